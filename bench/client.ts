@@ -1,0 +1,169 @@
+/** The load client: a process of its own that opens raw sockets and counts events without parsing them. */
+
+import { writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { connect } from "node:net";
+import { nowUs, STAMP_CHARS } from "./pace.ts";
+import { percentile } from "./statistics.ts";
+
+/** One stream: `{run}` in the path stands for the run that the message started. */
+export interface Subscription {
+	message?: { session: string; text: string };
+	path: string;
+	readers: number;
+}
+
+export interface Job {
+	port: number;
+	token?: string;
+	subscriptions: Subscription[];
+	/** The tokens carry when they were made. */
+	latency: boolean;
+	/** Created once every reader has its first bytes. */
+	go?: string;
+	timeoutMs: number;
+}
+
+export interface Outcome {
+	events: number;
+	bytes: number;
+	/** From the signal to go, or the first request, to the last byte. */
+	seconds: number;
+	p50Ms: number;
+	p99Ms: number;
+}
+
+/** What the client tells: that everyone is there and it has given the signal, then how it went. */
+export type ClientMessage = { going: true } | { failed: string } | Outcome;
+
+const OPENING_MAX = 64;
+const PAYLOAD = Buffer.from('"payload":"');
+/** Only an event has it: comments and the retry line do not. */
+const DATA = Buffer.from("\ndata: ");
+const NOTHING = Buffer.alloc(0);
+const buffer = Buffer.allocUnsafe(1 << 18);
+
+interface Tally {
+	events: number;
+	bytes: number;
+	latenciesMs: number[];
+	timed: boolean;
+}
+
+/** Adds what one read brought, given the end of the read before; returns the end of this one. */
+function count(tally: Tally, bytes: Buffer, before: Buffer): Buffer {
+	tally.bytes += bytes.length;
+	for (let at = bytes.indexOf(DATA); at >= 0; at = bytes.indexOf(DATA, at + DATA.length)) tally.events++;
+	if (before.length > 0 && Buffer.concat([before, bytes.subarray(0, DATA.length - 1)]).includes(DATA)) tally.events++;
+	if (tally.timed) time(tally, bytes);
+	// Servers write whole events: mostly there is nothing to carry over.
+	const whole = bytes.at(-1) === 10 && (bytes.at(-2) === 10 || bytes.at(-2) === 13);
+	return whole ? NOTHING : Buffer.concat([before, bytes]).subarray(1 - DATA.length);
+}
+
+function time(tally: Tally, bytes: Buffer) {
+	const now = nowUs();
+	for (let at = bytes.indexOf(PAYLOAD); at >= 0; at = bytes.indexOf(PAYLOAD, at)) {
+		at += PAYLOAD.length;
+		if (at + STAMP_CHARS > bytes.length) return;
+		let made = 0;
+		for (let digit = 0; digit < STAMP_CHARS; digit++) made = made * 10 + (bytes[at + digit] ?? 48) - 48;
+		tally.latenciesMs.push((now - made) / 1000);
+	}
+}
+
+/** Resolves `opened` with the first bytes, `ended` when the server closes. */
+function read(job: Job, path: string, tally: Tally): { opened: Promise<void>; ended: Promise<void> } {
+	const opened = Promise.withResolvers<void>();
+	const ended = Promise.withResolvers<void>();
+	let first = true;
+	let before: Buffer = NOTHING;
+	const take = (bytes: Buffer) => {
+		if (first && !bytes.subarray(0, 12).toString().endsWith(" 200")) {
+			socket.destroy(new Error(`GET ${path}: ${bytes.subarray(0, 400).toString()}`));
+			return;
+		}
+		first = false;
+		opened.resolve();
+		before = count(tally, bytes, before);
+	};
+	const socket = connect({
+		port: job.port,
+		host: "127.0.0.1",
+		onread: {
+			buffer,
+			callback: (length) => {
+				take(buffer.subarray(0, length));
+				return true;
+			},
+		},
+	});
+	socket.on("error", (cause) => {
+		opened.reject(cause);
+		ended.reject(cause);
+	});
+	socket.on("close", () => ended.resolve());
+	const authorization = job.token ? `Authorization: Bearer ${job.token}\r\n` : "";
+	socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${job.port}\r\n${authorization}Connection: close\r\n\r\n`);
+	ended.promise.catch(() => {});
+	return { opened: opened.promise, ended: ended.promise };
+}
+
+function post(job: Job, { session, text }: { session: string; text: string }): Promise<string> {
+	return new Promise((resolve, reject) => {
+		const headers = { authorization: `Bearer ${job.token}`, "content-type": "application/json" };
+		const path = `/v1/sessions/${session}/messages`;
+		const sent = request({ port: job.port, host: "127.0.0.1", method: "POST", path, headers }, (response) => {
+			let body = "";
+			response.setEncoding("utf8").on("data", (part: string) => {
+				body += part;
+			});
+			response.on("end", () => {
+				const { run_id: run } = JSON.parse(body) as { run_id?: string };
+				if (response.statusCode === 202 && run) resolve(run);
+				else reject(new Error(`POST ${path}: ${response.statusCode} ${body}`));
+			});
+		});
+		sent.on("error", reject);
+		sent.end(JSON.stringify({ text }));
+	});
+}
+
+async function work(job: Job): Promise<Outcome> {
+	const tally: Tally = { events: 0, bytes: 0, latenciesMs: [], timed: job.latency };
+	let started = nowUs();
+	const ends: Promise<void>[] = [];
+	const open = async ({ message, path, readers }: Subscription) => {
+		const target = message ? path.replace("{run}", await post(job, message)) : path;
+		const streams = Array.from({ length: readers }, () => read(job, target, tally));
+		ends.push(...streams.map((stream) => stream.ended));
+		await Promise.all(streams.map((stream) => stream.opened));
+	};
+	const waiting = job.subscriptions.values();
+	const opener = async () => {
+		for (const subscription of waiting) await open(subscription);
+	};
+	await Promise.all(Array.from({ length: OPENING_MAX }, opener));
+	if (job.go) {
+		started = nowUs();
+		process.send?.({ going: true });
+		writeFileSync(job.go, "");
+	}
+	await Promise.all(ends);
+	const { events, bytes, latenciesMs } = tally;
+	const seconds = (nowUs() - started) / 1e6;
+	return { events, bytes, seconds, p50Ms: percentile(latenciesMs, 50), p99Ms: percentile(latenciesMs, 99) };
+}
+
+process.on("message", (job: Job) => {
+	const late = setTimeout(() => fail(new Error(`not finished after ${job.timeoutMs} ms`)), job.timeoutMs);
+	const fail = (cause: Error) => {
+		process.send?.({ failed: cause.message });
+		process.disconnect();
+		process.exitCode = 1;
+	};
+	work(job)
+		.then((outcome) => process.send?.(outcome))
+		.catch(fail)
+		.finally(() => clearTimeout(late));
+});

@@ -1,0 +1,70 @@
+/** What the measured engine and the bare server share: the clock, the start signal and the rhythm of tokens. */
+
+import { existsSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+/** Both clocks are read as close to each other as they can be: the first use of either takes its time. */
+function origin(): number {
+	let best = { gapMs: Infinity, us: 0 };
+	for (let tries = 0; tries < 20; tries++) {
+		const before = performance.now();
+		const [seconds, nanoseconds] = process.hrtime();
+		const gapMs = performance.now() - before;
+		if (gapMs < best.gapMs) best = { gapMs, us: seconds * 1e6 + nanoseconds / 1e3 - (before + gapMs / 2) * 1e3 };
+	}
+	return best.us;
+}
+
+const originUs = origin();
+
+/** Microseconds on the clock that every process of this machine shares. */
+export const nowUs = (): number => originUs + performance.now() * 1e3;
+
+/** A token that carries when it was made; as long as the one that does not. */
+export const STAMP_CHARS = 16;
+const stamp = (): string => String(Math.round(nowUs())).padStart(STAMP_CHARS, "0");
+export const FILLER = "sixteen letters ";
+
+export interface Rhythm {
+	tokens: number;
+	/** Per second; 0 = as fast as the consumer takes them. */
+	rate: number;
+	/** Nothing is made before this file exists, so that every reader is there from the first token on. */
+	go?: string;
+}
+
+/** `tokens=1000 rate=50 go=/tmp/x` */
+export function rhythmOf(text: string): Rhythm {
+	const words = new Map(text.split(/\s+/).map((word) => word.split("=", 2) as [string, string]));
+	const go = words.get("go");
+	return { tokens: Number(words.get("tokens") ?? 0), rate: Number(words.get("rate") ?? 0), ...(go ? { go } : {}) };
+}
+
+const signals = new Map<string, Promise<void>>();
+
+/** A thousand streams that wait for one signal share one poll. */
+export function signal(path: string): Promise<void> {
+	const poll = async () => {
+		while (!existsSync(path)) await sleep(2);
+		signals.delete(path);
+	};
+	const known = signals.get(path) ?? poll();
+	signals.set(path, known);
+	return known;
+}
+
+export async function* paced({ tokens, rate, go }: Rhythm): AsyncGenerator<string> {
+	if (go) await signal(go);
+	if (rate === 0) {
+		for (let made = 0; made < tokens; made++) yield FILLER;
+		return;
+	}
+	const periodMs = 1000 / rate;
+	// Streams that start together must not tick together.
+	let due = performance.now() + Math.random() * periodMs;
+	for (let made = 0; made < tokens; made++, due += periodMs) {
+		const waitMs = due - performance.now();
+		if (waitMs > 0) await sleep(waitMs);
+		yield stamp();
+	}
+}

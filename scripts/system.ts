@@ -1,0 +1,53 @@
+/** The programs that tests need and npm cannot bring: found, installed where that is possible, or named. */
+
+import { accessSync, constants } from "node:fs";
+import { delimiter, join } from "node:path";
+import { run } from "./run.ts";
+
+interface SystemPart {
+	/** Any of these on the PATH will do. */
+	programs: readonly string[];
+	/** The package of Debian and Ubuntu. */
+	apt: string;
+	/** What goes untested without it. */
+	tests: string;
+}
+
+const PARTS: readonly SystemPart[] = [
+	{ programs: ["chromium", "chromium-browser", "google-chrome"], apt: "chromium", tests: "the page in a real browser" },
+];
+
+function onPath(program: string): boolean {
+	return (process.env.PATH ?? "").split(delimiter).some((folder) => {
+		try {
+			accessSync(join(folder, program), constants.X_OK);
+			return true;
+		} catch {
+			return false;
+		}
+	});
+}
+
+const missing = () => PARTS.filter((part) => !part.programs.some(onPath));
+
+/** Returns false when something is missing and may not be (CI). */
+export async function provideSystemParts(): Promise<boolean> {
+	let lacking = missing();
+	if (lacking.length > 0 && process.getuid?.() === 0 && onPath("apt-get")) {
+		const packages = lacking.map((part) => part.apt);
+		console.log(`installing what the tests need from the system: apt-get install ${packages.join(" ")}`);
+		const env = { DEBIAN_FRONTEND: "noninteractive" };
+		const update = await run(["apt-get", "update", "-q"], { capture: true, env });
+		const install = await run(["apt-get", "install", "-qy", ...packages], { capture: true, env });
+		if (install.code !== 0) console.log(`${update.output}\n${install.output}`);
+		lacking = missing();
+	}
+	for (const part of lacking) {
+		console.log(
+			`missing: ${part.programs[0]}. Skipped without it: ${part.tests}. Install it, for example: sudo apt-get install ${part.apt}`,
+		);
+	}
+	const required = !["", "0", "false", undefined].includes(process.env.CI);
+	if (lacking.length > 0 && required) console.log("CI is set: nothing may be skipped");
+	return lacking.length === 0 || !required;
+}

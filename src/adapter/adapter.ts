@@ -1,0 +1,13 @@
+/** Adapters render answers on platforms we do not own. The door of this folder. */
+export * from "./channels.ts";
+export * from "./conformance/conformance.ts";
+export * from "./info.ts";
+export {
+	createLineReader,
+	createLineWriter,
+	type LineFault,
+	type LineWriter,
+} from "./kit/lines.ts";
+export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
+export * from "./nonce.ts";
+export * from "./port.ts";

@@ -1,0 +1,188 @@
+/** The cases of the adapter suite: each says one promise of docs/adapter-protocol.md and tries it on a real process. */
+
+import { type Case, repeated, WORDS } from "./case.ts";
+import type { Heard } from "./process.ts";
+import { expect, type Rig, Skipped } from "./rig.ts";
+import { STREAM_CASES } from "./stream-cases.ts";
+
+async function stopped(
+	process: { closeInput(): void; exited(ms: number): Promise<number | null | undefined> },
+	limitMs: number,
+) {
+	process.closeInput();
+	const code = await process.exited(limitMs);
+	expect(code !== undefined, `it has not ended ${limitMs} ms after its input`);
+	expect(code === 0, `it ended with code ${String(code)} after its input, instead of 0`);
+}
+
+/** The first message of a long line was sent by a process that died; another one says the rest. */
+async function resumedLine(rig: Rig): Promise<void> {
+	const { textMax } = rig.info.limits;
+	const text = repeated(WORDS, Math.min(textMax * 2 + 100, 200_000));
+	if (text.length <= textMax) throw new Skipped(`textMax ${textMax} is more than this suite sends`);
+	const nonce = rig.fresh().slice(0, 20);
+	const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text, from: 50, to: 50 + text.length };
+	const mine = (said: Heard) => String(said.nonce).startsWith(nonce);
+	const first = rig.start("send");
+	first.say({ type: "send", ...line });
+	const head = await first.hear("message_sent", (said) => said.type === "message_sent" && mine(said), rig.limitMs);
+	expect(head.final === false, "a text of more than twice the limit went in one message");
+	expect(typeof head.chars === "number" && head.chars > 0, "message_sent of a piece does not say its chars");
+	await first.kill();
+	const next = rig.start("send");
+	const rest = { ...line, from: head.to, done: { pieces: 1, chars: head.chars } };
+	next.say({ type: "find", ...rest });
+	const found = await next.hear("found", (said) => said.type === "found" && mine(said), rig.limitMs);
+	// This platform cannot tell: nothing may be said again.
+	if (found.known !== true) return;
+	const told = next.heard.filter((said) => said.type === "message_sent" && mine(said));
+	expect(
+		told.every((said) => said.nonce !== nonce),
+		"it told of the part that was known to be out",
+	);
+	if (found.messageId !== undefined) return;
+	const last = told.at(-1) ?? head;
+	const done = { pieces: told.length + 1, chars: last.chars };
+	next.say({ type: "send", ...line, from: last.to, done });
+	const isEnd = (said: Heard) => mine(said) && (said.final === true || said.type === "delivery_error");
+	const end = await next.hear("the end of the line", isEnd, rig.limitMs);
+	expect(end.type === "message_sent", `delivery_error: ${String(end.error)}`);
+	const sent = next.heard.filter((said) => said.type === "message_sent" && mine(said)).slice(told.length);
+	expect(sent[0]?.nonce === `${nonce}.${done.pieces + 1}`, "the rest does not go on with the next nonce");
+	expect(sent[0].from === last.to && end.to === line.to, "the rest does not begin where the part ended");
+}
+
+const OTHER_CASES: Case[] = [
+	{
+		name: "the end of its input stops it with exit code 0",
+		needs: "stream",
+		run: (rig) => stopped(rig.start("stream"), rig.momentMs),
+	},
+	{
+		name: "the end of its input after an answer's end: the answer is finished first",
+		needs: "stream",
+		async run(rig) {
+			const process = rig.start("stream");
+			const runId = rig.fresh();
+			process.say({ type: "stream_start", runId, sessionLabel: "conformance", target: rig.target });
+			process.say({ type: "token", text: "The last words." });
+			process.say({ type: "stream_end", runId, final: true });
+			await stopped(process, rig.momentMs);
+			expect(
+				process.heard.some((line) => line.type === "delivery_complete"),
+				"it ended without delivery_complete",
+			);
+		},
+	},
+	{
+		name: "send: a message, and a long one in pieces with one final",
+		needs: "send",
+		async run(rig) {
+			const process = rig.start("send");
+			for (const text of ["One message.", repeated(WORDS, Math.min(rig.info.limits.textMax * 2 + 100, 200_000))]) {
+				const nonce = rig.fresh().slice(0, 20);
+				process.say({
+					type: "send",
+					delivery: `dlv_${nonce}`,
+					nonce,
+					target: rig.target,
+					text,
+					from: 50,
+					to: 50 + text.length,
+				});
+				const mine = (line: Heard) => String(line.nonce).startsWith(nonce);
+				const isEnd = (line: Heard) => mine(line) && (line.final === true || line.type === "delivery_error");
+				const end = await process.hear("message_sent", isEnd, rig.limitMs);
+				expect(end.type === "message_sent", `delivery_error: ${String(end.error)}`);
+				const sent = process.heard.filter((line) => line.type === "message_sent" && mine(line));
+				expect(sent[0]?.nonce === nonce, "the first message has another nonce than its line");
+				expect(sent[0]?.from === 50 && end.to === 50 + text.length, "the positions of the line are not covered");
+				expect(sent.filter((line) => line.final).length === 1, "more than one message is final");
+				for (const [n, piece] of sent.entries()) {
+					if (n === 0) continue;
+					expect(
+						piece.nonce === `${nonce}.${n + 1}`,
+						`message ${n + 1} of a line does not have the nonce <nonce>.${n + 1}`,
+					);
+					expect(piece.from === sent[n - 1]?.to, "the positions of a line's messages are not contiguous");
+				}
+			}
+			await stopped(process, rig.momentMs);
+		},
+	},
+	{
+		name: "send: garbage is skipped and reported on stderr, unknown types are ignored",
+		needs: "send",
+		async run(rig) {
+			const process = rig.start("send");
+			const nonce = rig.fresh().slice(0, 20);
+			process.raw("this is not json\n[1,2]\n\n7\n{broken\n");
+			process.say({ type: "of_the_future", nonce, target: rig.target });
+			const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text: "Still here.", from: 0, to: 11 };
+			process.say({ type: "send", ...line });
+			const sent = await process.hear("message_sent", (said) => said.nonce === nonce, rig.limitMs);
+			expect(sent.type === "message_sent", `${String(sent.type)}: ${String(sent.error)}`);
+			expect(process.stderr.trim() !== "", "nothing on stderr tells of the garbage");
+		},
+	},
+	{
+		name: "find: a message that was sent is found, one that was not is not",
+		needs: "send",
+		async run(rig) {
+			if (rig.info.reconcile === undefined) throw new Skipped('it does not declare "reconcile", so it is never asked');
+			const process = rig.start("send");
+			const nonce = rig.fresh().slice(0, 20);
+			const text = `Find me: ${nonce}`;
+			const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text };
+			process.say({ type: "send", ...line, from: 0, to: text.length });
+			const sent = await process.hear(
+				"message_sent",
+				(said) => said.type === "message_sent" && said.nonce === nonce,
+				rig.limitMs,
+			);
+			process.say({ type: "find", ...line });
+			const found = await process.hear("found", (said) => said.type === "found" && said.nonce === nonce, rig.limitMs);
+			if (found.known === true && found.messageId !== undefined) {
+				expect(found.messageId === sent.messageId, "it found another message");
+			} else if (found.known === true) throw new Error("it is certain that a message it has sent is not there");
+			const other = rig.fresh().slice(0, 20);
+			process.say({ type: "find", ...line, nonce: other, text: `Never sent: ${other}` });
+			const absent = await process.hear("found", (said) => said.type === "found" && said.nonce === other, rig.limitMs);
+			expect(absent.messageId === undefined, "it found a message that was never sent");
+		},
+	},
+	{
+		name: "send and find: when a part is out, only the rest is looked for and said",
+		needs: "pieces",
+		run: resumedLine,
+	},
+	{
+		name: "monitor: the end of its input stops it with exit code 0",
+		needs: "monitor",
+		run: (rig) => stopped(rig.start("monitor"), rig.momentMs),
+	},
+	{
+		name: "health: one JSON object, and an exit code that agrees with it",
+		needs: "health",
+		async run(rig) {
+			const process = rig.start("health");
+			process.closeInput();
+			const code = await process.exited(rig.limitMs);
+			const [report] = process.heard as unknown as { ok?: unknown; detail?: unknown }[];
+			expect(process.heard.length === 1, `${process.heard.length} lines instead of one`);
+			expect(typeof report?.ok === "boolean" && typeof report.detail === "string", `not {"ok": …, "detail": "…"}`);
+			expect((code === 0) === report.ok, `ok is ${String(report.ok)} and the exit code ${String(code)}`);
+		},
+	},
+	{
+		name: "an unknown verb is refused",
+		async run(rig) {
+			const process = rig.start("frobnicate");
+			process.closeInput();
+			const code = await process.exited(rig.limitMs);
+			expect(typeof code === "number" && code !== 0, `exit code ${String(code)}`);
+		},
+	},
+];
+
+export const CASES: readonly Case[] = [...STREAM_CASES, ...OTHER_CASES];

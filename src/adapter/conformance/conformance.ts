@@ -1,0 +1,150 @@
+/** The adapter suite: runs every case against an executable in any language, and tells a person or a program what came of it. */
+
+import { readInfo } from "../info.ts";
+import type { AdapterInfo } from "../port.ts";
+import type { Case } from "./case.ts";
+import { CASES } from "./cases.ts";
+import { AdapterProcess } from "./process.ts";
+import { type ConformanceOptions, expect, Rig, Skipped } from "./rig.ts";
+
+export type { ConformanceOptions } from "./rig.ts";
+
+export interface CaseResult {
+	name: string;
+	result: "passed" | "failed" | "skipped";
+	/** Why it failed or was skipped. */
+	detail?: string;
+	ms: number;
+}
+
+export interface ConformanceReport {
+	command: readonly string[];
+	/** Undefined when `info` did not answer. */
+	info?: AdapterInfo;
+	cases: CaseResult[];
+	passed: boolean;
+}
+
+export async function runConformance(
+	command: readonly string[],
+	options: ConformanceOptions = {},
+	onResult: (result: CaseResult) => void = () => {},
+): Promise<ConformanceReport> {
+	const cases: CaseResult[] = [];
+	const add = (result: CaseResult) => {
+		cases.push(result);
+		onResult(result);
+	};
+	const asked = await askInfo(command, options);
+	add(asked.result);
+	if (!asked.info) return { command, cases, passed: false };
+	for (const each of CASES) {
+		if (options.only === undefined || each.name.includes(options.only))
+			add(await attempt(each, command, asked.info, options));
+	}
+	return { command, info: asked.info, cases, passed: cases.every(({ result }) => result !== "failed") };
+}
+
+async function timed(name: string, work: () => Promise<void>): Promise<CaseResult> {
+	const begun = performance.now();
+	const ms = () => Math.round(performance.now() - begun);
+	try {
+		await work();
+		return { name, result: "passed", ms: ms() };
+	} catch (cause) {
+		const detail = cause instanceof Error ? cause.message : String(cause);
+		return { name, result: cause instanceof Skipped ? "skipped" : "failed", detail, ms: ms() };
+	}
+}
+
+async function attempt(
+	each: Case,
+	command: readonly string[],
+	info: AdapterInfo,
+	options: ConformanceOptions,
+): Promise<CaseResult> {
+	const declared: readonly string[] = [...info.supports, ...(info.fields ?? [])];
+	const lacking = [each.needs ?? []].flat().find((need) => !declared.includes(need));
+	if (lacking) return { name: each.name, result: "skipped", detail: `it does not declare "${lacking}"`, ms: 0 };
+	const rig = new Rig(command, info, options);
+	try {
+		return await timed(each.name, () => each.run(rig));
+	} finally {
+		await rig.stopAll();
+	}
+}
+
+async function askInfo(
+	command: readonly string[],
+	options: ConformanceOptions,
+): Promise<{ info?: AdapterInfo; result: CaseResult }> {
+	let info: AdapterInfo | undefined;
+	const result = await timed("info: one valid JSON object", async () => {
+		const process = new AdapterProcess(command, ["info"], options.env ?? {});
+		process.closeInput();
+		// However short the cases are to be: without it there are none.
+		const code = await process.exited(Math.max(options.limitMs ?? 0, INFO_MS));
+		const told = `exit code ${String(code)}, stderr: ${process.stderr.slice(-300) || "empty"}`;
+		expect(code === 0 && process.heard.length === 1, `not one JSON object and exit code 0 (${told})`);
+		const faults = faultsOf(process.heard[0] as object);
+		expect(faults.length === 0, faults.join("; "));
+		info = process.heard[0] as unknown as AdapterInfo;
+	});
+	return info ? { info, result } : { result };
+}
+
+const INFO_MS = 30_000;
+const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"];
+const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "attachments", "webhook"];
+
+/** What is wrong with an `info` object, in words. */
+export function faultsOf(value: object): string[] {
+	const info = value as Partial<Record<keyof AdapterInfo, unknown>>;
+	const faults: string[] = [];
+	const must = (holds: boolean, fault: string) => {
+		if (!holds) faults.push(fault);
+	};
+	const limits = (info.limits ?? {}) as { textMax?: unknown; unit?: unknown };
+	const supports = Array.isArray(info.supports) ? info.supports : [];
+	const fields = info.fields === undefined ? [] : Array.isArray(info.fields) ? info.fields : ["?"];
+	const settings = Array.isArray(info.settings) ? (info.settings as { name?: unknown }[]) : undefined;
+	must(typeof info.channel === "string" && info.channel !== "", '"channel" must be a name');
+	must(typeof info.version === "string", '"version" must be a text');
+	must(info.protocol === 1, '"protocol" must be 1');
+	must(
+		supports.length > 0 && supports.every((verb) => VERBS.includes(verb)),
+		`"supports" must be some of ${VERBS.join(", ")}`,
+	);
+	must(
+		supports.includes("send") || supports.includes("stream") || supports.includes("monitor"),
+		'"supports" has no verb',
+	);
+	must(
+		fields.every((field) => ["runId", "offset", "intent", "pieces"].includes(field)),
+		'"fields" may be runId, offset, intent, pieces',
+	);
+	must(!fields.includes("intent") || fields.includes("runId"), '"intent" needs "runId"');
+	must(
+		Number.isInteger(limits.textMax) && (limits.textMax as number) > 0,
+		'"limits.textMax" must be a positive integer',
+	);
+	must(UNITS.includes(limits.unit as string), `"limits.unit" must be one of ${UNITS.join(", ")}`);
+	must(settings?.every(({ name }) => typeof name === "string") === true, '"settings" must be a list of {name, …}');
+	const read = faults.length === 0 ? readInfo(value) : undefined;
+	return read && "faults" in read ? read.faults : faults;
+}
+
+const SIGNS = { passed: "✓", failed: "✗", skipped: "–" } as const;
+
+export function formatReport(report: ConformanceReport, format: "human" | "json"): string {
+	if (format === "json") return JSON.stringify(report, undefined, 2);
+	const count = (result: CaseResult["result"]) => report.cases.filter((each) => each.result === result).length;
+	const { info } = report;
+	const head = info ? `${info.channel} ${info.version}: ${report.command.join(" ")}` : report.command.join(" ");
+	const lines = report.cases.map(
+		({ name, result, detail, ms }) =>
+			`${SIGNS[result]} ${name}${result === "passed" ? ` (${ms} ms)` : `: ${detail ?? ""}`}`,
+	);
+	const sum = `${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped`;
+	return [head, ...lines, sum].join("\n");
+}

@@ -1,0 +1,176 @@
+/** What the cases share: starting the adapter, and the daemon's part of a delivery in the dialect that the adapter declared. */
+
+import type { AdapterField, AdapterInfo, Resume, Target } from "../port.ts";
+import { AdapterProcess, type Heard } from "./process.ts";
+
+export interface ConformanceOptions {
+	account?: string;
+	env?: Record<string, string>;
+	/** Where test messages go. */
+	target?: Target;
+	/** How long to wait for what the adapter must say. */
+	limitMs?: number;
+	/** Only cases whose name contains this. */
+	only?: string;
+}
+
+const MOMENT_MS = 10_000;
+
+export class Rig {
+	readonly info: AdapterInfo;
+	readonly target: Target;
+	readonly limitMs: number;
+	/** For what should take a moment, on however slow a machine. */
+	readonly momentMs: number;
+	private readonly command: readonly string[];
+	private readonly options: ConformanceOptions;
+	private readonly started: AdapterProcess[] = [];
+	private counter = 0;
+
+	constructor(command: readonly string[], info: AdapterInfo, options: ConformanceOptions) {
+		this.command = command;
+		this.info = info;
+		this.options = options;
+		this.target = options.target ?? { to: "conformance" };
+		this.limitMs = options.limitMs ?? 30_000;
+		this.momentMs = Math.min(this.limitMs, Math.max(MOMENT_MS, this.limitMs / 3));
+	}
+
+	start(verb: string): AdapterProcess {
+		const account = ["--account", this.options.account ?? "conformance"];
+		// As the daemon starts them.
+		const format = verb === "send" || verb === "health" ? [] : ["--format", "jsonl"];
+		const process = new AdapterProcess(this.command, [verb, ...account, ...format], this.options.env ?? {});
+		this.started.push(process);
+		return process;
+	}
+
+	async stopAll(): Promise<void> {
+		await Promise.all(this.started.splice(0).map((process) => process.kill()));
+	}
+
+	speaks(field: AdapterField): boolean {
+		return this.info.fields?.includes(field) === true;
+	}
+
+	/** Names that no earlier run of the suite has used on the same platform. */
+	fresh(): string {
+		this.counter++;
+		return `c${Date.now().toString(36)}${process.pid.toString(36)}n${this.counter}`;
+	}
+}
+
+/** One delivery as the daemon sees it. Acknowledges intents unless told not to. */
+export class Drive {
+	readonly name: string;
+	readonly runId: string;
+	acknowledge = true;
+	private readonly rig: Rig;
+	private readonly process: AdapterProcess;
+	private offset = 1;
+
+	constructor(rig: Rig, process: AdapterProcess, name = rig.fresh()) {
+		this.rig = rig;
+		this.process = process;
+		this.name = `dlv_${name}`;
+		this.runId = `run_${name}`;
+		const before = process.onLine;
+		process.onLine = (line) => {
+			before(line);
+			if (line.type === "message_creating" && this.acknowledge && this.isMine(line)) this.ack(String(line.nonce));
+		};
+	}
+
+	/** An adapter that names no runs gets the seed's fields and nothing else. */
+	private names(): object {
+		if (!this.rig.speaks("runId")) return {};
+		return { delivery: this.name, runId: this.runId, ...(this.rig.speaks("offset") ? { offset: this.offset++ } : {}) };
+	}
+
+	isMine(line: Heard): boolean {
+		return !this.rig.speaks("runId") || line.delivery === this.name;
+	}
+
+	start(extra: { resume?: Resume; options?: object } = {}): void {
+		const { target } = this.rig;
+		const added = this.rig.speaks("runId") ? extra : {};
+		this.process.say({
+			type: "stream_start",
+			sessionLabel: "conformance",
+			target,
+			runId: this.runId,
+			...this.names(),
+			...added,
+		});
+	}
+
+	token(text: string): void {
+		this.process.say({ type: "token", text, ...this.names() });
+	}
+
+	/** Read by every adapter, shown by none. */
+	reasoning(text: string): void {
+		this.process.say({ type: "reasoning", text, ...this.names() });
+	}
+
+	end(final = true): void {
+		this.process.say({ type: "stream_end", runId: this.runId, ...this.names(), final });
+	}
+
+	error(): void {
+		this.process.say({ type: "stream_error", error: "the model failed", partial: true, ...this.names() });
+	}
+
+	ack(nonce: string): void {
+		this.process.say({ type: "ack", nonce, ...this.names() });
+	}
+
+	hear(type: string, limitMs = this.rig.limitMs): Promise<Heard> {
+		return this.process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
+	}
+
+	/** Waits for a line of this delivery, whatever its type. */
+	settled(fits: (line: Heard) => boolean): Promise<Heard> {
+		return this.process.hear(`the end of ${this.name}`, (line) => fits(line) && this.isMine(line), this.rig.limitMs);
+	}
+
+	all(type: string): Heard[] {
+		return this.process.heard.filter((line) => line.type === type && this.isMine(line));
+	}
+
+	/** Waits for the end and checks it: at least one message, none twice, and every position covered once, in order. */
+	async finish(length: number, from = 0): Promise<Heard[]> {
+		const isEnd = (line: Heard) => line.type === "delivery_complete" || line.type === "delivery_error";
+		const end = await this.process.hear(
+			`delivery_complete of ${this.name}`,
+			(line) => isEnd(line) && this.isMine(line),
+			this.rig.limitMs,
+		);
+		if (end.type === "delivery_error") throw new Error(`delivery_error: ${String(end.error)}`);
+		const sent = this.all("message_sent");
+		expect(sent.length > 0, "a delivery with text ends without message_sent");
+		const ids = new Set(sent.map((line) => line.messageId));
+		expect(ids.size === sent.length, "two message_sent lines have the same messageId");
+		expect(Array.isArray(end.messageIds), "delivery_complete lacks messageIds");
+		if (this.rig.speaks("offset")) expectCovered(sent, from, length);
+		return sent;
+	}
+}
+
+/** Every position once and in order. White space at the end belongs to no message. */
+function expectCovered(sent: readonly Heard[], from: number, length: number): void {
+	let at = from;
+	for (const line of sent) {
+		expect(line.from === at, `message_sent begins at ${String(line.from)}, the one before ended at ${at}`);
+		expect(typeof line.to === "number" && line.to >= at, `message_sent ends at ${String(line.to)}, before ${at}`);
+		at = line.to as number;
+	}
+	expect(at === length, `the messages end at ${at}, the source at ${length}`);
+}
+
+export function expect(holds: boolean, otherwise: string): asserts holds {
+	if (!holds) throw new Error(otherwise);
+}
+
+/** A case cannot be tried with this adapter; the reason is shown. */
+export class Skipped extends Error {}

@@ -1,0 +1,35 @@
+/** How fast a channel may be written to, learned from the bucket headers of the last answers. */
+
+import type { Pace } from "../kit/kit.ts";
+
+/** Faster edits are not seen as steadier. */
+const FLOOR_MS = 300;
+/** 50 calls a second, all channels together. */
+const ACCOUNT_INTERVAL_MS = 20;
+
+/** What an answer said about the bucket of its route. */
+export interface Bucket {
+	readonly remaining: number;
+	readonly resetAt: number;
+}
+
+/** Undefined: the answer says nothing. */
+export function readBucket(headers: Headers, now: number): Bucket | undefined {
+	const remaining = headers.get("x-ratelimit-remaining");
+	const resetAfter = headers.get("x-ratelimit-reset-after");
+	if (remaining === null || resetAfter === null) return undefined;
+	return { remaining: Number(remaining), resetAt: now + Number(resetAfter) * 1000 };
+}
+
+/** Spreads what is left over the time until the bucket is full again; one call is kept for a final, which does not wait. */
+function intervalOf(bucket: Bucket | undefined, now: number): number {
+	const leftMs = (bucket?.resetAt ?? 0) - now;
+	if (!bucket || leftMs <= 0) return FLOOR_MS;
+	return Math.max(FLOOR_MS, leftMs / Math.max(1, bucket.remaining - 1));
+}
+
+/** Creating and editing have buckets of their own; the narrower one counts. */
+export function paceOf(buckets: readonly (Bucket | undefined)[], now: number): Pace {
+	const intervals = buckets.map((bucket) => intervalOf(bucket, now));
+	return { targetIntervalMs: Math.max(FLOOR_MS, ...intervals), accountIntervalMs: ACCOUNT_INTERVAL_MS };
+}

@@ -1,0 +1,33 @@
+/** What a program on the Mac does for us: BlueBubbles or imsg. */
+
+import type { HealthReport, SendOptions, Target, WireAttachment } from "../kit/kit.ts";
+import type { Inbound } from "./inbound.ts";
+
+/** A message that we sent, as the Mac keeps it. */
+export interface Kept {
+	/** The names under which `send` may have answered it, the best first. */
+	ids: readonly [string, ...string[]];
+	text: string;
+	/** The names of its files. */
+	files: readonly string[];
+}
+
+export interface Listening {
+	/** Resolves when the message is safe. */
+	take(inbound: Inbound): Promise<void>;
+	signal: AbortSignal;
+}
+
+export interface Backend {
+	send(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }>;
+	attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
+	/** What we sent to a chat since a time, newest first. Throws when that cannot be told. */
+	recent(target: Target, since: number): Promise<Kept[]>;
+	fetchFile(reference: string, bytesMax: number): Promise<Buffer>;
+	listen(listening: Listening): Promise<void>;
+	health(): Promise<HealthReport>;
+	close?(): Promise<void>;
+}
+
+/** Chats have ids with semicolons; anything else is a person's number or mail address. */
+export const isChat = (to: string): boolean => to.includes(";");

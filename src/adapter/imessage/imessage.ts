@@ -1,0 +1,38 @@
+/** iMessage through a Mac: blocks, because without Apple's private interfaces nothing that was sent can be changed. */
+
+import type { Platform } from "../kit/kit.ts";
+import { measure, render } from "./format.ts";
+import { IMessageSession } from "./session.ts";
+
+export const platform: Platform = {
+	info: {
+		channel: "imessage",
+		version: "1",
+		protocol: 1,
+		supports: ["monitor", "send", "health", "attachments", "webhook"],
+		fields: ["runId", "offset", "intent"],
+		limits: { textMax: 10_000, unit: "utf16" },
+		blocks: { minChars: 600, maxChars: 1000, humanDelayMs: { min: 1000, max: 3000 } },
+		// The Mac keeps what was sent.
+		reconcile: "history",
+		public: true,
+		settings: [
+			{ name: "backend", secret: false, required: false, prompt: "bluebubbles or imsg", default: "bluebubbles" },
+			{ name: "api_url", secret: false, required: false, prompt: "BlueBubbles server (http://my-mac:1234)" },
+			{ name: "password", secret: true, required: false, prompt: "BlueBubbles server password" },
+			{ name: "private_api", secret: false, required: false, prompt: "Use its private API", default: "false" },
+			{
+				name: "webhook_secret",
+				secret: true,
+				required: false,
+				prompt: "Secret for ?secret= of the webhook (empty: none)",
+			},
+			{ name: "imsg_command", secret: false, required: false, prompt: "imsg as JSON-RPC", default: "imsg rpc" },
+			{ name: "name", secret: false, required: false, prompt: "What the agent is called in groups", default: "nexus" },
+		],
+	},
+	render,
+	measure,
+	pace: () => ({ targetIntervalMs: 1000 }),
+	open: (account, tools) => new IMessageSession(account, tools),
+};

@@ -1,0 +1,132 @@
+/** A person's or an agent's Apple account, through the Mac that is signed in to it. */
+
+import {
+	type Account,
+	fetchFiles,
+	type InboundMessage,
+	openSentLog,
+	PlatformError,
+	type SendOptions,
+	type SentLog,
+	type Session,
+	sameSecret,
+	type Target,
+	type Tools,
+	type WebhookAnswer,
+	type WebhookRequest,
+	type WireAttachment,
+} from "../kit/kit.ts";
+import type { Backend } from "./backend.ts";
+import { createBlueBubbles } from "./bluebubbles.ts";
+import { createImsg } from "./imsg.ts";
+import { type BlueBubblesMessage, type Inbound, readBlueBubbles } from "./inbound.ts";
+
+/** A message is sent by driving Messages, and kept only then: when to look for one again. */
+const LOOKS_MS = [0, 3000, 7000];
+const LOOK_BACK_MS = 60 * 60_000;
+const HEARD_SINCE = "heard_since";
+/** The Mac's clock may be another one. */
+const CLOCK_SLACK_MS = 24 * 60 * 60_000;
+
+export class IMessageSession implements Session {
+	private readonly backend: Backend;
+	private readonly name: string;
+	private readonly webhookSecret: string;
+	private readonly tools: Tools;
+	private readonly sent: SentLog;
+
+	constructor({ settings }: Account, tools: Tools) {
+		this.name = settings.name ?? "nexus";
+		this.webhookSecret = settings.webhook_secret ?? "";
+		this.tools = tools;
+		this.sent = openSentLog(tools);
+		this.backend = createBackend(settings, tools, this.name);
+	}
+
+	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
+		return await this.sent.create(options.nonce, () => this.backend.send(target, text, options));
+	}
+
+	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+		return await this.sent.create(options.nonce, () => this.backend.attach(target, attachment, options));
+	}
+
+	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
+		const known = this.sent.of(nonce);
+		if (known !== undefined) return { messageId: known };
+		if (!this.sent.mayHaveLeft(nonce)) return undefined;
+		const { clock } = this.tools;
+		const since = clock.now() - LOOK_BACK_MS;
+		for (const waitMs of LOOKS_MS) {
+			if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
+			const kept = await this.backend.recent(target, since);
+			// A file is looked for by its name.
+			const same = kept.find(
+				({ ids, text: said, files }) =>
+					[said, ...files].some((each) => plain(each) === plain(text)) && !ids.some((id) => this.sent.has(id)),
+			);
+			if (same) return { messageId: same.ids[0] };
+		}
+		return undefined;
+	}
+
+	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+		const since = this.heardSince();
+		const take = async (inbound: Inbound) => {
+			const { ts } = inbound.message;
+			// 0: nobody says when it was written.
+			if (ts === 0 || ts >= since) await emit(await this.withFiles(inbound));
+		};
+		await this.backend.listen({ take, signal });
+	}
+
+	/** A Mac that has just been set up fetches years of messages from iCloud: what was written long before anybody listened is not for us. */
+	private heardSince(): number {
+		const { state, clock } = this.tools;
+		const known = state.get(HEARD_SINCE) ?? String(clock.now() - CLOCK_SLACK_MS);
+		state.set(HEARD_SINCE, known);
+		return Number(known);
+	}
+
+	/** BlueBubbles signs nothing: the secret is in the address that it was given. */
+	async webhook({ method, query, body }: WebhookRequest): Promise<WebhookAnswer> {
+		if (method !== "POST") return { status: 405, messages: [] };
+		if (this.webhookSecret === "" || !sameSecret(query.get("secret") ?? "", this.webhookSecret)) {
+			return { status: 401, body: "wrong secret", messages: [] };
+		}
+		let event: { type?: string; data?: BlueBubblesMessage };
+		try {
+			event = JSON.parse(body.toString("utf8"));
+		} catch {
+			return { status: 400, body: "not JSON", messages: [] };
+		}
+		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, this.name) : undefined;
+		return { status: 200, messages: inbound ? [await this.withFiles(inbound)] : [] };
+	}
+
+	health() {
+		return this.backend.health();
+	}
+
+	async close(): Promise<void> {
+		await this.backend.close?.();
+	}
+
+	private async withFiles({ message, files }: Inbound): Promise<InboundMessage> {
+		const { attachments, notes } = await fetchFiles(files, ({ reference }, bytesMax) =>
+			this.backend.fetchFile(reference, bytesMax),
+		);
+		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
+		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	}
+}
+
+function createBackend(settings: Account["settings"], tools: Tools, name: string): Backend {
+	const backend = settings.backend || "bluebubbles";
+	if (backend === "bluebubbles") return createBlueBubbles(settings, tools, name);
+	if (backend === "imsg") return createImsg(settings.imsg_command || "imsg rpc", tools, name);
+	throw new PlatformError("invalid", `backend is "${backend}"; allowed: bluebubbles, imsg.`);
+}
+
+/** Messages makes typographic quotes and dashes of some; letters and digits stay. */
+const plain = (text: string): string => text.replace(/[^\p{L}\p{N}]/gu, "") || text.trim();

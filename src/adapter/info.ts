@@ -1,0 +1,49 @@
+/** What of an adapter's `info` everything else relies on, checked in one place. */
+
+import { z } from "zod";
+import type { AdapterInfo } from "./port.ts";
+
+const wait = z.number().nonnegative();
+/** A shorter interval would keep a platform busy with nothing else. */
+const interval = z.number().min(10);
+const names = z.array(z.string());
+const setting = z.looseObject({
+	name: z.string().min(1),
+	prompt: z.string().default(""),
+	default: z.string().optional(),
+});
+
+const shape = z.looseObject({
+	channel: z.string().min(1),
+	version: z.string().default("?"),
+	protocol: z.literal(1).default(1),
+	supports: names,
+	fields: names.default([]),
+	limits: z.looseObject({
+		textMax: z.int().positive(),
+		unit: z.enum(["utf16", "codepoint", "grapheme", "utf8", "sms"]).default("utf16"),
+		attachmentBytesMax: z.int().positive().optional(),
+	}),
+	typing: z.looseObject({ intervalMs: interval, expiryMs: interval }).optional(),
+	delivery: z.enum(["blocks", "whole"]).optional(),
+	blocks: z
+		.looseObject({
+			minChars: z.int().nonnegative().optional(),
+			maxChars: z.int().positive().optional(),
+			idleMs: wait.optional(),
+			humanDelayMs: z.looseObject({ min: wait, max: wait }).optional(),
+		})
+		.optional(),
+	reconcile: z.enum(["nonce", "history", "none"]).optional(),
+	public: z.boolean().optional(),
+	settings: z.array(setting).default([]),
+});
+
+/** With what may be left out filled in, or what is wrong with it. Words in lists that are not known here are nobody's fault: a newer adapter's. */
+export function readInfo(value: unknown): { info: AdapterInfo } | { faults: string[] } {
+	// For many languages a field that is not there is null.
+	const given = Object.fromEntries(Object.entries(value ?? {}).filter(([, each]) => each !== null));
+	const result = shape.safeParse(given);
+	if (result.success) return { info: result.data as unknown as AdapterInfo };
+	return { faults: result.error.issues.map(({ path, message }) => `"${path.join(".")}": ${message}`) };
+}

@@ -1,0 +1,95 @@
+/** Where a text may be cut within a line: between sentences, words, and at least between graphemes. */
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+/** How far back the beginning of a run of joined characters is looked for. */
+const RUN_MAX = 4096;
+
+/** Below U+0300 every character stands alone, but for a carriage return and its line feed. */
+const isAlone = (code: number): boolean => code < 0x300;
+
+/** Never true inside a surrogate pair, an emoji sequence, a flag, a letter with its marks, or between `\r` and `\n`. */
+export function isGraphemeBoundary(source: string, at: number): boolean {
+	if (at <= 0 || at >= source.length) return true;
+	const before = source.charCodeAt(at - 1);
+	const after = source.charCodeAt(at);
+	if (isAlone(before) && isAlone(after)) return !(before === 13 && after === 10);
+	if (after >= 0xdc00 && after <= 0xdfff && before >= 0xd800 && before <= 0xdbff) return false;
+	let start = at - 1;
+	while (start > 0 && at - start < RUN_MAX) {
+		if (isAlone(source.charCodeAt(start)) && isAlone(source.charCodeAt(start - 1))) break;
+		start -= 1;
+	}
+	const found = graphemes.segment(source.slice(start, at + 2)).containing(at - start);
+	return found === undefined || found.index === at - start;
+}
+
+/** The nearest boundary at or before `at`, but after `from`; `from` itself when the grapheme there is longer. */
+export function graphemeAtOrBefore(source: string, at: number, from: number): number {
+	let found = at;
+	while (found > from && !isGraphemeBoundary(source, found)) found -= 1;
+	return found;
+}
+
+/** The end of the grapheme that begins at `from`. */
+export function graphemeAfter(source: string, from: number): number {
+	let found = from + 1;
+	while (found < source.length && !isGraphemeBoundary(source, found)) found += 1;
+	return found;
+}
+
+const isSpace = (code: number): boolean => code === 32 || code === 9;
+
+/** Ends of sentences that want white space after them, and those that do not. */
+const STOPS = ".!?…؟۔।:;";
+const WIDE_STOPS = "。！？；";
+const CLOSERS = "\"'”’»)]}*_`」』）】";
+
+function endsSentence(source: string, at: number): boolean {
+	let last = at - 1;
+	while (last > 0 && CLOSERS.includes(source[last] ?? "a")) last -= 1;
+	return STOPS.includes(source[last] ?? "a");
+}
+
+export interface InlineBoundaries {
+	/** Positions after a sentence and its white space, last first. */
+	sentences: number[];
+	/** Positions after a word and its white space, last first. */
+	words: number[];
+}
+
+/** Boundaries in `[from, to]`, which lies within one line; `to` itself counts only where white space ends. */
+export function inlineBoundaries(source: string, from: number, to: number): InlineBoundaries {
+	const sentences: number[] = [];
+	const words: number[] = [];
+	for (let at = to; at > from; at -= 1) {
+		const before = source.charCodeAt(at - 1);
+		if (isSpace(before)) {
+			if (at < source.length && isSpace(source.charCodeAt(at))) continue;
+			if (!isGraphemeBoundary(source, at)) continue;
+			let end = at - 1;
+			while (end > from && isSpace(source.charCodeAt(end - 1))) end -= 1;
+			words.push(at);
+			if (endsSentence(source, end)) sentences.push(at);
+		} else if (WIDE_STOPS.includes(source[at - 1] ?? "a") && !CLOSERS.includes(source[at] ?? "a")) {
+			if (isGraphemeBoundary(source, at)) sentences.push(at);
+		}
+	}
+	return { sentences, words };
+}
+
+/** Ranges of a line that read badly when torn: code spans, links, strong text. */
+export function inlineSpans(line: string): [number, number][] {
+	const spans: [number, number][] = [];
+	const open = new Map<string, number>();
+	for (const found of line.matchAll(/`+|\*\*|~~|\[|\]\([^)\s]{0,500}\)/g)) {
+		const token = found[0].startsWith("](") ? "[" : found[0];
+		const started = open.get(token);
+		const closes = token !== "[" || found[0] !== "[";
+		if (started !== undefined && closes) {
+			spans.push([started, found.index + found[0].length]);
+			open.delete(token);
+		} else if (token !== "[" || found[0] === "[") open.set(token, found.index);
+	}
+	return spans;
+}

@@ -1,0 +1,206 @@
+/** One delivery under way: joins its draft with the account's gate and the platform's calls, and reports what became of it. */
+
+import { nonceOf } from "../nonce.ts";
+import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
+import type { ComposeRules } from "./compose.ts";
+import { createRenderer, type Desk, doubtWait, laneOf } from "./desk.ts";
+import { stepDraft } from "./draft.ts";
+import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules } from "./draft-state.ts";
+import type { GateTicket } from "./gate.ts";
+import type { Rank } from "./gate-step.ts";
+import { type Addressed, perform } from "./perform.ts";
+import type { DraftStyle, PlatformError, Session } from "./platform.ts";
+
+export type StartLine = Extract<StreamLine, { type: "stream_start" }>;
+
+/** A turn that is wanted. */
+interface Wish {
+	rank: Rank;
+	paced: boolean;
+}
+
+export class Delivery {
+	private readonly desk: Desk;
+	private readonly gone: () => void;
+	private readonly rules: DraftRules;
+	private readonly address: Addressed;
+	private draft: Draft;
+	private offset: number | undefined;
+	private ticket: GateTicket | undefined;
+	private asked: Wish | undefined;
+	/** A call is under way; what its outcome makes necessary waits here. */
+	private running = false;
+	private wanted: Wish | undefined;
+	private lastLineRead = false;
+	private cancelAckLimit = () => {};
+	/** Creations in a row whose outcome was not told: the next call waits, ever longer. */
+	private doubt: { since: number; count: number } | undefined;
+	private rest: { cancel(): void; wish: Wish | undefined } | undefined;
+
+	constructor(desk: Desk, line: StartLine, key: string, gone: () => void) {
+		const { render, ...sizes } = createRenderer(desk.platform);
+		this.desk = desk;
+		this.gone = gone;
+		this.rules = rulesOf(desk, line, key, sizes);
+		this.address = {
+			target: line.target as Target,
+			fields: { ...(line.delivery === undefined ? {} : { delivery: line.delivery }), runId: line.runId },
+			render,
+			draftId: (ordinal) => Number.parseInt(nonceOf(key, ordinal).slice(0, 7), 16) + 1,
+		};
+		this.offset = line.offset;
+		this.draft = beginDraft(this.rules, line.resume);
+	}
+
+	take(input: DraftInput, fields: DeliveryFields): void {
+		this.offset = fields.offset ?? this.offset;
+		if (input.type === "ack") this.cancelAckLimit();
+		this.advance(input);
+	}
+
+	/** No more lines come. What needs none is finished; the rest is left for another process to resume. */
+	lastLine(): void {
+		this.lastLineRead = true;
+		if (this.draft.closed === undefined || this.draft.message.at === "announced") this.drop();
+	}
+
+	drop(): void {
+		this.cancelAckLimit();
+		this.rest?.cancel();
+		this.ticket?.cancel();
+		this.ticket = undefined;
+		this.draft = { ...this.draft, over: true };
+		this.gone();
+	}
+
+	private advance(input: DraftInput): DraftCall | undefined {
+		const step = stepDraft(this.draft, input, this.desk.clock.now(), this.rules);
+		this.draft = step.draft;
+		let call: DraftCall | undefined;
+		for (const effect of step.effects) {
+			if (effect.type === "say") this.say(effect.status);
+			else if (effect.type === "want") this.want(effect);
+			else if (effect.type === "call") call = effect.call;
+			else this.drop();
+		}
+		return call;
+	}
+
+	private say(status: StreamStatus): void {
+		const offset = this.offset === undefined ? {} : { offset: this.offset };
+		this.desk.say({ ...status, ...this.address.fields, ...offset });
+		if (status.type === "message_creating") this.awaitAck(status.nonce);
+	}
+
+	private awaitAck(nonce: string): void {
+		if (this.lastLineRead) {
+			this.drop();
+			return;
+		}
+		const limitMs = this.desk.limits.ackLimitMs;
+		const error = `The daemon has not confirmed the intent to create message ${nonce} within ${limitMs} ms.`;
+		this.cancelAckLimit = this.desk.clock.after(limitMs, () => {
+			this.advance({ type: "failed", fault: "unavailable", error });
+		});
+	}
+
+	/** One wish at a time waits in the gate; its text is taken when its turn has come. */
+	private want(wish: Wish): void {
+		if (this.running) this.wanted = wish;
+		if (this.rest) this.rest.wish = wish;
+		else if (!this.ticket) this.request(wish);
+		else if (this.asked?.rank !== wish.rank || this.asked.paced !== wish.paced) {
+			this.asked = wish;
+			this.ticket.raise(wish.rank, wish.paced);
+		}
+	}
+
+	private request({ rank, paced }: Wish): void {
+		const { target } = this.address;
+		this.asked = { rank, paced };
+		this.wanted = undefined;
+		this.ticket = this.desk.gate.request({
+			lane: laneOf(target),
+			rank,
+			paced,
+			pace: () => this.desk.pace(target),
+			run: () => this.run(),
+			settled: (error) => this.settled(error),
+		});
+	}
+
+	private async run(): Promise<void> {
+		this.running = true;
+		try {
+			const call = this.advance({ type: "due" });
+			if (!call) return;
+			const outcome = await perform(this.desk, call, this.address);
+			if (call.type !== "find") this.doubt = undefined;
+			// The outcome says anew what is needed.
+			this.wanted = undefined;
+			this.advance(outcome);
+		} catch (cause) {
+			this.running = false;
+			throw cause;
+		}
+	}
+
+	private settled(error: PlatformError | undefined): void {
+		const { wanted } = this;
+		this.running = false;
+		this.ticket = undefined;
+		this.wanted = undefined;
+		if (this.draft.over) return;
+		if (!error) {
+			if (wanted) this.request(wanted);
+			return;
+		}
+		const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+		const last = error.fault === "unknown_outcome" && !this.pause();
+		this.advance({ type: "failed", fault: error.fault, error: error.message, ...wait, last });
+	}
+
+	/** Nothing is called for a while. False when the patience is over. */
+	private pause(): boolean {
+		const { clock, limits } = this.desk;
+		const { since, count } = this.doubt ?? { since: clock.now(), count: 0 };
+		this.doubt = { since, count: count + 1 };
+		const waitMs = doubtWait(limits, count + 1);
+		const patienceMs = this.rules.lookup === "nonce" ? limits.nonceWindowMs : limits.doubtMs;
+		if (clock.now() + waitMs - since > patienceMs) return false;
+		const cancel = clock.after(waitMs, () => {
+			const wish = this.rest?.wish;
+			this.rest = undefined;
+			if (wish) this.want(wish);
+		});
+		this.rest = { cancel, wish: undefined };
+		return true;
+	}
+}
+
+function styleOf(session: Session, target: Target): DraftStyle {
+	const style = session.style?.(target) ?? "edit";
+	const able =
+		style === "whole" ||
+		(style === "edit" && session.edit) ||
+		(style === "preview" && session.preview) ||
+		(style === "append" && session.start && session.append && session.stop);
+	return able ? style : session.edit ? "edit" : "whole";
+}
+
+function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRules, "guess">): DraftRules {
+	const { session, platform, limits } = desk;
+	return {
+		...sizes,
+		guess: platform.info.limits.textMax,
+		style: styleOf(session, line.target as Target),
+		canEdit: session.edit !== undefined,
+		lookup: session.find ? "find" : platform.info.reconcile === "nonce" ? "nonce" : "none",
+		nonceWindowMs: limits.nonceWindowMs,
+		// A daemon that names deliveries answers intents.
+		intent: line.delivery !== undefined && platform.info.fields?.includes("intent") === true,
+		tools: line.options?.tools === true,
+		errorText: line.options?.errorText ?? "",
+		nonce: (ordinal, from) => nonceOf(`${key}@${from}`, ordinal),
+	};
+}

@@ -1,0 +1,141 @@
+/** What the verbs that write share: one session, its gate, its caller, and how its texts are measured. */
+
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { SendStatus, StreamStatus, Target } from "../port.ts";
+import { type Caller, createCaller } from "./call.ts";
+import { createGate, type Gate, type GateJob } from "./gate.ts";
+import type { GateLimits, Rank } from "./gate-step.ts";
+import type { Pace, Platform, PlatformError, Session } from "./platform.ts";
+
+export interface DeskLimits {
+	callTimeoutMs: number;
+	/** How long the daemon may take to make an intent durable. */
+	ackLimitMs: number;
+	/** How long platforms with idempotent creation are trusted to recognise a nonce. */
+	nonceWindowMs: number;
+	/** How long a creation is tried again whose outcome is never told, and the wait between two tries, which doubles. */
+	doubtMs: number;
+	doubtWaitMs: number;
+	doubtWaitMaxMs: number;
+	gate: Partial<GateLimits>;
+}
+
+export const DESK_LIMITS: DeskLimits = {
+	callTimeoutMs: 30_000,
+	ackLimitMs: 60_000,
+	nonceWindowMs: 60_000,
+	doubtMs: 120_000,
+	doubtWaitMs: 500,
+	doubtWaitMaxMs: 30_000,
+	gate: {},
+};
+
+/** How long to wait after the n-th creation in a row whose outcome is not known, counted from 1. */
+export const doubtWait = ({ doubtWaitMs, doubtWaitMaxMs }: DeskLimits, nth: number): number =>
+	Math.min(doubtWaitMs * 2 ** Math.min(nth - 1, 20), doubtWaitMaxMs);
+
+export interface DeskOptions {
+	platform: Platform;
+	session: Session;
+	account: string;
+	clock: Clock;
+	random(): number;
+	log: Log;
+	say(status: StreamStatus | SendStatus): void;
+	/** Resolves when what is said is being read. */
+	ready(): Promise<void>;
+	limits?: Partial<DeskLimits>;
+}
+
+export interface Desk extends Omit<DeskOptions, "limits"> {
+	limits: DeskLimits;
+	gate: Gate;
+	call: Caller;
+	pace(target: Target): Pace;
+	/** Waits for a turn, calls, and tries again what passes by itself. */
+	gated<T>(target: Target, rank: Rank, work: () => Promise<T>): Promise<T>;
+}
+
+export function createDesk(options: DeskOptions): Desk {
+	const { platform, session, clock, account } = options;
+	const limits = { ...DESK_LIMITS, ...options.limits };
+	const gate = createGate({
+		clock,
+		random: options.random,
+		ready: options.ready,
+		limits: limits.gate,
+		onRateLimited: (retryAfterMs) => options.say({ type: "rate_limited", retryAfterMs, account }),
+	});
+	const pace = (target: Target) => session.pace?.(target) ?? platform.pace(target);
+	const call = createCaller({ clock, callTimeoutMs: limits.callTimeoutMs, say: options.say });
+	const gated: Desk["gated"] = (target, rank, work) =>
+		new Promise((resolve, reject) => {
+			let settle = () => {};
+			const job: GateJob = {
+				lane: laneOf(target),
+				rank,
+				paced: true,
+				pace: () => pace(target),
+				async run() {
+					const result = await work();
+					settle = () => resolve(result);
+				},
+				settled: (error: PlatformError | undefined) => (error ? reject(error) : settle()),
+			};
+			gate.request(job);
+		});
+	return { ...options, limits, gate, call, pace, gated };
+}
+
+/** A chat's calls go one after another. */
+export const laneOf = (target: Target): string => JSON.stringify([target.to, target.thread_id ?? null]);
+
+/** Shows or hides typing; nothing depends on it. */
+export function createTyping({ session, gate, call, pace, log }: Desk): (target: Target, on: boolean) => void {
+	const waiting = new Map<string, boolean>();
+	return (target, on) => {
+		if (!session.typing) return;
+		const lane = `typing ${laneOf(target)}`;
+		const known = waiting.has(lane);
+		waiting.set(lane, on);
+		if (known) return;
+		gate.request({
+			lane,
+			rank: "typing",
+			paced: false,
+			pace: () => ({ targetIntervalMs: 0, accountIntervalMs: pace(target).accountIntervalMs ?? 0 }),
+			async run() {
+				const now = waiting.get(lane) ?? on;
+				waiting.delete(lane);
+				await call("typing", {}, async () => session.typing?.(target, now));
+			},
+			settled(error) {
+				waiting.delete(lane);
+				if (error) log.debug({ to: target.to, error: error.message }, "typing was not shown");
+			},
+		});
+	};
+}
+
+/** Rendering is the dear part of a draft: the same text is often measured and then sent. */
+export function createRenderer(platform: Platform): {
+	render(markdown: string): string;
+	fits(markdown: string): boolean;
+	/** How much of a message a text takes. */
+	share(markdown: string): number;
+} {
+	const KEPT = 4;
+	const known = new Map<string, string>();
+	const render = (markdown: string): string => {
+		const before = known.get(markdown);
+		if (before !== undefined) return before;
+		const rendered = platform.render(markdown);
+		if (known.size >= KEPT) known.delete(known.keys().next().value ?? "");
+		known.set(markdown, rendered);
+		return rendered;
+	};
+	const { textMax } = platform.info.limits;
+	const length = (markdown: string) => platform.measure(render(markdown));
+	return { render, fits: (markdown) => length(markdown) <= textMax, share: (markdown) => length(markdown) / textMax };
+}

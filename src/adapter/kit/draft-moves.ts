@@ -1,0 +1,77 @@
+/** The moves of a draft from one message to the next. */
+
+import { carryOf, type View } from "./compose.ts";
+import {
+	type Draft,
+	type DraftRules,
+	type DraftStep,
+	hasInk,
+	isEnded,
+	type OpenMessage,
+	segmentOf,
+} from "./draft-state.ts";
+import { type Place, START } from "./place.ts";
+
+/** Drops texts that have ended and show nothing: an assistant message without text makes no platform message. */
+export function skipUnseen(before: Draft): Draft {
+	let draft = before;
+	while (!draft.inked && isEnded(draft) && draft.text + draft.bounds.join() !== "") {
+		draft = advance(draft, (draft.bounds[0] ?? draft.from + draft.text.length) - draft.from, START);
+	}
+	return draft;
+}
+
+/** Moves the beginning of the held text; at a bound the next message's markdown starts afresh. */
+export function advance(draft: Draft, length: number, place: Place): Draft {
+	if (draft.aside) {
+		const rest = draft.text.slice(length);
+		return { ...draft, place, text: hasInk(rest) ? rest : "", inked: hasInk(rest) };
+	}
+	const from = draft.from + length;
+	const text = draft.text.slice(length);
+	const atBound = draft.bounds[0] === from;
+	const bounds = atBound ? draft.bounds.slice(1) : draft.bounds;
+	const next = { ...draft, from, text, bounds, place: atBound ? START : place, checked: 0 };
+	return { ...next, inked: hasInk(segmentOf(next).segment) };
+}
+
+/** Says that a message is going to be created; it is, once that is durable. */
+export function announce(draft: Draft, rules: DraftRules, view?: View): DraftStep {
+	const ordinal = draft.ordinal + 1;
+	const fixed = view && !draft.aside ? { to: draft.from + view.length, view } : undefined;
+	const nonce = rules.nonce(ordinal, draft.since);
+	if (rules.intent) {
+		const to = fixed ? { to: fixed.to } : {};
+		const status = { type: "message_creating" as const, nonce, from: draft.since, ...to, ordinal };
+		return {
+			draft: { ...draft, ordinal, message: { at: "announced", nonce, fixed } },
+			effects: [{ type: "say", status }],
+		};
+	}
+	const ready: Draft = { ...draft, ordinal, message: { at: "ready", nonce, fixed, triedAt: undefined } };
+	return { draft: ready, effects: [{ type: "want", rank: isEnded(draft) ? "final" : "create", paced: true }] };
+}
+
+/** The first `length` units of the held text are visible for good. */
+export function sent(draft: Draft, length: number, next: Place, message: OpenMessage, rules: DraftRules): DraftStep {
+	const moved = skipUnseen(advance({ ...draft, message: { at: "none" }, toolsShown: draft.tools }, length, next));
+	const errorFollows = draft.closed === "error" && !draft.aside && hasInk(rules.errorText);
+	const to = moved.aside ? draft.from : draft.from + length;
+	const final = draft.closed !== undefined && moved.text === "" && moved.bounds.length === 0 && !errorFollows;
+	const status = {
+		type: "message_sent" as const,
+		messageId: message.id,
+		final,
+		...(message.nonce === undefined ? {} : { nonce: message.nonce }),
+		from: draft.since,
+		to,
+		...(final ? {} : carried(draft, to, next)),
+	};
+	return { draft: { ...moved, since: to, calling: undefined }, effects: [{ type: "say", status }] };
+}
+
+/** The place at `to`, unless a new message's markdown begins there anyway. */
+function carried(draft: Draft, to: number, next: Place): { carry?: string } {
+	const carry = draft.bounds[0] === to || draft.aside ? undefined : carryOf(next);
+	return carry === undefined ? {} : { carry };
+}

@@ -1,0 +1,148 @@
+/**
+ * The messages of one delivery as a pure step: the first text creates a message, more text edits it, a full one is finished and the next begins.
+ * Text is taken from the source when a call's turn has come, so waiting edits are one edit; a finished message always gets its complete text.
+ */
+
+import { compose, type View } from "./compose.ts";
+import { advance, announce, skipUnseen } from "./draft-moves.ts";
+import { created, edited, failed, found } from "./draft-outcome.ts";
+import {
+	type Draft,
+	type DraftInput,
+	type DraftRules,
+	type DraftStep,
+	hasInk,
+	isEnded,
+	NO_TOOLS,
+	segmentOf,
+} from "./draft-state.ts";
+import { take } from "./draft-turn.ts";
+import { START } from "./place.ts";
+import { withTool } from "./tool-line.ts";
+
+export function stepDraft(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
+	if (draft.over) return { draft, effects: [] };
+	const step = react(draft, input, now, rules);
+	// A turn that ended in a call is followed by the call's outcome; there is nothing to plan before.
+	if (step.draft.over || step.effects.some((effect) => effect.type === "call")) return step;
+	const next = plan(step.draft, rules);
+	return { draft: next.draft, effects: [...step.effects, ...next.effects] };
+}
+
+function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
+	const only = (next: Draft): DraftStep => ({ draft: next, effects: [] });
+	switch (input.type) {
+		case "token":
+			return only(withToken(draft, input.text));
+		case "tool_status":
+			return only(rules.tools ? { ...draft, tools: withTool(draft.tools, input) } : draft);
+		case "end":
+			if (input.final) return only({ ...draft, closed: draft.closed ?? "end", tools: NO_TOOLS });
+			return only({ ...draft, bounds: [...draft.bounds, draft.from + draft.text.length], tools: NO_TOOLS });
+		case "error":
+			return only({ ...draft, closed: draft.closed ?? "error", tools: NO_TOOLS });
+		case "ack": {
+			const { message } = draft;
+			if (message.at !== "announced" || message.nonce !== input.nonce) return only(draft);
+			return only({ ...draft, message: { ...message, at: "ready", triedAt: undefined } });
+		}
+		case "due":
+			return take(draft, now, rules);
+		case "created":
+			return created(draft, input.messageId, rules);
+		case "edited":
+			return edited(draft, rules);
+		case "found":
+			return found(draft, input.messageId, rules);
+		case "failed":
+			return failed(draft, input, now, rules);
+		default:
+			return input satisfies never;
+	}
+}
+
+function withToken(draft: Draft, text: string): Draft {
+	// Nothing comes after the end; the error text that may stand there is not the source.
+	if (text === "" || draft.closed !== undefined) return draft;
+	const inked = draft.inked || (draft.bounds.length === 0 && hasInk(text));
+	const tools = draft.tools.length > 0 && hasInk(text) ? NO_TOOLS : draft.tools;
+	return { ...draft, text: draft.text + text, inked, tools };
+}
+
+/** What is needed next, from the state alone. Costs nothing per token. */
+function plan(before: Draft, rules: DraftRules): DraftStep {
+	let draft = skipUnseen(before);
+	if (draft.closed !== undefined && draft.text === "") {
+		if (draft.closed === "error" && !draft.aside && hasInk(rules.errorText)) draft = withAside(draft, rules);
+		else return completed(draft);
+	}
+	const ended = isEnded(draft);
+	const want = (rank: "final" | "create" | "edit" | "preview", paced = true): DraftStep => ({
+		draft,
+		effects: [{ type: "want", rank, paced }],
+	});
+	// A turn that found nothing to see waits for more.
+	const fresh = ended || draft.text.length > draft.checked || draft.tools !== draft.toolsShown;
+	const { message } = draft;
+	switch (message.at) {
+		case "none":
+			return draft.inked && fresh ? begin(draft, ended, rules) : { draft, effects: [] };
+		case "announced":
+			return { draft, effects: [] };
+		case "ready": {
+			if (!draft.inked || !fresh) return { draft, effects: [] };
+			if (ended || showsEarly(rules) || message.fixed) return want(ended ? "final" : "create");
+			const checked = full(draft, rules);
+			return { draft: checked.draft, effects: checked.view ? want("create").effects : [] };
+		}
+		case "lost":
+			return draft.inked || ended ? want("create") : { draft, effects: [] };
+		case "open": {
+			if (ended || message.complete) return want("final", false);
+			const decorated = message.way === "edit" && draft.tools !== draft.toolsShown && draft.text !== "";
+			return decorated || draft.text.length > draft.checked ? want("edit") : { draft, effects: [] };
+		}
+		default:
+			return message satisfies never;
+	}
+}
+
+const withAside = (draft: Draft, rules: DraftRules): Draft => ({
+	...draft,
+	aside: true,
+	text: rules.errorText,
+	inked: true,
+	place: START,
+});
+
+function completed(draft: Draft): DraftStep {
+	const status = { type: "delivery_complete" as const, messageIds: [...draft.ids] };
+	return { draft: { ...draft, over: true }, effects: [{ type: "say", status }, { type: "over" }] };
+}
+
+/** How much more text makes it worth looking whether a message is full, for styles that show nothing before. */
+const CHECK_CHARS = 256;
+
+/** No message yet, and something to say. */
+function begin(draft: Draft, ended: boolean, rules: DraftRules): DraftStep {
+	if (showsEarly(rules)) return announce(draft, rules);
+	if (rules.style === "preview" && draft.previews && !ended) {
+		return { draft, effects: [{ type: "want", rank: "preview", paced: true }] };
+	}
+	const checked = full(draft, rules);
+	const { view } = checked;
+	if (!view) return { draft: checked.draft, effects: [] };
+	if (view.markdown.trim() === "") return plan(advance(draft, view.length, view.next), rules);
+	return announce(draft, rules, view);
+}
+
+/** The other styles create a message with its complete text only. */
+const showsEarly = ({ style }: DraftRules): boolean => style === "edit" || style === "append";
+
+/** The complete text of the next message, if it is there. */
+function full(draft: Draft, rules: DraftRules): { draft: Draft; view?: View } {
+	const { segment, ended } = segmentOf(draft);
+	if (!ended && segment.length < draft.checked + CHECK_CHARS) return { draft };
+	const view = compose(draft.place, segment, ended, rules);
+	return view.done ? { draft, view } : { draft: { ...draft, checked: draft.text.length } };
+}

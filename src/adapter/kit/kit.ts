@@ -1,0 +1,15 @@
+/** Everything that the author of an adapter needs, in one import. */
+export type {
+	HealthReport,
+	InboundMessage,
+	MessageFailure,
+	PlatformFault,
+	Target,
+	WireAttachment,
+} from "../port.ts";
+export * from "./json.ts";
+export * from "./listen.ts";
+export * from "./network.ts";
+export * from "./platform.ts";
+export * from "./sent.ts";
+export { serve } from "./serve.ts";

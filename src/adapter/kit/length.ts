@@ -1,0 +1,93 @@
+/** How long a text is, in the unit in which a platform counts. */
+
+import type { LengthUnit } from "../port.ts";
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+
+export function lengthOf(text: string, unit: LengthUnit): number {
+	switch (unit) {
+		case "utf16":
+			return text.length;
+		case "codepoint":
+			return codepoints(text);
+		case "grapheme":
+			return graphemeCount(text);
+		case "utf8":
+			return Buffer.byteLength(text, "utf8");
+		case "sms":
+			return septets(text) ?? text.length;
+		default: {
+			const unknown: never = unit;
+			throw new TypeError(`${String(unknown)} is not a unit of length`);
+		}
+	}
+}
+
+function codepoints(text: string): number {
+	let count = 0;
+	for (const _ of text) count += 1;
+	return count;
+}
+
+function graphemeCount(text: string): number {
+	if (isPlainAscii(text)) return text.length;
+	let count = 0;
+	for (const _ of graphemes.segment(text)) count += 1;
+	return count;
+}
+
+/** Every character stands alone. A carriage return does not: with a line feed it is one grapheme. */
+function isPlainAscii(text: string): boolean {
+	for (let at = 0; at < text.length; at += 1) {
+		const code = text.charCodeAt(at);
+		if (code > 126 || code === 13) return false;
+	}
+	return true;
+}
+
+/** GSM 03.38: one septet each. */
+const BASIC = new Set(
+	"@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà",
+);
+/** An escape and a septet: two together. */
+const EXTENSION = new Set("\f^{}\\[~]|€");
+
+/** Undefined when one character is not in the alphabet: then the whole message is sent as UCS-2. */
+function septets(text: string): number | undefined {
+	let count = 0;
+	for (const character of text) {
+		if (BASIC.has(character)) count += 1;
+		else if (EXTENSION.has(character)) count += 2;
+		else return undefined;
+	}
+	return count;
+}
+
+export interface SmsSegments {
+	encoding: "gsm7" | "ucs2";
+	/** How many text messages the carrier sends and bills. */
+	segments: number;
+	/** Septets or UCS-2 units. */
+	units: number;
+}
+
+/** A two-unit character is never divided between two segments, so segments cannot be counted by dividing. */
+export function smsSegments(text: string): SmsSegments {
+	const units = septets(text);
+	const encoding = units === undefined ? "ucs2" : "gsm7";
+	const total = units ?? text.length;
+	const [single, joined] = units === undefined ? [70, 67] : [160, 153];
+	if (total === 0) return { encoding, segments: 0, units: 0 };
+	if (total <= single) return { encoding, segments: 1, units: total };
+	let segments = 1;
+	let used = 0;
+	for (const character of text) {
+		const width = units === undefined ? character.length : EXTENSION.has(character) ? 2 : 1;
+		if (used + width > joined) {
+			segments += 1;
+			used = 0;
+		}
+		used += width;
+	}
+	return { encoding, segments, units: total };
+}

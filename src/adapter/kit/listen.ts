@@ -1,0 +1,44 @@
+/** Listening that goes on: rounds of polling or connections, one after another, slower after failures, until the signal or a denial ends it. */
+
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { PlatformError } from "./platform.ts";
+
+const BACKOFF_MS = 1000;
+const BACKOFF_MAX_MS = 30_000;
+
+export interface ListenOptions {
+	/** One poll, or one connection until it ends. */
+	round(): Promise<void>;
+	/** Between two rounds that went well. */
+	pauseMs: number;
+	signal: AbortSignal;
+	clock: Clock;
+	log: Log;
+}
+
+/** Rejects when the platform denies; everything else is tried again. */
+export async function keepListening({ round, pauseMs, signal, clock, log }: ListenOptions): Promise<void> {
+	const aborted = untilAborted(signal);
+	const wait = (ms: number) => Promise.race([aborted, new Promise<void>((resolve) => clock.after(ms, resolve))]);
+	let failures = 0;
+	while (!signal.aborted) {
+		try {
+			await Promise.race([aborted, round()]);
+			failures = 0;
+			if (!signal.aborted) await wait(pauseMs);
+		} catch (cause) {
+			if (signal.aborted) return;
+			if (cause instanceof PlatformError && cause.fault === "denied") throw cause;
+			const known = cause instanceof PlatformError ? cause.retryAfterMs : undefined;
+			const waitMs = known ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
+			log.warn({ error: String(cause), waitMs }, "listening was interrupted; trying again");
+			await wait(waitMs);
+		}
+	}
+}
+
+export function untilAborted(signal: AbortSignal): Promise<void> {
+	if (signal.aborted) return Promise.resolve();
+	return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+}

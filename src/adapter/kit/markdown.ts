@@ -1,0 +1,29 @@
+/**
+ * Markdown as chat messages need it: CommonMark with GitHub's tables, strikethrough, task items and links. Raw HTML, reference definitions
+ * and footnotes are plain text, because a message is a piece of an answer and nothing of it may vanish.
+ */
+
+import type { Root } from "mdast";
+import { fromMarkdown } from "mdast-util-from-markdown";
+import { gfmFromMarkdown } from "mdast-util-gfm";
+import { gfm } from "micromark-extension-gfm";
+
+const asText = {
+	disable: {
+		null: [
+			"htmlFlow",
+			"htmlText",
+			"definition",
+			"gfmFootnoteDefinition",
+			"gfmFootnoteCall",
+			"gfmPotentialFootnoteCall",
+		],
+	},
+};
+
+/** What is markdown here, for those who turn it into HTML without a tree. */
+export const SYNTAX = [gfm(), asText];
+
+export function parseMarkdown(markdown: string): Root {
+	return fromMarkdown(markdown, { extensions: SYNTAX, mdastExtensions: [gfmFromMarkdown()] });
+}

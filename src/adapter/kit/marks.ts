@@ -1,0 +1,170 @@
+/**
+ * Markdown for chats with a few marks of their own: *bold*, _italic_, ~struck~, `code` and > quotes. Marks that such a chat would not read as
+ * marks are left out, the letters never.
+ */
+
+import type { Code, List, ListItem, Nodes, PhrasingContent, RootContent, Table } from "mdast";
+import { parseMarkdown } from "./markdown.ts";
+import { tableText } from "./table.ts";
+
+export interface Dialect {
+	/** What may stand for itself in a text. */
+	escape(text: string): string;
+	/** `label` is plain and not escaped. */
+	link(url: string, label: string): string;
+	bullet: string;
+}
+
+/** Marks count only at the edge of a word; this makes an edge where there is none to see. */
+const EDGE = "\u200b";
+
+interface Around {
+	dialect: Dialect;
+	/** Marks that are open: the same one again would close it. */
+	open: readonly string[];
+}
+
+export const renderMarks = (markdown: string, dialect: Dialect): string =>
+	blocks(parseMarkdown(markdown).children, { dialect, open: [] });
+
+const blocks = (nodes: readonly RootContent[], around: Around): string =>
+	nodes.map((node) => block(node, around)).join("\n\n");
+
+function block(node: RootContent, around: Around): string {
+	switch (node.type) {
+		case "paragraph":
+			return inline(node.children, around);
+		case "heading":
+			return heading(node.children, around);
+		case "code":
+			return code(node, around.dialect);
+		case "blockquote":
+			return quoted(blocks(node.children, around));
+		case "list":
+			return list(node, around);
+		case "table":
+			return fenced(table(node), around.dialect);
+		case "thematicBreak":
+			return "———";
+		default:
+			return inline([node as PhrasingContent], around);
+	}
+}
+
+/** Marks do not reach over a line. */
+function heading(nodes: readonly PhrasingContent[], around: Around): string {
+	const text = inline(nodes, { ...around, open: ["*"] });
+	return /\S/.test(text) && !text.includes("\n") ? `*${text}*` : text;
+}
+
+/** A block without code shows its fence, because an empty message is refused. */
+function code({ value, lang, meta }: Code, dialect: Dialect): string {
+	if (value.trim() === "") return dialect.escape(`\`\`\`${[lang, meta].filter(Boolean).join(" ")}\n\`\`\``);
+	const caption = meta ? `${dialect.escape(meta)}\n` : "";
+	return caption + fenced(value, dialect);
+}
+
+const fenced = (text: string, dialect: Dialect): string =>
+	`\`\`\`\n${dialect.escape(text.replace(/`(?=``)/g, `\`${EDGE}`))}\n\`\`\``;
+
+/** A fence in a quote would show the quote's marks as code. */
+function quoted(text: string): string {
+	const parts = text.split(/(^```\n[\s\S]*?\n```$)/m);
+	return parts.map((part) => (part.startsWith("```\n") ? part : part.replace(/^(?=.)/gm, "> "))).join("");
+}
+
+function list({ children, ordered, start, spread }: List, around: Around): string {
+	const first = start ?? 1;
+	const mark = (index: number) => (ordered ? `${first + index}. ` : around.dialect.bullet);
+	return children.map((item, index) => listItem(item, mark(index), around)).join(spread ? "\n\n" : "\n");
+}
+
+function listItem({ children, checked, spread }: ListItem, mark: string, around: Around): string {
+	const box = typeof checked === "boolean" ? (checked ? "☑ " : "☐ ") : "";
+	const [head, ...rest] = children;
+	const text = (node: RootContent) => indented(block(node, around));
+	const begun = head === undefined ? "" : head.type === "paragraph" ? block(head, around) : `\n${text(head)}`;
+	return [`${mark}${box}${begun}`, ...rest.map(text)].join(spread ? "\n\n" : "\n");
+}
+
+const indented = (text: string): string => (text.includes("```") ? text : text.replace(/^(?=.)/gm, "    "));
+
+function table({ children }: Table): string {
+	const written: Dialect = { escape: (text) => text, link: writtenOut, bullet: "" };
+	// All marks count as open: code has none.
+	const around = { dialect: written, open: ["*", "_", "~", "`"] };
+	return tableText(children.map((row) => row.children.map((cell) => inline(cell.children, around))));
+}
+
+/** For dialects without links. */
+export const writtenOut = (url: string, label: string): string =>
+	label.trim() === "" || label === url || `mailto:${label}` === url ? label || url : `${label} (${url})`;
+
+function inline(nodes: readonly PhrasingContent[], around: Around): string {
+	let text = "";
+	for (const [index, node] of nodes.entries()) {
+		const said = phrase(node, around);
+		const mark = markOf(node);
+		const isMarked = mark !== undefined && said.startsWith(mark) && said.length > 1;
+		if (isMarked && /[\p{L}\p{N}]$/u.test(text)) text += EDGE;
+		text += said;
+		const next = nodes[index + 1];
+		if (isMarked && next?.type === "text" && /^[\p{L}\p{N}]/u.test(next.value)) text += EDGE;
+	}
+	return text;
+}
+
+function markOf(node: Nodes): string | undefined {
+	switch (node.type) {
+		case "strong":
+			return "*";
+		case "emphasis":
+			return "_";
+		case "delete":
+			return "~";
+		case "inlineCode":
+			return "`";
+		default:
+			return undefined;
+	}
+}
+
+function phrase(node: Nodes, around: Around): string {
+	const { dialect } = around;
+	switch (node.type) {
+		case "strong":
+		case "emphasis":
+		case "delete":
+			return marked(node.children, markOf(node) ?? "", around);
+		case "inlineCode": {
+			const plain = node.value.includes("`") || node.value.includes("\n") || around.open.includes("`");
+			return plain ? dialect.escape(node.value) : `\`${dialect.escape(node.value)}\``;
+		}
+		case "break":
+			return "\n";
+		case "link":
+			return dialect.link(node.url, plainOf(node));
+		case "image":
+			return dialect.link(node.url, node.alt ?? "");
+		default:
+			// Nothing that the parser knows beside text; were it, its words would still be said.
+			if ("value" in node) return dialect.escape(node.value);
+			return "children" in node ? node.children.map((child) => phrase(child, around)).join("") : "";
+	}
+}
+
+function marked(nodes: readonly PhrasingContent[], mark: string, around: Around): string {
+	if (around.open.includes(mark)) return inline(nodes, around);
+	const text = inline(nodes, { ...around, open: [...around.open, mark] });
+	// The chat would show these marks as letters.
+	const readable = /^\S(?:.*\S)?$/.test(text) && !text.startsWith(EDGE);
+	return readable ? mark + text + mark : text;
+}
+
+/** The words of a label; chats read no marks there. */
+function plainOf(node: Nodes): string {
+	if ("value" in node) return node.value;
+	if (node.type === "image") return node.alt ?? "";
+	if (node.type === "break") return " ";
+	return "children" in node ? node.children.map(plainOf).join("") : "";
+}

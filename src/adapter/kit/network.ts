@@ -1,0 +1,136 @@
+/** What platform calls over HTTP have in common: whether a failure may have reached the platform, downloads with a limit, secrets compared in constant time. */
+
+import { createHash, timingSafeEqual } from "node:crypto";
+import type { PlatformFault, WireAttachment } from "../port.ts";
+import { PlatformError } from "./platform.ts";
+
+/** A line to the daemon carries a message with its attachments in base64; more than this would not fit it. */
+export const ATTACHMENTS_BYTES_MAX = 2_500_000;
+
+/** Codes of failures before a request could be sent. */
+const UNSENT: ReadonlySet<unknown> = new Set([
+	"ECONNREFUSED",
+	"ENOTFOUND",
+	"EAI_AGAIN",
+	"EHOSTUNREACH",
+	"ENETUNREACH",
+	"EADDRNOTAVAIL",
+	"UND_ERR_CONNECT_TIMEOUT",
+	"CERT_HAS_EXPIRED",
+	"DEPTH_ZERO_SELF_SIGNED_CERT",
+	"SELF_SIGNED_CERT_IN_CHAIN",
+	"UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+	"UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+	"ERR_TLS_CERT_ALTNAME_INVALID",
+	"ERR_INVALID_URL",
+]);
+
+/** `unavailable` when the request certainly never left, else `unknown_outcome`. */
+export function networkFault(cause: unknown): Extract<PlatformFault, "unavailable" | "unknown_outcome"> {
+	return wasUnsent(cause) ? "unavailable" : "unknown_outcome";
+}
+
+function wasUnsent(cause: unknown): boolean {
+	if (!(cause instanceof Error)) return false;
+	const { code, syscall } = cause as { code?: unknown; syscall?: unknown };
+	if (UNSENT.has(code) || syscall === "connect" || syscall === "getaddrinfo") return true;
+	if (cause instanceof AggregateError) return cause.errors.length > 0 && cause.errors.every(wasUnsent);
+	return cause.cause !== undefined && wasUnsent(cause.cause);
+}
+
+/** The messages of an error and its causes: SDKs hide the telling one behind "fetch failed". */
+export function reasonOf(cause: unknown): string {
+	if (!(cause instanceof Error)) return String(cause);
+	const inner = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
+	if (!(inner instanceof Error)) return cause.message;
+	return cause.message === "" ? reasonOf(inner) : `${cause.message}: ${reasonOf(inner)}`;
+}
+
+export const networkError = (call: string, cause: unknown): PlatformError =>
+	new PlatformError(networkFault(cause), `${call}: ${reasonOf(cause)}`, { cause });
+
+/** A call before the one that matters: when its outcome is unknown, nothing that anybody sees has happened. */
+export async function harmless<T>(work: Promise<T>): Promise<T> {
+	try {
+		return await work;
+	} catch (cause) {
+		if (!(cause instanceof PlatformError) || cause.fault !== "unknown_outcome") throw cause;
+		throw new PlatformError("unavailable", cause.message, { cause });
+	}
+}
+
+/** For `find` when the platform answered and still nobody knows. Asking again would not help, so it is no passing fault. */
+export const cannotTell = (message: string): PlatformError => new PlatformError("invalid", message);
+
+export interface DownloadOptions {
+	bytesMax: number;
+	headers?: Record<string, string>;
+	signal?: AbortSignal;
+}
+
+/** The whole body, or an error; never more than `bytesMax` in memory. */
+export async function download(url: string | URL, options: DownloadOptions): Promise<Buffer> {
+	const { bytesMax, headers = {}, signal } = options;
+	const chunks: Uint8Array[] = [];
+	let bytes = 0;
+	try {
+		const response = await fetch(url, { headers, ...(signal ? { signal } : {}) });
+		if (!response.ok) throw new PlatformError(faultOfStatus(response.status), `download: HTTP ${response.status}`);
+		for await (const chunk of response.body ?? []) {
+			bytes += chunk.length;
+			if (bytes > bytesMax) throw new PlatformError("invalid", `download: larger than ${bytesMax} bytes`);
+			chunks.push(chunk);
+		}
+	} catch (cause) {
+		if (cause instanceof PlatformError) throw cause;
+		throw new PlatformError("unavailable", `download: ${reasonOf(cause)}`, { cause });
+	}
+	return Buffer.concat(chunks);
+}
+
+function faultOfStatus(status: number): PlatformFault {
+	if (status === 429) return "rate_limited";
+	if (status === 401 || status === 403) return "denied";
+	if (status === 404 || status === 410) return "gone";
+	return status >= 500 ? "unavailable" : "invalid";
+}
+
+/** A file that a platform announces with a message. */
+export interface RemoteFile {
+	name: string;
+	contentType: string;
+	/** Undefined = the platform does not say. */
+	bytes?: number;
+}
+
+/** Fetches the files of one message within the limit; what stays behind is named in a note, because a person should learn of it. */
+export async function fetchFiles<File extends RemoteFile>(
+	files: readonly File[],
+	fetchOne: (file: File, bytesMax: number) => Promise<Buffer>,
+	bytesMax = ATTACHMENTS_BYTES_MAX,
+): Promise<{ attachments: WireAttachment[]; notes: string[] }> {
+	const attachments: WireAttachment[] = [];
+	const notes: string[] = [];
+	let left = bytesMax;
+	for (const file of files) {
+		const { name, contentType } = file;
+		if ((file.bytes ?? 0) > left) {
+			notes.push(`[attachment ${name} is too large: ${file.bytes} bytes]`);
+			continue;
+		}
+		try {
+			const data = await fetchOne(file, left);
+			left -= data.length;
+			attachments.push({ name, contentType, data: data.toString("base64") });
+		} catch (cause) {
+			notes.push(`[attachment ${name} could not be fetched: ${reasonOf(cause)}]`);
+		}
+	}
+	return { attachments, notes };
+}
+
+/** Takes the same time for every wrong guess. */
+export function sameSecret(given: string, expected: string): boolean {
+	const digest = (text: string) => createHash("sha256").update(text).digest();
+	return timingSafeEqual(digest(given), digest(expected));
+}

@@ -1,0 +1,65 @@
+/** A draft's call as a call of the platform, and its outcome as the draft's next input. */
+
+import type { DeliveryFields, Target } from "../port.ts";
+import type { Desk } from "./desk.ts";
+import type { DraftCall, DraftInput } from "./draft-state.ts";
+import { PlatformError, type SendOptions } from "./platform.ts";
+
+export interface Addressed {
+	target: Target;
+	fields: DeliveryFields;
+	render(markdown: string): string;
+	/** The same for all previews of one message, never zero. */
+	draftId(ordinal: number): number;
+}
+
+const missing = (name: string) => new PlatformError("invalid", `This platform has no ${name} call.`);
+
+export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promise<DraftInput> {
+	const { session } = desk;
+	const { target, render } = to;
+	const options = (nonce: string, final: boolean, signal: AbortSignal): SendOptions => ({ nonce, final, signal });
+	const named = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => desk.call(call.type, to.fields, work);
+	switch (call.type) {
+		case "create": {
+			const text = render(call.markdown);
+			const made = await named((signal) => session.create(target, text, options(call.nonce, call.final, signal)));
+			return { type: "created", messageId: made.messageId };
+		}
+		case "start": {
+			const { start } = session;
+			if (!start) throw missing("start");
+			const made = await named((signal) =>
+				start.call(session, target, call.markdown, options(call.nonce, call.final, signal)),
+			);
+			return { type: "created", messageId: made.messageId };
+		}
+		case "edit": {
+			const text = render(call.markdown);
+			await named(async (signal) => session.edit?.(target, call.id, text, options(call.nonce, call.final, signal)));
+			return { type: "edited" };
+		}
+		case "append":
+			await named(async (signal) =>
+				session.append?.(target, call.id, call.markdown, options(call.nonce, call.final, signal)),
+			);
+			return { type: "edited" };
+		case "stop":
+			await named(async (signal) => session.stop?.(target, call.id, options(call.nonce, true, signal)));
+			return { type: "edited" };
+		case "preview": {
+			const draftId = to.draftId(call.ordinal);
+			const text = render(call.markdown);
+			await named(async (signal) => session.preview?.(target, draftId, text, options(String(draftId), false, signal)));
+			return { type: "edited" };
+		}
+		case "find": {
+			const { find } = session;
+			if (!find) throw missing("find");
+			const found = await named(() => find.call(session, target, call.nonce, render(call.markdown)));
+			return { type: "found", ...(found === undefined ? {} : { messageId: found.messageId }) };
+		}
+		default:
+			return call satisfies never;
+	}
+}

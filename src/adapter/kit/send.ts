@@ -1,0 +1,211 @@
+/** The `send` verb: every line becomes the messages it needs, in order within a chat, each created once. */
+
+import { pieceNonce } from "../nonce.ts";
+import type { DeliveryFields, LineDone, SendLine, Target } from "../port.ts";
+import { createRenderer, createTyping, type Desk, doubtWait, laneOf } from "./desk.ts";
+import { PlatformError, type SendOptions } from "./platform.ts";
+import { splitAll } from "./split.ts";
+
+export interface Sends {
+	accept(line: SendLine): void;
+	/** Resolves when nothing is under way. */
+	idle(): Promise<void>;
+}
+
+type Message = Extract<SendLine, { type: "send" }>;
+type Find = Extract<SendLine, { type: "find" }>;
+
+export function createSends(desk: Desk): Sends {
+	const lanes = new Map<string, Promise<void>>();
+	const typing = createTyping(desk);
+
+	function inOrder(target: Target, work: () => Promise<void>): void {
+		const lane = laneOf(target);
+		const next = (lanes.get(lane) ?? Promise.resolve()).then(work).then(() => {
+			if (lanes.get(lane) === next) lanes.delete(lane);
+		});
+		lanes.set(lane, next);
+	}
+
+	return {
+		accept(line) {
+			if (line.type === "typing") typing(line.target, line.on);
+			else if (line.type === "send") inOrder(line.target, () => send(desk, line));
+			else if (line.type === "find") inOrder(line.target, () => find(desk, line));
+		},
+		async idle() {
+			while (lanes.size > 0) await Promise.all(lanes.values());
+			await desk.gate.quiet();
+		},
+	};
+}
+
+/** One message that a line needs. */
+interface Part {
+	nonce: string;
+	from: number;
+	to: number;
+	/** How much of the line's text is out with it. */
+	chars: number;
+	create(options: SendOptions): Promise<{ messageId: string }>;
+	/** What a look-up compares with. */
+	text: string;
+}
+
+async function send(desk: Desk, line: Message): Promise<void> {
+	const fields = fieldsOf(line);
+	let { nonce } = line;
+	try {
+		const parts = partsOf(desk, line);
+		for (const part of parts) {
+			nonce = part.nonce;
+			const { messageId } = await createOnce(desk, line.target, part, fields);
+			desk.say(sentOf(part, messageId, part === parts.at(-1), fields));
+		}
+	} catch (cause) {
+		const error = cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
+		const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+		desk.say({ type: "delivery_error", error: error.message, code: error.fault, nonce, ...wait, ...fields });
+	}
+}
+
+const fieldsOf = ({ delivery, runId }: Message | Find): DeliveryFields => ({
+	delivery,
+	...(runId === undefined ? {} : { runId }),
+});
+
+const sentOf = ({ nonce, from, to, chars }: Part, messageId: string, final: boolean, fields: DeliveryFields) => ({
+	...{ type: "message_sent" as const, messageId, final, nonce, from, to, chars },
+	...fields,
+});
+
+/** What is left of a line: its text's pieces, then its attachments. The same line is always divided the same way. */
+function partsOf(desk: Desk, line: Message | Find): Part[] {
+	const { done = { pieces: 0, chars: 0 }, from = 0, text } = line;
+	const { to = from + text.length - done.chars } = line;
+	const drafts = [...textsOf(desk, line, done.chars), ...filesOf(desk, line, done)];
+	const last = drafts.at(-1);
+	if (!last) throw new PlatformError("invalid", "The text has nothing to show.");
+	// White space at the end shows nothing, and is delivered with what is before it.
+	last.chars = text.length;
+	let at = from;
+	return drafts.map((draft, index) => {
+		const begin = at;
+		at = draft === last ? to : Math.min(to, from + draft.chars - done.chars);
+		return { ...draft, nonce: pieceNonce(line.nonce, done.pieces + index + 1), from: begin, to: at };
+	});
+}
+
+type PartDraft = Pick<Part, "chars" | "create" | "text">;
+
+function textsOf({ platform, session }: Desk, line: Message | Find, begin: number): PartDraft[] {
+	const { render, ...rules } = createRenderer(platform);
+	const pieces = splitAll(line.text, rules, platform.info.limits.textMax, begin);
+	const drafts = pieces.flatMap((piece): PartDraft[] => {
+		if (piece.text.trim() === "") return [];
+		const text = render(piece.text);
+		return [{ chars: piece.to, text, create: (options) => session.create(line.target, text, options) }];
+	});
+	const { createWith } = session;
+	const { attachments = [] } = line;
+	const body = drafts.at(-1);
+	if (createWith && body && attachments.length > 0) {
+		body.create = (options) => createWith.call(session, line.target, body.text, attachments, options);
+	}
+	return drafts;
+}
+
+function filesOf(desk: Desk, line: Message | Find, { pieces, chars }: LineDone): PartDraft[] {
+	const { session, platform } = desk;
+	const { text, attachments = [] } = line;
+	if (attachments.length === 0 || (session.createWith && text.trim() !== "")) return [];
+	// Files follow the text: none is out before all of it is.
+	const out = chars < text.length ? 0 : Math.max(0, pieces - textsOf(desk, line, 0).length);
+	return attachments.slice(out).map((attachment) => {
+		const { attach } = session;
+		if (!attach) throw new PlatformError("invalid", `${platform.info.channel} cannot send attachments.`);
+		const create = (options: SendOptions) => attach.call(session, line.target, attachment, options);
+		return { chars: text.length, text: attachment.name, create };
+	});
+}
+
+/** What was not told is looked up, or said again under its nonce, ever later; in the end nobody knows. */
+async function createOnce(
+	desk: Desk,
+	target: Target,
+	part: Part,
+	fields: DeliveryFields,
+): Promise<{ messageId: string }> {
+	const { session, platform, clock, limits } = desk;
+	const { nonce } = part;
+	const begun = clock.now();
+	const patienceMs = session.find ? limits.doubtMs : platform.info.reconcile === "nonce" ? limits.nonceWindowMs : 0;
+	let open: PlatformError | undefined;
+	for (let tries = 1; ; tries++) {
+		try {
+			const create = (signal: AbortSignal) => {
+				// It had to wait for its turn, and the platform may have forgotten the nonce meanwhile.
+				if (open && clock.now() - begun >= patienceMs) throw open;
+				return part.create({ nonce, final: true, signal });
+			};
+			return await desk.gated(target, "final", () => desk.call("create", fields, create));
+		} catch (cause) {
+			if (!(cause instanceof PlatformError)) throw cause;
+			// A refusal of this try says nothing about one before it.
+			if (cause.fault !== "unknown_outcome") throw open ? inDoubt(open, cause) : cause;
+			const { find } = session;
+			const look = () => find?.call(session, target, nonce, part.text) ?? Promise.resolve(undefined);
+			const found = find && (await lookUp(desk, target, fields, look, cause));
+			if (found) return found;
+			const waitMs = doubtWait(limits, tries);
+			if (clock.now() + waitMs - begun > patienceMs) throw cause;
+			open = find ? undefined : cause;
+			await new Promise<void>((resolve) => clock.after(waitMs, resolve));
+		}
+	}
+}
+
+const inDoubt = (open: PlatformError, cause: unknown): PlatformError =>
+	new PlatformError("unknown_outcome", `${open.message}; asking again failed: ${String(cause)}`, { cause });
+
+/** A look-up that fails leaves the first question open. */
+async function lookUp<T>(
+	desk: Desk,
+	target: Target,
+	fields: DeliveryFields,
+	look: () => Promise<T>,
+	open: PlatformError,
+): Promise<T> {
+	try {
+		return await desk.gated(target, "create", () => desk.call("find", fields, look));
+	} catch (cause) {
+		throw new PlatformError("unknown_outcome", `${open.message}; looking it up failed too`, { cause });
+	}
+}
+
+/** Looks for a line's messages in their order: what is out is told one by one, and the answer is about what is left. */
+async function find(desk: Desk, line: Find): Promise<void> {
+	const { session } = desk;
+	const { nonce, target } = line;
+	const fields = fieldsOf(line);
+	const look = session.find;
+	if (!look) {
+		desk.say({ type: "found", nonce, known: false });
+		return;
+	}
+	try {
+		const parts = partsOf(desk, line);
+		for (const part of parts) {
+			const work = () => look.call(session, target, part.nonce, part.text);
+			const found = await desk.gated(target, "create", () => desk.call("find", fields, work));
+			if (!found || part === parts.at(-1)) {
+				desk.say({ type: "found", nonce, known: true, ...(found ? { messageId: found.messageId } : {}) });
+				return;
+			}
+			desk.say(sentOf(part, found.messageId, false, fields));
+		}
+	} catch (cause) {
+		desk.log.warn({ nonce, error: String(cause) }, "a message could not be looked up");
+		desk.say({ type: "found", nonce, known: false });
+	}
+}

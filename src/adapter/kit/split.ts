@@ -1,0 +1,100 @@
+/**
+ * Cuts a long markdown source into messages. The ranges are contiguous and cover the source; each text stands on its own: it fits,
+ * its fences are whole, and it differs from its range only by white space at its ends, fence decoration, a table's head again, and the marks
+ * of a list item that began earlier.
+ */
+
+import { NexusError } from "../../protocol/protocol.ts";
+import { Outline } from "./outline.ts";
+import { type Place, START } from "./place.ts";
+import { findEnd, withinGrapheme } from "./search.ts";
+import { standaloneText } from "./standalone.ts";
+
+export type { Place } from "./place.ts";
+
+export interface CutOptions {
+	/** Whether a message with this markdown is short enough; rendering and measuring are the caller's. */
+	fits(text: string): boolean;
+	/** How much of a message a text takes, 1 = all of it: saves tries, which matters where measuring means rendering. */
+	share?(text: string): number;
+	/** The source still grows: nothing is cut while all of it fits. */
+	more: boolean;
+	/** A boundary that leaves at least this many characters is good; default: half of what fits. */
+	prefer?: number;
+	/** About how many characters fit: saves tries. */
+	guess?: number;
+	/** The place at `from`, from the cut before. Without it the source must begin at its true start, and is read from there. */
+	at?: Place;
+}
+
+export type SplitRules = Pick<CutOptions, "fits" | "share">;
+
+export interface Cut {
+	to: number;
+	/** Empty when the range shows nothing (white space only): there is no message to send for it. */
+	text: string;
+	/** The place at `to`, for the next cut. */
+	next: Place;
+}
+
+/** The longest good message that begins at `from`; undefined when nothing is left, or all of it fits and more is to come. */
+export function cut(source: string, from: number, options: CutOptions): Cut | undefined {
+	if (from >= source.length) return undefined;
+	const outline = new Outline(source, from, options.at ?? placeAt(source, from));
+	let least: Cut | undefined;
+	for (const dress of ["full", "plain", "none"] as const) {
+		const found = findEnd(outline, options, dress);
+		if (found === undefined) continue;
+		const { to, most } = found;
+		if (to === source.length && options.more) return undefined;
+		const piece = { to, text: standaloneText(outline, to, dress), next: outline.placeAt(to) };
+		const decoration = piece.text.length - (to - from);
+		// Mostly decoration: try with less of it, and keep this in case that is no better.
+		if (to === source.length || decoration <= 2 * (most - from)) return piece;
+		least ??= piece;
+	}
+	if (least !== undefined) return least;
+	const to = withinGrapheme(outline, options.fits);
+	if (to !== undefined) return { to, text: standaloneText(outline, to, "none"), next: outline.placeAt(to) };
+	throw new NexusError("invalid", "The message limit is too small for a single character of the text: raise it.");
+}
+
+/** The text of a range on its own, as `cut` makes it: for a draft that still grows. */
+export function standalone(source: string, from: number, to = source.length, at?: Place): string {
+	return standaloneText(new Outline(source, from, at ?? placeAt(source, from)), to, "full");
+}
+
+/** The place of a position, read from the start of the source. */
+export function placeAt(source: string, position: number): Place {
+	return position <= 0 ? START : new Outline(source, 0, START).placeAt(position);
+}
+
+export interface Piece {
+	from: number;
+	to: number;
+	text: string;
+}
+
+/** From `begin` on; one of the ends that splitting all of it gave, so that the rest is cut as it was then. */
+export function splitAll(source: string, rules: SplitRules | SplitRules["fits"], guess?: number, begin = 0): Piece[] {
+	const { fits, share } = typeof rules === "function" ? { fits: rules, share: undefined } : rules;
+	const pieces: Piece[] = [];
+	let from = begin;
+	let at: Place = placeAt(source, begin);
+	for (;;) {
+		const sized = { ...(guess === undefined ? {} : { guess }), ...(share === undefined ? {} : { share }) };
+		const piece = cut(source, from, { fits, more: false, at, ...sized });
+		if (piece === undefined) return pieces;
+		pieces.push({ from, to: piece.to, text: piece.text });
+		from = piece.to;
+		at = piece.next;
+	}
+}
+
+/** What stays the same when a source is cut: all but white space, fence lines, quote marks and guards. To compare what is visible with the source. */
+export function normalise(text: string): string {
+	return text
+		.replace(/^((?:[ \t>]|[-+*][ \t]|\d{1,9}[.)][ \t])*)(?:`{3,}[^`\r\n]*|~{3,}[^\r\n]*)$/gm, "$1")
+		.replace(/^(?:[ \t]*>)+/gm, "")
+		.replace(/[\s\\]+/g, "");
+}

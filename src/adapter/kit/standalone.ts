@@ -1,0 +1,259 @@
+/**
+ * The text of a source range as a message of its own: a fence that is open where it begins is opened again, one that is open where
+ * it ends is closed, quotes and list items it begins in are respected. White space at its two ends is left out; nothing else is.
+ */
+
+import type { Line, Outline } from "./outline.ts";
+import { type Container, type Fence, fenceOf, type Place, withoutContainers } from "./place.ts";
+
+/** How much decoration a torn fence gets: all, no info string, or none at all where the limit leaves no room for it. */
+export type Dress = "full" | "plain" | "none";
+
+export function standaloneText(outline: Outline, to: number, dress: Dress): string {
+	if (to <= outline.from) return "";
+	const parts = new Parts(outline, to, dress);
+	let first = parts.first();
+	// Of a line of code, nothing but its end.
+	if (first?.before.inLine && first.kind === "code" && first.textEnd <= first.start) first = parts.skip();
+	if (first === undefined) return "";
+	const torn = first.kind === "open" && first.before.inLine;
+	const place = torn ? first.after : first.before;
+	const fence = fenceOf(place);
+	// A closer that comes first closes a block that is already shown whole.
+	if (first.kind === "close" || (torn && dress !== "none")) parts.skip();
+	if (fence !== undefined && dress !== "none" && (torn || first.kind === "code")) {
+		// The rest of an opener's words are nowhere else.
+		parts.lead(openerOf(place, fence, torn ? "full" : dress));
+	}
+	if (dress === "full" && continuesTable(first)) parts.lead(headOf(place));
+	return parts.text();
+}
+
+/** Its head is in an earlier message. */
+const continuesTable = ({ kind, before }: Line): boolean =>
+	kind === "row" && before.leaf === "table" && !before.inLine && before.table !== undefined;
+
+const headOf = ({ table = "", containers }: Place): string => `${table}\n`.replace(/^(?=.)/gm, quotes(containers));
+
+const quotes = (containers: readonly Container[]): string =>
+	containers.map((each) => (each.kind === "quote" ? "> " : "")).join("");
+
+function openerOf(place: Place, fence: Fence, dress: Dress): string {
+	const info = dress === "full" ? fence.info : "";
+	return `${quotes(place.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
+}
+
+/** Collects the lines of one range. */
+class Parts {
+	private readonly outline: Outline;
+	private readonly to: number;
+	private readonly dress: Dress;
+	private readonly inherited: readonly Container[];
+	/** Of the inherited containers, those that are still open. */
+	private carried: readonly Container[];
+	/** Columns that the lines have lost besides. */
+	private extra = 0;
+	/** A line that something may be taken for a part of is out without the marks of an item that began earlier. */
+	private shifted = false;
+	private out = "";
+	private index: number;
+
+	constructor(outline: Outline, to: number, dress: Dress) {
+		this.outline = outline;
+		this.to = to;
+		this.dress = dress;
+		this.index = outline.indexAt(outline.from);
+		const open = outline.lines[this.index]?.before.containers ?? [];
+		this.inherited = open.map((each) => (each.fresh ? { ...each, fresh: false } : each));
+		this.carried = this.inherited;
+		outline.reach(to - 1);
+	}
+
+	first(): Line | undefined {
+		const line = this.outline.lines[this.index];
+		return line !== undefined && line.start < this.to ? line : undefined;
+	}
+
+	skip(): Line | undefined {
+		this.index += 1;
+		return this.first();
+	}
+
+	lead(text: string): void {
+		this.out = text;
+	}
+
+	text(): string {
+		const began = this.out !== "";
+		const body = this.body();
+		this.out += began ? body : withoutLeadingBlank(body, this.startsInLine());
+		return this.close();
+	}
+
+	private startsInLine(): boolean {
+		const before = this.outline.lines[this.index]?.before;
+		return before?.inLine === true && before.leaf !== "indented";
+	}
+
+	private body(): string {
+		const { source, lines } = this.outline;
+		const first = lines[this.index];
+		if (first === undefined) return "";
+		const plain = !first.before.inLine && !this.inherited.some((each) => each.kind === "item") && this.dress !== "none";
+		const start = Math.max(first.start, this.outline.from);
+		if (plain) return guard(first, source.slice(start, Math.max(start, this.to)));
+		return this.rewritten();
+	}
+
+	/** Line by line: the marks of items that began in an earlier message are no longer needed, and would make code of deep lines. */
+	private rewritten(): string {
+		const { source, lines } = this.outline;
+		let body = "";
+		for (let at = this.index; at < lines.length; at += 1) {
+			const line = lines[at];
+			if (line === undefined || line.start >= this.to) break;
+			const text = source.slice(line.start, Math.min(line.textEnd, this.to));
+			const ending = line.textEnd < Math.min(line.end, this.to) ? "\n" : "";
+			if (this.dress === "none" && line.kind === "close") continue;
+			if (this.dress === "none" && line.kind === "open") {
+				body += text.replace(/(?:`{3,}|~{3,})[ \t]*/, "") + ending;
+				continue;
+			}
+			if (line.before.inLine) {
+				body += quotes(this.carried) + restOf(line, text) + ending;
+				continue;
+			}
+			const left = fenceOf(line.before);
+			const ended = left !== undefined && line.kind !== "code" && line.kind !== "close" && at > this.index;
+			// Its list item ended, and the fence with it; without the item's marks it has to be closed.
+			if (ended && this.dress !== "none" && line.before.containers.length <= this.carried.length) {
+				body += `${quotes(line.before.containers)}${left.mark.repeat(left.length)}\n`;
+			}
+			const own = line.lazy ? escaped(text.trimStart()) : this.ownText(line, text);
+			body += (at === this.index ? guard(line, own) : own) + ending;
+		}
+		return body;
+	}
+
+	/** A line without the marks of the items that are gone. */
+	private ownText(line: Line, text: string): string {
+		const carried = this.carried;
+		const nested = line.before.containers.length > carried.length;
+		if (!nested && fenceOf(line.before) === undefined) this.extra = 0;
+		const moved = carried.length > 0 || this.extra > 0;
+		const expand = moved && (nested || line.kind !== "code");
+		const found = withoutContainers(carried, text, expand ? "expand" : "keep");
+		const { rest } = found;
+		const matched = Math.min(found.matched, line.matched);
+		const indent = rest.length - rest.replace(/^ +/, "").length;
+		const left = matched < carried.length && line.kind !== "blank";
+		this.carried = carried.slice(0, matched);
+		// Less indented than an item that is gone: not to be taken for the content of one that came after it, nor for more of its paragraph.
+		if (left) this.extra = indent < 4 && this.shifted ? indent : 0;
+		else if (line.matched <= this.carried.length && line.kind !== "blank") this.extra = Math.min(this.extra, indent);
+		if (line.kind !== "blank" && line.kind !== "code" && line.kind !== "close") this.shifted = true;
+		const apart = left && (/^ *>/.test(rest) || (NO_INTERRUPTION.test(rest) && line.kind !== "text")) ? "\n" : "";
+		return (
+			apart + quotes(this.carried) + rest.slice(Math.min(Math.max(0, indent - leastIndent(line, rest)), this.extra))
+		);
+	}
+
+	private close(): string {
+		const last = this.lastLine();
+		const place = this.outline.placeAt(this.to);
+		const torn = last !== undefined && this.to < last.end && last.kind === "close";
+		const fence = torn ? undefined : fenceOf(place);
+		if (fence === undefined || this.dress === "none") return withoutTrailingBlank(this.out);
+		if (last?.kind === "open") return this.withoutOpener(last);
+		const before = this.out.endsWith("\n") || this.out === "" ? "" : "\n";
+		const kept = this.stillOpen();
+		const inner = place.containers.slice(kept);
+		const own = inner.map((each) => (each.kind === "quote" ? "> " : " ".repeat(each.indent))).join("");
+		return `${this.out}${before}${quotes(place.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
+	}
+
+	/** How many of the inherited containers are open where the range ends. */
+	private stillOpen(): number {
+		const { lines } = this.outline;
+		let open = this.inherited.length;
+		for (let at = this.index; open > 0 && at < lines.length; at += 1) {
+			const line = lines[at];
+			if (line === undefined || line.start >= this.to) break;
+			if (!line.lazy) open = Math.min(open, line.matched);
+		}
+		return open;
+	}
+
+	private lastLine(): Line | undefined {
+		return this.outline.lines[this.outline.indexAt(this.to - 1)];
+	}
+
+	/** A fence of which nothing but the opener is in the range: the next message opens it. A list marker before it stays. */
+	private withoutOpener(opener: Line): string {
+		const marks = /(?:`{3,}|~{3,})[^\r\n]*[\r\n]*$/.exec(this.out);
+		return withoutTrailingBlank(marks === null || opener.before.inLine ? this.out : this.out.slice(0, marks.index));
+	}
+}
+
+/** Items that cannot follow a paragraph without an empty line. */
+const NO_INTERRUPTION = /^ *(?:\d|[-+*][ \t]*$)/;
+
+/** The end of a line whose beginning is in an earlier message. */
+function restOf(line: Line, text: string): string {
+	if (fenceOf(line.before) !== undefined) return text;
+	return line.before.leaf === "indented" ? `    ${text}` : guard(line, text.trimStart());
+}
+
+/** Columns that a line must keep to stay what it is: indented code, or code that looks like a fence. */
+function leastIndent(line: Line, rest: string): number {
+	const deep = line.kind === "indented" || (line.kind === "code" && /^ {4,}[`~]/.test(rest));
+	return deep ? 4 : 0;
+}
+
+/** Keeps text that was the middle of a line or paragraph from beginning a list, quote, heading, fence or indented code. */
+function guard(line: Line, text: string): string {
+	const { inLine, leaf, containers } = line.before;
+	if (fenceOf(line.before) !== undefined) return text;
+	const [marks, rest] = inLine ? ["", text] : withoutQuotes(containers.slice(0, line.matched), text);
+	const goesOn = leaf === "indented" || leaf === "paragraph";
+	// Where something goes on, the parser takes no number but 1 for the beginning of a list.
+	if (goesOn && line.kind === "item" && line.matched === containers.length) return marks + rest.replace(NUMBER, "$1\\");
+	if (line.kind !== "text") return text;
+	if (leaf === "paragraph") return marks + escaped(inLine ? rest : rest.trimStart());
+	return marks + (inLine || (goesOn && /^ {0,3}[^ \t]/.test(rest)) ? escaped(rest) : rest);
+}
+
+/** The marks of the quotes that a text is in, and what is in them. */
+function withoutQuotes(containers: readonly Container[], text: string): [marks: string, rest: string] {
+	let at = 0;
+	for (const { kind } of containers) {
+		if (kind === "quote") at += /^[ \t]*> ?/.exec(text.slice(at))?.[0].length ?? 0;
+	}
+	return [text.slice(0, at), text.slice(at)];
+}
+
+const NUMBER = /^((?:[ \t>]|[-+*][ \t]|1[.)][ \t])*(?!1[.)])\d{1,9})(?=[.)](?:[ \t]|$))/;
+
+const escaped = (text: string): string => (startsBlock(text) ? text.replace(/^([ \t]*\d*)/, "$1\\") : text);
+
+const STARTER =
+	/^(?:\d{1,9}[.)](?:\s|$)|[-+*](?:\s|$)|>|#{1,6}(?:\s|$)|`{3}|~{3}|([-_*])(?:[ \t]*\1){2,}[ \t]*(?:[\r\n]|$))/;
+
+/** Whether text would begin a block if it stood at the start of a line. */
+export const startsBlock = (text: string): boolean => STARTER.test(text.slice(0, 100).replace(/^[ \t]+/, ""));
+
+function withoutLeadingBlank(text: string, inLine: boolean): string {
+	let kept = 0;
+	for (let at = 0; at < text.length; at += 1) {
+		const code = text.charCodeAt(at);
+		if (code === 10 || code === 13) kept = at + 1;
+		else if (code !== 32 && code !== 9) return text.slice(inLine ? at : kept);
+	}
+	return "";
+}
+
+export function withoutTrailingBlank(text: string): string {
+	let end = text.length;
+	while (end > 0 && " \t\r\n".includes(text[end - 1] ?? "x")) end -= 1;
+	return text.slice(0, end);
+}

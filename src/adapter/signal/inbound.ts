@@ -1,0 +1,102 @@
+/** What a person wrote, from a signal-cli envelope. */
+
+import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
+
+export interface SignalFile extends RemoteFile {
+	id: string;
+}
+
+export interface Inbound {
+	message: InboundMessage;
+	/** To be fetched; messages only name their files. */
+	files: SignalFile[];
+}
+
+export interface Me {
+	number: string;
+	uuid: string | undefined;
+}
+
+interface Person {
+	name?: string | null;
+	number?: string | null;
+	uuid?: string | null;
+}
+
+interface Envelope {
+	sourceNumber?: string | null;
+	sourceUuid?: string | null;
+	sourceName?: string | null;
+	timestamp: number;
+	dataMessage?: {
+		timestamp: number;
+		message?: string | null;
+		reaction?: object;
+		mentions?: readonly (Person & { start: number; length: number })[];
+		quote?: { authorNumber?: string | null; authorUuid?: string | null };
+		attachments?: readonly { id: string; contentType?: string; filename?: string | null; size?: number }[];
+		groupInfo?: { groupId: string; groupName?: string };
+	};
+}
+
+const GROUP = "group:";
+
+/** Undefined: nothing a person said to the agent (receipts, typing, reactions, changes, our own other devices). */
+export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
+	const { envelope } = (payload ?? {}) as { envelope?: Envelope };
+	const data = envelope?.dataMessage;
+	if (!envelope || !data || data.reaction) return undefined;
+	const from = envelope.sourceNumber ?? envelope.sourceUuid;
+	const sender = { number: envelope.sourceNumber ?? null, uuid: envelope.sourceUuid ?? null };
+	if (!from || isMe(sender, me)) return undefined;
+	const { text, mention } = readText(data, me);
+	const files = (data.attachments ?? []).map((file) => ({
+		id: file.id,
+		name: file.filename ?? file.id,
+		contentType: file.contentType ?? "application/octet-stream",
+		...(file.size === undefined ? {} : { bytes: file.size }),
+	}));
+	if (text === "" && files.length === 0) return undefined;
+	const group = data.groupInfo;
+	const to = group ? `${GROUP}${group.groupId}` : from;
+	const name = group?.groupName;
+	return {
+		files,
+		message: {
+			// A person's messages have different times.
+			eventId: `${envelope.sourceUuid ?? from}:${data.timestamp}`,
+			from: { id: from, ...(envelope.sourceName ? { name: envelope.sourceName } : {}) },
+			chat: { id: to, type: group ? "group" : "direct", ...(name ? { name } : {}) },
+			text,
+			...(group ? { mention } : {}),
+			target: group
+				? { to, direct: false, reply_to: String(data.timestamp), reply_author: from }
+				: { to, direct: true },
+			ts: data.timestamp,
+		},
+	};
+}
+
+const isMe = ({ number, uuid }: Person, me: Me): boolean =>
+	number === me.number || (me.uuid !== undefined && uuid === me.uuid);
+
+/** Mentions stand for a name at their place; ours goes, others are written out. */
+function readText(data: NonNullable<Envelope["dataMessage"]>, me: Me): { text: string; mention: boolean } {
+	const { quote } = data;
+	let text = data.message ?? "";
+	let named = false;
+	for (const mention of (data.mentions ?? []).toSorted((a, b) => b.start - a.start)) {
+		const ours = isMe(mention, me);
+		named ||= ours;
+		const name = ours ? "" : `@${mention.name ?? mention.number ?? mention.uuid ?? ""}`;
+		text = text.slice(0, mention.start) + name + text.slice(mention.start + mention.length);
+	}
+	if (named) text = text.replace(/[ \t]{2,}/g, " ").trim();
+	const answered =
+		quote !== undefined && isMe({ number: quote.authorNumber ?? null, uuid: quote.authorUuid ?? null }, me);
+	return { text, mention: named || answered };
+}
+
+/** How signal-cli is told where to. */
+export const placeOf = ({ to }: Target): { groupId: string } | { recipient: string[] } =>
+	to.startsWith(GROUP) ? { groupId: to.slice(GROUP.length) } : { recipient: [to] };

@@ -1,0 +1,80 @@
+/** Files to Slack, in its three steps. Only the last one shows anything, and which file it was about is remembered before it. */
+
+import type { WebClient } from "@slack/web-api";
+import {
+	harmless,
+	networkError,
+	PlatformError,
+	type SendOptions,
+	type Tools,
+	type WireAttachment,
+} from "../kit/kit.ts";
+import { call } from "./api.ts";
+import { wordOf } from "./faults.ts";
+
+export interface Place {
+	channel: string;
+	thread_ts?: string;
+}
+
+export interface Uploads {
+	/** The message's id is the file's. */
+	send(place: Place, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
+	/** The file that was to be shared with this nonce. */
+	known(nonce: string): string | undefined;
+	/** Undefined: it was certainly not shared there. */
+	find(fileId: string, channel: string): Promise<{ messageId: string } | undefined>;
+}
+
+const STATE_KEY = "uploads";
+const UPLOADS_KEPT = 100;
+
+export function createUploads(client: WebClient, state: Tools["state"]): Uploads {
+	const remembered = (): [nonce: string, fileId: string][] => JSON.parse(state.get(STATE_KEY) ?? "[]");
+	return {
+		async send(place, attachment, options) {
+			const fileId = await upload(client, attachment, options);
+			const others = remembered().filter(([nonce]) => nonce !== options.nonce);
+			state.set(STATE_KEY, JSON.stringify([...others, [options.nonce, fileId]].slice(-UPLOADS_KEPT)));
+			const { channel: channel_id, thread_ts } = place;
+			const wish = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
+			await call("files.completeUploadExternal", options.signal, () =>
+				client.files.completeUploadExternal(thread_ts === undefined ? wish : { ...wish, thread_ts }),
+			);
+			return { messageId: fileId };
+		},
+		known: (nonce) => remembered().find(([known]) => known === nonce)?.[1],
+		async find(fileId, channel) {
+			try {
+				const { file } = await call("files.info", undefined, () => client.files.info({ file: fileId }));
+				const shares: { public?: object; private?: object } = file?.shares ?? {};
+				const shared = channel in { ...shares.public, ...shares.private };
+				return shared ? { messageId: fileId } : undefined;
+			} catch (cause) {
+				if (wordOf(cause) !== "file_not_found") throw cause;
+				return undefined;
+			}
+		},
+	};
+}
+
+async function upload(client: WebClient, { name, data }: WireAttachment, { signal }: SendOptions): Promise<string> {
+	const bytes = Buffer.from(data, "base64");
+	const filename = name.replace(/[\r\n"]/g, "_");
+	const wish = { filename, length: bytes.length };
+	const place = await harmless(
+		call("files.getUploadURLExternal", signal, () => client.files.getUploadURLExternal(wish)),
+	);
+	if (!place.upload_url || !place.file_id) throw new PlatformError("invalid", "files.getUploadURLExternal: no address");
+	await harmless(putBytes(place.upload_url, bytes, signal));
+	return place.file_id;
+}
+
+async function putBytes(url: string, body: Buffer, signal: AbortSignal): Promise<void> {
+	const send = { method: "POST", body: new Uint8Array(body), signal };
+	const response = await fetch(url, send).catch((cause) => Promise.reject(networkError("upload", cause)));
+	await response.body?.cancel();
+	if (response.ok) return;
+	const fault = response.status === 429 ? "rate_limited" : response.status >= 500 ? "unavailable" : "invalid";
+	throw new PlatformError(fault, `upload: HTTP ${response.status}`);
+}

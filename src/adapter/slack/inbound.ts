@@ -1,0 +1,128 @@
+/** What a person wrote, from a Slack event. */
+
+import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
+
+export interface SlackFile extends RemoteFile {
+	url: string;
+}
+
+export interface Inbound {
+	message: InboundMessage;
+	/** To be fetched; messages only name their files. */
+	files: SlackFile[];
+}
+
+/** Where answers to messages that are in no thread go. */
+export type Threads = "channels" | "always" | "never";
+
+export interface Me {
+	userId: string;
+	botId: string | undefined;
+}
+
+interface SlackMessage {
+	type: string;
+	subtype?: string;
+	hidden?: boolean;
+	channel: string;
+	channel_type?: string;
+	user?: string;
+	bot_id?: string;
+	text?: string;
+	ts: string;
+	thread_ts?: string;
+	team?: string;
+	user_team?: string;
+	user_profile?: { real_name?: string; display_name?: string };
+	files?: readonly {
+		name?: string;
+		title?: string;
+		mimetype?: string;
+		size?: number;
+		url_private?: string;
+		url_private_download?: string;
+	}[];
+}
+
+/** The other subtypes tell of changes, not of something said. */
+const SAID: ReadonlySet<string | undefined> = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
+
+/** `payload` is the body of an event callback. Undefined: nothing a person said to the agent (changes, other bots, our own). */
+export function readEvent(payload: unknown, me: Me, threads: Threads): Inbound | undefined {
+	const { event, team_id: team } = payload as { event?: SlackMessage; team_id?: string };
+	if (!event || (event.type !== "message" && event.type !== "app_mention")) return undefined;
+	const { user, channel, ts } = event;
+	if (!SAID.has(event.subtype) || event.hidden || !user || event.bot_id || user === me.userId) return undefined;
+	const { text, mention } = readText(event.text ?? "", me.userId);
+	const files = filesOf(event);
+	if (text === "" && files.length === 0) return undefined;
+	// Mentions do not name the kind of their channel; direct ones are told by their id.
+	const direct = event.channel_type === undefined ? channel.startsWith("D") : event.channel_type === "im";
+	const name = event.user_profile?.display_name || event.user_profile?.real_name;
+	return {
+		files,
+		message: {
+			// A mention comes twice, as a message and as a mention: one message.
+			eventId: `${channel}:${ts}`,
+			from: { id: user, ...(name ? { name } : {}) },
+			chat: { id: channel, type: direct ? "direct" : "group" },
+			text,
+			...(direct ? {} : { mention }),
+			target: targetOf(event, direct, threads, event.user_team ?? event.team ?? team),
+			ts: Math.floor(Number(ts) * 1000),
+		},
+	};
+}
+
+/** `user_id` and `team_id`: native streaming in a channel needs to know for whom. */
+function targetOf(event: SlackMessage, direct: boolean, threads: Threads, team: string | undefined): Target {
+	const opened = threads === "always" || (threads === "channels" && !direct) ? event.ts : undefined;
+	const thread = event.thread_ts ?? opened;
+	return {
+		to: event.channel,
+		...(thread === undefined ? {} : { thread_id: thread }),
+		reply_to: event.ts,
+		direct,
+		...(event.user === undefined ? {} : { user_id: event.user }),
+		...(team === undefined ? {} : { team_id: team }),
+	};
+}
+
+const filesOf = ({ files = [] }: SlackMessage): SlackFile[] =>
+	files.map((file) => ({
+		name: file.name ?? file.title ?? "file",
+		contentType: file.mimetype ?? "application/octet-stream",
+		url: file.url_private_download ?? file.url_private ?? "",
+		...(file.size === undefined ? {} : { bytes: file.size }),
+	}));
+
+/** Slack's markup in angle brackets as markdown, without our own name. */
+export function readText(mrkdwn: string, userId: string): { text: string; mention: boolean } {
+	let mention = false;
+	const text = mrkdwn.replace(/<([^<>]+)>/g, (_, inside: string) => {
+		if (inside === `@${userId}` || inside.startsWith(`@${userId}|`)) {
+			mention = true;
+			return "";
+		}
+		return readBracket(inside);
+	});
+	const plain = text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+	return { text: mention ? plain.replace(/[ \t]{2,}/g, " ").trim() : plain, mention };
+}
+
+function readBracket(inside: string): string {
+	const bar = inside.indexOf("|");
+	const [link, label] = bar < 0 ? [inside, ""] : [inside.slice(0, bar), inside.slice(bar + 1)];
+	switch (link[0]) {
+		case "@":
+			return `@${label || link.slice(1)}`;
+		case "#":
+			return `#${label || link.slice(1)}`;
+		case "!":
+			return label || `@${link.slice(1).split("^")[0]}`;
+		default: {
+			const shown = label.replace(/^mailto:/, "");
+			return label === "" || link === label || link === `mailto:${shown}` ? shown || link : `[${label}](${link})`;
+		}
+	}
+}

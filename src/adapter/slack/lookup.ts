@@ -1,0 +1,51 @@
+/** Looks for a message that may have been written, in what Slack says a chat holds. */
+
+import { cannotTell } from "../kit/kit.ts";
+
+/** The kind of our message metadata; its payload carries the nonce. */
+const EVENT_TYPE = "nexus_message";
+
+export const metadataOf = (nonce: string) => ({ event_type: EVENT_TYPE, event_payload: { nonce } });
+
+export interface StoredMessage {
+	ts?: string;
+	user?: string;
+	bot_id?: string;
+	text?: string;
+	files?: readonly unknown[];
+	metadata?: { event_type?: string; event_payload?: { nonce?: unknown } };
+}
+
+export interface LookupQuestion {
+	nonce: string;
+	/** The message's text, as far as it is known. */
+	text: string;
+	/** The message may have been begun as a stream, which carries its nonce only once it has ended. */
+	streamed: boolean;
+	/** Our own messages. */
+	isOurs(message: StoredMessage): boolean;
+}
+
+/** Undefined: it is certainly not among these. Throws when that cannot be told. */
+export function lookUp(messages: readonly StoredMessage[], question: LookupQuestion): string | undefined {
+	const ours = messages.filter(question.isOurs);
+	const named = ours.find((message) => nonceIn(message) === question.nonce);
+	if (named?.ts !== undefined || !question.streamed) return named?.ts;
+	const unnamed = ours.filter((message) => nonceIn(message) === undefined && !message.files?.length);
+	const [only, ...others] = unnamed;
+	if (!only) return undefined;
+	if (others.length > 0 || only.ts === undefined || !agree(only.text ?? "", question.text)) {
+		const ambiguous = "There are messages of ours that carry no name; whether this one is among them cannot be told.";
+		throw cannotTell(ambiguous);
+	}
+	return only.ts;
+}
+
+const nonceIn = ({ metadata }: StoredMessage): unknown =>
+	metadata?.event_type === EVENT_TYPE ? metadata.event_payload?.nonce : undefined;
+
+/** One begins like the other, letters and digits only: markup is told differently by every call. */
+function agree(stored: string, wanted: string): boolean {
+	const [a, b] = [stored, wanted].map((text) => text.replace(/[^\p{L}\p{N}]/gu, "")) as [string, string];
+	return a.startsWith(b) || b.startsWith(a);
+}

@@ -1,0 +1,324 @@
+/** A signed-in Slack app: the Web API's calls, each refusal in the words of all platforms. */
+
+import type { WebClient } from "@slack/web-api";
+import {
+	type Account,
+	cannotTell,
+	download,
+	fetchFiles,
+	type HealthReport,
+	harmless,
+	type InboundMessage,
+	openSentLog,
+	type Pace,
+	PlatformError,
+	type SendOptions,
+	type SentLog,
+	type Session,
+	type Target,
+	type Tools,
+	type WebhookAnswer,
+	type WebhookRequest,
+	type WireAttachment,
+} from "../kit/kit.ts";
+import { call, createClient, DEFAULT_API_URL } from "./api.ts";
+import { isWithoutStreaming, wordOf } from "./faults.ts";
+import { createUploads, type Place, type Uploads } from "./files.ts";
+import { CALL_CHARS_MAX, render, withoutCalls } from "./format.ts";
+import { type Inbound, type Me, readEvent, type SlackFile, type Threads } from "./inbound.ts";
+import { lookUp, metadataOf, type StoredMessage } from "./lookup.ts";
+import { createActivity, paceOf } from "./pace.ts";
+import { listen } from "./socket.ts";
+import { openRequest } from "./webhook.ts";
+
+/** More than one call takes is written as an ordinary message. */
+const STREAM_CHARS_MAX = 12_000;
+const PAGE_MESSAGES = 200;
+const PAGES_MAX = 10;
+/** How far back a message is looked for when nothing says when it can have been written first. */
+const LOOK_BACK_MS = 24 * 3_600_000;
+const PEOPLE_KEPT = 1000;
+
+/** A preview of a link that is half written shows the wrong page. */
+const NO_UNFURL = { unfurl_links: false, unfurl_media: false } as const;
+
+export class SlackSession implements Session {
+	readonly monitor?: NonNullable<Session["monitor"]>;
+	private readonly botToken: string;
+	private readonly appToken: string;
+	private readonly signingSecret: string;
+	private readonly apiUrl: string;
+	private readonly threads: Threads;
+	private readonly client: WebClient;
+	private readonly uploads: Uploads;
+	private readonly tools: Tools;
+	private readonly sent: SentLog;
+	private readonly activity = createActivity();
+	/** Direct channels of people, by their user ids. */
+	private readonly people = new Map<string, string>();
+	/** Streams that Slack did not give: ordinary messages, with what they say. */
+	private readonly imitated = new Map<string, string>();
+	/** Streams that are open, with the end of what they say. */
+	private readonly tails = new Map<string, string>();
+	private streaming: "native" | "direct" | "update";
+	private myself: Promise<Me> | undefined;
+
+	constructor({ settings }: Account, tools: Tools) {
+		this.botToken = settings.bot_token ?? "";
+		this.appToken = settings.app_token ?? "";
+		this.signingSecret = settings.signing_secret ?? "";
+		this.apiUrl = settings.api_url || DEFAULT_API_URL;
+		this.threads = oneOf("threads", settings.threads, ["channels", "always", "never"]);
+		this.streaming = oneOf("streaming", settings.streaming, ["native", "direct", "update"]);
+		this.tools = tools;
+		this.sent = openSentLog(tools);
+		this.client = createClient(this.botToken, this.apiUrl, tools.log);
+		this.uploads = createUploads(this.client, tools.state);
+		// Without it events come by webhook.
+		if (this.appToken !== "") this.monitor = (emit, signal) => this.listen(emit, signal);
+	}
+
+	/** A stream answers in a thread, and in a channel it is for one person. */
+	style(target: Target): "append" | "edit" {
+		if (this.streaming === "update" || target.thread_id === undefined) return "edit";
+		if (isDirect(target)) return "append";
+		const known = typeof target.user_id === "string" && typeof target.team_id === "string";
+		return known && this.streaming === "native" ? "append" : "edit";
+	}
+
+	pace(target: Target): Pace {
+		return paceOf(this.style(target), this.activity.count(placeOf(target), this.tools.clock.now()));
+	}
+
+	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
+		const place = await this.place(target, options.signal);
+		const metadata = metadataOf(options.nonce);
+		return await this.sent.create(options.nonce, async () => {
+			const made = await this.write("chat.postMessage", target, options, () =>
+				this.client.chat.postMessage({ ...place, text, metadata, ...NO_UNFURL }),
+			);
+			return { messageId: made.ts ?? "" };
+		});
+	}
+
+	/** An edit without metadata might take the nonce away. */
+	async edit(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
+		const { channel } = await this.place(target, options.signal);
+		const metadata = metadataOf(options.nonce);
+		await this.write("chat.update", target, options, () =>
+			// Unlike chat.postMessage, this call looks for links by itself.
+			this.client.chat.update({ channel, ts: messageId, text, metadata, parse: "none" }),
+		);
+	}
+
+	async start(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }> {
+		if (markdown.length > STREAM_CHARS_MAX) return await this.imitate(target, markdown, options);
+		const { channel } = await this.place(target, options.signal);
+		const recipient = isDirect(target)
+			? {}
+			: { recipient_user_id: String(target.user_id), recipient_team_id: String(target.team_id) };
+		const markdown_text = withoutCalls(markdown, "");
+		const wish = { channel, thread_ts: target.thread_id ?? "", markdown_text, ...recipient };
+		try {
+			return await this.sent.create(options.nonce, async () => {
+				const made = await this.write("chat.startStream", target, options, () => this.client.chat.startStream(wish));
+				const messageId = made.ts ?? "";
+				this.tails.set(messageId, markdown_text.slice(-CALL_CHARS_MAX));
+				return { messageId };
+			});
+		} catch (cause) {
+			if (!isWithoutStreaming(cause)) throw cause;
+			this.tools.log.warn({ error: String(cause) }, "no native streaming here; messages are edited instead");
+			this.streaming = isDirect(target) ? "update" : "direct";
+			return await this.imitate(target, markdown, options);
+		}
+	}
+
+	async append(target: Target, messageId: string, markdown: string, options: SendOptions): Promise<void> {
+		const before = this.imitated.get(messageId);
+		if (before !== undefined) {
+			await this.edit(target, messageId, render(before + markdown), options);
+			this.imitated.set(messageId, before + markdown);
+			return;
+		}
+		const { channel } = await this.place(target, options.signal);
+		const tail = this.tails.get(messageId) ?? "";
+		const text = withoutCalls(markdown, tail);
+		for (let at = 0; at < text.length; at += STREAM_CHARS_MAX) {
+			const markdown_text = text.slice(at, at + STREAM_CHARS_MAX);
+			await this.write("chat.appendStream", target, options, () =>
+				this.client.chat.appendStream({ channel, ts: messageId, markdown_text }),
+			);
+		}
+		this.tails.set(messageId, (tail + text).slice(-CALL_CHARS_MAX));
+	}
+
+	async stop(target: Target, messageId: string, options: SendOptions): Promise<void> {
+		if (this.imitated.delete(messageId)) return;
+		this.tails.delete(messageId);
+		const { channel } = await this.place(target, options.signal);
+		const metadata = metadataOf(options.nonce);
+		try {
+			await this.write("chat.stopStream", target, options, () =>
+				this.client.chat.stopStream({ channel, ts: messageId, metadata }),
+			);
+		} catch (cause) {
+			// Slack closes streams that are silent for long.
+			if (wordOf(cause) !== "message_not_in_streaming_state") throw cause;
+		}
+	}
+
+	/** It ends by itself after two minutes, or with the next message. Slack shows it in threads only. */
+	async typing(target: Target, on: boolean): Promise<void> {
+		if (target.thread_id === undefined) return;
+		const { channel: channel_id } = await this.place(target, undefined);
+		const wish = { channel_id, thread_ts: target.thread_id, status: on ? "is thinking…" : "" };
+		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(wish));
+	}
+
+	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+		return await this.uploads.send(await this.place(target, options.signal), attachment, options);
+	}
+
+	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
+		const place = await this.place(target, undefined);
+		const uploaded = this.uploads.known(nonce);
+		if (uploaded !== undefined) return await this.uploads.find(uploaded, place.channel);
+		const known = this.sent.of(nonce);
+		if (known !== undefined) return { messageId: known };
+		if (!this.sent.mayHaveLeft(nonce)) return undefined;
+		const me = await this.me();
+		// Of ours, those that another nonce made are not it.
+		const isOurs = ({ user, bot_id, ts }: StoredMessage) =>
+			(user === me.userId || (bot_id !== undefined && bot_id === me.botId)) && !this.sent.has(ts ?? "");
+		const ts = lookUp(await this.history(place, target), {
+			nonce,
+			text,
+			streamed: this.style(target) === "append",
+			isOurs,
+		});
+		return ts === undefined ? undefined : { messageId: ts };
+	}
+
+	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+		const opened = openRequest(request, this.signingSecret, this.tools.clock.now());
+		if (!("payload" in opened)) return opened;
+		const message = await this.read(opened.payload);
+		return { status: 200, messages: message ? [message] : [] };
+	}
+
+	async health(): Promise<HealthReport> {
+		const me = await call("auth.test", undefined, () => this.client.auth.test());
+		const scopes = me.response_metadata?.scopes ?? [];
+		const missing = scopes.length > 0 ? ["chat:write"].filter((scope) => !scopes.includes(scope)) : [];
+		const ways = [this.appToken && "Socket Mode", this.signingSecret && "Events API"].filter(Boolean);
+		if (this.appToken !== "") {
+			const token = this.appToken;
+			await call("apps.connections.open", undefined, () => this.client.apps.connections.open({ token }));
+		}
+		const inbound = ways.length > 0 ? ways.join(" and ") : "sends only: set app_token or signing_secret to hear people";
+		const problem = missing.length > 0 ? `; add the scope ${missing.join(", ")} and install the app again` : "";
+		return { ok: missing.length === 0, detail: `@${me.user} in ${me.team}, ${inbound}${problem}` };
+	}
+
+	private async listen(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+		const { appToken, apiUrl, tools } = this;
+		const take = async (payload: unknown) => {
+			const message = await this.read(payload);
+			if (message) await emit(message);
+		};
+		await listen({ appToken, apiUrl, take, signal, clock: tools.clock, log: tools.log });
+	}
+
+	private me(): Promise<Me> {
+		this.myself ??= call("auth.test", undefined, () => this.client.auth.test()).then((me) => ({
+			userId: me.user_id ?? "",
+			botId: me.bot_id,
+		}));
+		// A failure is not remembered.
+		this.myself.catch(() => {
+			this.myself = undefined;
+		});
+		return this.myself;
+	}
+
+	private async read(payload: unknown): Promise<InboundMessage | undefined> {
+		const inbound: Inbound | undefined = readEvent(payload, await this.me(), this.threads);
+		if (!inbound) return undefined;
+		const { message, files } = inbound;
+		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
+		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
+		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	}
+
+	/** Our token goes to Slack and nowhere else: a message may name files that lie elsewhere. */
+	private async fetchFile({ url }: SlackFile, bytesMax: number): Promise<Buffer> {
+		const address = URL.parse(url);
+		const home = new URL(this.apiUrl);
+		const slack = address?.protocol === "https:" && /(?:^|\.)slack\.com$/.test(address.hostname);
+		if (!address || (!slack && address.origin !== home.origin))
+			throw new PlatformError("gone", "it is not kept at Slack");
+		return await download(address, { bytesMax, headers: { authorization: `Bearer ${this.botToken}` } });
+	}
+
+	private async imitate(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }> {
+		const made = await this.create(target, render(markdown), options);
+		this.imitated.set(made.messageId, markdown);
+		return made;
+	}
+
+	/** Everything in the chat or thread since the message that is being answered. */
+	private async history(place: Place, target: Target): Promise<StoredMessage[]> {
+		const oldest = target.reply_to ?? String((this.tools.clock.now() - LOOK_BACK_MS) / 1000);
+		const wish = { channel: place.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
+		const found: StoredMessage[] = [];
+		let cursor = "";
+		for (let page = 0; page < PAGES_MAX; page++) {
+			const more = cursor === "" ? {} : { cursor };
+			const answer = place.thread_ts
+				? await call("conversations.replies", undefined, () =>
+						this.client.conversations.replies({ ...wish, ...more, ts: place.thread_ts ?? "" }),
+					)
+				: await call("conversations.history", undefined, () => this.client.conversations.history({ ...wish, ...more }));
+			found.push(...((answer.messages ?? []) as StoredMessage[]));
+			cursor = answer.response_metadata?.next_cursor ?? "";
+			if (cursor === "") return found;
+		}
+		const limit = PAGES_MAX * PAGE_MESSAGES;
+		throw cannotTell(`The message is not among the ${limit} that were looked at.`);
+	}
+
+	/** A call that counts against the workspace's limits. */
+	private async write<T>(method: string, target: Target, options: SendOptions, work: () => Promise<T>): Promise<T> {
+		this.activity.touch(placeOf(target), this.tools.clock.now());
+		return await call(method, options.signal, work);
+	}
+
+	/** A person is written to in the direct channel with them. */
+	private async place(target: Target, signal: AbortSignal | undefined): Promise<Place> {
+		const thread = target.thread_id === undefined ? {} : { thread_ts: target.thread_id };
+		if (!/^[UW]/.test(target.to)) return { channel: target.to, ...thread };
+		const known = this.people.get(target.to);
+		if (known !== undefined) return { channel: known, ...thread };
+		const opened = await harmless(
+			call("conversations.open", signal, () => this.client.conversations.open({ users: target.to })),
+		);
+		const channel = opened.channel?.id;
+		if (channel === undefined) throw new PlatformError("gone", `conversations.open: no channel for ${target.to}`);
+		if (this.people.size >= PEOPLE_KEPT) this.people.clear();
+		this.people.set(target.to, channel);
+		return { channel, ...thread };
+	}
+}
+
+const placeOf = ({ to, thread_id }: Target): string => `${to}/${thread_id ?? ""}`;
+
+/** Direct channels have their own kind of id. */
+const isDirect = (target: Target): boolean => target.direct ?? /^[DUW]/.test(target.to);
+
+function oneOf<Word extends string>(name: string, given: string | undefined, words: readonly [Word, ...Word[]]): Word {
+	if (!given) return words[0];
+	const known = words.find((word) => word === given);
+	if (known === undefined) throw new PlatformError("invalid", `${name} is "${given}"; allowed: ${words.join(", ")}.`);
+	return known;
+}

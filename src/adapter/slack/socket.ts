@@ -1,0 +1,79 @@
+/** Socket Mode: events over a WebSocket that we open. An event is confirmed to Slack only after it has been taken. */
+
+import { SocketModeClient } from "@slack/socket-mode";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { keepListening, PlatformError, untilAborted } from "../kit/kit.ts";
+import { clientOptions, sdkLog } from "./api.ts";
+import { toPlatformError } from "./faults.ts";
+
+/** Slack renews connections every few hours. */
+const RECONNECT_MS = 500;
+/** How long a connection may take until Slack says hello. */
+const HELLO_MS = 30_000;
+
+export interface SocketOptions {
+	appToken: string;
+	apiUrl: string;
+	/** Resolves when the event is safe. */
+	take(payload: unknown): Promise<void>;
+	signal: AbortSignal;
+	clock: Clock;
+	log: Log;
+}
+
+interface Envelope {
+	type: string;
+	body: unknown;
+	ack(): Promise<void>;
+}
+
+/** The SDK's own reconnecting leaves a failed attempt unhandled, so every connection here is a client of its own. */
+export async function listen(options: SocketOptions): Promise<void> {
+	const { signal, clock, log } = options;
+	const aborted = untilAborted(signal);
+	await keepListening({ round: () => connection(options, aborted), pauseMs: RECONNECT_MS, signal, clock, log });
+}
+
+/** Until it ends. Rejects when there is none to be had. */
+async function connection(options: SocketOptions, aborted: Promise<void>): Promise<void> {
+	const { appToken, apiUrl, clock, log } = options;
+	const client = new SocketModeClient({
+		appToken,
+		autoReconnectEnabled: false,
+		clientOptions: clientOptions(apiUrl),
+		logger: sdkLog(log),
+	});
+	const ended = new Promise<void>((resolve) => client.once("disconnected", resolve));
+	client.on("slack_event", (envelope: Envelope) => void confirm(envelope, options));
+	let cancel = () => {};
+	const silent = new Promise<never>((_, reject) => {
+		cancel = clock.after(HELLO_MS, () => reject(new PlatformError("unavailable", `no hello within ${HELLO_MS} ms`)));
+	});
+	try {
+		await Promise.race([start(client), silent, aborted]);
+		await Promise.race([ended, aborted]);
+	} finally {
+		cancel();
+		void client.disconnect();
+	}
+}
+
+async function start(client: SocketModeClient): Promise<void> {
+	try {
+		await client.start();
+	} catch (cause) {
+		// The SDK gives no reason for a connection that broke before the hello.
+		throw toPlatformError("apps.connections.open", cause ?? new PlatformError("unavailable", "the connection broke"));
+	}
+}
+
+/** An event that cannot be confirmed comes again. */
+async function confirm({ type, body, ack }: Envelope, { take, log }: SocketOptions): Promise<void> {
+	try {
+		if (type === "events_api") await take(body);
+		await ack();
+	} catch (cause) {
+		log.warn({ type, error: String(cause) }, "an event was not confirmed to Slack; it comes again");
+	}
+}

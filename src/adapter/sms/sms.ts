@@ -1,0 +1,33 @@
+/** Text messages through Twilio: blocks, one after another, because nothing that was sent can be changed. */
+
+import type { Platform } from "../kit/kit.ts";
+import { DEFAULT_API_URL } from "./api.ts";
+import { measure, render } from "./format.ts";
+import { SmsSession } from "./session.ts";
+
+export const platform: Platform = {
+	info: {
+		channel: "sms",
+		version: "1",
+		protocol: 1,
+		supports: ["monitor", "send", "health", "webhook"],
+		fields: ["runId", "offset", "intent"],
+		limits: { textMax: 1600, unit: "sms" },
+		blocks: { minChars: 140, maxChars: 160, humanDelayMs: { min: 500, max: 1500 } },
+		// Twilio lists what was sent to a number, with its text.
+		reconcile: "history",
+		public: true,
+		settings: [
+			{ name: "account_sid", secret: false, required: true, prompt: "Account SID (AC…)" },
+			{ name: "auth_token", secret: true, required: true, prompt: "Auth token; it also signs webhooks" },
+			{ name: "from", secret: false, required: true, prompt: "Your number (+15551234567) or messaging service (MG…)" },
+			{ name: "webhook_url", secret: false, required: false, prompt: "Public webhook address, as Twilio calls it" },
+			{ name: "api_url", secret: false, required: false, prompt: "Twilio API", default: DEFAULT_API_URL },
+		],
+	},
+	render,
+	measure,
+	// A number sends about one segment a second; what comes faster waits at Twilio.
+	pace: () => ({ targetIntervalMs: 1000 }),
+	open: (account, tools) => new SmsSession(account, tools),
+};

@@ -1,0 +1,29 @@
+/** The Bot API over Node's own fetch: it tells a refused connection from a broken one, and a gateway's page from the platform's answer. */
+
+import { Api, type RawApi } from "grammy";
+import { PlatformError } from "../kit/kit.ts";
+
+type Fetch = NonNullable<NonNullable<ConstructorParameters<typeof Api>[1]>["fetch"]>;
+
+export const DEFAULT_API_URL = "https://api.telegram.org";
+
+export function createApi(token: string, apiRoot: string): RawApi {
+	return new Api(token, { apiRoot, fetch: fetchJson as unknown as Fetch }).raw;
+}
+
+async function fetchJson(
+	url: string,
+	init: { method: string; headers: Record<string, string>; body: BodyInit; signal: AbortSignal },
+): Promise<Response> {
+	const { connection: _, ...headers } = init.headers;
+	// The library brings its own kind of signal.
+	const abort = new AbortController();
+	if (init.signal.aborted) abort.abort();
+	init.signal.addEventListener("abort", () => abort.abort());
+	const { method, body } = init;
+	const response = await fetch(url, { method, headers, body, signal: abort.signal, duplex: "half" } as RequestInit);
+	if (response.headers.get("content-type")?.includes("json")) return response;
+	await response.body?.cancel();
+	const fault = response.status === 503 ? "unavailable" : "unknown_outcome";
+	throw new PlatformError(fault, `HTTP ${response.status} from a gateway, not from Telegram`);
+}

@@ -1,0 +1,56 @@
+/** Long polling: an update is confirmed to Telegram only after it has been taken. */
+
+import type { RawApi } from "grammy";
+import type { Update } from "grammy/types";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { PlatformError } from "../kit/kit.ts";
+
+/** What we want to hear of. */
+export const UPDATES = ["message"] as const;
+
+const POLL_SECONDS = 25;
+const BACKOFF_MS = 1000;
+const BACKOFF_MAX_MS = 30_000;
+
+export interface PollOptions {
+	api: RawApi;
+	call<T>(method: string, work: () => Promise<T>): Promise<T>;
+	/** Resolves when the update is safe. */
+	take(update: Update): Promise<void>;
+	signal: AbortSignal;
+	clock: Clock;
+	log: Log;
+}
+
+export async function poll({ api, call, take, signal, clock, log }: PollOptions): Promise<void> {
+	const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+	const wait = (ms: number) => Promise.race([aborted, new Promise<void>((resolve) => clock.after(ms, resolve))]);
+	let offset = 0;
+	let failures = 0;
+
+	async function next(): Promise<Update[]> {
+		// Telegram gives updates to one of the two ways only.
+		if (offset === 0) await call("deleteWebhook", () => api.deleteWebhook({}));
+		const wish = { offset, timeout: POLL_SECONDS, allowed_updates: UPDATES };
+		return await call("getUpdates", () => api.getUpdates(wish, signal as Parameters<RawApi["getUpdates"]>[1]));
+	}
+
+	while (!signal.aborted) {
+		try {
+			const updates = await next();
+			failures = 0;
+			for (const update of updates) {
+				await Promise.race([aborted, take(update)]);
+				if (signal.aborted) return;
+				offset = update.update_id + 1;
+			}
+		} catch (cause) {
+			if (signal.aborted) return;
+			if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
+			const waitMs = cause.retryAfterMs ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
+			log.warn({ error: cause.message, waitMs }, "no updates from Telegram; trying again");
+			await wait(waitMs);
+		}
+	}
+}

@@ -1,0 +1,33 @@
+/** Telegram: answers as a message that is edited while it grows, or as a native draft in private chats. */
+
+import type { Platform } from "../kit/kit.ts";
+import { DEFAULT_API_URL } from "./api.ts";
+import { measure, render, TEXT_MAX } from "./format.ts";
+import { paceOf } from "./pace.ts";
+import { isDirect, TelegramSession } from "./session.ts";
+
+export const platform: Platform = {
+	info: {
+		channel: "telegram",
+		version: "1",
+		protocol: 1,
+		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook"],
+		fields: ["runId", "offset", "intent"],
+		limits: { textMax: TEXT_MAX, unit: "utf16" },
+		typing: { intervalMs: 4000, expiryMs: 5000 },
+		// By the account's own notes: bots cannot read a chat's history.
+		reconcile: "history",
+		public: true,
+		settings: [
+			{ name: "token", secret: true, required: true, prompt: "Bot token from @BotFather" },
+			{ name: "webhook_url", secret: false, required: false, prompt: "Public webhook address (empty: polling)" },
+			{ name: "webhook_secret", secret: true, required: false, prompt: "Webhook secret: letters, digits, _ and -" },
+			{ name: "drafts", secret: false, required: false, prompt: "Native drafts in private chats", default: "false" },
+			{ name: "api_url", secret: false, required: false, prompt: "Bot API server", default: DEFAULT_API_URL },
+		],
+	},
+	render,
+	measure,
+	pace: (target) => paceOf(undefined, isDirect(target), 0),
+	open: (account, tools) => new TelegramSession(account, tools),
+};

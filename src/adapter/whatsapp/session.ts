@@ -1,0 +1,216 @@
+/** A phone number on WhatsApp's Cloud API: its calls, each refusal in the words of all platforms. */
+
+import {
+	type Account,
+	cannotTell,
+	download,
+	fetchFiles,
+	type HealthReport,
+	harmless,
+	type InboundMessage,
+	type MessageFailure,
+	openSentLog,
+	type Pace,
+	PlatformError,
+	type SendOptions,
+	type SentLog,
+	type Session,
+	type Target,
+	type Tools,
+	type WebhookAnswer,
+	type WebhookRequest,
+	type WireAttachment,
+} from "../kit/kit.ts";
+import { createGraph, DEFAULT_API_URL, type Graph } from "./api.ts";
+import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
+import { type Inbound, readPayload, type Status, type WhatsAppFile } from "./inbound.ts";
+import { type Allowance, FULL, isRested, paceOf, refuse, spend, waitMs } from "./pace.ts";
+import { openRequest, type WebhookSecrets } from "./webhook.ts";
+
+/** How long a message's status may take to come. */
+const STATUS_MS = 25_000;
+const STATUS_EVERY_MS = 250;
+const CHATS_KEPT = 1000;
+const FAILURE_KEY = "failure";
+
+export class WhatsAppSession implements Session {
+	private readonly phone: string;
+	private readonly token: string;
+	private readonly apiUrl: string;
+	private readonly quotes: boolean;
+	private readonly secrets: WebhookSecrets;
+	private readonly graph: Graph;
+	private readonly tools: Tools;
+	private readonly sent: SentLog;
+	private readonly allowances = new Map<string, Allowance>();
+
+	constructor({ settings }: Account, tools: Tools) {
+		this.phone = settings.phone_number_id ?? "";
+		this.token = settings.access_token ?? "";
+		this.apiUrl = (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, "");
+		this.quotes = settings.quote === "true";
+		this.secrets = { appSecret: settings.app_secret ?? "", verifyToken: settings.verify_token ?? "" };
+		this.graph = createGraph(this.apiUrl, this.token);
+		this.tools = tools;
+		this.sent = openSentLog(tools);
+		if (!/^\d+$/.test(this.phone)) {
+			throw new PlatformError("invalid", "phone_number_id must be digits: it is the number's id, not the number.");
+		}
+	}
+
+	pace(target: Target): Pace {
+		return paceOf(this.allowances.get(target.to) ?? FULL, this.tools.clock.now());
+	}
+
+	create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
+		return this.send(target, { type: "text", text: { body: text, preview_url: false } }, options);
+	}
+
+	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
+		const { name, data } = attachment;
+		const contentType = takenAs(attachment.contentType);
+		const form = new FormData();
+		form.set("messaging_product", "whatsapp");
+		form.set("type", contentType);
+		form.set("file", new Blob([new Uint8Array(Buffer.from(data, "base64"))], { type: contentType }), name);
+		const { id } = await harmless(this.graph.post("media", `${this.phone}/media`, form, options.signal));
+		const kind = kindOf(contentType);
+		const media = kind === "document" ? { id, filename: name } : { id };
+		return await this.send(target, { type: kind, [kind]: media }, options);
+	}
+
+	/** Shown for at most 25 seconds, or until the next message; it also marks the message as read. */
+	async typing(target: Target, on: boolean): Promise<void> {
+		if (!on || target.reply_to === undefined) return;
+		const typing_indicator = { type: "text" };
+		const wish = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
+		await this.graph.post("typing", `${this.phone}/messages`, wish);
+	}
+
+	/** Statuses name the nonce of their message; until one has come, nobody can tell. */
+	async find(_target: Target, nonce: string): Promise<{ messageId: string } | undefined> {
+		const { clock } = this.tools;
+		const until = clock.now() + STATUS_MS;
+		for (;;) {
+			const messageId = this.sent.of(nonce);
+			if (messageId !== undefined) return { messageId };
+			if (!this.sent.mayHaveLeft(nonce)) return undefined;
+			if (clock.now() >= until) break;
+			await new Promise<void>((resolve) => clock.after(STATUS_EVERY_MS, resolve));
+		}
+		throw cannotTell("No status of the message has come, and WhatsApp has no other way to tell.");
+	}
+
+	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+		const opened = openRequest(request, this.secrets);
+		if (!("payload" in opened)) return opened;
+		const { inbound, statuses } = readPayload(opened.payload, this.phone, this.tools.clock.now());
+		const failures = statuses.flatMap((status) => this.note(status) ?? []);
+		const messages = await Promise.all(inbound.map((each) => this.withFiles(each)));
+		return { status: 200, messages, failures };
+	}
+
+	async health(): Promise<HealthReport> {
+		const fields = "display_phone_number,verified_name,quality_rating";
+		const number = await this.graph.get("number", `${this.phone}?fields=${fields}`);
+		const { appSecret, verifyToken } = this.secrets;
+		const deaf = appSecret === "" || verifyToken === "" ? "; set app_secret and verify_token to hear people" : "";
+		const failure = this.tools.state.get(FAILURE_KEY);
+		const last = failure === undefined ? "" : `; last message that was not delivered: ${failure}`;
+		const {
+			verified_name: name,
+			display_phone_number: shown,
+			quality_rating: quality,
+		} = number as Record<string, string>;
+		return { ok: true, detail: `${name} ${shown}, quality ${quality}${deaf}${last}` };
+	}
+
+	private async send(target: Target, content: object, options: SendOptions): Promise<{ messageId: string }> {
+		const { nonce, signal } = options;
+		const quoted = this.quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
+		const wish = {
+			messaging_product: "whatsapp",
+			recipient_type: "individual",
+			...recipientOf(target),
+			...content,
+			...quoted,
+			biz_opaque_callback_data: nonce,
+		};
+		return await this.sent.create(nonce, async () => {
+			const answer = await this.counted(target, () =>
+				this.graph.post("messages", `${this.phone}/messages`, wish, signal),
+			);
+			const messageId = (answer.messages as { id?: string }[] | undefined)?.[0]?.id;
+			if (messageId === undefined) throw new PlatformError("unknown_outcome", "messages: the answer names no message.");
+			return { messageId };
+		});
+	}
+
+	/** Keeps account of how fast this person is written to. */
+	private async counted<T>(target: Target, work: () => Promise<T>): Promise<T> {
+		const { clock } = this.tools;
+		const before = this.allowances.get(target.to) ?? FULL;
+		try {
+			const result = await work();
+			this.keep(target.to, spend(before, clock.now()));
+			return result;
+		} catch (cause) {
+			if (codeOf(cause) !== PAIR_LIMIT_CODE || !(cause instanceof PlatformError)) throw cause;
+			const refused = refuse(before, clock.now());
+			this.keep(target.to, refused);
+			throw new PlatformError(cause.fault, cause.message, { retryAfterMs: waitMs(refused), cause });
+		}
+	}
+
+	private keep(chat: string, allowance: Allowance): void {
+		this.allowances.set(chat, allowance);
+		if (this.allowances.size <= CHATS_KEPT) return;
+		const now = this.tools.clock.now();
+		for (const [each, known] of this.allowances) if (isRested(known, now)) this.allowances.delete(each);
+	}
+
+	/** What became of one of our messages; something when it was not delivered. */
+	private note({ messageId, nonce, status, to, errors }: Status): MessageFailure | undefined {
+		if (nonce && this.sent.of(nonce) === undefined) this.sent.add(nonce, messageId);
+		if (status !== "failed") return undefined;
+		const error = errors.map(explain).join("; ") || "no reason given";
+		this.tools.state.set(FAILURE_KEY, `to ${to}: ${error}`);
+		return { messageId, ...(nonce ? { nonce } : {}), error };
+	}
+
+	private async withFiles({ message, files }: Inbound): Promise<InboundMessage> {
+		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
+		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
+		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	}
+
+	/** Our token goes to Meta and nowhere else. */
+	private async fetchFile({ mediaId }: WhatsAppFile, bytesMax: number): Promise<Buffer> {
+		const { url, file_size: bytes } = await this.graph.get("media", encodeURIComponent(mediaId));
+		if (typeof bytes === "number" && bytes > bytesMax) throw new PlatformError("invalid", `it has ${bytes} bytes`);
+		const address = URL.parse(String(url));
+		const ours = address?.origin === new URL(this.apiUrl).origin;
+		const metas =
+			address?.protocol === "https:" &&
+			/(?:^|\.)(?:facebook|fbcdn|fbsbx|whatsapp)\.(?:com|net)$/.test(address.hostname);
+		if (!address || !(ours || metas)) throw new PlatformError("gone", "it is not kept at WhatsApp");
+		return await download(address, { bytesMax, headers: { authorization: `Bearer ${this.token}` } });
+	}
+}
+
+/** A number as people write it, or the id of a person whose number WhatsApp does not tell. */
+const recipientOf = ({ to }: Target): { to: string } | { recipient: string } =>
+	/^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]+$/.test(to) ? { recipient: to } : { to: to.replace(/[^\d]/g, "") };
+
+/** WhatsApp takes no other kind of text than plain text; the name tells what it is. */
+const takenAs = (contentType: string): string =>
+	/^(?:text\/|application\/(?:json|xml|yaml)\b)/.test(contentType) ? "text/plain" : contentType;
+
+/** WhatsApp shows some kinds of files in their own way; the others are documents. */
+function kindOf(said: string): "image" | "audio" | "video" | "document" {
+	// "audio/ogg; codecs=opus"
+	const contentType = said.split(";")[0]?.trim() ?? "";
+	if (/^image\/(?:jpeg|png)$/.test(contentType)) return "image";
+	if (/^audio\/(?:aac|amr|mpeg|mp4|ogg)$/.test(contentType)) return "audio";
+	return /^video\/(?:mp4|3gpp)$/.test(contentType) ? "video" : "document";
+}

@@ -1,0 +1,124 @@
+/** What an engine is given to read: the newest whole turns that fit the budget, then the new messages. Pure. */
+
+import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
+import type { StoredToolCall, Turn } from "../ledger/ledger.ts";
+
+const CHARS_PER_TOKEN = 4;
+const TOKENS_PER_MESSAGE = 4;
+/** A model sees a picture, not its bytes; this is about what the big ones charge for a large one. */
+const CHARS_PER_BINARY_FILE = 1600 * CHARS_PER_TOKEN;
+
+const NOTE = {
+	aborted: "[This answer was stopped by the user before it was complete.]",
+	failed: "[This answer failed before it was complete.]",
+} as const;
+
+/** One settled turn as a model reads it. Shared by all contexts that hold it. */
+export interface PastTurn {
+	readonly messages: readonly EngineMessage[];
+	/** Estimated. */
+	readonly tokens: number;
+	/** What it takes in memory. */
+	readonly chars: number;
+}
+
+export function pastTurnOf(turn: Turn): PastTurn {
+	const messages = messagesOf(turn);
+	const sizes = messages.map(sizeOf);
+	return {
+		messages,
+		tokens: sizes.reduce((sum, size) => sum + size.tokens, 0),
+		chars: sizes.reduce((sum, size) => sum + size.chars, 0),
+	};
+}
+
+/** `past` is newest first; the result is oldest first. */
+export function assembleContext(
+	past: Iterable<PastTurn>,
+	fresh: readonly EngineMessage[],
+	contextTokensMax: number,
+): EngineMessage[] {
+	let left = contextTokensMax - tokensOf(fresh);
+	const chosen: PastTurn[] = [];
+	for (const turn of past) {
+		left -= turn.tokens;
+		if (left < 0) break;
+		chosen.push(turn);
+	}
+	const context: EngineMessage[] = [];
+	for (const turn of chosen.reverse()) for (const message of turn.messages) context.push(message);
+	for (const message of fresh) context.push(message);
+	return context;
+}
+
+/** A deliberate over-simplification: good enough to stay clear of a model's limit. */
+export const tokensOf = (messages: readonly EngineMessage[]): number =>
+	messages.reduce((sum, message) => sum + sizeOf(message).tokens, 0);
+
+function sizeOf({ text, attachments = [], toolCalls = [] }: EngineMessage): { tokens: number; chars: number } {
+	let chars = text.length;
+	for (const call of toolCalls)
+		chars += call.name.length + call.result.length + JSON.stringify(call.args ?? null).length;
+	let read = chars;
+	for (const file of attachments) {
+		chars += file.data.length;
+		read += charsRead(file);
+	}
+	return { tokens: Math.ceil(read / CHARS_PER_TOKEN) + TOKENS_PER_MESSAGE, chars };
+}
+
+function charsRead({ contentType, data }: Attachment): number {
+	const isText = contentType.startsWith("text/") || contentType.startsWith("application/json");
+	return isText ? (data.length * 3) / 4 : CHARS_PER_BINARY_FILE;
+}
+
+function messagesOf(turn: Turn): EngineMessage[] {
+	const last = turn.messages.findLastIndex((message) => message.role === "assistant");
+	const messages: EngineMessage[] = [];
+	turn.messages.forEach((message, index) => {
+		if (message.role === "user") {
+			messages.push(asked(message));
+			return;
+		}
+		const calls = turn.toolCalls.filter((call) => call.message === index).map(pastCall);
+		const interrupted = index === last && turn.status !== "completed" ? turn.status : undefined;
+		if (message.text !== "" || calls.length > 0 || interrupted)
+			messages.push(answered(message.text, calls, interrupted));
+	});
+	// A run that died before it said anything still has to be known to have been asked.
+	if (last < 0 && turn.status !== "completed") messages.push(answered("", [], turn.status));
+	return messages;
+}
+
+export function asked(message: { text: string; attachments?: readonly Attachment[] }): EngineMessage {
+	const { text, attachments = [] } = message;
+	return attachments.length === 0 ? { role: "user", text } : { role: "user", text, attachments };
+}
+
+/** Something that nobody said, for one run only. */
+export const told = (text: string): EngineMessage => ({ role: "user", text: `[Context]\n${text}` });
+
+function answered(
+	text: string,
+	toolCalls: PastToolCall[],
+	interrupted: "aborted" | "failed" | undefined,
+): EngineMessage {
+	const message: EngineMessage = { role: "assistant", text };
+	if (interrupted) {
+		message.text = text === "" ? NOTE[interrupted] : `${text}\n\n${NOTE[interrupted]}`;
+		message.interrupted = interrupted;
+	}
+	if (toolCalls.length > 0) message.toolCalls = toolCalls;
+	return message;
+}
+
+function pastCall(call: StoredToolCall): PastToolCall {
+	const result = call.result === undefined ? (call.summary ?? "") : JSON.parse(call.result);
+	return {
+		callId: call.callId,
+		name: call.name,
+		args: call.args === undefined ? {} : JSON.parse(call.args),
+		status: call.status,
+		result: typeof result === "string" ? result : JSON.stringify(result),
+	};
+}

@@ -1,0 +1,50 @@
+/** Everything in the Broker has a limit (I11). `Infinity` switches a watchdog off. */
+
+export interface BrokerLimits {
+	/** A message longer than this is refused. */
+	textCharsMax: number;
+	idempotencyKeyCharsMax: number;
+	/** Messages of one session that wait behind its run. */
+	queueMessagesMax: number;
+	/** Runs that are live at the same time. */
+	runsMax: number;
+	/** A message that waited longer than this when the process starts is not answered any more. */
+	queuedStaleMs: number;
+	/** What an engine is given to read, estimated. */
+	contextTokensMax: number;
+	contextTurnsMax: number;
+	/** Past turns kept ready in memory, all sessions together. */
+	historyCharsMax: number;
+	/** A longer delta or part becomes several chunks. */
+	chunkBytesMax: number;
+	/** Arguments and results of tools are kept up to here. */
+	toolJsonCharsMax: number;
+	/** How long an engine may take to end by itself after it was stopped (I12). */
+	abortGraceMs: number;
+	/** From the start to the first event of any kind. */
+	firstTokenMs: number;
+	/** From one event to the next while no tool runs. */
+	interTokenMs: number;
+	/** One run as a whole. */
+	totalMs: number;
+	/** One tool call. */
+	toolMs: number;
+}
+
+export const BROKER_LIMITS: BrokerLimits = {
+	textCharsMax: 200_000,
+	idempotencyKeyCharsMax: 256,
+	queueMessagesMax: 100,
+	runsMax: 4096,
+	queuedStaleMs: 15 * 60_000,
+	contextTokensMax: 100_000,
+	contextTurnsMax: 200,
+	historyCharsMax: 16 * 1024 * 1024,
+	chunkBytesMax: 64 * 1024,
+	toolJsonCharsMax: 256 * 1024,
+	abortGraceMs: 2000,
+	firstTokenMs: 60_000,
+	interTokenMs: 120_000,
+	totalMs: 30 * 60_000,
+	toolMs: 10 * 60_000,
+};

@@ -1,0 +1,32 @@
+/** Text cut to fit a limit: into pieces that together are the whole, or to its beginning. Pure. */
+
+/** Of one UTF-16 unit. */
+export const UTF8_BYTES_PER_UNIT_MAX = 3;
+
+/** Pieces of at most `bytesMax` UTF-8 bytes; never between the halves of a surrogate pair. */
+export function piecesOf(text: string, bytesMax: number): string[] {
+	if (text.length * UTF8_BYTES_PER_UNIT_MAX <= bytesMax || Buffer.byteLength(text) <= bytesMax) return [text];
+	const step = Math.max(2, Math.floor(bytesMax / UTF8_BYTES_PER_UNIT_MAX));
+	const pieces: string[] = [];
+	for (let at = 0; at < text.length; ) {
+		const end = at + step;
+		const high = text.charCodeAt(end - 1);
+		const cut = end < text.length && high >= 0xd800 && high <= 0xdbff ? end - 1 : end;
+		pieces.push(text.slice(at, cut));
+		at = cut;
+	}
+	return pieces;
+}
+
+/** A value whose JSON is too long becomes its beginning, and says so. */
+export function clipped(value: unknown, charsMax: number): unknown {
+	if (typeof value === "string") return clippedText(value, charsMax);
+	const text = JSON.stringify(value) ?? "null";
+	return text.length <= charsMax ? value : clippedText(text, charsMax);
+}
+
+/** Well-formed: not every reader takes half of a surrogate pair. */
+export function clippedText(text: string, charsMax: number): string {
+	if (text.length <= charsMax) return text.toWellFormed();
+	return `${text.slice(0, charsMax).toWellFormed()}… [cut: ${text.length} characters in all]`;
+}

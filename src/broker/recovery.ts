@@ -1,0 +1,138 @@
+/** Settles what a dead process or a failing store left: every such run log gets its ends and its failed turn, in one commit (I3, I5). */
+
+import type { Bus, LogInfo } from "../bus/bus.ts";
+import type { InboundEvent, Ledger, StoredMessage, Turn } from "../ledger/ledger.ts";
+import { decodeFrame, decodeToolStatus, type Frame, type Modality, toNexusError } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import { CRASHED, type Ending } from "./ending.ts";
+import { Framer } from "./framer.ts";
+import type { BrokerLimits } from "./limits.ts";
+import type { RunMeta } from "./run-log.ts";
+import { Transcript } from "./transcript.ts";
+
+export interface RecoveryDeps {
+	bus: Bus;
+	ledger: Ledger;
+	limits: BrokerLimits;
+	clock: Clock;
+	log: Log;
+}
+
+/** One run that cannot be settled does not keep the others from it. `later` are those that the store gave up on. */
+export async function settleLeftRuns(deps: RecoveryDeps): Promise<{ recovered: number; later: LogInfo[] }> {
+	let recovered = 0;
+	const later: LogInfo[] = [];
+	const left = await deps.bus.list({ kind: "run", live: true });
+	for (const info of left.toReversed()) {
+		try {
+			await settleLeftRun(deps, info, CRASHED);
+			recovered++;
+			deps.log.info({ runId: info.log }, "settled a run that the last process left");
+		} catch (cause) {
+			deps.log.error({ runId: info.log, err: cause }, "a run of the last process could not be settled");
+			if (toNexusError(cause).code === "unavailable") later.push(info);
+		}
+	}
+	return { recovered, later };
+}
+
+const RETRY_MS = 5_000;
+
+/** Settles a run that the store gave up, as soon as it takes commits again; undefined when the daemon stops before. */
+export async function settleWhenPossible(
+	deps: RecoveryDeps,
+	runId: string,
+	ending: Ending,
+	stopping: () => boolean,
+): Promise<Turn | undefined> {
+	const { bus, ledger, clock, log } = deps;
+	for (;;) {
+		await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
+		if (stopping()) return undefined;
+		try {
+			const info = await bus.describe(runId);
+			if (info && info.sealedAt === undefined) await settleLeftRun(deps, info, ending);
+			log.info({ runId }, "settled a run that the store had given up");
+			return ledger.turn(runId);
+		} catch (cause) {
+			log.error({ runId, err: cause, againMs: RETRY_MS }, "a run that the store gave up cannot be settled yet");
+		}
+	}
+}
+
+async function settleLeftRun(deps: RecoveryDeps, info: LogInfo, ending: Ending): Promise<void> {
+	const { bus, ledger, limits, clock } = deps;
+	const meta = info.meta as RunMeta;
+	const writer = await bus.reopen(info.log);
+	const framer = new Framer({ runId: info.log, session: meta.session, ...limits });
+	const transcript = new Transcript({
+		...{ runId: info.log, session: meta.session, engine: meta.engine, startedAt: meta.startedAt },
+		textId: framer.textId,
+		asked: meta.events.flatMap(({ eventId }) => askedIn(ledger.event(eventId))),
+	});
+	const retell = reteller(transcript);
+	// The clock may have been set back since; an answer does not end before its last token.
+	let now = Math.max(clock.now(), meta.startedAt);
+	for await (const frame of frames(deps, info.log)) {
+		framer.replay(frame);
+		retell(frame);
+		now = Math.max(now, frame.ts);
+	}
+	const records: string[] = [];
+	if (!framer.finished) framer.end(ending, transcript.usage, now, (record) => records.push(record));
+	const turn = transcript.turn(ending, now);
+	const known = ledger.turn(info.log) !== undefined;
+	await writer.seal(records, known ? undefined : () => ledger.settle(turn));
+}
+
+/** A damaged record is passed over: a session whose run never ends would be lost as a whole. */
+async function* frames({ bus, log }: RecoveryDeps, runId: string): AsyncGenerator<Frame, void, undefined> {
+	const cursor = await bus.cursor({ log: runId }, 0);
+	const decode = (record: string) => {
+		try {
+			return decodeFrame(record);
+		} catch (cause) {
+			log.error({ runId, err: cause }, "a record of the run is damaged");
+			return undefined;
+		}
+	};
+	try {
+		for (let batch = await cursor.next(); batch; batch = await cursor.next()) {
+			for (const record of batch.records) {
+				const frame = decode(record);
+				if (frame) yield frame;
+			}
+		}
+	} finally {
+		cursor.close();
+	}
+}
+
+const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
+	event === undefined
+		? []
+		: [
+				{
+					...{ role: "user", text: event.text, eventId: event.eventId },
+					...(event.attachments.length > 0 && { attachments: event.attachments }),
+				},
+			];
+
+/** Frames → the transcript that their events made. */
+function reteller(transcript: Transcript): (frame: Frame) => void {
+	const modalities = new Map<string, Modality>();
+	let textId = "";
+	return (frame) => {
+		if (frame.type === "stream.end") return;
+		if (frame.type === "stream.begin") {
+			modalities.set(frame.message_id, frame.modality);
+			if (frame.modality === "text") textId = frame.message_id;
+			return;
+		}
+		const modality = modalities.get(frame.message_id);
+		if (modality === "text") transcript.say(frame.payload, frame.message_id, frame.ts);
+		const status = modality === "tool" ? decodeToolStatus(frame.payload) : undefined;
+		if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, textId, frame.ts);
+	};
+}

@@ -1,0 +1,12 @@
+/** How a run is found on the Bus: the name of its chain and the facts that recovery needs. */
+
+/** What a run's log is declared with. */
+export interface RunMeta {
+	session: string;
+	engine: string;
+	startedAt: number;
+	events: { eventId: string }[];
+}
+
+/** All runs of a session, read as one log. */
+export const chainOf = (session: string): string => `session:${session}`;

@@ -1,0 +1,300 @@
+/** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
+
+import { setImmediate } from "node:timers/promises";
+import type { Bus, LogWriter, Participant } from "../bus/bus.ts";
+import type { Engine, EngineEvent } from "../engine/engine.ts";
+import type { Ledger, Turn } from "../ledger/ledger.ts";
+import { isToolDone, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { type Clock, neverBack } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import { asked, assembleContext, told } from "./context.ts";
+import { ABORTED, COMPLETED, type Ending, failureOf, UNWRITTEN } from "./ending.ts";
+import { Framer, type Sink } from "./framer.ts";
+import type { History } from "./history.ts";
+import type { BrokerLimits } from "./limits.ts";
+import type { ExecuteRequest, LiveRun } from "./port.ts";
+import { chainOf, type RunMeta } from "./run-log.ts";
+import { settle } from "./settlement.ts";
+import { Transcript } from "./transcript.ts";
+import { alarmMessage, watch } from "./watchdog.ts";
+
+export interface RunDeps {
+	bus: Bus;
+	ledger: Ledger;
+	engine: Engine;
+	history: History;
+	/** The turn as it is to be saved. */
+	settling(turn: Turn): Turn;
+	/** Settles a run that the store gave up; undefined when the daemon stops before that. */
+	settleLate(runId: string, ending: Ending): Promise<Turn | undefined>;
+	limits: BrokerLimits;
+	clock: Clock;
+	log: Log;
+}
+
+/** Events that write nothing must not starve the loop either. */
+const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
+
+/** A longer delta is taken in portions. */
+const DELTA_CHARS_MAX = 64 * 1024;
+
+type Delta = Extract<EngineEvent, { type: "text" | "reasoning" }>;
+
+const isLong = (event: EngineEvent): event is Delta =>
+	(event?.type === "text" || event?.type === "reasoning") &&
+	typeof event.delta === "string" &&
+	event.delta.length > DELTA_CHARS_MAX;
+
+export class Run {
+	readonly request: ExecuteRequest;
+	readonly startedAt: number;
+	readonly #deps: RunDeps;
+	/** Set back, the clock must not keep a watchdog from its work or let an answer end before it began. */
+	readonly #now: () => number;
+	readonly #onSettled: (turn: Turn) => void;
+	readonly #framer: Framer;
+	readonly #transcript: Transcript;
+	readonly #abort = new AbortController();
+	readonly #result = Promise.withResolvers<Turn>();
+	#append: Sink = () => {};
+	#writer: LogWriter | undefined;
+	#iterator: AsyncIterator<EngineEvent> | undefined;
+	#lastEventAt: number | undefined;
+	/** Why the run was told to stop: from then on that is how it ends. */
+	#stop: { ending: Ending; at: number } | undefined;
+	/** Decided how it ends; nothing is taken any more. */
+	#settled = false;
+	#saved = false;
+	#refused = false;
+	#disarm: (() => void) | undefined;
+
+	/** `onSettled` is told before `result` resolves, so that the session's next run is under way by then. */
+	constructor(deps: RunDeps, request: ExecuteRequest, onSettled: (turn: Turn) => void) {
+		this.#deps = deps;
+		this.request = request;
+		this.#onSettled = onSettled;
+		this.#now = neverBack(deps.clock);
+		this.startedAt = this.#now();
+		const { runId, session, events, target } = request;
+		this.#framer = new Framer({ runId, session, target, ...deps.limits });
+		this.#transcript = new Transcript({
+			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
+			asked: events.map(({ eventId, text, attachments }) => ({
+				...{ role: "user", eventId, text },
+				...(attachments.length > 0 && { attachments: [...attachments] }),
+			})),
+		});
+		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
+		this.#result.promise.catch(() => {});
+	}
+
+	get result(): Promise<Turn> {
+		return this.#result.promise;
+	}
+
+	/** From establishment until the turn is saved. */
+	get streaming(): boolean {
+		return this.#writer !== undefined && !this.#saved;
+	}
+
+	/** It has ended, and the Ledger refuses its turn: it is tried again. */
+	get refused(): boolean {
+		return this.#refused;
+	}
+
+	get compacting(): boolean {
+		return this.#framer.compacting;
+	}
+
+	/** Makes the first begin durable, together with the participant's work, says so, then lets the engine go (I9). */
+	async establish(participant?: Participant, onEstablished?: () => void): Promise<void> {
+		const { runId, session, events } = this.request;
+		const { bus, engine } = this.#deps;
+		const records: string[] = [];
+		this.#framer.open(this.startedAt, (record) => records.push(record));
+		const meta: RunMeta = {
+			...{ session, engine: engine.name, startedAt: this.startedAt },
+			events: events.map(({ eventId }) => ({ eventId })),
+		};
+		try {
+			const writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, participant);
+			this.#writer = writer;
+			this.#append = (record) => writer.append(record);
+		} catch (cause) {
+			this.#settled = true;
+			this.#result.reject(cause);
+			throw cause;
+		}
+		onEstablished?.();
+		void this.#drive(this.#writer);
+	}
+
+	/** Settles within the grace time, even if the engine ignores its signal (I12). */
+	abort(): void {
+		this.#stopWith(ABORTED);
+	}
+
+	snapshot(): LiveRun {
+		const { runId, session, events } = this.request;
+		const { text, messages, toolCalls, firstTokenMs } = this.#transcript;
+		return {
+			...{ runId, session, engine: this.#deps.engine.name, startedAt: this.startedAt },
+			status: this.#stop ? "stopping" : "running",
+			compacting: this.compacting,
+			...(firstTokenMs !== undefined && { firstTokenMs }),
+			...{ text, messages, toolCalls },
+			eventIds: events.map(({ eventId }) => eventId),
+		};
+	}
+
+	async #drive(writer: LogWriter): Promise<void> {
+		try {
+			await this.#pump(writer);
+			this.#iterator = undefined;
+			this.#settle(COMPLETED);
+		} catch (cause) {
+			if (this.#settled)
+				this.#deps.log.debug({ runId: this.request.runId, err: cause }, "the engine failed after its run");
+			this.#settle(failureOf(cause));
+		}
+	}
+
+	/** The way of every token. One await per event; no promise, timer or check of ours beyond that. */
+	async #pump(writer: LogWriter): Promise<void> {
+		if (this.#stop) return;
+		this.#look();
+		const iterator = this.#start();
+		this.#iterator = iterator;
+		for (let quiet = 0; ; ) {
+			const step = await iterator.next();
+			if (step.done || this.#settled) return;
+			if (isLong(step.value)) await this.#takeLong(step.value, writer);
+			else this.#take(step.value);
+			if (writer.crowded) {
+				quiet = 0;
+				await writer.flushed();
+			} else if (++quiet === EVENTS_PER_TURN_OF_LOOP_MAX) {
+				quiet = 0;
+				await setImmediate();
+			}
+		}
+	}
+
+	#start(): AsyncIterator<EngineEvent> {
+		const { engine, history, limits } = this.#deps;
+		const { runId, session, events, context = [] } = this.request;
+		const fresh = [...context.map(told), ...events.map(asked)];
+		const messages = assembleContext(history.past(session), fresh, limits.contextTokensMax);
+		const attachments = events.at(-1)?.attachments ?? [];
+		const request = { session, runId, messages, attachments, toolTimeoutMs: limits.toolMs };
+		const answer = engine.run(request, { signal: this.#abort.signal });
+		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
+		throw new NexusError(
+			"engine_failed",
+			`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
+		);
+	}
+
+	#take(event: EngineEvent): void {
+		const now = this.#now();
+		const first = this.#lastEventAt === undefined;
+		this.#lastEventAt = now;
+		if (this.#stop && !this.#isOutcome(event)) return;
+		const taken = this.#framer.take(event, now, this.#append);
+		this.#transcript.take(taken, this.#framer.textId, now);
+		// The one timer is set anew only when something may fall due earlier than it.
+		if (first || event.type === "tool") this.#look();
+	}
+
+	/** In portions: neither a commit nor a reader has to hold all of it at once, and a stop has not to wait for the end of it. */
+	async #takeLong({ type, delta }: Delta, writer: LogWriter): Promise<void> {
+		for (let at = 0; at < delta.length && !this.#settled; at += DELTA_CHARS_MAX) {
+			this.#take({ type, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
+			if (writer.crowded) await writer.flushed();
+		}
+	}
+
+	/** After a stop only what was used and the outcome of a tool that is running are still of interest. */
+	#isOutcome(event: EngineEvent): boolean {
+		if (event?.type === "usage") return true;
+		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
+	}
+
+	#look(): void {
+		this.#disarm?.();
+		this.#disarm = undefined;
+		if (this.#settled) return;
+		const { clock, limits } = this.#deps;
+		const { startedAt } = this;
+		const times = { startedAt, lastEventAt: this.#lastEventAt, stoppedAt: this.#stop?.at };
+		const verdict = watch({ ...times, oldestToolAt: this.#transcript.oldestToolAt }, limits, this.#now());
+		if ("againMs" in verdict) {
+			if (verdict.againMs !== Infinity) this.#disarm = clock.after(verdict.againMs, () => this.#look());
+		} else if (verdict.alarm === "grace") {
+			this.#settle(this.#stop!.ending);
+		} else {
+			const message = alarmMessage(verdict.alarm, limits);
+			this.#stopWith({ reason: "timeout", error: { code: "timeout", message } });
+		}
+	}
+
+	#stopWith(ending: Ending): void {
+		if (this.#settled || this.#stop) return;
+		this.#stop = { ending, at: this.#now() };
+		this.#abort.abort(new NexusError(ending.reason === "timeout" ? "timeout" : "aborted", "the run was stopped"));
+		if (this.#writer) this.#look();
+	}
+
+	#settle(ending: Ending): void {
+		if (this.#settled) return;
+		this.#settled = true;
+		this.#disarm?.();
+		this.#release();
+		void this.#seal(this.#stop?.ending ?? ending);
+	}
+
+	/** An engine that has not ended by itself is told to, and not waited for. */
+	#release(): void {
+		const iterator = this.#iterator;
+		if (!iterator) return;
+		const { log } = this.#deps;
+		const { runId } = this.request;
+		this.#abort.abort(new NexusError("aborted", "the run is over"));
+		const failed = (cause: unknown) => log.debug({ runId, err: cause }, "the engine failed after its run");
+		try {
+			iterator.return?.().catch(failed);
+		} catch (cause) {
+			failed(cause);
+		}
+	}
+
+	/** The turn and the final frame commit together (I5). */
+	async #seal(ending: Ending): Promise<void> {
+		const { clock, ledger, log } = this.#deps;
+		const now = this.#now();
+		let turn = this.#deps.settling(this.#transcript.turn(ending, now));
+		try {
+			const records: string[] = [];
+			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
+			const onRefused = () => {
+				this.#refused = true;
+			};
+			turn = await settle({ clock, ledger, log }, { writer: this.#writer!, turn, records, onRefused });
+		} catch (cause) {
+			log.error(
+				{ runId: turn.runId, err: cause },
+				"the run could not be settled; it is when the store can be written again",
+			);
+			const { code, message } = toNexusError(cause);
+			this.#refused = true;
+			this.#result.resolve({ ...turn, status: "failed", reason: "error", error: { code, message } });
+			const late = await this.#deps.settleLate(turn.runId, UNWRITTEN);
+			if (!late) return;
+			turn = late;
+		}
+		this.#saved = true;
+		this.#refused = false;
+		this.#onSettled(turn);
+		this.#result.resolve(turn);
+	}
+}

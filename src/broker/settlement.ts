@@ -1,0 +1,102 @@
+/**
+ * The end of a run: its turn and its final frame in one commit (I5). What the Ledger refuses is tried again, ever later, and in the end
+ * settled as failed with what can be saved: a session must not wait for a restart because of one answer.
+ */
+
+import type { LogWriter } from "../bus/bus.ts";
+import type { Ledger, Turn } from "../ledger/ledger.ts";
+import { decodeFrame, encodeFrame, NexusError, toNexusError } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+
+export interface SettlementDeps {
+	ledger: Ledger;
+	clock: Clock;
+	log: Log;
+}
+
+export interface Settlement {
+	writer: LogWriter;
+	turn: Turn;
+	/** The last frames; the very last is the run's final end. */
+	records: readonly string[];
+	/** The Ledger refuses it at the moment. */
+	onRefused(): void;
+}
+
+const RETRY_MS = 100;
+const RETRY_MS_MAX = 5_000;
+const PATIENCE_MS = 30_000;
+
+/** The turn as it was saved. Rejects when the store itself gave up; the run is settled from its log then, once that can be written. */
+export async function settle(deps: SettlementDeps, settlement: Settlement): Promise<Turn> {
+	const { clock, log } = deps;
+	const { turn, writer, records } = settlement;
+	for (let tries = 0, waitedMs = 0; ; tries++) {
+		const refused = await attempt(deps, writer, records, turn);
+		if (!refused) return turn;
+		settlement.onRefused();
+		const waitMs = Math.min(RETRY_MS * 2 ** tries, RETRY_MS_MAX);
+		waitedMs += waitMs;
+		if (waitedMs > PATIENCE_MS) return salvage(deps, settlement, refused.cause);
+		log.error({ runId: turn.runId, err: refused.cause, againMs: waitMs }, "the turn cannot be saved; trying again");
+		await new Promise<void>((resolve) => clock.after(waitMs, resolve, "due"));
+	}
+}
+
+/** Undefined when it is saved. */
+async function attempt(
+	{ ledger }: SettlementDeps,
+	writer: LogWriter,
+	records: readonly string[],
+	turn: Turn | undefined,
+): Promise<{ cause: unknown } | undefined> {
+	let refused: { cause: unknown } | undefined;
+	const participant = () => {
+		refused = undefined;
+		try {
+			if (turn) ledger.settle(turn);
+		} catch (cause) {
+			refused = { cause };
+			throw cause;
+		}
+	};
+	try {
+		await writer.seal(records, participant);
+		return undefined;
+	} catch (cause) {
+		if (refused) return refused;
+		throw cause;
+	}
+}
+
+/** Less and less of the turn; at the very least the log ends, so that the session goes on. */
+async function salvage(deps: SettlementDeps, { turn, writer, records }: Settlement, cause: unknown): Promise<Turn> {
+	const { log } = deps;
+	const { runId } = turn;
+	const message = `The answer could not be saved as it was: ${toNexusError(cause).message}`;
+	const error = { code: "data_loss", message };
+	const { trace: _trace, ...rest } = turn;
+	const failed: Turn = { ...rest, status: "failed", reason: "error", error, toolCalls: [] };
+	const told = failedEnd(records, error);
+	for (const less of [failed, { ...failed, messages: [] }]) {
+		if (await attempt(deps, writer, told, less)) continue;
+		log.error(
+			{ runId, err: cause, messages: less.messages.length },
+			"a turn was saved without what the ledger refuses",
+		);
+		return less;
+	}
+	const refused = await attempt(deps, writer, told, undefined);
+	if (refused) throw new NexusError("internal", "a log that needs nothing of the ledger was refused", refused);
+	log.error({ runId, err: cause }, "a turn could not be saved at all; its frames are all that is left of it");
+	return { ...failed, messages: [] };
+}
+
+/** Readers are told what the turn says. */
+function failedEnd(records: readonly string[], error: { code: string; message: string }): string[] {
+	return records.map((record, n) => {
+		const frame = n === records.length - 1 ? decodeFrame(record) : undefined;
+		return frame?.type === "stream.end" ? encodeFrame({ ...frame, reason: "error", error }) : record;
+	});
+}

@@ -1,0 +1,148 @@
+/** What was said and done in one run so far: the part of it that becomes a turn. No I/O. */
+
+import type { EngineEvent } from "../engine/engine.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { Usage } from "../protocol/protocol.ts";
+import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
+import type { LiveToolCall } from "./port.ts";
+
+type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
+
+interface Answer {
+	messageId: string;
+	text: string;
+}
+
+export interface TranscriptOptions {
+	runId: string;
+	session: string;
+	engine: string;
+	startedAt: number;
+	/** The user's messages that the run answers. */
+	asked: readonly StoredMessage[];
+	/** The run's first text stream. */
+	textId: string;
+}
+
+export class Transcript {
+	readonly #options: TranscriptOptions;
+	readonly #answers: [Answer, ...Answer[]];
+	#answer: Answer;
+	/** In order of starting. */
+	readonly #calls: LiveToolCall[] = [];
+	readonly #running = new Map<string, LiveToolCall>();
+	#firstTextAt: number | undefined;
+	#usage: Usage = { input: -1, output: -1 };
+
+	constructor(options: TranscriptOptions) {
+		this.#options = options;
+		this.#answer = { messageId: options.textId, text: "" };
+		this.#answers = [this.#answer];
+	}
+
+	get usage(): Usage {
+		return this.#usage;
+	}
+
+	get firstTokenMs(): number | undefined {
+		return this.#firstTextAt === undefined ? undefined : this.#firstTextAt - this.#options.startedAt;
+	}
+
+	/** When the tool that has been running longest was started. */
+	get oldestToolAt(): number | undefined {
+		const [oldest] = this.#running.values();
+		return oldest?.startedAt;
+	}
+
+	/** All that the user was told so far. */
+	get text(): string {
+		return this.#answers.map((answer) => answer.text).join("\n\n");
+	}
+
+	get messages(): StoredMessage[] {
+		return [...this.#options.asked, ...this.#answers.map((answer) => ({ role: "assistant" as const, ...answer }))];
+	}
+
+	get toolCalls(): LiveToolCall[] {
+		return this.#calls.map((call) => ({ ...call }));
+	}
+
+	/** An event that was framed; `textId` is the text stream it belongs to. */
+	take(event: EngineEvent, textId: string, now: number): void {
+		if (event.type === "text") this.say(event.delta, textId, now);
+		else if (event.type === "tool") this.tool(event, textId, now);
+		else if (event.type === "usage") this.#addUsage(event);
+	}
+
+	say(delta: string, textId: string, now: number): void {
+		if (delta === "") return;
+		this.#firstTextAt ??= now;
+		this.#turnTo(textId).text += delta;
+	}
+
+	tool(report: ToolReport, textId: string, now: number): void {
+		const call = this.#running.get(report.callId) ?? this.#start(report, textId, now);
+		if (report.args !== undefined) call.args = jsonText(report.args);
+		if (report.summary !== undefined) call.summary = report.summary;
+		if (report.status !== "completed" && report.status !== "failed") return;
+		if (report.result !== undefined) call.result = jsonText(report.result);
+		call.status = report.status;
+		call.endedAt = now;
+		this.#running.delete(report.callId);
+	}
+
+	/** The turn that this becomes. A call without an outcome is paired with a failure. */
+	turn(ending: Ending, endedAt: number): Turn {
+		const { runId, session, engine, startedAt } = this.#options;
+		const turn: Turn = {
+			...{ runId, session, engine, startedAt, endedAt },
+			status: statusOf(ending.reason),
+			reason: ending.reason,
+			usage: this.#usage,
+			messages: this.messages,
+			toolCalls: this.#calls.map((call) => settled(call, ending, endedAt)),
+		};
+		if (ending.error) turn.error = ending.error;
+		if (this.firstTokenMs !== undefined) turn.firstTokenMs = this.firstTokenMs;
+		return turn;
+	}
+
+	#start(report: ToolReport, textId: string, now: number): LiveToolCall {
+		this.#turnTo(textId);
+		const message = this.#options.asked.length + this.#answers.length - 1;
+		const call: LiveToolCall = {
+			...{ callId: report.callId, name: report.name, status: "started", message, startedAt: now },
+		};
+		this.#calls.push(call);
+		this.#running.set(report.callId, call);
+		return call;
+	}
+
+	#turnTo(textId: string): Answer {
+		if (this.#answer.messageId !== textId) {
+			this.#answer = { messageId: textId, text: "" };
+			this.#answers.push(this.#answer);
+		}
+		return this.#answer;
+	}
+
+	/** A run may call a model several times; what one of them did not say stays unknown only if none said it. */
+	#addUsage(usage: Extract<EngineEvent, { type: "usage" }>): void {
+		const sum: Usage = { ...this.#usage };
+		for (const [name, count] of Object.entries(usage)) {
+			if (typeof count !== "number" || count < 0) continue;
+			const before = Object.hasOwn(sum, name) ? Math.max(0, sum[name]!) : 0;
+			const total = before + Math.round(count);
+			if (Number.isSafeInteger(total)) sum[name] = total;
+		}
+		this.#usage = sum;
+	}
+}
+
+function settled(call: LiveToolCall, ending: Ending, now: number): StoredToolCall {
+	const { status, endedAt, ...facts } = call;
+	if (status !== "started" && endedAt !== undefined) return { ...facts, status, endedAt };
+	return { ...facts, status: "failed", summary: unpairedSummary(ending.reason), endedAt: now };
+}
+
+const jsonText = (value: unknown): string => JSON.stringify(value) ?? "null";

@@ -1,0 +1,52 @@
+/** When a run has been silent or busy for too long: a pure look at its times. The run owns the one timer and looks again when told. */
+
+import type { BrokerLimits } from "./limits.ts";
+
+export interface Watched {
+	startedAt: number;
+	/** The last event of any kind. */
+	lastEventAt: number | undefined;
+	/** When the longest running tool was started. */
+	oldestToolAt: number | undefined;
+	/** When the run was told to stop. */
+	stoppedAt: number | undefined;
+}
+
+export type Alarm = "first_token" | "inter_token" | "total" | "tool" | "grace";
+
+export type WatchLimits = Pick<BrokerLimits, "firstTokenMs" | "interTokenMs" | "totalMs" | "toolMs" | "abortGraceMs">;
+
+/** What is due now, or how long until something may be. */
+export function watch(run: Watched, limits: WatchLimits, now: number): { alarm: Alarm } | { againMs: number } {
+	let next: [Alarm, at: number] | undefined;
+	for (const due of dues(run, limits)) if (next === undefined || due[1] < next[1]) next = due;
+	if (next === undefined) return { againMs: Infinity };
+	return next[1] <= now ? { alarm: next[0] } : { againMs: next[1] - now };
+}
+
+function* dues(run: Watched, limits: WatchLimits): Generator<[Alarm, at: number]> {
+	if (run.stoppedAt !== undefined) {
+		yield ["grace", run.stoppedAt + limits.abortGraceMs];
+		return;
+	}
+	yield ["total", run.startedAt + limits.totalMs];
+	// The engine is asked to end a tool at toolMs; this is for one that does not.
+	if (run.oldestToolAt !== undefined) yield ["tool", run.oldestToolAt + limits.toolMs + limits.abortGraceMs];
+	else if (run.lastEventAt === undefined) yield ["first_token", run.startedAt + limits.firstTokenMs];
+	else yield ["inter_token", run.lastEventAt + limits.interTokenMs];
+}
+
+export function alarmMessage(alarm: Exclude<Alarm, "grace">, limits: WatchLimits): string {
+	switch (alarm) {
+		case "first_token":
+			return `The engine said nothing within ${limits.firstTokenMs} ms.`;
+		case "inter_token":
+			return `The engine went silent for ${limits.interTokenMs} ms.`;
+		case "total":
+			return `The run took longer than ${limits.totalMs} ms.`;
+		case "tool":
+			return `A tool took longer than ${limits.toolMs} ms.`;
+		default:
+			return alarm satisfies never;
+	}
+}

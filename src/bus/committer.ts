@@ -1,0 +1,226 @@
+/** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). */
+
+import { NexusError } from "../protocol/protocol.ts";
+import { type Clock, neverBack } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { LiveLog } from "./live-log.ts";
+import type { Attempt, LogWrite, Storage } from "./storage.ts";
+
+const EARLY_COMMITS_PER_TICK_MAX = 16;
+
+export interface CommitLimits {
+	/** So many logs with something new are committed at once, before the tick has ended. */
+	commitLogsMax: number;
+	/** A log's tail becomes a segment at this size. */
+	segmentCharsMax: number;
+	/** How long a failing commit is tried again before what waits is given up, and how often. */
+	commitRetryMsMax: number;
+	commitRetryMs: number;
+	/** How often old journal space is freed. */
+	tidyMs: number;
+}
+
+/** What the Bus does with the outcome. */
+export interface Outcome {
+	/** A creation was refused, or the log was sealed: it is not live any more. */
+	gone(log: LiveLog): void;
+	/** The log has so many bytes more in segments. */
+	cut(log: LiveLog, bytes: number): void;
+	/** After all logs of the commit are in their new state. */
+	visible(log: LiveLog, records: number): void;
+	live(): Iterable<LiveLog>;
+}
+
+/** What a commit will do to one log, decided while it is being made. */
+interface Plan {
+	log: LiveLog;
+	write: LogWrite;
+	refused?: { cause: unknown };
+}
+
+export class Committer {
+	readonly #storage: Storage;
+	readonly #limits: CommitLimits;
+	readonly #outcome: Outcome;
+	readonly #clock: Clock;
+	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
+	readonly #steady: () => number;
+	readonly #log: Log;
+	/** Logs with something to commit. */
+	readonly #dirty = new Set<LiveLog>();
+	#scheduled = false;
+	#early = false;
+	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
+	#failingSince: number | undefined;
+	#cancelTidy: (() => void) | undefined;
+	#stopped = false;
+	commits = 0;
+
+	constructor(storage: Storage, limits: CommitLimits, outcome: Outcome, clock: Clock, log: Log) {
+		this.#storage = storage;
+		this.#limits = limits;
+		this.#outcome = outcome;
+		this.#clock = clock;
+		this.#steady = neverBack(clock);
+		this.#log = log;
+	}
+
+	get healthy(): boolean {
+		return this.#failingSince === undefined;
+	}
+
+	/** The log has something to commit: it goes with all others of this loop tick. */
+	touch(log: LiveLog): void {
+		this.#dirty.add(log);
+		if (this.#failingSince !== undefined) return;
+		if (!this.#scheduled) {
+			this.#scheduled = true;
+			setImmediate(() => {
+				this.#scheduled = false;
+				this.#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
+				this.commit();
+			});
+		}
+		if (this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+	}
+
+	/** In a tick with very many logs the first must not wait for the last. Bounded, so that input and output get their turn. */
+	#commitEarly(): void {
+		if (this.#early || this.#earlyLeft === 0) return;
+		this.#early = true;
+		this.#earlyLeft--;
+		process.nextTick(() => {
+			this.#early = false;
+			this.commit();
+		});
+	}
+
+	commit(): void {
+		if (this.#dirty.size === 0) return;
+		let plans: Plan[] = [];
+		try {
+			this.#storage.commit((attempt) => {
+				plans = [];
+				const writes: LogWrite[] = [];
+				for (const log of this.#dirty) {
+					const plan = this.#plan(log, attempt);
+					plans.push(plan);
+					if (!(plan.refused && log.creation)) writes.push(plan.write);
+				}
+				return writes;
+			});
+		} catch (cause) {
+			this.#failed(cause);
+			return;
+		}
+		if (!this.healthy) this.#log.info({}, "the store takes commits again");
+		this.#failingSince = undefined;
+		this.#dirty.clear();
+		this.commits++;
+		for (const plan of plans) this.#settle(plan);
+		for (const { log, write } of plans) this.#outcome.visible(log, write.batch?.count ?? 0);
+		this.#scheduleTidy();
+	}
+
+	/** Decides inside the transaction what is written for a log: participants may still refuse a creation or a seal. */
+	#plan(log: LiveLog, attempt: Attempt): Plan {
+		const { creation, seal } = log;
+		const write: LogWrite = { id: log.id };
+		const participant = creation?.participant ?? seal?.participant;
+		const refused = participant && attempt(participant);
+		const plan: Plan = refused ? { log, write, refused } : { log, write };
+		if (creation) write.create = { spec: log.spec, base: log.base, createdAt: log.createdAt };
+		const sealed = seal !== undefined && !creation && !refused;
+		if (sealed) write.sealedAt = this.#clock.now();
+		write.batch = log.waiting(sealed ? seal.records : []);
+		const full = log.tail.size + log.pending.length >= this.#limits.segmentCharsMax;
+		const all = sealed || full || log.cutSoon ? log.tailWith(write.batch) : undefined;
+		if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
+		return plan;
+	}
+
+	/** Brings a log into the state that is now durable, and tells those who wait for it. */
+	#settle({ log, write, refused }: Plan): void {
+		const { creation, seal } = log;
+		if (creation && refused) {
+			write.batch = undefined;
+			this.#outcome.gone(log);
+			creation.reject(refused.cause);
+			return;
+		}
+		log.clearPending();
+		log.publish(write.batch, write.cut !== undefined);
+		if (write.cut) this.#outcome.cut(log, write.cut.bytes);
+		if (log.flushes.length > 0) for (const waiting of log.flushes.splice(0)) waiting.resolve();
+		log.creation = undefined;
+		creation?.resolve();
+		if (write.sealedAt !== undefined) {
+			log.sealedAt = write.sealedAt;
+			this.#outcome.gone(log);
+			seal!.resolve();
+		} else if (refused) {
+			log.seal = undefined;
+			seal!.reject(refused.cause);
+		}
+	}
+
+	/** A full disk must not lose what was said: everything waits and is tried again, until the limit. */
+	#failed(cause: unknown): void {
+		const now = this.#steady();
+		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
+		this.#failingSince ??= now;
+		const { commitRetryMs, commitRetryMsMax } = this.#limits;
+		if (now - this.#failingSince < commitRetryMsMax && !this.#stopped) {
+			this.#clock.after(commitRetryMs, () => this.commit(), "due");
+			return;
+		}
+		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
+		for (const log of this.#dirty) this.#giveUp(log, cause);
+		this.#dirty.clear();
+		this.#failingSince = undefined;
+	}
+
+	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
+	#giveUp(log: LiveLog, cause: unknown): void {
+		log.broken = cause ?? new Error("unknown");
+		const error = new NexusError("unavailable", `log ${log.spec.log} could not be written`, { cause });
+		log.clearPending();
+		for (const waiting of log.flushes.splice(0)) waiting.reject(error);
+		log.seal?.reject(error);
+		log.seal = undefined;
+		if (log.creation) {
+			this.#outcome.gone(log);
+			log.creation.reject(error);
+		}
+	}
+
+	#scheduleTidy(): void {
+		if (this.#cancelTidy || this.#stopped) return;
+		this.#cancelTidy = this.#clock.after(this.#limits.tidyMs, () => {
+			this.#cancelTidy = undefined;
+			this.#tidy();
+		});
+	}
+
+	#tidy(): void {
+		try {
+			const { lagging, more } = this.#storage.tidy();
+			if (more) this.#scheduleTidy();
+			if (lagging.size === 0) return;
+			for (const log of this.#outcome.live()) {
+				if (!lagging.has(log.id)) continue;
+				log.cutSoon = true;
+				this.touch(log);
+			}
+		} catch (cause) {
+			this.#log.warn({ err: cause }, "old journal space could not be freed; trying again later");
+		}
+	}
+
+	/** Commits what waits; what the store refuses now is given up. */
+	stop(): void {
+		this.#stopped = true;
+		this.commit();
+		this.#cancelTidy?.();
+	}
+}

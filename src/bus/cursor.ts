@@ -1,0 +1,154 @@
+/** Cursors: how anything reads a log. They hold a position and nothing else, so a reader that is far behind costs no more than one that keeps up (I6). */
+
+import { NexusError } from "../protocol/protocol.ts";
+import type { Batch } from "./batch.ts";
+import type { LiveLog, Wake } from "./live-log.ts";
+import type { Cursor } from "./port.ts";
+
+/** What a cursor needs of the Bus. */
+export interface Reading {
+	/** The segment that begins at, or holds, the offset. */
+	page(id: number, offset: number): Batch | undefined | Promise<Batch | undefined>;
+	closed(): boolean;
+}
+
+/** What a log cursor reads: a live log, or one that was sealed before the cursor came. */
+export interface Readable {
+	id: number;
+	name: string;
+	live?: LiveLog;
+	/** Head of a sealed log. */
+	head: number;
+}
+
+export class LogCursor implements Cursor {
+	offset: number;
+	readonly #readable: Readable;
+	readonly #reading: Reading;
+	#wake: Wake | undefined;
+	#release: (() => void) | undefined;
+
+	constructor(readable: Readable, after: number, reading: Reading, release?: () => void) {
+		this.#release = release;
+		this.#readable = readable;
+		this.offset = after;
+		this.#reading = reading;
+	}
+
+	get ended(): boolean {
+		const live = this.#readable.live;
+		if (live && live.sealedAt === undefined) return false;
+		return this.offset >= (live ? live.head : this.#readable.head);
+	}
+
+	next(): Batch | undefined | Promise<Batch | undefined> {
+		if (this.#reading.closed()) throw stopping();
+		const { live, head, id } = this.#readable;
+		if (this.offset >= (live ? live.head : head)) return undefined;
+		const newest = live?.newest(this.offset);
+		if (newest) return this.#take(newest);
+		const tail = live?.tail.after(this.offset);
+		if (tail) return this.#take(tail);
+		const page = this.#reading.page(id, this.offset + 1);
+		return page instanceof Promise ? page.then((found) => this.#takePage(found)) : this.#takePage(page);
+	}
+
+	#takePage(page: Batch | undefined): Batch {
+		if (!page) throw expired(this.#readable.name);
+		return this.#take(page.after(this.offset));
+	}
+
+	#take(batch: Batch): Batch {
+		this.offset = batch.last;
+		return batch;
+	}
+
+	onWake(listener: Wake): void {
+		const wakes = this.#readable.live?.wakes;
+		if (this.#wake) wakes?.delete(this.#wake);
+		this.#wake = listener;
+		wakes?.add(listener);
+	}
+
+	close(): void {
+		if (this.#wake) this.#readable.live?.wakes.delete(this.#wake);
+		this.#release?.();
+		this.#release = undefined;
+	}
+}
+
+/** What a chain cursor needs beyond that: the next link, and to be told of new ones. */
+export interface ChainReading extends Reading {
+	/** The link that holds or follows the chain offset, with where it begins. */
+	link(chain: string, after: number): { readable: Readable; base: number } | undefined;
+	/** The same records with chain offsets; the same object for all who ask. */
+	rebase(batch: Batch, base: number): Batch;
+	watchChain(chain: string, wake: Wake): () => void;
+}
+
+/** Reads the links of a chain one after another, as one log without an end. */
+export class ChainCursor implements Cursor {
+	offset: number;
+	readonly ended = false;
+	readonly #chain: string;
+	readonly #reading: ChainReading;
+	#link: { cursor: LogCursor; base: number } | undefined;
+	#wake: Wake = () => {};
+	readonly #unwatch: () => void;
+	#release: (() => void) | undefined;
+
+	constructor(chain: string, after: number, reading: ChainReading, release: () => void) {
+		this.#release = release;
+		this.#chain = chain;
+		this.offset = after;
+		this.#reading = reading;
+		this.#unwatch = reading.watchChain(chain, () => this.#wake());
+	}
+
+	next(): Batch | undefined | Promise<Batch | undefined> {
+		if (this.#reading.closed()) throw stopping();
+		for (;;) {
+			if (!this.#link && !this.#enter()) return undefined;
+			const { cursor, base } = this.#link!;
+			if (cursor.ended) {
+				cursor.close();
+				this.#link = undefined;
+				continue;
+			}
+			const batch = cursor.next();
+			return batch instanceof Promise ? batch.then((found) => this.#take(found, base)) : this.#take(batch, base);
+		}
+	}
+
+	#enter(): boolean {
+		const found = this.#reading.link(this.#chain, this.offset);
+		if (!found) return false;
+		if (found.base > this.offset) throw expired(this.#chain);
+		const cursor = new LogCursor(found.readable, this.offset - found.base, this.#reading);
+		cursor.onWake(() => this.#wake());
+		this.#link = { cursor, base: found.base };
+		return true;
+	}
+
+	#take(batch: Batch | undefined, base: number): Batch | undefined {
+		if (!batch) return undefined;
+		this.offset = base + batch.last;
+		return this.#reading.rebase(batch, base);
+	}
+
+	onWake(listener: Wake): void {
+		this.#wake = listener;
+	}
+
+	close(): void {
+		this.#link?.cursor.close();
+		this.#unwatch();
+		this.#release?.();
+		this.#release = undefined;
+	}
+}
+
+const expired = (name: string) =>
+	new NexusError("expired", `the records after this position of ${name} were removed by retention`);
+
+const stopping = () => new NexusError("unavailable", "the daemon is stopping; resume from the last offset");

@@ -1,0 +1,98 @@
+/** The Bus: everything that streams is a log. This is the port; its rules are in PROTOCOL §4. */
+
+import type { LogKind } from "../protocol/protocol.ts";
+import type { Batch } from "./batch.ts";
+
+/** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
+export interface LogSpec {
+	log: string;
+	kind: LogKind;
+	/** The chain this log is the next link of (`session:<label>`). The link before must be sealed. */
+	chain?: string;
+	/** Facts for recovery and listing; a JSON value. */
+	meta?: unknown;
+}
+
+export interface LogInfo extends LogSpec {
+	/** Offset of the last visible record; 0 = empty. */
+	head: number;
+	/** Where the log begins in its chain: chain offset = base + offset. */
+	base: number;
+	bytes: number;
+	createdAt: number;
+	/** Undefined while the log is live. */
+	sealedAt?: number;
+}
+
+/** Work that commits with a record, or before it: a turn must be saved before its final frame is visible (I5). */
+export type Participant = () => void;
+
+/** The one writer of a live log. */
+export interface LogWriter {
+	readonly log: string;
+	/** Offset of the last appended record, durable or not. */
+	readonly offset: number;
+	/** Visible once the tick's commit is durable (I1). Throws when the log is sealed or a commit failed. */
+	append(record: string): void;
+	/** More is waiting than one commit should hold: `await flushed()` before the next append. */
+	readonly crowded: boolean;
+	/** Everything appended so far is durable and visible. */
+	flushed(): Promise<void>;
+	/** Appends the last records, together with the participant's work, and closes the log for good. */
+	seal(records: readonly string[], participant?: Participant): Promise<void>;
+}
+
+export type Source = { log: string } | { chain: string };
+
+/** A consumer: a position in a log that pulls. A slow one is merely further behind (I6). */
+export interface Cursor {
+	/** Offset of the last record handed out. */
+	readonly offset: number;
+	/** The source is sealed and everything has been handed out. Never true for a chain. */
+	readonly ended: boolean;
+	/** The next durable records, `undefined` when there are none yet. A promise only when the store has to be read. */
+	next(): Batch | undefined | Promise<Batch | undefined>;
+	/** Called when `next` may have more, or the end was reached. One listener; never called from inside `next`. */
+	onWake(listener: () => void): void;
+	close(): void;
+}
+
+export interface LogQuery {
+	kind?: LogKind;
+	chain?: string;
+	live?: boolean;
+	/** Newest first, at most this many. */
+	limit?: number;
+	/** Only logs created before this one. */
+	before?: string;
+}
+
+export interface Retention {
+	/** Finished logs older than this go. */
+	ageMsMax?: number;
+	/** Oldest finished logs go until all logs together are below this. */
+	totalBytesMax?: number;
+}
+
+export interface Bus {
+	/** Creates a log with its first records; resolves once they are durable. */
+	create(spec: LogSpec, records: readonly string[], participant?: Participant): Promise<LogWriter>;
+	/** The writer of a log that was live when the process before this one died, or that the store gave up: goes on after what is durable. */
+	reopen(log: string): Promise<LogWriter>;
+	/** Reads strictly after an offset, then follows (I4). Rejects with `not_found`, `expired` or `invalid` (after > head). */
+	cursor(source: Source, after: number): Promise<Cursor>;
+	describe(log: string): Promise<LogInfo | undefined>;
+	/** First and last readable position of a chain: records in (start, head] can be read. */
+	describeChain(chain: string): Promise<{ start: number; head: number } | undefined>;
+	list(query?: LogQuery): Promise<LogInfo[]>;
+	/** Removes a sealed log. A live one is refused with `conflict`. */
+	remove(log: string): Promise<void>;
+	/** Removes finished logs by age and total size, in small steps; returns how many. */
+	retain(rules: Retention): Promise<number>;
+	/** False while commits fail (a full disk): what was appended waits and is tried again. */
+	readonly healthy: boolean;
+	/** Counters since start. */
+	readonly stats: { records: number; bytes: number; commits: number; cursors: number; liveLogs: number };
+	/** Commits what waits, ends the cursors, releases the store. */
+	close(): Promise<void>;
+}

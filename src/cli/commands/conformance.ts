@@ -1,0 +1,27 @@
+/** `nexus conformance`: whether an adapter in any language keeps to the protocol. */
+
+import { runConformance } from "../../adapter/adapter.ts";
+import { exitCodeOf } from "../../protocol/protocol.ts";
+import type { Outcome } from "../command.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
+
+export async function conformance(
+	terminal: Terminal,
+	command: readonly string[],
+	options: { json?: boolean; only?: string; account?: string; to?: string },
+): Outcome {
+	const env = Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => !!entry[1]));
+	const { only, account, to } = options;
+	const wishes = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };
+	const report = await runConformance(command, { env, ...wishes }, ({ name, result, detail, ms }) => {
+		if (options.json) return;
+		const why = detail === undefined ? "" : `: ${oneLine(detail, 300)}`;
+		terminal.out(`${result.padEnd(8)} ${name} (${ms} ms)${why}\n`);
+	});
+	if (options.json) terminal.out(`${JSON.stringify(report)}\n`);
+	else {
+		const count = (result: string) => report.cases.filter((each) => each.result === result).length;
+		terminal.out(`\n${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped\n`);
+	}
+	return report.passed ? 0 : exitCodeOf("invalid");
+}

@@ -1,0 +1,56 @@
+/** `nexus deliver`: a text, or a run's answer, to a chat on a platform. */
+
+import { text as readAll } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { NexusError } from "../../protocol/protocol.ts";
+import type { Context, Outcome } from "../command.ts";
+import type { DeliveryJson } from "./channels.ts";
+
+export interface DeliverOptions {
+	channel: string;
+	account: string;
+	to: string;
+	thread?: string;
+	run?: string;
+	tools?: boolean;
+	reasoning?: boolean;
+	wait: boolean;
+	json?: boolean;
+}
+
+const POLL_MS = 200;
+
+export async function deliver(context: Context, words: string | undefined, options: DeliverOptions): Outcome {
+	const { client, terminal } = context;
+	const { channel, account, to, thread, run, tools, reasoning } = options;
+	if ((words === undefined) === (run === undefined))
+		throw new NexusError("invalid", "give a text or --run, and not both");
+	const text = words === "-" ? await readAll(process.stdin) : words;
+	const { delivery_id: id, run_id } = await client.post<{ delivery_id: string; run_id?: string }>("/v1/deliveries", {
+		...{ channel, account, target: { to, ...(thread !== undefined && { thread_id: thread }) } },
+		...(run === undefined ? { text } : { run_id: run }),
+		...(tools !== undefined && { tools }),
+		...(reasoning !== undefined && { reasoning }),
+	});
+	if (!options.wait) {
+		terminal.out(options.json ? `${JSON.stringify({ delivery_id: id, run_id })}\n` : `${id}\n`);
+		return 0;
+	}
+	const delivery = await ended(context, id, channel);
+	const { state, messages, error } = delivery;
+	if (options.json) terminal.out(`${JSON.stringify(delivery)}\n`);
+	else terminal.out(`${id} ${state} (${messages.length} ${messages.length === 1 ? "message" : "messages"})\n`);
+	if (state === "complete") return 0;
+	throw new NexusError("unavailable", `not delivered: ${error ?? state}`);
+}
+
+async function ended({ client }: Context, id: string, channel: string): Promise<DeliveryJson> {
+	for (;;) {
+		const query = new URLSearchParams({ channel, limit: "200" });
+		const { deliveries } = await client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
+		const found = deliveries.find(({ delivery_id }) => delivery_id === id);
+		if (!found) throw new NexusError("not_found", `the daemon no longer lists ${id}; see \`nexus deliveries\``);
+		if (found.state !== "active") return found;
+		await sleep(POLL_MS);
+	}
+}

@@ -1,0 +1,226 @@
+/** `nexus doctor`: what a daemon started here would need, looked at one by one, with what to do about it. */
+
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import { chooseEngine, detectProvider, keyVariable, loadEngine } from "../../engine/engine.ts";
+import {
+	type ConfigFlags,
+	dataPaths,
+	isDataDirLocked,
+	isWeakToken,
+	loadConfig,
+	type NexusConfig,
+	pageDir,
+	readDaemonRecord,
+	readToken,
+	refuseOpenDoor,
+	storeCheck,
+} from "../../runtime/runtime.ts";
+import type { Outcome } from "../command.ts";
+import type { Terminal } from "../terminal.ts";
+
+export interface Finding {
+	check: string;
+	result: "ok" | "warn" | "fail";
+	detail: string;
+	/** What to do, when there is something to do. */
+	todo?: string;
+}
+
+type Seen = Omit<Finding, "check">;
+type Check = [name: string, look: () => Promise<Seen>];
+
+const NODE_MAJOR_MIN = 24;
+const DISK_BYTES_MIN = 100 * 1024 ** 2;
+const DISK_BYTES_COMFORTABLE = 1024 ** 3;
+
+const ok = (detail: string): Seen => ({ result: "ok", detail });
+const warn = (detail: string, todo: string): Seen => ({ result: "warn", detail, todo });
+const fail = (detail: string, todo: string): Seen => ({ result: "fail", detail, todo });
+
+export async function doctor(terminal: Terminal, options: ConfigFlags & { json?: boolean }): Outcome {
+	const findings: Finding[] = [];
+	const look = async (checks: Check[]) => {
+		for (const [check, run] of checks) {
+			const finding = { check, ...(await run().catch(unexpected)) };
+			findings.push(finding);
+			terminal.out(options.json ? `${JSON.stringify(finding)}\n` : line(finding, terminal));
+		}
+	};
+	let config: NexusConfig | undefined;
+	await look([
+		["node", async () => node()],
+		[
+			"config",
+			async () => {
+				config = await loadConfig(options, { cwd: process.cwd(), env: process.env });
+				refuseOpenDoor(config);
+				return ok(config.file ?? "no nexus.yaml: the defaults apply");
+			},
+		],
+	]);
+	// Without a configuration nobody knows which directory, port and engine are meant.
+	if (config) await look(checksOf(config));
+	else if (!options.json) terminal.out("      the other checks follow once the configuration is right\n");
+	return findings.some((finding) => finding.result === "fail") ? 1 : 0;
+}
+
+const unexpected = (cause: unknown) =>
+	fail(cause instanceof Error ? cause.message : String(cause), "correct this, then run it again");
+
+/** As wide as what stands before a detail. */
+const INDENT = " ".repeat(16);
+
+function line({ check, result, detail, todo }: Finding, terminal: Terminal): string {
+	const mark = terminal.paint(result === "ok" ? "green" : result === "warn" ? "yellow" : "red", result.padEnd(4));
+	const lines = [...detail.trimEnd().split("\n"), ...(todo ? [`→ ${todo}`] : [])];
+	return `${mark}  ${check.padEnd(8)}  ${lines.join(`\n${INDENT}`).replace(/ +$/gm, "")}\n`;
+}
+
+const checksOf = (config: NexusConfig): Check[] => [
+	["data", async () => dataDir(config)],
+	["disk", async () => disk(config)],
+	["database", () => database(config)],
+	["token", async () => token(config)],
+	["daemon", () => daemon(config)],
+	["port", () => port(config)],
+	["engine", () => engine(config)],
+	["keys", async () => keys(config)],
+	["plugins", () => plugins(config)],
+	["page", async () => page()],
+];
+
+function node(): Seen {
+	const { node } = process.versions;
+	if (Number.parseInt(node, 10) >= NODE_MAJOR_MIN) return ok(`Node ${node}`);
+	return fail(
+		`Node ${node} is too old`,
+		`use Node ${NODE_MAJOR_MIN} or newer; in the repository \`npm ci\` brings it along`,
+	);
+}
+
+/** The directory itself, or the nearest one above it that exists. */
+const standing = (dir: string): string => (existsSync(dir) || dirname(dir) === dir ? dir : standing(dirname(dir)));
+
+function dataDir({ data }: NexusConfig): Seen {
+	const dir = standing(data);
+	if (!statSync(dir).isDirectory()) return fail(`${dir} is not a folder`, "choose another with --data");
+	try {
+		accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+	} catch {
+		return fail(`${dir} is not writable for this user`, "change its owner or mode, or choose another with --data");
+	}
+	if (dir !== data) return ok(`${data} will be made`);
+	const { mode, uid } = statSync(data);
+	if (process.getuid && uid !== process.getuid())
+		return warn(
+			`${data} belongs to another user (uid ${uid})`,
+			"start the daemon as that user, or choose another with --data",
+		);
+	if ((mode & 0o077) !== 0) return warn(`${data} can be entered by other users`, `chmod 700 ${data}`);
+	return ok(data);
+}
+
+function disk({ data }: NexusConfig): Seen {
+	const { bavail, bsize } = statfsSync(standing(data));
+	const free = bavail * bsize;
+	const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free`;
+	if (free < DISK_BYTES_MIN) return fail(detail, "free some space: a full disk stops all runs");
+	if (free < DISK_BYTES_COMFORTABLE) return warn(detail, "free some space, or lower retention.totalBytesMax");
+	return ok(detail);
+}
+
+async function database({ data }: NexusConfig): Promise<Seen> {
+	const { db: path } = dataPaths(data);
+	if (!existsSync(path)) return ok("none yet: the first start makes it");
+	(await storeCheck()).checkStore(path);
+	return ok(`${(statSync(path).size / 1024 ** 2).toFixed(1)} MiB`);
+}
+
+function token(config: NexusConfig): Seen {
+	if (isWeakToken(config))
+		return warn(`short enough to be guessed by who reaches ${config.host}`, "use 16 characters or more");
+	if (config.token !== undefined) return ok("given by flag, environment or configuration");
+	const paths = dataPaths(config.data);
+	if (readToken(paths) === undefined) return ok("none yet: the first start makes one");
+	if ((statSync(paths.token).mode & 0o077) !== 0)
+		return fail(`${paths.token} can be read by other users`, `chmod 600 ${paths.token}, or delete it to get a new one`);
+	return ok("kept in the data directory, readable by its owner only");
+}
+
+async function daemon({ data }: NexusConfig): Promise<Seen> {
+	const paths = dataPaths(data);
+	const record = readDaemonRecord(paths);
+	if (!isDataDirLocked(paths))
+		return ok(
+			record ? "not running; it ended without a stop, and the next start settles what was live" : "not running",
+		);
+	if (!record) return warn("a process holds the data directory but is not ready", "wait a moment, then run this again");
+	try {
+		const response = await fetch(`${record.url}/readyz`, { signal: AbortSignal.timeout(3000) });
+		if (response.ok) return ok(`running at ${record.url} (pid ${record.pid})`);
+		return warn(
+			`${record.url} answers ${response.status}`,
+			`see its log (pid ${record.pid}): ${(await response.text()).slice(0, 200)}`,
+		);
+	} catch (cause) {
+		return fail(
+			`pid ${record.pid} does not answer at ${record.url} (${String(cause)})`,
+			"see its log, or stop it and start again",
+		);
+	}
+}
+
+async function port({ host, port, data }: NexusConfig): Promise<Seen> {
+	if (port === 0) return ok("any free one");
+	const paths = dataPaths(data);
+	const ours = readDaemonRecord(paths)?.url;
+	if (ours !== undefined && Number(new URL(ours).port) === port && isDataDirLocked(paths)) return ok(`${port} is ours`);
+	const server = createServer();
+	const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | undefined>();
+	server.once("error", resolve);
+	server.listen(port, host, () => server.close(() => resolve(undefined)));
+	const trouble = await promise;
+	if (!trouble) return ok(`${port} is free on ${host}`);
+	if (trouble.code === "EADDRINUSE")
+		return fail(`${port} is in use on ${host}`, "stop the program that uses it, or choose another with --port");
+	return fail(`cannot listen on ${host}:${port} (${trouble.code})`, "choose another with --host and --port");
+}
+
+async function engine({ engine: choice, pi, base }: NexusConfig): Promise<Seen> {
+	const chosen = chooseEngine(choice, pi, process.env);
+	const loaded = await loadEngine(chosen, { cwd: base, ...(pi ? { pi } : {}) });
+	await loaded.close?.();
+	return ok(`${loaded.name} loads${choice === undefined ? " (chosen by what is configured)" : ""}`);
+}
+
+function keys({ engine: choice, pi }: NexusConfig): Seen {
+	const chosen = chooseEngine(choice, pi, process.env);
+	if (typeof chosen === "object") return ok("the module's own business");
+	if (pi?.apiKeyEnv !== undefined)
+		return process.env[pi.apiKeyEnv]
+			? ok(`${pi.apiKeyEnv} is set`)
+			: fail(`${pi.apiKeyEnv} is not set`, `export ${pi.apiKeyEnv}=… before \`nexus up\``);
+	const found = detectProvider(process.env);
+	// A key goes to its own provider only, whichever others are set.
+	const provider = pi?.provider ?? (pi?.baseUrl === undefined ? found?.provider : undefined);
+	const variable = provider === undefined ? undefined : keyVariable(provider, process.env);
+	if (variable !== undefined) return ok(`${variable} is set, for ${provider}`);
+	const local = pi?.baseUrl ?? (provider === found?.provider ? found?.baseUrl : undefined);
+	if (local !== undefined) return ok(`none needed for ${local}`);
+	const todo = "for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";
+	if (chosen === "demo") return ok(`none: the demo engine needs none; ${todo}`);
+	return fail(provider === undefined ? "no key is set" : `no key for ${provider} is set`, todo);
+}
+
+async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Seen> {
+	if (modules.length === 0) return ok("none");
+	const { loadPlugins } = await import("../../nex/nex.ts");
+	const loaded = await loadPlugins(modules, base);
+	return ok(loaded.map(({ name }) => name).join(", "));
+}
+
+function page(): Seen {
+	return pageDir() === undefined ? warn("the page is not built", "npm run build:web") : ok("built");
+}

@@ -1,0 +1,117 @@
+/** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
+
+import type { Context, Outcome, RunJson } from "../command.ts";
+import { since, table } from "../table.ts";
+import { harmless, oneLine, type Terminal } from "../terminal.ts";
+
+export interface RunsOptions {
+	session?: string;
+	limit: number;
+	json?: boolean;
+}
+
+export async function runs({ client, terminal }: Context, options: RunsOptions): Outcome {
+	const query = new URLSearchParams({ limit: String(options.limit) });
+	if (options.session !== undefined) query.set("session", options.session);
+	const { runs } = await client.get<{ runs: RunJson[] }>(`/v1/runs?${query}`);
+	if (options.json) {
+		for (const run of runs) terminal.out(`${JSON.stringify(run)}\n`);
+		return 0;
+	}
+	if (runs.length === 0) terminal.note("no runs yet: try `nexus send hello`");
+	const rows = runs.map((run) => [
+		run.run_id,
+		run.status,
+		run.session,
+		since(run.started_at),
+		took(run),
+		oneLine(run.messages.find((message) => message.role === "user")?.text ?? "", 60),
+	]);
+	table(terminal, ["RUN", "STATUS", "SESSION", "STARTED", "TOOK", "MESSAGE"], rows);
+	return 0;
+}
+
+export async function run({ client, terminal }: Context, runId: string, options: { json?: boolean }): Outcome {
+	const found = await client.get<RunJson>(`/v1/runs/${encodeURIComponent(runId)}`);
+	if (options.json) {
+		terminal.out(`${JSON.stringify(found)}\n`);
+		return 0;
+	}
+	const facts: [string, string | undefined][] = [
+		["run", found.run_id],
+		["session", found.session],
+		["engine", found.engine],
+		["status", found.error ? `${found.status} (${found.error.code}: ${found.error.message})` : found.status],
+		["started", new Date(found.started_at).toISOString()],
+		["took", took(found)],
+		["first token", found.first_token_ms === undefined ? undefined : `${found.first_token_ms} ms`],
+		["tokens", found.usage && `${known(found.usage.input)} in, ${known(found.usage.output)} out`],
+		["frames", found.frames_available ? `kept (nexus replay ${found.run_id})` : "removed by retention"],
+	];
+	for (const [name, value] of facts)
+		if (value) terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(value, 500)}\n`);
+	for (const call of found.tool_calls) {
+		const summary = call.summary ? `: ${oneLine(call.summary, 80)}` : "";
+		terminal.out(`${terminal.bold("tool".padEnd(12))} ${oneLine(call.name, 60)} ${call.status}${summary}\n`);
+	}
+	if (found.trace) showTrace(found.trace, terminal);
+	for (const message of found.messages)
+		terminal.out(`\n${terminal.bold(`${message.role}:`)}\n${harmless(message.text)}\n`);
+	return 0;
+}
+
+/** The way of the message through the pipeline. */
+function showTrace(trace: NonNullable<RunJson["trace"]>, terminal: Terminal): void {
+	const line = (name: string, text: string) =>
+		terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(text, 500)}\n`);
+	line("from", `${trace.sender} on ${trace.channel}/${trace.account}`);
+	line("stages", trace.stages.map(({ stage, ms }) => `${stage} ${Math.round(ms)} ms`).join(" ▸ "));
+	for (const { plugin, hook, ms, outcome, detail } of trace.hooks)
+		line("plugin", `${plugin} ${hook} ${outcome} ${Math.round(ms)} ms${detail === undefined ? "" : `: ${detail}`}`);
+	for (const delivery of trace.deliveries) line("delivery", delivery);
+}
+
+interface SessionJson {
+	session: string;
+	updated_at: number;
+	turns: number;
+	title: string;
+	live_run_id?: string;
+}
+
+export async function sessions({ client, terminal }: Context, options: { json?: boolean }): Outcome {
+	const { sessions } = await client.get<{ sessions: SessionJson[] }>("/v1/sessions");
+	if (options.json) {
+		for (const session of sessions) terminal.out(`${JSON.stringify(session)}\n`);
+		return 0;
+	}
+	if (sessions.length === 0) terminal.note("no sessions yet: try `nexus send hello`");
+	const rows = sessions.map((session) => [
+		session.session,
+		String(session.turns),
+		session.live_run_id === undefined ? since(session.updated_at) : "now",
+		oneLine(session.title, 60),
+	]);
+	table(terminal, ["SESSION", "TURNS", "USED", "LAST MESSAGE"], rows);
+	return 0;
+}
+
+export async function stop({ client, terminal }: Context, runId: string): Outcome {
+	const { status } = await client.post<{ status: string }>(`/v1/runs/${encodeURIComponent(runId)}/abort`);
+	terminal.out(`${runId} ${status}\n`);
+	return 0;
+}
+
+export async function url({ client, terminal }: Context): Outcome {
+	const { url } = await client.post<{ url: string }>("/v1/sign-in-codes");
+	terminal.out(`${url}\n`);
+	return 0;
+}
+
+const known = (count: number) => (count < 0 ? "unknown" : String(count));
+
+function took(run: RunJson): string {
+	if (run.ended_at === undefined) return "";
+	const ms = run.ended_at - run.started_at;
+	return ms < 10_000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,155 @@
+/** `nexus send`: a message in, the answer out as it comes. Ctrl-C stops the run, not only the reading. */
+
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { basename, extname } from "node:path";
+import { text as readAll } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
+import type { Context, Outcome } from "../command.ts";
+import { onInterrupt } from "../interrupt.ts";
+import { concludeRun, createShow, type ShowOptions } from "../show.ts";
+import { Hinted } from "../terminal.ts";
+
+export interface SendOptions extends ShowOptions {
+	session: string;
+	attach?: string[];
+}
+
+interface AcceptedJson {
+	event_id: string;
+	disposition: "started" | "queued";
+	run_id?: string;
+}
+
+const POST_ATTEMPTS_MAX = 5;
+const QUEUE_POLL_MS = 250;
+
+export async function send(context: Context, words: string, options: SendOptions): Outcome {
+	const { terminal, client } = context;
+	if (!isSessionLabel(options.session))
+		throw new NexusError(
+			"invalid",
+			`${JSON.stringify(options.session)} is not a session label; use letters, digits and . _ : @ + -`,
+		);
+	const text = words === "-" ? await readAll(process.stdin) : words;
+	if (text.trim() === "" && !options.attach?.length)
+		throw new NexusError("invalid", "the message is empty: give a text, or a file with --attach");
+	const stop = stopOnInterrupt(context);
+	const accepted = await post(context, options, text);
+	const runId = accepted.run_id ?? (await started(context, accepted.event_id));
+	stop.run(runId);
+	const show = createShow(terminal, options);
+	const records = client.follow(`/v1/runs/${runId}/stream`, {
+		after: 0,
+		onDrop: (because) => terminal.note(terminal.dim(`reconnecting (${because})`)),
+	});
+	for await (const { text: record } of records) {
+		const end = show.record(record);
+		if (end) return concludeRun(end, show.violation, terminal);
+	}
+	throw new Hinted(
+		new NexusError("unavailable", `the stream of ${runId} ended early`),
+		`see it with \`nexus runs ${runId}\``,
+	);
+}
+
+/** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */
+async function post({ client }: Context, options: SendOptions, text: string): Promise<AcceptedJson> {
+	const body = {
+		text,
+		idempotency_key: randomUUID(),
+		...(options.attach?.length ? { attachments: options.attach.map(attachment) } : {}),
+	};
+	for (let attempt = 1; ; attempt++) {
+		try {
+			return await client.post<AcceptedJson>(`/v1/sessions/${encodeURIComponent(options.session)}/messages`, body);
+		} catch (cause) {
+			if (attempt === POST_ATTEMPTS_MAX || !wasCutOff(cause)) throw cause;
+			await sleep(100 * attempt);
+		}
+	}
+}
+
+/** The request may have arrived. A refused connection is different: there is no daemon to wait for. */
+const wasCutOff = (cause: unknown) =>
+	cause instanceof NexusError && cause.code === "unavailable" && /ECONNRESET|UND_ERR_SOCKET|EPIPE/.test(cause.message);
+
+function attachment(path: string) {
+	const data = readAttachment(path);
+	return { name: basename(path), content_type: contentType(path), data: data.toString("base64") };
+}
+
+function readAttachment(path: string): Buffer {
+	try {
+		return readFileSync(path);
+	} catch (cause) {
+		throw new NexusError("invalid", `--attach ${path}: ${(cause as Error).message}`, { cause });
+	}
+}
+
+const CONTENT_TYPE: Record<string, string> = {
+	".txt": "text/plain",
+	".md": "text/markdown",
+	".csv": "text/csv",
+	".html": "text/html",
+	".json": "application/json",
+	".pdf": "application/pdf",
+	".png": "image/png",
+	".jpg": "image/jpeg",
+	".jpeg": "image/jpeg",
+	".gif": "image/gif",
+	".webp": "image/webp",
+	".mp3": "audio/mpeg",
+	".wav": "audio/wav",
+};
+
+const contentType = (path: string) => CONTENT_TYPE[extname(path).toLowerCase()] ?? "application/octet-stream";
+
+interface QueuedEvent {
+	disposition: string;
+	run_id?: string;
+	because?: string;
+	/** The event that was summarised from it and others waits in its place. */
+	superseded_by?: string;
+}
+
+/** A message for a busy session waits its turn; asks until it has become a run. */
+async function started({ client, terminal }: Context, eventId: string): Promise<string> {
+	terminal.note(terminal.dim("the session is busy: queued"));
+	for (let id = eventId; ; ) {
+		const event = await client.get<QueuedEvent>(`/v1/events/${id}`);
+		if (event.run_id !== undefined) return event.run_id;
+		if (event.disposition === "rejected" || event.disposition === "dropped")
+			throw new NexusError(
+				"unavailable",
+				`the message was ${event.disposition}: ${event.because ?? "no reason given"}`,
+			);
+		if (event.superseded_by === undefined) await sleep(QUEUE_POLL_MS);
+		else id = event.superseded_by;
+	}
+}
+
+/** First Ctrl-C: stop the run and read its end. Second: leave at once. */
+function stopOnInterrupt({ client, terminal }: Context) {
+	let runId: string | undefined;
+	let asked = false;
+	const abort = () => {
+		if (runId === undefined) return;
+		terminal.note(terminal.dim("stopping (Ctrl-C again to leave at once)"));
+		client.post(`/v1/runs/${runId}/abort`).catch((cause: unknown) => {
+			terminal.note(`nexus: could not stop the run: ${cause instanceof Error ? cause.message : String(cause)}`);
+		});
+	};
+	onInterrupt(() => {
+		asked = true;
+		if (runId === undefined) terminal.note(terminal.dim("stopping as soon as the run has started"));
+		else abort();
+	});
+	return {
+		run(id: string) {
+			runId = id;
+			if (asked) abort();
+		},
+	};
+}

@@ -1,0 +1,166 @@
+/** Shows frames to a person, or prints them as they are, and checks them on the way. */
+
+import {
+	type BeginFrame,
+	createVerifier,
+	decodeFrame,
+	type EndFrame,
+	exitCodeOf,
+	type Frame,
+	isErrorCode,
+	NexusError,
+	runIdOf,
+	type ToolStatusEvent,
+	type Verifier,
+	type Violation,
+} from "../protocol/protocol.ts";
+import { harmless, oneLine, type Terminal } from "./terminal.ts";
+
+export interface ShowOptions {
+	/** Frames as NDJSON instead of text. */
+	json?: boolean;
+	/** Reasoning, dimmed. */
+	reasoning?: boolean;
+	/** Reading began in the middle of a run: what came before cannot be checked. */
+	partial?: boolean;
+}
+
+export interface Show {
+	/** Shows one record; gives the run's end when this was its final frame. */
+	record(text: string): EndFrame | undefined;
+	/** The first broken rule, if any. */
+	readonly violation: Violation | undefined;
+}
+
+interface Screen {
+	readonly terminal: Terminal;
+	readonly options: ShowOptions;
+	readonly begins: Map<string, BeginFrame>;
+	readonly toolStart: Map<string, number>;
+	/** What stood last on stdout: decides how much space the next message needs. */
+	last: "nothing" | "text" | "reasoning" | "closed";
+}
+
+export function createShow(terminal: Terminal, options: ShowOptions): Show {
+	const screen: Screen = { terminal, options, begins: new Map(), toolStart: new Map(), last: "nothing" };
+	const verifiers = new Map<string, Verifier>();
+	let violation: Violation | undefined;
+	return {
+		record(text) {
+			const frame = decodeFrame(text);
+			const runId = frame.type === "stream.begin" ? frame.run_id : runIdOf(frame.message_id);
+			if (!options.partial) violation ??= checked(verifiers, runId, frame);
+			if (options.json) terminal.out(`${text}\n`);
+			else showFrame(screen, frame);
+			const final = frame.type === "stream.end" && frame.final ? frame : undefined;
+			if (final) verifiers.delete(runId);
+			return final;
+		},
+		get violation() {
+			return violation;
+		},
+	};
+}
+
+function checked(verifiers: Map<string, Verifier>, runId: string, frame: Frame): Violation | undefined {
+	let verifier = verifiers.get(runId);
+	if (!verifier) {
+		verifier = createVerifier();
+		verifiers.set(runId, verifier);
+	}
+	return verifier.push(frame);
+}
+
+function showFrame(screen: Screen, frame: Frame): void {
+	switch (frame.type) {
+		case "stream.begin":
+			screen.begins.set(frame.message_id, frame);
+			break;
+		case "stream.chunk":
+			showChunk(screen, frame.message_id, frame.payload, frame.ts);
+			break;
+		case "stream.end":
+			showEnd(screen, frame);
+			break;
+		default:
+			frame satisfies never;
+	}
+}
+
+function showChunk(screen: Screen, messageId: string, payload: string, ts: number): void {
+	const modality = screen.begins.get(messageId)?.modality ?? "text";
+	if (modality === "text") say(screen, "text", harmless(payload));
+	else if (modality === "reasoning") {
+		if (screen.options.reasoning) say(screen, "reasoning", harmless(payload));
+	} else if (modality === "tool") showTool(screen, payload, ts);
+	else screen.terminal.note(screen.terminal.dim(`[${modality}] ${partTitle(payload)}`));
+}
+
+/** Messages, and reasoning between them, stand apart by an empty line. */
+function say(screen: Screen, kind: "text" | "reasoning", text: string): void {
+	if (screen.last !== "nothing" && screen.last !== kind) screen.terminal.feed(2);
+	screen.terminal.out(kind === "reasoning" ? screen.terminal.dim(text) : text);
+	screen.last = kind;
+}
+
+function showTool(screen: Screen, payload: string, ts: number): void {
+	const { toolName, toolCallId, status, summary } = JSON.parse(payload) as ToolStatusEvent;
+	if (status === "started") screen.toolStart.set(toolCallId, ts);
+	const began = screen.toolStart.get(toolCallId);
+	const took = status === "completed" || status === "failed" ? ` (${ts - (began ?? ts)} ms)` : "";
+	const detail = summary && summary !== `${toolName} ${status}` ? `: ${oneLine(summary, 100)}` : "";
+	const line = `[tool] ${oneLine(toolName, 60)} ${status}${took}${detail}`;
+	screen.terminal.note(status === "failed" ? screen.terminal.paint("red", line) : screen.terminal.dim(line));
+}
+
+function partTitle(payload: string): string {
+	try {
+		const value = JSON.parse(payload) as Record<string, unknown>;
+		const title = value.title ?? value.name ?? value.text ?? value.compaction;
+		if (typeof title === "string") return oneLine(title, 100);
+		if (Array.isArray(value.items)) return `${value.items.length} items`;
+	} catch {
+		// Not JSON: sound or a picture, which a terminal cannot show.
+	}
+	return `${payload.length} characters`;
+}
+
+function showEnd(screen: Screen, frame: EndFrame): void {
+	const begin = screen.begins.get(frame.message_id);
+	screen.begins.delete(frame.message_id);
+	if (begin?.modality === "text" && screen.last === "text") screen.last = "closed";
+	if (!frame.final) return;
+	if (screen.last !== "nothing") screen.terminal.feed(1);
+	screen.last = "nothing";
+	screen.toolStart.clear();
+}
+
+/** How a run's end is said: nothing when it completed, a line on stderr and an exit code when not. */
+export function concludeRun(end: EndFrame, violation: Violation | undefined, terminal: Terminal): number {
+	if (violation) {
+		terminal.note(terminal.paint("red", `nexus: the answer is damaged: ${violation.message} (${violation.rule})`));
+		return exitCodeOf("data_loss");
+	}
+	switch (end.reason) {
+		case "completed":
+			return 0;
+		case "aborted":
+			terminal.note("stopped");
+			return exitCodeOf("aborted");
+		case "error":
+		case "timeout":
+		case "crashed": {
+			const error = runError(end);
+			terminal.note(terminal.paint("red", `nexus: the run failed: ${oneLine(error.message, 500)}`));
+			return exitCodeOf(error.code);
+		}
+		default:
+			return end.reason satisfies never;
+	}
+}
+
+function runError(end: EndFrame): NexusError {
+	const usual = end.reason === "timeout" ? "timeout" : end.reason === "crashed" ? "crashed" : "engine_failed";
+	const code = end.error && isErrorCode(end.error.code) ? end.error.code : usual;
+	return new NexusError(code, end.error?.message ?? end.reason);
+}

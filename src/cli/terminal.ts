@@ -1,0 +1,100 @@
+/** What a command writes to: answers on stdout, everything about them on stderr, plain unless a person looks. */
+
+import { exitCodeOf, NexusError, toNexusError } from "../protocol/protocol.ts";
+
+export interface Terminal {
+	/** The answer. */
+	out(text: string): void;
+	/** Makes the answer so far end with this many line feeds: 1 = a fresh line, 2 = an empty line between. */
+	feed(lines: 1 | 2): void;
+	/** About the answer; begins on a fresh line. */
+	note(line: string): void;
+	dim(text: string): string;
+	bold(text: string): string;
+	paint(colour: Colour, text: string): string;
+	readonly columns: number;
+	/** A person reads stdout. */
+	readonly interactive: boolean;
+}
+
+export type Colour = "red" | "green" | "yellow";
+
+const CODE: Record<Colour, number> = { red: 31, green: 32, yellow: 33 };
+
+export function createTerminal(
+	stdout: NodeJS.WriteStream,
+	stderr: NodeJS.WriteStream,
+	env: Readonly<Record<string, string | undefined>>,
+): Terminal {
+	// https://no-color.org: any value but the empty one counts.
+	const colour = stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
+	const wrap = (open: number, close: number, text: string) => (colour ? `\x1b[${open}m${text}\x1b[${close}m` : text);
+	/** The line feeds at the end of what stands on stdout; as if there were two before the first word. */
+	let feeds = 2;
+	const out = (text: string) => {
+		if (text === "") return;
+		stdout.write(text);
+		const ending = /\n*$/.exec(text)![0].length;
+		feeds = Math.min(2, ending === text.length ? feeds + ending : ending);
+	};
+	const feed = (lines: number) => out("\n".repeat(Math.max(0, lines - feeds)));
+	return {
+		out,
+		feed,
+		note(line) {
+			const shared = stdout.isTTY && stderr.isTTY;
+			if (shared) feed(1);
+			stderr.write(`${line}\n`);
+			if (shared) feeds = 1;
+		},
+		dim: (text) => wrap(2, 22, text),
+		bold: (text) => wrap(1, 22, text),
+		paint: (name, text) => wrap(CODE[name], 39, text),
+		// A terminal without a size says 0.
+		columns: stdout.columns || 120,
+		interactive: stdout.isTTY === true,
+	};
+}
+
+/** `nexus send … | head` closes the pipe early: that is a normal way to stop reading, not a failure. */
+export function endOnClosedPipe(...streams: NodeJS.WriteStream[]): void {
+	for (const stream of streams)
+		stream.on("error", (cause: NodeJS.ErrnoException) => {
+			if (cause.code !== "EPIPE") throw cause;
+			process.exit(0);
+		});
+}
+
+/** An error with what to do about it. */
+export class Hinted extends NexusError {
+	readonly hint: string;
+
+	constructor(cause: NexusError, hint: string) {
+		super(cause.code, cause.message, { cause });
+		this.hint = hint;
+	}
+}
+
+/** The last words of a command: a line for each mistake, a hint when there is one, and the exit code of the table. */
+export function reportFailure(cause: unknown, terminal: Terminal): number {
+	const error = toNexusError(cause);
+	for (const line of error.message.split("\n")) terminal.note(`nexus: ${line}`);
+	if (error instanceof Hinted) terminal.note(`  hint: ${error.hint}`);
+	if (error.code === "internal" && process.env.NEXUS_DEBUG && error.stack) terminal.note(error.stack);
+	return exitCodeOf(error.code);
+}
+
+/** Text from a model or a stranger, safe to show on one line: no control characters, no line breaks. */
+export function oneLine(text: string, width: number): string {
+	const flat = text
+		.replace(/\s+/gu, " ")
+		.replace(/\p{Cc}/gu, "")
+		.trim();
+	const letters = Array.from(flat);
+	return letters.length <= width ? flat : `${letters.slice(0, Math.max(0, width - 1)).join("")}…`;
+}
+
+/** Removes what could steer a terminal (escape sequences) from streamed text; keeps line feeds and tabs. */
+export function harmless(text: string): string {
+	return text.replace(/(?![\t\n])\p{Cc}/gu, "");
+}

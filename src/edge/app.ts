@@ -1,0 +1,133 @@
+/** The route table as a hono app: checks input, calls the handler, and turns every error into its status and body. */
+
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Hono } from "hono";
+import type { z } from "zod";
+import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
+import type { Log } from "../std/log.ts";
+import { type Caller, requireAuth } from "./gate.ts";
+import type { Context, Handlers } from "./handler.ts";
+import type { Page } from "./page.ts";
+import { ROUTES, type Route, type RouteId } from "./routes.ts";
+
+export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
+
+export interface AppParts {
+	handlers: Handlers;
+	page: Page;
+	bodyBytesMax: number;
+	log: Log;
+}
+
+export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono<AppEnv> {
+	const app = new Hono<AppEnv>();
+	for (const [id, route] of Object.entries<Route>(ROUTES)) {
+		// The table ties each id to its input; over the union of all of them the compiler cannot follow.
+		const handle = handlers[id as RouteId] as (input: object, context: Context) => Promise<object> | object;
+		app.on(route.method, honoPath(route.path), async (c) => {
+			const { caller, outgoing } = c.env;
+			if (route.auth) requireAuth(caller);
+			// hono answers HEAD with the GET handler, and a stream would never end.
+			if (c.req.raw.method === "HEAD" && !hasFixedAnswer(route)) throw notAllowed(route.method);
+			const input = {
+				params: route.params && check(route.params, c.req.param(), "path"),
+				query: route.query && check(route.query, c.req.query(), "query"),
+				body: route.raw
+					? await readBytes(c.req.raw, outgoing.req, bodyBytesMax)
+					: route.body && check(route.body, await readJson(c.req.raw, outgoing.req, bodyBytesMax), "body"),
+			};
+			const answer = await handle(input, { caller, outgoing, headers: c.req.raw.headers, url: c.req.raw.url });
+			return answer instanceof Response ? answer : Response.json(answer, { status: route.status });
+		});
+	}
+	for (const path of new Set(Object.values<Route>(ROUTES).map(({ path }) => path))) {
+		const allowed = Object.values<Route>(ROUTES).filter((route) => route.path === path);
+		app.all(honoPath(path), () => {
+			throw notAllowed(...allowed.map(({ method }) => method));
+		});
+	}
+	app.notFound((c) => page(c.req.raw) ?? failure(new NexusError("not_found", "there is nothing at this address"), log));
+	app.onError((cause) => failure(cause, log));
+	return app;
+}
+
+const honoPath = (path: string): string => path.replace(/\{(\w+)\}/g, ":$1");
+const hasFixedAnswer = (route: Route): boolean =>
+	route.close === undefined && route.answer.type !== "application/x-ndjson";
+
+class MethodNotAllowed extends NexusError {
+	readonly allow: string;
+	constructor(methods: readonly string[]) {
+		super("method_not_allowed", `this address answers ${methods.join(" and ")} only`);
+		this.allow = methods.join(", ");
+	}
+}
+const notAllowed = (...methods: string[]): MethodNotAllowed => new MethodNotAllowed(methods);
+
+function check(schema: z.ZodType, value: unknown, where: string): unknown {
+	const parsed = schema.safeParse(value);
+	if (parsed.success) return parsed.data;
+	const issue = parsed.error.issues[0];
+	const at = [where, ...(issue?.path ?? [])].join(".");
+	throw new NexusError("invalid", `${at}: ${issue?.message ?? "is not as documented"}; see /openapi.json`);
+}
+
+async function readJson(request: Request, incoming: IncomingMessage, bytesMax: number): Promise<unknown> {
+	// A foreign page can post a form without asking first, but it cannot name a bearer: those callers need not say the type.
+	const declared = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
+	if (!declared && !request.headers.has("authorization")) {
+		throw new NexusError("invalid", "send the body as JSON with `Content-Type: application/json`");
+	}
+	const bytes = await readBytes(request, incoming, bytesMax);
+	// Decoding would put U+FFFD in place of what is no UTF-8: the text would be another one than was sent.
+	if (!isUtf8(bytes)) throw new NexusError("invalid", "body is not UTF-8");
+	try {
+		return JSON.parse(new TextDecoder().decode(bytes));
+	} catch (cause) {
+		throw new NexusError("invalid", `body is not JSON: ${(cause as Error).message}`, { cause });
+	}
+}
+
+/** A declared length is kept by the HTTP parser; an undeclared one is counted here, and reading stops at the limit. */
+async function readBytes(request: Request, incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
+	const declared = request.headers.get("content-length");
+	if (Number(declared) > bytesMax) throw tooLarge(bytesMax);
+	try {
+		return declared === null ? await counted(incoming, bytesMax) : Buffer.from(await request.arrayBuffer());
+	} catch (cause) {
+		if (cause instanceof NexusError) throw cause;
+		throw new NexusError("invalid", "the body did not arrive whole", { cause });
+	}
+}
+
+/** What comes after the limit stays unread, but the connection stays open: the client gets to see the answer. */
+async function counted(incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
+	const parts: Buffer[] = [];
+	let bytes = 0;
+	for await (const part of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+		bytes += part.length;
+		if (bytes > bytesMax) throw tooLarge(bytesMax);
+		parts.push(part);
+	}
+	return Buffer.concat(parts);
+}
+
+const tooLarge = (bytesMax: number) => new NexusError("too_large", `the body may have ${bytesMax} bytes at most`);
+
+/** The one way from an error to an answer, for hono and for the gate before it. */
+export function failure(cause: unknown, log: Log): Response {
+	const known = cause instanceof NexusError;
+	const error = toNexusError(cause);
+	const status = httpStatusOf(error.code);
+	if (status >= 500 && error.code !== "unavailable") log.error({ err: cause, code: error.code }, "a request failed");
+	const shown = known ? error : new NexusError("internal", "the daemon failed at this request; its log says why");
+	return Response.json(shown.toJSON(), { status, headers: failureHeaders(error) });
+}
+
+function failureHeaders(error: NexusError): Record<string, string> {
+	if (error instanceof MethodNotAllowed) return { Allow: error.allow };
+	if (error.code === "unauthenticated") return { "WWW-Authenticate": "Bearer" };
+	if (error.code === "busy" || error.code === "unavailable") return { "Retry-After": "1" };
+	return {};
+}

@@ -1,0 +1,207 @@
+/** The handlers about chat platforms, and how they are told as JSON. */
+
+import type { z } from "zod";
+import type { Pairing } from "../ledger/ledger.ts";
+import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../nex/nex.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import { type Clock, systemClock } from "../std/clock.ts";
+import type { Context, Handlers } from "./handler.ts";
+import type { Channels, EdgeDeps, EdgeLimits, LabState } from "./port.ts";
+import { defined } from "./present.ts";
+import type { Input } from "./routes.ts";
+import type * as shape from "./schema-channels.ts";
+
+type AccountView = z.infer<typeof shape.AccountList>["accounts"][number];
+type ProcessView = NonNullable<AccountView["processes"]["monitor"]>;
+type DeliveryView = z.infer<typeof shape.DeliveryView>;
+
+const LIMIT_DEFAULT = 50;
+/** How many of the lab's deliveries are counted by state; there are few, and not all of them are shown. */
+const LAB_COUNTED_MAX = 200;
+/** Headers that are about the connection to the adapter's side, not about what it says. */
+const NOT_PASSED_ON = new Set(["connection", "content-length", "transfer-encoding", "keep-alive", "set-cookie"]);
+
+export function channelHandlers({ channels, clock = systemClock }: EdgeDeps, limits: EdgeLimits) {
+	const needed = (): Channels => {
+		if (channels) return channels;
+		throw new NexusError("not_found", "no channels are configured; see docs/configuration.md");
+	};
+	return {
+		...accountHandlers(channels, needed, clock),
+		...deliveryHandlers(channels, needed, limits),
+		...webhookHandlers(needed),
+		...labHandlers(needed),
+	};
+}
+
+const IN_LAB = { lab: true as const };
+
+function accountHandlers(channels: Channels | undefined, needed: () => Channels, clock: Clock) {
+	const inLab = ({ lab }: Channels) =>
+		(lab?.accounts() ?? []).map((status) => {
+			const { channel, account } = status;
+			const states = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0 };
+			for (const { state } of lab?.deliveries({ channel, account, limit: LAB_COUNTED_MAX }) ?? []) states[state]++;
+			return { ...accountView({ ...status, states }), ...IN_LAB };
+		});
+	return {
+		listAccounts() {
+			const now = clock.now();
+			if (!channels) return { now, accounts: [] };
+			return { now, accounts: [...channels.outbound.accounts().map(accountView), ...inLab(channels)] };
+		},
+		async reloadAccounts() {
+			const { reload } = needed();
+			if (!reload) throw new NexusError("not_found", "the accounts of this daemon are fixed");
+			const { added, changed, removed } = await reload();
+			const named = (names: readonly AccountName[]) => names.map(({ channel, id }) => ({ channel, account: id }));
+			return { added: named(added), changed: named(changed), removed: named(removed) };
+		},
+		async checkAccount({ params: { channel, account } }) {
+			const { outbound, lab } = needed();
+			const is = (each: AccountStatus) => each.channel === channel && each.account === account;
+			const ofLab = !outbound.accounts().some(is) && lab?.accounts().some(is) ? lab : undefined;
+			const { ok, detail } = await (ofLab ? ofLab.health(channel) : outbound.health(channel, account));
+			return { ok, detail };
+		},
+		listPairings: () => ({ pairings: (channels?.pairing.list() ?? []).map(pairingView) }),
+		approvePairing: ({ params }) => pairingView(needed().pairing.approve(params.code)),
+		removePairing({ params }) {
+			needed().pairing.revoke(params);
+			return { removed: true };
+		},
+	} satisfies Partial<Handlers>;
+}
+
+function deliveryHandlers(channels: Channels | undefined, needed: () => Channels, limits: EdgeLimits) {
+	return {
+		listDeliveries({ query: { run, limit, ...query } }) {
+			const most = Math.min(limit ?? LIMIT_DEFAULT, limits.listItemsMax);
+			const asked = defined({ ...query, runId: run, limit: most }) as Parameters<Channels["outbound"]["deliveries"]>[0];
+			const own = (channels?.outbound.deliveries(asked) ?? []).map(deliveryView);
+			// Those of the lab are few and gone with it: they come with the first page.
+			const inLab = asked.before === undefined ? (channels?.lab?.deliveries(asked) ?? []) : [];
+			const all = [...own, ...inLab.map((delivery) => ({ ...deliveryView(delivery), ...IN_LAB }))];
+			return { deliveries: all.toSorted((one, other) => other.created_at - one.created_at).slice(0, most) };
+		},
+		async postDelivery({ body }) {
+			const { channel, account, target, disable_streaming: disableStreaming, tools, reasoning } = body;
+			const options = defined({ disableStreaming, tools, reasoning }) as DeliverOptions;
+			const place = {
+				account: { channel, id: account },
+				target,
+				...(Object.keys(options).length > 0 && { options }),
+			};
+			const request: DeliverRequest =
+				"run_id" in body ? { ...place, runId: body.run_id } : { ...place, text: body.text };
+			const { id, runId } = await needed().outbound.deliver(request);
+			return { delivery_id: id, ...("run_id" in body && { run_id: runId }) };
+		},
+	} satisfies Partial<Handlers>;
+}
+
+function webhookHandlers(needed: () => Channels) {
+	const pass =
+		(method: "GET" | "POST") =>
+		async ({ params, body }: Pick<Input<"postWebhook">, "params" | "body">, { headers, url }: Context) => {
+			const { outbound } = needed();
+			const answer = await outbound.webhook(params.channel, params.account, {
+				method,
+				query: new URL(url).search.slice(1),
+				headers: Object.fromEntries(headers),
+				body: body.toString("base64"),
+			});
+			const said = Object.entries(answer.headers).map(([name, value]): [string, string] => [name.toLowerCase(), value]);
+			const kept = said.filter(([name]) => !NOT_PASSED_ON.has(name));
+			const { status } = answer;
+			const hasBody = status !== 204 && status !== 304;
+			return new Response(hasBody ? answer.body : null, {
+				status,
+				// What an adapter says is data: nothing in it may run on the daemon's origin.
+				headers: { "content-type": "text/plain; charset=utf-8", ...Object.fromEntries(kept), ...WEBHOOK_HEADERS },
+			});
+		};
+	return { getWebhook: pass("GET"), postWebhook: pass("POST") } satisfies Partial<Handlers>;
+}
+
+const WEBHOOK_HEADERS = { "content-security-policy": "default-src 'none'; sandbox" };
+
+function labHandlers(needed: () => Channels) {
+	const lab = () => {
+		const { lab } = needed();
+		if (lab) return lab;
+		throw new NexusError("unavailable", "this installation has no channel lab");
+	};
+	return {
+		async postLab({ body }) {
+			const { labId, runId, session, deliveries } = await lab().send(body.text, body.channels);
+			const channels = deliveries.map(({ channel, deliveryId }) => ({ channel, delivery_id: deliveryId }));
+			return { lab_id: labId, run_id: runId, session, channels };
+		},
+		getLabState: async () => labView(await lab().state()),
+		async postLabFault({ body }) {
+			await lab().fault(body);
+			return { set: true };
+		},
+	} satisfies Partial<Handlers>;
+}
+
+const labView = ({ now, runId, channels }: LabState): z.infer<typeof shape.LabStateView> =>
+	defined({
+		now,
+		run_id: runId,
+		channels: channels.map(({ delivery, pausedUntil, ...shown }) =>
+			defined({
+				...shown,
+				...{ mode: delivery?.mode, state: delivery?.state, position: delivery?.cursor },
+				delivery: delivery && { ...deliveryView(delivery), ...IN_LAB },
+				rate_limited_until: pausedUntil,
+			}),
+		),
+	});
+
+function accountView(status: AccountStatus): AccountView {
+	const processes = Object.entries(status.processes).map(([verb, { state, lastError, garbage: _garbage, ...rest }]) => {
+		const word: ProcessView["state"] = state === "circuit_open" ? "open_circuit" : state;
+		return [verb, defined({ ...rest, state: word, last_error: lastError })];
+	});
+	return defined({
+		channel: status.channel,
+		account: status.account,
+		processes: Object.fromEntries(processes),
+		rate: defined({ blocked_until: status.pausedUntil }),
+		garbage_lines: status.garbage,
+		deliveries: status.states,
+		last_error: status.lastError,
+	});
+}
+
+export const deliveryView = (delivery: DeliveryInfo): DeliveryView =>
+	defined({
+		delivery_id: delivery.id,
+		run_id: delivery.runId,
+		channel: delivery.channel,
+		account: delivery.account,
+		target: delivery.target,
+		mode: delivery.mode,
+		state: delivery.state,
+		position: delivery.cursor,
+		messages: delivery.messages.map(({ ordinal, messageId, from, to, shown, state, error }) =>
+			defined({ ordinal, message_id: messageId, from, to, shown, state, error }),
+		),
+		error: delivery.error,
+		created_at: delivery.createdAt,
+		updated_at: delivery.updatedAt,
+	});
+
+const pairingView = (pairing: Pairing): z.infer<typeof shape.PairingView> =>
+	defined({
+		code: pairing.code,
+		channel: pairing.channel,
+		account: pairing.account,
+		sender: pairing.sender,
+		sender_name: pairing.senderName,
+		requested_at: pairing.createdAt,
+		expires_at: pairing.expiresAt,
+		approved_at: pairing.approvedAt,
+	});

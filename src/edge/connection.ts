@@ -1,0 +1,89 @@
+/** Connections before they are requests: how many there may be, and what a broken or too slow request is told. */
+
+import type { Server } from "node:http";
+import { STATUS_CODES } from "node:http";
+import type { Socket } from "node:net";
+import { httpStatusOf, NexusError } from "../protocol/protocol.ts";
+import type { EdgeLimits } from "./port.ts";
+
+export interface Connections {
+	readonly count: number;
+	destroy(): void;
+}
+
+export function guardConnections(server: Server, limits: EdgeLimits): Connections {
+	const open = new Set<Socket>();
+	const perClient = new Map<string, number>();
+	/** Whether an answer is under way, in which an error text would be garbage. */
+	const answering = new WeakMap<Socket, { headersSent: boolean }>();
+	server.on("connection", (socket: Socket) => {
+		const address = socket.remoteAddress ?? "";
+		const count = (perClient.get(address) ?? 0) + 1;
+		perClient.set(address, count);
+		open.add(socket);
+		socket.once("close", () => {
+			open.delete(socket);
+			const left = perClient.get(address)! - 1;
+			if (left === 0) perClient.delete(address);
+			else perClient.set(address, left);
+		});
+		if (count > limits.connectionsPerClientMax) {
+			refuse(
+				socket,
+				new NexusError("busy", `${limits.connectionsPerClientMax} connections from one address are the limit`),
+			);
+		}
+	});
+	server.prependListener("request", (incoming, outgoing) => void answering.set(incoming.socket, outgoing));
+	server.on("clientError", (cause: NodeJS.ErrnoException, socket: Socket) => {
+		if (!socket.writable || cause.code === "ECONNRESET" || answering.get(socket)?.headersSent) {
+			socket.destroy();
+			return;
+		}
+		const [status, error] = clientError(cause.code);
+		refuse(socket, error, status);
+	});
+	return {
+		get count() {
+			return open.size;
+		},
+		destroy() {
+			for (const socket of open) socket.destroy();
+		},
+	};
+}
+
+function clientError(code: string | undefined): [status: number, NexusError] {
+	switch (code) {
+		case "HPE_HEADER_OVERFLOW":
+			return [431, new NexusError("too_large", "the request's headers are too large")];
+		case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
+			return [413, new NexusError("too_large", "the request's chunk extensions are too large")];
+		case "ERR_HTTP_REQUEST_TIMEOUT":
+			return [408, new NexusError("timeout", "the request did not arrive in time")];
+		default:
+			return [400, new NexusError("invalid", "this is not an HTTP request")];
+	}
+}
+
+/** Answers on the bare socket, where there is no response object, and hangs up. */
+export function refuse(
+	socket: Socket,
+	error: NexusError,
+	status = httpStatusOf(error.code),
+	headers: readonly string[] = [],
+): void {
+	const body = JSON.stringify(error.toJSON());
+	const lines = [
+		`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? error.code}`,
+		"Content-Type: application/json",
+		`Content-Length: ${Buffer.byteLength(body)}`,
+		...(error.code === "unauthenticated" ? ["WWW-Authenticate: Bearer"] : []),
+		...headers,
+		"X-Content-Type-Options: nosniff",
+		"Connection: close",
+	];
+	socket.on("error", () => socket.destroy());
+	socket.write(`${lines.join("\r\n")}\r\n\r\n${body}`);
+	socket.destroySoon();
+}

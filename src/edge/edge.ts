@@ -1,0 +1,124 @@
+/** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
+
+import type { IncomingMessage } from "node:http";
+import { NexusError } from "../protocol/protocol.ts";
+import { type Clock, systemClock } from "../std/clock.ts";
+import { createApp, failure } from "./app.ts";
+import { createAuth } from "./auth.ts";
+import { guardConnections } from "./connection.ts";
+import { type Caller, createGate, hostNameOf, requireAuth } from "./gate.ts";
+import { createHandlers } from "./handlers.ts";
+import { createPage } from "./page.ts";
+import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
+import { createHttpServer, listen, pathOf, serve } from "./server.ts";
+import { createSources } from "./source.ts";
+import { createReaders } from "./sse.ts";
+import { createSockets } from "./websocket.ts";
+
+export * from "./port.ts";
+
+/** What is known of the open port. */
+interface Door {
+	url: string;
+	port: number;
+	hosts: Set<string>;
+	closing: boolean;
+	requests: number;
+}
+
+export function createEdge(deps: EdgeDeps): Edge {
+	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
+	const clock = deps.clock ?? systemClock;
+	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
+	const { readers, sockets, signIn, server } = assemble(deps, limits, clock, door);
+	const connections = guardConnections(server, limits);
+	const heart = createHeart(clock, limits.heartbeatMs, () => {
+		readers.heartbeat();
+		sockets.heartbeat();
+	});
+	return {
+		async listen(host, port) {
+			Object.assign(door, await listen(server, host, port));
+			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
+			heart.start();
+			return { url: door.url };
+		},
+		signInUrl: () => signIn().url,
+		async close(deadlineMs) {
+			door.closing = true;
+			heart.stop();
+			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+			readers.cut();
+			sockets.close();
+			server.closeIdleConnections();
+			const cancel = clock.after(deadlineMs, () => connections.destroy());
+			await closed;
+			cancel();
+		},
+		stats: () => ({
+			requests: door.requests,
+			connections: connections.count,
+			sseReaders: readers.count,
+			webSockets: sockets.count,
+			subscriptions: sockets.subscriptions,
+			stalledReaders: readers.stalled + sockets.stalled,
+		}),
+	};
+}
+
+/** Puts gate, routes, readers and sockets behind a server that does not listen yet. */
+function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) {
+	const { log } = deps;
+	const auth = createAuth(deps.token, limits, clock);
+	const cookieName = () => `nexus_${door.port}`;
+	const gate = createGate({ auth, hosts: () => door.hosts, cookieName });
+	const sources = createSources(deps.bus, deps.ledger);
+	const readers = createReaders(log);
+	const sockets = createSockets({ sources, limits, log });
+	const admit = (request: IncomingMessage): Caller => {
+		door.requests++;
+		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
+		return gate.admit(request);
+	};
+	const admitStream = () => {
+		if (readers.count + sockets.count < limits.streamsMax) return;
+		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
+	};
+	const signIn = () => {
+		const code = auth.newCode();
+		return { code, url: `${door.url}/#code=${code}` };
+	};
+	const app = createApp({
+		handlers: createHandlers({ deps, limits, auth, sources, readers, admitStream, cookieName, signIn }),
+		page: createPage(deps.pageDir),
+		bodyBytesMax: limits.bodyBytesMax,
+		log,
+	});
+	const server = createHttpServer(limits);
+	serve(server, {
+		answer: (request, { incoming, outgoing }) => app.fetch(request, { caller: admit(incoming), outgoing }),
+		failure: (cause) => failure(cause, log),
+		upgrade(request, socket, head) {
+			const caller = admit(request);
+			if (pathOf(request) !== "/v1/ws") throw new NexusError("not_found", "there is no WebSocket at this address");
+			requireAuth(caller);
+			admitStream();
+			sockets.upgrade(request, socket, head);
+		},
+		closing: () => door.closing,
+		log,
+	});
+	return { readers, sockets, signIn, server };
+}
+
+/** One beat for all connections. */
+function createHeart(clock: Clock, everyMs: number, beat: () => void) {
+	let stop = () => {};
+	const start = () => {
+		stop = clock.after(everyMs, () => {
+			beat();
+			start();
+		});
+	};
+	return { start, stop: () => stop() };
+}

@@ -1,0 +1,135 @@
+/** One handler for each route. A handler gets checked input and answers with JSON, a Response, or an error it throws. */
+
+import type { ServerResponse } from "node:http";
+import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { Cursor } from "../bus/bus.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import type { Auth } from "./auth.ts";
+import { channelHandlers } from "./channels.ts";
+import type { Handlers } from "./handler.ts";
+import { openapi } from "./openapi.ts";
+import type { EdgeDeps, EdgeLimits } from "./port.ts";
+import { createReads } from "./reads.ts";
+import { framesMissing, resumeAfter, type Sources } from "./source.ts";
+import { NDJSON, type Readers, SSE, upTo } from "./sse.ts";
+
+export interface HandlerParts {
+	deps: EdgeDeps;
+	limits: EdgeLimits;
+	auth: Auth;
+	sources: Sources;
+	readers: Readers;
+	/** Throws `busy` when no further stream may open. */
+	admitStream(): void;
+	cookieName(): string;
+	signIn(): { code: string; url: string };
+}
+
+export function createHandlers(parts: HandlerParts): Handlers {
+	return {
+		...messageHandlers(parts),
+		...readHandlers(parts),
+		...streamHandlers(parts),
+		...channelHandlers(parts.deps, parts.limits),
+		...daemonHandlers(parts),
+	};
+}
+
+function messageHandlers({ deps }: HandlerParts) {
+	const { broker, ledger, submit = (submission) => broker.submit(submission) } = deps;
+	return {
+		async postMessage({ params, body }) {
+			const { eventId, disposition, runId } = await submit({
+				session: params.session,
+				text: body.text,
+				...(body.idempotency_key !== undefined && { idempotencyKey: body.idempotency_key }),
+				...(body.attachments && {
+					attachments: body.attachments.map(({ name, content_type, data }) => ({
+						name,
+						contentType: content_type,
+						data,
+					})),
+				}),
+			});
+			if (disposition.state === "rejected" || disposition.state === "dropped")
+				throw new NexusError("conflict", `not accepted: ${disposition.because}`);
+			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
+		},
+		async abortRun({ params: { run } }) {
+			const turn = (await broker.abort(run)) ?? ledger.turn(run);
+			if (!turn) throw new NexusError("not_found", `there is no run ${run}`);
+			return { run_id: run, status: turn.status };
+		},
+	} satisfies Partial<Handlers>;
+}
+
+function readHandlers({ deps: { bus, ledger, broker }, limits }: HandlerParts) {
+	const reads = createReads(bus, ledger, broker, limits.listItemsMax);
+	return {
+		getEvent: ({ params }) => reads.event(params.event),
+		listEvents: ({ query }) => reads.events(query),
+		getRun: ({ params }) => reads.run(params.run),
+		listRuns: ({ query }) => reads.runs(query),
+		listSessions: ({ query }) => reads.sessions(query),
+		listTurns: ({ params, query }) => reads.turns(params.session, query),
+	} satisfies Partial<Handlers>;
+}
+
+function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
+	const send = (outgoing: ServerResponse, cursor: Cursor, dialect: typeof SSE): Response => {
+		readers.open(outgoing, cursor, dialect);
+		return RESPONSE_ALREADY_SENT;
+	};
+	return {
+		async streamRun({ params, query }, { headers, outgoing }) {
+			admitStream();
+			const cursor = await sources.run(params.run, resumeAfter(headers.get("last-event-id"), query.after) ?? 0);
+			if (!cursor.ended) return send(outgoing, cursor, SSE);
+			cursor.close();
+			return new Response(null, { status: 204 });
+		},
+		async streamSession({ params, query }, { headers, outgoing }) {
+			admitStream();
+			const seen = headers.get("last-event-id");
+			// A reconnect continues where it was, even when the first request asked for what is new only.
+			const after = query.after === "end" ? (resumeAfter(seen, undefined) ?? "end") : resumeAfter(seen, query.after);
+			return send(outgoing, await sources.session(params.session, after), SSE);
+		},
+		async getFrames({ params: { run }, query }, { outgoing }) {
+			admitStream();
+			const info = await bus.describe(run);
+			if (!info) throw framesMissing(ledger, run);
+			const after = query.after ?? 0;
+			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
+			return send(outgoing, upTo(await sources.run(run, after), last), NDJSON);
+		},
+		webSocket() {
+			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");
+		},
+	} satisfies Partial<Handlers>;
+}
+
+function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts) {
+	const document = openapi(deps.version);
+	return {
+		signIn({ body }, { caller, headers }) {
+			auth.signIn(body, caller.address);
+			const secure = headers.get("origin")?.startsWith("https:") ? "; Secure" : "";
+			const attributes = `Path=/; Max-Age=${Math.floor(limits.signedInMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
+			return Response.json(
+				{ signed_in: true },
+				{ headers: { "Set-Cookie": `${cookieName()}=${auth.cookie()}; ${attributes}` } },
+			);
+		},
+		createSignInCode: () => signIn(),
+		openapi: () => document,
+		healthz: () => ({ status: "ok" }),
+		readyz() {
+			const readiness = deps.readiness();
+			return Response.json(readiness, { status: readiness.ready ? 200 : 503 });
+		},
+		async metrics() {
+			return new Response(await deps.metrics.render(), { headers: { "Content-Type": deps.metrics.contentType } });
+		},
+	} satisfies Partial<Handlers>;
+}

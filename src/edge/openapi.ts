@@ -1,0 +1,103 @@
+/** The OpenAPI 3.1 document, made from the route table and the schemas. */
+
+import { z } from "zod";
+import { type ErrorCode, httpStatusOf } from "../protocol/protocol.ts";
+import { ROUTES, type Route } from "./routes.ts";
+import { COMPONENTS, Failure } from "./schema.ts";
+
+type Json = Record<string, unknown>;
+
+const refTo = (id: string) => `#/components/schemas/${id}`;
+
+export function openapi(version: string): Json {
+	const paths: Record<string, Json> = {};
+	for (const [id, route] of Object.entries<Route>(ROUTES)) {
+		paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(id, route) };
+	}
+	return {
+		openapi: "3.1.0",
+		info: {
+			title: "Nexus",
+			version,
+			description: "Sends messages to agents and streams their answers, durable and resumable.",
+			license: { name: "MIT", identifier: "MIT" },
+		},
+		paths,
+		components: {
+			schemas: components(),
+			securitySchemes: {
+				bearer: { type: "http", scheme: "bearer" },
+				cookie: { type: "apiKey", in: "cookie", name: "nexus_{port}" },
+			},
+		},
+	};
+}
+
+/** As a client has to write them: what has a default may be left out. */
+function components(): Json {
+	const { schemas } = z.toJSONSchema(COMPONENTS, { uri: refTo, unrepresentable: "any", io: "input" });
+	return Object.fromEntries(Object.entries(schemas).map(([id, { $schema, $id, ...schema }]) => [id, schema]));
+}
+
+function operation(id: string, route: Route): Json {
+	return {
+		operationId: id,
+		summary: route.summary,
+		...(route.close ? { "x-close-mode": route.close } : {}),
+		security: route.auth ? [{ bearer: [] }, { cookie: [] }] : [],
+		parameters: [
+			...parameters(route.params, "path"),
+			...parameters(route.query, "query"),
+			...(route.answer.type === "text/event-stream" ? [LAST_EVENT_ID] : []),
+		],
+		...(route.raw && route.method === "POST"
+			? { requestBody: { required: true, content: { "*/*": { schema: {} } } } }
+			: {}),
+		...(route.body
+			? { requestBody: { required: true, content: { "application/json": { schema: schemaOf(route.body) } } } }
+			: {}),
+		responses: responses(route),
+	};
+}
+
+const LAST_EVENT_ID = {
+	name: "Last-Event-ID",
+	in: "header",
+	required: false,
+	description: "The last offset that was seen; EventSource sends it when it reconnects.",
+	schema: { type: "integer", minimum: 0 },
+};
+
+/** A wrong request, a foreign Host or Origin, too many connections, a fault of ours, a daemon that is stopping. */
+const ANYWHERE = ["invalid", "forbidden", "busy", "internal", "unavailable"] as const satisfies ErrorCode[];
+
+function responses(route: Route): Json {
+	const { schema, type } = route.answer;
+	const content = route.status === 101 ? {} : { content: { [type]: { schema: schema ? schemaOf(schema) : {} } } };
+	const answers: Json = { [route.status]: { description: route.summary, ...content } };
+	if (route.close === "A") answers[204] = { description: "The stream has ended and everything was sent before." };
+	if (route.path === "/readyz") answers[503] = { ...(answers[200] as Json), description: "Not ready." };
+	const codes: ErrorCode[] = [...route.errors, ...ANYWHERE, ...(route.auth ? (["unauthenticated"] as const) : [])];
+	for (const code of codes) {
+		answers[httpStatusOf(code)] ??= {
+			description: code,
+			content: { "application/json": { schema: schemaOf(Failure) } },
+		};
+	}
+	return answers;
+}
+
+function parameters(schema: z.ZodObject | undefined, place: "path" | "query"): Json[] {
+	return Object.entries(schema?.shape ?? {}).map(([name, field]) => {
+		const { $schema, description, ...rest } = z.toJSONSchema(field as z.ZodType, { unrepresentable: "any" });
+		const required = place === "path" || !(field as z.ZodType).safeParse(undefined).success;
+		return { name, in: place, required, ...(description ? { description } : {}), schema: rest };
+	});
+}
+
+function schemaOf(schema: z.ZodType): Json {
+	const id = COMPONENTS.get(schema)?.id;
+	if (id !== undefined) return { $ref: refTo(id) };
+	const { $schema, ...rest } = z.toJSONSchema(schema, { unrepresentable: "any" });
+	return rest;
+}

@@ -1,0 +1,183 @@
+/** The edge's port: what it needs, what it offers, and its limits. */
+
+import type { Broker } from "../broker/broker.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { AccountChanges, AccountStatus, DeliveryInfo, Nex, Outbound } from "../nex/nex.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+
+export interface EdgeLimits {
+	/** A larger request body is refused with 413, unread. */
+	bodyBytesMax: number;
+	/** Larger request headers are refused with 431. */
+	headersBytesMax: number;
+	connectionsMax: number;
+	/** Connections from one address. */
+	connectionsPerClientMax: number;
+	/** SSE readers and WebSockets together. */
+	streamsMax: number;
+	/** A request's headers must have arrived within this time. */
+	headersTimeoutMs: number;
+	/** A request must have arrived whole within this time. */
+	requestTimeoutMs: number;
+	/** An idle connection is kept this long for its next request. */
+	keepAliveMs: number;
+	/** An idle SSE reader gets a comment, a WebSocket a ping, this often. */
+	heartbeatMs: number;
+	/** A reader that takes nothing for this long while data waits is disconnected; it can resume. */
+	stalledReaderMs: number;
+	wsMessageBytesMax: number;
+	wsSubscriptionsMax: number;
+	/** A WebSocket with more than this waiting to be sent stops pulling. */
+	wsBufferedBytesMax: number;
+	/** How long a sign-in code can be redeemed. */
+	signInCodeMs: number;
+	/** Sign-in codes that wait to be redeemed; the oldest goes first. */
+	signInCodesMax: number;
+	/** Failed sign-ins from one address within a minute. */
+	signInFailuresPerMinuteMax: number;
+	/** How long the cookie of a sign-in is good for. */
+	signedInMs: number;
+	/** Rows that a list answers with at most. */
+	listItemsMax: number;
+	/** Frames that one NDJSON answer holds at most. */
+	framesMax: number;
+}
+
+export const EDGE_LIMITS: EdgeLimits = {
+	bodyBytesMax: 4 * 1024 * 1024,
+	headersBytesMax: 16 * 1024,
+	connectionsMax: 16_384,
+	connectionsPerClientMax: 4096,
+	streamsMax: 8192,
+	headersTimeoutMs: 10_000,
+	requestTimeoutMs: 30_000,
+	keepAliveMs: 5000,
+	heartbeatMs: 15_000,
+	stalledReaderMs: 5 * 60_000,
+	wsMessageBytesMax: 64 * 1024,
+	wsSubscriptionsMax: 64,
+	wsBufferedBytesMax: 256 * 1024,
+	signInCodeMs: 10 * 60_000,
+	signInCodesMax: 64,
+	signInFailuresPerMinuteMax: 10,
+	signedInMs: 30 * 24 * 60 * 60_000,
+	listItemsMax: 200,
+	framesMax: 1_000_000,
+};
+
+export interface Readiness {
+	ready: boolean;
+	state: string;
+	detail?: string;
+}
+
+export interface Channels {
+	outbound: Pick<Outbound, "accounts" | "deliveries" | "deliver" | "health" | "webhook">;
+	pairing: Nex["pairing"];
+	/** Takes up the accounts as they are stored now. */
+	reload?(): Promise<AccountChanges>;
+	lab?: Lab;
+}
+
+export interface LabFault {
+	channel: string;
+	kind: "429" | "5xx" | "hang" | "reset_after_accept";
+	count: number;
+}
+
+/** The channel lab: one run on every platform at once, through the real adapters and fake platforms. */
+export interface Lab {
+	/** Sends a message in a session of its own, and its answer to the given channels, or all. */
+	send(text: string, channels?: readonly string[]): Promise<LabRun>;
+	/** What the fake platforms show, with how far the deliveries of the newest run are. */
+	state(): Promise<LabState>;
+	fault(fault: LabFault): Promise<void>;
+	/** Those of the lab, once it was used. */
+	accounts(): AccountStatus[];
+	deliveries(query: Parameters<Outbound["deliveries"]>[0]): DeliveryInfo[];
+	health(channel: string): ReturnType<Outbound["health"]>;
+}
+
+export interface LabRun {
+	labId: string;
+	runId: string;
+	session: string;
+	deliveries: readonly { channel: string; deliveryId: string }[];
+}
+
+/** A message as a fake platform shows it, and how its text is to be read. */
+export interface LabMessage {
+	id: string;
+	text: string;
+	style: "plain" | "markdown" | "marks" | "ranges";
+	ranges?: { type: string; offset: number; length: number; url?: string }[];
+	/** Names of what is attached. */
+	files?: string[];
+	created_at: number;
+	updated_at: number;
+	edits: number;
+}
+
+export interface LabState {
+	/** By the daemon's clock, which the other times are told by. */
+	now: number;
+	runId?: string;
+	channels: {
+		channel: string;
+		/** Its adapter has been started. */
+		ready: boolean;
+		delivery?: DeliveryInfo;
+		messages: LabMessage[];
+		/** A preview below the messages, on platforms that have one. */
+		draft?: LabMessage;
+		typing: boolean;
+		/** The newest ones. */
+		calls: { at: number; call: string; ms?: number; status: number; note?: string }[];
+		calls_total: number;
+		pausedUntil?: number;
+	}[];
+}
+
+export interface EdgeDeps {
+	bus: Bus;
+	ledger: Ledger;
+	broker: Broker;
+	/** Takes messages in; without it the Broker does, with no stages before it. */
+	submit?: Broker["submit"];
+	/** Chat platforms; without it there are none. */
+	channels?: Channels;
+	token: string;
+	/** The built page; without it `/` answers with a hint. */
+	pageDir?: string;
+	limits?: Partial<EdgeLimits>;
+	log: Log;
+	readiness(): Readiness;
+	metrics: { contentType: string; render(): Promise<string> };
+	version: string;
+	/** Names besides localhost, IP addresses and the bound host that a request's Host may carry. */
+	allowedHosts?: readonly string[];
+	clock?: Clock;
+}
+
+export interface EdgeStats {
+	/** Requests since start. */
+	requests: number;
+	connections: number;
+	sseReaders: number;
+	webSockets: number;
+	subscriptions: number;
+	/** Readers that were disconnected because they took nothing. */
+	stalledReaders: number;
+}
+
+export interface Edge {
+	/** Port 0 takes a free one. */
+	listen(host: string, port: number): Promise<{ url: string }>;
+	/** The address to open, with a fresh code that signs the page in once. */
+	signInUrl(): string;
+	/** Stops accepting, cuts the readers without a fake terminal, lets requests finish until the deadline. */
+	close(deadlineMs: number): Promise<void>;
+	stats(): EdgeStats;
+}

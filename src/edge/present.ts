@@ -1,0 +1,133 @@
+/** Ledger and Broker objects as the API's JSON. Pure. */
+
+import type { z } from "zod";
+import type { LiveRun } from "../broker/broker.ts";
+import type {
+	InboundEvent,
+	SessionInfo,
+	StoredAttachment,
+	StoredMessage,
+	StoredToolCall,
+	Turn,
+} from "../ledger/ledger.ts";
+import type * as shape from "./schema.ts";
+
+type RunView = z.infer<typeof shape.RunView>;
+type EventView = z.infer<typeof shape.EventView>;
+type SessionView = z.infer<typeof shape.SessionList>["sessions"][number];
+type MessageView = RunView["messages"][number];
+type ToolCallView = RunView["tool_calls"][number];
+
+/** Leaves out what is undefined, so that an absent field is absent. */
+export const defined = <T extends object>(fields: T): T =>
+	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+
+/** Of base64 text, without decoding it. */
+const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
+
+const attachmentsView = (list: readonly StoredAttachment[] | undefined) =>
+	list === undefined || list.length === 0
+		? undefined
+		: list.map(({ name, contentType, data }) => ({ name, content_type: contentType, bytes: bytesOf(data) }));
+
+const messageView = (message: StoredMessage): MessageView =>
+	defined({
+		role: message.role,
+		text: message.text,
+		message_id: message.messageId,
+		event_id: message.eventId,
+		attachments: attachmentsView(message.attachments),
+	});
+
+/** Stored as JSON text; what is no JSON is shown as the text it is. */
+function jsonValue(text: string | undefined): unknown {
+	if (text === undefined) return undefined;
+	try {
+		return JSON.parse(text);
+	} catch {
+		return text;
+	}
+}
+
+const toolCallView = (call: StoredToolCall): ToolCallView =>
+	defined({
+		call_id: call.callId,
+		name: call.name,
+		args: jsonValue(call.args),
+		status: call.status,
+		summary: call.summary,
+		result: jsonValue(call.result),
+		message: call.message,
+		started_at: call.startedAt,
+		ended_at: call.endedAt,
+	});
+
+export const turnView = (turn: Turn, framesAvailable: boolean): RunView =>
+	defined({
+		run_id: turn.runId,
+		session: turn.session,
+		engine: turn.engine,
+		status: turn.status,
+		reason: turn.reason,
+		error: turn.error,
+		started_at: turn.startedAt,
+		ended_at: turn.endedAt,
+		first_token_ms: turn.firstTokenMs,
+		usage: turn.usage,
+		messages: turn.messages.map(messageView),
+		tool_calls: turn.toolCalls.map(toolCallView),
+		trace: turn.trace,
+		frames_available: framesAvailable,
+	});
+
+/** A run that has not settled: the user's messages, and the answer as far as it is. */
+export function liveView(run: LiveRun, events: readonly InboundEvent[]): RunView {
+	const messages: StoredMessage[] = events.map(({ eventId, text, attachments }) => ({
+		role: "user",
+		eventId,
+		text,
+		attachments,
+	}));
+	if (run.text !== "") messages.push({ role: "assistant", text: run.text });
+	return defined({
+		run_id: run.runId,
+		session: run.session,
+		engine: run.engine,
+		status: run.status,
+		started_at: run.startedAt,
+		first_token_ms: run.firstTokenMs,
+		compacting: run.compacting,
+		messages: messages.map(messageView),
+		tool_calls: [],
+		frames_available: true,
+	});
+}
+
+export function eventView(event: InboundEvent): EventView {
+	const { disposition, origin } = event;
+	return defined({
+		event_id: event.eventId,
+		session: event.session,
+		text: event.text,
+		received_at: event.receivedAt,
+		disposition: disposition.state,
+		run_id: "runId" in disposition ? disposition.runId : undefined,
+		because: "because" in disposition ? disposition.because : undefined,
+		superseded_by: "by" in disposition ? disposition.by : undefined,
+		batch: event.batch,
+		channel: origin?.channel,
+		account: origin?.account,
+		sender: origin?.sender,
+		sender_name: origin?.senderName,
+	});
+}
+
+export const sessionView = (info: SessionInfo, liveRunId: string | undefined): SessionView =>
+	defined({
+		session: info.session,
+		created_at: info.createdAt,
+		updated_at: info.updatedAt,
+		turns: info.turns,
+		title: info.title,
+		live_run_id: liveRunId,
+	});

@@ -1,0 +1,28 @@
+/** One route of the HTTP API, as data. */
+
+import type { z } from "zod";
+import type { CloseMode, ErrorCode } from "../protocol/protocol.ts";
+
+export interface Route {
+	method: "GET" | "POST" | "DELETE";
+	/** As OpenAPI spells it: `/v1/runs/{run}`. */
+	path: string;
+	summary: string;
+	/** False: open to who has no token. */
+	auth: boolean;
+	params?: z.ZodObject;
+	query?: z.ZodObject;
+	body?: z.ZodType;
+	/** The body is handed over as the bytes it is, whatever they are. */
+	raw?: true;
+	/** Of success. */
+	status: number;
+	answer: { type: string; schema?: z.ZodType };
+	/** Errors besides those that every route may have. */
+	errors: readonly ErrorCode[];
+	/** How a stream closes; absent for everything that is not one. */
+	close?: CloseMode;
+}
+
+export const json = (schema: z.ZodType) => ({ type: "application/json", schema });
+export const route = <const R extends Route>(definition: R): R => definition;

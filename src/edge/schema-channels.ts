@@ -1,0 +1,200 @@
+/** The shapes of the API about chat platforms: accounts, deliveries, pairings, the lab. */
+
+import { z } from "zod";
+import { component, count, limit, time } from "./schema.ts";
+
+const name = z.string().min(1).max(128);
+const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale"]);
+
+export const accountParams = z.object({ channel: name, account: name });
+export const pairingParams = z.object({ code: name });
+export const personParams = z.object({ channel: name, account: name, sender: z.string().min(1).max(512) });
+export const deliveriesQuery = z.object({
+	run: name.optional(),
+	channel: name.optional(),
+	account: name.optional(),
+	state: deliveryState.optional(),
+	limit,
+	before: name.optional().describe("A delivery id: only older ones."),
+});
+
+const lab = z.literal(true).optional().describe("It belongs to the channel lab: nobody real reads there.");
+
+const ProcessView = component(
+	"AdapterProcess",
+	z.object({
+		state: z.enum(["starting", "running", "backing_off", "open_circuit", "stopped"]),
+		pid: count.optional(),
+		restarts: count,
+		until: time.optional().describe("When it is tried again."),
+		last_error: z.string().optional(),
+	}),
+);
+
+const AccountView = component(
+	"Account",
+	z.object({
+		channel: z.string(),
+		account: z.string(),
+		lab,
+		processes: z.object({
+			monitor: ProcessView.optional(),
+			stream: ProcessView.optional(),
+			send: ProcessView.optional(),
+		}),
+		rate: z.object({ blocked_until: time.optional() }).describe("The platform's rate limit holds the whole account."),
+		garbage_lines: count.describe("Lines of the adapter that were not understood."),
+		deliveries: z.record(deliveryState, count).describe("How many deliveries are in which state."),
+		last_error: z.string().optional(),
+	}),
+);
+export const AccountList = component(
+	"AccountList",
+	z.object({ now: time.describe("By the daemon's clock."), accounts: z.array(AccountView) }),
+);
+const accountNames = z.array(z.object({ channel: z.string(), account: z.string() }));
+export const AccountChanges = component(
+	"AccountChanges",
+	z.object({
+		added: accountNames,
+		changed: accountNames,
+		removed: accountNames.describe("Not listened to any more; answers on their way are given a minute."),
+	}),
+);
+export const AccountHealth = component("AccountHealth", z.object({ ok: z.boolean(), detail: z.string() }));
+
+export const DeliveryView = component(
+	"Delivery",
+	z.object({
+		delivery_id: z.string(),
+		run_id: z.string(),
+		channel: z.string(),
+		account: z.string(),
+		lab,
+		target: z.looseObject({ to: z.string() }),
+		mode: z.enum(["stream", "blocks", "whole"]).optional().describe("Decided when it begins."),
+		state: deliveryState,
+		position: count.describe("Everything before this position of the answer's text is in finished messages."),
+		messages: z.array(
+			z.object({
+				ordinal: count,
+				message_id: z.string().optional(),
+				from: count,
+				to: count.optional(),
+				shown: count.optional().describe("An open message shows the answer's text up to here."),
+				state: z.enum(["intended", "open", "sent", "unknown", "failed"]),
+				error: z.string().optional().describe("Why the platform did not bring it to its reader."),
+			}),
+		),
+		error: z.string().optional(),
+		created_at: time,
+		updated_at: time,
+	}),
+);
+export const DeliveryList = component("DeliveryList", z.object({ deliveries: z.array(DeliveryView) }));
+
+const where = {
+	channel: name,
+	account: name,
+	target: z
+		.looseObject({ to: z.string().min(1).max(1024) })
+		.describe("The platform's address; more fields are its own."),
+	disable_streaming: z.boolean().optional().describe("Sent when it is finished."),
+	tools: z.boolean().optional().describe("Shows tool status while it is written; else as the channel's config says."),
+	reasoning: z.boolean().optional().describe("Shows the reasoning, quoted; else as the channel's config says."),
+};
+export const DeliveryRequest = component(
+	"DeliveryRequest",
+	z.union([z.strictObject({ run_id: name, ...where }), z.strictObject({ text: z.string().min(1), ...where })]),
+);
+export const DeliveryAccepted = component(
+	"DeliveryAccepted",
+	z.object({ delivery_id: z.string(), run_id: z.string().optional() }),
+);
+
+export const PairingView = component(
+	"Pairing",
+	z.object({
+		code: z.string(),
+		channel: z.string(),
+		account: z.string(),
+		sender: z.string(),
+		sender_name: z.string().optional(),
+		requested_at: time,
+		expires_at: time,
+		approved_at: time.optional(),
+	}),
+);
+export const PairingList = component("PairingList", z.object({ pairings: z.array(PairingView) }));
+export const PairingRemoved = component("PairingRemoved", z.object({ removed: z.literal(true) }));
+
+export const LabRequest = component(
+	"LabRequest",
+	z.object({ text: z.string().min(1), channels: z.array(name).min(1).max(64).optional() }),
+);
+export const LabAccepted = component(
+	"LabAccepted",
+	z.object({
+		lab_id: z.string(),
+		run_id: z.string(),
+		session: z.string(),
+		channels: z.array(z.object({ channel: z.string(), delivery_id: z.string() })),
+	}),
+);
+const LabMessageView = component(
+	"LabMessage",
+	z.object({
+		id: z.string(),
+		text: z.string(),
+		style: z
+			.enum(["plain", "markdown", "marks", "ranges"])
+			.describe("How the text is to be read: as it is, as markdown, with *marks*, or with the given ranges."),
+		ranges: z
+			.array(z.object({ type: z.string(), offset: count, length: count, url: z.string().optional() }))
+			.optional(),
+		files: z.array(z.string()).optional().describe("Names of what is attached."),
+		created_at: time,
+		updated_at: time,
+		edits: count.describe("How often it was seen to change."),
+	}),
+);
+export const LabStateView = component(
+	"LabState",
+	z.object({
+		now: time.describe("By the daemon's clock."),
+		run_id: z.string().optional(),
+		channels: z.array(
+			z.object({
+				channel: z.string(),
+				ready: z.boolean().describe("Its adapter has been started."),
+				mode: z.enum(["stream", "blocks", "whole"]).optional(),
+				state: deliveryState.optional(),
+				position: count.optional(),
+				delivery: DeliveryView.optional(),
+				messages: z.array(LabMessageView),
+				draft: LabMessageView.optional().describe("A preview below the messages, on platforms that have one."),
+				typing: z.boolean(),
+				calls_total: count,
+				calls: z.array(
+					z.object({
+						at: time,
+						call: z.string(),
+						ms: z.number().optional(),
+						status: count.describe("HTTP status; 0 = no answer."),
+						note: z.string().optional(),
+					}),
+				),
+				rate_limited_until: time.optional(),
+			}),
+		),
+	}),
+);
+export const LabFaultRequest = component(
+	"LabFaultRequest",
+	z.object({
+		channel: name,
+		kind: z.enum(["429", "5xx", "hang", "reset_after_accept"]),
+		count: z.int().min(1).max(1000).default(1),
+	}),
+);
+export const LabFaultSet = component("LabFaultSet", z.object({ set: z.literal(true) }));

@@ -1,0 +1,266 @@
+/** The shapes of the HTTP API: requests are checked against them, and the OpenAPI document is made from them. JSON is snake_case. */
+
+import { z } from "zod";
+import { ERROR_TABLE, type ErrorCode, isSessionLabel } from "../protocol/protocol.ts";
+
+/** Everything named here becomes a component of the OpenAPI document. */
+export const COMPONENTS = z.registry<{ id: string }>();
+
+export function component<S extends z.ZodType>(id: string, schema: S): S {
+	COMPONENTS.add(schema, { id });
+	return schema;
+}
+
+export const time = z.number().describe("Milliseconds since the epoch.");
+export const count = z.int().min(0);
+
+export const sessionLabel = z
+	.string()
+	.regex(
+		/^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/,
+		"a session label is 1 to 128 letters, digits and . _ : @ + - and begins with a letter or digit",
+	)
+	.refine(isSessionLabel)
+	.describe("1 to 128 letters, digits and . _ : @ + - beginning with a letter or digit.");
+
+/** Digits and nothing else: `1e3`, `0x10` or an empty text would otherwise pass as numbers that nobody meant. */
+const whole = (least: number, error: string) =>
+	z
+		.string()
+		.regex(/^\d{1,15}$/, error)
+		.transform(Number)
+		.pipe(z.int().min(least, error));
+const offset = whole(0, "must be a whole number from 0 on");
+
+export const runParams = z.object({ run: z.string().min(1).max(128) });
+export const sessionParams = z.object({ session: sessionLabel });
+export const eventParams = z.object({ event: z.string().min(1).max(128) });
+
+export const afterQuery = z.object({
+	after: offset.optional().describe("Continue strictly after this offset; the larger of it and Last-Event-ID counts."),
+});
+export const sessionAfterQuery = z.object({
+	after: z
+		.union([z.literal("end"), offset], "must be a whole number from 0 on, or end")
+		.optional()
+		.describe("Continue strictly after this offset; `end` = only what is new; absent = from the earliest kept record."),
+});
+export const limit = whole(1, "must be a whole number above 0")
+	.optional()
+	.describe("How many at most; the daemon may give fewer.");
+export const framesQuery = z.object({ after: offset.optional(), limit });
+export const runsQuery = z.object({
+	session: sessionLabel.optional(),
+	limit,
+	before: z.string().min(1).max(128).optional().describe("A run id: only older runs."),
+});
+export const turnsQuery = runsQuery.pick({ limit: true, before: true });
+export const sessionsQuery = z.object({
+	limit,
+	before: offset.optional().describe("Only sessions last used before this time (`updated_at` of the last one seen)."),
+});
+const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped"]);
+export const eventsQuery = z.object({
+	session: sessionLabel.optional(),
+	state: disposition.optional(),
+	channel: z.string().min(1).max(64).optional(),
+	limit,
+	before: z.string().min(1).max(128).optional().describe("An event id: only older events."),
+});
+
+export const Failure = component(
+	"Error",
+	z.object({
+		error: z.object({ code: z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]), message: z.string() }),
+	}),
+);
+
+const AttachmentUpload = component(
+	"AttachmentUpload",
+	z.object({
+		name: z.string().min(1).max(255),
+		content_type: z.string().min(1).max(255),
+		data: z.base64().describe("The file, base64."),
+	}),
+);
+
+export const MessageRequest = component(
+	"MessageRequest",
+	z
+		.object({
+			text: z.string(),
+			idempotency_key: z.string().min(1).optional().describe("At most `broker.idempotencyKeyCharsMax` characters."),
+			attachments: z.array(AttachmentUpload).max(64).optional(),
+		})
+		.refine(({ text, attachments }) => text.trim() !== "" || (attachments?.length ?? 0) > 0, {
+			message: "a message needs a text or an attachment",
+			path: ["text"],
+		}),
+);
+
+export const MessageAccepted = component(
+	"MessageAccepted",
+	z.object({
+		event_id: z.string(),
+		disposition: disposition.exclude(["rejected", "dropped"]),
+		run_id: z.string().optional().describe("Present when the run has started."),
+	}),
+);
+
+export const EventView = component(
+	"Event",
+	z.object({
+		event_id: z.string(),
+		session: z.string(),
+		text: z.string(),
+		received_at: time,
+		disposition,
+		run_id: z.string().optional(),
+		because: z.string().optional().describe("Why it was rejected or dropped."),
+		superseded_by: z.string().optional().describe("The event that took its place."),
+		batch: z.array(z.string()).optional().describe("A synthetic event: the original events it stands for."),
+		channel: z.string().optional(),
+		account: z.string().optional(),
+		sender: z.string().optional().describe("Who wrote, in the platform's words."),
+		sender_name: z.string().optional(),
+	}),
+);
+export const EventList = component("EventList", z.object({ events: z.array(EventView) }));
+
+const MessageView = component(
+	"Message",
+	z.object({
+		role: z.enum(["user", "assistant"]),
+		text: z.string(),
+		message_id: z.string().optional().describe("The stream that carried it."),
+		event_id: z.string().optional(),
+		attachments: z.array(z.object({ name: z.string(), content_type: z.string(), bytes: count })).optional(),
+	}),
+);
+
+const ToolCallView = component(
+	"ToolCall",
+	z.object({
+		call_id: z.string(),
+		name: z.string(),
+		args: z.unknown().optional(),
+		status: z.enum(["completed", "failed"]),
+		summary: z.string().optional(),
+		result: z.unknown().optional(),
+		message: count.describe("Index into `messages` of the message that made the call."),
+		started_at: time,
+		ended_at: time,
+	}),
+);
+
+const TraceView = component(
+	"Trace",
+	z.object({
+		channel: z.string(),
+		account: z.string(),
+		sender: z.string(),
+		stages: z.array(
+			z.object({
+				stage: z.enum(["receive", "acl", "hooks", "queue", "prepare", "execute", "deliver", "complete"]),
+				at: time,
+				ms: z.number(),
+			}),
+		),
+		hooks: z
+			.array(
+				z.object({
+					plugin: z.string(),
+					hook: z.enum(["onReceive", "onPrepare", "onComplete"]),
+					ms: z.number(),
+					outcome: z.enum(["ok", "changed", "rejected", "failed", "timeout"]),
+					detail: z.string().optional(),
+				}),
+			)
+			.describe("Calls of plugins."),
+		deliveries: z.array(z.string()).describe("Ids of the deliveries of the answer."),
+	}),
+);
+
+export const RunView = component(
+	"Run",
+	z.object({
+		run_id: z.string(),
+		session: z.string(),
+		engine: z.string(),
+		status: z.enum(["running", "stopping", "completed", "aborted", "failed"]),
+		reason: z.enum(["completed", "aborted", "error", "timeout", "crashed"]).optional(),
+		error: z.object({ code: z.string(), message: z.string() }).optional(),
+		started_at: time,
+		ended_at: time.optional(),
+		first_token_ms: z.number().optional(),
+		usage: z.record(z.string(), z.number()).optional().describe("Token counts; -1 = the model did not say."),
+		compacting: z.boolean().optional(),
+		messages: z.array(MessageView),
+		tool_calls: z.array(ToolCallView),
+		trace: TraceView.optional().describe("The way of the message through the pipeline, once the run has settled."),
+		frames_available: z.boolean().describe("Whether the frames can still be streamed and replayed."),
+	}),
+);
+export const RunList = component("RunList", z.object({ runs: z.array(RunView) }));
+export const RunStatus = component("RunStatus", RunView.pick({ run_id: true, status: true }));
+
+const SessionView = component(
+	"Session",
+	z.object({
+		session: z.string(),
+		created_at: time,
+		updated_at: time,
+		turns: count,
+		title: z.string(),
+		live_run_id: z.string().optional(),
+	}),
+);
+export const SessionList = component("SessionList", z.object({ sessions: z.array(SessionView) }));
+
+export const SessionTurns = component(
+	"SessionTurns",
+	z.object({
+		turns: z.array(RunView).describe("Oldest first."),
+		live: RunView.nullable(),
+		queued: z.array(EventView.pick({ event_id: true, text: true, received_at: true })),
+		stream_offset: count.describe("Subscribe to the session stream after it: nothing is missed, nothing repeated."),
+	}),
+);
+
+export const SignInRequest = component(
+	"SignInRequest",
+	z.union(
+		[z.strictObject({ code: z.string().min(1).max(256) }), z.strictObject({ token: z.string().min(1).max(4096) })],
+		"send {code} or {token}",
+	),
+);
+export const SignedIn = component("SignedIn", z.object({ signed_in: z.literal(true) }));
+export const SignInCode = component("SignInCode", z.object({ code: z.string(), url: z.string() }));
+
+export const Health = component("Health", z.object({ status: z.literal("ok") }));
+export const ReadinessView = component(
+	"Readiness",
+	z.object({ ready: z.boolean(), state: z.string(), detail: z.string().optional() }),
+);
+
+/** What a WebSocket client says. */
+const subscriptionId = z.string().min(1).max(128);
+export const ClientMessage = component(
+	"WebSocketClientMessage",
+	z.union([
+		z.strictObject({
+			type: z.literal("subscribe"),
+			id: subscriptionId,
+			run: runParams.shape.run,
+			after: z.int().min(0).optional(),
+		}),
+		z.strictObject({
+			type: z.literal("subscribe"),
+			id: subscriptionId,
+			session: sessionLabel,
+			after: z.union([z.literal("end"), z.int().min(0)]).optional(),
+		}),
+		z.strictObject({ type: z.literal("unsubscribe"), id: subscriptionId }),
+	]),
+);
+export type ClientMessage = z.infer<typeof ClientMessage>;

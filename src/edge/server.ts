@@ -1,0 +1,120 @@
+/** The bare HTTP server: its time-outs, how it listens, and how requests and upgrades reach what answers them. */
+
+import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
+import { NexusError, toNexusError } from "../protocol/protocol.ts";
+import type { Log } from "../std/log.ts";
+import { refuse } from "./connection.ts";
+import type { EdgeLimits } from "./port.ts";
+
+/** On every answer; streams and the page add their own. */
+const HEADERS: readonly (readonly [name: string, value: string])[] = [
+	["X-Content-Type-Options", "nosniff"],
+	["Referrer-Policy", "no-referrer"],
+	["Cross-Origin-Resource-Policy", "same-origin"],
+	["Cache-Control", "no-store"],
+];
+
+/** How often at least requests are looked at that do not arrive. */
+const CHECK_MS_MAX = 30_000;
+
+export function createHttpServer(limits: EdgeLimits): Server {
+	// A part of the request cannot take longer than the whole; Node would refuse to start.
+	const headersTimeout = Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs);
+	const server = createServer({
+		maxHeaderSize: limits.headersBytesMax,
+		headersTimeout,
+		requestTimeout: limits.requestTimeoutMs,
+		keepAliveTimeout: limits.keepAliveMs,
+		connectionsCheckingInterval: Math.min(Math.ceil(headersTimeout / 4), CHECK_MS_MAX),
+		noDelay: true,
+		// Node would refuse without a body; the gate refuses with one.
+		requireHostHeader: false,
+		// Some HTTP clients offer h2c with every request; that is an offer, and is ignored.
+		shouldUpgradeCallback: (request) => request.headers.upgrade?.toLowerCase() === "websocket",
+	});
+	server.maxConnections = limits.connectionsMax;
+	// For every socket: no progress at all for this long. Heartbeats are progress, so an idle stream stays.
+	server.timeout = limits.stalledReaderMs;
+	return server;
+}
+
+export interface Answering {
+	/** Answers one request that was not refused. Throws before it has sent anything. */
+	answer(request: Request, bindings: HttpBindings): Response | Promise<Response>;
+	failure(cause: unknown): Response;
+	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void;
+	closing(): boolean;
+	log: Log;
+}
+
+export function serve(server: Server, { answer, failure, upgrade, closing, log }: Answering): void {
+	const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
+		overrideGlobalObjects: false,
+		autoCleanupIncoming: false,
+		errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause),
+	});
+	server.on("request", (incoming, outgoing) => {
+		const started = performance.now();
+		for (const [name, value] of HEADERS) outgoing.setHeader(name, value);
+		if (closing()) outgoing.setHeader("Connection", "close");
+		// Many clients write all of a body before they read that it was refused. It is taken in and thrown away, for
+		// `requestTimeoutMs` at most: hanging up on them would destroy the answer on its way.
+		outgoing.on("finish", () => void incoming.resume());
+		outgoing.on("close", () => {
+			const ms = Math.round(performance.now() - started);
+			log.debug({ method: incoming.method, path: pathOf(incoming), status: outgoing.statusCode, ms }, "request");
+			if (closing()) setImmediate(() => server.closeIdleConnections());
+		});
+		listener(incoming, outgoing).catch((cause: unknown) => {
+			log.error({ err: cause }, "an answer could not be sent");
+			outgoing.destroy();
+		});
+	});
+	// What a client expects besides `100-continue` may be ignored; Node would refuse it without a body.
+	server.on("checkExpectation", (incoming, outgoing) => void server.emit("request", incoming, outgoing));
+	server.on("upgrade", (request, socket, head) => {
+		try {
+			upgrade(request, socket as Socket, head);
+		} catch (cause) {
+			refuse(socket as Socket, toNexusError(cause));
+		}
+	});
+}
+
+/** Without the query: what stands there is nobody's business but the handler's. */
+export const pathOf = (request: IncomingMessage): string => (request.url ?? "").split("?", 1)[0]!;
+
+export async function listen(server: Server, host: string, port: number): Promise<{ url: string; port: number }> {
+	const { promise, resolve, reject } = Promise.withResolvers<void>();
+	server.once("error", reject);
+	server.listen({ host, port, backlog: 4096 }, resolve);
+	try {
+		await promise;
+	} catch (cause) {
+		throw listenError(cause as NodeJS.ErrnoException, host, port);
+	} finally {
+		server.off("error", reject);
+	}
+	const bound = (server.address() as AddressInfo).port;
+	return { url: urlOf(host, bound), port: bound };
+}
+
+function listenError(cause: NodeJS.ErrnoException, host: string, port: number): NexusError {
+	if (cause.code === "EADDRINUSE") {
+		const message = `port ${port} on ${host} is in use; stop what uses it or choose another port`;
+		return new NexusError("conflict", message, { cause });
+	}
+	return new NexusError(
+		"config",
+		`cannot listen on ${host} port ${port} (${cause.message}): choose another with --host and --port`,
+		{ cause },
+	);
+}
+
+/** An address that opens in a browser: a wildcard is reached at loopback. */
+function urlOf(host: string, port: number): string {
+	const name = host === "0.0.0.0" ? "127.0.0.1" : host === "::" || host === "" ? "::1" : host;
+	return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+}

@@ -1,0 +1,143 @@
+/** From the config's `engine:` to a running engine; a module that is not an agent is refused with one to copy. */
+
+import { stat } from "node:fs/promises";
+import { basename, extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { demoEngine } from "./demo/demo.ts";
+import { detectProvider, type Environment } from "./pi/detect.ts";
+import type { Engine, EngineChoice, PiConfig } from "./port.ts";
+
+export interface LoadOptions {
+	pi?: PiConfig;
+	/** Module paths are relative to this folder: the config's. */
+	cwd: string;
+	env?: Environment;
+	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
+	moduleLoadMs?: number;
+}
+
+const MODULE_LOAD_MS = 30_000;
+const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
+
+/** What the config says; else `pi` when a model is configured or can be found, because then a real answer is wanted; else the demo. */
+export function chooseEngine(
+	configured: EngineChoice | undefined,
+	pi: PiConfig | undefined,
+	env: Environment = process.env,
+): EngineChoice {
+	if (configured !== undefined) return configured;
+	const named = pi?.provider !== undefined || pi?.baseUrl !== undefined || pi?.model !== undefined;
+	return named || detectProvider(env) !== undefined ? "pi" : "demo";
+}
+
+/** Rejects with a `config` error that says what to change. The pi engines are imported only when they are chosen. */
+export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
+	if (choice === "demo") return demoEngine;
+	if (choice === "pi") {
+		const { createPiEngine } = await import("./pi/pi.ts");
+		return createPiEngine(options.pi ?? {}, options.env);
+	}
+	if (choice === "pi-coding-agent") {
+		const { createPiCodingAgentEngine } = await import("./pi-coding-agent/pi-coding-agent.ts");
+		return createPiCodingAgentEngine(options.pi ?? {}, options.env);
+	}
+	return await loadModule(choice, options);
+}
+
+async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
+	const path = resolve(options.cwd, module);
+	const refuse = (found: string, cause?: unknown) =>
+		new NexusError("config", explainEngineShape(module, found), { cause });
+	const file = await stat(path).catch((cause) => {
+		throw refuse(
+			`cannot be read: ${reasonOf(cause, path)}\nPaths are relative to the folder of the config, ${options.cwd}`,
+			cause,
+		);
+	});
+	if (!file.isFile()) throw refuse("is not a file");
+	if (!MODULE_EXTENSIONS.includes(extname(path))) throw refuse(`does not end in ${MODULE_EXTENSIONS.join(", ")}`);
+	const exports = await importWithin(path, options.moduleLoadMs ?? MODULE_LOAD_MS).catch((cause) => {
+		throw refuse(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
+	});
+	const engine = engineFrom(exports, basename(path, extname(path)));
+	if (typeof engine === "string") throw refuse(engine);
+	return engine;
+}
+
+async function importWithin(path: string, loadMs: number): Promise<Record<string, unknown>> {
+	let timer: NodeJS.Timeout | undefined;
+	const late = new Promise<never>((_, reject) => {
+		timer = setTimeout(() => reject(new Error(`its top level is still waiting after ${loadMs} ms`)), loadMs);
+	});
+	try {
+		return await Promise.race([import(pathToFileURL(path).href), late]);
+	} finally {
+		clearTimeout(timer);
+	}
+}
+
+/** The engine a module exports, or what is wrong with what it exports. */
+function engineFrom(exports: Record<string, unknown>, fileName: string): Engine | string {
+	const [label, found] =
+		"default" in exports ? ["its default export", exports.default] : ["its `engine`", exports.engine];
+	if (found === undefined) return describeExports(exports);
+	if (isAsyncGeneratorFunction(found)) return { name: fileName, run: found };
+	if (typeof found === "function") return `${label} is a function, but not an async generator (\`async function*\`)`;
+	if (typeof found !== "object" || found === null)
+		return `${label} is ${found === null ? "null" : `a ${typeof found}`}`;
+	return describeObject(found, label) ?? (found as Engine);
+}
+
+/** What keeps an object from being an engine, if anything. */
+function describeObject(found: { name?: unknown; run?: unknown; close?: unknown }, label: string): string | undefined {
+	const typeOf = (value: unknown) => (value === undefined ? "missing" : value === null ? "null" : `a ${typeof value}`);
+	const problems: string[] = [];
+	if (found.name === "") problems.push("`name` is empty");
+	else if (typeof found.name !== "string") problems.push(`\`name\` is ${typeOf(found.name)}`);
+	if (typeof found.run !== "function") problems.push(`\`run\` is ${typeOf(found.run)}`);
+	else if (NO_ITERABLE.has(kindOf(found.run))) problems.push("`run` is not an async generator (`async *run`)");
+	if (found.close !== undefined && typeof found.close !== "function")
+		problems.push(`\`close\` is ${typeOf(found.close)}`);
+	return problems.length === 0 ? undefined : `in ${label}, ${problems.join(" and ")}`;
+}
+
+function describeExports(exports: Record<string, unknown>): string {
+	const names = Object.keys(exports).filter((name) => exports[name] !== undefined);
+	if (names.length === 0) return "exports nothing";
+	return `has no default export; it exports ${names.map((name) => `\`${name}\``).join(", ")}`;
+}
+
+const isAsyncGeneratorFunction = (value: unknown): value is Engine["run"] =>
+	kindOf(value) === "[object AsyncGeneratorFunction]";
+
+const kindOf = (value: unknown): string => Object.prototype.toString.call(value);
+
+/** Functions that cannot return an async iterable, whatever they do. */
+const NO_ITERABLE: ReadonlySet<string> = new Set(["[object AsyncFunction]", "[object GeneratorFunction]"]);
+
+/** An error in one line, with the line of the user's file it came from where the error tells. */
+function reasonOf(cause: unknown, path: string): string {
+	if (!(cause instanceof Error)) return wordsOf(cause);
+	const line = [pathToFileURL(path).href, path]
+		.map((name) => cause.stack?.split(`${name}:`)[1]?.match(/^\d+/)?.[0])
+		.find((found) => found !== undefined);
+	if (line !== undefined) return `${cause.message} (line ${line})`;
+	// Node knows where plain JavaScript breaks, but tells it only to a terminal.
+	return cause instanceof SyntaxError ? `${cause.message}; \`node --check ${path}\` shows where` : cause.message;
+}
+
+/** A refusal with an agent to copy beside what was found instead. */
+function explainEngineShape(module: string, found: string): string {
+	return `engine module ${module}: ${found}
+
+An agent is a module like this:
+
+  export default {
+    name: "my-agent",
+    async *run({ messages }, { signal }) {
+      yield { type: "text", delta: "You said: " + messages.at(-1).text };
+    },
+  };
+`;
+}

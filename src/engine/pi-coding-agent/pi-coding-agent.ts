@@ -1,0 +1,140 @@
+/** The `pi-coding-agent` engine: reads, edits and runs commands in a folder, and compacts its own context. Keeps nothing on disk. */
+
+import path from "node:path";
+import type { UserMessage } from "@earendil-works/pi-ai";
+import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
+import { bounded } from "../pi/bounded.ts";
+import { chooseModel } from "../pi/choose.ts";
+import type { Environment } from "../pi/detect.ts";
+import { drive } from "../pi/drive.ts";
+import type { FailureContext } from "../pi/failure.ts";
+import { type PiContext, toPiContext } from "../pi/messages.ts";
+import { type LoadedModel, loadModel } from "../pi/model.ts";
+import { checkFilesRoot, PI_LIMITS, type PiLimits } from "../pi/pi.ts";
+import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../port.ts";
+
+type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
+
+export type CodingLimits = Pick<PiLimits, "retriesMax" | "retryDelayMsMax" | "abortSettleMs">;
+
+export interface CodingParts {
+	loaded: LoadedModel;
+	failure: FailureContext;
+	config: PiConfig;
+	limits: CodingLimits;
+	compaction?: CompactionSettings;
+	/** In addition to read, bash, edit and write. */
+	tools?: readonly ToolDefinition[];
+}
+
+export async function createPiCodingAgentEngine(
+	config: PiConfig,
+	env: Environment = process.env,
+	limits: CodingLimits = PI_LIMITS,
+): Promise<Engine> {
+	const choice = chooseModel(config, env);
+	await checkFilesRoot(config.filesRoot);
+	return codingEngine({ loaded: await loadModel(choice, config.thinking), failure: choice, config, limits });
+}
+
+export async function codingEngine(parts: CodingParts): Promise<Engine> {
+	const pi = await import("@earendil-works/pi-coding-agent");
+	const { InMemoryCredentialStore } = await import("@earendil-works/pi-ai");
+	const modelRuntime = await pi.ModelRuntime.create({
+		credentials: new InMemoryCredentialStore(),
+		modelsPath: null,
+		refreshOnCreate: false,
+	});
+	modelRuntime.registerNativeProvider(parts.loaded.provider);
+
+	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
+		const context = toPiContext(request, Date.now());
+		const session = await openSession(pi, modelRuntime, parts, request, context);
+		try {
+			yield* drive(
+				{
+					subscribe: (listener) => session.subscribe(listener),
+					// Resolves after `agent_settled`: behind `agent_end` a compaction and another round may still follow.
+					start: () => session.prompt(...promptOf(context.prompt)),
+					stop: () => session.abort(),
+				},
+				{ signal, failure: parts.failure, abortSettleMs: parts.limits.abortSettleMs },
+			);
+		} finally {
+			session.dispose();
+		}
+	}
+
+	return { name: "pi-coding-agent", run };
+}
+
+async function openSession(
+	pi: CodingAgent,
+	modelRuntime: ModelRuntime,
+	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
+	{ toolTimeoutMs }: EngineRequest,
+	{ history }: PiContext,
+): Promise<AgentSession> {
+	const cwd = path.resolve(config.filesRoot ?? process.cwd());
+	const sessionManager = pi.SessionManager.inMemory(cwd);
+	for (const message of history) sessionManager.appendMessage(message);
+	const definitions = [...codingTools(pi, cwd), ...tools].map((tool) => bounded(tool, toolTimeoutMs));
+	const { session } = await pi.createAgentSession({
+		cwd,
+		agentDir: cwd,
+		modelRuntime,
+		model: loaded.model,
+		thinkingLevel: config.thinking ?? "off",
+		noTools: "builtin",
+		customTools: definitions,
+		tools: definitions.map((tool) => tool.name),
+		sessionManager,
+		resourceLoader: resources(pi, config, cwd),
+		settingsManager: pi.SettingsManager.inMemory({
+			...(compaction === undefined ? {} : { compaction }),
+			// A round that is repeated after it showed text would show it twice; refused calls are retried below, in the provider.
+			retry: { enabled: false, provider: { maxRetries: limits.retriesMax, maxRetryDelayMs: limits.retryDelayMsMax } },
+			cacheWarming: "off",
+		}),
+	});
+	return session;
+}
+
+function codingTools(pi: CodingAgent, cwd: string): ToolDefinition[] {
+	const definitions = [
+		pi.createReadToolDefinition(cwd),
+		pi.createBashToolDefinition(cwd),
+		pi.createEditToolDefinition(cwd),
+		pi.createWriteToolDefinition(cwd),
+	];
+	// Each has its own parameter type; the session validates before it calls.
+	return definitions as unknown as ToolDefinition[];
+}
+
+type Resources = NonNullable<NonNullable<Parameters<CodingAgent["createAgentSession"]>[0]>["resourceLoader"]>;
+
+/** The folder's own AGENTS.md, and nothing from the user's home: no extensions, skills or prompt templates. */
+function resources(pi: CodingAgent, config: PiConfig, cwd: string): Resources {
+	const extensions = { extensions: [], errors: [], runtime: pi.createExtensionRuntime() };
+	const agentsFiles = pi.loadProjectContextFiles({ cwd, agentDir: cwd });
+	return {
+		getExtensions: () => extensions,
+		getSkills: () => ({ skills: [], diagnostics: [] }),
+		getPrompts: () => ({ prompts: [], diagnostics: [] }),
+		getThemes: () => ({ themes: [], diagnostics: [] }),
+		getAgentsFiles: () => ({ agentsFiles }),
+		getSystemPrompt: () => config.systemPrompt,
+		getSystemPromptSource: () => undefined,
+		getAppendSystemPrompt: () => [],
+		getAppendSystemPromptSources: () => [],
+		extendResources: () => {},
+		reload: async () => {},
+	};
+}
+
+function promptOf({ content }: UserMessage): Parameters<AgentSession["prompt"]> {
+	if (typeof content === "string") return [content, { expandPromptTemplates: false }];
+	const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n\n");
+	const images = content.filter((part) => part.type === "image");
+	return [text, { expandPromptTemplates: false, images }];
+}

@@ -1,0 +1,84 @@
+/** From configuration and environment to one model with its key; every mistake is said here, before anything is loaded. */
+
+import { NexusError } from "../../protocol/protocol.ts";
+import type { PiConfig } from "../port.ts";
+import { DEFAULT_MODELS, detectProvider, type Environment, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
+
+export interface ModelChoice {
+	provider: string;
+	model: string;
+	/** Undefined: the provider's own endpoint. */
+	baseUrl?: string;
+	apiKey: string;
+	/** What to change when the key is refused. */
+	keySource: string;
+}
+
+/** Local servers want a key to be present and do not look at it. */
+const NO_KEY = "none";
+
+const KNOWN = Object.keys(KEY_VARIABLES);
+
+const wrong = (message: string): NexusError => new NexusError("config", `engine pi: ${message}`);
+
+export function chooseModel(config: PiConfig, env: Environment): ModelChoice {
+	const detected = detectProvider(env);
+	if (config.provider === undefined && config.baseUrl === undefined && detected === undefined) {
+		throw wrong(
+			"no model is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or set `pi.baseUrl` and `pi.model` " +
+				"for a local server (Ollama: http://127.0.0.1:11434/v1)",
+		);
+	}
+	const provider = config.provider ?? (config.baseUrl === undefined ? detected!.provider : "openai-compatible");
+	const baseUrl = checkedUrl(config.baseUrl ?? environmentUrl(provider, env));
+	if (baseUrl === undefined && !KNOWN.includes(provider)) {
+		throw wrong(
+			`unknown provider "${provider}". Use ${KNOWN.join(", ")}, or set \`pi.baseUrl\` to its OpenAI-compatible endpoint`,
+		);
+	}
+	const environmentModel = detected?.provider === provider ? detected.model : DEFAULT_MODELS[provider];
+	const model = config.model ?? environmentModel;
+	if (model === undefined) {
+		throw wrong(`\`pi.model\` is not set. Name one of the models that ${baseUrl}/models lists`);
+	}
+	return {
+		provider,
+		model,
+		...(baseUrl === undefined ? {} : { baseUrl }),
+		...chooseKey(config, env, provider, baseUrl),
+	};
+}
+
+/** OPENAI_BASE_URL moves `openai` only: the other providers have their own wire. */
+const environmentUrl = (provider: string, env: Environment): string | undefined =>
+	provider === "openai" ? setting(env, "OPENAI_BASE_URL") : undefined;
+
+function checkedUrl(text: string | undefined): string | undefined {
+	if (text === undefined) return undefined;
+	const url = URL.parse(text);
+	if (url === null || !["http:", "https:"].includes(url.protocol)) {
+		throw wrong(`\`pi.baseUrl\` (or OPENAI_BASE_URL) is not an http or https address: ${text}`);
+	}
+	return text.replace(/\/+$/, "");
+}
+
+/** A provider's usual variable goes to that provider only, so a key never travels to a server of another name. */
+function chooseKey(
+	config: PiConfig,
+	env: Environment,
+	provider: string,
+	baseUrl: string | undefined,
+): { apiKey: string; keySource: string } {
+	const name = config.apiKeyEnv ?? keyVariable(provider, env);
+	const apiKey = name === undefined ? undefined : setting(env, name);
+	if (name !== undefined && apiKey !== undefined) return { apiKey, keySource: name };
+	if (config.apiKeyEnv !== undefined) {
+		throw wrong(`\`pi.apiKeyEnv\` names ${config.apiKeyEnv}, which is not set in the environment`);
+	}
+	if (baseUrl === undefined) {
+		throw wrong(
+			`provider "${provider}" needs a key. Set ${KEY_VARIABLES[provider]!.join(" or ")}, or name another variable in \`pi.apiKeyEnv\``,
+		);
+	}
+	return { apiKey: NO_KEY, keySource: KEY_VARIABLES[provider]?.[0] ?? "pi.apiKeyEnv" };
+}

@@ -1,0 +1,111 @@
+/** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. */
+
+import { createHash } from "node:crypto";
+import { stat } from "node:fs/promises";
+import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
+import { NexusError } from "../../protocol/protocol.ts";
+import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../port.ts";
+import { bounded } from "./bounded.ts";
+import { chooseModel } from "./choose.ts";
+import type { Environment } from "./detect.ts";
+import { drive } from "./drive.ts";
+import type { FailureContext } from "./failure.ts";
+import { toPiContext } from "./messages.ts";
+import { type LoadedModel, loadModel } from "./model.ts";
+import { builtInTools } from "./tools.ts";
+
+export interface PiLimits {
+	/** Tries again when a call is refused before its first token (429, 5xx, no connection); never after text was shown. */
+	retriesMax: number;
+	/** A provider that asks for a longer pause is an error at once. */
+	retryDelayMsMax: number;
+	/** After an abort, how long pi may still report its own ends. */
+	abortSettleMs: number;
+	/** How often in one run the model may ask for tools: one that never stops asking is stopped. */
+	toolTurnsMax: number;
+}
+
+export const PI_LIMITS: PiLimits = { retriesMax: 2, retryDelayMsMax: 10_000, abortSettleMs: 100, toolTurnsMax: 64 };
+
+const SYSTEM_PROMPT =
+	"You are a helpful assistant. Answer in Markdown, briefly and to the point. Use the tools you have when they help; say so when you do not know.";
+
+/** Everything the engine is made of once configuration is out of the way. */
+export interface PiParts {
+	loaded: LoadedModel;
+	failure: FailureContext;
+	tools: readonly AgentTool[];
+	config: PiConfig;
+	limits: PiLimits;
+}
+
+/** Configuration mistakes are said here; after that, only runs can fail. */
+export async function createPiEngine(
+	config: PiConfig,
+	env: Environment = process.env,
+	limits = PI_LIMITS,
+): Promise<Engine> {
+	const choice = chooseModel(config, env);
+	await checkFilesRoot(config.filesRoot);
+	const loaded = await loadModel(choice, config.thinking);
+	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
+	return piEngine({ loaded, failure: choice, tools, config, limits });
+}
+
+export async function piEngine({ loaded, failure, tools, config, limits }: PiParts): Promise<Engine> {
+	const { Agent } = await import("@earendil-works/pi-agent-core");
+	const { clampThinkingLevel } = await import("@earendil-works/pi-ai");
+	const { model, models } = loaded;
+	const thinkingLevel = clampThinkingLevel(model, config.thinking ?? "off");
+	const streamFn: StreamFn = (called, context, options) =>
+		models.streamSimple(called, context, {
+			...options,
+			maxRetries: limits.retriesMax,
+			maxRetryDelayMs: limits.retryDelayMsMax,
+		});
+
+	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
+		const { history, prompt } = toPiContext(request, Date.now());
+		let toolTurns = 0;
+		const limitReached = () =>
+			toolTurns < limits.toolTurnsMax
+				? undefined
+				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
+		const agent = new Agent({
+			initialState: {
+				systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
+				model,
+				thinkingLevel,
+				tools: tools.map((tool) => bounded(tool, request.toolTimeoutMs)),
+				messages: history,
+			},
+			streamFn,
+			sessionId: cacheKey(request.session),
+			finishTurn: ({ toolResults }) => {
+				if (toolResults.length > 0) toolTurns += 1;
+				return limitReached() === undefined ? undefined : { action: "end" };
+			},
+		});
+		yield* drive(
+			{
+				subscribe: (listener) => agent.subscribe(listener),
+				start: () => agent.prompt(prompt),
+				stop: () => agent.abort(),
+			},
+			{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
+		);
+	}
+
+	return { name: "pi", run };
+}
+
+/** Lets a provider find its prompt cache again without learning who the session belongs to. */
+export const cacheKey = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, 32);
+
+export async function checkFilesRoot(filesRoot: string | undefined): Promise<void> {
+	if (filesRoot === undefined) return;
+	const found = await stat(filesRoot).catch(() => undefined);
+	if (found?.isDirectory() !== true) {
+		throw new NexusError("config", `engine pi: \`pi.filesRoot\` is not a folder that can be read: ${filesRoot}`);
+	}
+}

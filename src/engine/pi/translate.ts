@@ -1,0 +1,107 @@
+/** From pi's events to engine events: a pure reader that pairs every tool call and adds up usage. It never throws on a known event. */
+
+import type { AgentEvent } from "@earendil-works/pi-agent-core";
+import type { AssistantMessage } from "@earendil-works/pi-ai";
+import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
+import type { EngineEvent } from "../port.ts";
+import { toolCalls } from "./calls.ts";
+import { usageSum } from "./usage.ts";
+
+export type PiEvent = AgentEvent | AgentSessionEvent;
+
+export interface Translator {
+	event(event: PiEvent): EngineEvent[];
+	/** What is still owed when no more events come: ends for what is open, and the usage. */
+	finish(because: string): EngineEvent[];
+	/** How the last model call ended. */
+	last(): Pick<AssistantMessage, "stopReason" | "errorMessage"> | undefined;
+}
+
+export function translator(): Translator {
+	const calls = toolCalls();
+	const usage = usageSum();
+	let last: AssistantMessage | undefined;
+	let compacting = false;
+	let announce = false;
+	/** The text of the message that is being made; undefined between messages. */
+	let said: string | undefined;
+
+	/** A message begins for the reader when there is something to show: a refused call leaves no empty message behind. */
+	const shown = (...events: EngineEvent[]): EngineEvent[] => {
+		if (!announce) return events;
+		announce = false;
+		return [{ type: "message" }, ...events];
+	};
+
+	const compaction = (phase: "start" | "end"): EngineEvent[] => {
+		const changes = compacting !== (phase === "start");
+		compacting = phase === "start";
+		return changes ? [{ type: "compaction", phase }] : [];
+	};
+
+	function event(event: PiEvent): EngineEvent[] {
+		switch (event.type) {
+			case "message_start":
+				if (event.message.role === "assistant") {
+					announce = true;
+					said = "";
+				}
+				return [];
+			case "message_update":
+				return delta(event.assistantMessageEvent);
+			case "message_end":
+				if (event.message.role !== "assistant") return [];
+				last = event.message;
+				usage.add(event.message);
+				calls.announce(event.message);
+				return unsaid(event.message);
+			case "tool_execution_start":
+				return shown(...calls.start(event.toolCallId, event.toolName, event.args));
+			case "tool_execution_update":
+				return calls.progress(event.toolCallId, event.partialResult);
+			case "tool_execution_end":
+				return calls.end(event.toolCallId, event.toolName, event.result, event.isError);
+			case "compaction_start":
+				return compaction("start");
+			case "compaction_end":
+				return compaction("end");
+			default:
+				// Lifecycle, retry and queue notices: nothing a reader of the answer needs to see.
+				return [];
+		}
+	}
+
+	type Delta = Extract<PiEvent, { type: "message_update" }>["assistantMessageEvent"];
+
+	/** Deltas pass straight through, so text is out before the tool call behind it: `text_end` may come only at the very end. */
+	function delta(update: Delta): EngineEvent[] {
+		switch (update.type) {
+			case "text_delta":
+				if (said !== undefined) said += update.delta;
+				return update.delta === "" ? [] : shown({ type: "text", delta: update.delta });
+			case "thinking_delta":
+				return update.delta === "" ? [] : shown({ type: "reasoning", delta: update.delta });
+			case "toolcall_start":
+			case "toolcall_delta":
+				// A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent.
+				return [{ type: "text", delta: "" }];
+			default:
+				return [];
+		}
+	}
+
+	/** A server that does not stream, or not all of it, says the rest only in the finished message. */
+	function unsaid({ content }: AssistantMessage): EngineEvent[] {
+		const before = said;
+		said = undefined;
+		const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
+		if (before === undefined || text === before || !text.startsWith(before)) return [];
+		return shown({ type: "text", delta: text.slice(before.length) });
+	}
+
+	return {
+		event,
+		finish: (because) => [...calls.close(because), ...compaction("end"), usage.event()],
+		last: () => last,
+	};
+}

@@ -1,0 +1,88 @@
+/** The engine port: an agent is an async generator. */
+
+import type { Modality } from "../protocol/protocol.ts";
+
+/** A file that came with a user's message: text or base64, as its content type says. */
+export interface Attachment {
+	name: string;
+	contentType: string;
+	/** Base64. */
+	data: string;
+}
+
+/** A tool call that an earlier turn made; always paired with how it ended. */
+export interface PastToolCall {
+	callId: string;
+	name: string;
+	args: unknown;
+	status: "completed" | "failed";
+	result: string;
+}
+
+/** One message of the context, oldest first; the last one is the user's new message. */
+export interface EngineMessage {
+	role: "user" | "assistant";
+	text: string;
+	attachments?: readonly Attachment[];
+	toolCalls?: readonly PastToolCall[];
+	/** An assistant message that was cut short: stopped by the user, or failed. The text already says so to the model. */
+	interrupted?: "aborted" | "failed";
+}
+
+export interface EngineRequest {
+	session: string;
+	runId: string;
+	messages: readonly EngineMessage[];
+	/** The attachments of the newest message. */
+	attachments: readonly Attachment[];
+	/** How long one tool may take before the engine should fail it. */
+	toolTimeoutMs: number;
+}
+
+export type ToolStatus = "started" | "progress" | "completed" | "failed";
+
+/** What an agent yields. The order of yields is the order a person should see: that alone defines `align`. */
+export type EngineEvent =
+	| { type: "text"; delta: string }
+	| { type: "reasoning"; delta: string }
+	/** A new assistant message begins. */
+	| { type: "message" }
+	| {
+			type: "tool";
+			callId: string;
+			name: string;
+			status: ToolStatus;
+			args?: unknown;
+			summary?: string;
+			result?: unknown;
+	  }
+	/** A card, carousel, image or audio piece; shown after the text yielded so far. */
+	| { type: "part"; modality: Modality; contentType: string; payload: string }
+	/** Tokens of a model call, by the names they have on the wire; -1 = the model did not say. Several are added up. */
+	| { type: "usage"; input: number; output: number; cache_read?: number; cache_write?: number; reasoning?: number }
+	| { type: "compaction"; phase: "start" | "end" };
+
+/** Returning ends the run, throwing fails it, `signal` aborts it. */
+export interface Engine {
+	name: string;
+	run(request: EngineRequest, context: { signal: AbortSignal }): AsyncIterable<EngineEvent>;
+	/** Called once at shutdown. */
+	close?(): void | Promise<void>;
+}
+
+/** How the `pi` engines reach a model. What is left out is found from the usual key variables. */
+export interface PiConfig {
+	/** openai, anthropic, google, or any name when `baseUrl` is an OpenAI-compatible endpoint. */
+	provider?: string;
+	model?: string;
+	/** An OpenAI-compatible endpoint: Ollama, vLLM, LM Studio. */
+	baseUrl?: string;
+	/** The environment variable that holds the key. Keys never stand in the config. */
+	apiKeyEnv?: string;
+	systemPrompt?: string;
+	thinking?: "off" | "minimal" | "low" | "medium" | "high";
+	/** The read-a-file tool may read below this folder only; without it the tool is not offered. */
+	filesRoot?: string;
+}
+
+export type EngineChoice = "demo" | "pi" | "pi-coding-agent" | { module: string };

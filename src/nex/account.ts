@@ -1,0 +1,214 @@
+/** One account of a channel: its processes, started on first use, and the rate pause that holds for all of them. */
+
+import { fileURLToPath } from "node:url";
+import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "../adapter/adapter.ts";
+import type { DeliveryCounts } from "../ledger/ledger.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import { type AccountGate, createGate } from "./gate.ts";
+import type { OutboundLimits } from "./limits.ts";
+import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
+import type { KeeperOptions, ProcessStatus } from "./supervise/keeper.ts";
+import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
+import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
+import { inherited, type Places, preparePlaces } from "./supervise/places.ts";
+import { SendPort } from "./supervise/send-port.ts";
+import { createStreamPort, type StreamPort } from "./supervise/stream-port.ts";
+
+export interface AccountOptions {
+	channel: string;
+	id: string;
+	config: ChannelConfig;
+	dataDir: string;
+	limits: OutboundLimits;
+	clock: Clock;
+	random: () => number;
+	log: Log;
+	infos: InfoCache;
+	onCall?: (call: PlatformCall) => void;
+	/** Hears of messages that the platform had taken and did not deliver. */
+	onFailure(failure: MessageFailure & { channel: string; account: string }): void;
+}
+
+/** What the adapter of a channel says of itself. Asked once; a failure is asked again the next time. */
+export interface InfoCache {
+	ask(channel: string): Promise<AdapterInfo>;
+	/** The last answer, or why there was none. */
+	known(channel: string): { info?: AdapterInfo; error?: string };
+}
+
+export function createInfoCache(adapters: () => AdapterConfig, limits: OneShotLimits): InfoCache {
+	const asked = new Map<string, Promise<AdapterInfo>>();
+	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
+	return {
+		known: (channel) => known.get(channel) ?? {},
+		ask(channel) {
+			const before = asked.get(channel);
+			if (before) return before;
+			const config = adapters()[channel] ?? { accounts: {} };
+			const command = commandOf(channel, config);
+			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, limits);
+			asked.set(channel, answer);
+			answer.then(
+				(info) => known.set(channel, { info }),
+				(cause: Error) => {
+					asked.delete(channel);
+					known.set(channel, { error: cause.message });
+				},
+			);
+			return answer;
+		},
+	};
+}
+
+/** A bundled adapter beside this file, in the sources and in the published package alike. */
+export const commandOf = (channel: string, config: ChannelConfig): readonly string[] =>
+	config.command ?? [process.execPath, bundledMain(import.meta.url), channel];
+
+const bundledMain = (here: string): string =>
+	fileURLToPath(new URL(here.endsWith(".ts") ? "../adapter/main.ts" : "../adapter/main.js", here));
+
+export class Account {
+	readonly channel: string;
+	readonly id: string;
+	readonly config: ChannelConfig;
+	readonly gate: AccountGate;
+	readonly #options: AccountOptions;
+	readonly #places: Places;
+	readonly #env: Record<string, string>;
+	#stream: StreamPort | undefined;
+	#send: SendPort | undefined;
+	#monitor: MonitorPort | undefined;
+	readonly #retiring = new AbortController();
+
+	constructor(options: AccountOptions) {
+		this.channel = options.channel;
+		this.id = options.id;
+		this.config = options.config;
+		this.#options = options;
+		this.gate = createGate(options.clock);
+		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
+			...options.config.accounts[this.id]?.settings,
+		});
+		this.#env = { ...this.#places.env, ...options.config.env };
+	}
+
+	info(): Promise<AdapterInfo> {
+		return this.#options.infos.ask(this.channel);
+	}
+
+	health(): Promise<HealthReport> {
+		return askHealth(this.#command(), this.id, this.#env, this.#options.limits.oneShot);
+	}
+
+	stream(info: AdapterInfo): StreamPort {
+		this.#stream ??= createStreamPort({
+			...this.#process("stream"),
+			oneAtATime: !speaks(info, "runId"),
+			notice: (status) => this.#notice(status),
+		});
+		return this.#stream;
+	}
+
+	send(info: AdapterInfo): SendPort {
+		this.#send ??= new SendPort({
+			...this.#process("send"),
+			oneAtATime: !speaks(info, "runId"),
+			answerMs: this.#options.limits.answerMs,
+			paused: () => this.gate.pausedUntil !== undefined,
+			notice: (status) => this.#notice(status),
+		});
+		return this.#send;
+	}
+
+	listen(onMessage: OnMessage): void {
+		if (this.#monitor) throw new NexusError("conflict", `${this.channel}/${this.id} is already listened to.`);
+		const { inboundWaitingMax, webhookMs, retryMs, retryMsMax } = this.#options.limits;
+		const { channel, id: account } = this;
+		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
+		const more = { onMessage, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
+		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more });
+	}
+
+	get monitor(): MonitorPort {
+		if (this.#monitor) return this.#monitor;
+		throw new NexusError("unavailable", `${this.channel}/${this.id} is not listened to.`);
+	}
+
+	status(deliveries: number, states: DeliveryCounts): AccountStatus {
+		const ports = { stream: this.#stream, send: this.#send, monitor: this.#monitor };
+		const processes: AccountStatus["processes"] = {};
+		for (const [verb, port] of Object.entries(ports)) {
+			if (port) processes[verb as keyof typeof ports] = port.status();
+		}
+		const all: ProcessStatus[] = Object.values(processes);
+		const { info, error } = this.#options.infos.known(this.channel);
+		const lastError = all.findLast((each) => each.lastError !== undefined)?.lastError ?? error;
+		const { pausedUntil } = this.gate;
+		return {
+			channel: this.channel,
+			account: this.id,
+			...(info && { info }),
+			...(error !== undefined && { infoError: error }),
+			processes,
+			...(pausedUntil !== undefined && { pausedUntil }),
+			deliveries,
+			states,
+			restarts: all.reduce((sum, { restarts }) => sum + restarts, 0),
+			garbage: all.reduce((sum, { garbage }) => sum + garbage, 0),
+			...(lastError !== undefined && { lastError }),
+		};
+	}
+
+	/** Aborts when the account is configured no more, or otherwise. */
+	get retired(): AbortSignal {
+		return this.#retiring.signal;
+	}
+
+	retire(): void {
+		this.#retiring.abort();
+	}
+
+	/** Nothing is heard from it any more. */
+	async deafen(): Promise<void> {
+		await this.#monitor?.stop();
+	}
+
+	async stop(): Promise<void> {
+		await Promise.all([this.#monitor?.stop(), this.#stream?.stop(), this.#send?.stop()]);
+	}
+
+	#command(): readonly string[] {
+		return commandOf(this.channel, this.config);
+	}
+
+	#process(verb: "stream" | "send" | "monitor"): Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+		const { limits, clock, random, log } = this.#options;
+		const format = verb === "send" ? [] : ["--format", "jsonl"];
+		return {
+			command: [...this.#command(), verb, "--account", this.id, ...format],
+			env: this.#env,
+			facts: { channel: this.channel, account: this.id, verb },
+			limits: limits.process,
+			rules: limits.restart,
+			// Without it a monitor only misses the acks.
+			mayIgnoreInput: verb === "monitor",
+			born: (pid) => this.#places.born(verb, pid),
+			...{ clock, random, log },
+		};
+	}
+
+	#notice(status: Extract<StreamStatus, { type: "rate_limited" | "call" }>): void {
+		const { onCall, clock, log } = this.#options;
+		const { channel, id: account } = this;
+		if (status.type === "call") {
+			onCall?.({ ...status, channel, account, at: clock.now() });
+			return;
+		}
+		this.gate.pause(status.retryAfterMs);
+		log.info({ channel, account, retryAfterMs: status.retryAfterMs }, "the platform slowed the account down");
+	}
+}
+
+export const speaks = (info: AdapterInfo, field: AdapterField): boolean => info.fields?.includes(field) === true;

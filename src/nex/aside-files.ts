@@ -1,0 +1,33 @@
+/** The files of a send that an earlier process intended, read again from the run's log: the ledger keeps what a send says, not its files. */
+
+import { asideOf, isAside, lineOf } from "./aside.ts";
+import type { Delivering } from "./delivering.ts";
+import { readSource, type SourceEvent } from "./source.ts";
+import { mailFiles } from "./whole-machine.ts";
+
+export async function recallFiles(delivering: Delivering, nonce: string): Promise<void> {
+	const { tracked, info, bus, signal, log, files } = delivering;
+	const line = lineOf(nonce);
+	const mail = tracked.row.mode === "whole" && info.delivery === "whole";
+	if (!mail && !isAside(line)) return;
+	const read: SourceEvent[] = [];
+	for await (const events of readSource(bus, tracked.row.runId, { position: 0, signal, log })) {
+		const parts = events.filter(({ event }) => event.type === "part");
+		if (mail) read.push(...parts);
+		const found = mail ? undefined : filesAt(delivering, parts, line);
+		if (!found) continue;
+		files.set(line, found);
+		return;
+	}
+	if (mail && read.length > 0) files.set(line, mailFiles(delivering, read));
+}
+
+function filesAt(delivering: Delivering, events: readonly SourceEvent[], line: string) {
+	for (const { event, offset } of events) {
+		if (event.type !== "part") continue;
+		const aside = asideOf(delivering, event, offset);
+		if (aside?.nonce === line) return aside.attachments ?? [];
+		if (aside?.instead?.nonce === line) return [];
+	}
+	return undefined;
+}

@@ -1,0 +1,61 @@
+/**
+ * What stands beside the text: parts and, where a channel wants it, reasoning. Each is a message of its own without source positions. Its
+ * nonce comes from where it is in the log, so whatever dies when, the row tells which of them are out: each is sent once.
+ */
+
+import { nonceOf, pieceOf, type WireAttachment } from "../adapter/adapter.ts";
+import type { Delivery } from "../ledger/ledger.ts";
+import type { Delivering } from "./delivering.ts";
+import { contentOf } from "./part-content.ts";
+import type { PartEvent, SourceEvent } from "./source.ts";
+
+export interface Aside {
+	nonce: string;
+	text: string;
+	attachments?: readonly WireAttachment[];
+	/** Said in its place when the platform refuses it. */
+	instead?: Aside;
+}
+
+/** Other nonces are hexadecimal throughout. */
+const ASIDE = /^x[0-9a-f]{19}(?:\.\d+)?$/;
+
+export const isAside = (nonce: string): boolean => ASIDE.test(nonce);
+
+const nonceAt = (delivery: string, offset: number, which: string): string =>
+	`x${nonceOf(`${delivery}#${offset}${which}`, 0).slice(1)}`;
+
+/** Adapters that show parts themselves hear of them in the stream; one that cannot send cannot be helped. */
+export const showsParts = ({ info: { supports } }: Delivering): boolean =>
+	supports.includes("parts") || !supports.includes("send");
+
+/** Whether a channel wants to see a part. */
+export const isWanted = ({ reasoning, parts }: Delivering, { modality }: PartEvent): boolean =>
+	modality === "reasoning" ? reasoning : parts;
+
+/** The message that an event is, if it is one that is owed. */
+export function owedAside(delivering: Delivering, { event, offset }: SourceEvent): Aside | undefined {
+	if (event.type !== "part" || !isWanted(delivering, event)) return undefined;
+	const aside = asideOf(delivering, event, offset);
+	const isKnown = (nonce: string) => delivering.tracked.row.messages.some((message) => message.nonce === nonce);
+	return aside && !isKnown(aside.nonce) && !(aside.instead && isKnown(aside.instead.nonce)) ? aside : undefined;
+}
+
+export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: number): Aside | undefined {
+	const content = contentOf(part, offset, info);
+	if (!content) return undefined;
+	const { text, attachment, instead } = content;
+	return {
+		nonce: nonceAt(tracked.id, offset, ""),
+		text,
+		...(attachment && { attachments: [attachment] }),
+		...(instead !== undefined && { instead: { nonce: nonceAt(tracked.id, offset, "!"), text: instead } }),
+	};
+}
+
+/** The text that says that an answer failed is no part of the source either; it is said once. */
+export const isErrorSaid = ({ messages }: Delivery): boolean =>
+	messages.some(({ from, to, state, nonce }) => state === "sent" && from === to && !isAside(nonce));
+
+/** The line that a nonce belongs to. */
+export const lineOf = (nonce: string): string => pieceOf(nonce).line;

@@ -1,0 +1,99 @@
+/** The messages of an answer for a channel without streaming, as they become ready: owns the timers of the block pipeline. */
+
+import { type Place, placeAt } from "../adapter/adapter.ts";
+import { createBlockMachine } from "./block-machine.ts";
+import type { Block } from "./block-step.ts";
+import type { Delivering } from "./delivering.ts";
+import type { BlockMachine } from "./machine.ts";
+import { sleep } from "./sleep.ts";
+import { readSource, type SourceEvent } from "./source.ts";
+import type { Typing } from "./typing.ts";
+import { typingInputOf } from "./typing-rules.ts";
+
+/** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
+export async function* readBlocks(delivering: Delivering, typing: Typing): AsyncGenerator<Block, void, undefined> {
+	const { tracked, bus, signal, log, clock } = delivering;
+	const machine = createBlockMachine(delivering, await placeOfCursor(delivering));
+	const over = new AbortController();
+	const reading = AbortSignal.any([signal, over.signal]);
+	const source = readSource(bus, tracked.row.runId, { position: tracked.row.cursor, signal: reading, log });
+	let next = source.next();
+	let ended = false;
+	try {
+		while (!ended && !signal.aborted) {
+			const arrived = await earlier(delivering, next, machine.wakeAt);
+			if (arrived === undefined) machine.tick(clock.now());
+			else if (arrived.done) ended = true;
+			else {
+				take(machine, typing, arrived.value, clock.now());
+				next = source.next();
+			}
+			yield* withDelays(delivering, machine);
+		}
+	} finally {
+		over.abort();
+		next.catch(() => {}); // Nobody waits for it any more.
+		await source.return();
+	}
+}
+
+/** What the source has next; undefined when the time came first. */
+async function earlier<T>(
+	{ clock, signal }: Delivering,
+	next: Promise<T>,
+	wakeAt: number | undefined,
+): Promise<T | undefined> {
+	if (wakeAt === undefined) return next;
+	const enough = new AbortController();
+	const limit = sleep(clock, Math.max(0, wakeAt - clock.now()), AbortSignal.any([signal, enough.signal]));
+	try {
+		return await Promise.race([next, limit.then(() => undefined)]);
+	} finally {
+		enough.abort();
+	}
+}
+
+function take(machine: BlockMachine, typing: Typing, events: readonly SourceEvent[], now: number): void {
+	for (const each of events) {
+		const input = typingInputOf(each.event, false);
+		if (input) typing.take(input);
+		machine.take(each, now);
+	}
+}
+
+/** From the second block on a person would need a moment. */
+async function* withDelays(delivering: Delivering, machine: BlockMachine): AsyncGenerator<Block, void, undefined> {
+	const { tracked, clock, random, signal } = delivering;
+	for (let block = machine.ready(); block; block = machine.ready()) {
+		const { humanDelayMs } = machine;
+		if (humanDelayMs && tracked.row.messages.length > 0) {
+			await sleep(clock, humanDelayMs.min + random() * (humanDelayMs.max - humanDelayMs.min), signal);
+		}
+		if (signal.aborted) return;
+		yield block;
+	}
+}
+
+/** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
+async function placeOfCursor({ tracked, bus, signal, log }: Delivering): Promise<Place> {
+	const { cursor, runId } = tracked.row;
+	let begin = 0;
+	let text = "";
+	const textOf = (events: readonly SourceEvent[]) => {
+		for (const { event, position } of events) {
+			if (position > cursor) return;
+			if (event.type === "token") text += event.text;
+			if (event.type !== "stream_end" || event.final !== false) continue;
+			begin = position;
+			text = "";
+		}
+	};
+	if (cursor > 0) {
+		for await (const events of readSource(bus, runId, { position: 0, signal, log })) {
+			textOf(events);
+			// What stands at the cursor says whether a new message begins there.
+			if (begin === cursor || begin + text.length > cursor) break;
+		}
+	}
+	return placeAt(text, cursor - begin);
+}

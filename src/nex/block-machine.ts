@@ -1,0 +1,84 @@
+/** The block pipeline of one delivery: S0's rules with the channel's figures. */
+
+import type { AdapterInfo, Place } from "../adapter/adapter.ts";
+import { isErrorSaid, owedAside } from "./aside.ts";
+import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
+import type { Delivering } from "./delivering.ts";
+import type { BlockMachine } from "./machine.ts";
+import type { BlocksConfig } from "./port.ts";
+import type { SourceEvent } from "./source.ts";
+import { toolNote } from "./tool-note.ts";
+import { createWhole } from "./whole-machine.ts";
+
+/** S0's. Channels have their own in their adapter's info. */
+const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };
+
+export interface ChannelBlocks extends BlockRules {
+	/** Between two blocks; undefined = none. */
+	humanDelayMs: { min: number; max: number } | undefined;
+}
+
+/** The config is stronger than the channel's own, which is stronger than S0's. No block is longer than a message can be. */
+export function blocksOf({ blocks, limits: { textMax } }: AdapterInfo, config: BlocksConfig = {}): ChannelBlocks {
+	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...blocks, ...config };
+	const maxChars = Math.min(rules.maxChars, textMax);
+	const minChars = Math.min(rules.minChars, maxChars);
+	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
+}
+
+/** `place`: where in the markdown the delivery goes on. */
+export function createBlockMachine(delivering: Delivering, place: Place): BlockMachine {
+	const { tracked, info, account } = delivering;
+	const whole = tracked.row.mode === "whole";
+	if (whole && info.delivery === "whole") return createWhole(delivering);
+	const { textMax } = info.limits;
+	if (whole)
+		return createBlocks(delivering, place, { minChars: textMax, maxChars: textMax, idleMs: Infinity }, undefined);
+	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks);
+	return createBlocks(delivering, place, rules, humanDelayMs);
+}
+
+function createBlocks(
+	delivering: Delivering,
+	place: Place,
+	rules: BlockRules,
+	humanDelayMs: BlockMachine["humanDelayMs"],
+): BlockMachine {
+	const { tracked, options } = delivering;
+	const { row } = tracked;
+	let state = beginBlocks(row.cursor, place);
+	let wakeAt: number | undefined;
+	const ready: Block[] = [];
+	const step = (input: BlockInput, now: number) => {
+		const next = stepBlocks(state, input, now, rules);
+		state = next.state;
+		wakeAt = next.wakeAt;
+		ready.push(...next.blocks);
+	};
+	const beside = (each: SourceEvent, now: number) => {
+		const aside = owedAside(delivering, each);
+		if (!aside) return;
+		step({ type: "flush" }, now);
+		ready.push({ from: state.since, to: state.since, text: aside.text, aside });
+	};
+	return {
+		take(each, now) {
+			const { event } = each;
+			if (event.type === "token") step(event, now);
+			else if (event.type === "part") beside(each, now);
+			else if (event.type === "stream_end" || event.type === "stream_error") step({ type: "end" }, now);
+			else if (event.type === "tool_status" && event.status === "started" && options.tools) {
+				step({ type: "note", text: toolNote(event.summary ?? event.toolName) }, now);
+			}
+			if (event.type !== "stream_error" || !options.errorText) return;
+			// No part of the source: said after it, and only once.
+			if (!isErrorSaid(row)) ready.push({ from: state.since, to: state.since, text: options.errorText });
+		},
+		tick: (now) => step({ type: "tick" }, now),
+		get wakeAt() {
+			return wakeAt;
+		},
+		ready: () => ready.shift(),
+		humanDelayMs,
+	};
+}

@@ -1,0 +1,50 @@
+/** What a delivery that is under way needs, whichever path it takes. */
+
+import type { AdapterInfo, DeliveryOptions, Target, WireAttachment } from "../adapter/adapter.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { Account } from "./account.ts";
+import type { OutboundLimits } from "./limits.ts";
+import type { Tracked } from "./tracked.ts";
+
+export interface Delivering {
+	tracked: Tracked;
+	target: Target;
+	account: Account;
+	info: AdapterInfo;
+	bus: Bus;
+	limits: OutboundLimits;
+	clock: Clock;
+	random: () => number;
+	log: Log;
+	/** This process stops. */
+	signal: AbortSignal;
+	/** For the adapter. */
+	options: DeliveryOptions;
+	/** I8. */
+	reasoning: boolean;
+	/** Images, cards and the like are sent too. */
+	parts: boolean;
+	/** Files of the lines that this process has intended to send, by their nonce. */
+	files: Map<string, readonly WireAttachment[]>;
+}
+
+/** How a path ended. */
+export type Outcome =
+	| { state: "complete" }
+	| { state: "failed"; error: string }
+	/** Nobody can tell what the platform shows. */
+	| { state: "unknown"; error: string }
+	/** What is still owed is to be sent. */
+	| { state: "degraded"; error: string }
+	/** This process stops; the next one goes on. */
+	| { state: "left" };
+
+export const factsOf = ({ tracked: { row } }: Delivering): object => ({
+	delivery: row.id,
+	runId: row.runId,
+	channel: row.channel,
+	account: row.account,
+	to: row.target.to,
+});

@@ -1,0 +1,87 @@
+/** From the config's `plugins:` to plugins; a module that is none is refused with one to copy. */
+
+import { basename, extname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { NexusError } from "../../protocol/protocol.ts";
+import { HOOK_NAMES, type NamedPlugin, type Plugin } from "./port.ts";
+
+/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
+const MODULE_LOAD_MS = 30_000;
+
+/** Paths are relative to `base`, the config's folder. Rejects with a `config` error that says what to change. */
+export function loadPlugins(modules: readonly string[], base: string): Promise<NamedPlugin[]> {
+	return Promise.all(modules.map((module) => loadPlugin(module, base)));
+}
+
+async function loadPlugin(module: string, base: string): Promise<NamedPlugin> {
+	const path = resolve(base, module);
+	const exports = await importWithin(path).catch((cause: unknown) => {
+		const reason = cause instanceof Error ? cause.message : String(cause);
+		throw refusal(
+			module,
+			`cannot be loaded: ${reason}\nPaths are relative to the folder of the config, ${base}`,
+			cause,
+		);
+	});
+	return pluginFrom(exports.default, module);
+}
+
+async function importWithin(path: string): Promise<Record<string, unknown>> {
+	let timer: NodeJS.Timeout | undefined;
+	const late = new Promise<never>((_, reject) => {
+		timer = setTimeout(() => reject(new Error("its top level is still waiting")), MODULE_LOAD_MS);
+	});
+	try {
+		return await Promise.race([import(pathToFileURL(path).href), late]);
+	} finally {
+		clearTimeout(timer);
+	}
+}
+
+/** Checks a plugin wherever it came from; `from` names it in the refusal. */
+export function pluginFrom(found: unknown, from: string): NamedPlugin {
+	if (found === undefined) throw refusal(from, "has no default export");
+	if (typeof found !== "object" || found === null || Array.isArray(found))
+		throw refusal(
+			from,
+			`its default export is ${found === null ? "null" : Array.isArray(found) ? "a list" : `a ${typeof found}`}`,
+		);
+	const members = found as Record<string, unknown>;
+	const name = members.name ?? basename(from, extname(from));
+	if (typeof name !== "string" || name === "") throw refusal(from, "its `name` is not a text");
+	const wrong = HOOK_NAMES.find((hook) => members[hook] !== undefined && typeof members[hook] !== "function");
+	if (wrong) throw refusal(from, `its \`${wrong}\` is a ${typeof members[wrong]}, not a function`);
+	// A misspelt hook would silently never be called.
+	const unknown = Object.keys(members).find((key) => /^on[A-Z]/.test(key) && !HOOK_NAMES.some((hook) => hook === key));
+	if (unknown) throw refusal(from, `it has \`${unknown}\`, which is never called`);
+	if (!HOOK_NAMES.some((hook) => members[hook])) throw refusal(from, `it has none of ${HOOK_NAMES.join(", ")}`);
+	const plugin = found as Plugin;
+	return {
+		name,
+		...(plugin.onReceive && { onReceive: plugin.onReceive.bind(plugin) }),
+		...(plugin.onPrepare && { onPrepare: plugin.onPrepare.bind(plugin) }),
+		...(plugin.onComplete && { onComplete: plugin.onComplete.bind(plugin) }),
+	};
+}
+
+const refusal = (module: string, found: string, cause?: unknown) =>
+	new NexusError("config", `plugin ${module}: ${found}${SHAPE}`, { cause });
+
+const SHAPE = `
+
+A plugin is a module like this; each function may be left out:
+
+  export default {
+    name: "my-plugin",
+    onReceive(request) {
+      if (request.event.text.includes("spam")) return { reject: "no spam" };
+      return { text: request.event.text.trim() };
+    },
+    onPrepare(request) {
+      return { attach: "Today is " + new Date().toDateString(), context: { disable_streaming: true } };
+    },
+    onComplete(request) {
+      console.log(request.response.status);
+    },
+  };
+`;

@@ -1,0 +1,80 @@
+/** What the author of a plugin writes. A plugin sees a message before it becomes a run and the finished turn after it, never a token. */
+
+import type { Disposition, TurnStatus } from "../../ledger/ledger.ts";
+import type { Usage } from "../../protocol/protocol.ts";
+
+/** A bag that plugins share along the way of one message; JSON values only. */
+export interface HookContext {
+	/** The answer is delivered when it is finished. */
+	disable_streaming?: boolean;
+	[key: string]: unknown;
+}
+
+/** A message on its way, as plugins see it: a copy. */
+export interface HookRequest {
+	event: {
+		eventId: string;
+		text: string;
+		attachments: readonly { name: string; contentType: string; bytes: number }[];
+		receivedAt: number;
+		/** Several messages that are answered together, oldest first; `text` is the newest one's. */
+		batch?: readonly { eventId: string; text: string }[];
+	};
+	channel: string;
+	account: string;
+	sender: { id: string; name?: string; owner: boolean };
+	chat: { id: string; type: "direct" | "group"; name?: string };
+	session: string;
+	agent: string;
+	/** What is written into it is kept, like `context` of an answer. */
+	hooks: { context: HookContext };
+	/** From `onPrepare` on. */
+	runId?: string;
+	disposition?: Disposition;
+	/** In `onComplete`. */
+	response?: {
+		text: string;
+		status: TurnStatus;
+		error?: { code: string; message: string };
+		toolCalls: number;
+		usage: Usage;
+		latencyMs: number;
+		deliveries: readonly string[];
+	};
+}
+
+/** What a plugin wants changed; undefined = nothing. */
+export interface HookAnswer {
+	/** The message is not answered, because of this. */
+	reject?: string;
+	/** The message says this instead. */
+	text?: string;
+	/** The agent is told this beside the message, in this run only. */
+	attach?: string;
+	/** Merged into `hooks.context`. */
+	context?: HookContext;
+}
+
+/** `signal` aborts when the plugin's time is over. */
+type Hook<Answer> = (request: HookRequest, tools: { signal: AbortSignal }) => Answer;
+type ChangingHook =
+	| Hook<HookAnswer | undefined>
+	| Hook<Promise<HookAnswer | undefined>>
+	| Hook<void>
+	| Hook<Promise<void>>;
+
+export interface Plugin {
+	/** Default: the module's file name. */
+	name?: string;
+	/** A message was let in; it is not queued yet. */
+	onReceive?: ChangingHook;
+	/** A run is about to start. */
+	onPrepare?: ChangingHook;
+	/** The run has settled and its deliveries have ended. */
+	onComplete?: Hook<unknown>;
+}
+
+export const HOOK_NAMES = ["onReceive", "onPrepare", "onComplete"] as const;
+export type HookName = (typeof HOOK_NAMES)[number];
+
+export type NamedPlugin = Plugin & { name: string };

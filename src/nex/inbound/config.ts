@@ -1,0 +1,118 @@
+/** What the inbound side is configured with: per channel, per account, per session. */
+
+import type { QueueSettings } from "../../ledger/ledger.ts";
+import { type AclConfig, aclOf } from "../acl/acl.ts";
+import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
+import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
+import { checkSessionRule, type SessionRule } from "./session.ts";
+
+export interface QueueConfig {
+	/** `steer` is another word for `interrupt`. */
+	mode?: QueueSettings["mode"] | "steer";
+	collectMs?: number;
+	messagesMax?: number;
+	atCap?: QueueSettings["atCap"];
+}
+
+/** What an account may say for itself; the channel's words hold where it is silent. */
+export interface InboundAccountConfig {
+	acl?: AclConfig;
+	queue?: QueueConfig;
+	/** Default: chat. */
+	session?: SessionRule;
+	/** The name of the agent that answers, as the access rules call it. */
+	agent?: string;
+}
+
+export interface InboundChannelConfig extends InboundAccountConfig {
+	accounts?: Readonly<Record<string, InboundAccountConfig>>;
+	/** Said in mode `reject` when the session is busy; empty = nothing. */
+	busyText?: string;
+}
+
+export interface InboundConfig {
+	channels?: Readonly<Record<string, InboundChannelConfig>>;
+	/** By the session's label: stronger than the channel's. */
+	sessions?: Readonly<Record<string, { queue?: QueueConfig }>>;
+	/** Modules; relative to `base`. */
+	plugins?: readonly string[];
+	/** Default: the working directory. */
+	base?: string;
+	limits?: Partial<InboundLimits>;
+}
+
+export interface InboundLimits extends PairingLimits, HookLimits {
+	/** Messages of one session that may wait, where the queue does not say it. */
+	queueMessagesMax: number;
+	/** Messages of one session that may wait for its plugins. */
+	hooksWaitingMax: number;
+	/** What is kept of the text of a message that was not let in. */
+	rejectedTextCharsMax: number;
+	/** How many rejected messages are kept. */
+	rejectedEventsMax: number;
+	/** A session is told that it is busy only once in this time. */
+	busyReplyMs: number;
+	/** An adapter that could not be asked what it is, is asked again after this. */
+	monitorRetryMs: number;
+}
+
+export const INBOUND_LIMITS: InboundLimits = {
+	...PAIRING_LIMITS,
+	...HOOK_LIMITS,
+	queueMessagesMax: 100,
+	hooksWaitingMax: 256,
+	rejectedTextCharsMax: 2000,
+	rejectedEventsMax: 10_000,
+	busyReplyMs: 10_000,
+	monitorRetryMs: 30_000,
+};
+
+export const COLLECT_MS = 1500;
+const BUSY_TEXT = "I am still answering your last message. Please send this again when I am done.";
+
+/** What holds for one account of one channel. */
+export interface InboundRules {
+	acl: AclConfig;
+	session: SessionRule;
+	agent: string;
+	busyText: string;
+}
+
+export function rulesOf({ channels = {} }: InboundConfig, channel: string, account: string): InboundRules {
+	const { accounts, busyText = BUSY_TEXT, ...common } = channels[channel] ?? {};
+	const own = accounts?.[account] ?? {};
+	const { session = "chat", agent = "main" } = { ...common, ...own };
+	return { acl: aclOf(common.acl, own.acl), session, agent, busyText };
+}
+
+/** Undefined for the web and the API when nothing is said: the Broker's own way, one after another. */
+export function queueOf(
+	config: InboundConfig,
+	channel: string,
+	account: string,
+	session: string,
+): QueueSettings | undefined {
+	const common = config.channels?.[channel];
+	const words = [common?.queue, common?.accounts?.[account]?.queue, config.sessions?.[session]?.queue];
+	if (channel === WEB && words.every((word) => word === undefined)) return undefined;
+	const isWeb = channel === WEB;
+	const { mode, ...rest } = {
+		...{ mode: isWeb ? "followup" : "interrupt", collectMs: COLLECT_MS, atCap: isWeb ? "drop_newest" : "summarise" },
+		messagesMax: config.limits?.queueMessagesMax ?? INBOUND_LIMITS.queueMessagesMax,
+		...Object.assign({}, ...words),
+	} as Required<QueueConfig>;
+	return { ...rest, mode: mode === "steer" ? "interrupt" : mode };
+}
+
+/** The channel of clients that speak to the daemon itself. */
+export const WEB = "web";
+
+/** Throws `config` for what a schema cannot see. */
+export function checkInboundConfig({ channels = {} }: InboundConfig): void {
+	for (const [name, channel] of Object.entries(channels)) {
+		if (channel.session !== undefined) checkSessionRule(channel.session, `channels.${name}.session`);
+		for (const [id, account] of Object.entries(channel.accounts ?? {})) {
+			if (account.session !== undefined) checkSessionRule(account.session, `channels.${name}.accounts.${id}.session`);
+		}
+	}
+}

@@ -1,0 +1,50 @@
+/** Every limit of outbound delivery, with its default. */
+
+import { PROCESS_LIMITS, type ProcessLimits } from "./supervise/line-process.ts";
+import { ONE_SHOT_LIMITS, type OneShotLimits } from "./supervise/one-shot.ts";
+import { RESTART_RULES, type RestartRules } from "./supervise/policy.ts";
+import { TYPING_TTL_MS } from "./typing.ts";
+
+export interface OutboundLimits {
+	process: ProcessLimits;
+	restart: RestartRules;
+	oneShot: OneShotLimits;
+	/** An unfinished delivery whose answer is older than this is not finished at a start. */
+	staleMs: number;
+	/** Longest time an adapter may take for a line of `send`, or to finish a stream after its end, while it says nothing. */
+	answerMs: number;
+	/** An answer that has ended and cannot be delivered is given up after this. */
+	giveUpMs: number;
+	/** How long the deliveries of an account that was removed or changed may still take. */
+	retireMs: number;
+	/** Wait before a refused send, or an inbound message that the store refused, is tried again; doubles. */
+	retryMs: number;
+	retryMsMax: number;
+	/** How long platforms with idempotent creation are trusted to recognise a nonce. */
+	nonceWindowMs: number;
+	/** Longest token line. */
+	tokenCharsMax: number;
+	typingTtlMs: number;
+	/** Inbound messages of an account that wait for being safe. */
+	inboundWaitingMax: number;
+	webhookMs: number;
+	textCharsMax: number;
+}
+
+export const OUTBOUND_LIMITS: OutboundLimits = {
+	process: PROCESS_LIMITS,
+	restart: RESTART_RULES,
+	oneShot: ONE_SHOT_LIMITS,
+	staleMs: 15 * 60_000,
+	answerMs: 5 * 60_000,
+	giveUpMs: 60 * 60_000,
+	retireMs: 60_000,
+	retryMs: 500,
+	retryMsMax: 60_000,
+	nonceWindowMs: 60_000,
+	tokenCharsMax: 64 * 1024,
+	typingTtlMs: TYPING_TTL_MS,
+	inboundWaitingMax: 64,
+	webhookMs: 25_000,
+	textCharsMax: 1024 * 1024,
+};

@@ -1,0 +1,12 @@
+/** NEX: from an inbound message to a delivered answer. The door of this folder. */
+
+export type { AclConfig } from "./acl/acl.ts";
+export { loadPlugins } from "./hooks/load.ts";
+export type { HookAnswer, HookContext, HookRequest, Plugin } from "./hooks/port.ts";
+export type { InboundChannelConfig, InboundConfig, QueueConfig } from "./inbound/config.ts";
+export { OUTBOUND_LIMITS } from "./limits.ts";
+export { createOutbound, type OutboundOptions } from "./outbound.ts";
+export { createNex, type Nex, type NexOptions, type PipelineOutbound } from "./pipeline.ts";
+export * from "./port.ts";
+export type { WebhookRequest } from "./supervise/monitor-port.ts";
+export { forgetSettings } from "./supervise/places.ts";

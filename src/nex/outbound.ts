@@ -1,0 +1,185 @@
+/** Outbound delivery: takes what is to be delivered on record, has it carried to its end, and finishes after a restart what was owed. */
+
+import type { MessageFailure } from "../adapter/adapter.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Deliveries, Delivery, MessagePlace } from "../ledger/ledger.ts";
+import { NexusError, newId } from "../protocol/protocol.ts";
+import { type Clock, systemClock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import { type Accounts, createAccounts } from "./accounts.ts";
+import { Carrier } from "./carrier.ts";
+import { createJournal, type Journal } from "./journal.ts";
+import { OUTBOUND_LIMITS, type OutboundLimits } from "./limits.ts";
+import type { AdapterConfig, DeliverRequest, DeliveryInfo, Outbound, PlatformCall } from "./port.ts";
+import { staleness } from "./recovery.ts";
+import { createRetirement, type Retirement } from "./retire.ts";
+import { sleep } from "./sleep.ts";
+import { endLeftProcesses } from "./supervise/places.ts";
+import { sealLeftTexts, writeTextLog } from "./text-log.ts";
+
+export interface OutboundOptions {
+	bus: Bus;
+	deliveries: Deliveries;
+	/** Accounts' files go below it. */
+	dataDir: string;
+	adapters: AdapterConfig;
+	log: Log;
+	clock?: Clock;
+	/** In [0, 1). */
+	random?: () => number;
+	limits?: Partial<OutboundLimits>;
+	/** Hears of every platform call that an adapter reports. */
+	onCall?: (call: PlatformCall) => void;
+}
+
+type Failure = MessagePlace & MessageFailure;
+
+interface Parts extends Omit<Required<OutboundOptions>, "onCall" | "limits"> {
+	limits: OutboundLimits;
+	journal: Journal;
+	accounts: Accounts;
+	carrier: Carrier;
+	retirement: Retirement;
+	stopping: AbortController;
+}
+
+export function createOutbound(options: OutboundOptions): Outbound {
+	const parts = assemble(options);
+	const { deliveries, accounts, carrier } = parts;
+	let closing = false;
+	const current = (row: Delivery): DeliveryInfo => structuredClone(carrier.row(row.id) ?? row);
+	return {
+		start: () => recover(parts),
+		async deliver(request) {
+			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
+			return current(await take(parts, request));
+		},
+		open: (request) => register(parts, request, request.runId).delivery,
+		launch(id) {
+			const row = deliveries.get(id);
+			// While the daemon stops it is left to the next one.
+			if (row?.state === "active" && !carrier.row(id) && !closing) carrier.launch(row);
+		},
+		async settled(id) {
+			await carrier.settled(id);
+			const row = deliveries.get(id);
+			if (!row) throw new NexusError("not_found", `There is no delivery ${id}.`);
+			return row;
+		},
+		deliveries: (query) => deliveries.list(query).map(current),
+		accounts: () =>
+			accounts
+				.all()
+				.map((account) => account.status(carrier.count(account), deliveries.counts(account.channel, account.id))),
+		health: async (channel, account) => accounts.of(channel, account).health(),
+		info: (channel) => accounts.infos.ask(channel),
+		async reconfigure(next) {
+			const { retired, ...changes } = accounts.reconfigure(next);
+			await Promise.all(retired.map((account) => parts.retirement.begin(account)));
+			return changes;
+		},
+		monitor: (channel, account, onMessage) => accounts.of(channel, account).listen(onMessage),
+		async webhook(channel, account, request) {
+			const answer = await accounts.of(channel, account).monitor.webhook(request);
+			// What it brought is safe before the platform hears that it was taken.
+			await parts.journal.recorded();
+			return answer;
+		},
+		async stop(deadlineMs) {
+			closing = true;
+			const enough = new AbortController();
+			await Promise.race([carrier.allSettled(), sleep(parts.clock, deadlineMs, enough.signal)]);
+			enough.abort();
+			// First no more lines, then the end of the adapters' input: what they still report is recorded.
+			parts.stopping.abort();
+			await Promise.all([accounts.stop(), parts.retirement.settled()]);
+			await carrier.allSettled();
+			parts.journal.close();
+		},
+	};
+}
+
+function assemble(options: OutboundOptions): Parts {
+	const { clock = systemClock, random = Math.random, onCall, ...given } = options;
+	const { deliveries, adapters, log, dataDir, bus } = given;
+	const limits = { ...OUTBOUND_LIMITS, ...options.limits };
+	const stopping = new AbortController();
+	const journal = createJournal(deliveries, clock, log);
+	const onFailure = (failure: Failure) => missed(parts, failure);
+	const shared = { dataDir, limits, clock, random, log, onFailure };
+	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });
+	const carrier = new Carrier({ bus, journal, accounts, limits, clock, random, log, signal: stopping.signal });
+	const retirement = createRetirement({ carrier, clock, log, limits, signal: stopping.signal });
+	const parts: Parts = { ...given, clock, random, limits, journal, accounts, carrier, retirement, stopping };
+	return parts;
+}
+
+/** A message that a platform had taken did not reach its reader: the delivery that was thought complete is not. */
+function missed({ deliveries, carrier, journal, clock, log }: Parts, failure: Failure): void {
+	const { channel, account, messageId, error } = failure;
+	const live = carrier.ofMessage(failure);
+	const known = live ? { delivery: live.tracked.row, nonce: live.nonce } : deliveries.ofMessage(failure);
+	const facts = { channel, account, messageId, error };
+	if (!known) {
+		log.warn(facts, "a message that no delivery knows was not delivered");
+		return;
+	}
+	const { delivery, nonce } = known;
+	const stored = delivery.messages.find((message) => message.nonce === nonce);
+	if (stored?.error !== undefined) return;
+	log.error(
+		{ ...facts, delivery: delivery.id, runId: delivery.runId },
+		"the platform took a message and did not deliver it",
+	);
+	const now = clock.now();
+	if (live) live.tracked.failed(nonce, { messageId, error });
+	else journal.record((ledger) => ledger.failed(delivery.id, nonce, { messageId, error }, now));
+}
+
+async function recover({ bus, deliveries, dataDir, log, clock, limits, carrier, journal }: Parts): Promise<void> {
+	const left = endLeftProcesses(dataDir);
+	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
+	await sealLeftTexts(bus);
+	for (const row of deliveries.unfinished()) {
+		if (carrier.row(row.id)) continue;
+		const stale = await staleness(bus, row, clock.now(), limits.staleMs);
+		if (stale === undefined) {
+			carrier.launch(row);
+			continue;
+		}
+		log.warn({ delivery: row.id, runId: row.runId, channel: row.channel, account: row.account }, stale);
+		journal.record((ledger) => ledger.finish(row.id, "stale", stale, clock.now()));
+	}
+	await journal.recorded();
+}
+
+async function take(parts: Parts, request: DeliverRequest): Promise<Delivery> {
+	parts.accounts.check(request.account.channel, request.account.id);
+	const { delivery, created } = register(parts, request, await logOf(parts, request));
+	if (created) parts.carrier.launch(delivery);
+	return delivery;
+}
+
+function register({ deliveries, accounts, clock }: Parts, request: DeliverRequest, runId: string) {
+	const { target, options } = request;
+	const { channel, id: account } = request.account;
+	accounts.check(channel, account);
+	const now = clock.now();
+	return deliveries.open({
+		...{ id: newId("dlv", now), runId, channel, account, target, options: { ...options }, createdAt: now },
+	});
+}
+
+/** The log that a request is about. */
+async function logOf({ bus, clock, limits }: Parts, request: DeliverRequest): Promise<string> {
+	if ("runId" in request) {
+		if (await bus.describe(request.runId)) return request.runId;
+		throw new NexusError("not_found", `There is no run ${request.runId}, or its log is no longer kept.`);
+	}
+	const { text } = request;
+	if (text.trim() === "") throw new NexusError("invalid", "There is nothing to deliver: the text is empty.");
+	if (text.length > limits.textCharsMax) {
+		throw new NexusError("invalid", `The text is longer than ${limits.textCharsMax} characters.`);
+	}
+	return writeTextLog(bus, text, clock);
+}

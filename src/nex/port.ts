@@ -1,0 +1,133 @@
+/** What NEX is configured with and what it tells: channels, accounts, deliveries. */
+
+import type { AdapterInfo, HealthReport, StreamStatus, Target } from "../adapter/adapter.ts";
+import type { Delivery, DeliveryCounts, DeliveryQuery } from "../ledger/ledger.ts";
+import type { ProcessStatus } from "./supervise/keeper.ts";
+import type { OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+
+/** Per channel. */
+export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;
+
+export interface ChannelConfig {
+	/** How the adapter is run, without the verb; a bundled one by its channel's name when left out. */
+	command?: readonly string[];
+	/** Added to the little that an adapter process sees of the daemon's environment. */
+	env?: Readonly<Record<string, string>>;
+	/** By the account's id. */
+	accounts: Readonly<Record<string, AccountConfig>>;
+	streaming?: {
+		/** False: every answer is sent when it is finished. */
+		enabled?: boolean;
+		/** Reasoning is shown, each passage in a message of its own; never otherwise (I8). */
+		reasoning?: boolean;
+		/** Images, audio, files and cards of an answer are sent too; default true. */
+		parts?: boolean;
+		/** Tool status is shown while the answer is written. */
+		tools?: boolean;
+	};
+	/** For channels without streaming: when a piece of the answer becomes a message. */
+	blocks?: BlocksConfig;
+	typing?: { enabled?: boolean; intervalMs?: number };
+	/** Said when an answer failed; empty or absent = nothing. */
+	errorText?: string;
+}
+
+export interface BlocksConfig {
+	minChars?: number;
+	maxChars?: number;
+	idleMs?: number;
+	humanDelayMs?: { min: number; max: number } | null;
+}
+
+export interface AccountConfig {
+	/** Settings and secrets, handed to the adapter in a file that only this user can read. */
+	settings: Readonly<Record<string, string>>;
+}
+
+export interface AccountName {
+	channel: string;
+	id: string;
+}
+
+/** What another configuration brought. */
+export interface AccountChanges {
+	added: AccountName[];
+	changed: AccountName[];
+	removed: AccountName[];
+}
+
+/** What is delivered: a run, live or finished, or a text of its own. */
+export type DeliverRequest = DeliverPlace & ({ runId: string } | { text: string });
+export type RunDelivery = DeliverPlace & { runId: string };
+
+interface DeliverPlace {
+	account: AccountName;
+	target: Target;
+	options?: DeliverOptions;
+}
+
+/** For this delivery; where one is left out the channel's config holds. */
+export interface DeliverOptions {
+	/** The answer is sent when it is finished. */
+	disableStreaming?: boolean;
+	/** Tool status is shown while the answer is written. */
+	tools?: boolean;
+	/** Reasoning is sent to the adapter. */
+	reasoning?: boolean;
+}
+
+export type DeliveryInfo = Delivery;
+
+export interface AccountStatus {
+	channel: string;
+	account: string;
+	/** Known once the adapter was asked. */
+	info?: AdapterInfo;
+	/** Why the adapter could not be asked. */
+	infoError?: string;
+	/** Those that were started. */
+	processes: Partial<Record<"stream" | "send" | "monitor", ProcessStatus>>;
+	/** The platform's rate limit holds the whole account until then. */
+	pausedUntil?: number;
+	/** Deliveries under way or waiting. */
+	deliveries: number;
+	/** All that are on record, by state. */
+	states: DeliveryCounts;
+	restarts: number;
+	garbage: number;
+	lastError?: string;
+}
+
+/** A call to a platform, for people who watch. */
+export type PlatformCall = Extract<StreamStatus, { type: "call" }> & { channel: string; account: string; at: number };
+
+export interface Outbound {
+	/** Goes on with what an earlier process owes. Call when the runs are recovered. */
+	start(): Promise<void>;
+	/** Resolves once the delivery is on record; the same run, account and target is the same delivery. */
+	deliver(request: DeliverRequest): Promise<DeliveryInfo>;
+	/**
+	 * Puts the delivery of a run that is about to begin on record, in the transaction that is open, so that neither is there without the other.
+	 * Nothing happens before `launch`.
+	 */
+	open(request: RunDelivery): DeliveryInfo;
+	/** Begins with a delivery that was opened and is durable. */
+	launch(delivery: string): void;
+	/** Resolves when the delivery has ended, or this process stops working on it. */
+	settled(delivery: string): Promise<DeliveryInfo>;
+	deliveries(query: DeliveryQuery): DeliveryInfo[];
+	/** Every configured account. */
+	accounts(): AccountStatus[];
+	health(channel: string, account: string): Promise<HealthReport>;
+	info(channel: string): Promise<AdapterInfo>;
+	/**
+	 * Takes up another configuration. Accounts that are gone or different are not heard any more once it resolves; their deliveries may end,
+	 * then their processes do.
+	 */
+	reconfigure(adapters: AdapterConfig): Promise<AccountChanges>;
+	/** Starts listening to an account; once per account. */
+	monitor(channel: string, account: string, onMessage: OnMessage): void;
+	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
+	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */
+	stop(deadlineMs: number): Promise<void>;
+}

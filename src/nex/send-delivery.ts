@@ -1,0 +1,246 @@
+/** Sending in messages: what each one says is on record before it is sent, so that a crash leaves one question at most, and it is looked up. */
+
+import { type PlatformFault, pieceOf, type SendBody } from "../adapter/adapter.ts";
+import type { DeliveryMessage } from "../ledger/ledger.ts";
+import { speaks } from "./account.ts";
+import { type Aside, isAside } from "./aside.ts";
+import { recallFiles } from "./aside-files.ts";
+import { readBlocks } from "./block-feed.ts";
+import type { Block } from "./block-step.ts";
+import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { sleep } from "./sleep.ts";
+import type { OnPiece, SendAnswer, Request as SendRequest } from "./supervise/send-port.ts";
+import type { Tracked } from "./tracked.ts";
+import { createTyping, type Typing } from "./typing.ts";
+import { typingRulesOf } from "./typing-rules.ts";
+
+export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
+	const { tracked, account, info, clock } = delivering;
+	const typing = createTyping(typingRulesOf(delivering), clock, (on) =>
+		account.send(info).typing(delivering.target, on),
+	);
+	try {
+		const open = tracked.unfinished;
+		const settled = open ? await settle(delivering, open, typing) : undefined;
+		if (settled) return settled;
+		for await (const block of readBlocks(delivering, typing)) {
+			const { aside } = block;
+			const outcome = await (aside ? sendAside(delivering, aside, typing) : sendBlock(delivering, block, typing));
+			if (outcome) return outcome;
+		}
+		return delivering.signal.aborted ? { state: "left" } : { state: "complete" };
+	} finally {
+		typing.take({ type: "run_end" });
+	}
+}
+
+/** Something beside the text: the text does not suffer from what becomes of it. */
+export async function sendAside(delivering: Delivering, aside: Aside, typing: Typing): Promise<Outcome | undefined> {
+	const { cursor: at } = delivering.tracked.row;
+	const { text, nonce, instead, attachments } = aside;
+	const block = { from: at, to: at, text, ...(attachments && { attachments }) };
+	const outcome = await sendBlock(delivering, block, typing, nonce);
+	if (outcome?.state === "left") return outcome;
+	if (outcome)
+		delivering.log.warn({ ...factsOf(delivering), nonce, ...outcome }, "something beside the text is missing");
+	return outcome?.state === "failed" && instead ? sendAside(delivering, instead, typing) : undefined;
+}
+
+/** Something beside the text that an earlier process left without an end. */
+export async function settleAside(delivering: Delivering): Promise<Outcome | undefined> {
+	const { unfinished } = delivering.tracked;
+	return unfinished && isAside(unfinished.nonce) ? settle(delivering, unfinished, QUIET) : undefined;
+}
+
+/** Nobody is shown typing. */
+const QUIET: Typing = { take() {} };
+
+/** A message that an earlier process, or an earlier path, left without an end. */
+async function settle(delivering: Delivering, message: DeliveryMessage, typing: Typing): Promise<Outcome | undefined> {
+	const { tracked } = delivering;
+	if (message.state === "open") {
+		tracked.sent(message.nonce, { messageId: message.messageId!, to: message.shown ?? message.from });
+		return undefined;
+	}
+	if (message.text === undefined || message.to === undefined) {
+		tracked.doubt(message.nonce);
+		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
+	}
+	await recallFiles(delivering, message.nonce);
+	const outcome = await send(delivering, typing, await reconcile(delivering, typing));
+	return outcome && outcome.state !== "left" && isAside(message.nonce) ? undefined : outcome;
+}
+
+async function sendBlock(
+	delivering: Delivering,
+	{ from, to, text, attachments }: Block,
+	typing: Typing,
+	name?: string,
+): Promise<Outcome | undefined> {
+	const { tracked, files } = delivering;
+	const next = tracked.next();
+	const nonce = name ?? next.nonce;
+	if (attachments) files.set(nonce, attachments);
+	tracked.intend({ ordinal: next.ordinal, nonce, from, to, text });
+	await tracked.recorded();
+	return send(delivering, typing, { type: "absent" });
+}
+
+/** What is known of what is left of the send that is under way, before it is tried (again). */
+type Knowledge =
+	| { type: "absent" }
+	| { type: "there"; messageId: string }
+	| { type: "unknown"; error: string }
+	| { type: "failed"; error: string }
+	| { type: "left" };
+
+/** Tries until all of it is there, the platform refuses it for good, or nobody can tell. Undefined: it is there. */
+async function send(delivering: Delivering, typing: Typing, known: Knowledge): Promise<Outcome | undefined> {
+	const { tracked, clock, limits } = delivering;
+	let since = clock.now();
+	let knowledge = known;
+	for (let tries = 0; knowledge.type === "absent"; tries++) {
+		const { nonce } = current(tracked);
+		if (tries > 0 && clock.now() - since >= limits.giveUpMs) {
+			tracked.withdraw(nonce);
+			return { state: "failed", error: `Given up after ${tries} tries.` };
+		}
+		knowledge = await trySend(delivering, typing, tries);
+		if (current(tracked).nonce === nonce) continue;
+		// A piece went out: the patience is for what is left.
+		since = clock.now();
+		tries = 0;
+	}
+	const { nonce, to } = current(tracked);
+	switch (knowledge.type) {
+		case "there":
+			tracked.sent(nonce, { messageId: knowledge.messageId, to });
+			typing.take({ type: "message_out" });
+			return undefined;
+		case "unknown":
+			tracked.doubt(nonce);
+			return { state: "unknown", error: knowledge.error };
+		case "failed":
+			tracked.withdraw(nonce);
+			return { state: "failed", error: knowledge.error };
+		case "left":
+			return { state: "left" };
+		default:
+			return knowledge satisfies never;
+	}
+}
+
+type Current = DeliveryMessage & Block;
+
+/** What is left of the send that is under way. */
+function current({ unfinished, id }: Tracked): Current {
+	const { text, to } = unfinished ?? {};
+	if (!unfinished || text === undefined || to === undefined) throw new Error(`delivery ${id} has nothing to send`);
+	return { ...unfinished, text, to };
+}
+
+/** A line is the same in every try; only what is out of it grows. */
+function bodyOf({ tracked, target, files }: Delivering): SendBody {
+	const { nonce, from, to, text, done } = current(tracked);
+	const { line, piece } = pieceOf(nonce);
+	const { id: delivery, runId } = tracked.row;
+	const attachments = files.get(line);
+	return {
+		...{ delivery, runId, nonce: line, target, text, from, to },
+		...(attachments && { attachments }),
+		...(done !== undefined && { done: { pieces: piece - 1, chars: done } }),
+	};
+}
+
+/** Nothing happened, and another try may succeed. */
+const PASSING: ReadonlySet<PlatformFault> = new Set<PlatformFault>(["rate_limited", "unavailable"]);
+
+async function trySend(delivering: Delivering, typing: Typing, tries: number): Promise<Knowledge> {
+	const { account, info, signal } = delivering;
+	await account.gate.open(signal);
+	if (signal.aborted) return { type: "left" };
+	const body = bodyOf(delivering);
+	let partly = false;
+	const answer = await ask(delivering, { type: "send", ...body }, typing, () => {
+		partly = true;
+	});
+	if (answer === undefined) return { type: "left" };
+	if (answer.type === "sent") return { type: "there", messageId: answer.messageId };
+	const certain = answer.type === "refused" && answer.code !== "unknown_outcome";
+	// It would say the part again that is out.
+	if (partly && !speaks(info, "pieces")) {
+		return { type: certain ? "failed" : "unknown", error: `Only a part was sent: ${errorOf(answer)}` };
+	}
+	if (certain) return refused(delivering, answer, tries);
+	delivering.log.warn(
+		{ ...factsOf(delivering), nonce: body.nonce, error: errorOf(answer) },
+		"a send without an answer",
+	);
+	return reconcile(delivering, typing);
+}
+
+/** Messages that are a part of the line are on record as they are told of. Undefined: this process stops. */
+async function ask(
+	{ account, info, tracked, signal }: Delivering,
+	line: SendRequest,
+	typing: Typing,
+	onPiece: () => void,
+): Promise<SendAnswer | undefined> {
+	const piece: OnPiece = (status) => {
+		onPiece();
+		if (tracked.piece(status)) typing.take({ type: "message_out" });
+	};
+	return account.send(info).request(line, signal, piece).catch(asLeft(signal));
+}
+
+const errorOf = (answer: SendAnswer): string => ("error" in answer ? answer.error : "no answer");
+
+async function refused(
+	delivering: Delivering,
+	answer: Extract<SendAnswer, { type: "refused" }>,
+	tries: number,
+): Promise<Knowledge> {
+	const { clock, random, limits, signal } = delivering;
+	const error = `${answer.code ? `${answer.code}: ` : ""}${answer.error}`;
+	if (!answer.code || !PASSING.has(answer.code)) return { type: "failed", error };
+	const backoff = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax) * (0.75 + random() / 2);
+	delivering.log.info({ ...factsOf(delivering), error, tries: tries + 1 }, "a send was refused; it is tried again");
+	await sleep(clock, Math.max(answer.retryAfterMs ?? 0, backoff), signal);
+	return signal.aborted ? { type: "left" } : { type: "absent" };
+}
+
+/** Asks the platform how much exists of a send whose outcome is not known. */
+async function reconcile(delivering: Delivering, typing: Typing): Promise<Knowledge> {
+	const { tracked, account, info, signal, clock, limits } = delivering;
+	const unknown = (error: string): Knowledge => ({ type: "unknown", error });
+	if (info.reconcile === undefined || info.reconcile === "none") {
+		return unknown("A message may or may not have been sent; the platform cannot tell.");
+	}
+	if (current(tracked).done !== undefined && !speaks(info, "pieces")) {
+		return unknown("Only a part was sent for certain; the adapter cannot look for the rest.");
+	}
+	const begun = clock.now();
+	// A process that dies over the question has not answered it.
+	for (let tries = 0; tries === 0 || clock.now() - begun < limits.giveUpMs; tries++) {
+		if (tries > 0) await sleep(clock, Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax), signal);
+		await account.gate.open(signal);
+		const line = { type: "find" as const, ...bodyOf(delivering) };
+		const answer = await ask(delivering, line, typing, () => {});
+		if (answer === undefined || signal.aborted) return { type: "left" };
+		if (answer.type !== "found") continue;
+		if (answer.messageId !== undefined) return { type: "there", messageId: answer.messageId };
+		if (answer.known) return { type: "absent" };
+		// The platform knows the nonce of what it created a moment ago, and does not create it again.
+		if (info.reconcile === "nonce" && clock.now() - tracked.row.updatedAt < limits.nonceWindowMs)
+			return { type: "absent" };
+		return unknown("A message may or may not have been sent; the platform could not tell.");
+	}
+	return unknown("A message may or may not have been sent; it could not be looked up.");
+}
+
+/** Only stopping ends a request without an answer. */
+const asLeft =
+	(signal: AbortSignal) =>
+	(cause: unknown): undefined => {
+		if (!signal.aborted) throw cause;
+	};

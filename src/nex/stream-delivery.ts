@@ -1,0 +1,247 @@
+/** Native streaming: pushes a run's log to the adapter's `stream` process, and after a crash goes on in the next one where the platform is. */
+
+import { setImmediate } from "node:timers/promises";
+import type { StreamLine } from "../adapter/adapter.ts";
+import { speaks } from "./account.ts";
+import { type Aside, isErrorSaid, owedAside, showsParts } from "./aside.ts";
+import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { createFenceWatch } from "./fence-watch.ts";
+import { settleAside } from "./send-delivery.ts";
+import { isEnd, readSource, type SourceEvent } from "./source.ts";
+import { StreamAsides } from "./stream-asides.ts";
+import { createLines } from "./stream-lines.ts";
+import { StreamReports } from "./stream-reports.ts";
+import type { Seat, StreamClient } from "./supervise/stream-port.ts";
+import { createTyping, type Typing } from "./typing.ts";
+import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
+
+/** `begun`: an earlier process may have written some of it. */
+export async function deliverByStream(delivering: Delivering, begun: boolean): Promise<Outcome> {
+	if (begun && !isResumable(delivering)) return inDoubt(delivering);
+	const left = await settleAside(delivering);
+	if (left) return left;
+	const asides = new StreamAsides(delivering);
+	const outcome = await attemptAll(delivering, asides);
+	await asides.idle();
+	return (outcome.state === "complete" ? await asides.rest() : undefined) ?? outcome;
+}
+
+async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise<Outcome> {
+	const { signal, limits, clock, tracked } = delivering;
+	for (let known = "", since = clock.now(); ; ) {
+		const attempt = await attemptOnce(delivering, asides);
+		await asides.idle();
+		if (attempt.state !== "lost") return attempt;
+		if (signal.aborted) return { state: "left" };
+		delivering.log.warn({ ...factsOf(delivering), error: attempt.error }, "the adapter was lost; the delivery goes on");
+		if (attempt.begun && !isResumable(delivering)) return inDoubt(delivering);
+		const progress = JSON.stringify([tracked.row.cursor, tracked.unfinished?.shown]);
+		if (progress !== known) since = clock.now();
+		known = progress;
+		if (clock.now() - since >= limits.giveUpMs) return { state: "failed", error: `Given up: ${attempt.error}` };
+	}
+}
+
+type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
+
+/** Adapters that report neither intents nor positions leave nothing to go on from. */
+const isResumable = ({ info }: Delivering): boolean => speaks(info, "intent") && speaks(info, "offset");
+
+function inDoubt({ tracked }: Delivering): Outcome {
+	for (const { state, nonce } of tracked.row.messages)
+		if (state === "intended" || state === "open") tracked.doubt(nonce);
+	const error =
+		"The adapter ended while it was writing, and cannot tell what the platform shows. " +
+		"Adapters with the fields intent and offset can be resumed.";
+	return { state: "unknown", error };
+}
+
+async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promise<Attempt> {
+	const { tracked, clock, signal, target } = delivering;
+	const { promise, resolve } = Promise.withResolvers<Attempt>();
+	let seat: Seat | undefined;
+	let watch: Watchdog | undefined;
+	let isOver = false;
+	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
+	const typing = createTyping(typingRulesOf(delivering), clock, (on) =>
+		write({ type: "typing", target, on, delivery: tracked.id }),
+	);
+	const message = (what: "out" | "grown") => typing.take({ type: what === "out" ? "message_out" : "message_grown" });
+	const reports = new StreamReports(delivering, { write, message });
+	const client: StreamClient = {
+		runId: tracked.row.runId,
+		lost(error) {
+			reports.lost();
+			resolve({ state: "lost", error, begun: true });
+		},
+		status(status) {
+			// What a delivery that has ended still says does not count.
+			if (isOver) return;
+			watch?.touch();
+			const outcome = reports.take(status);
+			asides.moved();
+			if (!outcome) return;
+			isOver = true;
+			resolve(outcome);
+		},
+	};
+	seat = await takeSeat(delivering, client);
+	if (!seat) return { state: "lost", error: "the adapter does not run", begun: false };
+	const taken = seat;
+	const over = new AbortController();
+	// It ends by itself once it is over; a full pipe must not hold up the outcome.
+	const pushing = { delivering, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
+	void pushAll(pushing, (position, inked) => {
+		reports.ended(position, inked);
+		watch = watchdog(delivering, taken);
+	}).catch((cause: unknown) => {
+		if (!signal.aborted) resolve({ state: "failed", error: `The answer could not be read: ${String(cause)}` });
+	});
+	const outcome = await promise;
+	over.abort();
+	watch?.end();
+	typing.take({ type: "run_end" });
+	seat.leave();
+	return outcome;
+}
+
+/** Undefined when there is none within the time that a delivery may wait, or this process stops. */
+async function takeSeat(delivering: Delivering, client: StreamClient): Promise<Seat | undefined> {
+	const { account, info, tracked, clock, limits } = delivering;
+	const tooLate = new AbortController();
+	const cancel = clock.after(limits.giveUpMs, () => tooLate.abort());
+	const signal = AbortSignal.any([delivering.signal, tooLate.signal]);
+	try {
+		await account.gate.open(signal);
+		return await account.stream(info).seat(tracked.id, client, signal);
+	} catch (cause) {
+		if (!signal.aborted) throw cause;
+		return undefined;
+	} finally {
+		cancel();
+	}
+}
+
+interface Pushing {
+	delivering: Delivering;
+	seat: Seat;
+	typing: Typing;
+	asides: StreamAsides;
+	/** The attempt is over. */
+	signal: AbortSignal;
+}
+
+/** So many events at once mean that more lies in the log: everyone else has a turn in between. */
+const LONG_BATCH = 64;
+
+/** Writes the source from where the platform is, as fast as the process reads. */
+async function pushAll(pushing: Pushing, onEnd: (position: number, inked: boolean) => void): Promise<void> {
+	const { delivering, seat, typing, signal } = pushing;
+	const { tracked, info, bus, log } = delivering;
+	const { runId } = tracked.row;
+	const named = speaks(info, "runId");
+	const resume = named ? tracked.resume() : undefined;
+	const position = resume?.position ?? 0;
+	const push = pusher(pushing, position);
+	for await (const events of readSource(bus, runId, { position, signal, log })) {
+		if (signal.aborted) return;
+		const [first] = events;
+		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));
+		const visible = tracked.unfinished?.state === "open";
+		await push.events(events);
+		for (const { event } of events) {
+			const input = typingInputOf(event, visible);
+			if (input) typing.take(input);
+		}
+		const end = events.find(({ event }) => isEnd(event));
+		if (end && !signal.aborted) onEnd(end.position, push.inked);
+		await seat.turn();
+		if (events.length >= LONG_BATCH) await setImmediate();
+	}
+}
+
+/** Events become lines; what stands beside the text is sent between them. */
+function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
+	const { tracked, info, limits } = delivering;
+	const { id, runId } = tracked.row;
+	const named = speaks(info, "runId");
+	const own = showsParts(delivering);
+	const fields = named ? { delivery: id, runId } : undefined;
+	const linesOf = createLines({
+		fields,
+		...{ reasoning: delivering.reasoning && own, parts: delivering.parts && own, tokenCharsMax: limits.tokenCharsMax },
+	});
+	/** How far the text that was written has something to see, and how far its messages have been ended. */
+	let ink = 0;
+	let ended = 0;
+	const fence = createFenceWatch();
+	const write = (events: readonly SourceEvent[]) => {
+		for (const line of linesOf(events)) seat.write(line);
+		for (const { event, position } of events) {
+			if (event.type === "stream_end") fence.reset();
+			if (event.type !== "token") continue;
+			if (!own) fence.push(event.text);
+			if (/\S/.test(event.text)) ink = position + event.text.trimEnd().length;
+		}
+	};
+	const beside = async (aside: Aside, { position, offset }: SourceEvent) => {
+		// A message that ended here would tear the code.
+		if (!isResumable(delivering) || fence.inside) return asides.hold();
+		if (ink > ended) seat.write({ type: "stream_end", runId, final: false, ...fields, offset });
+		ended = ink;
+		await asides.say(aside, position, ink, signal);
+	};
+	const all = async (events: readonly SourceEvent[]): Promise<void> => {
+		let from = 0;
+		for (const [at, each] of events.entries()) {
+			if (each.event.type !== "part" || (own && each.position >= start)) continue;
+			write(events.slice(from, at));
+			from = at + 1;
+			const aside = own ? undefined : owedAside(delivering, each);
+			if (aside) await beside(aside, each);
+			if (signal.aborted) return;
+		}
+		write(from === 0 ? events : events.slice(from));
+	};
+	return {
+		events: all,
+		/** Something of what was written can be seen. */
+		get inked() {
+			return ink > 0;
+		},
+	};
+}
+
+function startLine(
+	delivering: Delivering,
+	{ event, offset }: SourceEvent,
+	named: boolean,
+	resume: ReturnType<Delivering["tracked"]["resume"]>,
+): StreamLine {
+	const { target, tracked, options } = delivering;
+	const sessionLabel = event.type === "stream_start" ? event.sessionLabel : "";
+	const line = { type: "stream_start" as const, runId: tracked.row.runId, sessionLabel, target };
+	if (!named) return line;
+	// The error text is no part of the source: once said, it is not said again.
+	const choices = isErrorSaid(tracked.row) ? { ...options, errorText: "" } : options;
+	return { ...line, delivery: tracked.id, offset, options: choices, ...(resume && { resume }) };
+}
+
+interface Watchdog {
+	touch(): void;
+	end(): void;
+}
+
+/** An adapter that has the whole answer and says nothing is ended; the next one goes on. */
+function watchdog({ clock, limits, account }: Delivering, seat: Seat): Watchdog {
+	let cancel = () => {};
+	const touch = () => {
+		cancel();
+		cancel = clock.after(limits.answerMs, () => {
+			if (account.gate.pausedUntil !== undefined) touch();
+			else seat.kill(`did not finish a delivery within ${limits.answerMs} ms`);
+		});
+	};
+	touch();
+	return { touch, end: () => cancel() };
+}

@@ -1,0 +1,178 @@
+/** What a `stream` process reports of one delivery → the ledger, the acks, and how the delivery ended. */
+
+import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
+import { speaks } from "./account.ts";
+import { isAside } from "./aside.ts";
+import type { Delivering, Outcome } from "./delivering.ts";
+
+type Status<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
+
+export interface ReportListeners {
+	/** `begun` is called when the process may have read the line. */
+	write(line: StreamLine, begun?: () => void): void;
+	/** A message appeared or was finished (`out`), or grew. */
+	message(what: "out" | "grown"): void;
+}
+
+export class StreamReports {
+	readonly #delivering: Delivering;
+	readonly #listeners: ReportListeners;
+	/** Announced, and the ack has not left for the process: certainly not created when it dies. */
+	readonly #waiting = new Set<string>();
+	#end: { position: number; inked: boolean } | undefined;
+
+	constructor(delivering: Delivering, listeners: ReportListeners) {
+		this.#delivering = delivering;
+		this.#listeners = listeners;
+	}
+
+	/** The end of the source, which is at this position, was written. `inked`: there was something to see. */
+	ended(position: number, inked: boolean): void {
+		this.#end = { position, inked };
+	}
+
+	/** The process is gone. */
+	lost(): void {
+		for (const nonce of this.#waiting) this.#delivering.tracked.withdraw(nonce);
+		this.#waiting.clear();
+	}
+
+	/** Something when the delivery is over. */
+	take(status: StreamStatus): Outcome | undefined {
+		const { tracked, log } = this.#delivering;
+		switch (status.type) {
+			case "message_creating":
+				this.#announce(status);
+				return undefined;
+			case "message_created":
+				tracked.created(this.#allowed(this.#known(status)), status.messageId);
+				this.#listeners.message("out");
+				return undefined;
+			case "message_updated":
+				this.#updated(status);
+				return undefined;
+			case "message_sent":
+				this.#sent(status);
+				return undefined;
+			case "delivery_complete":
+				return this.#complete(status);
+			case "delivery_error":
+				return this.#failed(status);
+			case "rate_limited":
+			case "call":
+				return undefined;
+			default:
+				log.debug({ delivery: tracked.id, status: status satisfies never }, "a status that is not in the protocol");
+				return undefined;
+		}
+	}
+
+	#announce({ nonce, from, to, ordinal }: Status<"message_creating">): void {
+		const { tracked } = this.#delivering;
+		this.#waiting.add(nonce);
+		tracked.intend({ ordinal, nonce, from, ...(to !== undefined && { to }) });
+		// The record says both that it was announced and that it is about to be allowed: a second one between the two would cost a commit per
+		// message and leave the same gap, between itself and the pipe, that a kill -9 can hit.
+		void tracked.recorded().then(() => {
+			if (!this.#waiting.has(nonce)) return;
+			const ack = { type: "ack" as const, nonce, delivery: tracked.id, runId: tracked.row.runId };
+			this.#listeners.write(ack, () => this.#waiting.delete(nonce));
+		});
+	}
+
+	#allowed(nonce: string): string {
+		this.#waiting.delete(nonce);
+		return nonce;
+	}
+
+	#updated(status: Status<"message_updated">): void {
+		const nonce = this.#nonceOf(status);
+		if (nonce !== undefined && status.to !== undefined) this.#delivering.tracked.shown(nonce, status.to);
+		this.#listeners.message("grown");
+	}
+
+	#sent(status: Status<"message_sent">): void {
+		const { tracked } = this.#delivering;
+		const nonce = this.#allowed(this.#known(status));
+		// Without positions a message's end is not known before the delivery's: the cursor stays.
+		const to = status.to ?? tracked.row.cursor;
+		tracked.sent(nonce, {
+			messageId: status.messageId,
+			to,
+			...(status.carry !== undefined && { carry: status.carry }),
+		});
+		this.#listeners.message("out");
+	}
+
+	#complete({ messageIds = [] }: Partial<Status<"delivery_complete">>): Outcome {
+		const { tracked } = this.#delivering;
+		if (this.#end === undefined)
+			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
+		const last = tracked.row.messages.at(-1);
+		if (this.#end.inked && messageIds.length === 0 && tracked.row.messages.every(({ nonce }) => isAside(nonce))) {
+			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
+			return { state: "unknown", error };
+		}
+		// Without positions only the end says how far the messages reach.
+		if (last?.messageId !== undefined && !this.#hasPositions) {
+			tracked.sent(last.nonce, { messageId: last.messageId, to: this.#end.position });
+		}
+		return { state: "complete" };
+	}
+
+	#failed(status: Status<"delivery_error">): Outcome {
+		const { tracked } = this.#delivering;
+		const error = `${status.code ? `${status.code}: ` : ""}${status.error}`;
+		if (status.code !== "unknown_outcome") {
+			// It names the message and says why it was refused, so it was not created.
+			if (status.code !== undefined && status.nonce !== undefined) tracked.withdraw(this.#allowed(status.nonce));
+			return this.#degrade(error);
+		}
+		const nonce = this.#nonceOf(status);
+		return nonce === undefined ? { state: "unknown", error } : this.#doubt(nonce, error);
+	}
+
+	/** What is shown of an open message stays; the rest is owed. Nothing is owed for certain while something is uncertain. */
+	#degrade(error: string): Outcome {
+		const { tracked } = this.#delivering;
+		const current = tracked.unfinished;
+		// What stands beside the text is sent by itself.
+		const open = current && isAside(current.nonce) ? undefined : current;
+		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) tracked.withdraw(open.nonce);
+		else if (open && (open.state === "intended" || !this.#hasPositions)) return this.#doubt(open.nonce, error);
+		else if (open) tracked.sent(open.nonce, { messageId: open.messageId!, to: open.shown ?? open.from });
+		const reach = tracked.row.messages.some(({ state }) => state === "sent") && !this.#hasPositions;
+		return { state: reach ? "unknown" : "degraded", error };
+	}
+
+	#doubt(nonce: string, error: string): Outcome {
+		this.#delivering.tracked.doubt(nonce);
+		return { state: "unknown", error };
+	}
+
+	get #hasPositions(): boolean {
+		return speaks(this.#delivering.info, "offset");
+	}
+
+	/** By its nonce, by its id, or the one that was announced and has no id yet. */
+	#nonceOf(status: { nonce?: string; messageId?: string }): string | undefined {
+		const { tracked } = this.#delivering;
+		const { messages } = tracked.row;
+		const named = messages.find(({ nonce }) => nonce === status.nonce);
+		const same =
+			named ?? messages.findLast(({ messageId }) => messageId !== undefined && messageId === status.messageId);
+		if (same || status.nonce !== undefined) return same?.nonce;
+		return tracked.unfinished?.state === "intended" ? tracked.unfinished.nonce : undefined;
+	}
+
+	/** Adapters without intents create first and tell afterwards. */
+	#known(status: { nonce?: string; messageId: string; from?: number }): string {
+		const found = this.#nonceOf(status);
+		if (found !== undefined) return found;
+		const { tracked } = this.#delivering;
+		const { ordinal, nonce } = tracked.next();
+		const own = status.nonce ?? nonce;
+		tracked.intend({ ordinal, nonce: own, from: status.from ?? tracked.row.cursor });
+		return own;
+	}
+}

@@ -1,0 +1,186 @@
+/** Keeps one verb of an account running: starts it on first use, starts it again by the policy, and says how it is doing. */
+
+import type { LineFault } from "../../adapter/adapter.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
+import {
+	type Phase,
+	type RestartRules,
+	type Supervision,
+	type SupervisionInput,
+	stepSupervision,
+	UNSTARTED,
+} from "./policy.ts";
+import { checkLine, type Shapes } from "./shapes.ts";
+
+export interface ProcessStatus {
+	state: Phase["at"];
+	/** When it is tried again, while it waits for that. */
+	until?: number;
+	pid?: number;
+	restarts: number;
+	/** Lines that were no JSON objects, too long, or of a known type with wrong fields. */
+	garbage: number;
+	lastError?: string;
+}
+
+export interface KeeperOptions {
+	command: readonly string[];
+	env: Record<string, string>;
+	facts: object;
+	/** It is of use even when it does not read. */
+	mayIgnoreInput?: boolean;
+	limits: ProcessLimits;
+	rules: RestartRules;
+	clock: Clock;
+	random: () => number;
+	log: Log;
+	/** Told of every process, so that one that outlives the daemon can be found. */
+	born?(pid: number): void;
+	/** What its lines must look like. */
+	shapes: Shapes;
+	/** Those that do. */
+	lines(values: object[], process: LineProcess): void;
+	/** Its process is gone; returns whether it had nothing left to do. */
+	lost(exit: Exit): boolean;
+}
+
+export interface Keeper {
+	/** Asks for the process, and resolves with it once it runs. Rejects when the signal aborts. */
+	running(signal: AbortSignal): Promise<LineProcess>;
+	/** The process, if it runs now. */
+	readonly current: LineProcess | undefined;
+	status(): ProcessStatus;
+	stop(): Promise<void>;
+}
+
+const GARBAGE_LOGGED_MAX = 20;
+const EXCERPT_CHARS = 120;
+
+const excerptOf = (line: object): string => JSON.stringify(line).slice(0, EXCERPT_CHARS).toWellFormed();
+
+export function createKeeper(options: KeeperOptions): Keeper {
+	const { clock, rules, random, log, facts } = options;
+	const waiting = new Set<(process: LineProcess) => void>();
+	let state: Supervision = UNSTARTED;
+	let process: LineProcess | undefined;
+	let garbage = 0;
+	let lastError: string | undefined;
+	let cancelWake = () => {};
+	let stopped = false;
+
+	function apply(input: SupervisionInput): void {
+		const step = stepSupervision(state, input, clock.now(), rules, random());
+		state = step.state;
+		for (const effect of step.effects) {
+			if (effect.type === "spawn") start();
+			else {
+				cancelWake();
+				cancelWake = clock.after(Math.max(0, effect.at - clock.now()), () => apply({ type: "tick" }));
+			}
+		}
+	}
+
+	function skip(fault: LineFault): void {
+		lastError = `garbage on stdout: ${fault.reason}`;
+		if (++garbage <= GARBAGE_LOGGED_MAX) log.warn({ ...facts, ...fault, garbage }, "garbage on the adapter's stdout");
+	}
+
+	function sound(line: object): object[] {
+		const checked = checkLine(line, options.shapes);
+		if ("value" in checked) return [checked.value];
+		if ("fault" in checked) skip({ reason: checked.fault, excerpt: excerptOf(line) });
+		else log.debug({ ...facts, type: checked.unknown }, "a line of a type that is not in the protocol");
+		return [];
+	}
+
+	function start(): void {
+		const started = begin();
+		process = started;
+		// A command that is not there has no pid; its exit follows.
+		if (started?.pid === undefined) return;
+		note(started.pid);
+		log.debug({ ...facts, pid: started.pid }, "adapter started");
+		apply({ type: "spawned" });
+		for (const resolve of [...waiting]) resolve(started);
+	}
+
+	function note(pid: number): void {
+		try {
+			options.born?.(pid);
+		} catch (cause) {
+			log.warn({ ...facts, pid, err: cause }, "should the adapter outlive the daemon, the next one will not know");
+		}
+	}
+
+	function begin(): LineProcess | undefined {
+		try {
+			const begun: LineProcess = startProcess(options, {
+				lines: (values) => options.lines(values.flatMap(sound), begun),
+				garbage: skip,
+				exited,
+			});
+			return begun;
+		} catch (cause) {
+			// The system refuses another process: that passes, or the backoff grows.
+			const detail = `could not be started: ${cause instanceof Error ? cause.message : String(cause)}`;
+			clock.after(0, () => exited({ code: null, detail }));
+			return undefined;
+		}
+	}
+
+	function exited(exit: Exit): void {
+		process = undefined;
+		const idle = options.lost(exit);
+		const clean = stopped || (idle && exit.code === 0);
+		apply({ type: "exited", clean });
+		if (clean) return;
+		lastError = exit.detail;
+		const until = "until" in state.phase ? state.phase.until : undefined;
+		log.warn({ ...facts, exit: exit.detail, state: state.phase.at, until }, "the adapter process ended");
+	}
+
+	return {
+		get current() {
+			return state.phase.at === "running" ? process : undefined;
+		},
+		running(signal) {
+			if (stopped || signal.aborted) return Promise.reject(aborted());
+			if (state.phase.at === "running" && process) return Promise.resolve(process);
+			return new Promise((resolve, reject) => {
+				const forget = () => {
+					waiting.delete(done);
+					signal.removeEventListener("abort", fail);
+				};
+				const done = (started: LineProcess) => {
+					forget();
+					resolve(started);
+				};
+				const fail = () => {
+					forget();
+					reject(aborted());
+				};
+				waiting.add(done);
+				signal.addEventListener("abort", fail, { once: true });
+				apply({ type: "want" });
+			});
+		},
+		status: () => ({
+			state: state.phase.at,
+			...("until" in state.phase && { until: state.phase.until }),
+			...(process?.pid !== undefined && { pid: process.pid }),
+			restarts: state.restarts,
+			garbage,
+			...(lastError !== undefined && { lastError }),
+		}),
+		async stop() {
+			stopped = true;
+			cancelWake();
+			apply({ type: "unwant" });
+			await process?.stop();
+		},
+	};
+}
+
+const aborted = () => new DOMException("The adapter is no longer waited for.", "AbortError");

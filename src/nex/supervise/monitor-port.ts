@@ -1,0 +1,136 @@
+/** The `monitor` process of an account: inbound messages in order, each acknowledged once it is safe, and webhook requests with their answers. */
+
+import type { InboundMessage, MessageFailure, MonitorCommand, MonitorLine } from "../../adapter/adapter.ts";
+import { NexusError } from "../../protocol/protocol.ts";
+import { sleep } from "../sleep.ts";
+import { createKeeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
+import type { LineProcess } from "./line-process.ts";
+import { MONITOR_SHAPES } from "./shapes.ts";
+
+/** Resolves once the message is safe; the platform hears of it only then. */
+export type OnMessage = (message: InboundMessage) => Promise<void>;
+
+export interface WebhookRequest {
+	method: string;
+	/** Without the question mark. */
+	query: string;
+	/** Names in lower case. */
+	headers: Record<string, string>;
+	/** Base64 of the raw bytes. */
+	body: string;
+}
+
+export interface WebhookAnswer {
+	status: number;
+	headers: Record<string, string>;
+	body: string;
+}
+
+export interface MonitorPort {
+	webhook(request: WebhookRequest): Promise<WebhookAnswer>;
+	status(): ProcessStatus;
+	stop(): Promise<void>;
+}
+
+export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+	onMessage: OnMessage;
+	onFailure(failure: MessageFailure): void;
+	/** Messages that may wait for being safe before the process is made to wait. */
+	waitingMax: number;
+	webhookMs: number;
+	/** Wait before a message that the store refused is tried again; doubles. */
+	retryMs: number;
+	retryMsMax: number;
+}
+
+export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
+	const { clock, log, facts } = options;
+	const webhooks = new Map<string, (answer: WebhookAnswer) => void>();
+	const stopping = new AbortController();
+	const queue: { message: InboundMessage; process: LineProcess }[] = [];
+	let working = false;
+	let requests = 0;
+
+	/** An adapter waits for the ack: while the store refuses a message it is tried again, as long as the process that said it lives. */
+	async function taken(message: InboundMessage, process: LineProcess): Promise<boolean> {
+		for (let tries = 0; ; tries++) {
+			try {
+				await options.onMessage(message);
+				return true;
+			} catch (cause) {
+				const { eventId } = message;
+				log.error({ ...facts, eventId, err: cause, tries: tries + 1 }, "an inbound message could not be taken in");
+				// Another try would end the same way.
+				if (cause instanceof TypeError || keeper.current !== process) return false;
+			}
+			await sleep(clock, Math.min(options.retryMs * 2 ** tries, options.retryMsMax), stopping.signal);
+			if (stopping.signal.aborted) return false;
+		}
+	}
+
+	/** One after another: the order of a chat is the order of its messages. */
+	async function work(): Promise<void> {
+		working = true;
+		for (let next = queue.shift(); next && !stopping.signal.aborted; next = queue.shift()) {
+			const { message, process } = next;
+			if (await taken(message, process))
+				process.write({ type: "ack", eventId: message.eventId } satisfies MonitorCommand);
+			if (queue.length < options.waitingMax) process.resume();
+		}
+		working = false;
+	}
+
+	function take(line: MonitorLine, process: LineProcess): void {
+		if (line.type === "message") {
+			const { type: _type, ...message } = line;
+			queue.push({ message, process });
+			if (queue.length >= options.waitingMax) process.pause();
+			if (!working) void work();
+		} else if (line.type === "message_failed") {
+			const { type: _type, ...failure } = line;
+			options.onFailure(failure);
+		} else if (line.type === "webhook_response") {
+			const { id, status, headers = {}, body = "" } = line;
+			webhooks.get(id)?.({ status, headers, body });
+			webhooks.delete(id);
+		}
+	}
+
+	const keeper = createKeeper({
+		...options,
+		shapes: MONITOR_SHAPES,
+		lines(values, process) {
+			for (const value of values) take(value as MonitorLine, process);
+		},
+		lost() {
+			for (const answer of webhooks.values()) answer({ status: 503, headers: {}, body: "the adapter ended" });
+			webhooks.clear();
+			// It is kept for as long as the daemon runs: its end is never in order.
+			return false;
+		},
+	});
+	keeper.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
+
+	return {
+		async webhook(request) {
+			const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(options.webhookMs)]);
+			const process = await keeper.running(limit).catch((cause: unknown) => {
+				throw new NexusError("unavailable", "The adapter does not run; the platform will try again.", { cause });
+			});
+			const id = String(++requests);
+			const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
+			webhooks.set(id, resolve);
+			const cancel = clock.after(options.webhookMs, () => {
+				webhooks.delete(id);
+				resolve({ status: 504, headers: {}, body: "the adapter did not answer" });
+			});
+			process.write({ type: "webhook", id, ...request } satisfies MonitorCommand);
+			return promise.finally(cancel);
+		},
+		status: keeper.status,
+		async stop() {
+			stopping.abort();
+			await keeper.stop();
+		},
+	};
+}

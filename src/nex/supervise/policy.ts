@@ -1,0 +1,120 @@
+/** When an adapter process is started again, as a pure step: exponential backoff, then a circuit breaker that tries once in a while. */
+
+export interface RestartRules {
+	/** Wait before the first restart; doubles with every failure. */
+	backoffMs: number;
+	backoffMsMax: number;
+	/** A process that lived this long was healthy: its end starts the count anew. */
+	healthyMs: number;
+	/** Failures in a row that open the circuit. */
+	failuresMax: number;
+	/** How long the circuit stays open; doubles with every try that fails. */
+	circuitMs: number;
+	circuitMsMax: number;
+}
+
+export const RESTART_RULES: RestartRules = {
+	backoffMs: 250,
+	backoffMsMax: 30_000,
+	healthyMs: 10_000,
+	failuresMax: 6,
+	circuitMs: 60_000,
+	circuitMsMax: 600_000,
+};
+
+export type Phase =
+	| { at: "stopped" }
+	| { at: "starting" }
+	| { at: "running"; since: number }
+	| { at: "backing_off"; until: number }
+	| { at: "circuit_open"; until: number };
+
+export interface Supervision {
+	readonly phase: Phase;
+	/** Somebody needs the process. */
+	readonly wanted: boolean;
+	/** In a row. */
+	readonly failures: number;
+	/** Times the circuit opened since the process was last healthy. */
+	readonly trips: number;
+	/** Failures since the daemon started. */
+	readonly restarts: number;
+}
+
+export type SupervisionInput =
+	| { type: "want" }
+	| { type: "unwant" }
+	| { type: "spawned" }
+	/** `clean`: it had nothing left to do. */
+	| { type: "exited"; clean: boolean }
+	| { type: "tick" };
+
+export type SupervisionEffect = { type: "spawn" } | { type: "wake"; at: number };
+
+export interface SupervisionStep {
+	state: Supervision;
+	effects: SupervisionEffect[];
+}
+
+export const UNSTARTED: Supervision = {
+	phase: { at: "stopped" },
+	wanted: false,
+	failures: 0,
+	trips: 0,
+	restarts: 0,
+};
+
+/** `random` is in [0, 1): accounts that failed together do not come back together. */
+export function stepSupervision(
+	state: Supervision,
+	input: SupervisionInput,
+	now: number,
+	rules: RestartRules,
+	random: number,
+): SupervisionStep {
+	const only = (next: Supervision): SupervisionStep => ({ state: next, effects: [] });
+	const { phase } = state;
+	switch (input.type) {
+		case "want":
+			return phase.at === "stopped" ? spawn({ ...state, wanted: true }) : only({ ...state, wanted: true });
+		case "unwant":
+			return only({ ...state, wanted: false, phase: isWaiting(phase) ? { at: "stopped" } : phase });
+		case "spawned":
+			return only({ ...state, phase: { at: "running", since: now } });
+		case "exited":
+			return exited(state, input.clean, now, rules, random);
+		case "tick":
+			if (!isWaiting(phase)) return only(state);
+			// A timer may fire a moment early.
+			if (now < phase.until) return { state, effects: [{ type: "wake", at: phase.until }] };
+			return state.wanted ? spawn(state) : only({ ...state, phase: { at: "stopped" } });
+		default:
+			return input satisfies never;
+	}
+}
+
+const isWaiting = (phase: Phase): phase is Extract<Phase, { until: number }> =>
+	phase.at === "backing_off" || phase.at === "circuit_open";
+
+const spawn = (state: Supervision): SupervisionStep => ({
+	state: { ...state, phase: { at: "starting" } },
+	effects: [{ type: "spawn" }],
+});
+
+function exited(state: Supervision, clean: boolean, now: number, rules: RestartRules, random: number): SupervisionStep {
+	const { phase } = state;
+	const healthy = phase.at === "running" && now - phase.since >= rules.healthyMs;
+	const before = healthy || clean ? { ...state, failures: 0, trips: 0 } : state;
+	if (clean) return { state: { ...before, phase: { at: "stopped" } }, effects: [] };
+	const failures = before.failures + 1;
+	const next = { ...before, failures, restarts: state.restarts + 1 };
+	if (!state.wanted) return { state: { ...next, phase: { at: "stopped" } }, effects: [] };
+	if (failures < rules.failuresMax) {
+		const wait = Math.min(rules.backoffMs * 2 ** (failures - 1), rules.backoffMsMax);
+		const until = now + Math.round(wait * (0.75 + random / 2));
+		return { state: { ...next, phase: { at: "backing_off", until } }, effects: [{ type: "wake", at: until }] };
+	}
+	const until = now + Math.min(rules.circuitMs * 2 ** before.trips, rules.circuitMsMax);
+	const open = { ...next, trips: before.trips + 1, phase: { at: "circuit_open" as const, until } };
+	return { state: open, effects: [{ type: "wake", at: until }] };
+}

@@ -1,0 +1,168 @@
+/** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
+
+import type { PlatformFault, SendLine, SendStatus, Target } from "../../adapter/adapter.ts";
+import { createKeeper, type Keeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
+import type { LineProcess } from "./line-process.ts";
+import { createLock } from "./lock.ts";
+import { SEND_SHAPES } from "./shapes.ts";
+
+export type SendAnswer =
+	| { type: "sent"; messageId: string }
+	| { type: "refused"; error: string; code?: PlatformFault; retryAfterMs?: number }
+	| { type: "found"; known: boolean; messageId?: string }
+	/** The process died or went silent: whether it happened is not known. */
+	| { type: "lost"; error: string };
+
+export type Request = Extract<SendLine, { type: "send" | "find" }>;
+
+export interface SendPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+	/** It only speaks the seed's fields: a process for each line, its input ended after it. */
+	oneAtATime: boolean;
+	/** Longest wait for an answer while the account is not paused. */
+	answerMs: number;
+	paused(): boolean;
+	notice(status: Extract<SendStatus, { type: "rate_limited" | "call" }>): void;
+}
+
+interface Pending {
+	answer(answer: SendAnswer): void;
+	piece: OnPiece;
+}
+
+/** One of several messages of a line is out. */
+export type OnPiece = (status: Extract<SendStatus, { type: "message_sent" }>) => void;
+
+export class SendPort {
+	readonly #options: SendPortOptions;
+	readonly #keeper: Keeper;
+	/** By nonce, in order of asking. */
+	readonly #pending = new Map<string, Pending>();
+	readonly #lock = createLock();
+	readonly #stopping = new AbortController();
+
+	constructor(options: SendPortOptions) {
+		this.#options = options;
+		this.#keeper = createKeeper({
+			...options,
+			shapes: SEND_SHAPES,
+			lines: (values) => {
+				for (const value of values) this.#take(value as SendStatus);
+			},
+			lost: ({ detail }) => this.#lost(detail),
+		});
+	}
+
+	/** `piece` hears of messages that are only a part of the line. Rejects only when the signal aborts before the line was written. */
+	async request(line: Request, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
+		if (!this.#options.oneAtATime) return this.#ask(await this.#keeper.running(signal), line, piece);
+		const release = await this.#lock(signal);
+		try {
+			const process = await this.#keeper.running(signal);
+			const asked = this.#ask(process, line, piece);
+			process.end();
+			const answer = await asked;
+			await process.stop();
+			return answer;
+		} finally {
+			release();
+		}
+	}
+
+	/** Best effort: shown only while a process runs or can be started at once. */
+	typing(target: Target, on: boolean): void {
+		if (this.#options.oneAtATime) return;
+		const line = { type: "typing", target, on } satisfies SendLine;
+		const { current } = this.#keeper;
+		if (current) current.write(line);
+		else if (on && this.#keeper.status().state === "stopped") {
+			this.#keeper.running(this.#stopping.signal).then(
+				(process) => process.write(line),
+				() => {}, // Stopping: nobody looks any more.
+			);
+		}
+	}
+
+	status(): ProcessStatus {
+		return this.#keeper.status();
+	}
+
+	async stop(): Promise<void> {
+		this.#stopping.abort();
+		await this.#keeper.stop();
+	}
+
+	#ask(process: LineProcess, line: Request, piece: OnPiece): Promise<SendAnswer> {
+		const { clock, answerMs, paused } = this.#options;
+		const { promise, resolve } = Promise.withResolvers<SendAnswer>();
+		let cancel = () => {};
+		const watch = () => {
+			cancel = clock.after(answerMs, () => {
+				if (paused()) watch();
+				else process.kill(`did not answer within ${answerMs} ms`);
+			});
+		};
+		watch();
+		this.#pending.set(line.nonce, {
+			piece(status) {
+				cancel();
+				watch();
+				piece(status);
+			},
+			answer(answer) {
+				cancel();
+				resolve(answer);
+			},
+		});
+		process.write(line);
+		return promise;
+	}
+
+	#take(status: SendStatus): void {
+		switch (status.type) {
+			case "rate_limited":
+			case "call":
+				this.#options.notice(status);
+				break;
+			case "message_sent":
+				if (status.final === false) this.#pending.get(this.#keyOf(status.nonce) ?? "")?.piece(status);
+				else this.#settle(status.nonce, { type: "sent", messageId: status.messageId });
+				break;
+			case "delivery_error": {
+				const { error, code, retryAfterMs } = status;
+				const more = { ...(code && { code }), ...(retryAfterMs !== undefined && { retryAfterMs }) };
+				this.#settle(status.nonce, { type: "refused", error, ...more });
+				break;
+			}
+			case "found": {
+				const { known, messageId } = status;
+				this.#settle(status.nonce, { type: "found", known, ...(messageId !== undefined && { messageId }) });
+				break;
+			}
+			default: {
+				const { log, facts } = this.#options;
+				log.debug({ ...facts, status: status satisfies never }, "a status that send does not have");
+			}
+		}
+	}
+
+	#settle(nonce: string | undefined, answer: SendAnswer): void {
+		const key = this.#keyOf(nonce);
+		const open = key === undefined ? undefined : this.#pending.get(key);
+		if (key !== undefined) this.#pending.delete(key);
+		open?.answer(answer);
+	}
+
+	/** Without a nonce it is about what was asked first; a piece has the line's nonce with a number behind it. */
+	#keyOf(nonce: string | undefined): string | undefined {
+		if (nonce === undefined) return this.#pending.keys().next().value;
+		return this.#pending.has(nonce) ? nonce : nonce.replace(/\.\d+$/, "");
+	}
+
+	/** Whether nothing was open. */
+	#lost(error: string): boolean {
+		const open = [...this.#pending.values()];
+		this.#pending.clear();
+		for (const each of open) each.answer({ type: "lost", error });
+		return open.length === 0;
+	}
+}

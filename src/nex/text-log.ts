@@ -1,0 +1,46 @@
+/** A text of its own as a finished log, framed like a run: whatever delivers runs delivers it too. */
+
+import type { Bus } from "../bus/bus.ts";
+import { createToFrames, encodeFrame, type Frame, newId, type StreamEvent } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
+
+const CHUNK_CHARS = 16 * 1024;
+
+/** Resolves with the log's name once it is durable. */
+export async function writeTextLog(bus: Bus, text: string, clock: Clock): Promise<string> {
+	const log = newId("txt", clock.now());
+	const events: StreamEvent[] = [
+		{ type: "stream_start", runId: log, sessionLabel: "", target: null },
+		...piecesOf(text).map((piece): StreamEvent => ({ type: "token", text: piece })),
+		{ type: "stream_end", runId: log, final: true },
+	];
+	const toFrames = createToFrames({ runId: log, session: "", now: () => clock.now() });
+	const records = events.flatMap((event) => toFrames.push(event).map((frame) => encodeFrame(withoutSession(frame))));
+	const writer = await bus.create({ log, kind: "text" }, records);
+	await writer.seal([]);
+	return log;
+}
+
+function withoutSession(frame: Frame): Frame {
+	if (frame.type !== "stream.begin") return frame;
+	const { session: _session, target: _target, ...rest } = frame;
+	return rest;
+}
+
+/** Never between the halves of a surrogate pair. */
+function piecesOf(text: string): string[] {
+	const pieces: string[] = [];
+	for (let at = 0; at < text.length; ) {
+		let end = Math.min(at + CHUNK_CHARS, text.length);
+		const last = text.charCodeAt(end - 1);
+		if (end < text.length && last >= 0xd800 && last <= 0xdbff) end++;
+		pieces.push(text.slice(at, end));
+		at = end;
+	}
+	return pieces;
+}
+
+/** A process that died between the two writes left the log open: all of it is there. */
+export async function sealLeftTexts(bus: Bus): Promise<void> {
+	for (const { log } of await bus.list({ kind: "text", live: true })) await (await bus.reopen(log)).seal([]);
+}

@@ -1,0 +1,8 @@
+/** A tool that runs, in the words of S0, for channels that show a message only when it is whole. */
+
+const NOTE_CHARS_MAX = 80;
+
+/** Names come from tools: they may not open markdown of their own. */
+export const toolNote = (what: string): string => `[${plainLine(what).slice(0, NOTE_CHARS_MAX).toWellFormed()}...]`;
+
+const plainLine = (text: string): string => text.replace(/[`\s]+/g, " ").trim();

@@ -1,0 +1,35 @@
+/** Whether and how a delivery shows typing, and which events trigger it. */
+
+import type { Delivering } from "./delivering.ts";
+import type { SourceEvent } from "./source.ts";
+import type { TypingInput, TypingRules } from "./typing.ts";
+
+/** Undefined: not on this platform, or not wanted. */
+export function typingRulesOf({ info, account, limits }: Delivering): TypingRules | undefined {
+	const { typing } = account.config;
+	if (typing?.enabled === false || !info.typing || !info.supports.includes("typing")) return undefined;
+	const { expiryMs } = info.typing;
+	return { intervalMs: typing?.intervalMs ?? info.typing.intervalMs, expiryMs, ttlMs: limits.typingTtlMs };
+}
+
+/** S1's triggers. Text that can be seen growing needs no indicator. */
+export function typingInputOf(event: SourceEvent["event"], visible: boolean): TypingInput | undefined {
+	switch (event.type) {
+		case "stream_start":
+			return { type: "run_start" };
+		case "token":
+			return visible ? undefined : { type: "text" };
+		case "tool_status":
+			if (event.status === "started") return { type: "tool_start" };
+			return { type: event.status === "progress" ? "tool_progress" : "tool_end" };
+		case "reasoning":
+			return { type: "reasoning" };
+		case "stream_end":
+			return event.final === false ? { type: "message_start" } : undefined;
+		case "stream_error":
+		case "part":
+			return undefined;
+		default:
+			return event satisfies never;
+	}
+}

@@ -1,0 +1,89 @@
+/** Mail: an answer in one message, its files with it. Between what stands apart there is an empty line, which is no part of the source. */
+
+import type { WireAttachment } from "../adapter/adapter.ts";
+import { asideOf, isWanted } from "./aside.ts";
+import type { Block } from "./block-step.ts";
+import type { Delivering } from "./delivering.ts";
+import type { BlockMachine } from "./machine.ts";
+import { isEnd, type SourceEvent } from "./source.ts";
+import { toolNote } from "./tool-note.ts";
+
+/** A line to an adapter holds 4 MiB. */
+const FILES_CHARS_MAX = 3_400_000;
+
+export function createWhole(delivering: Delivering): BlockMachine {
+	const { tracked, options } = delivering;
+	// There is only one: when it is on record there is nothing more to say.
+	const over = tracked.row.messages.length > 0;
+	const from = tracked.row.cursor;
+	const mail = createMail(delivering);
+	let done: Block | undefined;
+	return {
+		take(each) {
+			if (over) return;
+			const { event } = each;
+			mail.take(each);
+			if (!isEnd(event)) return;
+			if (event.type === "stream_error" && options.errorText) mail.apart(options.errorText);
+			const { text, to, files } = mail.content();
+			if (text !== "") done = { from, to: from + to, text, ...(files.length > 0 && { attachments: files }) };
+		},
+		tick() {},
+		wakeAt: undefined,
+		ready() {
+			const block = done;
+			done = undefined;
+			return block;
+		},
+		humanDelayMs: undefined,
+	};
+}
+
+interface Mail {
+	take(each: SourceEvent): void;
+	apart(text: string): void;
+	content(): { text: string; to: number; files: readonly WireAttachment[] };
+}
+
+function createMail(delivering: Delivering): Mail {
+	const texts = [""];
+	const files: WireAttachment[] = [];
+	let to = 0;
+	let chars = 0;
+	const apart = (text: string) => void texts.push(text, "");
+	const beside = ({ event, offset }: SourceEvent) => {
+		if (event.type !== "part" || !isWanted(delivering, event)) return;
+		const aside = asideOf(delivering, event, offset);
+		if (aside?.text) apart(aside.text);
+		for (const file of aside?.attachments ?? []) {
+			chars += file.data.length;
+			if (chars <= FILES_CHARS_MAX) files.push(file);
+			else apart(`[${file.name}: too large to be sent here]`);
+		}
+	};
+	return {
+		take(each) {
+			const { event } = each;
+			if (event.type === "token") {
+				texts.push(texts.pop() + event.text);
+				to += event.text.length;
+			} else if (event.type === "part") beside(each);
+			else if (event.type === "stream_end" && event.final === false) texts.push("");
+			else if (event.type === "tool_status" && event.status === "started" && delivering.options.tools) {
+				apart(toolNote(event.summary ?? event.toolName));
+			}
+		},
+		apart,
+		content() {
+			const said = texts.filter((each) => /\S/.test(each)).join("\n\n");
+			return { text: said || files.map(({ name }) => `[${name}]`).join("\n"), to, files };
+		},
+	};
+}
+
+/** The files of the mail of a run that has ended, read again. */
+export function mailFiles(delivering: Delivering, events: readonly SourceEvent[]): readonly WireAttachment[] {
+	const mail = createMail(delivering);
+	for (const each of events) mail.take(each);
+	return mail.content().files;
+}

@@ -1,0 +1,75 @@
+/** The one error class, its closed list of codes, and the one table to HTTP status, gRPC status and exit code. */
+
+/** [HTTP status, gRPC status, exit code of the CLI] */
+export const ERROR_TABLE = {
+	/** The request is malformed; sending it again will not help. */
+	invalid: [400, 3, 2],
+	/** No or a wrong token. */
+	unauthenticated: [401, 16, 3],
+	/** Known caller, forbidden action (foreign Host or Origin). */
+	forbidden: [403, 7, 3],
+	not_found: [404, 5, 4],
+	method_not_allowed: [405, 12, 2],
+	/** The state does not allow it: a second writer, a sealed log, a second daemon. */
+	conflict: [409, 10, 5],
+	/** It existed; retention has removed it. */
+	expired: [410, 11, 4],
+	too_large: [413, 8, 2],
+	/** A limit on count or rate is reached; try later. */
+	busy: [429, 8, 6],
+	/** The caller or a person stopped it. */
+	aborted: [499, 1, 130],
+	internal: [500, 13, 1],
+	/** Starting, stopping, or a part that is needed is not there. */
+	unavailable: [503, 14, 7],
+	/** The agent or the model failed. */
+	engine_failed: [502, 14, 8],
+	/** A watchdog ended it. */
+	timeout: [504, 4, 9],
+	/** The process died while it ran; recovery wrote the end. */
+	crashed: [500, 13, 1],
+	/** Stored data is damaged or of a newer version. */
+	data_loss: [500, 15, 10],
+	/** The configuration is wrong. */
+	config: [500, 9, 78],
+} as const satisfies Record<string, readonly [http: number, grpc: number, exit: number]>;
+
+export type ErrorCode = keyof typeof ERROR_TABLE;
+
+export class NexusError extends Error {
+	readonly code: ErrorCode;
+
+	constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+		super(message, options);
+		this.name = "NexusError";
+		this.code = code;
+	}
+
+	/** The body that every door answers with. */
+	toJSON(): { error: { code: ErrorCode; message: string } } {
+		return { error: { code: this.code, message: this.message } };
+	}
+}
+
+export const httpStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][0];
+export const grpcStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][1];
+export const exitCodeOf = (code: ErrorCode): number => ERROR_TABLE[code][2];
+
+export const isErrorCode = (text: string): text is ErrorCode => Object.hasOwn(ERROR_TABLE, text);
+
+/** The one funnel from `unknown`: keeps a NexusError, wraps everything else. */
+export function toNexusError(cause: unknown, code: ErrorCode = "internal"): NexusError {
+	if (cause instanceof NexusError) return cause;
+	return new NexusError(code, wordsOf(cause) || "unknown error", { cause });
+}
+
+/** What was thrown, in words: anything can be thrown, and telling of it must not throw again. Empty when it says nothing. */
+export function wordsOf(cause: unknown): string {
+	try {
+		const said: unknown = cause instanceof Error ? cause.message : cause;
+		if (said === undefined) return "";
+		return typeof said === "object" ? (JSON.stringify(said) ?? "") : String(said as string | number | symbol);
+	} catch {
+		return "something that cannot be shown";
+	}
+}

@@ -1,0 +1,67 @@
+/** Frames: the envelope that every streamed answer travels in (PROTOCOL §1). What the Bus stores and the edges send. */
+
+/** What a stream carries. An open set: a reader shows what it knows and keeps what it does not. */
+export type Modality = "text" | "reasoning" | "tool" | "card" | "carousel" | "image" | "audio" | "data" | (string & {});
+
+/** Why a stream ended. */
+export type EndReason = "completed" | "aborted" | "error" | "timeout" | "crashed";
+
+/** Tokens of a model call; -1 = the model did not say. */
+export interface Usage {
+	input: number;
+	output: number;
+	[extra: string]: number;
+}
+
+/** "Show me once that chunk of that stream has been shown." */
+export interface Align {
+	message_id: string;
+	seq_no: number;
+}
+
+export interface BeginFrame {
+	type: "stream.begin";
+	message_id: string;
+	run_id: string;
+	trace_id: string;
+	correlation_group: string;
+	modality: Modality;
+	content_type: string;
+	expected_chunks?: number;
+	session?: string;
+	target?: unknown;
+	/** Milliseconds since the epoch. */
+	ts: number;
+}
+
+export interface ChunkFrame {
+	type: "stream.chunk";
+	message_id: string;
+	/** 1, 2, 3 … without a hole. */
+	seq_no: number;
+	/** Text, JSON text or base64: the content type says which. */
+	payload: string;
+	/** True: a piece of a value that goes on (a token). False: this chunk completes a value (a card). */
+	is_partial: boolean;
+	content_type?: string;
+	align?: Align;
+	ts: number;
+}
+
+export interface EndFrame {
+	type: "stream.end";
+	message_id: string;
+	total_chunks: number;
+	/** `crc32:<8 hex>` over the UTF-8 bytes of the payloads in seq order. */
+	checksum: string;
+	/** No further stream opens in this run. */
+	final: boolean;
+	reason: EndReason;
+	error?: { code: string; message: string };
+	usage?: Usage;
+	/** Recovery wrote this end, not the run. */
+	synthetic?: boolean;
+	ts: number;
+}
+
+export type Frame = BeginFrame | ChunkFrame | EndFrame;

@@ -1,0 +1,77 @@
+/** Names: ids that sort by the time they were made, the ids derived from them, and what a session may be called. */
+
+import { crc32 } from "./crc.ts";
+
+/** Crockford's base 32: its order is the order of its characters, so ids compare as strings. */
+const ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const TIME_CHARS = 10;
+const TAIL_CHARS = 16;
+
+const SESSION_LABEL = /^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/;
+
+/** A number in [0, 1), like Math.random. */
+export type Random = () => number;
+
+const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
+
+/** The last id's time and tail: within one millisecond, and when the clock steps back, the tail counts up instead. */
+const last = { time: -1, timeText: "", tail: new Uint8Array(TAIL_CHARS) };
+
+function encodeTime(time: number): string {
+	let text = "";
+	for (let rest = time, place = 0; place < TIME_CHARS; place++) {
+		text = ALPHABET[rest % 32] + text;
+		rest = Math.floor(rest / 32);
+	}
+	return text;
+}
+
+function startMillisecond(time: number, random: Random): void {
+	last.time = time;
+	last.timeText = encodeTime(time);
+	for (let place = 0; place < TAIL_CHARS; place++) last.tail[place] = Math.floor(random() * 32);
+	// The upper half stays free: room to count up 2^79 times.
+	last.tail[0]! &= 15;
+}
+
+function countUp(): void {
+	let place = TAIL_CHARS - 1;
+	while (last.tail[place] === 31) last.tail[place--] = 0;
+	last.tail[place]!++;
+}
+
+/** `<prefix>_<26 characters>`: 48 bits of time, 80 bits that are random or counted up. Later ids of this process are greater. */
+export function newId(prefix: string, now: number = Date.now(), random: Random = secureRandom): string {
+	const time = Math.floor(now);
+	if (time > last.time) startMillisecond(time, random);
+	else countUp();
+	let text = `${prefix}_${last.timeText}`;
+	for (const digit of last.tail) text += ALPHABET[digit];
+	return text;
+}
+
+export const newRunId = (now?: number, random?: Random): string => newId("run", now, random);
+export const newEventId = (now?: number, random?: Random): string => newId("evt", now, random);
+
+/** The id of the n-th stream that a run opens (n = 1, 2, 3 …). */
+export const messageIdOf = (runId: string, n: number): string => `${runId}.${n}`;
+
+/** The run that a stream belongs to: chunks and ends carry only the stream's id. */
+export function runIdOf(messageId: string): string {
+	const dot = messageId.lastIndexOf(".");
+	return dot < 0 ? messageId : messageId.slice(0, dot);
+}
+
+/** A W3C trace id (32 hex digits) that is always the same for the same run: the id's own 128 bits, or a digest of a foreign id. */
+export function traceIdOf(runId: string): string {
+	const digits = runId.slice(runId.indexOf("_") + 1);
+	if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(digits)) {
+		let bits = 0n;
+		for (const digit of digits) bits = (bits << 5n) | BigInt(ALPHABET.indexOf(digit));
+		return bits.toString(16).padStart(32, "0");
+	}
+	return [1, 2, 3, 4].map((part) => crc32(`${part}:${runId}`).toString(16).padStart(8, "0")).join("");
+}
+
+/** 1 to 128 characters that need no escaping in a path, a file name or a log line. */
+export const isSessionLabel = (text: string): boolean => SESSION_LABEL.test(text);

@@ -1,0 +1,51 @@
+/** Asks an adapter what it needs, and whether an account works, without a daemon. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type AdapterInfo, CHANNELS, type HealthReport } from "../adapter/adapter.ts";
+import { createBus, memoryStorage } from "../bus/bus.ts";
+import { sqliteDeliveries } from "../ledger/ledger.ts";
+import { createOutbound, type Outbound } from "../nex/nex.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import { silentLog } from "../std/log.ts";
+import { openSqlite } from "../std/sqlite.ts";
+import { nexConfig } from "./channels.ts";
+import type { NexusConfig } from "./config.ts";
+import type { StoredAccount } from "./stored-accounts.ts";
+
+export { forgetSettings } from "../nex/nex.ts";
+
+/** Throws `not_found` for a channel that is neither bundled nor configured. */
+export function askAdapter(config: NexusConfig, channel: string): Promise<AdapterInfo> {
+	const known = [...CHANNELS, ...Object.keys(config.channels ?? {})];
+	if (!known.includes(channel))
+		throw new NexusError("not_found", `there is no channel "${channel}"; known: ${[...new Set(known)].join(", ")}`);
+	return withOutbound(config, { channel, account: "main", settings: {} }, (outbound) => outbound.info(channel));
+}
+
+/** Signs in with these settings as the daemon would. */
+export const checkAccount = (config: NexusConfig, account: StoredAccount): Promise<HealthReport> =>
+	withOutbound(config, account, (outbound) => outbound.health(account.channel, account.account));
+
+async function withOutbound<T>(
+	config: NexusConfig,
+	{ channel, account, settings }: StoredAccount,
+	work: (outbound: Outbound) => Promise<T>,
+): Promise<T> {
+	const dataDir = mkdtempSync(join(tmpdir(), "nexus-adapter-"));
+	const file = openSqlite(":memory:", "process");
+	const bus = createBus({ storage: memoryStorage() });
+	const configured = nexConfig({ ...config, data: dataDir }).adapters[channel];
+	const own = configured?.accounts[account]?.settings;
+	const adapters = { [channel]: { ...configured, accounts: { [account]: { settings: { ...settings, ...own } } } } };
+	const outbound = createOutbound({ bus, deliveries: sqliteDeliveries(file), dataDir, adapters, log: silentLog });
+	try {
+		return await work(outbound);
+	} finally {
+		await outbound.stop(0);
+		await bus.close();
+		file.close();
+		rmSync(dataDir, { recursive: true, force: true });
+	}
+}

@@ -1,0 +1,59 @@
+/** What NEX is started with: the configuration's channels together with the accounts that `nexus adapter add` stored. */
+
+import { resolve } from "node:path";
+import type { AccountConfig, AdapterConfig, ChannelConfig, InboundConfig } from "../nex/nex.ts";
+import type { NexusConfig } from "./config.ts";
+import { readAccounts, type StoredAccount } from "./stored-accounts.ts";
+
+export interface NexConfig {
+	adapters: AdapterConfig;
+	inbound: InboundConfig;
+}
+
+/** A person who waits for an answer is told that it will not come. */
+const ERROR_TEXT = "Sorry, I encountered an error.";
+
+type FileChannel = NonNullable<NexusConfig["channels"]>[string];
+
+/** Channels and accounts that only the store knows are there as well; a setting in the file is stronger than a stored one. */
+export function nexConfig(config: NexusConfig): NexConfig {
+	const channels: Record<string, FileChannel> = { ...config.channels };
+	const stored = readAccounts(config.data);
+	for (const { channel } of stored) channels[channel] ??= {};
+	const merged = Object.entries(channels).map(([name, channel]) => [name, withStored(name, channel, stored)] as const);
+	return {
+		adapters: Object.fromEntries(merged.map(([name, channel]) => [name, outboundOf(channel, config.base)])),
+		inbound: {
+			channels: Object.fromEntries(merged),
+			base: config.base,
+			...(config.sessions && { sessions: config.sessions }),
+			...(config.plugins && { plugins: config.plugins }),
+		},
+	};
+}
+
+function withStored(name: string, channel: FileChannel, stored: readonly StoredAccount[]): FileChannel {
+	const accounts = { ...channel.accounts };
+	for (const { account, settings } of stored.filter((each) => each.channel === name)) {
+		const own = accounts[account];
+		accounts[account] = { ...own, settings: { ...settings, ...own?.settings } };
+	}
+	return { ...channel, accounts };
+}
+
+function outboundOf(channel: FileChannel, base: string): ChannelConfig {
+	const { acl: _acl, queue: _queue, session: _session, agent: _agent, busyText: _busy, ...outbound } = channel;
+	const accounts = Object.entries(channel.accounts ?? {}).map(([id, { settings = {} }]): [string, AccountConfig] => [
+		id,
+		{ settings },
+	]);
+	return {
+		errorText: ERROR_TEXT,
+		...outbound,
+		accounts: Object.fromEntries(accounts),
+		// A program beside the file is named as it is seen from there.
+		...(channel.command && {
+			command: channel.command.map((part) => (/^\.\.?\//.test(part) ? resolve(base, part) : part)),
+		}),
+	};
+}

@@ -1,0 +1,77 @@
+/** `channels`, `sessions` and `plugins` of `nexus.yaml`: chat platforms, who may write there, and how answers go out. */
+
+import { z } from "zod";
+import type { AclConfig, BlocksConfig, ChannelConfig, InboundChannelConfig, QueueConfig } from "../nex/nex.ts";
+import { byName, count, group, ms, oneOf, say, text } from "./config-words.ts";
+
+const yesNo = say(z.boolean(), "true or false");
+
+/** Long numbers would lose digits on the way: those are written in quotes. */
+const id = z.union([z.string().min(1), z.int().transform(String)]);
+const ids = say(z.array(id), "a list of the platform's ids of people, the long ones in quotes");
+const entries = say(
+	z.array(
+		z.union([
+			id,
+			z.strictObject({ sender: id.exactOptional(), chat: id.exactOptional(), agent: z.string().exactOptional() }),
+		]),
+	),
+	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent',
+);
+
+const acl = group({
+	owner: ids,
+	allow: entries,
+	deny: entries,
+	groups: oneOf(["mention", "always", "never"]),
+	unknown: oneOf(["pair", "deny", "allow"]),
+} satisfies Record<keyof AclConfig, z.ZodType>);
+
+const queue = group({
+	mode: oneOf(["interrupt", "steer", "followup", "collect", "reject"]),
+	collectMs: ms,
+	messagesMax: count,
+	atCap: oneOf(["drop_oldest", "drop_newest", "summarise"]),
+} satisfies Record<keyof QueueConfig, z.ZodType>);
+
+const session = text("chat, sender, or the label of one session for all");
+const agent = text("a name that `acl` uses");
+const chars = say(z.int().positive(), "a whole number of characters above 0");
+const wait = z.int().min(0);
+
+const blocks = group({
+	minChars: chars,
+	maxChars: chars,
+	idleMs: ms,
+	humanDelayMs: say(
+		z.union([z.null(), z.strictObject({ min: wait, max: wait })]),
+		"{ min, max } in milliseconds, or null for none",
+	),
+} satisfies Record<keyof BlocksConfig, z.ZodType>);
+
+const account = group({
+	settings: say(
+		z.record(
+			z.string(),
+			z.union([z.string(), z.number(), z.boolean()]).transform((value) => String(value)),
+		),
+		"a map from settings of the adapter to texts; secrets belong to `nexus adapter add`",
+	),
+	...{ acl, queue, session, agent },
+});
+
+const channel = {
+	command: say(z.array(z.string().min(1)).min(1), "a list: a program and its arguments, without the verb"),
+	env: say(z.record(z.string(), z.string()), "a map from names of environment variables to texts"),
+	accounts: byName(account, "a map from names of your choice to accounts"),
+	...{ acl, queue, session, agent },
+	busyText: say(z.string(), "a text; empty = nothing"),
+	streaming: group({ enabled: yesNo, reasoning: yesNo, tools: yesNo, parts: yesNo }),
+	blocks,
+	typing: group({ enabled: yesNo, intervalMs: ms }),
+	errorText: say(z.string(), "a text; empty = nothing"),
+} satisfies Record<keyof ChannelConfig | keyof InboundChannelConfig, z.ZodType>;
+
+export const channels = byName(group(channel), "a map from names of channels to their configuration");
+export const sessions = byName(group({ queue }), "a map from labels of sessions to their configuration");
+export const plugins = say(z.array(z.string().min(1)), "a list of modules; relative to this file");

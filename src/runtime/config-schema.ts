@@ -1,0 +1,106 @@
+/** Every key of `nexus.yaml`: its type, its default in words, and what is allowed there. Loaded only when there is a file to check. */
+
+import { z } from "zod";
+import type { BrokerLimits } from "../broker/broker.ts";
+import type { EdgeLimits } from "../edge/edge.ts";
+import { channels, plugins, sessions } from "./config-channels.ts";
+import { bytes, count, group, ms, oneOf, say, text, watchdog } from "./config-words.ts";
+
+/** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
+const brokerLimits = {
+	textCharsMax: count,
+	idempotencyKeyCharsMax: count,
+	queueMessagesMax: count,
+	runsMax: count,
+	queuedStaleMs: ms,
+	contextTokensMax: count,
+	contextTurnsMax: count,
+	historyCharsMax: count,
+	chunkBytesMax: bytes,
+	toolJsonCharsMax: count,
+	abortGraceMs: ms,
+	firstTokenMs: watchdog,
+	interTokenMs: watchdog,
+	totalMs: watchdog,
+	toolMs: watchdog,
+} satisfies Record<keyof BrokerLimits, z.ZodType>;
+
+const edgeLimits = {
+	bodyBytesMax: bytes,
+	headersBytesMax: bytes,
+	connectionsMax: count,
+	connectionsPerClientMax: count,
+	streamsMax: count,
+	headersTimeoutMs: ms,
+	requestTimeoutMs: ms,
+	keepAliveMs: ms,
+	heartbeatMs: ms,
+	stalledReaderMs: ms,
+	wsMessageBytesMax: bytes,
+	wsSubscriptionsMax: count,
+	wsBufferedBytesMax: bytes,
+	signInCodeMs: ms,
+	signInCodesMax: count,
+	signInFailuresPerMinuteMax: count,
+	signedInMs: ms,
+	listItemsMax: count,
+	framesMax: count,
+} satisfies Record<keyof EdgeLimits, z.ZodType>;
+
+export const configSchema = z.strictObject({
+	host: text("a host name or an IP address, such as 127.0.0.1"),
+	port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
+	data: text("a folder; relative to the working directory"),
+	token: say(
+		z.string().regex(/^[\x21-\x7e]+$/),
+		"a text of visible ASCII characters without spaces; digits alone in quotes",
+	),
+	allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
+	engine: say(
+		z.union([z.enum(["demo", "pi", "pi-coding-agent"]), z.strictObject({ module: z.string().min(1) })]),
+		"demo, pi, pi-coding-agent, or { module: ./my-agent.ts }",
+	),
+	pi: group({
+		provider: text("openai, anthropic, google, or any name together with baseUrl"),
+		model: text("a model's id"),
+		baseUrl: say(z.url({ protocol: /^https?$/ }), "an http or https URL of an OpenAI-compatible endpoint"),
+		apiKeyEnv: say(
+			z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
+			"the name of an environment variable (never the key itself)",
+		),
+		systemPrompt: text("a text"),
+		thinking: oneOf(["off", "minimal", "low", "medium", "high"]),
+		filesRoot: text("a folder; relative to this file"),
+	}),
+	durability: oneOf(["process", "power"]),
+	stopDeadlineMs: ms,
+	retention: group({
+		ageDaysMax: say(z.number().positive(), "a number of days above 0"),
+		totalBytesMax: bytes,
+		sweepIntervalMs: ms,
+	}),
+	broker: group(brokerLimits),
+	edge: group(edgeLimits),
+	channels,
+	sessions,
+	plugins,
+	log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
+});
+
+export type FileConfig = z.infer<typeof configSchema>;
+
+/** What is allowed at a path, and which keys a map there has. */
+export function schemaAt(path: readonly PropertyKey[]): { allowed?: string; keys: string[] } {
+	let schema: z.ZodType = configSchema;
+	let allowed: string | undefined;
+	for (const key of path) {
+		const shape: Record<string, z.ZodType> = schema instanceof z.ZodObject ? schema.shape : {};
+		const next = schema instanceof z.ZodRecord ? (schema.valueType as z.ZodType) : shape[String(key)];
+		if (!next) break;
+		const said = next.meta()?.allowed;
+		if (typeof said === "string") allowed = said;
+		schema = next instanceof z.ZodExactOptional ? (next.unwrap() as z.ZodType) : next;
+	}
+	const keys = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+	return { ...(allowed === undefined ? {} : { allowed }), keys };
+}

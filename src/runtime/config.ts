@@ -1,0 +1,162 @@
+/** What a daemon is started with: flags before environment before file before defaults. */
+
+import { existsSync } from "node:fs";
+import { dirname, relative, resolve } from "node:path";
+import type { EngineChoice, PiConfig } from "../engine/engine.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import type { Durability } from "../std/sqlite.ts";
+import type { FileConfig } from "./config-schema.ts";
+import type { LogLevel } from "./logger.ts";
+
+export interface RetentionConfig {
+	ageDaysMax: number;
+	totalBytesMax: number;
+	sweepIntervalMs: number;
+}
+
+export interface NexusConfig {
+	host: string;
+	port: number;
+	/** Absolute. */
+	data: string;
+	/** Given by a person; without it one is generated and kept in the data directory. */
+	token?: string;
+	allowedHosts: string[];
+	/** Undefined: `pi` when a model is configured or a key is in the environment, else `demo`. */
+	engine?: EngineChoice;
+	pi?: PiConfig;
+	/** What `engine.module` and `pi.filesRoot` are relative to. */
+	base: string;
+	durability: Durability;
+	stopDeadlineMs: number;
+	retention: RetentionConfig;
+	broker: NonNullable<FileConfig["broker"]>;
+	edge: NonNullable<FileConfig["edge"]>;
+	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
+	channels?: FileConfig["channels"];
+	sessions?: FileConfig["sessions"];
+	plugins?: FileConfig["plugins"];
+	log: { level: LogLevel };
+	/** The file that was read, if any. */
+	file?: string;
+}
+
+/** A configuration with holes, as a file or a program that embeds the daemon gives it. */
+export type PartialConfig = { [key in keyof FileConfig]?: FileConfig[key] | undefined } & {
+	base?: string | undefined;
+	file?: string | undefined;
+};
+
+/** What the command line gives; everything is text because a shell knows nothing else. */
+export interface ConfigFlags {
+	host?: string | undefined;
+	port?: string | undefined;
+	data?: string | undefined;
+	token?: string | undefined;
+	config?: string | undefined;
+}
+
+export const CONFIG_DEFAULTS = {
+	host: "127.0.0.1",
+	port: 7777,
+	data: "./.nexus",
+	config: "./nexus.yaml",
+	durability: "process",
+	stopDeadlineMs: 10_000,
+	retention: { ageDaysMax: 30, totalBytesMax: 5 * 1024 ** 3, sweepIntervalMs: 10 * 60_000 },
+	log: { level: "info" },
+} as const;
+
+interface Place {
+	cwd: string;
+	env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Reads everything that configures a daemon. Rejects with `config` and says where the mistake is. */
+export async function loadConfig(flags: ConfigFlags, place: Place): Promise<NexusConfig> {
+	const env = (name: string) => place.env[name] || undefined;
+	refuseEmpty(flags);
+	const file = configPath(flags.config ?? env("NEXUS_CONFIG"), place.cwd);
+	// The parser and the schema are the slowest imports of a start; without a file they are not needed.
+	const read: FileConfig =
+		file === undefined ? {} : (await import("./config-file.ts")).readConfigFile(file, nameOf(file, place.cwd));
+	const port = portNumber(flags.port, "--port") ?? portNumber(env("NEXUS_PORT"), "NEXUS_PORT") ?? read.port;
+	const token = given(flags.token, "--token") ?? given(env("NEXUS_TOKEN"), "NEXUS_TOKEN") ?? read.token;
+	const data = resolve(place.cwd, flags.data ?? env("NEXUS_DATA") ?? read.data ?? CONFIG_DEFAULTS.data);
+	const base = file === undefined ? place.cwd : dirname(file);
+	return completeConfig({ ...read, host: flags.host ?? env("NEXUS_HOST") ?? read.host, port, token, data, base, file });
+}
+
+/** Fills what was left out with the defaults. */
+export function completeConfig(partial: PartialConfig): NexusConfig {
+	const { pi, base = process.cwd(), ...rest } = known(partial);
+	return {
+		port: CONFIG_DEFAULTS.port,
+		allowedHosts: [],
+		durability: CONFIG_DEFAULTS.durability,
+		stopDeadlineMs: CONFIG_DEFAULTS.stopDeadlineMs,
+		broker: {},
+		edge: {},
+		...rest,
+		base,
+		// An IPv6 address has brackets in URLs only.
+		host: (partial.host ?? CONFIG_DEFAULTS.host).replace(/^\[(.*)\]$/, "$1"),
+		data: resolve(partial.data ?? CONFIG_DEFAULTS.data),
+		retention: { ...CONFIG_DEFAULTS.retention, ...known(partial.retention ?? {}) },
+		log: { level: partial.log?.level ?? CONFIG_DEFAULTS.log.level },
+		...(pi ? { pi: { ...known(pi), ...(pi.filesRoot ? { filesRoot: resolve(base, pi.filesRoot) } : {}) } } : {}),
+	};
+}
+
+/** Without the keys that are there but undefined. */
+const known = <T extends object>(value: T) =>
+	Object.fromEntries(Object.entries(value).filter(([, entry]) => entry !== undefined)) as {
+		[key in keyof T]: Exclude<T[key], undefined>;
+	};
+
+/** `--data "$DIR"` with nothing in the variable would mean the working directory, `--host` every network. */
+function refuseEmpty(flags: ConfigFlags): void {
+	for (const [name, value] of Object.entries(flags))
+		if (value === "") throw new NexusError("config", `--${name} is empty: give it a value, or leave it out`);
+}
+
+/** A file that was asked for must exist; the default one may be absent. */
+function configPath(asked: string | undefined, cwd: string): string | undefined {
+	if (asked !== undefined) return resolve(cwd, asked);
+	const usual = resolve(cwd, CONFIG_DEFAULTS.config);
+	return existsSync(usual) ? usual : undefined;
+}
+
+/** As a person in this folder would call it. */
+function nameOf(file: string, cwd: string): string {
+	const seen = relative(cwd, file);
+	return seen.startsWith("..") ? file : seen;
+}
+
+function portNumber(text: string | undefined, from: string): number | undefined {
+	if (text === undefined) return undefined;
+	const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
+	if (port <= 65535) return port;
+	throw new NexusError("config", `${from}: ${JSON.stringify(text)} is not a port; allowed: 0 (any free port) to 65535`);
+}
+
+function given(token: string | undefined, from: string): string | undefined {
+	if (token === undefined) return undefined;
+	if (/^[\x21-\x7e]+$/.test(token)) return token;
+	throw new NexusError("config", `${from}: a token is made of visible ASCII characters without spaces`);
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
+
+/** A token that a person chose is the least that should stand between the network and an agent with tools. */
+export function refuseOpenDoor({ host, token }: Pick<NexusConfig, "host" | "token">): void {
+	if (LOOPBACK.test(host) || token !== undefined) return;
+	throw new NexusError(
+		"config",
+		`listening on ${host} makes this daemon reachable from other machines: set a token with --token, NEXUS_TOKEN or \`token:\` in nexus.yaml (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
+	);
+}
+
+/** A token that could be guessed from another machine. */
+export const isWeakToken = ({ host, token }: Pick<NexusConfig, "host" | "token">): boolean =>
+	!LOOPBACK.test(host) && token !== undefined && token.length < 16;

@@ -1,0 +1,190 @@
+/** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
+
+import { type Broker, createBroker } from "../broker/broker.ts";
+import { createEdge, type Edge } from "../edge/edge.ts";
+import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../engine/engine.ts";
+import type { Ledger, TurnStatus } from "../ledger/ledger.ts";
+import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
+import { systemClock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import { nexConfig } from "./channels.ts";
+import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
+import { daemonToken, lockDataDir, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
+import { createLab } from "./lab.ts";
+import { createLogger } from "./logger.ts";
+import type { MetricsSource } from "./metrics.ts";
+import { packageVersion, pageDir } from "./package.ts";
+import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
+import { keepRetention } from "./retention.ts";
+import { openStore, type Store } from "./store.ts";
+
+/** Everything that was started, newest last: undone in the reverse order. */
+type Undo = { what: string; stop: () => void | Promise<void> }[];
+
+interface Life {
+	state: DaemonState;
+	readonly log: Log;
+	readonly undo: Undo;
+}
+
+export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
+	const { engine, logger, ...rest } = options;
+	const config = completeConfig(rest);
+	const life: Life = { state: "STARTING", log: logger ?? createLogger(config.log.level), undo: [] };
+	try {
+		return await start(life, config, engine);
+	} catch (cause) {
+		await stop(life);
+		throw cause;
+	}
+}
+
+async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
+	const { log, undo } = life;
+	refuseOpenDoor(config);
+	if (isWeakToken(config))
+		log.warn({ host: config.host }, "the token is short enough to be guessed; use 16 characters or more");
+	const paths = prepareDataDir(config.data);
+	const lock = lockDataDir(paths);
+	undo.push({ what: "lock", stop: () => lock.release() });
+	// Whoever wrote it is gone: the lock is ours.
+	removeDaemonRecord(paths);
+	const store = openStore(paths.db, config.durability, log);
+	undo.push({ what: "store", stop: () => store.close() });
+	const token = daemonToken(paths, config.token);
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config);
+	undo.push({ what: "engine", stop: () => engine.close?.() });
+	const parts = compose(life, config, store, engine, token);
+	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
+	// Plugins have to be there before a queued message becomes a run; what is owed goes on before new messages come in.
+	await parts.nex.load();
+	const { recovered } = await parts.broker.recover();
+	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
+	await parts.outbound.start();
+	parts.nex.start();
+	const { url } = await parts.edge.listen(config.host, config.port);
+	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
+	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
+	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
+	life.state = "READY";
+	log.info({ url, engine: engine.name, data: paths.dir }, "ready");
+	return {
+		url,
+		data: paths.dir,
+		engine: engine.name,
+		log,
+		get state() {
+			return stateOf(life, store, parts.broker);
+		},
+		get liveRuns() {
+			return parts.broker.liveRuns().length;
+		},
+		signInUrl: () => parts.edge.signInUrl(),
+		close: () => stop(life),
+	};
+}
+
+const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
+	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0) ? "DEGRADED" : life.state;
+
+/** Takes down what was started; a part that fails to stop does not keep the others up. */
+async function stop(life: Life): Promise<void> {
+	if (life.state === "STOPPING" || life.state === "STOPPED") return;
+	life.state = "STOPPING";
+	for (let part = life.undo.pop(); part; part = life.undo.pop()) {
+		try {
+			await part.stop();
+		} catch (cause) {
+			life.log.error({ cause, part: part.what }, "a part did not stop cleanly");
+		}
+	}
+	life.state = "STOPPED";
+}
+
+interface Parts {
+	broker: Broker;
+	edge: Edge;
+	outbound: Outbound;
+	nex: Nex;
+	lab: { close(): Promise<void> };
+}
+
+/** First nothing comes in any more, then runs end, then their answers go out: all within one deadline. */
+async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs: number): Promise<void> {
+	const end = performance.now() + deadlineMs;
+	const left = () => Math.max(0, end - performance.now());
+	await Promise.all([edge.close(left()), broker.drain(left())]);
+	await nex.stop(left());
+	await Promise.all([outbound.stop(left()), lab.close()]);
+}
+
+function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
+	const { log } = life;
+	const settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
+	const ledger: Ledger = {
+		...store.ledger,
+		settle(turn) {
+			store.ledger.settle(turn);
+			settled[turn.status]++;
+		},
+	};
+	const broker = createBroker({ bus: store.bus, ledger, engine, limits: config.broker, log });
+	const { adapters, inbound } = nexConfig(config);
+	const { bus, deliveries, pairings } = store;
+	const outbound = createOutbound({ bus, deliveries, dataDir: config.data, adapters, log });
+	const nex = createNex({ broker, ledger, pairings, outbound, config: inbound, log });
+	const lab = createLab({
+		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },
+	});
+	/** The configuration file is read once; the accounts that were stored beside it may come and go. */
+	const reload = async () => {
+		const next = nexConfig(config);
+		const changes = await outbound.reconfigure(next.adapters);
+		nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
+		if (Object.values(changes).some((names) => names.length > 0)) log.info(changes, "accounts were taken up or let go");
+		return changes;
+	};
+	const page = pageDir();
+	const edge: Edge = createEdge({
+		bus,
+		ledger,
+		broker,
+		submit: (submission) => nex.receive(submission),
+		channels: { outbound, pairing: nex.pairing, lab, reload },
+		token,
+		limits: config.edge,
+		allowedHosts: config.allowedHosts,
+		log,
+		version: packageVersion(),
+		readiness() {
+			const state = stateOf(life, store, broker);
+			if (state === "DEGRADED") {
+				const refused = "answers cannot be saved: see the log";
+				return { ready: false, state, detail: store.bus.healthy ? refused : "commits fail: is the disk full?" };
+			}
+			return { ready: state === "READY", state };
+		},
+		metrics: lazyMetrics(() => ({ bus, broker, edge: () => edge.stats(), settled })),
+		...(page === undefined ? {} : { pageDir: page }),
+	});
+	return { broker, edge, outbound, nex, lab };
+}
+
+/** The library is loaded by the first scrape, not by the start. */
+function lazyMetrics(source: () => MetricsSource) {
+	let render: Promise<() => Promise<string>> | undefined;
+	return {
+		contentType: "text/plain; version=0.0.4; charset=utf-8",
+		async render() {
+			render ??= import("./metrics.ts").then(({ createMetrics }) => createMetrics(source()));
+			return (await render)();
+		},
+	};
+}
+
+async function findEngine(choice: EngineChoice | undefined, { pi, base }: NexusConfig): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, pi, process.env), { cwd: base, ...(pi ? { pi } : {}) });
+}
+
+const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>
+	typeof choice === "object" && "run" in choice;

@@ -1,0 +1,107 @@
+/** What `/metrics` answers, in Prometheus' text form. Read from the parts when somebody asks, so the way of a token pays nothing. */
+
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { Counter, Gauge, Registry } from "prom-client";
+import type { Broker } from "../broker/broker.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { EdgeStats } from "../edge/edge.ts";
+import type { TurnStatus } from "../ledger/ledger.ts";
+
+export interface MetricsSource {
+	bus: Bus;
+	broker: Broker;
+	edge(): EdgeStats;
+	/** Runs settled since start. */
+	settled: Readonly<Record<TurnStatus, number>>;
+}
+
+const NANOSECONDS_PER_SECOND = 1e9;
+
+/** Gives the function that renders one scrape. */
+export function createMetrics(source: MetricsSource): () => Promise<string> {
+	const { bus, broker } = source;
+	const registry = new Registry();
+	const gauge = (name: string, help: string, read: () => number) =>
+		new Gauge({
+			name,
+			help,
+			registers: [registry],
+			collect() {
+				this.set(read());
+			},
+		});
+	/** The parts count for themselves; a counter here only repeats their total. */
+	const counter = (name: string, help: string, read: () => number) =>
+		new Counter({
+			name,
+			help,
+			registers: [registry],
+			collect() {
+				this.reset();
+				this.inc(read());
+			},
+		});
+	counter("nexus_records_total", "Records made durable since start", () => bus.stats.records);
+	counter("nexus_record_bytes_total", "Bytes of those records", () => bus.stats.bytes);
+	counter("nexus_commits_total", "Transactions since start", () => bus.stats.commits);
+	gauge("nexus_live_logs", "Logs that are not sealed", () => bus.stats.liveLogs);
+	gauge("nexus_cursors", "Readers of logs", () => bus.stats.cursors);
+	gauge("nexus_runs_live", "Runs that have not settled", () => broker.liveRuns().length);
+	gauge("nexus_healthy", "1 while commits succeed", () => (bus.healthy ? 1 : 0));
+	gauge("nexus_uptime_seconds", "Seconds since start", () => process.uptime());
+	counter("process_cpu_seconds_total", "CPU time", () => {
+		const { user, system } = process.cpuUsage();
+		return (user + system) / 1e6;
+	});
+	counter("nexus_http_requests_total", "Requests since start", () => source.edge().requests);
+	counter(
+		"nexus_stalled_readers_total",
+		"Readers cut off because they took nothing",
+		() => source.edge().stalledReaders,
+	);
+	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
+	runsByStatus(registry, source);
+	openStreams(registry, source);
+	processGauges(gauge);
+	return () => registry.metrics();
+}
+
+function runsByStatus(registry: Registry, source: MetricsSource): void {
+	new Counter({
+		name: "nexus_runs_total",
+		help: "Runs settled since start, by how they ended",
+		labelNames: ["status"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [status, count] of Object.entries(source.settled)) this.inc({ status }, count);
+		},
+	});
+}
+
+function openStreams(registry: Registry, source: MetricsSource): void {
+	new Gauge({
+		name: "nexus_streams_open",
+		help: "Readers connected now, by wire",
+		labelNames: ["wire"],
+		registers: [registry],
+		collect() {
+			const { sseReaders, webSockets, subscriptions } = source.edge();
+			this.set({ wire: "sse" }, sseReaders);
+			this.set({ wire: "websocket" }, webSockets);
+			this.set({ wire: "websocket_subscription" }, subscriptions);
+		},
+	});
+}
+
+function processGauges(gauge: (name: string, help: string, read: () => number) => unknown): void {
+	const delay = monitorEventLoopDelay({ resolution: 20 });
+	delay.enable();
+	gauge("nexus_event_loop_delay_p99_seconds", "Since the last scrape", () => {
+		const seconds = delay.percentile(99) / NANOSECONDS_PER_SECOND;
+		delay.reset();
+		return seconds;
+	});
+	gauge("process_resident_memory_bytes", "Resident memory", () => process.memoryUsage.rss());
+	gauge("process_heap_bytes", "Used heap", () => process.memoryUsage().heapUsed);
+}

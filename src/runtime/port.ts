@@ -1,0 +1,27 @@
+/** What a started daemon offers, and what it is started with. */
+
+import type { Engine, EngineChoice } from "../engine/engine.ts";
+import type { Log } from "../std/log.ts";
+import type { PartialConfig } from "./config.ts";
+
+export type DaemonState = "STOPPED" | "STARTING" | "READY" | "DEGRADED" | "STOPPING";
+
+/** A configuration, or what a program that embeds the daemon hands over instead. */
+export type DaemonOptions = Omit<PartialConfig, "engine"> & {
+	engine?: EngineChoice | Engine | undefined;
+	logger?: Log | undefined;
+};
+
+export interface Daemon {
+	readonly url: string;
+	readonly data: string;
+	readonly engine: string;
+	readonly state: DaemonState;
+	/** Runs that have not settled. */
+	readonly liveRuns: number;
+	readonly log: Log;
+	/** A fresh address that signs the page in, once. */
+	signInUrl(): string;
+	/** Stops accepting, lets runs end until the deadline, saves what is left as aborted, lets go of the data directory. */
+	close(): Promise<void>;
+}

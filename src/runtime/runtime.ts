@@ -1,0 +1,29 @@
+/** The composition root: configuration, the data directory and the daemon's life. The door of this folder. */
+
+import type { Daemon, DaemonOptions } from "./port.ts";
+
+export {
+	CONFIG_DEFAULTS,
+	type ConfigFlags,
+	isWeakToken,
+	loadConfig,
+	type NexusConfig,
+	type PartialConfig,
+	refuseOpenDoor,
+} from "./config.ts";
+export { dataPaths, isDataDirLocked, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
+export { packageVersion, pageDir } from "./package.ts";
+export type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
+export { removeAccount, storeAccount } from "./stored-accounts.ts";
+
+/** Starts a daemon and resolves once its port is open. Its parts are loaded here: a client that enters this door needs none of them. */
+export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
+	const { startDaemon } = await import("./daemon.ts");
+	return startDaemon(options);
+}
+
+/** Whether the database could be opened, without changing it; loaded when asked for. */
+export const storeCheck = () => import("./store.ts");
+
+/** What an adapter needs, and whether an account works; loaded when asked for. */
+export const adapterCheck = () => import("./adapter-check.ts");

@@ -1,0 +1,85 @@
+/** The one database file, with the Bus and the Ledger in it. */
+
+import { DatabaseSync } from "node:sqlite";
+import { type Bus, createBus, sqliteStorage } from "../bus/bus.ts";
+import {
+	type Deliveries,
+	type Ledger,
+	type Pairings,
+	sqliteDeliveries,
+	sqliteLedger,
+	sqlitePairings,
+	storeFailure,
+} from "../ledger/ledger.ts";
+import type { Log } from "../std/log.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../std/sqlite.ts";
+
+export interface Store {
+	bus: Bus;
+	ledger: Ledger;
+	deliveries: Deliveries;
+	pairings: Pairings;
+	close(): Promise<void>;
+}
+
+/** Throws with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
+export function openStore(path: string, durability: Durability, log: Log): Store {
+	let file: SqliteFile | undefined;
+	try {
+		const opened = openSqlite(path, durability);
+		file = opened;
+		const ledger = sqliteLedger(opened);
+		const bus = createBus({ storage: sqliteStorage(opened), log });
+		return {
+			bus,
+			ledger,
+			deliveries: sqliteDeliveries(opened),
+			pairings: sqlitePairings(opened),
+			async close() {
+				await bus.close();
+				opened.close();
+			},
+		};
+	} catch (cause) {
+		file?.close();
+		throw storeFailure(cause, path);
+	}
+}
+
+/** Throws what `openStore` would, and changes nothing. */
+export function checkStore(path: string): void {
+	let db: DatabaseSync | undefined;
+	try {
+		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
+		// An empty file has no tables yet.
+		if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").get()) return;
+		const known = knownVersions();
+		for (const [area, version] of versionsIn(db)) {
+			const most = known.get(area);
+			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
+		}
+	} catch (cause) {
+		throw storeFailure(cause, path);
+	} finally {
+		db?.close();
+	}
+}
+
+/** What this program would make of a new file. */
+function knownVersions(): Map<string, number> {
+	const file = openSqlite(":memory:", "process");
+	try {
+		for (const migrate of [sqliteLedger, sqliteStorage, sqliteDeliveries, sqlitePairings]) migrate(file);
+		return versionsIn(file.db);
+	} finally {
+		file.close();
+	}
+}
+
+const versionsIn = (db: DatabaseSync): Map<string, number> =>
+	new Map(
+		db
+			.prepare("SELECT area, version FROM schema_version")
+			.all()
+			.map(({ area, version }) => [String(area), Number(version)]),
+	);

@@ -1,0 +1,75 @@
+/** Time as an argument, so that timing can be tested without waiting. */
+
+export interface Clock {
+	/** Milliseconds since the epoch. */
+	now(): number;
+	/** Calls back once after `ms`; returns how to cancel it. A pending call keeps the process alive only when it is `due` work. */
+	after(ms: number, callback: () => void, due?: "due"): () => void;
+}
+
+/** What one timer of Node can hold; it fires at once when asked for more. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+export const systemClock: Clock = {
+	now: () => Date.now(),
+	after(ms, callback, due) {
+		let timer: NodeJS.Timeout;
+		const wait = (left: number) => {
+			timer =
+				left > TIMER_MS_MAX ? setTimeout(() => wait(left - TIMER_MS_MAX), TIMER_MS_MAX) : setTimeout(callback, left);
+			if (!due) timer.unref();
+		};
+		wait(ms);
+		return () => clearTimeout(timer);
+	},
+};
+
+/** The clock's time, except that it never goes back: when the clock is set back it goes on from where it was. For measuring. */
+export function neverBack(clock: Pick<Clock, "now">): () => number {
+	let seen = clock.now();
+	let last = seen;
+	let lift = 0;
+	return () => {
+		const now = clock.now();
+		// As mostly in a flood: nothing to compute, and no number to allocate.
+		if (now === seen) return last;
+		seen = now;
+		lift = Math.max(lift, last - now);
+		last = now + lift;
+		return last;
+	};
+}
+
+export interface ManualClock extends Clock {
+	/** Moves time on and runs what falls due, in order. */
+	advance(ms: number): void;
+}
+
+/** A clock that stands still until it is moved. */
+export function manualClock(start = 0): ManualClock {
+	let now = start;
+	let order = 0;
+	const due = new Map<number, { at: number; callback: () => void }>();
+	const earliest = (limit: number) => {
+		let found: [number, { at: number; callback: () => void }] | undefined;
+		for (const entry of due) if (entry[1].at <= limit && (!found || entry[1].at < found[1].at)) found = entry;
+		return found;
+	};
+	return {
+		now: () => now,
+		after(ms, callback) {
+			const id = order++;
+			due.set(id, { at: now + ms, callback });
+			return () => void due.delete(id);
+		},
+		advance(ms) {
+			const limit = now + ms;
+			for (let next = earliest(limit); next; next = earliest(limit)) {
+				due.delete(next[0]);
+				now = Math.max(now, next[1].at);
+				next[1].callback();
+			}
+			now = limit;
+		},
+	};
+}

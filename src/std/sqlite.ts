@@ -1,0 +1,98 @@
+/** One SQLite file with one writer connection: opening, transactions and versioned migrations. Knows no Nexus word. */
+
+import { DatabaseSync } from "node:sqlite";
+import { checkpointBeside } from "./checkpoint.ts";
+
+/** `process`: a commit survives kill -9. `power`: it also survives a power cut (an fsync per commit). */
+export type Durability = "process" | "power";
+
+export interface SqliteFile {
+	readonly db: DatabaseSync;
+	/** Runs `work` in a transaction, or in the one already open. */
+	transaction<T>(work: () => T): T;
+	close(): void;
+}
+
+export function openSqlite(path: string, durability: Durability): SqliteFile {
+	const db = new DatabaseSync(path, { timeout: 5000 });
+	db.exec(
+		`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"}; PRAGMA foreign_keys = ON`,
+	);
+	const endCheckpoints = path === ":memory:" ? () => {} : checkpointBeside(db, path);
+	const begin = db.prepare("BEGIN IMMEDIATE");
+	const commit = db.prepare("COMMIT");
+	const rollback = db.prepare("ROLLBACK");
+	return {
+		db,
+		transaction<T>(work: () => T): T {
+			if (db.isTransaction) return work();
+			begin.run();
+			try {
+				const result = work();
+				commit.run();
+				return result;
+			} catch (cause) {
+				// SQLite rolls back by itself on some errors (a full disk); a second rollback would hide the cause.
+				if (db.isTransaction) rollback.run();
+				throw cause;
+			}
+		},
+		close() {
+			endCheckpoints();
+			db.close();
+		},
+	};
+}
+
+/** The file was written by a newer program: reading it with older rules could damage it. */
+export class SchemaTooNew extends Error {
+	constructor(path: string, area: string, found: number, known: number) {
+		super(
+			`${path}: the "${area}" tables have schema version ${found}, this program knows up to ${known}. ` +
+				"Start the newer version that wrote the file, or choose another file.",
+		);
+		this.name = "SchemaTooNew";
+	}
+}
+
+/** Brings one area of the file up to date: step n lifts it to version n + 1. All steps commit together or not at all. */
+export function migrate(file: SqliteFile, area: string, steps: readonly string[]): void {
+	file.transaction(() => {
+		file.db.exec("CREATE TABLE IF NOT EXISTS schema_version (area TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT");
+		const row = file.db.prepare("SELECT version FROM schema_version WHERE area = ?").get(area);
+		const found = row === undefined ? 0 : Number(row.version);
+		if (found > steps.length) throw new SchemaTooNew(file.db.location() ?? ":memory:", area, found, steps.length);
+		if (found === steps.length) return;
+		for (const step of steps.slice(found)) file.db.exec(step);
+		file.db
+			.prepare("INSERT INTO schema_version VALUES (?1, ?2) ON CONFLICT (area) DO UPDATE SET version = ?2")
+			.run(area, steps.length);
+	});
+}
+
+/** What kind of trouble SQLite reports, for callers that must tell a person what to do. */
+export interface SqliteFailure {
+	kind: "corrupt" | "unwritable" | "full" | "locked" | "duplicate" | "other";
+	message: string;
+}
+
+const FAILURE_KIND: Record<number, SqliteFailure["kind"]> = {
+	5: "locked", // SQLITE_BUSY
+	6: "locked", // SQLITE_LOCKED
+	8: "unwritable", // SQLITE_READONLY
+	10: "full", // SQLITE_IOERR
+	11: "corrupt", // SQLITE_CORRUPT
+	13: "full", // SQLITE_FULL
+	14: "unwritable", // SQLITE_CANTOPEN
+	26: "corrupt", // SQLITE_NOTADB
+	1555: "duplicate", // SQLITE_CONSTRAINT_PRIMARYKEY
+	2067: "duplicate", // SQLITE_CONSTRAINT_UNIQUE
+};
+
+/** Undefined when the error does not come from SQLite. */
+export function sqliteFailure(cause: unknown): SqliteFailure | undefined {
+	if (!(cause instanceof Error) || !("errcode" in cause) || typeof cause.errcode !== "number") return undefined;
+	// The lower byte is the primary code; the rest refines it.
+	const kind = FAILURE_KIND[cause.errcode] ?? FAILURE_KIND[cause.errcode & 0xff] ?? "other";
+	return { kind, message: cause.message };
+}

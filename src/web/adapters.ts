@@ -1,0 +1,56 @@
+/** The adapters page as a value: accounts, deliveries, messages that came in, and who waits to be let in. */
+
+import type { AccountRow, DeliveryRow, DeliveryState, EventRow, PairingRow } from "./api-channels.ts";
+
+export interface DeliveryFilter {
+	readonly state?: DeliveryState;
+	readonly channel?: string;
+}
+
+export interface Health {
+	readonly asking: boolean;
+	readonly ok?: boolean;
+	readonly detail?: string;
+}
+
+export interface AdaptersView {
+	readonly phase: "loading" | "ready" | "failed";
+	/** Why what is shown may be old. */
+	readonly failure?: string;
+	/** The daemon's clock minus this one. */
+	readonly skewMs: number;
+	readonly accounts: readonly AccountRow[];
+	readonly deliveries: readonly DeliveryRow[];
+	readonly events: readonly EventRow[];
+	readonly pairings: readonly PairingRow[];
+	readonly filter: DeliveryFilter;
+	/** By `channel/account`. */
+	readonly health: Readonly<Record<string, Health>>;
+	/** The code that is being approved. */
+	readonly approving?: string;
+	readonly notice?: { readonly tone: "quiet" | "bad"; readonly text: string };
+}
+
+export const NEW_ADAPTERS: AdaptersView = {
+	phase: "loading",
+	skewMs: 0,
+	accounts: [],
+	deliveries: [],
+	events: [],
+	pairings: [],
+	filter: {},
+	health: {},
+};
+
+export const accountKey = ({ channel, account }: Pick<AccountRow, "channel" | "account">): string =>
+	`${channel}/${account}`;
+
+/** Those who wait, newest first; what has run out needs a new message. */
+export const waitingPairings = (pairings: readonly PairingRow[], now: number): PairingRow[] =>
+	pairings.filter(({ approved_at, expires_at }) => approved_at === undefined && expires_at > now);
+
+/** What people wrote: a batch only stands for messages that are listed themselves. */
+export const inboundOf = (events: readonly EventRow[]): EventRow[] => events.filter(({ batch }) => batch === undefined);
+
+export const channelsOf = (accounts: readonly AccountRow[], deliveries: readonly DeliveryRow[]): string[] =>
+	[...new Set([...accounts, ...deliveries].map(({ channel }) => channel))].toSorted();

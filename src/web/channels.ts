@@ -1,0 +1,84 @@
+/** The chat platforms' names and marks, and how the states of their accounts and deliveries are put for people. */
+
+import type { DeliveryMode, DeliveryRow, DeliveryState, EventRow, ProcessRow } from "./api-channels.ts";
+
+export type Tone = "good" | "live" | "quiet" | "warn" | "bad";
+
+export interface Words {
+	readonly tone: Tone;
+	readonly text: string;
+}
+
+const NAMES: Readonly<Record<string, string>> = {
+	web: "Web page",
+	telegram: "Telegram",
+	discord: "Discord",
+	slack: "Slack",
+	whatsapp: "WhatsApp",
+	imessage: "iMessage",
+	signal: "Signal",
+	sms: "SMS",
+	gmail: "Gmail",
+};
+
+export const channelName = (channel: string): string => NAMES[channel] ?? channel;
+
+const MARKS: Readonly<Record<string, string>> = { whatsapp: "WA", imessage: "iM", sms: "SM" };
+
+/** One or two letters that stand for a channel where there is no room for its name. */
+export const channelMark = (channel: string): string =>
+	MARKS[channel] ?? channelName(channel).slice(0, 1).toUpperCase();
+
+export const MODE_WORDS: Readonly<Record<DeliveryMode, string>> = {
+	stream: "Live",
+	blocks: "In blocks",
+	whole: "In one piece",
+};
+
+const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
+	active: { tone: "live", text: "On its way" },
+	complete: { tone: "good", text: "Complete" },
+	failed: { tone: "bad", text: "Failed" },
+	unknown: { tone: "warn", text: "Outcome unknown" },
+	stale: { tone: "quiet", text: "Too old to finish" },
+};
+
+export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[state];
+
+const PROCESS_WORDS: Readonly<Record<ProcessRow["state"], Words>> = {
+	starting: { tone: "live", text: "Starting" },
+	running: { tone: "good", text: "Running" },
+	backing_off: { tone: "warn", text: "Waiting to restart" },
+	open_circuit: { tone: "bad", text: "Given up for now" },
+	stopped: { tone: "quiet", text: "Stopped" },
+};
+
+export const processWords = (state: ProcessRow["state"]): Words => PROCESS_WORDS[state];
+
+/** What became of a message, and why. */
+export function dispositionWords(event: Pick<EventRow, "disposition" | "because" | "run_id">): Words {
+	const why = event.because === undefined ? "" : `: ${event.because}`;
+	switch (event.disposition) {
+		case "started":
+			return { tone: "good", text: "Answered by a run" };
+		case "queued":
+			return { tone: "live", text: "Waiting for its turn" };
+		case "batched":
+			return { tone: "good", text: "Answered together with others" };
+		case "superseded":
+			return {
+				tone: "quiet",
+				text: event.run_id === undefined ? "Summarised into a newer message" : "Stopped for a newer message",
+			};
+		case "rejected":
+			return { tone: "bad", text: `Not accepted${why}` };
+		case "dropped":
+			return { tone: "warn", text: `Dropped to make room${why}` };
+		default:
+			return event.disposition satisfies never;
+	}
+}
+
+/** How far people can read on the platform, in positions of the answer's text. */
+export const reachOf = ({ position, messages }: Pick<DeliveryRow, "position" | "messages">): number =>
+	Math.max(position, ...messages.map(({ shown = 0, to = 0 }) => Math.max(shown, to)));

@@ -1,0 +1,234 @@
+/** One session as a person sees it, as a value: its turns, what is on its way, what waits, and how the connection is. */
+
+import type { RunView } from "../protocol/protocol.ts";
+import type { Accepted, MessageRow, QueuedRow, RunRow, TurnsPage } from "./api.ts";
+import type { EventRow } from "./api-channels.ts";
+import type { LinkPhase } from "./link.ts";
+
+/** One run: what the ledger says about it, and what its frames show. Frames win: they carry more. */
+export interface TurnItem {
+	readonly runId: string;
+	readonly row?: RunRow;
+	readonly view?: RunView;
+	/** The person asked to stop it. */
+	readonly stopping?: boolean;
+	/** Why it could not be stopped. */
+	readonly stopError?: string | undefined;
+}
+
+/** A message of this tab, until a run shows it. */
+export interface Outgoing {
+	/** The idempotency key: sending again with it is safe. */
+	readonly key: string;
+	readonly text: string;
+	readonly state: "sending" | "failed" | "queued" | "started";
+	readonly eventId?: string;
+	readonly runId?: string;
+	readonly error?: string;
+}
+
+export interface ChatState {
+	readonly session: string;
+	readonly phase: "loading" | "ready" | "failed";
+	readonly error?: string;
+	/** Oldest first. */
+	readonly turns: readonly TurnItem[];
+	readonly older: "none" | "some" | "loading";
+	readonly outgoing: readonly Outgoing[];
+	/** Waiting at the daemon, whichever tab they came from. */
+	readonly queued: readonly QueuedRow[];
+	/** What became of the newest messages, by event id. */
+	readonly events: Readonly<Record<string, EventRow>>;
+	readonly link: LinkPhase;
+	/** The link was live before: only then is a new try a "reconnect". */
+	readonly wasLive: boolean;
+}
+
+export type ChatAction =
+	| { type: "loaded"; page: TurnsPage; limit: number }
+	| { type: "missing" }
+	| { type: "load-failed"; message: string }
+	| { type: "older-loading" }
+	| { type: "older-failed" }
+	| { type: "older"; page: TurnsPage; limit: number }
+	| { type: "views"; views: readonly RunView[] }
+	| { type: "row"; row: RunRow }
+	| { type: "queue"; queued: readonly QueuedRow[] }
+	| { type: "events"; events: readonly EventRow[] }
+	| { type: "sending"; key: string; text: string }
+	| { type: "sent"; key: string; accepted: Accepted }
+	| { type: "send-failed"; key: string; message: string }
+	| { type: "discard"; key: string }
+	| { type: "stopping"; runId: string; on: boolean; error?: string }
+	| { type: "link"; phase: LinkPhase };
+
+export const newChat = (session: string): ChatState => ({
+	session,
+	phase: "loading",
+	turns: [],
+	older: "none",
+	outgoing: [],
+	queued: [],
+	events: {},
+	link: "stopped",
+	wasLive: false,
+});
+
+export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
+	switch (action.type) {
+		case "loaded":
+			return loaded(chat, action.page, action.limit);
+		case "missing":
+			return { ...chat, phase: "ready" };
+		case "load-failed":
+			return { ...chat, phase: "failed", error: action.message };
+		case "older-loading":
+			return { ...chat, older: "loading" };
+		case "older-failed":
+			return { ...chat, older: "some" };
+		case "older":
+			return withOlder(chat, action.page, action.limit);
+		case "views":
+			return action.views.reduce(withView, chat);
+		case "row":
+			return settleOutgoing(putTurn(chat, action.row.run_id, { row: action.row }), action.row);
+		case "queue":
+			return { ...chat, queued: action.queued };
+		case "events":
+			return withEvents(chat, action.events);
+		case "sending":
+			return sending(chat, action.key, action.text);
+		case "sent":
+			return sent(chat, action.key, action.accepted);
+		case "send-failed":
+			return patchOutgoing(chat, action.key, { state: "failed", error: action.message });
+		case "discard":
+			return { ...chat, outgoing: chat.outgoing.filter(({ key }) => key !== action.key) };
+		case "stopping":
+			return putTurn(chat, action.runId, { stopping: action.on, stopError: action.error });
+		case "link":
+			return { ...chat, link: action.phase, wasLive: chat.wasLive || action.phase === "live" };
+		default:
+			return action satisfies never;
+	}
+}
+
+function loaded(chat: ChatState, page: TurnsPage, limit: number): ChatState {
+	const rows = page.live ? [...page.turns, page.live] : page.turns;
+	const known = new Map(chat.turns.map((turn) => [turn.runId, turn]));
+	const turns = rows.map((row) => ({ ...known.get(row.run_id), runId: row.run_id, row }));
+	const older = page.turns.length >= limit ? "some" : "none";
+	const { error: _, ...rest } = chat;
+	return rows.reduce(settleOutgoing, { ...rest, phase: "ready", turns, queued: page.queued, older });
+}
+
+function withOlder(chat: ChatState, page: TurnsPage, limit: number): ChatState {
+	const known = new Set(chat.turns.map((turn) => turn.runId));
+	const fresh = page.turns.filter((row) => !known.has(row.run_id)).map((row) => ({ runId: row.run_id, row }));
+	return { ...chat, turns: [...fresh, ...chat.turns], older: page.turns.length >= limit ? "some" : "none" };
+}
+
+function withView(chat: ChatState, view: RunView): ChatState {
+	return view.runId === undefined ? chat : putTurn(chat, view.runId, { view });
+}
+
+/** Changes a turn, or appends it: a run that is not known yet is the newest. */
+function putTurn(chat: ChatState, runId: string, change: Partial<TurnItem>): ChatState {
+	const index = chat.turns.findLastIndex((turn) => turn.runId === runId);
+	if (index < 0) return { ...chat, turns: [...chat.turns, { ...change, runId }] };
+	return { ...chat, turns: chat.turns.with(index, { ...chat.turns[index], ...change, runId }) };
+}
+
+/** A run that shows a message makes the local copy of it unnecessary. */
+function settleOutgoing(chat: ChatState, row: RunRow): ChatState {
+	const shown = new Set(row.messages.map((message) => message.event_id));
+	return {
+		...chat,
+		outgoing: chat.outgoing.filter((mine) => mine.eventId === undefined || !shown.has(mine.eventId)),
+		queued: chat.queued.filter((waiting) => !shown.has(waiting.event_id)),
+	};
+}
+
+function sending(chat: ChatState, key: string, text: string): ChatState {
+	if (chat.outgoing.some((mine) => mine.key === key)) {
+		return patchOutgoing(chat, key, { state: "sending" });
+	}
+	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending" }] };
+}
+
+function sent(chat: ChatState, key: string, accepted: Accepted): ChatState {
+	const { event_id: eventId, run_id: runId } = accepted;
+	// The run may have been faster than the answer that announces it.
+	const row = chat.turns.find((turn) => turn.row?.messages.some((message) => message.event_id === eventId));
+	if (row) return reduceChat(chat, { type: "discard", key });
+	if (accepted.disposition === "rejected" || accepted.disposition === "dropped") {
+		return patchOutgoing(chat, key, { state: "failed", eventId, error: "The daemon did not accept this message." });
+	}
+	const waits = runId === undefined;
+	return patchOutgoing(chat, key, { state: waits ? "queued" : "started", eventId, ...(!waits && { runId }) });
+}
+
+/** A message that no run will answer has its place in the thread: it waits no longer. */
+function withEvents(chat: ChatState, rows: readonly EventRow[]): ChatState {
+	const events = { ...chat.events, ...Object.fromEntries(rows.map((row) => [row.event_id, row])) };
+	const outgoing = chat.outgoing.filter(({ eventId }) => !(eventId && isSidelined(events[eventId])));
+	return { ...chat, events, outgoing };
+}
+
+const isSidelined = (event: EventRow | undefined): boolean =>
+	event !== undefined &&
+	event.batch === undefined &&
+	(event.disposition === "dropped" || event.disposition === "rejected" || event.disposition === "superseded");
+
+function patchOutgoing(chat: ChatState, key: string, change: Partial<Outgoing>): ChatState {
+	return { ...chat, outgoing: chat.outgoing.map((mine) => (mine.key === key ? { ...mine, ...change } : mine)) };
+}
+
+/** The user's messages of a turn: the ledger's, or this tab's own until the ledger's are here. */
+export function userMessagesOf(chat: ChatState, turn: TurnItem): readonly MessageRow[] {
+	const rows = turn.row?.messages.filter((message) => message.role === "user");
+	if (rows && rows.length > 0) return rows;
+	return chat.outgoing.filter((mine) => mine.runId === turn.runId).map(({ text }) => ({ role: "user", text }));
+}
+
+/** What is not part of a turn yet, in the order it will be. */
+export function waitingOf(chat: ChatState): readonly Outgoing[] {
+	const known = new Set(chat.turns.map((turn) => turn.runId));
+	const mine = chat.outgoing.filter(({ runId }) => runId === undefined || !known.has(runId));
+	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
+	const foreign = chat.queued
+		.filter(({ event_id }) => !own.has(event_id))
+		.map(({ event_id, text }): Outgoing => ({ key: event_id, text, state: "queued", eventId: event_id }));
+	return [...foreign, ...mine];
+}
+
+export function isLive(turn: TurnItem): boolean {
+	if (turn.view) return !turn.view.final;
+	return turn.row?.status === "running" || turn.row?.status === "stopping";
+}
+
+export const liveTurnOf = (chat: ChatState): TurnItem | undefined => chat.turns.findLast(isLive);
+
+export type ThreadItem =
+	| { readonly kind: "turn"; readonly turn: TurnItem }
+	/** A message that no run shows. */
+	| { readonly kind: "aside"; readonly event: EventRow };
+
+/** The turns, and between them the messages that never became part of one, in order of time. */
+export function threadOf(chat: ChatState): ThreadItem[] {
+	const shown = new Set(chat.turns.flatMap(({ row }) => row?.messages.map((message) => message.event_id) ?? []));
+	const oldest = chat.older === "none" ? 0 : (startOf(chat.turns[0]) ?? 0);
+	const asides = Object.values(chat.events)
+		.filter((event) => isSidelined(event) && !shown.has(event.event_id) && event.received_at >= oldest)
+		.toSorted((one, other) => one.received_at - other.received_at);
+	const items: ThreadItem[] = [];
+	for (const turn of chat.turns) {
+		const start = startOf(turn);
+		while (asides[0] && start !== undefined && asides[0].received_at < start)
+			items.push({ kind: "aside", event: asides.shift()! });
+		items.push({ kind: "turn", turn });
+	}
+	return [...items, ...asides.map((event): ThreadItem => ({ kind: "aside", event }))];
+}
+
+const startOf = (turn: TurnItem | undefined): number | undefined => turn?.row?.started_at ?? turn?.view?.startedAt;

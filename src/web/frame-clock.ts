@@ -1,0 +1,33 @@
+/** Work that is done at most once per animation frame, all of it in one go. */
+
+export type Schedule = (run: () => void) => void;
+
+/** A hidden page gets no animation frames, but its title and its announcements must not stand still. */
+const HIDDEN_FRAME_MS = 500;
+
+let queue: (() => void)[] = [];
+let flushing = false;
+
+/** What a callback schedules in its turn still runs in the same frame: folding and drawing are one frame, not two. */
+export const onNextFrame: Schedule = (run) => {
+	queue.push(run);
+	if (queue.length > 1 || flushing) return;
+	const frame = requestAnimationFrame(() => {
+		clearTimeout(timer);
+		flush();
+	});
+	const timer = setTimeout(() => {
+		cancelAnimationFrame(frame);
+		flush();
+	}, HIDDEN_FRAME_MS);
+};
+
+function flush(): void {
+	flushing = true;
+	try {
+		for (let index = 0; index < queue.length; index += 1) queue[index]?.();
+	} finally {
+		queue = [];
+		flushing = false;
+	}
+}

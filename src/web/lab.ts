@@ -1,0 +1,93 @@
+/** The channel lab as a person sees it, as a value. */
+
+import type { RunView } from "../protocol/protocol.ts";
+import type { FaultKind, LabChannelRow, LabStateRow } from "./api-channels.ts";
+import { deliveryWords, type Words } from "./channels.ts";
+
+export interface LabView {
+	/** What the daemon last said; nothing until the lab has started. */
+	readonly state?: LabStateRow;
+	/** The daemon's clock minus this one. */
+	readonly skewMs: number;
+	/** Why the lab is not there. */
+	readonly failure?: string;
+	/** The last thing that was refused or arranged. */
+	readonly notice?: { readonly tone: "quiet" | "bad"; readonly text: string };
+	/** A run has been asked for and not begun. */
+	readonly asking: boolean;
+	readonly runId?: string;
+	readonly text?: string;
+	/** The run as the page itself shows it. */
+	readonly web?: RunView;
+	/** Platforms that do not take part. */
+	readonly left: ReadonlySet<string>;
+}
+
+export const NEW_LAB: LabView = { skewMs: 0, asking: false, left: new Set() };
+
+export const LAB_TEXT = "/demo tokens=200 rate=40 tools=1";
+
+export const LAB_PRESETS = [
+	{ title: "A tool and some text", text: LAB_TEXT },
+	{ title: "Everything", text: "Show me what you can stream" },
+	{ title: "A long answer", text: "/demo tokens=900 rate=120" },
+	{ title: "Several messages", text: "/demo tokens=240 rate=40 messages=3" },
+] as const;
+
+const BUSY_POLL_MS = 250;
+const STARTING_POLL_MS = 500;
+
+/** Undefined: nothing will change by itself. */
+export function pollDelay({ state, web, runId }: LabView): number | undefined {
+	if (!state) return undefined;
+	const live = runId !== undefined && web !== undefined && !web.final;
+	if (live || state.channels.some((each) => each.state === "active" || isPaused(each, state.now))) return BUSY_POLL_MS;
+	return state.channels.some(({ ready }) => !ready) ? STARTING_POLL_MS : undefined;
+}
+
+const isPaused = ({ rate_limited_until: until = 0 }: LabChannelRow, now: number): boolean => until > now;
+
+export const chosenOf = ({ state, left }: LabView): string[] =>
+	(state?.channels ?? []).map(({ channel }) => channel).filter((channel) => !left.has(channel));
+
+/** How many of the chosen platforms can show an answer from its first word on. */
+export function readiness(lab: LabView): { ready: number; chosen: number } {
+	const chosen = new Set(chosenOf(lab));
+	const rows = (lab.state?.channels ?? []).filter(({ channel }) => chosen.has(channel));
+	return { ready: rows.filter(({ ready }) => ready).length, chosen: rows.length };
+}
+
+export const isDelivering = ({ state }: LabView): boolean =>
+	state?.channels.some((each) => each.state === "active") ?? false;
+
+/** The length of the answer so far: what a delivery's positions count in. */
+export const sourceLength = (web: RunView | undefined): number =>
+	(web?.messages ?? []).reduce((sum, { text }) => sum + text.length, 0);
+
+/** How a platform lays out what people say. */
+export const mannerOf = (channel: string): "bubbles" | "rows" | "mail" =>
+	channel === "discord" || channel === "slack" ? "rows" : channel === "gmail" ? "mail" : "bubbles";
+
+export function cardWords(row: LabChannelRow): Words {
+	if (!row.ready) return { tone: "quiet", text: "Starting…" };
+	if (row.state === undefined) return { tone: "quiet", text: "Ready" };
+	if (row.state !== "active") return deliveryWords(row.state);
+	const last = row.delivery?.messages.at(-1);
+	if (row.draft) return { tone: "live", text: "Drafting…" };
+	if (last?.state === "open") return { tone: "live", text: "Editing…" };
+	if (row.typing) return { tone: "live", text: "Typing…" };
+	return { tone: "live", text: row.mode === "whole" ? "Waiting…" : "Writing…" };
+}
+
+/** Whether a bubble can still change. */
+export function isOpen(row: LabChannelRow, index: number): boolean {
+	const last = row.delivery?.messages.at(-1);
+	return row.state === "active" && index === row.messages.length - 1 && last?.state === "open";
+}
+
+export const FAULTS: readonly { kind: FaultKind; label: string; title: string }[] = [
+	{ kind: "429", label: "429", title: "refuses the next call: too many requests" },
+	{ kind: "5xx", label: "5xx", title: "fails the next call with a server error" },
+	{ kind: "hang", label: "Hang", title: "does not answer the next call" },
+	{ kind: "reset_after_accept", label: "Reset", title: "takes the next call, then breaks the connection" },
+];

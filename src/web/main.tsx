@@ -1,0 +1,24 @@
+/** Starts the page: one store, one render per animation frame. */
+
+import { render } from "preact";
+import { applyTheme, createApp, storedTheme } from "./app.ts";
+import { onNextFrame } from "./frame-clock.ts";
+import { parseRoute } from "./route.ts";
+import { createStore } from "./store.ts";
+import { Page } from "./view/page.tsx";
+
+const theme = storedTheme();
+applyTheme(theme);
+
+const store = createStore(
+	{ auth: "asking", route: parseRoute(location.hash), sessions: [], moreSessions: false, theme, drawer: false },
+	onNextFrame,
+);
+const app = createApp(store);
+const root = document.getElementById("app");
+if (!root) throw new Error("the page has no element to live in");
+
+const draw = () => render(<Page state={store.state} app={app} />, root);
+store.subscribe(draw);
+draw();
+void app.start();

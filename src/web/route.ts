@@ -1,0 +1,46 @@
+/** Where the page is, as the part of the address behind the `#`. */
+
+export type Route =
+	| { name: "home" }
+	| { name: "chat"; session: string }
+	| { name: "run"; runId: string }
+	| { name: "lab" }
+	| { name: "adapters" };
+
+export function parseRoute(hash: string): Route {
+	if (hash === "#/lab") return { name: "lab" };
+	if (hash === "#/adapters") return { name: "adapters" };
+	const [, kind, rest] = /^#\/(s|run)\/([^/]+)$/.exec(hash) ?? [];
+	const value = rest === undefined ? undefined : decode(rest);
+	if (kind === "s" && value) return { name: "chat", session: value };
+	if (kind === "run" && value) return { name: "run", runId: value };
+	return { name: "home" };
+}
+
+export function formatRoute(route: Route): string {
+	switch (route.name) {
+		case "home":
+			return "#/";
+		case "chat":
+			return `#/s/${encodeURIComponent(route.session)}`;
+		case "run":
+			return `#/run/${encodeURIComponent(route.runId)}`;
+		case "lab":
+		case "adapters":
+			return `#/${route.name}`;
+		default:
+			return route satisfies never;
+	}
+}
+
+/** The one-time code of a printed address (`#code=…`). */
+export const signInCodeOf = (hash: string): string | undefined => /^#code=([^&]+)$/.exec(hash)?.[1];
+
+function decode(text: string): string | undefined {
+	try {
+		return decodeURIComponent(text);
+	} catch {
+		// Not an address this page ever made: treated like no address.
+		return undefined;
+	}
+}

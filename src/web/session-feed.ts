@@ -1,0 +1,238 @@
+/** Keeps one open session up to date: its history, then its stream from exactly where the history ends. */
+
+import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
+import { api } from "./api.ts";
+import type { ChatAction, ChatState } from "./chat.ts";
+import type { Schedule } from "./frame-clock.ts";
+import type { LinkState } from "./link.ts";
+import { createRunFolds } from "./run-folds.ts";
+import { openStream, type StreamClient, type StreamRecord } from "./stream-client.ts";
+import { keepUnsent, unsentOf } from "./unsent.ts";
+
+const TURNS_PER_PAGE = 30;
+/** Longer runs are shown from the ledger; the inspector reads all of their frames. */
+const FRAMES_IN_HISTORY_MAX = 100_000;
+/** Few enough to be decoded without being felt. */
+const FRAMES_PER_CALL = 4000;
+const LOAD_AGAIN_MS = 3000;
+const HISTORY_LOADS_MAX = 2;
+const EVENTS_MAX = 100;
+
+export interface SessionFeedOptions {
+	session: string;
+	dispatch(action: ChatAction): void;
+	chat(): ChatState | undefined;
+	schedule: Schedule;
+	/** The daemon does not know this browser (any more). */
+	onSignedOut(): void;
+	/** A run began or settled: the list of sessions has changed. */
+	onRunChange(): void;
+}
+
+export interface SessionFeed {
+	readonly session: string;
+	send(key: string, text: string): Promise<void>;
+	loadOlder(): Promise<void>;
+	/** Reads the frames of an old turn, for its cards and its checksums. */
+	loadFrames(runId: string): void;
+	refreshQueue(): Promise<void>;
+	reload(): Promise<void>;
+	link(input: "pause" | "resume" | "hurry"): void;
+	close(): void;
+}
+
+export function openSession(options: SessionFeedOptions): SessionFeed {
+	const { session, dispatch } = options;
+	let folds = createRunFolds();
+	let loadTimer: ReturnType<typeof setTimeout> | undefined;
+	const waitingLoads: string[] = [];
+	const asked = new Set<string>();
+	let loads = 0;
+	let stream: StreamClient | undefined;
+	let viewsDue = false;
+	let mayStartOver = false;
+	let closed = false;
+
+	function failed(cause: unknown): NexusError {
+		const error = toNexusError(cause);
+		if (error.code === "unauthenticated") options.onSignedOut();
+		return error;
+	}
+
+	async function load(): Promise<void> {
+		clearTimeout(loadTimer);
+		try {
+			const page = await api.turns(session, { limit: TURNS_PER_PAGE });
+			if (closed) return;
+			dispatch({ type: "loaded", page, limit: TURNS_PER_PAGE });
+			follow(page.stream_offset);
+			void loadEvents();
+		} catch (cause) {
+			const error = failed(cause);
+			if (closed) return;
+			// A session exists from its first message on.
+			if (error.code === "not_found") dispatch({ type: "missing" });
+			else dispatch({ type: "load-failed", message: error.message });
+			// A daemon that is being restarted is soon there.
+			if (error.code === "unavailable") loadTimer = setTimeout(() => void load(), LOAD_AGAIN_MS);
+		}
+	}
+
+	function follow(after: number): void {
+		stream?.send({ type: "stop" });
+		// The new stream begins with the live run's first record again.
+		folds = createRunFolds();
+		stream = openStream({ url: api.sessionStreamUrl(session), after, endsWithRun: false, onRecords, onState });
+	}
+
+	function onState(state: LinkState): void {
+		if (closed) return;
+		dispatch({ type: "link", phase: state.phase });
+		if (state.phase === "live") {
+			mayStartOver = true;
+			// Messages that were queued from elsewhere while the link was down are on no stream.
+			void refreshQueue();
+		} else if (state.phase === "refused") onRefused(state.status);
+	}
+
+	/** The place to go on from may be gone: removed by retention, or the daemon has other data now. Then history is read anew, once. */
+	function onRefused(status: number | undefined): void {
+		if (status === 401) options.onSignedOut();
+		else if (mayStartOver) {
+			mayStartOver = false;
+			void load();
+		}
+	}
+
+	function onRecords(records: readonly StreamRecord[]): void {
+		for (const { frame } of records) {
+			const { runId, began, settled } = folds.push(frame);
+			if (!began && !settled) continue;
+			void loadRow(runId);
+			void loadEvents();
+		}
+		if (viewsDue) return;
+		viewsDue = true;
+		options.schedule(() => {
+			viewsDue = false;
+			if (!closed) dispatch({ type: "views", views: folds.changed() });
+		});
+	}
+
+	async function loadRow(runId: string): Promise<void> {
+		options.onRunChange();
+		try {
+			const row = await api.run(runId);
+			if (!closed) dispatch({ type: "row", row });
+		} catch (cause) {
+			console.warn(`nexus: ${runId} could not be read:`, failed(cause).message);
+		}
+	}
+
+	async function loadEvents(): Promise<void> {
+		try {
+			const { events } = await api.events({ session, limit: EVENTS_MAX });
+			if (!closed) dispatch({ type: "events", events });
+		} catch (cause) {
+			console.warn("nexus: what became of the messages could not be read:", failed(cause).message);
+		}
+	}
+
+	async function refreshQueue(): Promise<void> {
+		try {
+			const { queued } = await api.turns(session, { limit: 1 });
+			if (!closed) dispatch({ type: "queue", queued });
+		} catch (cause) {
+			console.warn("nexus: the queue could not be read:", failed(cause).message);
+		}
+	}
+
+	async function send(key: string, text: string): Promise<void> {
+		dispatch({ type: "sending", key, text });
+		try {
+			const accepted = await api.send(session, { text, idempotency_key: key });
+			if (closed) return;
+			dispatch({ type: "sent", key, accepted });
+			if (!stream) await load();
+			else stream.send({ type: "hurry" });
+			// What had to make room for it waits no longer.
+			if (accepted.disposition !== "started") void loadEvents();
+			options.onRunChange();
+		} catch (cause) {
+			const error = failed(cause).message;
+			if (closed) keepUnsent(session, [...unsentOf(session), { key, text, state: "failed", error }]);
+			dispatch({ type: "send-failed", key, message: error });
+		}
+	}
+
+	async function loadOlder(): Promise<void> {
+		const oldest = options.chat()?.turns[0];
+		if (!oldest || options.chat()?.older !== "some") return;
+		dispatch({ type: "older-loading" });
+		try {
+			const page = await api.turns(session, { limit: TURNS_PER_PAGE, before: oldest.runId });
+			dispatch({ type: "older", page, limit: TURNS_PER_PAGE });
+		} catch (cause) {
+			failed(cause);
+			dispatch({ type: "older-failed" });
+		}
+	}
+
+	function loadFrames(runId: string): void {
+		if (asked.has(runId)) return;
+		asked.add(runId);
+		waitingLoads.push(runId);
+		pumpLoads();
+	}
+
+	function pumpLoads(): void {
+		while (loads < HISTORY_LOADS_MAX && !closed) {
+			const runId = waitingLoads.shift();
+			if (runId === undefined) return;
+			loads += 1;
+			void readHistory(runId).finally(() => {
+				loads -= 1;
+				pumpLoads();
+			});
+		}
+	}
+
+	async function readHistory(runId: string): Promise<void> {
+		try {
+			const view = await foldHistory(runId, () => closed);
+			if (view && !closed) dispatch({ type: "views", views: [view] });
+		} catch (cause) {
+			console.warn(`nexus: the frames of ${runId} could not be read:`, failed(cause).message);
+		}
+	}
+
+	void load();
+	return {
+		session,
+		send,
+		loadOlder,
+		loadFrames,
+		refreshQueue,
+		reload: load,
+		link: (type) => stream?.send({ type }),
+		close() {
+			closed = true;
+			clearTimeout(loadTimer);
+			stream?.send({ type: "stop" });
+		},
+	};
+}
+
+/** What all frames of a finished run show; undefined when they are too many, or nobody wants them any more. */
+async function foldHistory(runId: string, isUnwanted: () => boolean): Promise<RunView | undefined> {
+	const fold = createFold();
+	for (let after = 0; after < FRAMES_IN_HISTORY_MAX; ) {
+		const text = await api.frames(runId, { after, limit: FRAMES_PER_CALL });
+		if (isUnwanted()) return undefined;
+		const lines = text.split("\n").filter((line) => line !== "");
+		for (const line of lines) fold.push(decodeFrame(line));
+		if (lines.length < FRAMES_PER_CALL) return fold.view();
+		after += lines.length;
+	}
+	return undefined;
+}

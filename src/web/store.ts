@@ -1,0 +1,111 @@
+/** The page's whole state and the one place that changes it. Readers are told at most once per animation frame. */
+
+import type { AdaptersView } from "./adapters.ts";
+import type { SessionRow } from "./api.ts";
+import { type ChatAction, type ChatState, reduceChat } from "./chat.ts";
+import type { Schedule } from "./frame-clock.ts";
+import type { InspectorState } from "./inspect.ts";
+import type { LabView } from "./lab.ts";
+import type { Route } from "./route.ts";
+
+export type Theme = "auto" | "light" | "dark";
+
+export interface AppState {
+	readonly auth: "asking" | "in" | "out";
+	readonly authError?: string;
+	readonly route: Route;
+	readonly sessions: readonly SessionRow[];
+	/** There are older ones than these. */
+	readonly moreSessions: boolean;
+	readonly chat?: ChatState;
+	readonly inspector?: InspectorState;
+	readonly lab?: LabView;
+	readonly adapters?: AdaptersView;
+	readonly theme: Theme;
+	/** On a narrow screen the list of sessions is a drawer. */
+	readonly drawer: boolean;
+}
+
+export type Action =
+	| { type: "signed-in" }
+	| { type: "signed-out"; error?: string }
+	| { type: "route"; route: Route }
+	| { type: "sessions"; sessions: readonly SessionRow[]; more: boolean }
+	| { type: "open-chat"; chat: ChatState }
+	/** Ignored when another session has been opened meanwhile. */
+	| { type: "chat"; session: string; action: ChatAction }
+	| { type: "inspector"; inspector: InspectorState | undefined }
+	| { type: "lab"; lab: LabView }
+	| { type: "adapters"; adapters: AdaptersView }
+	| { type: "theme"; theme: Theme }
+	| { type: "drawer"; open: boolean };
+
+export function reduce(state: AppState, action: Action): AppState {
+	switch (action.type) {
+		case "signed-in": {
+			const { authError: _, ...rest } = state;
+			return { ...rest, auth: "in" };
+		}
+		case "signed-out":
+			return { ...state, auth: "out", ...(action.error !== undefined && { authError: action.error }) };
+		case "route":
+			return { ...state, route: action.route, drawer: false };
+		case "sessions":
+			return { ...state, sessions: action.sessions, moreSessions: action.more };
+		case "open-chat":
+			return { ...state, chat: action.chat };
+		case "chat":
+			if (state.chat?.session !== action.session) return state;
+			return { ...state, chat: reduceChat(state.chat, action.action) };
+		case "inspector":
+			return withInspector(state, action.inspector);
+		case "lab":
+			return { ...state, lab: action.lab };
+		case "adapters":
+			return { ...state, adapters: action.adapters };
+		case "theme":
+			return { ...state, theme: action.theme };
+		case "drawer":
+			return { ...state, drawer: action.open };
+		default:
+			return action satisfies never;
+	}
+}
+
+function withInspector(state: AppState, inspector: InspectorState | undefined): AppState {
+	const { inspector: _, ...rest } = state;
+	return inspector ? { ...rest, inspector } : rest;
+}
+
+/** A run of the channel lab has a session of its own, which nobody goes on with. */
+export const isOrdinary = ({ session }: Pick<SessionRow, "session">): boolean => !session.startsWith("lab_");
+
+export interface Store {
+	readonly state: AppState;
+	dispatch(action: Action): void;
+	subscribe(listener: () => void): void;
+}
+
+export function createStore(initial: AppState, schedule: Schedule): Store {
+	let state = initial;
+	let due = false;
+	const listeners: (() => void)[] = [];
+	const notify = () => {
+		due = false;
+		for (const listener of listeners) listener();
+	};
+	return {
+		get state() {
+			return state;
+		},
+		dispatch(action) {
+			const next = reduce(state, action);
+			if (next === state) return;
+			state = next;
+			if (due) return;
+			due = true;
+			schedule(notify);
+		},
+		subscribe: (listener) => void listeners.push(listener),
+	};
+}

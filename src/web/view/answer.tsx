@@ -1,0 +1,66 @@
+/** What a run has produced: live, finished or replayed, always drawn from the same fold. */
+
+import type { RunView } from "../../protocol/protocol.ts";
+import { outcomeOf } from "../words.ts";
+import { Icon } from "./icon.tsx";
+import { memo } from "./memo.ts";
+import { Message } from "./message.tsx";
+
+export const Answer = memo(({ view, now }: { view: RunView; now?: number | undefined }) => {
+	const outcome = outcomeOf(view, undefined);
+	const silent = view.messages.every((message) => message.text === "" && message.parts.length === 0);
+	const busy = view.messages.some(
+		(message) =>
+			message.reasoning.some(({ state }) => state === "streaming") ||
+			message.tools.some(({ endedAt }) => endedAt === undefined),
+	);
+	return (
+		<div class="answer" aria-busy={!view.final}>
+			{view.messages.map((message) => (
+				<Message key={message.messageId} message={message} now={now} />
+			))}
+			{view.compacting && <p class="note">Shortening the context…</p>}
+			{!view.final && silent && !busy && <Dots />}
+			{outcome && outcome.tone !== "good" && (
+				<OutcomeNote tone={outcome.tone} title={outcome.title} detail={outcome.detail} />
+			)}
+		</div>
+	);
+});
+
+export const Dots = () => (
+	<div class="dots" role="img" aria-label="Waiting for the first words">
+		<i />
+		<i />
+		<i />
+	</div>
+);
+
+export function OutcomeNote(props: { tone: "good" | "quiet" | "bad"; title: string; detail?: string | undefined }) {
+	return (
+		<p class="outcome" data-tone={props.tone}>
+			<Icon name={props.tone === "bad" ? "warn" : "stop"} />
+			<span>
+				<strong>{props.title}.</strong> {props.detail}
+			</span>
+		</p>
+	);
+}
+
+/** Whether what arrived is what was sent: every stream's count and checksum, as this page computed them itself. */
+export function Verified({ view }: { view: RunView }) {
+	if (!view.final) return null;
+	const first = view.violations[0];
+	if (first) {
+		return (
+			<span class="verified" data-ok="false" title={first.message}>
+				<Icon name="cross" /> {first.rule} {first.kind.replaceAll("_", " ")}
+			</span>
+		);
+	}
+	return (
+		<span class="verified" data-ok="true" title="Count and checksum of every stream were computed here and are right.">
+			<Icon name="check" /> verified
+		</span>
+	);
+}

@@ -1,0 +1,131 @@
+/** All frames of a run as they came, with only the visible rows in the document. */
+
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Frame } from "../../protocol/protocol.ts";
+import type { StreamRecord } from "../stream-client.ts";
+import { plural } from "../words.ts";
+import { Scrollable } from "./scrollable.tsx";
+
+const ROW_PX = 28;
+const ROWS_AROUND = 8;
+
+export interface FramesListProps {
+	records: readonly StreamRecord[];
+	count: number;
+	times: readonly number[];
+	/** How many frames the replay has shown: the last of them is marked. */
+	shown: number;
+	onPick(index: number): void;
+}
+
+export function FramesList({ records, count, times, shown, onPick }: FramesListProps) {
+	const [filter, setFilter] = useState("");
+	const [top, setTop] = useState(0);
+	const [open, setOpen] = useState<number>();
+	const [height, setHeight] = useState(360);
+	const box = useRef<HTMLDivElement>(null);
+	const rows = useMemo(() => matching(records, count, filter), [records, count, filter]);
+	const total = rows?.length ?? count;
+	const first = Math.max(0, Math.floor(top / ROW_PX) - ROWS_AROUND);
+	const last = Math.min(total, Math.ceil((top + height) / ROW_PX) + ROWS_AROUND);
+	const indexes = Array.from({ length: Math.max(0, last - first) }, (_, row) => rows?.[first + row] ?? first + row);
+	useEffect(() => {
+		if (box.current) setHeight(box.current.clientHeight);
+	}, []);
+	const opened = open === undefined ? undefined : records[open];
+	return (
+		<section class="frames" aria-label="Frames">
+			<div class="frames-tools">
+				<h2>Frames</h2>
+				<span class="note">
+					{rows ? `${total.toLocaleString("en")} of ${plural(count, "frame")}` : plural(count, "frame")}
+				</span>
+				<input
+					type="search"
+					placeholder="Filter: text, type or stream"
+					aria-label="Filter frames"
+					value={filter}
+					onInput={(event) => setFilter(event.currentTarget.value)}
+				/>
+			</div>
+			<div class="frames-box" ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+				<div class="frames-rows" style={{ height: `${total * ROW_PX}px` }}>
+					{indexes.map((index, row) => (
+						<Row
+							key={index}
+							record={records[index]}
+							atMs={times[index] ?? 0}
+							top={(first + row) * ROW_PX}
+							state={index === shown - 1 ? "current" : index < shown ? "shown" : "later"}
+							onPick={() => {
+								setOpen(index === open ? undefined : index);
+								onPick(index);
+							}}
+						/>
+					))}
+				</div>
+			</div>
+			{opened && (
+				<Scrollable as="pre" class="frame-json">
+					{JSON.stringify({ offset: opened.offset, ...opened.frame }, null, 2)}
+				</Scrollable>
+			)}
+		</section>
+	);
+}
+
+interface RowProps {
+	record: StreamRecord | undefined;
+	atMs: number;
+	top: number;
+	state: "current" | "shown" | "later";
+	onPick(): void;
+}
+
+function Row({ record, atMs, top, state, onPick }: RowProps) {
+	if (!record) return null;
+	const { frame, offset } = record;
+	return (
+		<button
+			type="button"
+			class="frame-row"
+			style={{ top: `${top}px` }}
+			data-state={state}
+			data-type={frame.type}
+			onClick={onPick}
+		>
+			<span class="frame-offset">{offset}</span>
+			<span class="frame-time">{(atMs / 1000).toFixed(3)}</span>
+			<span class="frame-type">{frame.type.slice("stream.".length)}</span>
+			<span class="frame-stream">{frame.message_id.slice(frame.message_id.lastIndexOf(".") + 1)}</span>
+			<span class="frame-text">{summaryOf(frame)}</span>
+		</button>
+	);
+}
+
+function summaryOf(frame: Frame): string {
+	switch (frame.type) {
+		case "stream.begin":
+			return `${frame.modality} · ${frame.content_type}`;
+		case "stream.chunk":
+			return `#${frame.seq_no} ${JSON.stringify(frame.payload.slice(0, 160))}`;
+		case "stream.end":
+			return `${frame.reason} · ${plural(frame.total_chunks, "chunk")} · ${frame.checksum}${frame.final ? " · final" : ""}`;
+		default:
+			return frame satisfies never;
+	}
+}
+
+/** Indexes of the records that contain the words; undefined when there is no filter. */
+function matching(records: readonly StreamRecord[], count: number, filter: string): number[] | undefined {
+	const wanted = filter.trim().toLowerCase();
+	if (wanted === "") return undefined;
+	const found: number[] = [];
+	for (let index = 0; index < count; index += 1) {
+		const frame = records[index]?.frame;
+		if (!frame) continue;
+		const text = `${frame.type} ${frame.message_id} ${summaryOf(frame)}`;
+		if (text.toLowerCase().includes(wanted)) found.push(index);
+	}
+	return found;
+}

@@ -1,0 +1,121 @@
+/** The page: sign-in, or the sessions beside what is open. */
+
+import { useEffect } from "preact/hooks";
+import type { App } from "../app.ts";
+import { type ChatState, liveTurnOf } from "../chat.ts";
+import type { AppState } from "../store.ts";
+import { connectionOf, sessionTitle } from "../words.ts";
+import { Adapters } from "./adapters.tsx";
+import { Chat } from "./chat.tsx";
+import { Head } from "./head.tsx";
+import { Inspector } from "./inspector.tsx";
+import { Lab } from "./lab.tsx";
+import { Sessions } from "./sessions.tsx";
+import { SignIn } from "./sign-in.tsx";
+
+export function Page({ state, app }: { state: AppState; app: App }) {
+	useTitle(state);
+	useEscape(state, app);
+	useDrawer(state.drawer, app);
+	if (state.auth === "asking") return <p class="note starting">Connecting…</p>;
+	if (state.auth === "out") return <SignIn error={state.authError} app={app} />;
+	return (
+		<div class="page" data-drawer={state.drawer ? "open" : "closed"}>
+			{!state.drawer && (
+				<button type="button" class="skip" onClick={() => document.getElementById("main")?.focus()}>
+					Skip to the content
+				</button>
+			)}
+			<Sessions state={state} app={app} />
+			{/* biome-ignore lint/a11y/noStaticElementInteractions: the drawer also has a close button for the keyboard */}
+			{/* biome-ignore lint/a11y/useKeyWithClickEvents: see above */}
+			<div class="veil" onClick={() => app.setDrawer(false)} />
+			<main id="main" tabIndex={-1} inert={state.drawer}>
+				<Open state={state} app={app} />
+			</main>
+		</div>
+	);
+}
+
+/** What the address points at. */
+function Open({ state, app }: { state: AppState; app: App }) {
+	const { route, inspector, lab, adapters, chat } = state;
+	if (route.name === "run" && inspector) return <Inspector key={inspector.runId} inspector={inspector} app={app} />;
+	if (route.name === "lab" && lab) return <Lab lab={lab} app={app} />;
+	if (route.name === "adapters" && adapters) return <Adapters adapters={adapters} app={app} />;
+	return (
+		<>
+			<ChatHead state={state} app={app} />
+			{chat && <Chat chat={chat} app={app} />}
+		</>
+	);
+}
+
+function ChatHead({ state, app }: { state: AppState; app: App }) {
+	const { chat } = state;
+	return (
+		<Head app={app} title={sessionTitle(state)}>
+			{chat && <Link chat={chat} app={app} />}
+		</Head>
+	);
+}
+
+function Link({ chat, app }: { chat: ChatState; app: App }) {
+	const { state, label } = connectionOf(chat);
+	if (chat.phase !== "ready" || (state === "paused" && chat.link === "stopped")) return null;
+	const badge = (
+		<span class="link-state" data-state={state}>
+			<i /> {label}
+		</span>
+	);
+	if (state !== "reconnecting" && state !== "cut") return badge;
+	return (
+		<button type="button" class="quiet" onClick={state === "cut" ? app.reload : app.reconnect} title="Try now">
+			{badge}
+		</button>
+	);
+}
+
+/** Escape closes what lies on top; with nothing on top it stops the answer. */
+function useEscape(state: AppState, app: App): void {
+	const { drawer } = state;
+	const chatting = state.route.name === "chat";
+	useEffect(() => {
+		const onKeyDown = (event: KeyboardEvent) => {
+			if (event.key !== "Escape" || event.defaultPrevented || event.isComposing) return;
+			if (drawer) app.setDrawer(false);
+			else if (chatting) app.stop();
+		};
+		addEventListener("keydown", onKeyDown);
+		return () => removeEventListener("keydown", onKeyDown);
+	}, [app, drawer, chatting]);
+}
+
+/** While the drawer is open nothing behind it can be reached; afterwards one is where it was opened. */
+function useDrawer(drawer: boolean, app: App): void {
+	useEffect(() => {
+		if (!drawer) return undefined;
+		const wide = matchMedia("(min-width: 821px)");
+		const close = () => app.setDrawer(false);
+		wide.addEventListener("change", close);
+		return () => {
+			wide.removeEventListener("change", close);
+			document.querySelector<HTMLElement>(".open-drawer")?.focus();
+		};
+	}, [drawer, app]);
+}
+
+function useTitle(state: AppState): void {
+	const live = state.chat !== undefined && liveTurnOf(state.chat) !== undefined;
+	const title = titleOf(state);
+	useEffect(() => {
+		document.title = `${live ? "● " : ""}${title ? `${title} · ` : ""}Nexus`;
+	}, [live, title]);
+}
+
+function titleOf(state: AppState): string | undefined {
+	const { route, chat } = state;
+	if (route.name === "lab") return "Channel lab";
+	if (route.name === "adapters") return "Adapters";
+	return chat && sessionTitle(state);
+}

@@ -1,0 +1,28 @@
+/** The way from page to page. */
+
+import { formatRoute, type Route } from "../route.ts";
+import { Icon, type IconName } from "./icon.tsx";
+
+interface PageLink {
+	name: string;
+	icon: IconName;
+	route: Route;
+	/** Routes that belong to it. */
+	of: readonly Route["name"][];
+}
+
+const PAGES: readonly PageLink[] = [
+	{ name: "Chat", icon: "chat", route: { name: "home" }, of: ["home", "chat", "run"] },
+	{ name: "Lab", icon: "flask", route: { name: "lab" }, of: ["lab"] },
+	{ name: "Adapters", icon: "plug", route: { name: "adapters" }, of: ["adapters"] },
+];
+
+export const Pages = ({ route }: { route: Route }) => (
+	<nav class="pages" aria-label="Pages">
+		{PAGES.map(({ name, icon, route: to, of }) => (
+			<a key={name} href={formatRoute(to)} aria-current={of.includes(route.name) ? "page" : undefined}>
+				<Icon name={icon} /> {name}
+			</a>
+		))}
+	</nav>
+);

@@ -1,0 +1,105 @@
+/** The side of the page: the way to the other pages, and the sessions, most recent first, with a mark where an answer is being written. */
+
+import { useEffect, useRef } from "preact/hooks";
+import type { App } from "../app.ts";
+import { liveTurnOf } from "../chat.ts";
+import { formatRoute } from "../route.ts";
+import { type AppState, isOrdinary } from "../store.ts";
+import { ageText, plural, sessionTitle } from "../words.ts";
+import { Icon } from "./icon.tsx";
+import { Pages } from "./pages.tsx";
+import { ThemeButton } from "./theme-button.tsx";
+
+export function Sessions({ state, app }: { state: AppState; app: App }) {
+	const close = useRef<HTMLButtonElement>(null);
+	useEffect(() => {
+		if (state.drawer) close.current?.focus();
+	}, [state.drawer]);
+	const open = state.chat?.session;
+	// Elsewhere the list is only a way back.
+	const current = state.route.name === "chat" || state.route.name === "run" ? open : undefined;
+	const now = Date.now();
+	const rows = state.sessions.filter((row) => isOrdinary(row) || row.session === open);
+	// It may be new, or older than what is listed.
+	const isUnlisted = open !== undefined && !rows.some(({ session }) => session === open);
+	return (
+		<div class="sessions">
+			<div class="sessions-head">
+				<span class="brand">
+					<img src="/icon.svg" alt="" width="22" height="22" /> Nexus
+				</span>
+				<button
+					type="button"
+					ref={close}
+					class="round close-drawer"
+					onClick={() => app.setDrawer(false)}
+					aria-label="Close the list"
+				>
+					<Icon name="cross" />
+				</button>
+			</div>
+			<Pages route={state.route} />
+			<nav aria-label="Sessions">
+				<button type="button" class="new-session" onClick={app.newSession}>
+					<Icon name="plus" /> New session
+				</button>
+				<ul>
+					{isUnlisted && (
+						<Row session={open} title={sessionTitle(state)} current={open === current} live={false} meta="" />
+					)}
+					{rows.map((row) => {
+						const isCurrent = row.session === current;
+						const live =
+							row.session === open && state.chat ? liveTurnOf(state.chat) !== undefined : row.live_run_id !== undefined;
+						return (
+							<Row
+								key={row.session}
+								session={row.session}
+								title={row.title || row.session}
+								current={isCurrent}
+								live={live}
+								meta={row.turns === 0 ? "" : `${ageText(row.updated_at, now)} · ${plural(row.turns, "turn")}`}
+							/>
+						);
+					})}
+					{state.moreSessions && (
+						<li>
+							<button type="button" class="quiet older-sessions" onClick={app.olderSessions}>
+								Show older sessions
+							</button>
+						</li>
+					)}
+				</ul>
+			</nav>
+			<div class="sessions-foot">
+				<ThemeButton theme={state.theme} onChange={app.setTheme} />
+			</div>
+		</div>
+	);
+}
+
+interface RowProps {
+	session: string;
+	title: string;
+	meta: string;
+	current: boolean;
+	live: boolean;
+}
+
+const Row = ({ session, title, meta, current, live }: RowProps) => (
+	<li>
+		<a href={formatRoute({ name: "chat", session })} aria-current={current ? "page" : undefined} title={session}>
+			<span class="row-title" dir="auto">
+				{title}
+			</span>
+			<span class="row-meta">
+				{live && (
+					<span class="live-mark">
+						<i /> live
+					</span>
+				)}
+				{meta}
+			</span>
+		</a>
+	</li>
+);

@@ -1,0 +1,54 @@
+/** A tool call: what it is doing, how it ended, how long it took; its arguments and result on demand. */
+
+import type { ToolView } from "../../protocol/protocol.ts";
+import { Elapsed } from "./elapsed.tsx";
+import { Icon } from "./icon.tsx";
+import { Scrollable } from "./scrollable.tsx";
+
+const STATUS_WORD = { started: "running", progress: "running", completed: "done", failed: "failed" } as const;
+
+export function Tool({ tool, now }: { tool: ToolView; now: number | undefined }) {
+	const word = STATUS_WORD[tool.status];
+	const hasMore = tool.args !== undefined || tool.result !== undefined;
+	const head = (
+		<>
+			<Icon name={word === "done" ? "check" : word === "failed" ? "cross" : "wrench"} />
+			<code>{tool.name}</code>
+			<span class="summary">{tool.summary ?? ""}</span>
+			<span class="sr">{word}</span>
+			<Elapsed from={tool.startedAt} to={tool.endedAt} now={now} />
+		</>
+	);
+	if (!hasMore) {
+		return (
+			<div class="aside tool" data-state={word}>
+				<div class="aside-head">{head}</div>
+			</div>
+		);
+	}
+	return (
+		<details class="aside tool" data-state={word}>
+			<summary>
+				{head}
+				<Icon name="chevron" />
+			</summary>
+			<div class="aside-body">
+				{tool.args !== undefined && <Value title="Arguments" value={tool.args} />}
+				{tool.result !== undefined && <Value title="Result" value={tool.result} />}
+			</div>
+		</details>
+	);
+}
+
+/** The whole value is in the frames; here it is for reading. */
+const VALUE_CHARS_MAX = 20_000;
+
+function Value({ title, value }: { title: string; value: unknown }) {
+	const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+	return (
+		<>
+			<h4>{title}</h4>
+			<Scrollable as="pre">{text.length > VALUE_CHARS_MAX ? `${text.slice(0, VALUE_CHARS_MAX)}…` : text}</Scrollable>
+		</>
+	);
+}

@@ -1,0 +1,181 @@
+/** One turn: what the person wrote, what came back, and the facts about it. */
+
+import { useEffect, useRef } from "preact/hooks";
+import type { MessageView } from "../../protocol/protocol.ts";
+import type { MessageRow, RunRow } from "../api.ts";
+import type { EventRow } from "../api-channels.ts";
+import { dispositionWords } from "../channels.ts";
+import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
+import { formatRoute } from "../route.ts";
+import { durationText, outcomeOf, plural } from "../words.ts";
+import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
+import { CopyButton } from "./code-block.tsx";
+import { Icon } from "./icon.tsx";
+import { memo } from "./memo.ts";
+import { Message } from "./message.tsx";
+
+export interface TurnProps {
+	turn: TurnItem;
+	/** JSON of the messages: compared by value, because this tab's own are made anew each time. */
+	questions: string;
+	onSeen(runId: string): void;
+}
+
+export const Turn = memo(({ turn, questions, onSeen }: TurnProps) => {
+	const element = useRef<HTMLElement>(null);
+	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
+	useEffect(() => {
+		if (!wantsFrames || !element.current) return undefined;
+		const observer = new IntersectionObserver(
+			(entries) => entries.some((entry) => entry.isIntersecting) && onSeen(turn.runId),
+			{ rootMargin: "400px" },
+		);
+		observer.observe(element.current);
+		return () => observer.disconnect();
+	}, [wantsFrames, turn.runId, onSeen]);
+	return (
+		<article class="turn" ref={element} aria-label="Turn" data-run={turn.runId} data-live={isLive(turn)}>
+			{(JSON.parse(questions) as Asked[]).map(({ message, became }, index) => (
+				<Question key={index} message={message} became={became} />
+			))}
+			{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
+			<Facts turn={turn} />
+		</article>
+	);
+});
+
+interface Asked {
+	message: MessageRow;
+	/** What became of it, where that is more than being answered. */
+	became?: string | undefined;
+}
+
+export function questionsOf(chat: ChatState, turn: TurnItem): Asked[] {
+	return userMessagesOf(chat, turn).map((message) => {
+		const event = message.event_id === undefined ? undefined : chat.events[message.event_id];
+		if (!event || event.disposition === "started" || event.disposition === "queued") return { message };
+		return { message, became: dispositionWords(event).text };
+	});
+}
+
+/** What a person wrote. The word is for those who do not see on which side it stands. */
+const Bubble = ({ text }: { text: string }) => (
+	<>
+		<span class="sr">You:</span>
+		<div class="bubble" dir="auto">
+			{text}
+		</div>
+	</>
+);
+
+const Question = ({ message, became }: Asked) => (
+	<div class="question">
+		<Bubble text={message.text} />
+		{became !== undefined && <span class="delivery">{became}</span>}
+		{message.attachments?.map((file) => (
+			<span class="attachment" key={file.name}>
+				{file.name}
+			</span>
+		))}
+	</div>
+);
+
+/** Without frames only the settled text is left: no parts, no checksums. */
+function LedgerAnswer({ row }: { row: RunRow | undefined }) {
+	if (!row || row.status === "running" || row.status === "stopping") return <Dots />;
+	const outcome = outcomeOf(undefined, row);
+	const messages = row.messages.filter((message) => message.role === "assistant" && message.text !== "");
+	return (
+		<div class="answer">
+			{messages.map((message, index) => (
+				<Message key={index} message={plainMessage(message, row)} />
+			))}
+			{outcome && outcome.tone !== "good" && (
+				<OutcomeNote tone={outcome.tone} title={outcome.title} detail={outcome.detail} />
+			)}
+		</div>
+	);
+}
+
+const plainMessage = (message: MessageRow, row: RunRow): MessageView => ({
+	messageId: message.message_id ?? "",
+	contentType: "text/markdown",
+	text: message.text,
+	state: "completed",
+	reasoning: [],
+	tools: [],
+	parts: [],
+	startedAt: row.started_at,
+});
+
+function Facts({ turn }: { turn: TurnItem }) {
+	const { view, row } = turn;
+	if (isLive(turn) || (!view && !row)) return <Stopping turn={turn} />;
+	const startedAt = view?.startedAt ?? row?.started_at;
+	const endedAt = view?.endedAt ?? row?.ended_at;
+	const output = view?.usage?.output ?? row?.usage?.output ?? -1;
+	const text = (view?.messages ?? row?.messages.filter(({ role }) => role === "assistant") ?? [])
+		.map((message) => message.text)
+		.join("\n\n");
+	return (
+		<footer class="facts">
+			{view && <Verified view={view} />}
+			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
+			{output >= 0 && <span>{plural(output, "token")}</span>}
+			{text !== "" && <CopyButton text={text} what="answer" />}
+			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
+				<Icon name="pulse" /> Inspect
+			</a>
+		</footer>
+	);
+}
+
+function Stopping({ turn }: { turn: TurnItem }) {
+	if (turn.stopping) return <footer class="facts">Stopping…</footer>;
+	if (turn.stopError === undefined) return null;
+	return (
+		<p class="facts stop-failed" role="alert">
+			Not stopped. {turn.stopError}
+		</p>
+	);
+}
+
+/** A message that no run shows, and why. */
+export const Aside = ({ event }: { event: EventRow }) => (
+	<article class="turn aside" aria-label="Message without an answer">
+		<div class="question" data-state={event.disposition}>
+			<Bubble text={event.text} />
+			<span class="delivery">{dispositionWords(event).text}</span>
+		</div>
+	</article>
+);
+
+export interface WaitingProps {
+	message: Outgoing;
+	onRetry(key: string, text: string): void;
+	onDiscard(key: string): void;
+}
+
+/** A message that no run shows yet. */
+export function Waiting({ message, onRetry, onDiscard }: WaitingProps) {
+	return (
+		<article class="turn" aria-label="Message on its way">
+			<div class="question" data-state={message.state}>
+				<Bubble text={message.text} />
+				{message.state === "queued" && <span class="delivery">Waiting for its turn</span>}
+				{message.state === "failed" && (
+					<span class="delivery" role="alert">
+						Not sent. {message.error}
+						<button type="button" class="quiet" onClick={() => onRetry(message.key, message.text)}>
+							Try again
+						</button>
+						<button type="button" class="quiet" onClick={() => onDiscard(message.key)}>
+							Discard
+						</button>
+					</span>
+				)}
+			</div>
+			{(message.state === "sending" || message.state === "started") && <Dots />}
+		</article>
+	);
+}

@@ -1,0 +1,126 @@
+/** How states and numbers are put for people. */
+
+import type { RunView } from "../protocol/protocol.ts";
+import type { RunRow } from "./api.ts";
+import type { ChatState, TurnItem } from "./chat.ts";
+import type { AppState } from "./store.ts";
+
+const TITLE_CHARS_MAX = 80;
+
+export interface Outcome {
+	readonly tone: "good" | "quiet" | "bad";
+	readonly title: string;
+	/** What to make of it; undefined when there is nothing to add. */
+	readonly detail?: string;
+}
+
+/** How a run ended; undefined while it has not. */
+export function outcomeOf(view: RunView | undefined, row: RunRow | undefined): Outcome | undefined {
+	if (view && !view.final) return undefined;
+	const reason = view?.state ?? reasonOf(row);
+	const error = view?.error ?? row?.error;
+	switch (reason) {
+		case undefined:
+		case "streaming":
+			return undefined;
+		case "completed":
+			return { tone: "good", title: "Done" };
+		case "aborted":
+			return { tone: "quiet", title: "Stopped", detail: "This answer was stopped. What was written is kept." };
+		case "timeout":
+			return { tone: "bad", title: "Timed out", detail: error?.message ?? "The agent did not answer in time." };
+		case "crashed":
+			return {
+				tone: "bad",
+				title: "Cut off",
+				detail:
+					"The daemon restarted while this answer was being written. What was saved is shown; nothing more will come.",
+			};
+		default:
+			return { tone: "bad", title: "Failed", detail: error?.message ?? "The agent failed without saying why." };
+	}
+}
+
+function reasonOf(row: RunRow | undefined): string | undefined {
+	if (!row || row.status === "running" || row.status === "stopping") return undefined;
+	if (row.reason) return row.reason;
+	return row.status === "failed" ? "error" : row.status;
+}
+
+/** What the open session is called: as in the list, or by its newest message when it is not listed. */
+export function sessionTitle({ sessions, chat }: Pick<AppState, "sessions" | "chat">): string {
+	const listed = sessions.find(({ session }) => session === chat?.session)?.title;
+	if (listed) return listed;
+	const asked = chat?.turns.at(-1)?.row?.messages.findLast(({ role }) => role === "user")?.text;
+	return (chat?.outgoing.at(-1)?.text ?? asked)?.slice(0, TITLE_CHARS_MAX) || "New session";
+}
+
+export interface Connection {
+	readonly state: "live" | "connecting" | "reconnecting" | "paused" | "ended" | "cut";
+	readonly label: string;
+}
+
+export function connectionOf(chat: ChatState): Connection {
+	switch (chat.link) {
+		case "live":
+			return { state: "live", label: "Live" };
+		case "connecting":
+		case "waiting":
+			return chat.wasLive
+				? { state: "reconnecting", label: "Reconnecting…" }
+				: { state: "connecting", label: "Connecting…" };
+		case "paused":
+			return { state: "paused", label: "Paused" };
+		case "ended":
+			return { state: "ended", label: "Ended" };
+		case "refused":
+			return { state: "cut", label: "Cut" };
+		case "stopped":
+			return { state: "paused", label: "New" };
+		default:
+			return chat.link satisfies never;
+	}
+}
+
+export function durationText(ms: number): string {
+	if (ms < 0) return "0 ms";
+	// Rounded first: 999.6 ms is a second, not a thousand of its parts.
+	const whole = Math.round(ms);
+	if (whole < 1000) return `${whole} ms`;
+	const tenths = Math.round(ms / 100) / 10;
+	if (tenths < 10) return `${tenths.toFixed(1)} s`;
+	const seconds = Math.round(ms / 1000);
+	return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+export function ageText(at: number, now: number): string {
+	const minutes = Math.floor((now - at) / 60_000);
+	if (minutes < 1) return "now";
+	if (minutes < 60) return `${minutes} min`;
+	if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h`;
+	if (minutes < 7 * 24 * 60) return `${Math.floor(minutes / (24 * 60))} d`;
+	return new Date(at).toLocaleDateString(undefined, { month: "short", day: "numeric" });
+}
+
+export const plural = (count: number, one: string, many = `${one}s`): string =>
+	`${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+
+/** What a screen reader says when a turn's state changes; never the tokens themselves. */
+export function announcement(before: TurnItem | undefined, after: TurnItem): string | undefined {
+	const ended = outcomeOf(after.view, after.row);
+	const sameRun = before?.runId === after.runId;
+	if (!ended) return sameRun ? undefined : "The answer is being written.";
+	if (sameRun && outcomeOf(before?.view, before?.row)) return undefined;
+	const text = (after.view?.messages ?? [])
+		.map((message) => message.text)
+		.join(" ")
+		.trim();
+	const beginning = text
+		.slice(0, 1000)
+		.replace(/[*`#>|]|(?<!\w)_|_(?!\w)/g, "")
+		.replace(/\s+/g, " ")
+		.slice(0, 160)
+		.trim();
+	const said = beginning === "" ? "" : ` ${beginning}${text.length > 160 ? "…" : ""}`;
+	return ended.tone === "good" ? `Answer finished.${said}` : `${ended.title}. ${ended.detail ?? ""}${said}`;
+}

@@ -1,0 +1,38 @@
+/** Every bundled adapter keeps the protocol's promises, as a real process before its fake platform. */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { formatReport, runConformance } from "../../../src/adapter/adapter.ts";
+import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
+
+const MAIN = join(import.meta.dirname, "../../../src/adapter/main.ts");
+/** Some cases write many messages into one chat, at the platform's pace. */
+const LIMIT_MS = 120_000;
+/** These send finished messages only. */
+const WITHOUT_STREAM: readonly string[] = ["whatsapp", "sms", "imessage", "gmail"];
+
+// They mostly wait for their platform's pace, so they wait together.
+describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () => {
+	it.each(CHANNELS)("I7: %s passes every case that it declares", async (channel) => {
+		const folder = mkdtempSync(join(tmpdir(), `nexus-conformance-${channel}-`));
+		const [platform] = await startPlatforms([channel]);
+		if (!platform) throw new Error(`no fake of ${channel}`);
+		try {
+			const account = join(folder, "account.json");
+			writeFileSync(account, JSON.stringify({ id: "a", settings: platform.settings }));
+			const env = { NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
+			const options = { account: "a", env, target: platform.target(1), limitMs: LIMIT_MS };
+			const report = await runConformance([process.execPath, MAIN, channel], options);
+			expect(formatReport(report, "human")).not.toContain("✗");
+			expect(report.passed).toBe(true);
+			const skipped = report.cases.filter(({ result }) => result === "skipped");
+			for (const { detail } of skipped) expect(detail).toMatch(/does not declare "stream"|more than this suite sends/);
+			expect(skipped.length > 0).toBe(WITHOUT_STREAM.includes(channel));
+		} finally {
+			await platform.fake.close();
+			rmSync(folder, { recursive: true, force: true });
+		}
+	});
+});

@@ -1,0 +1,186 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { platform } from "../../../src/adapter/discord/discord.ts";
+import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
+
+let fake: DiscordFake;
+
+beforeEach(async () => {
+	fake = await createDiscordFake();
+});
+afterEach(() => fake.close());
+
+const open = async (settings: Record<string, string> = {}): Promise<Session> =>
+	await platform.open(
+		{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
+		{ log: silentLog, clock: systemClock, state: { get: () => undefined, set: () => {} } },
+	);
+
+const options = (nonce = "n1") => ({ nonce, final: true, signal: AbortSignal.timeout(10_000) });
+
+const faultOf = async (work: Promise<unknown> | undefined): Promise<PlatformError> => {
+	const outcome = await work?.then(
+		() => undefined,
+		(cause: unknown) => cause,
+	);
+	expect(outcome).toBeInstanceOf(PlatformError);
+	return outcome as PlatformError;
+};
+
+describe("messages", () => {
+	test("a message is created and edited; nobody is called by it", async () => {
+		const session = await open();
+		const { messageId } = await session.create({ to: "77" }, "one", options());
+		await session.edit?.({ to: "77" }, messageId, "two", options());
+		await session.edit?.({ to: "77" }, messageId, "two", options());
+		expect(fake.visible("77")).toEqual(["two"]);
+		for (const { body } of fake.calls) {
+			expect(body).toMatchObject({ allowed_mentions: { parse: [] }, flags: 4 });
+		}
+	});
+
+	test("the same nonce again is the same message, and it gets the newer text", async () => {
+		const session = await open();
+		const first = await session.create({ to: "77" }, "Hel", options());
+		const again = await session.create({ to: "77" }, "Hello", options());
+		expect(again).toEqual(first);
+		expect(fake.visible("77")).toEqual(["Hello"]);
+		await session.create({ to: "77" }, "Hello", options("n2"));
+		expect(fake.visible("77")).toEqual(["Hello", "Hello"]);
+	});
+
+	test("what was created is found by its nonce, however alike others are; what was not is not", async () => {
+		const session = await open();
+		// Its account's notes are lost.
+		const other = await open();
+		const target = { to: "77", since: "1" };
+		const first = await session.create(target, "Hello", options("n1"));
+		const second = await session.create(target, "Hello", options("n2"));
+		expect(await other.find?.(target, "n1", "Hello world")).toEqual(first);
+		expect(await other.find?.(target, "n2", "Hello world")).toEqual(second);
+		expect(await other.find?.(target, "n3", "Good day")).toBeUndefined();
+		expect(await other.find?.({ ...target, since: second.messageId }, "n2", "Hello world")).toBeUndefined();
+		expect(fake.visible("77")).toEqual(["Hello", "Hello"]);
+	});
+
+	test("threads, replies, prefixed channels and persons", async () => {
+		const session = await open();
+		await session.create({ to: "77", thread_id: "88", reply_to: "55" }, "in thread", options("a"));
+		expect(fake.raw("88")[0]?.message_reference).toEqual({ message_id: "55", fail_if_not_exists: false });
+		await session.create({ to: "channel:99" }, "prefixed", options("b"));
+		expect(fake.visible("99")).toEqual(["prefixed"]);
+		await session.create({ to: "user:42" }, "direct", options("c"));
+		await session.create({ to: "user:42" }, "again", options("d"));
+		expect(fake.visible("742")).toEqual(["direct", "again"]);
+		expect((await faultOf(session.create({ to: "#general" }, "x", options("e")))).fault).toBe("invalid");
+	});
+
+	test("typing: an empty answer that claims to be JSON is no failure", async () => {
+		const session = await open();
+		await session.typing?.({ to: "77" }, true);
+		await session.typing?.({ to: "77" }, false);
+		expect(fake.calls.map(({ name }) => name)).toEqual(["POST typing"]);
+	});
+
+	test("attachments keep their name, type and bytes", async () => {
+		const attachment = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("hi\r\n--").toString("base64") };
+		await (await open()).attach?.({ to: "77", reply_to: "5" }, attachment, options());
+		const [message] = fake.raw("77");
+		expect(message?.attachments).toMatchObject([{ filename: "a b.txt", content_type: "text/plain" }]);
+		expect(message?.files[0]?.toString()).toBe("hi\r\n--");
+		expect(message?.message_reference?.message_id).toBe("5");
+	});
+});
+
+describe("pace", () => {
+	test("300 ms at first, then what the bucket's headers leave, with one call kept for the final", async () => {
+		const session = await open();
+		const target = { to: "77" };
+		expect(session.pace?.(target).targetIntervalMs).toBe(300);
+		const { messageId } = await session.create(target, "x", options());
+		await session.edit?.(target, messageId, "y", options());
+		const interval = session.pace?.(target).targetIntervalMs ?? 0;
+		expect(interval).toBeGreaterThan(1400);
+		expect(interval).toBeLessThanOrEqual(5000 / 3);
+		expect(session.pace?.({ to: "78" }).targetIntervalMs).toBe(300);
+	});
+
+	test("an empty bucket refuses without a call", async () => {
+		const session = await open();
+		const { messageId } = await session.create({ to: "77" }, "x", options());
+		for (let n = 0; n < 5; n++) await session.edit?.({ to: "77" }, messageId, `y${n}`, options());
+		const error = await faultOf(session.edit?.({ to: "77" }, messageId, "z", options()));
+		expect(error.fault).toBe("rate_limited");
+		expect(error.retryAfterMs).toBeGreaterThan(3000);
+		expect(fake.calls.filter(({ status }) => status === 429)).toHaveLength(0);
+	});
+});
+
+describe("faults", () => {
+	test.each([
+		["404", "gone"],
+		["403", "denied"],
+		["50013", "denied"],
+		["160002", "denied"],
+	])("channel %s: %s", async (to, fault) => {
+		expect((await faultOf((await open()).create({ to }, "x", options()))).fault).toBe(fault);
+	});
+
+	test("too long, empty, a nonce too long: invalid", async () => {
+		const session = await open();
+		expect((await faultOf(session.create({ to: "77" }, "x".repeat(2001), options()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "77" }, " ", options()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "77" }, "x", options("n".repeat(26))))).fault).toBe("invalid");
+	});
+
+	test("an edit of a deleted message: gone; of a nonce whose message was deleted too", async () => {
+		const session = await open();
+		const { messageId } = await session.create({ to: "77" }, "x", options());
+		fake.remove("77", messageId);
+		expect((await faultOf(session.edit?.({ to: "77" }, messageId, "y", options()))).fault).toBe("gone");
+		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("gone");
+	});
+
+	test("a wrong token: denied, what to do, and it is still sent with the next call", async () => {
+		const session = await open({ token: "wrong" });
+		for (let n = 0; n < 2; n++) {
+			const error = await faultOf(session.health());
+			expect(error).toMatchObject({ fault: "denied", message: expect.stringContaining("developer portal") });
+		}
+	});
+
+	test("429: rate limited, with the body's fraction of a second", async () => {
+		fake.fault({ kind: "429", count: 1, ms: 1234 });
+		const error = await faultOf((await open()).create({ to: "77" }, "x", options()));
+		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 1234 });
+	});
+
+	test("503: unavailable; refused: unavailable; broken: unknown outcome", async () => {
+		const session = await open();
+		fake.fault({ kind: "5xx", count: 1 });
+		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unavailable");
+		fake.fault({ kind: "reset_after_accept", count: 1 });
+		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unknown_outcome");
+		expect(fake.visible("77")).toEqual(["x"]);
+		const dead = await createDiscordFake();
+		await dead.close();
+		const refused = await open({ api_url: dead.url });
+		expect((await faultOf(refused.create({ to: "77" }, "x", options()))).fault).toBe("unavailable");
+	});
+
+	test("a call that hangs ends with its signal, and the next one is not behind it", async () => {
+		const session = await open();
+		fake.fault({ kind: "hang", count: 1 });
+		const signal = AbortSignal.timeout(100);
+		const error = await faultOf(session.create({ to: "77" }, "x", { ...options(), signal }));
+		expect(error.fault).toBe("unknown_outcome");
+		await session.create({ to: "77" }, "x", options());
+		expect(fake.visible("77")).toEqual(["x"]);
+	});
+});
+
+test("health says who we are", async () => {
+	expect(await (await open()).health()).toEqual({ ok: true, detail: "nexus (900000000000000001)" });
+});

@@ -1,0 +1,188 @@
+import type { GatewayMessageCreateDispatchData } from "discord-api-types/v10";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { platform } from "../../../src/adapter/discord/discord.ts";
+import { readMessage } from "../../../src/adapter/discord/inbound.ts";
+import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
+
+const ME = { id: "7" };
+const ANN = { id: "42", username: "ann", global_name: "Ann" };
+
+const data = (fields: object): GatewayMessageCreateDispatchData =>
+	({
+		id: "1000",
+		channel_id: "77",
+		type: 0,
+		author: ANN,
+		content: "hi",
+		mentions: [],
+		attachments: [],
+		timestamp: "2025-01-02T03:04:05.000Z",
+		...fields,
+	}) as unknown as GatewayMessageCreateDispatchData;
+
+describe("a dispatch as a message", () => {
+	test("a direct message", () => {
+		expect(readMessage(data({}), ME)).toEqual({
+			files: [],
+			message: {
+				eventId: "1000",
+				from: { id: "42", name: "Ann" },
+				chat: { id: "77", type: "direct" },
+				text: "hi",
+				target: { to: "77", direct: true, since: "1000" },
+				ts: Date.parse("2025-01-02T03:04:05.000Z"),
+			},
+		});
+	});
+
+	test("a mention in a server: taken out and flagged, other names readable, the answer a reply", () => {
+		const mentions = [
+			{ id: "7", username: "nexus" },
+			{ id: "9", username: "bo", global_name: "Bo" },
+		];
+		const found = readMessage(
+			data({ guild_id: "5", member: { nick: "Annie" }, content: "<@7> ask <@!9> now", mentions }),
+			ME,
+		);
+		expect(found?.message).toMatchObject({
+			from: { id: "42", name: "Annie" },
+			chat: { id: "77", type: "group" },
+			text: "ask @Bo now",
+			mention: true,
+			target: { to: "77", reply_to: "1000", direct: false },
+		});
+	});
+
+	test("a forwarded message says what it forwards, with its files", () => {
+		const file = { filename: "a.txt", size: 3, url: "https://cdn.example/a.txt" };
+		const message_snapshots = [{ message: { content: "look at this", attachments: [file] } }];
+		const found = readMessage(data({ content: "", message_snapshots }), ME);
+		expect(found).toMatchObject({ message: { text: "look at this" }, files: [{ name: "a.txt", bytes: 3 }] });
+	});
+
+	test("an answer to the bot addresses it, other messages do not", () => {
+		const referenced_message = { author: { id: "7" } };
+		expect(readMessage(data({ guild_id: "5", type: 19, referenced_message }), ME)?.message.mention).toBe(true);
+		expect(readMessage(data({ guild_id: "5" }), ME)?.message.mention).toBe(false);
+	});
+
+	test.each([
+		["our own", { author: { id: "7", username: "nexus" } }],
+		["another bot's", { author: { ...ANN, bot: true } }],
+		["a webhook's", { webhook_id: "3" }],
+		["a system message", { type: 7 }],
+		["one without content", { content: "" }],
+	])("%s is ignored", (_, fields) => {
+		expect(readMessage(data(fields), ME)).toBeUndefined();
+	});
+});
+
+describe("from the gateway", () => {
+	let fake: DiscordFake;
+	let stopping: AbortController;
+	let kept: Map<string, string>;
+
+	beforeEach(async () => {
+		fake = await createDiscordFake();
+		stopping = new AbortController();
+		kept = new Map();
+	});
+	afterEach(async () => {
+		stopping.abort();
+		await fake.close();
+	});
+
+	const open = async (settings: Record<string, string> = {}): Promise<Session> =>
+		await platform.open(
+			{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
+			{
+				log: silentLog,
+				clock: systemClock,
+				state: { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) },
+			},
+		);
+
+	async function until(condition: () => boolean): Promise<void> {
+		const deadline = Date.now() + 15_000;
+		while (!condition()) {
+			if (Date.now() > deadline) throw new Error("it did not come to pass");
+			await new Promise((resolve) => setTimeout(resolve, 5));
+		}
+	}
+
+	test("messages come in order; what was not safe comes again to the next process, what was does not", async () => {
+		const taken: string[] = [];
+		const first = new AbortController();
+		const monitor = (await open()).monitor?.((message) => {
+			taken.push(message.text);
+			return message.text === "two" ? new Promise(() => {}) : Promise.resolve();
+		}, first.signal);
+		await until(() => fake.gateway.connections === 1);
+		await fake.inject({ text: "one" });
+		await fake.inject({ text: "two" });
+		await fake.inject({ text: "three" });
+		await until(() => taken.length === 2);
+		first.abort();
+		await monitor;
+		await until(() => fake.gateway.connections === 0);
+		await fake.inject({ text: "four" });
+		const again: InboundMessage[] = [];
+		const next = (await open()).monitor?.(async (message) => void again.push(message), stopping.signal);
+		await until(() => again.length === 3);
+		stopping.abort();
+		await next;
+		expect(taken).toEqual(["one", "two"]);
+		expect(again.map(({ text }) => text)).toEqual(["two", "three", "four"]);
+		expect(fake.gateway.begun).toEqual(["identify", "resume"]);
+	});
+
+	test("a dropped connection is resumed without loss", async () => {
+		const seen: string[] = [];
+		const monitor = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
+		await until(() => fake.gateway.connections === 1);
+		fake.gateway.drop(4000);
+		await until(() => fake.gateway.connections === 0);
+		await fake.inject({ text: "meanwhile" });
+		await until(() => seen.length === 1);
+		stopping.abort();
+		await monitor;
+		expect(fake.gateway.begun).toEqual(["identify", "resume"]);
+	});
+
+	test("attachments are fetched; one that is too large is named", async () => {
+		const seen: InboundMessage[] = [];
+		const monitor = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
+		await until(() => fake.gateway.connections === 1);
+		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
+		await fake.inject({ text: "and", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
+		await until(() => seen.length === 2);
+		stopping.abort();
+		await monitor;
+		expect(seen[0]?.attachments).toEqual([
+			{ name: "a.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") },
+		]);
+		expect(seen[1]?.text).toBe("and\n[attachment b.txt is too large: 99000000 bytes]");
+	});
+
+	test("a wrong token ends with the reason", async () => {
+		const session = await open({ token: "wrong" });
+		await expect(session.monitor?.(async () => {}, stopping.signal)).rejects.toMatchObject({ fault: "denied" });
+	});
+
+	test("without the privileged intent: the reason and the way out, and the way out works", async () => {
+		await fake.close();
+		fake = await createDiscordFake({ messageContent: false });
+		const refused = (await open()).monitor?.(async () => {}, stopping.signal);
+		await expect(refused).rejects.toMatchObject({
+			fault: "denied",
+			message: expect.stringContaining("message_content"),
+		});
+		const monitor = (await open({ message_content: "false" })).monitor?.(async () => {}, stopping.signal);
+		await until(() => fake.gateway.connections === 1);
+		stopping.abort();
+		await monitor;
+	});
+});

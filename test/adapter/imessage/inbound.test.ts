@@ -1,0 +1,233 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { platform } from "../../../src/adapter/imessage/imessage.ts";
+import { type BlueBubblesMessage, readBlueBubbles, readImsg } from "../../../src/adapter/imessage/inbound.ts";
+import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
+import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
+import { faultOf, memory, openSession, until } from "../session.ts";
+
+const message = (more: Partial<BlueBubblesMessage> = {}): BlueBubblesMessage => ({
+	originalROWID: 3,
+	guid: "G3",
+	text: "hi",
+	isFromMe: false,
+	handle: { address: "+15551230001" },
+	chats: [{ guid: "iMessage;-;+15551230001", style: 45 }],
+	dateCreated: 1700,
+	...more,
+});
+
+const GROUP = [{ guid: "iMessage;+;chat1", style: 43, displayName: "Team" }];
+
+describe("a message of BlueBubbles", () => {
+	test("of one person", () => {
+		expect(readBlueBubbles(message(), "nexus")).toEqual({
+			files: [],
+			message: {
+				eventId: "G3",
+				from: { id: "+15551230001" },
+				chat: { id: "iMessage;-;+15551230001", type: "direct" },
+				text: "hi",
+				target: { to: "iMessage;-;+15551230001", direct: true },
+				ts: 1700,
+			},
+		});
+	});
+
+	test.each([
+		["Nexus, what is up", "what is up", true],
+		["@nexus: go", "go", true],
+		["ask nexus about it", "ask nexus about it", true],
+		["nexuses are many", "nexuses are many", false],
+		["hello all", "hello all", false],
+	])("in a group, %j says %j to us: %s", (text, said, mention) => {
+		const found = readBlueBubbles(message({ text, chats: GROUP }), "nexus")?.message;
+		expect(found).toMatchObject({
+			chat: { id: "iMessage;+;chat1", type: "group", name: "Team" },
+			text: said,
+			mention,
+			target: { to: "iMessage;+;chat1", direct: false, reply_to: "G3" },
+		});
+	});
+
+	test.each([
+		["our own", { isFromMe: true }],
+		["a tapback", { associatedMessageGuid: "p:0/G1" }],
+		["a change of the group", { itemType: 1 }],
+		["something taken back", { dateRetracted: 5 }],
+		["nothing", { text: "\uFFFC" }],
+		["in no chat", { chats: [] }],
+	])("%s is none", (_, more) => {
+		expect(readBlueBubbles(message(more), "nexus")).toBeUndefined();
+	});
+
+	test("a hidden attachment (a link's preview) is no file", () => {
+		const attachments = [{ guid: "a", hideAttachment: true }];
+		expect(readBlueBubbles(message({ attachments }), "nexus")?.files).toEqual([]);
+	});
+});
+
+test("a message of imsg carries the number of its chat; reactions and our own are none", () => {
+	const given = { id: 9, chat_id: 7, chat_guid: "iMessage;-;ann@example.org", guid: "G9", sender: "ann@example.org" };
+	const said = { ...given, is_from_me: false, text: "hi", created_at: "2026-01-02T03:04:05Z" };
+	expect(readImsg(said, "nexus")?.message).toMatchObject({
+		eventId: "G9",
+		target: { to: "iMessage;-;ann@example.org", chat_id: 7, direct: true },
+		ts: Date.UTC(2026, 0, 2, 3, 4, 5),
+	});
+	expect(readImsg({ ...said, is_reaction: true }, "nexus")).toBeUndefined();
+	expect(readImsg({ ...said, is_from_me: true }, "nexus")).toBeUndefined();
+});
+
+describe("from the Mac", () => {
+	let fake: IMessageFake;
+	let stopping: AbortController;
+	let opened: Session[];
+	let folder: string;
+
+	beforeEach(async () => {
+		fake = await createIMessageFake();
+		stopping = new AbortController();
+		opened = [];
+		folder = mkdtempSync(join(tmpdir(), "nexus-imessage-test-"));
+	});
+	afterEach(async () => {
+		stopping.abort();
+		for (const session of opened) await session.close?.();
+		await fake.close();
+		rmSync(folder, { recursive: true, force: true });
+	});
+
+	async function open(backend: string, state = memory(), more: Record<string, string> = {}): Promise<Session> {
+		const ways = { api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand };
+		const session = await openSession(platform, { backend, name: "nexus", ...ways, ...more }, { state });
+		opened.push(session);
+		return session;
+	}
+
+	test.each(["bluebubbles", "imsg"])(
+		"%s: what was not safe comes again, the past does not, files are fetched",
+		async (backend) => {
+			await fake.inject({ text: "long ago" });
+			const state = memory();
+			const seen: InboundMessage[] = [];
+			const first = new AbortController();
+			state.set("last_row", "1");
+			await fake.inject({ text: "one" });
+			const never = (await open(backend, state)).monitor?.((inbound) => {
+				seen.push(inbound);
+				return new Promise(() => {});
+			}, first.signal);
+			await until(() => seen.length === 1);
+			first.abort();
+			await never;
+			const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+			await until(() => seen.length === 2);
+			const filePath = join(folder, "a.txt");
+			writeFileSync(filePath, "content");
+			await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt", filePath });
+			await until(() => seen.length === 3);
+			stopping.abort();
+			await going;
+			expect(seen.map(({ text }) => text)).toEqual(["one", "one", "read"]);
+			expect(seen[0]?.eventId).toBe(seen[1]?.eventId);
+			const data = Buffer.from("content").toString("base64");
+			expect(seen[2]?.attachments).toEqual([{ name: "a.txt", contentType: "text/plain", data }]);
+			expect(state.get("last_row")).toBe("3");
+		},
+	);
+
+	test("imsg: listening goes on after the cursor, because an earlier row may still come", async () => {
+		await fake.inject({ text: "held" });
+		const state = memory();
+		state.set("last_row", "1");
+		await fake.inject({ text: "overtakes", cursor: 1 });
+		const seen: InboundMessage[] = [];
+		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+		await until(() => seen.length === 1);
+		expect(state.get("last_row")).toBe("1");
+		await fake.inject({ text: "next" });
+		await until(() => state.get("last_row") === "3");
+		stopping.abort();
+		await going;
+	});
+
+	test.each(["bluebubbles", "imsg"])("%s: years of messages that the Mac fetches are not answered", async (backend) => {
+		const state = memory();
+		state.set("last_row", "1");
+		const seen: InboundMessage[] = [];
+		await fake.inject({ text: "heard" });
+		await fake.inject({ text: "last year", at: Date.now() - 365 * 86_400_000 });
+		await fake.inject({ text: "now" });
+		const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+		await until(() => state.get("last_row") === "3");
+		stopping.abort();
+		await going;
+		expect(seen.map(({ text }) => text)).toEqual(["now"]);
+	});
+
+	test("imsg: what comes while nobody listens is not lost, also before anything was heard", async () => {
+		await fake.inject({ text: "long ago" });
+		const state = memory();
+		const first = new AbortController();
+		const silent = (await open("imsg", state)).monitor?.(async () => {}, first.signal);
+		await until(() => state.get("last_row") === "1");
+		first.abort();
+		await silent;
+		await fake.inject({ text: "meanwhile" });
+		const seen: InboundMessage[] = [];
+		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+		await until(() => seen.length === 1);
+		expect(seen[0]?.text).toBe("meanwhile");
+		stopping.abort();
+		await going;
+	});
+
+	test("BlueBubbles: listening without a position begins now; a wrong password ends it with the reason", async () => {
+		await fake.inject({ text: "long ago" });
+		const state = memory();
+		const seen: InboundMessage[] = [];
+		const going = (await open("bluebubbles", state)).monitor?.(
+			async (inbound) => void seen.push(inbound),
+			stopping.signal,
+		);
+		await until(() => state.get("last_row") === "1");
+		await fake.inject({ text: "new" });
+		await until(() => seen.length === 1);
+		expect(seen[0]?.text).toBe("new");
+		const wrong = await open("bluebubbles", memory(), { password: "wrong" });
+		expect((await faultOf(wrong.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");
+		stopping.abort();
+		await going;
+	});
+
+	test("webhook: the secret of its address decides; a repeated one has the same id", async () => {
+		const session = await open("bluebubbles", memory(), { webhook_secret: "s3cret" });
+		await fake.inject({ text: "hi" });
+		const [said] = fake.messages;
+		const body = JSON.stringify({ type: "new-message", data: said && fake.wire(said) });
+		const post = (secret: string, text: string, method = "POST") =>
+			session.webhook?.({
+				method,
+				query: new URLSearchParams(secret ? { secret } : {}),
+				headers: {},
+				body: Buffer.from(text),
+			});
+		for (let time = 0; time < 2; time++) {
+			expect(await post("s3cret", body)).toMatchObject({
+				status: 200,
+				messages: [{ eventId: said?.guid, text: "hi" }],
+			});
+		}
+		expect(await post("wrong", body)).toMatchObject({ status: 401, messages: [] });
+		expect(await post("", body)).toMatchObject({ status: 401, messages: [] });
+		expect(await post("s3cret", "{")).toMatchObject({ status: 400, messages: [] });
+		expect(await post("s3cret", body, "GET")).toMatchObject({ status: 405, messages: [] });
+		expect(await post("s3cret", '{"type":"typing-indicator","data":{}}')).toEqual({ status: 200, messages: [] });
+		const closed = await open("bluebubbles");
+		const asked = { method: "POST", query: new URLSearchParams("secret="), headers: {}, body: Buffer.from(body) };
+		expect(await closed.webhook?.(asked)).toMatchObject({ status: 401 });
+	});
+});

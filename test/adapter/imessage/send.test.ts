@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
+import { deliverBlocks } from "../blocks.ts";
+import { startAdapter } from "../process.ts";
+import { until } from "../session.ts";
+
+const CHAT = "iMessage;-;+15551230001";
+const BLOCKS = ["First part.", "ok", "ok", "Last part, with 🙂."];
+
+let fake: IMessageFake;
+
+beforeEach(async () => {
+	fake = await createIMessageFake();
+	// A chat that is written to has begun.
+	await fake.inject({ text: "hello" });
+});
+afterEach(() => fake.close());
+
+const wish = (backend: string) => ({
+	channel: "imessage",
+	settings: { backend, api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand },
+	target: { to: CHAT, chat_id: 7 },
+	blocks: BLOCKS,
+});
+
+test.each(["bluebubbles", "imsg"])(
+	"I7: %s: killed before, while and after a block is sent, every block arrives once and in order",
+	async (backend) => {
+		const moments = ["written", "call", "message_sent", "found"];
+		const { deaths } = await deliverBlocks({
+			...wish(backend),
+			async dies(status, count) {
+				if (status.type !== moments[count]) return false;
+				if (status.type === "written") await until(() => fake.visible(CHAT).length > 0);
+				return true;
+			},
+		});
+		expect(deaths).toBe(4);
+		expect(fake.visible(CHAT)).toEqual(BLOCKS);
+	},
+);
+
+test.each([
+	["bluebubbles", ["reset_after_accept", "5xx"], "message/text"],
+	["imsg", ["reset_after_accept", "reset_before"], "send"],
+] as const)(
+	"I7: %s: through broken connections every block arrives once and in order",
+	async (backend, kinds, call) => {
+		for (const kind of kinds) fake.fault({ kind, count: 1, call });
+		await deliverBlocks(wish(backend));
+		expect(fake.visible(CHAT)).toEqual(BLOCKS);
+	},
+);
+
+test("monitor: a message and its confirmation", async () => {
+	const monitor = startAdapter("imessage", "monitor", wish("bluebubbles").settings, (said) =>
+		monitor.write({ type: "ack", eventId: said.eventId }),
+	);
+	const repeat = setInterval(() => void fake.inject({ text: "hi" }), 500);
+	await until(() => monitor.lines.length > 0);
+	clearInterval(repeat);
+	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hi", target: { to: CHAT, direct: true } });
+	expect(await monitor.end()).toBe(0);
+});

@@ -1,0 +1,111 @@
+/** A platform that never tells what became of a creation: it is asked ever later, and in the end the adapter says that it does not know. */
+
+import { describe, expect, it } from "vitest";
+import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
+import { createDesk } from "../../../src/adapter/kit/desk.ts";
+import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
+import { createSends } from "../../../src/adapter/kit/send.ts";
+import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+type Status = SendStatus | StreamStatus;
+
+/** `outcome` is what the n-th creation says, counted from 1; undefined = it is created. */
+function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "history" | "nonce") {
+	const clock = manualClock(1_000_000);
+	const said: Status[] = [];
+	const creations: number[] = [];
+	const info: AdapterInfo = {
+		...{ channel: "x", version: "1", protocol: 1, supports: ["send", "stream"], settings: [], reconcile },
+		...{ fields: ["runId", "offset"], limits: { textMax: 100, unit: "utf16" } },
+	};
+	const platform: Platform = {
+		info,
+		render: (markdown) => markdown,
+		measure: (rendered) => rendered.length,
+		pace: () => ({ targetIntervalMs: 0 }),
+		open: () => Promise.reject(new Error("unused")),
+	};
+	const session: Session = {
+		async create() {
+			creations.push(clock.now());
+			const error = outcome(creations.length);
+			if (error) throw error;
+			return { messageId: "m1" };
+		},
+		...(reconcile === "history" && { find: async () => undefined }),
+		health: async () => ({ ok: true, detail: "" }),
+	};
+	const desk = createDesk({
+		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		say: (status) => said.push(status),
+		ready: () => Promise.resolve(),
+	});
+	const isEnd = ({ type }: Status) => type === "delivery_error" || type === "message_sent";
+	return {
+		desk,
+		creations,
+		/** Lets time pass until it is over; fails when it never is. */
+		async end(): Promise<Status> {
+			for (let ms = 0; ms < 600_000; ms += 50) {
+				const end = said.find(isEnd);
+				if (end) return end;
+				clock.advance(50);
+				for (let turn = 0; turn < 12; turn++) await Promise.resolve();
+			}
+			throw new Error(`it never ends: ${creations.length} creations`);
+		},
+	};
+}
+
+const lost = () => new PlatformError("unknown_outcome", "reset");
+const paths = {
+	send: (desk: ReturnType<typeof world>["desk"]) =>
+		createSends(desk).accept({
+			...{ type: "send", delivery: "d", nonce: "n", text: "hello", from: 0, to: 5 },
+			target: { to: "c" },
+		}),
+	stream(desk: ReturnType<typeof world>["desk"]) {
+		const deliveries = createDeliveries(desk);
+		const named = { delivery: "d", runId: "r" };
+		deliveries.accept({ type: "stream_start", sessionLabel: "s", target: { to: "c" }, ...named });
+		deliveries.accept({ type: "token", text: "hello", ...named });
+		deliveries.accept({ type: "stream_end", final: true, ...named });
+	},
+};
+
+describe.each(Object.entries(paths))("%s: a creation without an answer", (_name, begin) => {
+	it("I7: looked up and not there, again and again: the waits grow, and it ends as unknown_outcome", async () => {
+		const { desk, creations, end } = world(lost, "history");
+		begin(desk);
+		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
+		expect(creations.length).toBeGreaterThan(4);
+		expect(creations.length).toBeLessThan(12);
+		const waits = creations.slice(1).map((at, n) => at - creations[n]!);
+		for (const [n, wait] of waits.slice(1).entries()) expect(wait).toBeGreaterThanOrEqual(waits[n]!);
+		expect(waits.at(-1)).toBeGreaterThan(10_000);
+	});
+
+	it("is said again when it is certainly not there, and then it is there", async () => {
+		const { desk, creations, end } = world((nth) => (nth < 4 ? lost() : undefined), "history");
+		begin(desk);
+		expect(await end()).toMatchObject({ type: "message_sent", messageId: "m1" });
+		expect(creations.length).toBe(4);
+	});
+
+	it("I7: said again by its nonce and refused: the first try is still in doubt", async () => {
+		const denied = new PlatformError("denied", "no");
+		const { desk, end } = world((nth) => (nth === 1 ? lost() : denied), "nonce");
+		begin(desk);
+		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
+	});
+
+	it("is not said again by its nonce after the platform has forgotten it", async () => {
+		const { desk, creations, end } = world(lost, "nonce");
+		begin(desk);
+		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
+		expect(creations.at(-1)! - creations[0]!).toBeLessThanOrEqual(60_000);
+		expect(creations.length).toBeGreaterThan(3);
+	});
+});

@@ -1,0 +1,261 @@
+/** One delivery's messages: what a person sees is what was produced, whatever happens on the way. */
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { stepDraft } from "../../../src/adapter/kit/draft.ts";
+import {
+	beginDraft,
+	type Draft,
+	type DraftEffect,
+	type DraftInput,
+	type DraftRules,
+} from "../../../src/adapter/kit/draft-state.ts";
+import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
+import { seeded } from "../../fakes/fake.ts";
+import { type Source, World } from "./world.ts";
+
+const TEXT_MAX = 60;
+const ERROR_TEXT = "Sorry, that failed.";
+
+const word = fc.constantFrom(
+	"alpha ",
+	"beta ",
+	"γάμμα ",
+	"🙂🙃 ",
+	"delta\n",
+	"epsilon.\n\n",
+	"x",
+	"  ",
+	"\n",
+	"zeta, ",
+	"wordwithoutend",
+);
+const code = fc.constantFrom("```ts\n", "let x = 1;\n", "```\n", "\n", "- item\n", "> quote\n", "text ");
+
+const tokens = (piece: fc.Arbitrary<string>): fc.Arbitrary<Source[]> =>
+	fc.array(piece, { maxLength: 60 }).map((texts) => texts.map((text) => ({ type: "token" as const, text })));
+
+/** Some assistant messages, ended well or badly. */
+const answer = (piece: fc.Arbitrary<string>): fc.Arbitrary<Source[]> =>
+	fc.tuple(fc.array(tokens(piece), { minLength: 1, maxLength: 4 }), fc.boolean()).map(([messages, fails]) => {
+		const joined = messages.flatMap((message, index) =>
+			index === 0 ? message : [{ type: "end" as const, final: false }, ...message],
+		);
+		return [...joined, fails ? { type: "error" as const } : { type: "end" as const, final: true }];
+	});
+
+const styles: { style: DraftStyle; canEdit: boolean }[] = [
+	{ style: "edit", canEdit: true },
+	{ style: "append", canEdit: true },
+	{ style: "preview", canEdit: true },
+	{ style: "preview", canEdit: false },
+	{ style: "whole", canEdit: false },
+];
+
+const textsOf = (lines: readonly Source[]): string[] => {
+	const texts = [""];
+	for (const line of lines) {
+		if (line.type === "token") texts.push(`${texts.pop()}${line.text}`);
+		else if (line.type === "end" && !line.final) texts.push("");
+	}
+	return texts;
+};
+
+/** Without what a cut may add or leave out: white space, fence lines, quote marks, guards. */
+const inked = (text: string): string => text.replace(/```(?:ts)?/g, "").replace(/[\s>\\]/g, "");
+
+interface Way {
+	style: DraftStyle;
+	canEdit: boolean;
+	faults: number;
+	crashes: number;
+}
+
+function live(lines: readonly Source[], seed: number, way: Way): World {
+	const world = new World({ ...way, lines, textMax: TEXT_MAX, errorText: ERROR_TEXT, random: seeded(seed) });
+	world.run();
+	expect(world.daemon.error).toBeUndefined();
+	return world;
+}
+
+function expectWhole(world: World, lines: readonly Source[]): void {
+	const visible = world.messages.map(({ text }) => text);
+	const failed = lines.some(({ type }) => type === "error");
+	expect(visible.filter((text) => text === ERROR_TEXT)).toHaveLength(failed ? 1 : 0);
+	if (failed) expect(visible.at(-1)).toBe(ERROR_TEXT);
+	const shown = visible.filter((text) => text !== ERROR_TEXT).join("\n");
+	expect(inked(shown)).toBe(inked(textsOf(lines).join("\n")));
+}
+
+/** Every reported range begins where the one before ended. */
+function expectContiguous(world: World): void {
+	let at = 0;
+	for (const [from, to] of world.daemon.ranges) {
+		expect(from).toBe(at);
+		expect(to).toBeGreaterThanOrEqual(from);
+		at = to;
+	}
+}
+
+describe.each(styles)("draft, style $style (can edit: $canEdit)", (style) => {
+	it("I7: without trouble the platform shows the source, in order, within the limit", () => {
+		fc.assert(
+			fc.property(answer(word), fc.nat(), (lines, seed) => {
+				const world = live(lines, seed, { ...style, faults: 0, crashes: 0 });
+				expectWhole(world, lines);
+				expectContiguous(world);
+			}),
+			{ numRuns: 150 },
+		);
+	});
+
+	it("I7: with faults and crashes at any step it shows the same, once", () => {
+		fc.assert(
+			fc.property(answer(word), fc.nat(), (lines, seed) => {
+				const world = live(lines, seed, { ...style, faults: 0.3, crashes: 6 });
+				expectWhole(world, lines);
+				expectContiguous(world);
+			}),
+			{ numRuns: 400 },
+		);
+	});
+
+	it("I7: so it does with fences, lists and quotes torn apart", () => {
+		fc.assert(
+			fc.property(answer(fc.oneof(word, code)), fc.nat(), (lines, seed) => {
+				const world = live(lines, seed, { ...style, faults: 0.2, crashes: 4 });
+				expectWhole(world, lines);
+			}),
+			{ numRuns: 300 },
+		);
+	});
+});
+
+describe("draft", () => {
+	const rules: DraftRules = {
+		fits: (markdown) => markdown.length <= TEXT_MAX,
+		guess: TEXT_MAX,
+		style: "edit",
+		canEdit: true,
+		lookup: "none",
+		nonceWindowMs: 60_000,
+		intent: false,
+		tools: true,
+		errorText: "",
+		nonce: (ordinal) => `n${ordinal}`,
+	};
+
+	function play(inputs: readonly DraftInput[], changed: Partial<DraftRules> = {}, draft?: Draft) {
+		const all: DraftEffect[] = [];
+		let state = draft ?? beginDraft({ ...rules, ...changed });
+		for (const input of inputs) {
+			const step = stepDraft(state, input, 0, { ...rules, ...changed });
+			state = step.draft;
+			all.push(...step.effects);
+		}
+		const calls = all.flatMap((effect) => (effect.type === "call" ? [effect.call] : []));
+		const said = all.flatMap((effect) => (effect.type === "say" ? [effect.status] : []));
+		return { draft: state, effects: all, calls, said };
+	}
+
+	const token = (text: string): DraftInput => ({ type: "token", text });
+
+	it("creates with the first text that shows something, not before", () => {
+		expect(play([token(" \n")]).effects).toEqual([]);
+		expect(play([token(" \n"), token("a")]).effects).toEqual([{ type: "want", rank: "create", paced: true }]);
+	});
+
+	it("collapses edits: the text is taken at its turn", () => {
+		const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
+		const { calls } = play([...opened, token("b"), token("c"), token("d"), { type: "due" }]);
+		expect(calls.map((call) => "markdown" in call && call.markdown)).toEqual(["a", "abcd"]);
+	});
+
+	it("ends every open message with its complete text, even if nothing changed", () => {
+		const { calls } = play([
+			token("a"),
+			{ type: "due" },
+			{ type: "created", messageId: "m" },
+			{ type: "end", final: true },
+			{ type: "due" },
+		]);
+		expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: "a", final: true });
+	});
+
+	it("shows tools below the text while no text follows, and never in the end", () => {
+		const tool = { type: "tool_status", toolName: "Read", toolCallId: "t", status: "started" } satisfies DraftInput;
+		const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
+		const shown = play([...opened, tool, { type: "due" }, { type: "edited" }]);
+		expect(shown.calls.at(-1)).toMatchObject({ type: "edit", markdown: "a\n\n⏳ `Read`" });
+		const after = play([token(" b"), { type: "due" }], {}, shown.draft);
+		expect(after.calls.at(-1)).toMatchObject({ markdown: "a b" });
+		const ended = play([{ type: "end", final: true }, { type: "due" }], {}, shown.draft);
+		expect(ended.calls.at(-1)).toMatchObject({ markdown: "a", final: true });
+		expect(play([...opened, tool], { tools: false }).effects.at(-1)).not.toMatchObject({ type: "want", rank: "edit" });
+	});
+
+	it("I7: a creation whose outcome nobody can tell is reported and not repeated", () => {
+		const { said, draft } = play([
+			token("a"),
+			{ type: "due" },
+			{ type: "failed", fault: "unknown_outcome", error: "reset" },
+		]);
+		expect(said).toEqual([{ type: "delivery_error", error: "reset", code: "unknown_outcome", nonce: "n1" }]);
+		expect(stepDraft(draft, token("b"), 0, rules).effects).toEqual([]);
+	});
+
+	it("says an uncertain creation again under the same nonce while the platform recognises it, and no longer", () => {
+		const lookup = { lookup: "nonce" } as const;
+		const lost = play(
+			[token("a"), { type: "due" }, { type: "failed", fault: "unknown_outcome", error: "reset" }],
+			lookup,
+		);
+		const again = stepDraft(lost.draft, { type: "due" }, 10_000, { ...rules, ...lookup });
+		expect(again.effects).toEqual([
+			{ type: "call", call: { type: "create", nonce: "n1", markdown: "a", final: false } },
+		]);
+		const late = stepDraft(again.draft, { type: "failed", fault: "unknown_outcome", error: "x" }, 90_000, {
+			...rules,
+			...lookup,
+		});
+		expect(late.effects[0]).toMatchObject({ status: { type: "delivery_error", code: "unknown_outcome" } });
+	});
+
+	it("does not shorten what is visible already when it resumes", () => {
+		const resume = { position: 10, ordinal: 2, messageId: "m2", shown: 16 };
+		const begun = beginDraft(rules, resume);
+		expect(play([token("abc")], {}, begun).effects).toEqual([]);
+		expect(play([token("abcdefg")], {}, begun).effects).toEqual([{ type: "want", rank: "edit", paced: true }]);
+	});
+
+	it("goes on with the error message that was open when the process died", () => {
+		const begun = beginDraft({ ...rules, errorText: "Sorry." }, { position: 10, ordinal: 2, messageId: "m2" });
+		const { calls, said } = play(
+			[{ type: "error" }, { type: "due" }, { type: "edited" }],
+			{ errorText: "Sorry." },
+			begun,
+		);
+		expect(calls).toEqual([expect.objectContaining({ type: "edit", id: "m2", markdown: "Sorry." })]);
+		expect(said).toContainEqual(expect.objectContaining({ type: "message_sent", from: 10, to: 10, final: true }));
+	});
+
+	it("holds the text of the open message, not the answer", () => {
+		let draft = beginDraft(rules);
+		let longest = 0;
+		for (let count = 0; count < 20_000; count++) {
+			for (const input of [token(`word${count} `), { type: "due" } as const]) {
+				const step = stepDraft(draft, input, 0, rules);
+				draft = step.draft;
+				for (const effect of step.effects) {
+					if (effect.type !== "call") continue;
+					const outcome: DraftInput =
+						effect.call.type === "create" ? { type: "created", messageId: "m" } : { type: "edited" };
+					draft = stepDraft(draft, outcome, 0, rules).draft;
+				}
+			}
+			longest = Math.max(longest, draft.text.length);
+		}
+		expect(draft.from).toBeGreaterThan(100_000);
+		expect(longest).toBeLessThan(3 * TEXT_MAX);
+	});
+});

@@ -1,0 +1,44 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { smsSegments } from "../../../src/adapter/kit/length.ts";
+import { renderPlain } from "../../../src/adapter/kit/plain.ts";
+import { anyMarkdown, lostLetters } from "../marks.ts";
+
+test.each([
+	["plain & <text>", "plain & <text>"],
+	["**bold** *italic* ~~gone~~ `a<b`", "bold italic gone a<b"],
+	["## Title\n\ntext", "Title\n\ntext"],
+	["```ts\nlet a = 1;\n\nlet b;\n```", "let a = 1;\n\nlet b;"],
+	["```\n```", "~~~\n~~~"],
+	["~~~~", "~~~\n~~~"],
+	["[the site](https://example.org)", "the site (https://example.org)"],
+	["<https://example.org>", "https://example.org"],
+	["![a cat](https://example.org/cat.png)", "a cat (https://example.org/cat.png)"],
+	["- one\n- [x] two\n  1. three\n  2. four", "- one\n- [x] two\n  1. three\n  2. four"],
+	["9. nine\n10. ten\n\n    more", "9. nine\n10. ten\n\n    more"],
+	["> quote\n> > inner", "> quote\n\n> > inner"],
+	["| a | b |\n|---|---|\n| 1 | **2** |", "a | b\n--+--\n1 | 2"],
+	["a  \nb\n\n***", "a\nb\n\n---"],
+])("%j", (markdown, expected) => {
+	expect(renderPlain(markdown)).toBe(expected);
+});
+
+test("whatever the markdown: no letter is lost", () => {
+	fc.assert(
+		fc.property(anyMarkdown, (markdown) => {
+			expect(lostLetters(markdown, renderPlain(markdown))).toEqual([]);
+		}),
+		{ numRuns: 1000 },
+	);
+});
+
+test("whatever the markdown: a text of the GSM alphabet stays one", () => {
+	fc.assert(
+		fc.property(anyMarkdown, (markdown) => {
+			const given = markdown.replace(/[`\t🙂]/gu, "");
+			fc.pre(smsSegments(given).encoding === "gsm7");
+			expect(smsSegments(renderPlain(given)).encoding).toBe("gsm7");
+		}),
+		{ numRuns: 500 },
+	);
+});

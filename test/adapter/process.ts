@@ -1,0 +1,161 @@
+/** Bundled adapters as real processes, and a daemon around them that remembers only what would be on its disk. */
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { StreamStatus, Target } from "../../src/adapter/port.ts";
+import { Daemon } from "./kit/world.ts";
+
+export type Settings = Readonly<Record<string, string>>;
+
+export interface AdapterProcess {
+	readonly child: ChildProcess;
+	/** Everything it said so far. */
+	readonly lines: Record<string, unknown>[];
+	stderr(): string;
+	write(line: object): void;
+	/** Resolves when it reads its input: text then comes while it works, not while it starts. */
+	reads(): Promise<void>;
+	/** Closes its input; resolves with its exit code. */
+	end(): Promise<number | null>;
+}
+
+const MAIN = join(import.meta.dirname, "../../src/adapter/main.ts");
+
+export function startAdapter(
+	channel: string,
+	verb: string,
+	settings: Settings,
+	onLine: (line: Record<string, unknown>) => void = () => {},
+	/** Where its account and its memory are; without one it has a folder of its own, which goes with it. */
+	kept?: string,
+): AdapterProcess {
+	const folder = kept ?? mkdtempSync(join(tmpdir(), `nexus-${channel}-`));
+	writeFileSync(join(folder, "account.json"), JSON.stringify({ id: "a", settings }));
+	const files = { NEXUS_ACCOUNT_FILE: join(folder, "account.json"), NEXUS_STATE_FILE: join(folder, "state.json") };
+	const child = spawn(process.execPath, [MAIN, channel, verb, "--account", "a", "--format", "jsonl"], {
+		env: { ...process.env, ...files },
+		stdio: ["pipe", "pipe", "pipe"],
+	});
+	const lines: Record<string, unknown>[] = [];
+	let errors = "";
+	let rest = "";
+	const saidOnStderr = Promise.withResolvers<void>();
+	child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+		errors += chunk;
+		saidOnStderr.resolve();
+	});
+	child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+		const pieces = (rest + chunk).split("\n");
+		rest = pieces.pop() ?? "";
+		for (const piece of pieces) {
+			const line = JSON.parse(piece);
+			lines.push(line);
+			onLine(line);
+		}
+	});
+	// A killed process reads nothing more.
+	child.stdin.on("error", () => {});
+	const closed = new Promise<number | null>((resolve) =>
+		child.once("close", (code) => {
+			if (kept === undefined) rmSync(folder, { recursive: true, force: true });
+			saidOnStderr.resolve();
+			resolve(code);
+		}),
+	);
+	return {
+		child,
+		lines,
+		stderr: () => errors,
+		write: (line) => void child.stdin.write(`${JSON.stringify(line)}\n`),
+		reads() {
+			// A line that is no object is reported, and nothing else comes of it.
+			child.stdin.write("?\n");
+			return saidOnStderr.promise;
+		},
+		end() {
+			child.stdin.end();
+			return closed;
+		},
+	};
+}
+
+export interface DeliverOptions {
+	channel: string;
+	settings: Settings;
+	target: Target;
+	/** The source, in the pieces in which it comes. */
+	tokens: readonly string[];
+	tokenEveryMs?: number;
+	/** Looked at after every status: true kills the process, and another one resumes. */
+	dies?: (status: StreamStatus, deaths: number) => boolean;
+	deadlineMs?: number;
+}
+
+export interface Delivered {
+	daemon: Daemon;
+	statuses: StreamStatus[];
+	deaths: number;
+}
+
+/** One answer, delivered to its end, by as many processes as it takes. */
+export async function deliver(options: DeliverOptions): Promise<Delivered> {
+	const result: Delivered = { daemon: new Daemon(), statuses: [], deaths: 0 };
+	const until = Date.now() + (options.deadlineMs ?? 60_000);
+	// An account's files outlive its processes.
+	const folder = mkdtempSync(join(tmpdir(), `nexus-${options.channel}-`));
+	let errors = "";
+	try {
+		while (result.daemon.over === undefined) {
+			if (Date.now() > until) throw new Error(`not delivered in time: ${JSON.stringify(result.daemon)} ${errors}`);
+			errors = await life(options, result, until, folder);
+		}
+	} finally {
+		rmSync(folder, { recursive: true, force: true });
+	}
+	return result;
+}
+
+/** One process, until it is done, dead or late; resolves with what it said on stderr. */
+async function life(options: DeliverOptions, result: Delivered, until: number, folder: string): Promise<string> {
+	const { channel, settings, target, tokens, tokenEveryMs = 15 } = options;
+	const { daemon } = result;
+	const resumed = daemon.rows.length > 0;
+	let over = () => {};
+	const ended = new Promise<void>((resolve) => {
+		over = resolve;
+	});
+	let doomed = false;
+	const hear = (line: Record<string, unknown>) => {
+		if (doomed) return;
+		const status = line as unknown as StreamStatus;
+		result.statuses.push(status);
+		const nonce = daemon.hear(status);
+		doomed = options.dies?.(status, result.deaths) === true;
+		if (doomed) adapter.child.kill("SIGKILL");
+		if (doomed || daemon.over) over();
+		else if (nonce !== undefined) adapter.write({ type: "ack", nonce, delivery: "d1", runId: "run_1" });
+	};
+	const adapter = startAdapter(channel, "stream", settings, hear, folder);
+	adapter.child.once("close", () => over());
+	await adapter.reads();
+	const name = { delivery: "d1", runId: "run_1" };
+	const resume = daemon.resume();
+	adapter.write({ type: "stream_start", sessionLabel: "main", target, ...name, ...(resumed ? { resume } : {}) });
+	let position = 0;
+	for (const token of tokens) {
+		const owed = token.slice(Math.max(0, resume.position - position));
+		position += token.length;
+		if (owed === "" || doomed) continue;
+		adapter.write({ type: "token", text: owed, ...name });
+		await new Promise((resolve) => setTimeout(resolve, tokenEveryMs));
+	}
+	adapter.write({ type: "stream_end", final: true, ...name });
+	const timer = setTimeout(over, Math.max(0, until - Date.now()));
+	await ended;
+	clearTimeout(timer);
+	if (doomed) result.deaths++;
+	await adapter.end();
+	return adapter.stderr();
+}

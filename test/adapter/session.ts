@@ -1,0 +1,65 @@
+/** Sessions of platforms without a process around them. */
+
+import { expect } from "vitest";
+import { type Account, type Platform, PlatformError, type Session, type Tools } from "../../src/adapter/kit/kit.ts";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
+import { silentLog } from "../../src/std/log.ts";
+
+export function memory(): Tools["state"] {
+	const kept = new Map<string, string>();
+	return { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) };
+}
+
+/** Waits take no time, so that a look-up's second look comes at once. */
+export const hurriedClock: Clock = { now: () => Date.now(), after: (_, callback) => systemClock.after(0, callback) };
+
+export async function openSession(
+	platform: Platform,
+	settings: Account["settings"],
+	tools: Partial<Tools> = {},
+): Promise<Session> {
+	const { state = memory() } = tools;
+	// Processes of one account have both files in common.
+	const notes = tools.state && notesBeside(tools.state);
+	const rest = { log: silentLog, clock: hurriedClock, state, ...(notes && { notes }) };
+	return await platform.open({ id: "a", settings }, { ...rest, ...tools });
+}
+
+const kept = new WeakMap<Tools["state"], NonNullable<Tools["notes"]>>();
+
+function notesBeside(state: Tools["state"]): NonNullable<Tools["notes"]> {
+	const known = kept.get(state);
+	if (known) return known;
+	let lines: string[] = [];
+	const notes = {
+		add(line: string) {
+			lines = [...lines, line];
+		},
+		all: () => lines,
+	};
+	kept.set(state, notes);
+	return notes;
+}
+
+export const sendOptions = (nonce = "n1", timeoutMs = 10_000) => ({
+	nonce,
+	final: true,
+	signal: AbortSignal.timeout(timeoutMs),
+});
+
+export async function faultOf(work: Promise<unknown> | undefined): Promise<PlatformError> {
+	const outcome = await work?.then(
+		() => undefined,
+		(cause: unknown) => cause,
+	);
+	expect(outcome).toBeInstanceOf(PlatformError);
+	return outcome as PlatformError;
+}
+
+export async function until(condition: () => boolean, deadlineMs = 25_000): Promise<void> {
+	const deadline = Date.now() + deadlineMs;
+	while (!condition()) {
+		if (Date.now() > deadline) throw new Error("it did not come to pass");
+		await new Promise((resolve) => setTimeout(resolve, 5));
+	}
+}

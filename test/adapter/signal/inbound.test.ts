@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { InboundMessage } from "../../../src/adapter/kit/kit.ts";
+import { readEnvelope } from "../../../src/adapter/signal/inbound.ts";
+import { platform } from "../../../src/adapter/signal/signal.ts";
+import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../fakes/signal.ts";
+import { faultOf, memory, openSession, until } from "../session.ts";
+
+const ME = { number: SIGNAL_NUMBER, uuid: SIGNAL_UUID };
+
+const envelope = (data: object | undefined, more: object = {}) => ({
+	envelope: {
+		sourceNumber: "+15551230001",
+		sourceUuid: "u1",
+		sourceName: "Ann",
+		timestamp: 1700,
+		...(data ? { dataMessage: { timestamp: 1700, message: null, ...data } } : {}),
+		...more,
+	},
+});
+
+const GROUP = { groupInfo: { groupId: "abc=", groupName: "Team" } };
+
+describe("an envelope as a message", () => {
+	test("of one person", () => {
+		expect(readEnvelope(envelope({ message: "hi" }), ME)).toEqual({
+			files: [],
+			message: {
+				eventId: "u1:1700",
+				from: { id: "+15551230001", name: "Ann" },
+				chat: { id: "+15551230001", type: "direct" },
+				text: "hi",
+				target: { to: "+15551230001", direct: true },
+				ts: 1700,
+			},
+		});
+	});
+
+	test("of a person who hides their number", () => {
+		const found = readEnvelope(envelope({ message: "hi" }, { sourceNumber: null }), ME)?.message;
+		expect(found).toMatchObject({ from: { id: "u1" }, target: { to: "u1" } });
+	});
+
+	test("in a group: our mention goes and counts, others are named, the answer shows what it answers", () => {
+		const mentions = [
+			{ name: "Nexus", uuid: SIGNAL_UUID, start: 0, length: 1 },
+			{ name: "Bo", uuid: "u2", start: 6, length: 1 },
+		];
+		const found = readEnvelope(envelope({ message: "￼ ask ￼ now", mentions, ...GROUP }), ME)?.message;
+		expect(found).toMatchObject({
+			chat: { id: "group:abc=", type: "group", name: "Team" },
+			text: "ask @Bo now",
+			mention: true,
+			target: { to: "group:abc=", direct: false, reply_to: "1700", reply_author: "+15551230001" },
+		});
+	});
+
+	test("in a group: an answer to us addresses us, anything else does not", () => {
+		const quote = { authorUuid: SIGNAL_UUID };
+		expect(readEnvelope(envelope({ message: "and?", quote, ...GROUP }), ME)?.message.mention).toBe(true);
+		expect(readEnvelope(envelope({ message: "and?", ...GROUP }), ME)?.message.mention).toBe(false);
+	});
+
+	test.each([
+		["typing", envelope(undefined, { typingMessage: { action: "STARTED" } })],
+		["a receipt", envelope(undefined, { receiptMessage: { isRead: true } })],
+		["an edit", envelope(undefined, { editMessage: { targetSentTimestamp: 1, dataMessage: { message: "x" } } })],
+		["what another device of ours sent", envelope(undefined, { syncMessage: { sentMessage: { message: "x" } } })],
+		["our own", envelope({ message: "x" }, { sourceNumber: SIGNAL_NUMBER })],
+		["a reaction", envelope({ message: "👍", reaction: { emoji: "👍" } })],
+		["a new expiry time", envelope({ isExpirationUpdate: true })],
+		["an error of signal-cli", { exception: { message: "x" } }],
+		["nothing", undefined],
+	])("%s is none", (_, payload) => {
+		expect(readEnvelope(payload, ME)).toBeUndefined();
+	});
+});
+
+describe("the event stream", () => {
+	let fake: SignalFake;
+	let stopping: AbortController;
+
+	beforeEach(async () => {
+		fake = await createSignalFake();
+		stopping = new AbortController();
+	});
+	afterEach(async () => {
+		stopping.abort();
+		await fake.close();
+	});
+
+	const open = (state = memory(), more: Record<string, string> = {}) =>
+		openSession(platform, { number: SIGNAL_NUMBER, api_url: fake.url, ...more }, { state });
+
+	test("a message that was not safe comes again; one that was does not; a broken stream goes on", async () => {
+		const state = memory();
+		const seen: InboundMessage[] = [];
+		// A stream without a position begins now; with any it brings what is kept.
+		state.set("last_event", "0-0");
+		const first = new AbortController();
+		const never = (await open(state)).monitor?.((message) => {
+			seen.push(message);
+			return new Promise(() => {});
+		}, first.signal);
+		await fake.inject({ text: "one" });
+		await until(() => seen.length === 1);
+		first.abort();
+		await never;
+		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
+		await until(() => seen.length === 2);
+		fake.dropEvents();
+		await fake.inject({ text: "two" });
+		await until(() => seen.length === 3);
+		stopping.abort();
+		await going;
+		expect(seen.map(({ text }) => text)).toEqual(["one", "one", "two"]);
+		expect(seen[0]?.eventId).toBe(seen[1]?.eventId);
+	});
+
+	test("attachments are fetched", async () => {
+		const seen: InboundMessage[] = [];
+		const state = memory();
+		state.set("last_event", "0-0");
+		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
+		await fake.inject({ text: "gone", attachments: [{ id: "404", contentType: "text/plain" }] });
+		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
+		await until(() => seen.length === 2);
+		stopping.abort();
+		await going;
+		const data = Buffer.from("content").toString("base64");
+		expect(seen[0]?.attachments).toEqual([{ name: "a.txt", contentType: "text/plain", data }]);
+		expect(seen[1]?.text).toMatch(/^gone\n\[attachment 404 could not be fetched: getAttachment: -1/);
+	});
+
+	test("a message is not lost when our own id cannot be asked for", async () => {
+		await fake.close();
+		fake = await createSignalFake({ lookup: false });
+		const seen: InboundMessage[] = [];
+		const state = memory();
+		state.set("last_event", "0-0");
+		const mentions = [{ number: SIGNAL_NUMBER, uuid: "u", start: 0, length: 1 }];
+		await fake.inject({ text: "\uFFFC hi", to: "group:abc=", mentions });
+		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
+		await until(() => seen.length === 1);
+		stopping.abort();
+		await going;
+		expect(seen).toMatchObject([{ text: "hi", mention: true }]);
+	});
+
+	test("an unknown number ends it with the reason", async () => {
+		const session = await open(memory(), { number: "+15005550999" });
+		expect((await faultOf(session.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");
+	});
+});

@@ -1,0 +1,141 @@
+import { describe, expect, test } from "vitest";
+import { createSlackFake, type SlackFake } from "../../fakes/slack.ts";
+import { deliver, startAdapter } from "../process.ts";
+
+const THREAD = "1700000000.000001";
+const inThread = { to: "C1", thread_id: THREAD, user_id: "U1", team_id: "TTEAM" };
+const inChannel = { to: "C2" };
+const BOTH = [
+	["as a stream", inThread],
+	["by edits", inChannel],
+] as const;
+
+const sentences = (count: number): string[] =>
+	Array.from({ length: count }, (_, index) => `Sentence ${index} is here and complete. `);
+
+const letters = (text: string): string => text.replace(/\s+/g, "");
+
+const timesOf = (fake: SlackFake, name: string): number[] =>
+	fake.calls.filter((call) => call.name === name).map(({ at }) => at);
+
+/** The last one is the final, which waits for nothing. Calls arrive a little earlier or later than they were made. */
+function expectPaced(times: number[], intervalMs: number): void {
+	const paced = times.slice(0, -1);
+	expect(paced.length).toBeGreaterThanOrEqual(2);
+	expect((paced.at(-1) ?? 0) - (paced[0] ?? 0)).toBeGreaterThanOrEqual(0.9 * (paced.length - 1) * intervalMs);
+}
+
+/** Every test has a workspace of its own: they wait a lot, so they wait together. */
+async function withFake(work: (fake: SlackFake) => Promise<void>): Promise<void> {
+	const fake = await createSlackFake();
+	try {
+		await work(fake);
+	} finally {
+		await fake.close();
+	}
+}
+
+describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
+	test("I7: an answer in a thread is a native stream, appended at most 100 times a minute", () =>
+		withFake(async (fake) => {
+			const tokens = sentences(60);
+			await deliver({ channel: "slack", settings: fake.settings, target: inThread, tokens, tokenEveryMs: 60 });
+			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
+			expect(timesOf(fake, "chat.startStream")).toHaveLength(1);
+			expect(timesOf(fake, "chat.stopStream")).toHaveLength(1);
+			expectPaced(timesOf(fake, "chat.appendStream"), 600);
+			const stored = { thread_ts: THREAD, streaming: false, metadata: { event_type: "nexus_message" } };
+			expect(fake.raw("C1")).toMatchObject([stored]);
+		}));
+
+	test("I7: elsewhere it is a message that is edited at most 50 times a minute", () =>
+		withFake(async (fake) => {
+			const tokens = sentences(80);
+			await deliver({ channel: "slack", settings: fake.settings, target: inChannel, tokens, tokenEveryMs: 60 });
+			expect(fake.visible("C2")).toEqual([tokens.join("").trim()]);
+			expectPaced(timesOf(fake, "chat.update"), 1200);
+			expect(timesOf(fake, "chat.startStream")).toEqual([]);
+		}));
+
+	test.each(BOTH)("I7: killed while it writes %s, it is resumed in the same message", (_, target) =>
+		withFake(async (fake) => {
+			const tokens = sentences(180);
+			const dies = new Set(["message_created", "message_updated", "message_sent"]);
+			const { deaths } = await deliver({
+				channel: "slack",
+				settings: fake.settings,
+				target,
+				tokens,
+				tokenEveryMs: 25,
+				dies: (status) => dies.delete(status.type),
+			});
+			expect(deaths).toBe(3);
+			expect(letters(fake.visible(target.to).join(""))).toBe(letters(tokens.join("")));
+			expect(fake.visible(target.to)).toHaveLength(2);
+		}),
+	);
+
+	test.each(BOTH)("I7: a creation of which nobody knows is looked up and written on %s", (_, target) =>
+		withFake(async (fake) => {
+			const call = target === inThread ? "chat.startStream" : "chat.postMessage";
+			fake.fault({ kind: "reset_after_accept", count: 1, call });
+			const { daemon } = await deliver({ channel: "slack", settings: fake.settings, target, tokens: sentences(5) });
+			expect(daemon.over).toBe("complete");
+			expect(fake.visible(target.to)).toEqual([sentences(5).join("").trim()]);
+			expect(timesOf(fake, call)).toHaveLength(1);
+		}),
+	);
+
+	test.each(BOTH)("I7: through 429s, errors and broken connections a text arrives once %s", (_, target) =>
+		withFake(async (fake) => {
+			fake.fault({ kind: "429", count: 2, ms: 1000 });
+			fake.fault({ kind: "5xx", count: 2 });
+			for (const call of ["postMessage", "startStream", "appendStream", "update", "stopStream"]) {
+				fake.fault({ kind: "reset_before", count: 1, call });
+				fake.fault({ kind: "reset_after_accept", count: 1, call });
+			}
+			const tokens = sentences(40);
+			const { statuses } = await deliver({
+				channel: "slack",
+				settings: fake.settings,
+				target,
+				tokens,
+				tokenEveryMs: 60,
+			});
+			expect(fake.visible(target.to)).toEqual([tokens.join("").trim()]);
+			expect(statuses.filter(({ type }) => type === "rate_limited").length).toBeGreaterThanOrEqual(2);
+		}),
+	);
+
+	test("a stream that Slack ended is written on by edits", () =>
+		withFake(async (fake) => {
+			const tokens = sentences(60);
+			const dies = ({ type }: { type: string }) => {
+				if (type === "message_created") fake.expireStreams();
+				return false;
+			};
+			const settings = fake.settings;
+			await deliver({ channel: "slack", settings, target: inThread, tokens, tokenEveryMs: 80, dies });
+			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
+			expect(timesOf(fake, "chat.update").length).toBeGreaterThanOrEqual(1);
+		}));
+
+	test("send: text and attachment; monitor: a message and its confirmation; health", () =>
+		withFake(async (fake) => {
+			const sender = startAdapter("slack", "send", fake.settings);
+			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
+			const said = { target: inChannel, text: "hello", from: 0, to: 5, attachments };
+			sender.write({ type: "send", delivery: "d", nonce: "n", ...said });
+			expect(await sender.end()).toBe(0);
+			expect(fake.visible("C2")).toEqual(["hello", "[a.txt]"]);
+			const monitor = startAdapter("slack", "monitor", fake.settings, ({ eventId }) =>
+				monitor.write({ type: "ack", eventId }),
+			);
+			await fake.inject({ text: "<@UBOT> hi there", to: "C2" });
+			await monitor.end();
+			expect(monitor.lines).toMatchObject([{ type: "message", text: "hi there", mention: true, target: { to: "C2" } }]);
+			const health = startAdapter("slack", "health", fake.settings);
+			expect(await health.end()).toBe(0);
+			expect(health.lines).toMatchObject([{ ok: true }]);
+		}));
+});

@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { smsSegments } from "../../../src/adapter/kit/length.ts";
+import { platform } from "../../../src/adapter/sms/sms.ts";
+import {
+	createSmsFake,
+	type SmsFake,
+	TWILIO_FULL,
+	TWILIO_NUMBER,
+	TWILIO_SERVICE,
+	TWILIO_SID,
+	TWILIO_TOKEN,
+} from "../../fakes/sms.ts";
+import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+
+let fake: SmsFake;
+
+beforeEach(async () => {
+	fake = await createSmsFake();
+});
+afterEach(() => fake.close());
+
+const TO = "+15551230001";
+
+const settings = () => ({ account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER, api_url: fake.url });
+
+const open = (more: Record<string, string> = {}, state = memory()) =>
+	openSession(platform, { ...settings(), ...more }, { state });
+
+describe("messages", () => {
+	test("from the account's number, from the number that was written to, from a messaging service", async () => {
+		await (await open()).create({ to: TO }, "one", sendOptions());
+		await (await open({ from: "+1999" })).create({ to: TO, from: TWILIO_NUMBER }, "two", sendOptions());
+		await (await open({ from: TWILIO_SERVICE })).create({ to: TO }, "three", sendOptions());
+		expect(fake.visible(TO)).toEqual(["one", "two", "three"]);
+		expect(fake.calls.map(({ body }) => body)).toEqual([
+			{ To: TO, Body: "one", From: TWILIO_NUMBER },
+			{ To: TO, Body: "two", From: TWILIO_NUMBER },
+			{ To: TO, Body: "three", MessagingServiceSid: TWILIO_SERVICE },
+		]);
+	});
+
+	test("nothing is said that text messages cannot do", async () => {
+		const session = await open();
+		expect([session.edit, session.typing, session.attach]).toEqual([undefined, undefined, undefined]);
+		expect(platform.info.supports).not.toContain("stream");
+	});
+
+	test("length: septets while the alphabet allows, else units of UCS-2", () => {
+		expect(platform.measure("a".repeat(1600))).toBe(1600);
+		expect(platform.measure("€")).toBe(2);
+		expect(platform.measure("€🙂")).toBe(3);
+		expect(smsSegments("a".repeat(161))).toEqual({ encoding: "gsm7", segments: 2, units: 161 });
+		expect(smsSegments(`${"a".repeat(69)}🙂`)).toEqual({ encoding: "ucs2", segments: 2, units: 71 });
+	});
+});
+
+describe("a message that may have been sent", () => {
+	test("is found by its text, once it is listed", async () => {
+		const session = await open();
+		fake.fault({ kind: "reset_after_accept", count: 1 });
+		expect((await faultOf(session.create({ to: TO }, "hello", sendOptions("a")))).fault).toBe("unknown_outcome");
+		expect(await session.find?.({ to: TO }, "a", "hello")).toEqual({ messageId: fake.raw(TO)[0]?.sid });
+		expect(await session.find?.({ to: TO }, "a", "hell")).toBeUndefined();
+		expect(await session.find?.({ to: "+15551230002" }, "a", "hello")).toBeUndefined();
+	});
+
+	test("is not another one that says the same, and is the one that its nonce made", async () => {
+		const state = memory();
+		const { messageId } = await (await open({}, state)).create({ to: TO }, "ok", sendOptions("a"));
+		const later = await open({}, state);
+		expect(await later.find?.({ to: TO }, "b", "ok")).toBeUndefined();
+		expect(await later.find?.({ to: TO }, "a", "ok")).toEqual({ messageId });
+	});
+
+	test("is found behind the words of a trial account", async () => {
+		const trial = await createSmsFake({ prefix: "Sent from your Twilio trial account - " });
+		trial.fault({ kind: "reset_after_accept", count: 1 });
+		const session = await open({ api_url: trial.url });
+		await faultOf(session.create({ to: TO }, "hello", sendOptions()));
+		expect(await session.find?.({ to: TO }, "n1", "hello")).toEqual({ messageId: trial.raw(TO)[0]?.sid });
+		await trial.close();
+	});
+});
+
+describe("faults", () => {
+	test.each([
+		["+15005550001", "gone"],
+		["+15005550002", "gone"],
+		["+15005550003", "denied"],
+		["+15005550004", "denied"],
+		["+15005550009", "gone"],
+		["ann", "gone"],
+	])("to %s: %s", async (to, fault) => {
+		expect((await faultOf((await open()).create({ to }, "x", sendOptions()))).fault).toBe(fault);
+	});
+
+	test("too long and empty are invalid; another's number and a wrong token are denied, with what to do", async () => {
+		const session = await open();
+		expect((await faultOf(session.create({ to: TO }, "x".repeat(1601), sendOptions()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: TO }, " ", sendOptions()))).fault).toBe("invalid");
+		const stranger = await faultOf((await open({ from: "+1999" })).create({ to: TO }, "x", sendOptions()));
+		expect(stranger).toMatchObject({ fault: "denied", message: expect.stringContaining("`from`") });
+		const wrong = await faultOf((await open({ auth_token: "wrong" })).health());
+		expect(wrong).toMatchObject({ fault: "denied", message: expect.stringContaining("auth token is wrong") });
+		await expect(open({ account_sid: "AC1" })).rejects.toThrow(/account_sid/);
+	});
+
+	test("a number whose queue is full has to wait", async () => {
+		const full = await faultOf((await open({ from: TWILIO_FULL })).create({ to: TO }, "x", sendOptions()));
+		expect(full.fault).toBe("rate_limited");
+	});
+
+	test("429: rate limited, with the time when Twilio says it", async () => {
+		fake.fault({ kind: "429", count: 1, ms: 7000 });
+		const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions()));
+		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 7000 });
+		fake.fault({ kind: "429", count: 1 });
+		const unsaid = await faultOf((await open()).create({ to: TO }, "x", sendOptions()));
+		expect(unsaid).toMatchObject({ fault: "rate_limited", retryAfterMs: undefined });
+	});
+
+	test("refused connection: unavailable; an error, a broken or a hanging call: unknown outcome", async () => {
+		const dead = await createSmsFake();
+		await dead.close();
+		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: TO }, "x", sendOptions()));
+		expect(refused.fault).toBe("unavailable");
+		for (const kind of ["5xx", "reset_before", "hang"] as const) {
+			fake.fault({ kind, count: 1 });
+			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", 300)));
+			expect(error.fault).toBe("unknown_outcome");
+			expect(`${error.message} ${String(error.cause)}`).not.toContain(TWILIO_TOKEN);
+		}
+	});
+});
+
+test("health says whose account it is, and whether messages come in", async () => {
+	expect(await (await open()).health()).toEqual({
+		ok: true,
+		detail: `Fake account (active), ${TWILIO_NUMBER}, no webhook_url, so nothing comes in`,
+	});
+});

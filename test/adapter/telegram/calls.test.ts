@@ -1,0 +1,197 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { type Platform, PlatformError, type Session, type Tools } from "../../../src/adapter/kit/kit.ts";
+import { platform } from "../../../src/adapter/telegram/telegram.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+
+let fake: TelegramFake;
+
+beforeEach(async () => {
+	fake = await createTelegramFake();
+});
+afterEach(() => fake.close());
+
+const memory = (): Tools["state"] => {
+	const kept = new Map<string, string>();
+	return { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) };
+};
+
+const open = (settings: Record<string, string> = {}): Session | Promise<Session> =>
+	(platform satisfies Platform).open(
+		{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
+		{ log: silentLog, clock: systemClock, state: memory() },
+	);
+
+const options = () => ({ nonce: "n1", final: true, signal: AbortSignal.timeout(10_000) });
+
+const faultOf = async (work: Promise<unknown> | undefined): Promise<PlatformError> => {
+	const outcome = await work?.then(
+		() => undefined,
+		(cause: unknown) => cause,
+	);
+	expect(outcome).toBeInstanceOf(PlatformError);
+	return outcome as PlatformError;
+};
+
+describe("messages", () => {
+	test("a message is created, edited, and saying the same again is a success", async () => {
+		const session = await open();
+		const { messageId } = await session.create({ to: "42" }, "one &amp; two", options());
+		expect(fake.visible("42")).toEqual(["one & two"]);
+		await session.edit?.({ to: "42" }, messageId, "<b>three</b>", options());
+		await session.edit?.({ to: "42" }, messageId, "<b>three</b>", options());
+		expect(fake.visible("42")).toEqual(["three"]);
+		expect(fake.raw("42")[0]).toMatchObject({ edits: 1, entities: [{ type: "bold", offset: 0, length: 5 }] });
+	});
+
+	test("threads and replies are named where the target names them", async () => {
+		const session = await open();
+		await session.create({ to: "-1001", thread_id: "7", reply_to: "55" }, "hi", options());
+		expect(fake.raw("-1001")[0]).toMatchObject({ thread: 7, replyTo: 55 });
+	});
+
+	test("markup that Telegram cannot read is said without markup", async () => {
+		const session = await open();
+		await session.create({ to: "42" }, "<b>1 &lt; 2", options());
+		expect(fake.visible("42")).toEqual(["1 < 2"]);
+	});
+
+	test("a group that became a supergroup is written to at its new place", async () => {
+		const session = await open();
+		fake.migrate("-5", "-1005");
+		await session.create({ to: "-5" }, "one", options());
+		await session.create({ to: "-5" }, "two", options());
+		expect(fake.visible("-1005")).toEqual(["one", "two"]);
+		expect(fake.calls.map(({ to, status }) => [to, status])).toEqual([
+			["-5", 400],
+			["-1005", 200],
+			["-1005", 200],
+		]);
+	});
+
+	test("drafts: previews in private chats only, finished by a message", async () => {
+		const session = await open({ drafts: "true" });
+		expect(session.style?.({ to: "42" })).toBe("preview");
+		expect(session.style?.({ to: "-1001" })).toBe("edit");
+		await session.preview?.({ to: "42" }, 9, "grow", options());
+		await session.preview?.({ to: "42" }, 9, "growing", options());
+		expect(fake.draft("42")).toBe("growing");
+		await session.create({ to: "42" }, "grown", options());
+		expect([fake.draft("42"), fake.visible("42")]).toEqual([undefined, ["grown"]]);
+		expect((await open()).style?.({ to: "42" })).toBe("edit");
+	});
+
+	test("typing is shown, and not hidden: it ends by itself", async () => {
+		const session = await open();
+		await session.typing?.({ to: "-1001", thread_id: "7" }, true);
+		await session.typing?.({ to: "-1001", thread_id: "7" }, false);
+		expect(fake.calls.map(({ name, body }) => [name, body])).toEqual([
+			["sendChatAction", { chat_id: -1001, message_thread_id: 7, action: "typing" }],
+		]);
+	});
+});
+
+describe("attachments", () => {
+	const send = async (contentType: string, data: string, name = "a file.txt") =>
+		(await open()).attach?.(
+			{ to: "42", reply_to: "5" },
+			{ name, contentType, data: Buffer.from(data).toString("base64") },
+			options(),
+		);
+
+	test.each([
+		["text/plain", "document"],
+		["image/png", "photo"],
+		["image/gif", "animation"],
+		["audio/ogg", "voice"],
+		["audio/mpeg", "audio"],
+		["video/mp4", "video"],
+	])("%s goes as a %s", async (contentType, kind) => {
+		await send(contentType, "bytes\r\n--of it");
+		const [message] = fake.raw("42");
+		expect(message?.file).toMatchObject({ kind, name: "a file.txt" });
+		expect(message?.file?.data.toString()).toBe("bytes\r\n--of it");
+		expect(message?.replyTo).toBe(5);
+	});
+
+	test("a picture that is none goes as a document", async () => {
+		await send("image/jpeg", "broken picture", "x.jpg");
+		expect(fake.raw("42").map(({ file }) => file?.kind)).toEqual(["document"]);
+	});
+});
+
+describe("faults", () => {
+	test.each([
+		["chat not found", { to: "404" }, "gone"],
+		["blocked by the person", { to: "403" }, "denied"],
+		["thread not found", { to: "-1001", thread_id: "404" }, "gone"],
+		["not a chat", { to: "no chat" }, "gone"],
+	])("%s", async (_, target, fault) => {
+		const error = await faultOf((await open()).create(target, "x", options()));
+		expect(error.fault).toBe(fault);
+	});
+
+	test("too long, and empty, are invalid", async () => {
+		const session = await open();
+		expect((await faultOf(session.create({ to: "42" }, "x".repeat(4097), options()))).fault).toBe("invalid");
+		expect((await faultOf(session.create({ to: "42" }, " ", options()))).fault).toBe("invalid");
+		await session.create({ to: "42" }, `<i>${"&amp;".repeat(4096)}</i>`, options());
+		expect(fake.visible("42")[0]).toHaveLength(4096);
+	});
+
+	test("an edit of a deleted message: gone", async () => {
+		const session = await open();
+		const { messageId } = await session.create({ to: "42" }, "x", options());
+		fake.remove("42", Number(messageId));
+		expect((await faultOf(session.edit?.({ to: "42" }, messageId, "y", options()))).fault).toBe("gone");
+	});
+
+	test("a wrong token: denied, and what to do", async () => {
+		const error = await faultOf((await open({ token: "1:wrong" })).health());
+		expect(error).toMatchObject({ fault: "denied", message: expect.stringContaining("@BotFather") });
+	});
+
+	test("429: rate limited, in milliseconds", async () => {
+		fake.fault({ kind: "429", count: 1, ms: 7000 });
+		const error = await faultOf((await open()).create({ to: "42" }, "x", options()));
+		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 7000 });
+	});
+
+	test("5xx of the platform: unavailable, nothing happened", async () => {
+		fake.fault({ kind: "5xx", count: 1 });
+		expect((await faultOf((await open()).create({ to: "42" }, "x", options()))).fault).toBe("unavailable");
+	});
+
+	test("refused connection: unavailable; broken connection: unknown outcome", async () => {
+		const dead = await createTelegramFake();
+		await dead.close();
+		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: "42" }, "x", options()));
+		expect(refused.fault).toBe("unavailable");
+		fake.fault({ kind: "reset_after_accept", count: 1 });
+		const broken = await faultOf((await open()).create({ to: "42" }, "x", options()));
+		expect(broken.fault).toBe("unknown_outcome");
+		expect(fake.visible("42")).toEqual(["x"]);
+	});
+
+	test("a call that hangs ends with its signal", async () => {
+		fake.fault({ kind: "hang", count: 1 });
+		const signal = AbortSignal.timeout(100);
+		const error = await faultOf((await open()).create({ to: "42" }, "x", { ...options(), signal }));
+		expect(error.fault).toBe("unknown_outcome");
+	});
+
+	test("a token never appears in a message of an error", async () => {
+		fake.fault({ kind: "reset_before", count: 1 });
+		const error = await faultOf((await open()).create({ to: "42" }, "x", options()));
+		expect(`${error.message} ${String(error.cause)}`).not.toContain(fake.token);
+	});
+});
+
+test("health says who we are and how messages come", async () => {
+	expect(await (await open()).health()).toEqual({ ok: true, detail: "@nexus_bot, polling" });
+});
+
+test("a webhook without a secret is refused before anything happens", () => {
+	expect(() => open({ webhook_url: "https://example.org/hook" })).toThrow(/webhook_secret/);
+});

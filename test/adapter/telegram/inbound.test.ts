@@ -1,0 +1,234 @@
+import type { Update } from "grammy/types";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
+import { readUpdate } from "../../../src/adapter/telegram/inbound.ts";
+import { platform } from "../../../src/adapter/telegram/telegram.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+
+const ME = { id: 7, username: "Nexus_bot" };
+const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
+const GROUP = { id: -1001, type: "supergroup", title: "Team" };
+
+const update = (message: object): Update =>
+	({
+		update_id: 1,
+		message: {
+			message_id: 5,
+			date: 1_700_000_000,
+			chat: PRIVATE,
+			from: { id: 42, is_bot: false, first_name: "Ann", last_name: "Lee" },
+			...message,
+		},
+	}) as unknown as Update;
+
+describe("an update as a message", () => {
+	test("in a private chat", () => {
+		expect(readUpdate(update({ text: "hi" }), ME)).toEqual({
+			files: [],
+			message: {
+				eventId: "42:5",
+				from: { id: "42", name: "Ann Lee" },
+				chat: { id: "42", type: "direct" },
+				text: "hi",
+				target: { to: "42", direct: true },
+				ts: 1_700_000_000_000,
+			},
+		});
+	});
+
+	test("in a topic of a group: named, answered in its thread, mention taken out", () => {
+		const text = "hey @nexus_bot what is up";
+		const entities = [{ type: "mention", offset: 4, length: 10 }];
+		const topic = { is_topic_message: true, message_thread_id: 9 };
+		const found = readUpdate(update({ chat: GROUP, text, entities, ...topic }), ME)?.message;
+		expect(found).toMatchObject({
+			chat: { id: "-1001", type: "group", name: "Team" },
+			text: "hey what is up",
+			mention: true,
+			target: { to: "-1001", thread_id: "9", reply_to: "5", direct: false },
+		});
+	});
+
+	test.each([
+		[
+			"a command with the bot's name",
+			{ text: "/ask@nexus_bot why", entities: [{ type: "bot_command", offset: 0, length: 14 }] },
+			"/ask why",
+		],
+		[
+			"a person's name that is the bot",
+			{ text: "🙂 Nexus hi", entities: [{ type: "text_mention", offset: 3, length: 5, user: { id: 7 } }] },
+			"🙂 hi",
+		],
+		["an answer to the bot", { text: "and then?", reply_to_message: { from: { id: 7 } } }, "and then?"],
+		[
+			"a mention in a caption",
+			{
+				caption: "@nexus_bot look",
+				caption_entities: [{ type: "mention", offset: 0, length: 10 }],
+				photo: [{ file_id: "f" }],
+			},
+			"look",
+		],
+	])("%s addresses it", (_, fields, text) => {
+		expect(readUpdate(update({ chat: GROUP, ...fields }), ME)?.message).toMatchObject({ text, mention: true });
+	});
+
+	test("somebody else's mention does not", () => {
+		const entities = [{ type: "mention", offset: 0, length: 6 }];
+		expect(readUpdate(update({ chat: GROUP, text: "@other hi", entities }), ME)?.message).toMatchObject({
+			text: "@other hi",
+			mention: false,
+		});
+	});
+
+	test.each([
+		["our own", { from: { id: 7, is_bot: true, first_name: "N" }, text: "x" }],
+		["another bot's", { from: { id: 8, is_bot: true, first_name: "B" }, text: "x" }],
+		["a service message", { new_chat_title: "x" }],
+	])("%s is ignored", (_, fields) => {
+		expect(readUpdate(update(fields), ME)).toBeUndefined();
+	});
+
+	test("an edited message is no new one", () => {
+		const { message, ...rest } = update({ text: "x" });
+		expect(readUpdate({ ...rest, edited_message: message } as unknown as Update, ME)).toBeUndefined();
+	});
+
+	test("an anonymous admin speaks as the group", () => {
+		const from = { id: 1087968824, is_bot: true, first_name: "Group" };
+		const found = readUpdate(update({ chat: GROUP, from, sender_chat: GROUP, text: "x" }), ME)?.message;
+		expect(found?.from).toEqual({ id: "-1001", name: "Team" });
+	});
+
+	test("files are named once, with type and size", () => {
+		const animation = { file_id: "a", mime_type: "video/mp4", file_size: 5 };
+		expect(readUpdate(update({ animation, document: animation }), ME)?.files).toEqual([
+			{ fileId: "a", name: "animation.mp4", contentType: "video/mp4", bytes: 5 },
+		]);
+		const photo = [{ file_id: "small" }, { file_id: "large" }];
+		expect(readUpdate(update({ photo }), ME)?.files.map(({ fileId }) => fileId)).toEqual(["large"]);
+	});
+
+	test("a place and a contact are described", () => {
+		expect(readUpdate(update({ location: { latitude: 52.5, longitude: 13.4 } }), ME)?.message.text).toBe(
+			"[location 52.5, 13.4]",
+		);
+		const contact = { first_name: "Bo", phone_number: "+491" };
+		expect(readUpdate(update({ contact }), ME)?.message.text).toBe("[contact Bo +491]");
+	});
+});
+
+describe("from the platform", () => {
+	let fake: TelegramFake;
+	let stopping: AbortController;
+
+	beforeEach(async () => {
+		fake = await createTelegramFake();
+		stopping = new AbortController();
+	});
+	afterEach(async () => {
+		stopping.abort();
+		await fake.close();
+	});
+
+	const open = async (settings: Record<string, string> = {}): Promise<Session> =>
+		await platform.open(
+			{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
+			{ log: silentLog, clock: systemClock, state: { get: () => undefined, set: () => {} } },
+		);
+
+	async function until(condition: () => boolean): Promise<void> {
+		const deadline = Date.now() + 10_000;
+		while (!condition()) {
+			if (Date.now() > deadline) throw new Error("it did not come to pass");
+			await new Promise((resolve) => setTimeout(resolve, 5));
+		}
+	}
+
+	test("polling: a message is confirmed only when it is safe, and comes again when it was not", async () => {
+		await fake.inject({ text: "one" });
+		const taken: InboundMessage[] = [];
+		const first = new AbortController();
+		const never = (await open()).monitor?.((message) => {
+			taken.push(message);
+			return new Promise(() => {});
+		}, first.signal);
+		await until(() => taken.length === 1);
+		first.abort();
+		await never;
+		expect(fake.pending()).toBe(1);
+		const safe = (await open()).monitor?.(async (message) => void taken.push(message), stopping.signal);
+		await until(() => taken.length === 2);
+		await fake.inject({ text: "two" });
+		await until(() => taken.length === 3 && fake.pending() === 0);
+		stopping.abort();
+		await safe;
+		expect(taken.map(({ text }) => text)).toEqual(["one", "one", "two"]);
+		expect(taken[0]?.eventId).toBe(taken[1]?.eventId);
+	});
+
+	test("polling goes on after failures, and takes an old webhook away", async () => {
+		const seen: string[] = [];
+		fake.fault({ kind: "5xx", count: 1, call: "deleteWebhook" });
+		const polling = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
+		await fake.inject({ text: "late" });
+		await until(() => seen.length === 1);
+		stopping.abort();
+		await polling;
+		expect(fake.calls.filter(({ name }) => name === "deleteWebhook")).toHaveLength(2);
+	});
+
+	test("polling with a wrong token ends with the reason", async () => {
+		const session = await open({ token: "1:wrong" });
+		await expect(session.monitor?.(async () => {}, stopping.signal)).rejects.toMatchObject({ fault: "denied" });
+	});
+
+	test("attachments are fetched; one that is too large is named", async () => {
+		const seen: InboundMessage[] = [];
+		const polling = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
+		await fake.inject({ text: "read this", file: Buffer.from("content"), fileName: "a.txt" });
+		await fake.inject({ text: "and this", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
+		await until(() => seen.length === 2);
+		stopping.abort();
+		await polling;
+		expect(seen[0]?.attachments).toEqual([
+			{ name: "a.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") },
+		]);
+		expect(seen[1]?.text).toBe("and this\n[attachment b.txt is too large: 99000000 bytes]");
+		expect(seen[1]?.attachments).toBeUndefined();
+	});
+
+	test("webhook: announced with its secret; right secret in, wrong or no secret out", async () => {
+		const session = await open({ webhook_url: "https://example.org/hook", webhook_secret: "s3cret" });
+		const listening = session.monitor?.(async () => {}, stopping.signal);
+		await until(() => fake.calls.some(({ name, status }) => name === "setWebhook" && status === 200));
+		expect(fake.calls.find(({ name }) => name === "setWebhook")?.body).toEqual({
+			url: "https://example.org/hook",
+			secret_token: "s3cret",
+			allowed_updates: ["message"],
+		});
+		const request = (secret: string | undefined, body: string, method = "POST") =>
+			session.webhook?.({
+				method,
+				query: new URLSearchParams(),
+				headers: secret === undefined ? {} : { "x-telegram-bot-api-secret-token": secret },
+				body: Buffer.from(body),
+			});
+		const good = JSON.stringify(update({ text: "hi" }));
+		expect(await request("s3cret", good)).toMatchObject({ status: 200, messages: [{ eventId: "42:5", text: "hi" }] });
+		// Telegram repeats an update until it is confirmed: the same event.
+		expect(await request("s3cret", good)).toMatchObject({ messages: [{ eventId: "42:5" }] });
+		expect(await request("wrong", good)).toMatchObject({ status: 401, messages: [] });
+		expect(await request(undefined, good)).toMatchObject({ status: 401, messages: [] });
+		expect(await request("s3cret", "{")).toMatchObject({ status: 400, messages: [] });
+		expect(await request("s3cret", good, "GET")).toMatchObject({ status: 405, messages: [] });
+		const closed = await open();
+		const asked = { method: "POST", query: new URLSearchParams(), headers: {}, body: Buffer.from(good) };
+		expect(await closed.webhook?.(asked)).toMatchObject({ status: 401, messages: [] });
+		stopping.abort();
+		await listening;
+	});
+});

@@ -1,0 +1,106 @@
+/** A Broker on a real Bus and Ledger with an engine made of one function, and ways to look at what it did. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { type BrokerOptions, createBroker } from "../../src/broker/broker.ts";
+import { type Bus, createBus, memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
+import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
+import { createVerifier, decodeFrame, type EndFrame, type Frame } from "../../src/protocol/protocol.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+
+export type Play = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<EngineEvent>;
+
+export const engineOf = (play: Play): Engine => ({
+	name: "played",
+	run: (request, { signal }) => play(request, signal),
+});
+
+export interface RigOptions extends Pick<BrokerOptions, "limits" | "clock" | "log"> {
+	/** Bus and Ledger in this file; without it the Bus is in memory. */
+	path?: string;
+}
+
+export function rig(play: Play, { path, ...options }: RigOptions = {}) {
+	const file = openSqlite(path ?? ":memory:", "process");
+	const ledger = sqliteLedger(file);
+	const bus = createBus({ storage: path === undefined ? memoryStorage() : sqliteStorage(file) });
+	onTestFinished(async () => {
+		await bus.close();
+		file.close();
+	});
+	const broker = createBroker({ bus, ledger, engine: engineOf(play), ...options });
+	return { file, ledger, bus, broker, frames: (runId: string) => framesOf(bus, runId) };
+}
+
+/** A database file of the test's own. */
+export function tempFile(): string {
+	const dir = mkdtempSync(join(tmpdir(), "nexus-broker-"));
+	onTestFinished(() => rmSync(dir, { recursive: true }));
+	return join(dir, "nexus.db");
+}
+
+/** What is visible of a log now. */
+export async function framesOf(bus: Bus, runId: string): Promise<Frame[]> {
+	const cursor = await bus.cursor({ log: runId }, 0);
+	const frames: Frame[] = [];
+	for (let batch = await cursor.next(); batch; batch = await cursor.next())
+		frames.push(...batch.records.map(decodeFrame));
+	cursor.close();
+	return frames;
+}
+
+/** The first rule that a whole log breaks. */
+export function verified(frames: readonly Frame[]) {
+	const verifier = createVerifier();
+	for (const frame of frames) {
+		const violation = verifier.push(frame);
+		if (violation) return violation;
+	}
+	return verifier.finish();
+}
+
+export function finalEnd(frames: readonly Frame[]): EndFrame {
+	const last = frames.at(-1);
+	if (last?.type !== "stream.end" || !last.final) throw new Error(`no final end but ${JSON.stringify(last)}`);
+	return last;
+}
+
+/** Waits for a condition, for at most five seconds. */
+export async function until(holds: () => boolean | Promise<boolean>, what = String(holds)): Promise<void> {
+	const deadline = Date.now() + 5000;
+	while (!(await holds())) {
+		if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
+		await new Promise((resolve) => setImmediate(resolve));
+	}
+}
+
+/** Gives everything that is under way the chance to go on. */
+export async function ticks(count: number): Promise<void> {
+	for (let n = 0; n < count; n++) await new Promise((resolve) => setImmediate(resolve));
+}
+
+/** A door that a played engine waits at. */
+export function gate() {
+	const { promise, resolve } = Promise.withResolvers<void>();
+	return { opened: promise, open: resolve };
+}
+
+export const turnWhenSettled = async (ledger: Ledger, runId: string) => {
+	await until(() => ledger.turn(runId) !== undefined, `the turn of ${runId}`);
+	return ledger.turn(runId)!;
+};
+
+export const never = new Promise<never>(() => {});
+
+/** One question to the session `main`, as run `run_1`. */
+export const request = (fields = {}) => ({
+	session: "main",
+	runId: "run_1",
+	events: [{ eventId: "evt_1", text: "question", attachments: [] }],
+	...fields,
+});
+export const text = (delta: string): EngineEvent => ({ type: "text", delta });
+export const started = (callId: string): EngineEvent => ({ type: "tool", callId, name: "look", status: "started" });

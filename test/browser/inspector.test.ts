@@ -1,0 +1,126 @@
+/** The run inspector in a real browser: numbers, frames, and the replay that shows what was shown. */
+
+import type { Page } from "playwright-core";
+import { expect, it } from "vitest";
+import { describeInBrowser, openSession, say, upTo, waitForEnd, wordsFrom } from "./kit.ts";
+import { createWorld } from "./world.ts";
+
+const replayed = async (page: Page): Promise<number[]> => {
+	const prose = page.locator(".replayed .prose");
+	const text = (await prose.count()) === 0 ? "" : await prose.first().innerText();
+	return text.split(/\s+/).filter(Boolean).map(Number);
+};
+
+const seek = (page: Page, share: number) =>
+	page.$eval(
+		'.player input[type="range"]',
+		(slider, part) => {
+			const input = slider as HTMLInputElement;
+			input.value = String(Math.round(Number(input.max) * part));
+			input.dispatchEvent(new Event("input", { bubbles: true }));
+		},
+		share,
+	);
+
+describeInBrowser("the run inspector", () => {
+	const world = createWorld();
+
+	it("shows the numbers, and replays with the original timing, faster, and from any point", async () => {
+		const { page, faults } = await openSession(world.context, world.daemon, "replay");
+		await say(page, "count 100 20");
+		await waitForEnd(page);
+		await page.click(".inspect");
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		expect(await page.textContent(".stats")).toContain("1 / 100");
+		expect(await replayed(page)).toEqual(upTo(100));
+
+		await page.click('[aria-label="Back to the beginning"]');
+		expect(await replayed(page)).toEqual([]);
+		await page.selectOption(".player select", "2");
+		const began = Date.now();
+		await page.click('[aria-label="Play the replay"]');
+		await expect.poll(async () => (await replayed(page)).length, { interval: 20 }).toBeGreaterThan(5);
+		const middle = await replayed(page);
+		expect(middle.length).toBeLessThan(100);
+		expect(middle).toEqual(upTo(middle.length));
+		await page.waitForSelector('[aria-label="Play the replay"]');
+		// 100 words at 20 ms, twice as fast.
+		expect(Date.now() - began).toBeGreaterThan(900);
+		expect(await replayed(page)).toEqual(upTo(100));
+
+		await seek(page, 0.5);
+		const half = await replayed(page);
+		expect(half.length).toBeGreaterThan(20);
+		expect(half.length).toBeLessThan(80);
+		expect(half).toEqual(upTo(half.length));
+		await page.focus('.player input[type="range"]');
+		await page.keyboard.press("ArrowRight");
+		await page.keyboard.press("ArrowRight");
+		expect((await replayed(page)).length).toBeGreaterThan(half.length);
+		expect(faults).toEqual([]);
+	});
+
+	it("shows the replayed answer exactly as the live one was shown", async () => {
+		const { page } = await openSession(world.context, world.daemon, "same");
+		await say(page, "everything");
+		await waitForEnd(page);
+		const live = await page.locator(".turn .answer").last().innerHTML();
+		await page.click(".inspect");
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		await seek(page, 0);
+		await seek(page, 1);
+		expect(await page.locator(".replayed .answer").innerHTML()).toBe(live);
+	});
+
+	it("keeps the newest words of a replay in sight, unless the reader looks elsewhere", async () => {
+		const { page } = await openSession(world.context, world.daemon, "long-replay");
+		await say(page, "count 4000 1");
+		await waitForEnd(page);
+		await page.click(".inspect");
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const place = () => page.$eval(".replayed", (box) => box.scrollTop);
+		// A whole answer is read from its beginning.
+		expect(await place()).toBe(0);
+		await seek(page, 0.9);
+		await expect.poll(place).toBeGreaterThan(100);
+		await page.$eval(".replayed", (box) => box.scrollTo(0, 20));
+		await page.click('[aria-label="Play the replay"]');
+		await page.waitForSelector('[aria-label="Play the replay"]');
+		expect(await place()).toBe(20);
+	});
+
+	it("lists frames, filters them, and keeps only the visible ones in the document", async () => {
+		const { page } = await openSession(world.context, world.daemon, "frames");
+		await say(page, "count 3000 0");
+		await waitForEnd(page);
+		await page.click(".inspect");
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		expect(await page.textContent(".frames-tools .note")).toBe("3,002 frames");
+		expect(await page.locator(".frame-row").count()).toBeLessThan(60);
+		await page.fill('[aria-label="Filter frames"]', "stream.end");
+		await expect.poll(() => page.textContent(".frames-tools .note")).toBe("1 of 3,002 frames");
+		await page.click(".frame-row");
+		await expect.poll(() => page.textContent(".frame-json")).toContain('"final": true');
+	});
+
+	it("follows a run that is still being written", async () => {
+		const { page } = await openSession(world.context, world.daemon, "live");
+		await say(page, "count 250 20");
+		await wordsFrom(page, 5);
+		const run = await page.getAttribute(".turn", "data-run");
+		await page.goto(`${world.daemon.url}/#/run/${run}`);
+		await page.waitForSelector('.status[data-tone="live"]');
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		expect(await replayed(page)).toEqual(upTo(250));
+		await page.click(".back");
+		await page.waitForSelector(".composer");
+	});
+
+	it("says when there is no such run", async () => {
+		const { page } = await openSession(world.context, world.daemon, "nothing");
+		await page.goto(`${world.daemon.url}/#/run/run_00000000000000000000000000`);
+		await expect.poll(() => page.textContent(".inspector .outcome")).toContain("There is no such run");
+		expect(await page.textContent(".inspector .status")).toBe("Not there");
+		expect(await page.locator(".player, .timeline, .frames").count()).toBe(0);
+	});
+});

@@ -1,0 +1,212 @@
+/** Small screens, keyboards, screen readers and colours. */
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import {
+	type Daemon,
+	describeInBrowser,
+	openBrowser,
+	openSession,
+	openTab,
+	say,
+	startDaemon,
+	waitForEnd,
+	wordsFrom,
+} from "./kit.ts";
+
+const phone = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
+
+/** Elements that stick out to the right although nothing around them scrolls. */
+const sticksOut = (page: Page) =>
+	page.evaluate(() => {
+		const scrolls = (node: Element | null): boolean => {
+			for (let at = node; at; at = at.parentElement) {
+				if (["auto", "scroll", "hidden"].includes(getComputedStyle(at).overflowX) && at !== document.body) {
+					if (at.getBoundingClientRect().right <= innerWidth + 1) return true;
+				}
+			}
+			return false;
+		};
+		const wide = [...document.querySelectorAll("main *")].filter(
+			(node) => node.getBoundingClientRect().right > innerWidth + 1 && !scrolls(node.parentElement),
+		);
+		return { page: document.documentElement.scrollWidth - innerWidth, wide: wide.map((node) => node.className) };
+	});
+
+describeInBrowser("the layout", () => {
+	let browser: Browser;
+	let daemon: Daemon;
+
+	beforeAll(async () => {
+		[browser, daemon] = await Promise.all([openBrowser(), startDaemon()]);
+	});
+	afterAll(async () => {
+		await browser?.close();
+		await daemon?.close();
+	});
+
+	it("has no horizontal scroll at 320 px: sign-in, empty session, answers, inspector", async () => {
+		const context = await browser.newContext(phone);
+		const outside = await openTab(context, daemon.url);
+		await outside.page.goto(daemon.url);
+		await outside.page.waitForSelector(".sign-in");
+		expect((await sticksOut(outside.page)).page).toBe(0);
+		const { page } = await openSession(context, daemon, "phone");
+		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
+		await say(page, "hostile");
+		await waitForEnd(page);
+		await say(page, "everything");
+		await expect.poll(() => page.locator(".verified").count()).toBe(2);
+		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
+		await page.locator(".inspect").last().click();
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
+		await context.close();
+	});
+
+	it("opens the sessions as a drawer on a phone and closes it with Escape", async () => {
+		const context = await browser.newContext(phone);
+		const { page } = await openSession(context, daemon, "drawer");
+		expect(await page.isVisible(".sessions")).toBe(false);
+		await page.click(".open-drawer");
+		await expect.poll(() => page.isVisible(".new-session")).toBe(true);
+		await expect.poll(() => page.evaluate(() => document.activeElement?.className)).toContain("close-drawer");
+		// What lies behind it cannot be reached.
+		for (let presses = 0; presses < 8; presses += 1) {
+			await page.keyboard.press("Shift+Tab");
+			expect(await page.evaluate(() => document.activeElement?.closest("main, .skip"))).toBeNull();
+		}
+		await page.keyboard.press("Escape");
+		await expect.poll(() => page.isVisible(".sessions")).toBe(false);
+		await expect.poll(() => page.evaluate(() => document.activeElement?.className)).toContain("open-drawer");
+		await context.close();
+	});
+
+	it("writes every block in its own direction", async () => {
+		const context = await browser.newContext();
+		const { page } = await openSession(context, daemon, "directions");
+		await say(page, "مرحبا");
+		await waitForEnd(page);
+		const direction = (selector: string) => page.$eval(selector, (node) => getComputedStyle(node).direction);
+		expect(await direction(".bubble")).toBe("rtl");
+		// "You said: …"
+		expect(await direction(".answer p")).toBe("ltr");
+		await page.fill("textarea", "שלום");
+		expect(await direction("textarea")).toBe("rtl");
+		await context.close();
+	});
+
+	it("announces the beginning and the end of an answer, not its words", async () => {
+		const context = await browser.newContext();
+		const { page } = await openSession(context, daemon, "announce");
+		await page.evaluate(() => {
+			const said: string[] = [];
+			Object.assign(window, { said });
+			const region = document.querySelector('[role="status"]');
+			if (region)
+				new MutationObserver(() => said.push(region.textContent ?? "")).observe(region, {
+					childList: true,
+					characterData: true,
+					subtree: true,
+				});
+		});
+		await say(page, "count 80 5");
+		await waitForEnd(page);
+		await expect.poll(() => page.evaluate(() => (window as unknown as { said: string[] }).said.length)).toBe(2);
+		const said = await page.evaluate(() => (window as unknown as { said: string[] }).said);
+		expect(said[0]).toBe("The answer is being written.");
+		expect(said[1]).toMatch(/^Answer finished\. 1 2 3/);
+		await context.close();
+	});
+
+	it("can be used with the keyboard alone, with a visible focus", async () => {
+		const context = await browser.newContext();
+		const { page } = await openSession(context, daemon, "keys");
+		await page.keyboard.type("everything");
+		await page.keyboard.press("Enter");
+		await waitForEnd(page);
+		const isWriting = () => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA");
+		await page.keyboard.type("count 5000 10");
+		await page.keyboard.press("Enter");
+		await page.focus(".stop");
+		await page.keyboard.press("Enter");
+		// The button is gone, the focus is not.
+		await expect.poll(() => page.locator(".stop").count()).toBe(0);
+		expect(await isWriting()).toBe(true);
+		await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
+		const reached: string[] = [];
+		for (let presses = 0; presses < 40 && reached.at(-1) !== "TEXTAREA"; presses += 1) {
+			await page.keyboard.press("Tab");
+			reached.push(
+				await page.evaluate(() => {
+					const node = document.activeElement;
+					const style = node && getComputedStyle(node);
+					const visible = style && (style.outlineStyle !== "none" || node.tagName === "TEXTAREA");
+					return visible
+						? node.className.split(" ")[0] || node.tagName
+						: `invisible ${node?.tagName} ${node?.className}`;
+				}),
+			);
+		}
+		// Between its last and its first element a page hands the focus to the browser.
+		expect(reached.filter((name) => name.startsWith("invisible") && !name.includes("BODY"))).toEqual([]);
+		expect(reached).toEqual(expect.arrayContaining(["skip", "new-session", "SUMMARY", "inspect", "TEXTAREA"]));
+		await context.close();
+	});
+
+	it("leaves the reader alone who has scrolled up, and offers the way back", async () => {
+		const context = await browser.newContext({ viewport: { width: 900, height: 400 } });
+		const { page } = await openSession(context, daemon, "scroll");
+		await say(page, "hostile");
+		await waitForEnd(page);
+		await say(page, "count 5000 2");
+		await wordsFrom(page, 400);
+		const atEnd = () => page.$eval(".scroll", (box) => box.scrollHeight - box.scrollTop - box.clientHeight < 60);
+		await expect.poll(atEnd).toBe(true);
+		await page.$eval(".scroll", (box) => box.scrollTo(0, 10));
+		await page.waitForSelector(".jump");
+		const words = (await wordsFrom(page, 1)).length;
+		await wordsFrom(page, words + 50);
+		expect(await page.$eval(".scroll", (box) => box.scrollTop)).toBe(10);
+		await page.click(".jump");
+		await expect.poll(atEnd).toBe(true);
+		// A finger's breadth is enough.
+		await page.mouse.move(450, 150);
+		await page.mouse.wheel(0, -6);
+		await page.waitForSelector(".jump");
+		await context.close();
+	});
+
+	it("follows the system's colours until a person chooses, and remembers the choice", async () => {
+		const context = await browser.newContext({ colorScheme: "dark" });
+		const { page } = await openSession(context, daemon, "colours");
+		const background = () => page.$eval("body", (body) => getComputedStyle(body).backgroundColor);
+		const dark = await background();
+		await page.click(".theme");
+		await expect.poll(background).not.toBe(dark);
+		await page.reload();
+		await page.waitForSelector(".composer");
+		expect(await background()).not.toBe(dark);
+		await page.emulateMedia({ reducedMotion: "reduce" });
+		await say(page, "count 500 20");
+		await page.waitForSelector(".live-mark i");
+		expect(
+			await page.$eval(".live-mark i", (dot) => Number.parseFloat(getComputedStyle(dot).animationDuration)),
+		).toBeLessThan(0.01);
+		await context.close();
+	});
+
+	it("lists fifty sessions and the older ones on demand, and knows the title of one that is not listed", async () => {
+		const context = await browser.newContext();
+		for (let session = 0; session < 52; session += 1) await daemon.send(`listed-${session}`, `number ${session}`);
+		const { page } = await openSession(context, daemon, "listed-0");
+		expect(await page.textContent("h1")).toBe("number 0");
+		expect(await page.textContent(".sessions [aria-current] .row-title")).toBe("number 0");
+		const titles = () => page.locator(".sessions .row-title").allTextContents();
+		expect(await titles()).not.toContain("number 1");
+		await page.click(".older-sessions");
+		await expect.poll(titles).toContain("number 1");
+		expect((await titles()).filter((title) => title === "number 0")).toHaveLength(1);
+		await context.close();
+	});
+});

@@ -1,0 +1,47 @@
+/** An engine whose answers a test can predict word by word. */
+
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
+import { HOSTILE } from "./hostile.ts";
+
+const CARD = JSON.stringify({ title: "Aligned card", price: "1 €", image: "https://foreign.invalid/pixel.png" });
+const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+
+/** `count <words> <ms between them>`: 1 2 3 … so that a lost or repeated word is seen. */
+async function* count(words: number, everyMs: number, signal: AbortSignal): AsyncGenerator<EngineEvent> {
+	for (let word = 1; word <= words; word += 1) {
+		if (signal.aborted) return;
+		yield { type: "text", delta: `${word} ` };
+		if (everyMs > 0) await sleep(everyMs, undefined, { signal });
+	}
+	yield { type: "usage", input: 1, output: words };
+}
+
+/** One of everything, in an order that the page has to keep. */
+async function* everything(signal: AbortSignal): AsyncGenerator<EngineEvent> {
+	yield { type: "reasoning", delta: "I think about it." };
+	yield { type: "text", delta: "Before the tool.\n\n" };
+	yield { type: "tool", callId: "c1", name: "look_up", status: "started", args: { query: "x" } };
+	await sleep(400, undefined, { signal });
+	yield { type: "tool", callId: "c1", name: "look_up", status: "completed", summary: "found it", result: "x" };
+	yield { type: "text", delta: "Before the card.\n\n" };
+	yield { type: "part", modality: "card", contentType: "application/json", payload: CARD };
+	yield { type: "text", delta: "Before the picture.\n\n" };
+	yield { type: "part", modality: "image", contentType: "image/png", payload: PIXEL };
+	yield { type: "text", delta: "The end.\n\n```js\nconst copied = 1;\n```\n" };
+	yield { type: "usage", input: 3, output: 12 };
+}
+
+const engine: Engine = {
+	name: "scripted",
+	async *run({ messages }, { signal }) {
+		const [word, first, second] = (messages.at(-1)?.text ?? "").split(" ");
+		if (word === "count") yield* count(Number(first), Number(second), signal);
+		else if (word === "everything") yield* everything(signal);
+		else if (word === "hostile") for (const delta of HOSTILE.match(/[\s\S]{1,7}/g) ?? []) yield { type: "text", delta };
+		else if (word === "fail") throw new Error("the scripted engine was told to fail");
+		else yield { type: "text", delta: `You said: ${messages.at(-1)?.text ?? ""}` };
+	},
+};
+
+export default engine;

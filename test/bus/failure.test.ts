@@ -1,0 +1,173 @@
+/** What the Bus does when its store fails, and what its journal leaves behind. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createBus, memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
+import type { Storage } from "../../src/bus/storage.ts";
+import { manualClock } from "../../src/std/clock.ts";
+import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
+
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A store whose disk can be filled. */
+function fillable(): { storage: Storage; full: boolean } {
+	const inner = memoryStorage();
+	const disk = {
+		full: false,
+		storage: {
+			...inner,
+			commit(work) {
+				if (disk.full) throw new Error("database or disk is full");
+				inner.commit(work);
+			},
+		} satisfies Storage,
+	};
+	return disk;
+}
+
+describe("a store that refuses commits", () => {
+	it("I1: what waits stays invisible, is tried again, and nothing is lost when the disk has room again", async () => {
+		const disk = fillable();
+		const clock = manualClock();
+		const bus = createBus({ storage: disk.storage, clock });
+		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
+		const cursor = await bus.cursor({ log: "a" }, 1);
+		disk.full = true;
+		writer.append("2");
+		const flushed = writer.flushed();
+		await tick();
+		expect(bus.healthy).toBe(false);
+		writer.append("3");
+		clock.advance(1000);
+		expect(cursor.next()).toBeUndefined();
+		disk.full = false;
+		clock.advance(250);
+		await flushed;
+		expect(bus.healthy).toBe(true);
+		expect(cursor.next()).toMatchObject({ first: 2, records: ["2", "3"] });
+		await bus.close();
+	});
+
+	it("I11: after the limit the writers are told, and the log stays for recovery", async () => {
+		const disk = fillable();
+		const clock = manualClock();
+		const bus = createBus({ storage: disk.storage, clock, limits: { commitRetryMsMax: 5000 } });
+		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
+		disk.full = true;
+		writer.append("2");
+		const flushed = expect(writer.flushed()).rejects.toMatchObject({ code: "unavailable" });
+		const created = expect(bus.create({ log: "b", kind: "run" }, ["1"])).rejects.toMatchObject({ code: "unavailable" });
+		await tick();
+		clock.advance(6000);
+		await Promise.all([flushed, created]);
+		expect(() => writer.append("3")).toThrow(/could not be written/);
+		disk.full = false;
+		await bus.create({ log: "b", kind: "run" }, ["1"]);
+		expect((await bus.list({ live: true })).map((info) => info.log)).toEqual(["b", "a"]);
+		await bus.close();
+	});
+});
+
+describe("the journal of the SQLite store", () => {
+	let folder: string;
+	let file: SqliteFile;
+	beforeEach(() => {
+		folder = mkdtempSync(join(tmpdir(), "nexus-journal-"));
+		file = openSqlite(join(folder, "bus.db"), "process");
+	});
+	afterEach(() => {
+		file.close();
+		rmSync(folder, { recursive: true });
+	});
+	const rows = (table: string) => Number(file.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!.n);
+
+	it("P4: many logs of a tick are one row; rows go once their logs are cut", async () => {
+		const clock = manualClock();
+		const bus = createBus({ storage: sqliteStorage(file), clock });
+		const writers = await Promise.all(
+			Array.from({ length: 100 }, (_, i) => bus.create({ log: `w${i}`, kind: "run" }, ["begin"])),
+		);
+		expect(rows("journal")).toBe(1);
+		for (const writer of writers) writer.append("token");
+		await writers[0]!.flushed();
+		expect(rows("journal")).toBe(2);
+		await Promise.all(writers.map((writer) => writer.seal(["end"])));
+		expect(rows("segment")).toBe(100);
+		clock.advance(1000);
+		expect(rows("journal")).toBe(0);
+		await bus.close();
+	});
+
+	it("P4.2: what a removed log left in the journal is never taken for a log that came after it", async () => {
+		const clock = manualClock();
+		const first = createBus({ storage: sqliteStorage(file), clock });
+		await first.create({ log: "idle", kind: "run" }, ["idle 1"]);
+		const gone = await first.create({ log: "gone", kind: "run" }, ["secret 1"]);
+		gone.append("secret 2");
+		await gone.seal([]);
+		await first.remove("gone");
+		expect(rows("journal")).toBeGreaterThan(0);
+		const second = createBus({ storage: sqliteStorage(file), clock });
+		await second.create({ log: "next", kind: "run" }, ["next 1"]);
+		const third = createBus({ storage: sqliteStorage(file), clock });
+		expect(await third.describe("next")).toMatchObject({ head: 1 });
+		expect((await third.cursor({ log: "next" }, 0)).next()).toMatchObject({ records: ["next 1"] });
+		expect((await third.cursor({ log: "idle" }, 0)).next()).toMatchObject({ records: ["idle 1"] });
+		await third.close();
+	});
+
+	it("P4.10: a journal row that is not one is passed over", async () => {
+		const clock = manualClock();
+		const first = createBus({ storage: sqliteStorage(file), clock });
+		await first.create({ log: "a", kind: "run" }, ["1"]);
+		file.db.exec("INSERT INTO journal VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
+		const second = createBus({ storage: sqliteStorage(file), clock });
+		const writer = await second.create({ log: "b", kind: "run" }, ["1"]);
+		await (await second.reopen("a")).seal(["2"]);
+		await writer.seal([]);
+		expect(await second.describe("a")).toMatchObject({ head: 2 });
+		expect(await second.describe("b")).toMatchObject({ head: 1 });
+		await second.close();
+	});
+
+	it("P4.7: a log that was being removed when the process died does not count any more", async () => {
+		const clock = manualClock();
+		const first = createBus({ storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 50 } });
+		const writer = await first.create({ log: "big", kind: "run" }, []);
+		for (let n = 0; n < 40; n++) {
+			writer.append("x".repeat(100));
+			await writer.flushed();
+		}
+		await writer.seal([]);
+		const kept = await first.create({ log: "small", kind: "run" }, ["1"]);
+		await kept.seal([]);
+		const storage = sqliteStorage(file);
+		expect(storage.removeSome(storage.find("big")!.id)).toBe(false);
+		const second = createBus({ storage: sqliteStorage(file), clock });
+		expect(await second.retain({ totalBytesMax: 1000 })).toBe(0);
+		expect(await second.describe("small")).toBeDefined();
+		await second.close();
+	});
+
+	it("P4: an idle log does not hold the journal of busy ones back", async () => {
+		const clock = manualClock();
+		const bus = createBus({ storage: sqliteStorage(file), clock });
+		await bus.create({ log: "idle", kind: "run" }, ["begin"]);
+		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
+		for (let i = 0; i < 5000; i++) {
+			busy.append(`${i}`.padEnd(100));
+			await busy.flushed();
+		}
+		for (let i = 0; i < 6; i++) {
+			clock.advance(1000);
+			await tick();
+		}
+		expect(rows("journal")).toBeLessThan(1000);
+		const again = createBus({ storage: sqliteStorage(file), clock });
+		expect(await again.describe("idle")).toMatchObject({ head: 1 });
+		expect(await again.describe("busy")).toMatchObject({ head: 5001 });
+		await bus.close();
+	});
+});

@@ -1,0 +1,67 @@
+/** What is published works as the sources do. */
+
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { bundle } from "../../scripts/bundle.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { run, up } from "./nexus.ts";
+
+// As deep in the package as `dist`, and not `dist` itself: other tests read the page from there.
+const out = fileURLToPath(new URL("../../.vite", import.meta.url));
+const main = join(out, "cli/main.js");
+
+beforeAll(() => bundle(out));
+afterAll(() => rmSync(out, { recursive: true, force: true }));
+
+describe("the build", () => {
+	it("starts, answers, counts and stops", async () => {
+		const folder = freshFolder();
+		const data = join(folder, "data");
+		const daemon = await up(data, [], { main });
+		onTestFinished(async () => void (await daemon.end("SIGKILL")));
+		const sent = await run(["send", "/demo tokens=20 rate=0 tools=1", "--data", data], { main });
+		expect([sent.code, sent.out]).toEqual([0, expect.stringMatching(/^Demo engine: .*\n$/s)]);
+		const token = readFileSync(join(data, "token"), "utf8").trim();
+		const metrics = await fetch(`${daemon.ready.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+		expect(await metrics.text()).toContain('nexus_runs_total{status="completed"} 1');
+		expect((await run(["doctor", "--data", data, "--port", "0"], { main })).out).toMatch(/^ok {4}engine {4}demo/m);
+		expect((await daemon.end("SIGTERM")).code).toBe(0);
+	});
+
+	it("has every adapter, and the lab's platforms", async () => {
+		const info = await run(["telegram", "info"], { main: join(out, "adapter/main.js") });
+		expect(JSON.parse(info.out)).toMatchObject({ channel: "telegram", protocol: 1 });
+		const lab = await run([], { main: join(out, "fakes/main.js"), input: "" });
+		expect(Object.keys((JSON.parse(lab.out) as { channels: object }).channels)).toEqual([
+			...["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail"],
+		]);
+		// What is published may only load what is installed with it.
+		const chunks = readdirSync(join(out, "chunks")).map((name) => readFileSync(join(out, "chunks", name), "utf8"));
+		const { devDependencies } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+			devDependencies: object;
+		};
+		const loaded = chunks.flatMap((text) => [...text.matchAll(/\b(?:from|import\()\s*"([^".][^"]*)"/g)]);
+		const packages = loaded.map(([, name = ""]) => name.match(/^(?:@[^/]+\/)?[^/]+/)?.[0] ?? "");
+		expect(packages.filter((name) => name in devDependencies)).toEqual([]);
+	});
+
+	it("says which Node it needs to one that is older", async () => {
+		const older = join(freshFolder(), "older.mjs");
+		writeFileSync(older, 'Object.defineProperty(process, "versions", { value: { node: "22.9.0" } });');
+		const { code, err } = await run(["--version"], { main, env: { NODE_OPTIONS: `--import=${older}` } });
+		expect([code, err]).toEqual([78, `Nexus needs Node 24 or newer; this is ${process.version}\n`]);
+	});
+
+	it("has one class of errors behind every door, and knows its version", async () => {
+		const index = (await import(join(out, "index.js"))) as { NexusError: unknown; startDaemon: unknown };
+		const protocol = (await import(join(out, "protocol/protocol.js"))) as { NexusError: unknown };
+		expect(index.NexusError).toBe(protocol.NexusError);
+		expect(index.startDaemon).toBeTypeOf("function");
+		const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+			version: string;
+		};
+		expect((await run(["--version"], { main })).out).toBe(`${version}\n`);
+	});
+});

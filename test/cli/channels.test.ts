@@ -1,0 +1,298 @@
+/** A chat platform from end to end: the real command, the real daemon, the real adapter processes, and a fake Bot API. */
+
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { type Running, run, up } from "./nexus.ts";
+
+const WAIT_MS = 30_000;
+const NEXUS = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
+
+interface Place {
+	folder: string;
+	data: string;
+	fake: TelegramFake;
+	env: NodeJS.ProcessEnv;
+	cli(...args: string[]): ReturnType<typeof run>;
+	up(): Promise<Running>;
+}
+
+/** An account of a fake, added as a person would; `yaml` is the rest of the configuration. */
+async function place(yaml = ""): Promise<Place> {
+	const folder = freshFolder();
+	const data = join(folder, "data");
+	const fake = await createTelegramFake();
+	onTestFinished(() => fake.close());
+	writeFileSync(join(folder, "nexus.yaml"), `engine: demo\n${yaml}`);
+	const env = { NEXUS_DATA: data, BOT_TOKEN: fake.token };
+	const cli = (...args: string[]) => run(args, { cwd: folder, env });
+	const start = async () => {
+		const daemon = await up(data, [], { cwd: folder, env });
+		onTestFinished(async () => void (await daemon.end("SIGKILL")));
+		return daemon;
+	};
+	return { folder, data, fake, env, cli, up: start };
+}
+
+const add = ({ cli, fake }: Place, ...more: string[]) =>
+	cli("adapter", "add", "telegram", "--secret-env", "token=BOT_TOKEN", "--set", `api_url=${fake.url}`, ...more);
+
+async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
+	const limit = Date.now() + WAIT_MS;
+	while (!(await condition())) {
+		if (Date.now() > limit) throw new Error(`not within ${WAIT_MS} ms: ${what}`);
+		await new Promise((resolve) => setTimeout(resolve, 25));
+	}
+}
+
+const jsonLines = <T>(text: string): T[] =>
+	text
+		.trim()
+		.split("\n")
+		.filter((line) => line !== "")
+		.map((line) => JSON.parse(line) as T);
+
+interface DeliveryJson {
+	delivery_id: string;
+	run_id: string;
+	state: string;
+	position: number;
+	messages: object[];
+}
+
+const deliveriesOf = async ({ cli }: Place): Promise<DeliveryJson[]> =>
+	jsonLines<DeliveryJson>((await cli("deliveries", "--json")).out);
+
+/** What the run said, as the API tells it. */
+const answerOf = async ({ cli }: Place, runId: string): Promise<string> => {
+	const { out } = await cli("runs", runId, "--json");
+	const { messages } = JSON.parse(out) as { messages: { role: string; text: string }[] };
+	return messages.flatMap(({ role, text }) => (role === "assistant" ? [text] : [])).join("");
+};
+
+/** The fake shows plain text; the markdown's own signs and the breaks between messages are not part of it. */
+const words = (text: string): string => text.replace(/[^\p{L}\p{N}]+/gu, "");
+
+describe("a running daemon", () => {
+	it("takes up an account that is added, hears it and answers; and lets it go when it is removed", async () => {
+		const at = await place("channels: { telegram: { acl: { unknown: allow } } }\n");
+		await at.up();
+		expect((await at.cli("adapters", "--json")).out).toBe("");
+		const added = await add(at);
+		expect([added.code, added.err]).toEqual([0, expect.stringContaining("the daemon uses it now")]);
+		await at.fake.inject({ text: "/demo tokens=5 rate=0", from: "42" });
+		await until("answered", async () => (await deliveriesOf(at))[0]?.state === "complete");
+		const [{ processes }] = jsonLines<{ processes: { monitor: { pid: number } } }>(
+			(await at.cli("adapters", "--json")).out,
+		) as [{ processes: { monitor: { pid: number } } }];
+		const removed = await at.cli("adapter", "remove", "telegram");
+		expect([removed.code, removed.err]).toEqual([0, expect.stringContaining("the daemon has let it go")]);
+		expect((await at.cli("adapters", "--json")).out).toBe("");
+		await until("its process has ended", () => !existsSync(`/proc/${processes.monitor.pid}/stat`));
+		const secrets = spawnSync("grep", ["-rl", "--include=*.json", at.fake.token, at.data], { encoding: "utf8" }).stdout;
+		expect(secrets).toBe("");
+		expect((await at.cli("deliver", "x", "--channel", "telegram", "--to", "1")).code).toBe(4);
+	}, 90_000);
+});
+
+/** The command with a terminal of its own, and what stands on it. */
+function inTerminal(at: Awaited<ReturnType<typeof place>>, ...args: string[]) {
+	const quoted = [process.execPath, NEXUS, ...args].map((word) => `'${word}'`).join(" ");
+	const child = spawn("script", ["-qefc", quoted, "/dev/null"], {
+		cwd: at.folder,
+		env: { ...process.env, NEXUS_DATA: at.data },
+		stdio: ["pipe", "pipe", "pipe"],
+	});
+	onTestFinished(() => void child.kill("SIGKILL"));
+	let screen = "";
+	child.stdout.setEncoding("utf8").on("data", (text: string) => (screen += text));
+	return { child, screen: () => screen, exit: once(child, "close") as Promise<[number | null]> };
+}
+
+describe("nexus adapter add", () => {
+	const script = spawnSync("script", ["--version"]).status === 0;
+	it("asks a person for what is missing, and does not show what is secret", {
+		timeout: 60_000,
+		skip: !script,
+	}, async () => {
+		const at = await place();
+		const { child, screen, exit } = inTerminal(at, "adapter", "add", "telegram", "--set", `api_url=${at.fake.url}`);
+		/** Waits for the prompt that comes after all that was answered. */
+		let seen = 0;
+		const answer = async (prompt: string, words: string) => {
+			await until(`it asks: ${prompt}`, () => screen().indexOf(prompt, seen) >= 0);
+			seen = screen().indexOf(prompt, seen) + prompt.length;
+			child.stdin.write(`${words}\r`);
+		};
+		await answer("Bot token", "");
+		await answer("Bot token", at.fake.token);
+		await answer("Public webhook address", "");
+		await answer("Webhook secret", "s3cret-of-mine");
+		await answer("Native drafts", "false");
+		const [code] = await exit;
+		expect([code, screen()]).toEqual([0, expect.stringContaining("works: ")]);
+		expect(screen()).not.toContain(at.fake.token);
+		expect(screen()).not.toContain("s3cret-of-mine");
+		// What is not secret is shown behind its prompt.
+		expect(stripVTControlCharacters(screen())).toMatch(/Native drafts[^\n]*: false/);
+		const stored = JSON.parse(readFileSync(join(at.data, "accounts", "telegram.main.json"), "utf8"));
+		expect(stored.settings).toMatchObject({ token: at.fake.token, api_url: at.fake.url });
+	});
+
+	it.each([
+		["Ctrl-C", "\x03"],
+		["Ctrl-D", "\x04"],
+	])("%s ends the questions and stores nothing", { timeout: 60_000, skip: !script }, async (_, key) => {
+		const at = await place();
+		const { child, screen, exit } = inTerminal(at, "adapter", "add", "telegram");
+		await until("it asks", () => screen().includes("Bot token"));
+		child.stdin.write(key);
+		expect((await exit)[0]).toBe(130);
+		expect(screen()).toMatch(/\nnexus: stopped: nothing was stored\r\n/);
+	});
+
+	it("tests the connection, stores the account for its owner only, and never shows the secret", async () => {
+		const at = await place();
+		const { code, out, err } = await add(at);
+		expect([code, err]).toEqual([0, expect.stringContaining("works: ")]);
+		const file = join(at.data, "accounts", "telegram.main.json");
+		expect(statSync(file).mode & 0o777).toBe(0o600);
+		expect(JSON.parse(readFileSync(file, "utf8"))).toEqual({
+			...{ channel: "telegram", account: "main" },
+			settings: { token: at.fake.token, api_url: at.fake.url },
+		});
+		expect(out + err).not.toContain(at.fake.token);
+		expect((await at.cli("adapter", "remove", "telegram")).code).toBe(0);
+		expect((await at.cli("adapter", "remove", "telegram")).code).toBe(4);
+	});
+
+	it("stores nothing that does not work, and says what is missing or misspelt", async () => {
+		const at = await place();
+		const wrong = await at.cli(
+			"adapter",
+			"add",
+			"telegram",
+			"--set",
+			"token=1:wrong",
+			"--set",
+			`api_url=${at.fake.url}`,
+		);
+		expect([wrong.code, wrong.err]).toEqual([7, expect.stringContaining("nothing was stored")]);
+		const missing = await at.cli("adapter", "add", "telegram");
+		expect([missing.code, missing.err]).toEqual([2, expect.stringContaining("missing: token")]);
+		const misspelt = await at.cli("adapter", "add", "telegram", "--set", "tokn=1");
+		expect([misspelt.code, misspelt.err]).toEqual([2, expect.stringContaining("allowed names: token")]);
+		const valueless = await at.cli("adapter", "add", "telegram", "--set", "token");
+		expect([valueless.code, valueless.err]).toEqual([2, expect.stringContaining("--set takes name=value")]);
+		const misnamed = await at.cli("adapter", "add", "telegram", "--account", "my bot");
+		expect([misnamed.code, misnamed.err]).toEqual([2, expect.stringContaining('"my bot" is not a name')]);
+		const unknown = await at.cli("adapter", "add", "telegraph");
+		expect([unknown.code, unknown.err]).toEqual([4, expect.stringContaining("known: ")]);
+	});
+});
+
+describe("a Telegram account", () => {
+	it("I7: a message becomes a run whose answer is visible there once, with its trace, delivery and inbox entry", async () => {
+		const at = await place("channels: { telegram: { acl: { unknown: allow } } }\n");
+		await add(at);
+		await at.up();
+		await at.fake.inject({ text: "/demo tokens=60 rate=0", from: "42" });
+		await until("delivered", async () => (await deliveriesOf(at))[0]?.state === "complete");
+		const [delivery] = await deliveriesOf(at);
+		const answer = await answerOf(at, delivery!.run_id);
+		expect(words(at.fake.visible("42").join(""))).toBe(words(answer));
+		expect(delivery!.position).toBe(answer.length);
+		const [event] = jsonLines<Record<string, unknown>>((await at.cli("inbox", "--json")).out);
+		expect(event).toMatchObject({
+			channel: "telegram",
+			sender: "42",
+			disposition: "started",
+			run_id: delivery!.run_id,
+		});
+		await until("traced", async () => (await at.cli("runs", delivery!.run_id)).out.includes(delivery!.delivery_id));
+		expect((await at.cli("runs", delivery!.run_id)).out).toMatch(/^from +42 on telegram\/main$/m);
+		expect((await at.cli("adapters")).out).toMatch(/^telegram\/main\t.*monitor running.*\t1 complete/m);
+	}, 90_000);
+
+	it("lets a stranger in with the code that they were told", async () => {
+		const at = await place();
+		await add(at);
+		await at.up();
+		await at.fake.inject({ text: "hello", from: "42" });
+		await until("told", () => at.fake.visible("42").length === 1);
+		const code = /nexus pair (\w+)/.exec(at.fake.visible("42")[0]!)![1]!;
+		expect((await at.cli("pair")).out).toMatch(new RegExp(`^${code}\ttelegram/main/42\t`));
+		const approved = await at.cli("pair", code);
+		expect([approved.code, approved.out]).toEqual([0, expect.stringContaining("is let in on telegram/main")]);
+		await at.fake.inject({ text: "/demo tokens=5 rate=0", from: "42" });
+		await until("answered", () => at.fake.visible("42").length === 3);
+		expect((await at.cli("pair", "--remove", "telegram/main/42")).code).toBe(0);
+		expect((await at.cli("pair")).out).toBe("");
+	}, 90_000);
+
+	it("gets a text, and a run that somebody else asked for", async () => {
+		const at = await place();
+		await add(at);
+		await at.up();
+		const sent = await at.cli("deliver", "Backup done", "--channel", "telegram", "--to", "77");
+		expect([sent.code, sent.out]).toEqual([0, expect.stringMatching(/^dlv_\S+ complete \(1 message\)\n$/)]);
+		expect(at.fake.visible("77")).toEqual(["Backup done"]);
+		await at.cli("send", "/demo tokens=5 rate=0");
+		const [asked] = jsonLines<{ run_id: string }>((await at.cli("runs", "--json")).out);
+		expect((await at.cli("deliver", "--run", asked!.run_id, "--channel", "telegram", "--to", "78")).code).toBe(0);
+		const chosen = ["--channel", "telegram", "--to", "79", "--tools", "--no-reasoning", "--json"];
+		const shown = await at.cli("deliver", "--run", asked!.run_id, ...chosen);
+		expect([shown.code, JSON.parse(shown.out)]).toEqual([0, expect.objectContaining({ state: "complete" })]);
+		expect(words(at.fake.visible("78").join(""))).toBe(words(await answerOf(at, asked!.run_id)));
+		expect((await at.cli("deliver", "x", "--channel", "telegram", "--account", "no", "--to", "1")).code).toBe(4);
+	}, 90_000);
+
+	it("I7: a daemon that is killed while it delivers finishes after the restart, visible once and whole", async () => {
+		const at = await place("channels: { telegram: { acl: { unknown: allow } } }\n");
+		await add(at);
+		const first = await at.up();
+		await at.fake.inject({ text: "/demo tokens=400 rate=100", from: "42" });
+		await until("under way", () => (at.fake.raw("42")[0]?.edits ?? 0) >= 1);
+		await first.end("SIGKILL");
+		await at.up();
+		await until("finished", async () => (await deliveriesOf(at))[0]?.state === "complete");
+		const [delivery] = await deliveriesOf(at);
+		const answer = await answerOf(at, delivery!.run_id);
+		expect(words(at.fake.visible("42").join(""))).toBe(words(`${answer} Sorry, I encountered an error.`));
+	}, 90_000);
+});
+
+describe("a webhook", () => {
+	it("reaches the adapter with its raw body: a good secret starts a run, a bad one is refused, an unknown account is not there", async () => {
+		const at = await place("channels: { telegram: { acl: { unknown: allow } } }\n");
+		const hook = ["--set", "webhook_url=https://nexus.example/hook", "--set", "webhook_secret=s3cret"];
+		await add(at, ...hook);
+		const { ready } = (await at.up()) as Awaited<ReturnType<typeof up>>;
+		const post = (secret: string, account = "main") =>
+			fetch(`${ready.url}/v1/webhooks/telegram/${account}`, {
+				method: "POST",
+				headers: { "content-type": "application/json", "x-telegram-bot-api-secret-token": secret },
+				body: JSON.stringify({
+					update_id: 1,
+					message: {
+						...{ message_id: 5, date: Math.floor(Date.now() / 1000), text: "/demo tokens=5 rate=0" },
+						...{ chat: { id: 42, type: "private" }, from: { id: 42, is_bot: false, first_name: "Ann" } },
+					},
+				}),
+			});
+		await until("listened to", async () => (await post("wrong")).status !== 503);
+		expect((await post("wrong")).status).toBeGreaterThanOrEqual(400);
+		expect((await post("s3cret", "other")).status).toBe(404);
+		expect((await post("s3cret")).status).toBe(200);
+		expect((await post("s3cret")).status).toBe(200);
+		await until("answered", async () => (await deliveriesOf(at))[0]?.state === "complete");
+		expect(await deliveriesOf(at)).toHaveLength(1);
+		expect(at.fake.visible("42")).toHaveLength(1);
+	}, 90_000);
+});

@@ -1,0 +1,359 @@
+/** The commands against a real daemon with the demo engine. */
+
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createVerifier, decodeFrame, ERROR_TABLE, type Frame } from "../../src/protocol/protocol.ts";
+import { waitFor } from "../edge/rig.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { nexus, type Ready, type Running, run, up } from "./nexus.ts";
+
+let folder: string;
+let data: string;
+let daemon: Running & { ready: Ready };
+
+beforeAll(async () => {
+	folder = mkdtempSync(join(tmpdir(), "nexus-cli-"));
+	data = join(folder, "data");
+	daemon = await up(data);
+});
+
+afterAll(async () => {
+	await daemon.end("SIGKILL");
+	rmSync(folder, { recursive: true, force: true });
+});
+
+const on = (...args: string[]) => run([...args, "--data", data]);
+const framesOf = (out: string): Frame[] => out.trim().split("\n").map(decodeFrame);
+const runIdOf = (out: string): string => (framesOf(out)[0] as { run_id: string }).run_id;
+
+const violations = (frames: Frame[]) => {
+	const verifier = createVerifier();
+	return [...frames.map((frame) => verifier.push(frame)), verifier.finish()].filter(Boolean);
+};
+
+describe("nexus send", () => {
+	it("prints the answer and nothing else on stdout, plain when piped", async () => {
+		const { code, out, err } = await on("send", "/demo tokens=40 rate=0 tools=1 cards=1 reasoning=1");
+		expect(code).toBe(0);
+		expect(out).toMatch(/^Demo engine: .*\n$/s);
+		expect(out).not.toContain("Demo reasoning");
+		expect(err).toMatch(/^\[tool\] search started$/m);
+		expect(err).toMatch(/^\[tool\] search completed \(\d+ ms\)/m);
+		expect(err).toMatch(/^\[card\] \w/m);
+		expect(out + err).not.toContain("\x1b");
+	});
+
+	it("shows reasoning only when asked (I8)", async () => {
+		const { out } = await on("send", "/demo tokens=5 rate=0 reasoning=1", "--reasoning");
+		expect(out).toMatch(/^Demo reasoning.*\n\nDemo engine: /s);
+	});
+
+	it("I2: prints frames as NDJSON with --json, well framed", async () => {
+		const { code, out } = await on("send", "/demo tokens=30 rate=0 tools=2", "--json", "--session", "json");
+		expect(code).toBe(0);
+		const frames = framesOf(out);
+		expect(violations(frames)).toEqual([]);
+		expect(frames[0]).toMatchObject({ type: "stream.begin", session: "json" });
+	});
+
+	it("reads the message from stdin, and takes files along", async () => {
+		const note = join(freshFolder(), "note.txt");
+		writeFileSync(note, "a note");
+		const sent = await run(["send", "-", "--attach", note, "--json", "--data", data], { input: "from a pipe" });
+		expect(sent.code).toBe(0);
+		const { out } = await on("runs", runIdOf(sent.out), "--json");
+		expect(JSON.parse(out).messages[0]).toMatchObject({
+			text: "from a pipe",
+			attachments: [{ name: "note.txt", content_type: "text/plain", bytes: 6 }],
+		});
+	});
+
+	it("stops the run on Ctrl-C and says so", async () => {
+		const sending = nexus(["send", "/demo tokens=5000 rate=100", "--session", "stop", "--data", data]);
+		await sending.until(({ out }) => out.length > 20);
+		const { code, out, err } = await sending.end("SIGINT");
+		expect(code).toBe(130);
+		expect(err).toMatch(/^stopped$/m);
+		expect(out.endsWith("\n")).toBe(true);
+		const [stopped] = (await on("runs", "--session", "stop", "--json")).out
+			.trim()
+			.split("\n")
+			.map((line) => JSON.parse(line));
+		expect(stopped).toMatchObject({ status: "aborted" });
+		expect(out.trim()).toBe(stopped.messages[1].text.trim());
+	});
+
+	it("leaves at once on a second Ctrl-C, even when the daemon does not answer", async () => {
+		const frozen = await up(freshFolder());
+		onTestFinished(async () => void (await frozen.end("SIGKILL")));
+		const sending = nexus(["send", "/demo tokens=5000 rate=100", "--data", frozen.ready.data]);
+		await sending.until(({ out }) => out.length > 0);
+		frozen.child.kill("SIGSTOP");
+		sending.child.kill("SIGINT");
+		await sending.until(({ err }) => err.includes("Ctrl-C again to leave at once"));
+		const { code, err } = await sending.interruptUntilEnd();
+		expect(code).toBe(130);
+		expect(err).not.toMatch(/^stopped$/m);
+	});
+
+	it("waits its turn behind a busy session", async () => {
+		const first = nexus(["send", "/demo tokens=5000 rate=100", "--session", "busy", "--data", data]);
+		await first.until(({ out }) => out.length > 0);
+		const second = nexus(["send", "/demo tokens=3 rate=0", "--session", "busy", "--data", data]);
+		await second.until(({ err }) => err.includes("the session is busy: queued"));
+		expect((await first.end("SIGINT")).code).toBe(130);
+		expect(await second.end()).toMatchObject({ code: 0, out: expect.stringContaining("Demo engine") });
+	});
+
+	it("fails with the run: message on stderr, code of the table", async () => {
+		const { code, out, err } = await on("send", "/demo tokens=50 rate=0 fail_after=5");
+		expect(code).toBe(8);
+		expect(out).not.toBe("");
+		expect(err).toMatch(/^nexus: the run failed: /m);
+	});
+
+	it("is content when the reader has seen enough (EPIPE)", async () => {
+		const sending = nexus(["send", "/demo tokens=3000 rate=300", "--session", "pipe", "--data", data]);
+		await sending.until(({ out }) => out.length > 0);
+		sending.child.stdout?.destroy();
+		const { code, err } = await sending.end();
+		expect([code, err]).toEqual([0, ""]);
+	});
+
+	it.each([
+		[["send", "x", "--session", "no spaces"], 2, "is not a session label"],
+		[["send"], 2, "nexus: missing required argument 'text'"],
+		[["send", "x", "--attach", "/nope"], 2, "--attach /nope"],
+		[["runs", "run_nope"], 4, "run_nope"],
+		[["replay", "run_nope"], 4, "run_nope"],
+		[["tail", "run_nope"], 4, "run_nope"],
+		[["stop", "run_nope"], 4, "run_nope"],
+		[["frobnicate"], 2, "nexus: unknown command 'frobnicate'"],
+		[["replay", "run_x", "--speed", "-1"], 2, "number above 0"],
+		[["send", "x", "--token", "a-wrong-token-0123456789"], 3, "refuses this token\n  hint: "],
+		[["send", "x", "--token", "two words"], 78, "--token: a token is made of"],
+		[["send", "  "], 2, "the message is empty"],
+		[["runs", "--url", "nonsense"], 2, '--url: "nonsense" is not an address such as http://127.0.0.1:7777'],
+	] as const)("refuses %j with code %i", async (args, code, message) => {
+		const result = await run(args, { env: { NEXUS_DATA: data } });
+		expect([result.code, result.out]).toEqual([code, ""]);
+		expect(result.err).toContain(message);
+	});
+});
+
+describe("nexus tail and replay", () => {
+	it("I4: tail gives a finished run again, frame for frame, and the rest after an offset", async () => {
+		const sent = await on("send", "/demo tokens=20 rate=0", "--json");
+		const id = runIdOf(sent.out);
+		expect((await on("tail", id, "--json")).out).toBe(sent.out);
+		const rest = await on("tail", id, "--json", "--after", "5");
+		expect(rest.out).toBe(`${sent.out.split("\n").slice(5).join("\n")}`);
+	});
+
+	it("tail follows a session from the live run's beginning on", async () => {
+		const first = nexus(["send", "/demo tokens=400 rate=100", "--session", "tailed", "--json", "--data", data]);
+		await first.until(({ out }) => out.split("\n").length > 5);
+		const tail = nexus(["tail", "tailed", "--json", "--data", data]);
+		const { out: firstOut } = await first.end();
+		const { out: secondOut } = await on("send", "/demo tokens=5 rate=0", "--session", "tailed", "--json");
+		await tail.until(({ out }) => out.length >= firstOut.length + secondOut.length);
+		expect((await tail.end("SIGTERM")).out).toBe(firstOut + secondOut);
+	});
+
+	it("replay keeps the original pauses, divided by the speed", async () => {
+		const sent = await on("send", "/demo tokens=30 rate=30", "--json");
+		const frames = framesOf(sent.out);
+		const took = frames.at(-1)!.ts - frames[0]!.ts;
+		expect(took).toBeGreaterThan(700);
+		const id = runIdOf(sent.out);
+		const timed = async (speed: string) => {
+			const replay = nexus(["replay", id, "--speed", speed, "--json", "--data", data]);
+			await replay.until(({ out }) => out.includes("\n"));
+			const from = performance.now();
+			const { out } = await replay.end();
+			expect(out).toBe(sent.out);
+			return performance.now() - from;
+		};
+		expect(await timed("1")).toBeGreaterThan(took * 0.8);
+		expect(await timed("max")).toBeLessThan(took * 0.8);
+		expect((await on("replay", id, "--speed", "max")).out).toMatch(/^Demo engine: .*\n$/s);
+	});
+});
+
+it("comes back ever later to a stream that is cut as soon as it opens, and says so once", async () => {
+	const opened: number[] = [];
+	const server = createServer((_, response) => {
+		opened.push(performance.now());
+		response.writeHead(200, { "content-type": "text/event-stream" }).write("retry: 1000\n\n", () => response.destroy());
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	onTestFinished(() => void server.close());
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	const tail = nexus(["tail", "run_x", "--url", url, "--token", "x"]);
+	await waitFor(() => opened.length >= 5);
+	const { err } = await tail.end("SIGTERM");
+	// 50, 100, 200 and 400 ms; timers may be a little early.
+	expect(opened[4]! - opened[0]!).toBeGreaterThan(700);
+	expect(err.match(/reconnecting/g)).toHaveLength(1);
+});
+
+describe("nexus runs, sessions, stop, url", () => {
+	it("lists runs and sessions, tab-separated when piped", async () => {
+		const sent = await on("send", "/demo tokens=3 rate=0", "--session", "listed", "--json");
+		const id = runIdOf(sent.out);
+		const runs = await on("runs", "--session", "listed");
+		expect(runs.out.split("\t").slice(0, 3)).toEqual([id, "completed", "listed"]);
+		expect((await on("sessions")).out).toMatch(/^listed\t1\t/m);
+		expect((await on("runs", "--limit", "1", "--json")).out.trim().split("\n")).toHaveLength(1);
+		const one = await on("runs", id);
+		expect(one.out).toMatch(/^status +completed$/m);
+		expect(one.out).toContain("assistant:\nDemo engine: ");
+	});
+
+	it("stops a run from elsewhere", async () => {
+		const sending = nexus(["send", "/demo tokens=5000 rate=100", "--session", "elsewhere", "--json", "--data", data]);
+		await sending.until(({ out }) => out.includes("\n"));
+		const id = runIdOf(sending.out.slice(0, sending.out.indexOf("\n")));
+		expect((await on("stop", id)).out).toBe(`${id} aborted\n`);
+		expect((await sending.end()).code).toBe(130);
+		expect((await on("stop", id)).out).toBe(`${id} aborted\n`);
+	});
+
+	it("prints an address that signs in once", async () => {
+		const url = new URL((await on("url")).out.trim());
+		const code = url.hash.slice("#code=".length);
+		const signIn = () =>
+			fetch(`${url.origin}/v1/sign-in`, {
+				method: "POST",
+				headers: { "content-type": "application/json" },
+				body: JSON.stringify({ code }),
+			});
+		expect((await signIn()).ok).toBe(true);
+		expect((await signIn()).status).toBe(401);
+	});
+
+	it("finds the daemon by --url and NEXUS_TOKEN from anywhere, and shows the token to no other address", async () => {
+		const token = readFileSync(join(data, "token"), "utf8").trim();
+		const cwd = freshFolder();
+		const found = await run(["sessions", "--url", daemon.ready.url], { cwd, env: { NEXUS_TOKEN: token } });
+		expect(found.code).toBe(0);
+		const other = await run(["sessions", "--url", "http://192.0.2.1:9"], { cwd, env: { NEXUS_DATA: data } });
+		expect([other.code, other.err]).toEqual([3, expect.stringContaining("no token for http://192.0.2.1:9")]);
+	});
+
+	it("takes an empty NEXUS_URL for none, like every variable", async () => {
+		expect(await run(["runs"], { env: { NEXUS_DATA: data, NEXUS_URL: "" } })).toMatchObject({ code: 0 });
+	});
+
+	it("tells a server that is no Nexus", async () => {
+		const server = createServer((_, response) => response.end("<html>"));
+		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+		onTestFinished(() => void server.close());
+		const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+		const { code, err } = await run(["runs", "--url", url, "--token", "x"], { cwd: freshFolder() });
+		expect([code, err]).toEqual([7, expect.stringContaining(`what answers at ${url} is not a Nexus daemon\n  hint: `)]);
+	});
+
+	it.skipIf(process.getuid?.() === 0)(
+		"tells a data directory of another user from one without a daemon (skipped as root, who may read them all)",
+		async () => {
+			const closed = freshFolder();
+			chmodSync(closed, 0o000);
+			onTestFinished(() => chmodSync(closed, 0o700));
+			const { code, err } = await run(["runs", "--data", closed]);
+			expect([code, err]).toEqual([3, expect.stringContaining(`${closed} belongs to another user\n  hint: `)]);
+		},
+	);
+
+	it("says what to do when no daemon runs", async () => {
+		const { code, err } = await run(["send", "x"], { cwd: freshFolder() });
+		expect(code).toBe(7);
+		expect(err).toMatch(/^nexus: no daemon is running for .*\n {2}hint: start one with `nexus up`/);
+	});
+});
+
+describe("nexus doctor", () => {
+	it("finds a running daemon and nothing to complain about", async () => {
+		const port = new URL(daemon.ready.url).port;
+		const { code, out } = await on("doctor", "--json", "--port", port);
+		const findings = Object.fromEntries(
+			out
+				.trim()
+				.split("\n")
+				.map((line) => [JSON.parse(line).check, JSON.parse(line)]),
+		);
+		expect(findings.daemon).toMatchObject({ result: "ok", detail: expect.stringContaining(daemon.ready.url) });
+		expect(findings.port).toMatchObject({ result: "ok", detail: `${port} is ours` });
+		expect(findings.engine).toMatchObject({ result: "ok", detail: expect.stringContaining("demo") });
+		expect(Object.keys(findings)).toEqual(
+			expect.arrayContaining(["node", "config", "data", "disk", "database", "token", "keys", "page"]),
+		);
+		expect(code).toBe(0);
+	});
+
+	it("tells a wrong configuration, a taken port, a missing key, and what to do", async () => {
+		const cwd = freshFolder();
+		const port = new URL(daemon.ready.url).port;
+		const taken = await run(["doctor", "--port", port, "--json"], { cwd });
+		expect(taken.code).toBe(1);
+		expect(taken.out).toMatch(/"check":"port","result":"fail".*--port/);
+		writeFileSync(join(cwd, "nexus.yaml"), "engine: pi\npi: { apiKeyEnv: MY_KEY, provider: openai }\n");
+		const keyless = await run(["doctor", "--json"], { cwd });
+		expect(keyless.code).toBe(1);
+		expect(keyless.out).toMatch(/"check":"keys","result":"fail","detail":"MY_KEY is not set"/);
+		writeFileSync(join(cwd, "nexus.yaml"), "engine: nope\n");
+		const wrong = await run(["doctor"], { cwd });
+		expect(wrong.code).toBe(1);
+		expect(wrong.out).toMatch(/^fail {2}config .*nexus\.yaml:1:9: engine: "nope" is not allowed/m);
+		expect(wrong.out).toContain("→ ");
+		expect(wrong.out).toContain("the other checks follow once the configuration is right");
+	});
+
+	it("tells a key of another provider, a plugin that is not there, a folder that is none and a newer database", async () => {
+		const cwd = freshFolder();
+		writeFileSync(join(cwd, "nexus.yaml"), "engine: pi\npi: { provider: anthropic }\nplugins: [./nope.ts]\n");
+		const keys = await run(["doctor"], { cwd, env: { OPENAI_API_KEY: "k" } });
+		expect(keys.out).toMatch(/^fail {2}keys +no key for anthropic is set$/m);
+		expect(keys.out).toMatch(/^fail {2}plugins +plugin \.\/nope\.ts: cannot be loaded/m);
+		// What takes several lines stays in its column.
+		expect(keys.out).not.toMatch(/^(?!ok|warn|fail| {16}|$)/m);
+		expect((await run(["doctor", "--data", join(cwd, "nexus.yaml")])).out).toMatch(
+			/^fail {2}data .* is not a folder$/m,
+		);
+		const newer = freshFolder();
+		await (await up(newer)).end("SIGTERM");
+		expect((await run(["doctor", "--data", newer, "--port", "0"])).code).toBe(0);
+		const db = new DatabaseSync(join(newer, "nexus.db"));
+		db.exec("UPDATE schema_version SET version = 999 WHERE area = 'bus'");
+		db.close();
+		expect((await run(["doctor", "--data", newer])).out).toMatch(
+			/^fail {2}database .*"bus" tables have schema version 999/m,
+		);
+	});
+});
+
+describe("help", () => {
+	it("tells how each command is used", async () => {
+		const commands = ["up", "send", "tail", "replay", "runs", "sessions", "stop", "url", "doctor"];
+		const pages = await Promise.all(commands.map((command) => run([command, "--help"])));
+		expect(pages.map(({ code, out }) => [code, /^Usage: nexus (\w+)/.exec(out)?.[1]])).toEqual(
+			commands.map((command) => [0, command]),
+		);
+	});
+
+	it("names every command, examples and the exit codes", async () => {
+		const { code, out } = await run(["--help"]);
+		expect(code).toBe(0);
+		for (const word of ["up", "send", "tail", "replay", "doctor", "Examples:", "Exit codes:"])
+			expect(out).toContain(word);
+		const told = [...out.slice(out.indexOf("Exit codes:")).matchAll(/\b(\d+) /g)].map(([, exit]) => Number(exit));
+		const possible = Object.values(ERROR_TABLE).map(([, , exit]): number => exit);
+		expect(told).toEqual([...new Set([0, ...possible])].toSorted((one, other) => one - other));
+		expect((await run(["--version"])).out).toMatch(/^\d+\.\d+\.\d+\n$/);
+	});
+});

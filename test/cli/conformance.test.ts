@@ -1,0 +1,77 @@
+/** `nexus conformance` on real adapters: a good one in Python, a bundled one with its account, and one that breaks a promise. */
+
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { startPlatforms } from "../proof/fake-platforms.ts";
+import { nexus } from "./nexus.ts";
+
+const ADAPTER = join(import.meta.dirname, "../../examples/adapter.py");
+
+let folder = "";
+beforeEach(() => {
+	folder = mkdtempSync(join(tmpdir(), "nexus-conformance-cli-"));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const check = (args: readonly string[], env: Record<string, string> = {}) =>
+	nexus(["conformance", ...args], { env: { NEXUS_TERMINAL_FILE: join(folder, "terminal.txt"), ...env } }).end();
+
+/** The Python example, counting positions in the wrong unit. */
+function broken(): string {
+	const file = join(folder, "broken.py");
+	writeFileSync(file, readFileSync(ADAPTER, "utf8").replace("sum(ord(char) > 0xFFFF for char in text)", "0"));
+	return file;
+}
+
+describe("nexus conformance", { timeout: 120_000 }, () => {
+	it("tells a person case by case, and ends with 0 when all pass", async () => {
+		const { code, out } = await check(["--", "python3", ADAPTER]);
+		expect(out).toMatch(/^passed +info: one valid JSON object \(\d+ ms\)$/m);
+		expect(out).toMatch(/\n\n\d+ passed, 0 failed, 0 skipped\n$/);
+		expect(code).toBe(0);
+	});
+
+	it("says which promise is broken and how, and ends with 2", async () => {
+		const { code, out } = await check(["--only", "any text: emoji", "--", "python3", broken()]);
+		expect(out).toMatch(/^failed +any text: .*the source at \d+/m);
+		expect(out).toMatch(/\n1 passed, 1 failed, 0 skipped\n$/);
+		expect(code).toBe(2);
+	});
+
+	it("prints one JSON object for programs", async () => {
+		const { code, out } = await check(["--json", "--only", "any text: emoji", "--", "python3", broken()]);
+		expect(code).toBe(2);
+		expect(JSON.parse(out)).toMatchObject({
+			passed: false,
+			info: { channel: expect.any(String) },
+			cases: [
+				{ name: "info: one valid JSON object", result: "passed", ms: expect.any(Number) },
+				{ result: "failed", detail: expect.stringMatching(/\w/) },
+			],
+		});
+	});
+
+	it("a program that is not there fails clearly", async () => {
+		const { code, out } = await check(["--", join(folder, "nothing")]);
+		expect(out).toMatch(/^failed +info: .*ENOENT/m);
+		expect(code).toBe(2);
+	});
+
+	it("takes an account and a chat for adapters that need them", async () => {
+		const [platform] = await startPlatforms(["telegram"]);
+		try {
+			const account = join(folder, "account.json");
+			writeFileSync(account, JSON.stringify({ id: "mine", settings: platform!.settings }));
+			const bundled = [process.execPath, join(import.meta.dirname, "../../src/adapter/main.ts"), "telegram"];
+			const options = ["--account", "mine", "--to", "42", "--only", "one delivery"];
+			const { code, out } = await check([...options, "--", ...bundled], { NEXUS_ACCOUNT_FILE: account });
+			expect(out).toMatch(/^passed +one delivery/m);
+			expect(code).toBe(0);
+			expect(platform!.fake.visible("42")).toHaveLength(1);
+		} finally {
+			await platform?.fake.close();
+		}
+	});
+});

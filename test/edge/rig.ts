@@ -1,0 +1,262 @@
+/** A real edge on a real port over a real Bus, Ledger and Broker; only the agent is played by the test. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createParser } from "eventsource-parser";
+import { expect } from "vitest";
+import { type Broker, createBroker } from "../../src/broker/broker.ts";
+import { type Bus, type Cursor, createBus, sqliteStorage } from "../../src/bus/bus.ts";
+import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../src/edge/edge.ts";
+import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
+import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
+import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
+import type { Clock } from "../../src/std/clock.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+
+export const TOKEN = "a-token-of-the-tests-0123456789";
+export const BEARER = { authorization: `Bearer ${TOKEN}` };
+
+/** An agent that says what the test tells it to. */
+export class Puppet {
+	readonly #queue: (EngineEvent | "finish" | Error)[] = [];
+	#wake = () => {};
+
+	say(...deltas: string[]): void {
+		this.yield(...deltas.map((delta): EngineEvent => ({ type: "text", delta })));
+	}
+
+	yield(...events: EngineEvent[]): void {
+		this.#queue.push(...events);
+		this.#wake();
+	}
+
+	finish(): void {
+		this.#queue.push("finish");
+		this.#wake();
+	}
+
+	fail(message: string): void {
+		this.#queue.push(new Error(message));
+		this.#wake();
+	}
+
+	async *run(signal: AbortSignal): AsyncGenerator<EngineEvent> {
+		signal.addEventListener("abort", () => this.#wake());
+		while (!signal.aborted) {
+			const next = this.#queue.shift();
+			if (next === undefined) await new Promise<void>((resolve) => (this.#wake = resolve));
+			else if (next === "finish") return;
+			else if (next instanceof Error) throw next;
+			else yield next;
+		}
+	}
+}
+
+export interface RigOptions {
+	limits?: Partial<EdgeLimits>;
+	deps?: Partial<EdgeDeps>;
+	clock?: Clock;
+	engine?: Engine;
+}
+
+export interface Rig {
+	url: string;
+	port: number;
+	edge: Edge;
+	bus: Bus;
+	ledger: Ledger;
+	broker: Broker;
+	/** Or another method without a body. */
+	get(path: string, headers?: Record<string, string>, method?: string): Promise<Response>;
+	post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
+	/** Sends a message that starts a run, and gives its agent's strings. */
+	start(session: string, text?: string): Promise<{ runId: string; eventId: string; puppet: Puppet }>;
+	puppet(runId: string): Puppet;
+	/** Everything but the data goes and comes back. */
+	restart(): Promise<void>;
+	close(): Promise<void>;
+}
+
+export async function createRig(options: RigOptions = {}): Promise<Rig> {
+	const dir = mkdtempSync(join(tmpdir(), "nexus-edge-"));
+	const puppets = new Map<string, Puppet>();
+	const puppet = (runId: string): Puppet => {
+		const found = puppets.get(runId) ?? new Puppet();
+		puppets.set(runId, found);
+		return found;
+	};
+	const engine: Engine = options.engine ?? {
+		name: "puppet",
+		run: ({ runId }, { signal }) => puppet(runId).run(signal),
+	};
+	let stop = async () => {};
+	const start = async () => {
+		const file = openSqlite(join(dir, "nexus.db"), "process");
+		const bus = createBus({ storage: sqliteStorage(file) });
+		const ledger = sqliteLedger(file);
+		const broker = createBroker({ bus, ledger, engine, log: silentLog });
+		await broker.recover();
+		const edge = createEdge({
+			bus,
+			ledger,
+			broker,
+			token: TOKEN,
+			log: silentLog,
+			readiness: () => ({ ready: true, state: "READY" }),
+			metrics: { contentType: "text/plain; version=0.0.4", render: async () => "nexus_up 1\n" },
+			version: "0.0.0-test",
+			...(options.limits && { limits: options.limits }),
+			...(options.clock && { clock: options.clock }),
+			...options.deps,
+		});
+		const { url } = await edge.listen("127.0.0.1", 0);
+		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker });
+		stop = async () => {
+			await edge.close(200);
+			await broker.drain(0);
+			await bus.close();
+			file.close();
+		};
+	};
+	const rig = {
+		get: (path, headers = {}, method = "GET") => fetch(rig.url + path, { method, headers: { ...BEARER, ...headers } }),
+		post: (path, body, headers = {}) =>
+			fetch(rig.url + path, {
+				method: "POST",
+				headers: { ...BEARER, ...(body !== undefined && { "content-type": "application/json" }), ...headers },
+				...(body !== undefined && { body: JSON.stringify(body) }),
+			}),
+		async start(session, text = "hello") {
+			const response = await rig.post(`/v1/sessions/${session}/messages`, { text });
+			expect(response.status).toBe(202);
+			const { run_id, event_id } = (await response.json()) as { run_id: string; event_id: string };
+			return { runId: run_id, eventId: event_id, puppet: puppet(run_id) };
+		},
+		puppet,
+		async restart() {
+			await stop();
+			await start();
+		},
+		async close() {
+			await stop();
+			rmSync(dir, { recursive: true, force: true });
+		},
+	} as Rig;
+	await start();
+	return rig;
+}
+
+export interface SseEvent {
+	id: string | undefined;
+	event: string | undefined;
+	data: string;
+}
+
+export interface SseReader {
+	response: Response;
+	events: SseEvent[];
+	comments: string[];
+	/** Resolves when the body ends: `clean`, or `cut` when it broke off. */
+	ended: Promise<"clean" | "cut">;
+	until(done: (events: SseEvent[]) => boolean): Promise<SseEvent[]>;
+	stop(): void;
+}
+
+/** Reads an SSE answer with a parser that is not ours. */
+export async function readSse(url: string, headers: Record<string, string> = {}): Promise<SseReader> {
+	const abort = new AbortController();
+	const response = await fetch(url, { headers: { ...BEARER, ...headers }, signal: abort.signal });
+	const events: SseEvent[] = [];
+	const comments: string[] = [];
+	const parser = createParser({
+		onEvent: ({ id, event, data }) => void events.push({ id, event, data }),
+		onComment: (comment) => void comments.push(comment),
+	});
+	const pump = async (): Promise<"clean" | "cut"> => {
+		const decoder = new TextDecoder();
+		try {
+			for await (const chunk of response.body ?? []) parser.feed(decoder.decode(chunk, { stream: true }));
+			return "clean";
+		} catch {
+			return "cut";
+		}
+	};
+	const ended = pump();
+	return {
+		response,
+		events,
+		comments,
+		ended,
+		async until(done) {
+			await waitFor(() => done(events));
+			return events;
+		},
+		stop: () => abort.abort(),
+	};
+}
+
+/** The offsets and frames of a finished answer. */
+export async function readAll(url: string, headers: Record<string, string> = {}): Promise<SseEvent[]> {
+	const reader = await readSse(url, headers);
+	expect(reader.response.status).toBe(200);
+	expect(await reader.ended).toBe("clean");
+	return reader.events;
+}
+
+export async function waitFor(condition: () => boolean | Promise<boolean>, deadlineMs = 10_000): Promise<void> {
+	const deadline = performance.now() + deadlineMs;
+	while (!(await condition())) {
+		if (performance.now() > deadline) throw new Error(`not reached within ${deadlineMs} ms: ${condition.toString()}`);
+		await new Promise((resolve) => setTimeout(resolve, 2));
+	}
+}
+
+export interface RawClient {
+	socket: Socket;
+	received(): string;
+	closed: Promise<void>;
+}
+
+/** A bare socket, for what no HTTP client would do. */
+export function rawClient(port: number, text: string): RawClient {
+	const socket = connect(port, "127.0.0.1");
+	let received = "";
+	socket.setEncoding("utf8");
+	socket.on("data", (chunk: string) => {
+		received += chunk;
+	});
+	socket.on("error", () => {});
+	const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+	socket.write(text);
+	return { socket, received: () => received, closed };
+}
+
+/** An answer must be what the OpenAPI document promises: status and shape. */
+export async function expectAnswer(id: RouteId, response: Response): Promise<unknown> {
+	const route: Route = ROUTES[id];
+	const body: unknown = await response.json();
+	expect(response.status, JSON.stringify(body)).toBe(route.status);
+	if (route.answer.schema) expect(route.answer.schema.parse(body)).toEqual(body);
+	return body;
+}
+
+export async function expectError(response: Response, status: number, code: string): Promise<void> {
+	const body = (await response.json()) as { error: { code: string; message: string } };
+	expect({ status: response.status, code: body.error.code }).toEqual({ status, code });
+	expect(body.error.message).not.toBe("");
+}
+
+/** The cursors that are opened from now on, in order. */
+export function watchCursors(bus: Bus): readonly Cursor[] {
+	const cursors: Cursor[] = [];
+	const open = bus.cursor.bind(bus);
+	bus.cursor = async (source, after) => {
+		const cursor = await open(source, after);
+		cursors.push(cursor);
+		return cursor;
+	};
+	return cursors;
+}

@@ -1,0 +1,108 @@
+/** Server-sent events under pressure (PROTOCOL §6): heartbeat, readers that do not read, and many of them. */
+
+import { describe, expect, it } from "vitest";
+import { manualClock } from "../../src/std/clock.ts";
+import { createRig, expectError, rawClient, readSse, TOKEN, waitFor, watchCursors } from "./rig.ts";
+
+const streamRequest = (path: string) =>
+	`GET ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${TOKEN}\r\n\r\n`;
+
+describe("SSE under pressure", () => {
+	it("P6.8: heartbeats go to idle readers only", async () => {
+		const clock = manualClock(Date.now());
+		const rig = await createRig({ clock, limits: { heartbeatMs: 1000 } });
+		const { runId, puppet } = await rig.start("s");
+		const reader = await readSse(`${rig.url}/v1/runs/${runId}/stream`);
+		await reader.until((events) => events.length === 1);
+		clock.advance(1000);
+		puppet.say("a");
+		await reader.until((events) => events.length === 2);
+		expect(reader.comments).toEqual([]);
+		clock.advance(1000);
+		clock.advance(1000);
+		await waitFor(() => reader.comments.length === 1);
+		clock.advance(1000);
+		await waitFor(() => reader.comments.length === 2);
+		expect(reader.comments).toEqual(["hb", "hb"]);
+		reader.stop();
+		await rig.close();
+	});
+
+	it("I6: a reader that does not read holds up nobody, is pulled for no more, and can finish later", async () => {
+		const rig = await createRig();
+		const { runId, puppet } = await rig.start("s");
+		const path = `/v1/runs/${runId}/stream`;
+		const cursors = watchCursors(rig.bus);
+		const slow = rawClient(rig.port, streamRequest(path));
+		await waitFor(() => slow.received().includes("stream.begin"));
+		slow.socket.pause();
+		const reader = await readSse(rig.url + path);
+		const [slowCursor, readerCursor] = cursors;
+		const total = 20_000;
+		let pulledAtHalf = 0;
+		for (let said = 0; said < total; said += 500) {
+			puppet.say(...Array.from({ length: 500 }, () => "x".repeat(1000)));
+			await reader.until((events) => events.length > said + 500);
+			expect(readerCursor!.offset).toBe(said + 501);
+			if (said === total / 2) pulledAtHalf = slowCursor!.offset;
+		}
+		// Kernel buffers take some megabytes; beyond them not one batch is pulled.
+		expect(pulledAtHalf).toBeLessThan(total / 2);
+		expect(slowCursor!.offset).toBe(pulledAtHalf);
+		puppet.finish();
+		expect(await reader.ended).toBe("clean");
+		slow.socket.resume();
+		await waitFor(() => slow.received().endsWith("0\r\n\r\n"), 20_000);
+		expect(slow.received().match(/\nevent: stream\.chunk\n/g)).toHaveLength(total);
+		await rig.close();
+	});
+
+	it("I11: a reader that takes nothing for stalledReaderMs is disconnected; an idle one is not", async () => {
+		const rig = await createRig({ limits: { stalledReaderMs: 400, heartbeatMs: 50 } });
+		const { runId, puppet } = await rig.start("s");
+		const path = `/v1/runs/${runId}/stream`;
+		const idle = await rig.start("t");
+		const idleReader = await readSse(`${rig.url}/v1/runs/${idle.runId}/stream`);
+		const stalled = rawClient(rig.port, streamRequest(path));
+		await waitFor(() => stalled.received().includes("stream.begin"));
+		stalled.socket.pause();
+		for (let i = 0; i < 20_000; i++) puppet.say("x".repeat(1000));
+		await waitFor(() => rig.edge.stats().stalledReaders === 1);
+		await waitFor(() => rig.edge.stats().sseReaders === 1);
+		await waitFor(() => idleReader.comments.length > 3);
+		idleReader.stop();
+		stalled.socket.destroy();
+		await rig.close();
+	});
+
+	it("I11: no more than streamsMax streams, and a place is free again when one goes", async () => {
+		const rig = await createRig({ limits: { streamsMax: 2 } });
+		const { runId } = await rig.start("s");
+		const path = `/v1/runs/${runId}/stream`;
+		const readers = [await readSse(rig.url + path), await readSse(rig.url + path)];
+		await expectError(await rig.get(path), 429, "busy");
+		readers[0]!.stop();
+		await waitFor(() => rig.edge.stats().sseReaders === 1);
+		const next = await readSse(rig.url + path);
+		expect(next.response.status).toBe(200);
+		next.stop();
+		readers[1]!.stop();
+		await rig.close();
+	});
+
+	it("one log, 300 readers: each gets everything", async () => {
+		const rig = await createRig();
+		const { runId, puppet } = await rig.start("s");
+		const readers = await Promise.all(Array.from({ length: 300 }, () => readSse(`${rig.url}/v1/runs/${runId}/stream`)));
+		for (let i = 0; i < 50; i++) {
+			puppet.say(`ü${i}`);
+			await new Promise((resolve) => setImmediate(resolve));
+		}
+		puppet.finish();
+		expect(new Set(await Promise.all(readers.map(({ ended }) => ended)))).toEqual(new Set(["clean"]));
+		const [first] = readers;
+		expect(first!.events.map(({ id }) => Number(id))).toEqual(Array.from({ length: 52 }, (_, index) => index + 1));
+		for (const { events } of readers) expect(events).toEqual(first!.events);
+		await rig.close();
+	});
+});

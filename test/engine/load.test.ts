@@ -1,0 +1,148 @@
+import { execFile } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { chooseEngine, demoEngine, loadEngine } from "../../src/engine/engine.ts";
+import { collect, requestOf } from "./demo-play.ts";
+
+/** Modules as users write them, right and wrong. */
+const MODULES = {
+	"object.ts": `import type { Engine } from "nexus-stream";
+		export default { name: "typed", async *run() { yield { type: "text", delta: "hi" } as const; } } satisfies Engine;`,
+	"named.mjs": `export const engine = { name: "named", async *run() { yield { type: "text", delta: "hi" }; } };`,
+	"my-agent.js": `export default async function* (request) { yield { type: "text", delta: request.messages.at(-1).text }; }`,
+	"instance.ts": `class Agent { name = "instance"; #word = "hi"; async *run() { yield { type: "text", delta: this.#word }; } }
+		export default new Agent();`,
+	"nothing.ts": "export {};",
+	"other.ts": "export const run = 1; export const agent = 2;",
+	"no-run.ts": `export default { name: "x" };`,
+	"no-name.ts": "export default { async *run() {} };",
+	"bad-types.ts": "export default { name: 5, run: null, close: true };",
+	"empty-name.ts": `export default { name: "", async *run() {} };`,
+	"plain-function.ts": "export default function run() {}",
+	"async-run.ts": `export default { name: "forgot-the-star", async run() { throw new Error("never seen"); } };`,
+	"sync-run.js": `export default { name: "forgot-async", *run() {} };`,
+	"text.ts": `export default "agent";`,
+	"null.ts": "export default null;",
+	"throws.ts": `\nconst key = undefined;\nthrow new Error("MY_KEY is not set");`,
+	"throws-text.js": `throw "no";`,
+	"syntax.ts": "export default {\n\tname: 'x',\n\trun( {\n};",
+	"syntax.js": "export default {\n\tname: 'x',\n\trun( {\n};",
+	"bad-import.ts": `import "./not-there.ts"; export default {};`,
+	"slow.ts": "await new Promise(() => setInterval(() => {}, 1000)); export default {};",
+	"agent.py": "def run(): pass",
+	"folder.ts/index.ts": "",
+};
+
+type Outcome = { name: string; text: string } | { code: string; message: string };
+
+let dir: string;
+let outcomes: Record<string, Outcome>;
+
+/** Loaded by Node itself, as the daemon does, and not by the test runner's own module loader. */
+beforeAll(async () => {
+	dir = mkdtempSync(join(tmpdir(), "nexus-load-"));
+	mkdirSync(join(dir, "folder.ts"));
+	for (const [name, source] of Object.entries(MODULES)) writeFileSync(join(dir, name), source);
+	const door = pathToFileURL(join(import.meta.dirname, "../../src/engine/engine.ts")).href;
+	const script = `
+		import { loadEngine } from ${JSON.stringify(door)};
+		const request = { session: "s", runId: "r", messages: [{ role: "user", text: "echo" }], attachments: [], toolTimeoutMs: 1 };
+		const outcomes = {};
+		for (const module of [...${JSON.stringify(Object.keys(MODULES))}, "folder.ts", "missing.ts"]) {
+			try {
+				const limit = module === "slow.ts" ? { moduleLoadMs: 200 } : {};
+				const engine = await loadEngine({ module: "./" + module }, { cwd: ${JSON.stringify(dir)}, ...limit });
+				let text = "";
+				for await (const event of engine.run(request, { signal: new AbortController().signal })) text += event.delta;
+				outcomes[module] = { name: engine.name, text };
+			} catch (error) {
+				outcomes[module] = { code: error.code, message: error.message };
+			}
+		}
+		process.stdout.write(JSON.stringify(outcomes), () => process.exit(0));
+	`;
+	const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", script]);
+	outcomes = JSON.parse(stdout);
+});
+
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+describe("a module that is an agent", () => {
+	test.each([
+		["object.ts", { name: "typed", text: "hi" }],
+		["named.mjs", { name: "named", text: "hi" }],
+		["my-agent.js", { name: "my-agent", text: "echo" }],
+		["instance.ts", { name: "instance", text: "hi" }],
+	])("%s", (module, outcome) => {
+		expect(outcomes[module]).toEqual(outcome);
+	});
+});
+
+describe("a module that is not is refused, and told what was found", () => {
+	test.each([
+		["nothing.ts", "exports nothing"],
+		["other.ts", "has no default export; it exports `agent`, `run`"],
+		["no-run.ts", "in its default export, `run` is missing"],
+		["no-name.ts", "in its default export, `name` is missing"],
+		["bad-types.ts", "`name` is a number and `run` is null and `close` is a boolean"],
+		["empty-name.ts", "`name` is empty"],
+		["plain-function.ts", "is a function, but not an async generator (`async function*`)"],
+		["async-run.ts", "in its default export, `run` is not an async generator (`async *run`)"],
+		["sync-run.js", "in its default export, `run` is not an async generator (`async *run`)"],
+		["text.ts", "its default export is a string"],
+		["null.ts", "its default export is null"],
+		["throws.ts", "cannot be loaded: MY_KEY is not set (line 3)"],
+		["throws-text.js", "cannot be loaded: no"],
+		["syntax.ts", "Expected ',', got ';' (line 4)"],
+		["syntax.js", "Unexpected token ';'; `node --check "],
+		["bad-import.ts", "not-there.ts"],
+		["slow.ts", "still waiting after 200 ms"],
+		["agent.py", "does not end in .ts, .mts, .js, .mjs"],
+		["folder.ts", "is not a file"],
+		["missing.ts", "relative to the folder of the config"],
+	])("%s: %s", (module, found) => {
+		expect(outcomes[module]).toMatchObject({ code: "config", message: expect.stringContaining(found) });
+		expect(outcomes[module]).toMatchObject({ message: expect.stringContaining(`engine module ./${module}: `) });
+		expect(outcomes[module]).toMatchObject({
+			message: expect.stringContaining("async *run({ messages }, { signal })"),
+		});
+	});
+
+	test("the agent in the refusal is one: copied into a file, it loads and answers", async () => {
+		const refusal = outcomes["nothing.ts"];
+		if (!refusal || !("message" in refusal)) throw new Error("nothing.ts was not refused");
+		const example = refusal.message.slice(refusal.message.indexOf("export default"));
+		writeFileSync(join(dir, "copied.js"), example);
+		const engine = await loadEngine({ module: "copied.js" }, { cwd: dir });
+		const events = await collect(engine.run(requestOf("x"), { signal: new AbortController().signal }));
+		expect([engine.name, events]).toEqual(["my-agent", [{ type: "text", delta: "You said: x" }]]);
+	});
+});
+
+describe("which engine", () => {
+	test("what the config says always wins", () => {
+		expect(chooseEngine("demo", { provider: "openai" }, { OPENAI_API_KEY: "k" })).toBe("demo");
+		expect(chooseEngine({ module: "./a.ts" }, undefined, {})).toEqual({ module: "./a.ts" });
+	});
+
+	test("without a model it is the demo, with one it is pi", () => {
+		expect(chooseEngine(undefined, undefined, {})).toBe("demo");
+		expect(chooseEngine(undefined, { systemPrompt: "be brief" }, {})).toBe("demo");
+		expect(chooseEngine(undefined, undefined, { OPENAI_API_KEY: " " })).toBe("demo");
+		for (const key of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"])
+			expect(chooseEngine(undefined, undefined, { [key]: "k" })).toBe("pi");
+		expect(chooseEngine(undefined, { provider: "anthropic" }, {})).toBe("pi");
+		expect(chooseEngine(undefined, { model: "gpt-5.4" }, {})).toBe("pi");
+		expect(chooseEngine(undefined, { baseUrl: "http://127.0.0.1:11434/v1" }, {})).toBe("pi");
+	});
+
+	test("`demo` and `pi` load by name", async () => {
+		expect(await loadEngine("demo", { cwd: dir })).toBe(demoEngine);
+		const pi = await loadEngine("pi", { cwd: dir, pi: { provider: "openai" }, env: { OPENAI_API_KEY: "k" } });
+		expect(pi.name).toBe("pi");
+	});
+});

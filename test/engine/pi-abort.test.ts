@@ -1,0 +1,211 @@
+import { fauxAssistantMessage, fauxText, fauxThinking, fauxToolCall } from "@earendil-works/pi-ai";
+import { describe, expect, test } from "vitest";
+import {
+	ask,
+	deaf,
+	expectPaired,
+	fauxEngine,
+	reasoningOf,
+	run,
+	said,
+	shape,
+	textOf,
+	tool,
+	toolsOf,
+	usageOf,
+} from "./pi-kit.ts";
+
+/** Far above what an abort takes, far below any tool or stream that is waited for. */
+const PROMPT_MS = 2_000;
+
+const calls = (...names: string[]) =>
+	fauxAssistantMessage([fauxText("I will look."), ...names.map((name, n) => fauxToolCall(name, {}, { id: `c${n}` }))], {
+		stopReason: "toolUse",
+	});
+
+describe("a whole run", () => {
+	test("reasoning, text, a tool, and a second message in the order a person should see", async () => {
+		const { engine } = await fauxEngine([
+			fauxAssistantMessage(
+				[
+					fauxThinking("Which zone?"),
+					fauxText("Let me look."),
+					fauxToolCall("time", { zone: "Europe/Berlin" }, { id: "c1" }),
+				],
+				{ stopReason: "toolUse" },
+			),
+			fauxAssistantMessage("It is four."),
+		]);
+		const { events, error } = await run(engine, ask("what time is it?"));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message reasoning text time:started time:completed message text usage");
+		expect(reasoningOf(events)).toBe("Which zone?");
+		expect(textOf(events)).toBe("Let me look.It is four.");
+		expect(toolsOf(events)).toEqual([
+			{
+				type: "tool",
+				callId: "c1",
+				name: "time",
+				status: "started",
+				args: { zone: "Europe/Berlin" },
+				summary: "time Europe/Berlin",
+			},
+			{
+				type: "tool",
+				callId: "c1",
+				name: "time",
+				status: "completed",
+				summary: "2026-01-02T04:04:05+01:00, Friday (Europe/Berlin)",
+				result: "2026-01-02T04:04:05+01:00, Friday (Europe/Berlin)",
+			},
+		]);
+		expect(usageOf(events)).toHaveLength(1);
+	});
+
+	test("the model sees history, system prompt and tools", async () => {
+		let seen = "";
+		const { engine } = await fauxEngine(
+			[
+				(context) => {
+					seen = JSON.stringify(context.messages);
+					return fauxAssistantMessage("ok");
+				},
+			],
+			{ config: { systemPrompt: "Be a pirate." } },
+		);
+		const messages = [
+			{ role: "user" as const, text: "first question" },
+			{ role: "assistant" as const, text: "first answer" },
+			{ role: "user" as const, text: "second question" },
+		];
+		await run(engine, ask("", { messages }));
+		expect(seen).toMatch(/Be a pirate.*"name":"time".*first question.*first answer.*second question/);
+	});
+
+	test("a tool's progress is shown", async () => {
+		const working = tool("work", async (_id, _params, _signal, onUpdate) => {
+			onUpdate?.(said("step 1"));
+			onUpdate?.(said("step 1\nstep 2"));
+			return said("finished");
+		});
+		const { engine } = await fauxEngine([calls("work"), fauxAssistantMessage("done")], { tools: [working] });
+		const { events } = await run(engine, ask("go"));
+		expect(toolsOf(events).map(({ status, summary }) => `${status} ${summary}`)).toEqual([
+			"started work",
+			"progress step 1",
+			"progress step 2",
+			"completed finished",
+		]);
+	});
+
+	test("a tool over its time fails, the model is told, the run goes on", async () => {
+		let told = "";
+		const { engine } = await fauxEngine(
+			[
+				calls("slow"),
+				(context) => {
+					told = JSON.stringify(context.messages.at(-1));
+					return fauxAssistantMessage("It did not answer.");
+				},
+			],
+			{ tools: [tool("slow", deaf)] },
+		);
+		const { events, error } = await run(engine, ask("go", { toolTimeoutMs: 20 }));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message text slow:started slow:failed message text usage");
+		expect(told).toContain("slow did not finish within 20 ms");
+	});
+
+	test("a model that never stops asking for tools is stopped", async () => {
+		const { engine, faux } = await fauxEngine([calls("time"), calls("time"), calls("time")], {
+			limits: { toolTurnsMax: 2 },
+		});
+		const { events, error } = await run(engine, ask("go"));
+		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringContaining("asked for tools 2 times") });
+		expect(faux.state.callCount).toBe(2);
+		expectPaired(events);
+	});
+
+	test("a failing model keeps its partial text and throws", async () => {
+		const { engine } = await fauxEngine([
+			fauxAssistantMessage("half an answer", { stopReason: "error", errorMessage: "the provider went away" }),
+		]);
+		const { events, error } = await run(engine, ask("go"));
+		expect(textOf(events)).toBe("half an answer");
+		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringContaining("the provider went away") });
+	});
+});
+
+describe("abort", () => {
+	test("during text: ends promptly, keeps the partial, does not throw", async () => {
+		const { engine } = await fauxEngine([fauxAssistantMessage("word ".repeat(2_000))], {
+			provider: { tokensPerSecond: 500 },
+		});
+		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "text" });
+		expect(ran.error).toBeUndefined();
+		expect(textOf(ran.events)).toMatch(/^word/);
+		expect(textOf(ran.events).length).toBeLessThan(5_000);
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+		expect(usageOf(ran.events)).toHaveLength(1);
+	});
+
+	test("I12: in a deaf tool, the open call gets its end", async () => {
+		const { engine } = await fauxEngine([calls("deaf")], { tools: [tool("deaf", deaf)] });
+		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
+		expect(ran.error).toBeUndefined();
+		expect(shape(ran.events)).toBe("message text deaf:started deaf:failed usage");
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("I12: calls that pi never started are paired too", async () => {
+		const sequential = tool("deaf", deaf, { executionMode: "sequential" });
+		const { engine } = await fauxEngine([calls("deaf", "time", "time")], { tools: [sequential] });
+		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
+		expect(ran.error).toBeUndefined();
+		expectPaired(ran.events);
+		expect(toolsOf(ran.events).filter(({ status }) => status === "failed")).toHaveLength(3);
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("I12: in a model call that never answers and hears no abort", async () => {
+		const { engine } = await fauxEngine([() => deaf()]);
+		const ran = await run(engine, ask("go"), { signal: AbortSignal.timeout(30) });
+		expect(ran.error).toBeUndefined();
+		expect(ran.events).toEqual([{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }]);
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("before the start: the model is not called", async () => {
+		const { engine, faux } = await fauxEngine([fauxAssistantMessage("never")]);
+		expect((await run(engine, ask("go"), { signal: AbortSignal.abort() })).events).toEqual([]);
+		expect(faux.state.callCount).toBe(0);
+	});
+
+	test("a reader that leaves stops the agent", async () => {
+		const stopped = Promise.withResolvers<void>();
+		const listening = tool("listening", async (_id, _params, signal) => {
+			signal?.addEventListener("abort", () => stopped.resolve());
+			return deaf();
+		});
+		const { engine } = await fauxEngine([calls("listening")], { tools: [listening] });
+		for await (const event of engine.run(ask("go"), { signal: new AbortController().signal })) {
+			if (event.type === "tool") break;
+		}
+		await stopped.promise;
+	});
+
+	test("two runs of one engine do not touch each other", async () => {
+		const { engine } = await fauxEngine(
+			[fauxAssistantMessage("a ".repeat(2_000)), fauxAssistantMessage("b".repeat(200))],
+			{
+				provider: { tokensPerSecond: 2_000 },
+			},
+		);
+		const [stopped, whole] = await Promise.all([
+			run(engine, ask("one"), { abortOn: (event) => event.type === "text" }),
+			run(engine, ask("two")),
+		]);
+		expect(textOf(stopped.events).length).toBeLessThan(4_000);
+		expect(textOf(whole.events)).toBe("b".repeat(200));
+	});
+});

@@ -1,0 +1,229 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { LLMock } from "@copilotkit/aimock";
+import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import {
+	type CodingParts,
+	codingEngine,
+	createPiCodingAgentEngine,
+} from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
+import {
+	ask,
+	deaf,
+	expectPaired,
+	fauxModel,
+	NO_RETRY,
+	run,
+	shape,
+	stopMock,
+	textOf,
+	tool,
+	toolsOf,
+	usageOf,
+} from "./pi-kit.ts";
+
+const PROMPT_MS = 2_000;
+
+let base: string;
+let home: string;
+let root: string;
+let homeBefore: string | undefined;
+
+beforeEach(() => {
+	base = mkdtempSync(path.join(tmpdir(), "nexus-coding-"));
+	home = path.join(base, "home");
+	root = path.join(base, "project");
+	mkdirSync(home);
+	mkdirSync(root);
+	writeFileSync(path.join(root, "AGENTS.md"), "House rule: tabs.");
+	homeBefore = process.env.HOME;
+	process.env.HOME = home;
+});
+
+afterEach(() => {
+	process.env.HOME = homeBefore;
+	rmSync(base, { recursive: true, force: true });
+});
+
+async function coding(
+	responses: FauxResponseStep[],
+	more: Partial<CodingParts> = {},
+	options?: Parameters<typeof fauxModel>[1],
+) {
+	const { faux, ...parts } = fauxModel(responses, options);
+	return { faux, engine: await codingEngine({ ...parts, config: { filesRoot: root }, limits: NO_RETRY, ...more }) };
+}
+
+const call = (name: string, args: Record<string, string>, id = "c1") =>
+	fauxAssistantMessage([fauxText("Working."), fauxToolCall(name, args, { id })], { stopReason: "toolUse" });
+
+describe("a whole run", () => {
+	test("works in the files root and answers in two messages", async () => {
+		const { engine } = await coding([
+			call("write", { path: "hello.txt", content: "hi" }),
+			call("bash", { command: "cat hello.txt; pwd" }, "c2"),
+			fauxAssistantMessage("Done."),
+		]);
+		const { events, error } = await run(engine, ask("make a file"));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toMatch(
+			/^message text write:started write:completed message text bash:started (bash:progress )?bash:completed message text usage$/,
+		);
+		expect(readFileSync(path.join(root, "hello.txt"), "utf8")).toBe("hi");
+		expect(toolsOf(events).at(-1)).toMatchObject({ result: expect.stringContaining(`hi${root}`) });
+		expectPaired(events);
+		expect(usageOf(events)).toHaveLength(1);
+	});
+
+	test("keeps nothing outside the files root", async () => {
+		const { engine } = await coding([call("bash", { command: "true" }), fauxAssistantMessage("Done.")]);
+		await run(engine, ask("go"));
+		expect(readdirSync(home)).toEqual([]);
+		expect(readdirSync(root)).toEqual(["AGENTS.md"]);
+	});
+
+	test("the model sees the history, the folder's rules and the picture", async () => {
+		let seen = "";
+		const { engine } = await coding([
+			(context) => {
+				seen = JSON.stringify(context.messages);
+				return fauxAssistantMessage("ok");
+			},
+		]);
+		const toolCalls = [
+			{ callId: "x", name: "bash", args: { command: "ls" }, status: "completed" as const, result: "a.ts" },
+		];
+		const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+		const messages = [
+			{ role: "user" as const, text: "list them" },
+			{ role: "assistant" as const, text: "Here.", toolCalls },
+			{ role: "user" as const, text: "and /this one?" },
+		];
+		const attachments = [{ name: "dot.png", contentType: "image/png", data }];
+		const { error } = await run(engine, ask("", { messages, attachments }));
+		expect(error).toBeUndefined();
+		expect(seen).toMatch(/House rule: tabs\./);
+		expect(seen).toMatch(/list them.*Here\..*a\.ts.*and \/this one\?.*"type":"image"/);
+	});
+
+	test("a failing model keeps its partial text, throws, and is not asked again", async () => {
+		const { engine, faux } = await coding([
+			fauxAssistantMessage("half an", { stopReason: "error", errorMessage: "503 overloaded" }),
+			fauxAssistantMessage("half an answer, repeated"),
+		]);
+		const { events, error } = await run(engine, ask("go"));
+		expect(textOf(events)).toBe("half an");
+		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringContaining("503 overloaded") });
+		expect(faux.state.callCount).toBe(1);
+	});
+});
+
+describe("compaction", () => {
+	const SMALL = { models: [{ id: "small", contextWindow: 6_000, maxTokens: 500 }] };
+	const compaction = { enabled: true, reserveTokens: 1_000, keepRecentTokens: 500 };
+	const summaries = ["A summary of what happened.", "A summary of the turn so far."].map((text) =>
+		fauxAssistantMessage(text),
+	);
+	const old = "old words ".repeat(400);
+	const messages = [
+		{ role: "user" as const, text: old },
+		{ role: "assistant" as const, text: old },
+		{ role: "user" as const, text: "go on" },
+	];
+
+	test("between two rounds is shown, and the run goes on", async () => {
+		const script = [call("bash", { command: "seq 1 3000" }), ...summaries, fauxAssistantMessage("Done.")];
+		const { engine } = await coding(script, { compaction }, SMALL);
+		const { events, error } = await run(engine, ask("", { messages }));
+		expect(error).toBeUndefined();
+		const phases = events.filter((event) => event.type === "compaction").map(({ phase }) => phase);
+		expect(phases).toEqual(["start", "end"]);
+		expect(shape(events)).toMatch(/bash:completed compaction message text usage$/);
+		expect(textOf(events)).toBe("Working.Done.");
+		expectPaired(events);
+	});
+
+	test("behind the answer is still part of the run: it ends when the agent has settled, not at agent_end", async () => {
+		const script = [fauxAssistantMessage("answer ".repeat(2_500)), ...summaries];
+		const { engine } = await coding(script, { compaction }, SMALL);
+		const { events, error } = await run(engine, ask("", { messages }));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message text compaction usage");
+	});
+
+	test("I12: a stop while a summary is written that never comes ends it promptly", async () => {
+		const script = [call("bash", { command: "seq 1 3000" }), () => deaf()];
+		const { engine } = await coding(script, { compaction }, SMALL);
+		const ran = await run(engine, ask("", { messages }), { abortOn: (event) => event.type === "compaction" });
+		expect(ran.error).toBeUndefined();
+		expect(ran.events.filter((event) => event.type === "compaction").map(({ phase }) => phase)).toEqual([
+			"start",
+			"end",
+		]);
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+		expectPaired(ran.events);
+	});
+});
+
+describe("abort", () => {
+	test("during text", async () => {
+		const { engine } = await coding([fauxAssistantMessage("word ".repeat(2_000))], {}, { tokensPerSecond: 500 });
+		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "text" });
+		expect(ran.error).toBeUndefined();
+		expect(textOf(ran.events)).toMatch(/^word/);
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("I12: in a deaf tool, the open call gets its end", async () => {
+		const { engine } = await coding([call("deaf", {})], { tools: [tool("deaf", deaf)] });
+		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
+		expect(ran.error).toBeUndefined();
+		expect(shape(ran.events)).toBe("message text deaf:started deaf:failed usage");
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("a command that runs is killed", async () => {
+		const { engine } = await coding([call("bash", { command: "echo $$; sleep 30" })]);
+		const { events, abortedForMs } = await run(engine, ask("go"), {
+			abortOn: (event) => event.type === "tool" && event.status === "progress",
+		});
+		expect(shape(events)).toBe("message text bash:started bash:progress bash:failed usage");
+		expect(abortedForMs).toBeLessThan(PROMPT_MS);
+		const pid = Number(toolsOf(events)[1]?.summary);
+		await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), { timeout: 5_000 });
+	});
+
+	test("I12: in a model call that never answers", async () => {
+		const { engine } = await coding([() => deaf()]);
+		const ran = await run(engine, ask("go"), { signal: AbortSignal.timeout(50) });
+		expect(ran.error).toBeUndefined();
+		expect(shape(ran.events)).toBe("usage");
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("a tool over its time fails and the run goes on", async () => {
+		const { engine } = await coding([call("bash", { command: "sleep 30" }), fauxAssistantMessage("It took too long.")]);
+		const { events, error } = await run(engine, ask("go", { toolTimeoutMs: 50 }));
+		expect(error).toBeUndefined();
+		expect(textOf(events)).toBe("Working.It took too long.");
+		expect(toolsOf(events).at(-1)).toMatchObject({ status: "failed", summary: "bash did not finish within 50 ms" });
+	});
+});
+
+test("talks to an OpenAI-compatible endpoint", async () => {
+	const mock = await LLMock.create({ port: 0, host: "127.0.0.1" });
+	try {
+		mock.onMessage("hello", { content: "Hello from the wire." });
+		const config = { provider: "vllm", model: "qwen", baseUrl: `${mock.url}/v1`, filesRoot: root };
+		const engine = await createPiCodingAgentEngine(config, {}, NO_RETRY);
+		const { events, error } = await run(engine, ask("hello"));
+		expect(error).toBeUndefined();
+		expect(textOf(events)).toBe("Hello from the wire.");
+		mock.onMessage("busy", { error: { message: "Rate limit" }, status: 429 });
+		expect((await run(engine, ask("busy"))).error).toMatchObject({ message: expect.stringMatching(/limits the rate/) });
+	} finally {
+		await stopMock(mock);
+	}
+});

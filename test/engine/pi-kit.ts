@@ -1,0 +1,132 @@
+/** What the pi tests share: requests, a reader of engine events, and an engine on pi-ai's scripted provider. */
+
+import type { Server } from "node:http";
+import type { LLMock } from "@copilotkit/aimock";
+import type { AgentTool } from "@earendil-works/pi-agent-core";
+import { createModels, type FauxProviderHandle, type FauxResponseStep, fauxProvider } from "@earendil-works/pi-ai";
+import { expect } from "vitest";
+import type { FailureContext } from "../../src/engine/pi/failure.ts";
+import type { LoadedModel } from "../../src/engine/pi/model.ts";
+import { PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
+import { builtInTools } from "../../src/engine/pi/tools.ts";
+import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../../src/engine/port.ts";
+
+export const ask = (text: string, more: Partial<EngineRequest> = {}): EngineRequest => ({
+	session: "test",
+	runId: "run_test",
+	messages: [{ role: "user", text }],
+	attachments: [],
+	toolTimeoutMs: 5_000,
+	...more,
+});
+
+export interface Ran {
+	events: EngineEvent[];
+	/** What the engine threw, if it did. */
+	error?: unknown;
+	/** From the abort to the generator's end. */
+	abortedForMs?: number;
+}
+
+export interface RunOptions {
+	/** Aborts after the first event for which it holds. */
+	abortOn?: (event: EngineEvent) => boolean;
+	signal?: AbortSignal;
+}
+
+export async function run(engine: Engine, request: EngineRequest, options: RunOptions = {}): Promise<Ran> {
+	const controller = new AbortController();
+	let abortedAt: number | undefined;
+	const signal = AbortSignal.any([controller.signal, ...(options.signal ? [options.signal] : [])]);
+	signal.addEventListener("abort", () => {
+		abortedAt = performance.now();
+	});
+	const events: EngineEvent[] = [];
+	const timed = () => (abortedAt === undefined ? {} : { abortedForMs: performance.now() - abortedAt });
+	try {
+		for await (const event of engine.run(request, { signal })) {
+			events.push(structuredClone(event));
+			if (options.abortOn?.(event)) controller.abort();
+		}
+		return { events, ...timed() };
+	} catch (error) {
+		return { events, error, ...timed() };
+	}
+}
+
+export const textOf = (events: readonly EngineEvent[]): string =>
+	events.map((event) => (event.type === "text" ? event.delta : "")).join("");
+
+export const reasoningOf = (events: readonly EngineEvent[]): string =>
+	events.map((event) => (event.type === "reasoning" ? event.delta : "")).join("");
+
+export const toolsOf = (events: readonly EngineEvent[]) => events.filter((event) => event.type === "tool");
+
+export const usageOf = (events: readonly EngineEvent[]) => events.filter((event) => event.type === "usage");
+
+/** The order of what a reader sees, with neighbours of one kind as one word. */
+export function shape(events: readonly EngineEvent[]): string {
+	const visible = events.filter((event) => event.type !== "text" || event.delta !== "");
+	const words = visible.map((event) => (event.type === "tool" ? `${event.name}:${event.status}` : event.type));
+	return words.filter((word, index) => word !== words[index - 1]).join(" ");
+}
+
+/** Every call starts once, before anything else of it, and ends once. */
+export function expectPaired(events: readonly EngineEvent[]): void {
+	const byCall = Map.groupBy(toolsOf(events), (event) => event.callId);
+	for (const [callId, statuses] of byCall) {
+		const order = statuses.map((event) => event.status).join(" ");
+		expect(order, callId).toMatch(/^started( progress)* (completed|failed)$/);
+	}
+}
+
+export const NO_RETRY: PiLimits = { ...PI_LIMITS, retriesMax: 0 };
+
+const FAILURE: FailureContext = { provider: "faux", model: "faux-1", keySource: "FAUX_KEY", apiKey: "faux-secret-key" };
+
+export function fauxModel(
+	responses: FauxResponseStep[],
+	options: Parameters<typeof fauxProvider>[0] = {},
+): { faux: FauxProviderHandle; loaded: LoadedModel; failure: FailureContext } {
+	const faux = fauxProvider(options);
+	faux.setResponses(responses);
+	const models = createModels();
+	models.setProvider(faux.provider);
+	return { faux, loaded: { model: faux.getModel(), provider: faux.provider, models }, failure: FAILURE };
+}
+
+export interface FauxOptions {
+	tools?: AgentTool[];
+	config?: PiConfig;
+	limits?: Partial<PiLimits>;
+	provider?: Parameters<typeof fauxProvider>[0];
+}
+
+export async function fauxEngine(responses: FauxResponseStep[], options: FauxOptions = {}) {
+	const { faux, ...parts } = fauxModel(responses, options.provider);
+	const tools = [...builtInTools({ now: () => Date.UTC(2026, 0, 2, 3, 4, 5) }), ...(options.tools ?? [])];
+	const limits = { ...NO_RETRY, ...options.limits };
+	return { faux, engine: await piEngine({ ...parts, tools, config: options.config ?? {}, limits }) };
+}
+
+/** A tool whose work is the given function. */
+export const tool = (name: string, work: AgentTool["execute"], more: Partial<AgentTool> = {}): AgentTool => ({
+	name,
+	label: name,
+	description: name,
+	parameters: { type: "object", properties: {} },
+	execute: work,
+	...more,
+});
+
+export const said = (text: string) => ({ content: [{ type: "text" as const, text }], details: undefined });
+
+/** Never settles and listens to nobody. */
+export const deaf = (): Promise<never> => new Promise(() => {});
+
+/** Without the wait for idle connections that fetch keeps open. */
+export async function stopMock(mock: LLMock): Promise<void> {
+	const { serverInstance } = mock as unknown as { serverInstance: { server: Server } };
+	serverInstance.server.closeAllConnections();
+	await mock.stop();
+}

@@ -1,0 +1,13 @@
+import { readdirSync, readFileSync } from "node:fs";
+import path from "node:path";
+import { expect, test } from "vitest";
+
+test("pi is loaded when an engine is made, not when its file is imported", () => {
+	for (const folder of ["src/engine/pi", "src/engine/pi-coding-agent"]) {
+		for (const name of readdirSync(folder)) {
+			const source = readFileSync(path.join(folder, name), "utf8");
+			const statics = source.match(/^import [^;]*?from "@earendil-works[^;]*;/gms) ?? [];
+			for (const line of statics) expect(line, name).toMatch(/^import type /);
+		}
+	}
+});

@@ -1,0 +1,277 @@
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { LLMock } from "@copilotkit/aimock";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { chooseModel } from "../../src/engine/pi/choose.ts";
+import { loadModel } from "../../src/engine/pi/model.ts";
+import { createPiEngine, PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
+import { builtInTools } from "../../src/engine/pi/tools.ts";
+import type { Engine, PiConfig } from "../../src/engine/port.ts";
+import { ask, expectPaired, NO_RETRY, reasoningOf, run, shape, stopMock, textOf, toolsOf, usageOf } from "./pi-kit.ts";
+
+const PROMPT_MS = 2_000;
+
+type Make = (origin: string, limits?: PiLimits, more?: PiConfig) => Promise<Engine>;
+
+/** OpenAI's own wire has no other address in our configuration, so its model is moved by hand. */
+const responses: Make = async (origin, limits = NO_RETRY, config = {}) => {
+	const choice = chooseModel({ provider: "openai", ...config }, { OPENAI_API_KEY: "test-key" });
+	const loaded = await loadModel(choice, config.thinking);
+	const moved = { ...loaded, model: { ...loaded.model, baseUrl: `${origin}/v1` } };
+	return piEngine({ loaded: moved, failure: choice, tools: builtInTools({ now: Date.now }), config, limits });
+};
+
+const completions: Make = (origin, limits = NO_RETRY, more = {}) =>
+	createPiEngine(
+		{ provider: "ollama", model: "qwen", baseUrl: `${origin}/v1`, apiKeyEnv: "LOCAL_KEY", ...more },
+		{ LOCAL_KEY: "test-key" },
+		limits,
+	);
+
+const anthropic: Make = (origin, limits = NO_RETRY, more = {}) =>
+	createPiEngine({ provider: "anthropic", baseUrl: origin, ...more }, { ANTHROPIC_API_KEY: "test-key" }, limits);
+
+const google: Make = (origin, limits = NO_RETRY, more = {}) =>
+	createPiEngine({ provider: "google", baseUrl: `${origin}/v1beta`, ...more }, { GEMINI_API_KEY: "test-key" }, limits);
+
+describe.each<[string, Make]>([
+	["OpenAI-compatible", completions],
+	["OpenAI responses", responses],
+	["Anthropic", anthropic],
+	["Google", google],
+])("%s wire", (wire, make) => {
+	let mock: LLMock;
+	let engine: Engine;
+
+	beforeAll(async () => {
+		mock = await LLMock.create({ port: 0, host: "127.0.0.1", chunkSize: 8 });
+		engine = await make(mock.url);
+	});
+	afterEach(() => {
+		mock.reset();
+	});
+	afterAll(() => stopMock(mock));
+
+	test("text, a tool turn and a second message", async () => {
+		mock.on(
+			{ userMessage: "what time", hasToolResult: false },
+			{
+				content: "Let me look that up.",
+				toolCalls: [{ name: "time", arguments: '{"zone":"Asia/Tokyo"}', id: "call_1" }],
+				// Gemini itself ends a tool turn with STOP; aimock would not.
+				...(wire === "Google" ? { finishReason: "stop" } : {}),
+			},
+		);
+		mock.on({ userMessage: "what time", hasToolResult: true }, { content: "It is late in Tokyo." });
+		const { events, error } = await run(engine, ask("what time is it in Tokyo?"));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message text time:started time:completed message text usage");
+		expect(textOf(events)).toBe("Let me look that up.It is late in Tokyo.");
+		expect(toolsOf(events)[0]).toMatchObject({ args: { zone: "Asia/Tokyo" }, summary: "time Asia/Tokyo" });
+		expect(toolsOf(events)[1]).toMatchObject({ result: expect.stringMatching(/\+09:00.*Asia\/Tokyo/) });
+		expectPaired(events);
+		const [usage] = usageOf(events);
+		expect(usage).toMatchObject({ input: expect.any(Number), output: expect.any(Number) });
+	});
+
+	test("earlier tool calls are context that the provider accepts", async () => {
+		mock.onMessage("and now", { content: "Still noon." });
+		const toolCalls = [
+			{ callId: "call_x|fc_y", name: "time", args: {}, status: "completed" as const, result: "noon-result" },
+		];
+		const messages = [
+			{ role: "user" as const, text: "when?" },
+			{ role: "assistant" as const, text: "Looking.", toolCalls },
+			{ role: "assistant" as const, text: "Noon." },
+			{ role: "user" as const, text: "and now?" },
+		];
+		const { events, error } = await run(engine, ask("", { messages }));
+		expect(error).toBeUndefined();
+		expect(textOf(events)).toBe("Still noon.");
+		const sent = JSON.stringify(mock.getLastRequest()?.body);
+		expect(sent).toMatch(/when\?.*Looking\..*noon-result.*Noon\..*and now\?/);
+	});
+
+	test("a cut in mid-stream keeps the partial text and fails", async () => {
+		mock.onMessage(
+			"cut",
+			{ content: `one ${"two three ".repeat(20)} the end` },
+			{ truncateAfterChunks: 8, streamingProfile: { ttft: 0, tps: 100 } },
+		);
+		const { events, error } = await run(engine, ask("cut"));
+		expect(textOf(events)).toMatch(/^one/);
+		expect(textOf(events)).not.toContain("the end");
+		expect(error).toMatchObject({ code: "engine_failed" });
+		expect(usageOf(events)).toHaveLength(1);
+	});
+
+	test("429 says what to do", async () => {
+		mock.onMessage("hi", {
+			error: { message: "Rate limit reached for requests", type: "rate_limit_error" },
+			status: 429,
+		});
+		const { events, error } = await run(engine, ask("hi"));
+		expect(error).toMatchObject({
+			code: "engine_failed",
+			message: expect.stringMatching(/limits the rate.*wait and send again/),
+		});
+		expect(shape(events)).toBe("usage");
+		expect(mock.getRequests()).toHaveLength(1);
+	});
+
+	test("abort during text is prompt", async () => {
+		mock.onMessage("long", { content: "word ".repeat(500) }, { streamingProfile: { ttft: 0, tps: 50 } });
+		const ran = await run(engine, ask("long"), { abortOn: (event) => event.type === "text" });
+		expect(ran.error).toBeUndefined();
+		expect(textOf(ran.events)).toMatch(/^word/);
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("a wrong key is said without repeating it", async () => {
+		mock.onMessage("hi", {
+			error: { message: "Incorrect API key: test-key", type: "authentication_error" },
+			status: 401,
+		});
+		const { error } = await run(engine, ask("hi"));
+		expect(error).toMatchObject({ message: expect.stringMatching(/refuses the key: check/) });
+		expect(String(error)).not.toContain("test-key");
+	});
+});
+
+describe("retries and reasoning", () => {
+	let mock: LLMock;
+	beforeAll(async () => {
+		mock = await LLMock.create({ port: 0, host: "127.0.0.1" });
+	});
+	afterEach(() => {
+		mock.reset();
+	});
+	afterAll(() => stopMock(mock));
+
+	test("an image reaches the model", async () => {
+		const engine = await completions(mock.url);
+		mock.onMessage("look", { content: "A dot." });
+		const data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+		const { error } = await run(
+			engine,
+			ask("look", { attachments: [{ name: "dot.png", contentType: "image/png", data }] }),
+		);
+		expect(error).toBeUndefined();
+		expect(JSON.stringify(mock.getLastRequest()?.body)).toContain(data);
+	});
+
+	test("a refused call is tried again a bounded number of times", async () => {
+		const engine = await completions(mock.url, { ...PI_LIMITS, retriesMax: 1 });
+		mock.onMessage("hi", { error: { message: "slow down" }, status: 429, retryAfter: 0 });
+		const { error } = await run(engine, ask("hi"));
+		expect(error).toMatchObject({ code: "engine_failed" });
+		expect(mock.getRequests()).toHaveLength(2);
+	});
+
+	test("a retry that works is not visible", async () => {
+		const engine = await completions(mock.url, { ...PI_LIMITS, retriesMax: 1 });
+		mock.onMessage("hi", { content: "hello" }).nextRequestError(503, { message: "warming up" });
+		const { events, error } = await run(engine, ask("hi"));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message text usage");
+	});
+
+	test("a provider that asks for a long pause is an error at once", async () => {
+		const engine = await completions(mock.url, { ...PI_LIMITS, retriesMax: 2, retryDelayMsMax: 500 });
+		mock.onMessage("hi", { error: { message: "slow down" }, status: 429, retryAfter: 60 });
+		const { error } = await run(engine, ask("hi"));
+		expect(error).toMatchObject({ code: "engine_failed" });
+		expect(mock.getRequests()).toHaveLength(1);
+	});
+
+	test.each<[string, Make]>([
+		["OpenAI-compatible", completions],
+		["Anthropic", anthropic],
+	])("reasoning is a lane of its own (%s)", async (_name, make) => {
+		const engine = await make(mock.url, NO_RETRY, { thinking: "low" });
+		mock.onMessage("think", { reasoning: "First I weigh it.", content: "Then I answer." });
+		const { events, error } = await run(engine, ask("think"));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message reasoning text usage");
+		expect(reasoningOf(events)).toBe("First I weigh it.");
+		expect(textOf(events)).toBe("Then I answer.");
+	});
+});
+
+describe("an endpoint with manners of its own", () => {
+	let server: Server;
+	let answer: (response: ServerResponse) => void;
+	let engine: Engine;
+
+	const chunk = (delta: object, finish_reason: string | null = null) =>
+		`data: ${JSON.stringify({ id: "x", object: "chat.completion.chunk", choices: [{ index: 0, delta, finish_reason }] })}\n\n`;
+
+	beforeEach(async () => {
+		server = createServer((request, response) => {
+			request.resume();
+			response.writeHead(200, { "content-type": "text/event-stream" });
+			answer(response);
+		});
+		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+		engine = await completions(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+	});
+	afterEach(async () => {
+		server.closeAllConnections();
+		await new Promise((resolve) => server.close(resolve));
+	});
+
+	test("missing usage is -1", async () => {
+		answer = (response) => response.end(`${chunk({ content: "hi" })}${chunk({}, "stop")}data: [DONE]\n\n`);
+		const { events, error } = await run(engine, ask("hi"));
+		expect(error).toBeUndefined();
+		expect(usageOf(events)).toEqual([{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }]);
+	});
+
+	test("a stream that falls silent ends promptly on abort, partial kept", async () => {
+		answer = (response) => response.write(chunk({ content: "so far" }));
+		const ran = await run(engine, ask("hi"), { signal: AbortSignal.timeout(200) });
+		expect(ran.error).toBeUndefined();
+		expect(textOf(ran.events)).toBe("so far");
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("a stream that never says anything ends promptly on abort", async () => {
+		answer = (response) => response.flushHeaders();
+		const ran = await run(engine, ask("hi"), { signal: AbortSignal.timeout(200) });
+		expect(ran.error).toBeUndefined();
+		expect(shape(ran.events)).toBe("usage");
+		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+	});
+
+	test("a connection that breaks after text keeps it and says so", async () => {
+		answer = (response) => {
+			response.write(chunk({ content: "so far" }), () => response.socket?.destroy());
+		};
+		const { events, error } = await run(engine, ask("hi"));
+		expect(textOf(events)).toBe("so far");
+		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringMatching(/cut off/) });
+	});
+
+	test("text is out before the tool call behind it, although text_end comes last", async () => {
+		const call = { index: 0, id: "", type: "function", function: { name: "time", arguments: "{}" } };
+		let turn = 0;
+		answer = (response) => {
+			turn += 1;
+			const first = `${chunk({ content: "Looking." })}${chunk({ tool_calls: [call] })}${chunk({}, "tool_calls")}`;
+			response.end(`${turn === 1 ? first : `${chunk({ content: "Done." })}${chunk({}, "stop")}`}data: [DONE]\n\n`);
+		};
+		const { events, error } = await run(engine, ask("hi"));
+		expect(error).toBeUndefined();
+		expect(shape(events)).toBe("message text time:started time:completed message text usage");
+		expect(toolsOf(events)[0]?.callId).toBe("time");
+	});
+
+	test("nobody listening is said so", async () => {
+		const engine = await completions("http://127.0.0.1:1");
+		const { error } = await run(engine, ask("hi"));
+		expect(error).toMatchObject({
+			code: "engine_failed",
+			message: expect.stringMatching(/cannot be reached.*pi\.baseUrl/),
+		});
+	});
+});

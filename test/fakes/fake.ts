@@ -1,0 +1,84 @@
+/** What all fake platforms have in common: real servers that enforce the platform's rules, remember what a person would see, and misbehave on demand. */
+
+export interface FakeFault {
+	/**
+	 * `429`: refused, with the platform's own way to say how long. `5xx`: an error, nothing happened. `hang`: no answer. `reset_before`: the connection
+	 * breaks and nothing happened. `reset_after_accept`: it happened, then the connection breaks. `slow`: the answer takes `ms`.
+	 */
+	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "slow";
+	/** Either the next `count` calls … */
+	count?: number;
+	/** … or each call with this probability, drawn from `seed`, until `fault(undefined)`. */
+	probability?: number;
+	seed?: number;
+	/** Only calls whose name contains or fits this. */
+	call?: string | RegExp;
+	/** How long a `slow` answer or a refusal takes. */
+	ms?: number;
+}
+
+export interface FakeCall {
+	/** The platform's name of the call. */
+	name: string;
+	/** Milliseconds since the fake started. */
+	at: number;
+	to: string;
+	/** 0 = no answer. */
+	status: number;
+	/** How long the caller waited, once the answer is out or the caller is gone. */
+	ms?: number;
+	body: unknown;
+}
+
+export interface Fake {
+	/** Where an account's `api_url` (or the like) points. */
+	readonly url: string;
+	/** The current text of the messages in a chat, in order, as a person reads them. */
+	visible(to: string): string[];
+	/** The messages as the platform stores them. */
+	raw(to: string): unknown[];
+	readonly calls: readonly FakeCall[];
+	/** Undefined ends all misbehaviour. */
+	fault(fault: FakeFault | undefined): void;
+	/** A person writes to the agent. */
+	inject(message: { text: string; from?: string; to?: string; [extra: string]: unknown }): Promise<void> | void;
+	close(): Promise<void>;
+}
+
+/** Decides per call whether it misbehaves: the same seed gives the same decisions. */
+export function createFaults(): { set(fault: FakeFault | undefined): void; next(call: string): FakeFault | undefined } {
+	let active: FakeFault[] = [];
+	let random = seeded(1);
+	return {
+		set(fault) {
+			active = fault ? [...active, { ...fault }] : [];
+			if (fault?.seed !== undefined) random = seeded(fault.seed);
+		},
+		next(call) {
+			for (const fault of active) {
+				if (!fits(call, fault.call)) continue;
+				if (fault.count !== undefined) {
+					if (fault.count <= 0) continue;
+					fault.count--;
+					return fault;
+				}
+				if (random() < (fault.probability ?? 1)) return fault;
+			}
+			return undefined;
+		},
+	};
+}
+
+const fits = (call: string, wanted: FakeFault["call"]): boolean =>
+	wanted === undefined || (typeof wanted === "string" ? call.includes(wanted) : wanted.test(call));
+
+/** Numbers in [0, 1) from a seed (mulberry32). */
+export function seeded(seed: number): () => number {
+	let state = seed >>> 0;
+	return () => {
+		state = (state + 0x6d2b79f5) >>> 0;
+		let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+		return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+	};
+}

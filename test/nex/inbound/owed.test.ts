@@ -1,0 +1,159 @@
+/** I7: an answer is owed from the moment its run begins: the run's begin, its messages' dispositions and its deliveries are one transaction. */
+
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createBroker } from "../../../src/broker/broker.ts";
+import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
+import { sqliteDeliveries, sqliteLedger, sqlitePairings } from "../../../src/ledger/ledger.ts";
+import { createNex, createOutbound } from "../../../src/nex/nex.ts";
+import { NexusError, newId } from "../../../src/protocol/protocol.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
+import { engineOf, gate, never, type Play, tempFile, until } from "../../broker/rig.ts";
+import { messageOf, outboundOf } from "./rig.ts";
+
+const silent: Play = async function* () {
+	yield { type: "text", delta: "half" };
+	await never;
+};
+const config = (mode: "followup" | "collect" = "followup") => ({
+	channels: { telegram: { acl: { unknown: "allow" as const }, queue: { mode, collectMs: 5 }, accounts: { bot: {} } } },
+});
+const from = (message: ReturnType<typeof messageOf>) => ({ channel: "telegram", account: "bot", message });
+
+/** One file for all, as in the daemon; what is opened is on record, and nothing is ever sent. */
+function rig(
+	path: string,
+	{ play = silent, mode = "followup" as "followup" | "collect", open = (_file: SqliteFile) => {} } = {},
+) {
+	const file = openSqlite(path, "process");
+	const bus = createBus({ storage: sqliteStorage(file), limits: { commitRetryMs: 5 } });
+	const ledger = sqliteLedger(file);
+	const deliveries = sqliteDeliveries(file);
+	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const out = outboundOf({
+		open({ runId, account: { channel, id: account }, target }) {
+			open(file);
+			const row = { id: newId("dlv"), runId, channel, account, target, options: {}, createdAt: Date.now() };
+			return deliveries.open(row).delivery;
+		},
+	});
+	const pairings = sqlitePairings(file);
+	const nex = createNex({ broker, ledger, pairings, outbound: out.outbound, config: config(mode) });
+	onTestFinished(async () => {
+		await bus.close();
+		file.close();
+	});
+	return { file, bus, ledger, deliveries, broker, nex, ...out };
+}
+
+/** Of a second connection: only what is committed. */
+function committed(path: string): { runs: string[]; owed: string[] } {
+	const db = new DatabaseSync(path, { readOnly: true });
+	try {
+		const texts = (sql: string) =>
+			db
+				.prepare(sql)
+				.all()
+				.map((row) => String(Object.values(row)[0]));
+		db.exec("BEGIN");
+		return { runs: texts("SELECT name FROM log WHERE kind = 'run'"), owed: texts("SELECT run_id FROM delivery") };
+	} finally {
+		db.close();
+	}
+}
+
+describe("the begin of a run and its deliveries", () => {
+	test("are committed together: no moment has one without the other, for single, queued and batched messages", async () => {
+		const path = tempFile();
+		const seen: { runs: string[]; owed: string[] }[] = [];
+		const door = gate();
+		const play: Play = async function* () {
+			yield { type: "text", delta: "x" };
+			await door.opened;
+		};
+		const { nex, deliveries, ledger } = rig(path, { play, mode: "collect" });
+		let looking = true;
+		const look = () => {
+			if (!looking) return;
+			seen.push(committed(path));
+			setImmediate(look);
+		};
+		look();
+		onTestFinished(() => {
+			looking = false;
+		});
+		await nex.receive(from(messageOf("one", { target: { to: "c1" } })));
+		await nex.receive(from(messageOf("two", { target: { to: "c1" } })));
+		await nex.receive(from(messageOf("three", { target: { to: "c1" } })));
+		await until(() => ledger.events({ limit: 9 }).some(({ disposition }) => "runId" in disposition));
+		door.open();
+		await until(
+			() =>
+				ledger.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user")).length ===
+				3,
+		);
+		looking = false;
+		for (const { runs, owed } of seen) expect(new Set(owed)).toEqual(new Set(runs));
+		expect(seen.at(-1)!.runs.length).toBeGreaterThan(0);
+		expect(deliveries.unfinished().length).toBe(seen.at(-1)!.runs.length);
+	});
+
+	test("a store that fails between them leaves neither; when it takes commits again both are there, once", async () => {
+		const path = tempFile();
+		let opened = 0;
+		const { nex, file, deliveries, launched } = rig(path, { open: () => void opened++ });
+		file.db.exec("CREATE TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(FAIL, 'disk I/O error'); END");
+		const taken = nex.receive(from(messageOf("one")));
+		await until(() => opened > 1);
+		expect(committed(path)).toEqual({ runs: [], owed: [] });
+		expect(launched).toEqual([]);
+		file.db.exec("DROP TRIGGER full");
+		const { runId } = await taken;
+		expect(committed(path)).toEqual({ runs: [runId], owed: [runId] });
+		expect(launched).toEqual(deliveries.unfinished().map(({ id }) => id));
+	});
+
+	test("a delivery that the store refuses refuses the run: the message was not taken in", async () => {
+		const path = tempFile();
+		const refuse = () => {
+			throw new Error("constraint failed");
+		};
+		const { nex, ledger } = rig(path, { open: refuse });
+		await expect(nex.receive(from(messageOf("one")))).rejects.toThrow("constraint failed");
+		expect(committed(path)).toEqual({ runs: [], owed: [] });
+		expect(ledger.events({ limit: 9 })).toEqual([]);
+	});
+
+	test("an account that is gone is no reason not to answer", async () => {
+		const gone = () => {
+			throw new NexusError("not_found", "There is no account telegram/bot.");
+		};
+		const { nex, launched } = rig(tempFile(), { open: gone });
+		expect((await nex.receive(from(messageOf("one")))).disposition.state).toBe("started");
+		expect(launched).toEqual([]);
+	});
+
+	test("a process that dies right after the begin leaves it to the next one, which delivers it", async () => {
+		const path = tempFile();
+		const first = rig(path);
+		const { runId } = await first.nex.receive(from(messageOf("one")));
+		// It never came to launching it: the next process reads the same file.
+		const file = openSqlite(path, "process");
+		const bus = createBus({ storage: sqliteStorage(file) });
+		const deliveries = sqliteDeliveries(file);
+		const adapters = {
+			telegram: { command: [process.execPath, "-e", "process.exit(1)"], accounts: { bot: { settings: {} } } },
+		};
+		const outbound = createOutbound({ bus, deliveries, dataDir: `${path}.d`, adapters, log: silentLog });
+		onTestFinished(async () => {
+			await outbound.stop(0);
+			await bus.close();
+			file.close();
+		});
+		await createBroker({ bus, ledger: sqliteLedger(file), engine: engineOf(silent) }).recover();
+		await outbound.start();
+		expect(outbound.accounts()).toMatchObject([{ deliveries: 1 }]);
+		expect(outbound.deliveries({ runId: runId!, limit: 9 })).toMatchObject([{ state: "active", target: { to: "c1" } }]);
+	});
+});

@@ -1,0 +1,89 @@
+/** The router with adapters that others wrote: the kit's, and one in Python, each killed while it writes. */
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it } from "vitest";
+import { visibleIn } from "../../adapter/kit/file-platform.ts";
+import { beginRun, createRigWith, type Rig, strike, until } from "./rig.ts";
+
+let rig: Rig | undefined;
+const folders: string[] = [];
+afterEach(async () => {
+	await rig?.close();
+	rig = undefined;
+	for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function temporary(): string {
+	const folder = mkdtempSync(join(tmpdir(), "nexus-platform-"));
+	folders.push(folder);
+	return folder;
+}
+
+const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+const words = (count: number) =>
+	Array.from({ length: count }, (_, n) => `word ${n} of the answer.${n % 9 === 8 ? "\n\n" : " "}`).join("");
+
+/** Says a text in small pieces and kills the adapter's process every now and then. */
+async function deliverUnderFire(of: Rig, channel: string, source: string, kills: number) {
+	const run = await beginRun(of.bus);
+	const { id } = await of.outbound.deliver({
+		runId: run.runId,
+		account: { channel, id: "main" },
+		target: { to: "c1" },
+	});
+	const step = Math.ceil(source.length / (kills + 1));
+	for (let begin = 0; begin < source.length; begin += step) {
+		const piece = source.slice(begin, begin + step);
+		for (let n = 0; n < piece.length; n += 11) run.text(piece.slice(n, n + 11));
+		await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 250));
+		const pid = of.outbound.accounts()[0]!.processes.stream?.pid;
+		if (pid !== undefined && begin + step < source.length) strike(pid);
+	}
+	await run.end();
+	return of.outbound.settled(id);
+}
+
+describe("adapters of others", () => {
+	it.each(["edit", "append", "preview", "whole"])(
+		"I7: the kit, style %s, killed again and again",
+		{ timeout: 60_000 },
+		async (style) => {
+			const folder = temporary();
+			rig = createRigWith(() => ({
+				folder: {
+					command: [process.execPath, at("../../adapter/kit/file-platform.ts")],
+					accounts: { main: { settings: { folder, style } } },
+				},
+			}));
+			const source = words(60);
+			const done = await deliverUnderFire(rig, "folder", source, 6);
+			expect(done).toMatchObject({ state: "complete", cursor: source.length });
+			const bare = (text: string) => text.replaceAll(/\s+/g, "");
+			expect(bare(visibleIn(folder, "c1").join(""))).toBe(bare(source));
+		},
+	);
+
+	const python = spawnSync("python3", ["--version"]).status === 0;
+	it("I7: the example in Python, killed again and again", { timeout: 60_000, skip: !python }, async () => {
+		const file = join(temporary(), "terminal.txt");
+		rig = createRigWith(() => ({
+			terminal: {
+				command: ["python3", at("../../../examples/adapter.py")],
+				accounts: { main: { settings: { file } } },
+			},
+		}));
+		const source = words(60);
+		const done = await deliverUnderFire(rig, "terminal", source, 6);
+		expect(done).toMatchObject({ state: "complete" });
+		await until(() => existsSync(file), "it wrote");
+		const rows = readFileSync(file, "utf8")
+			.split("\n")
+			.filter((row) => /^[0-9a-f]+\| /.test(row));
+		const bare = (text: string) => text.replaceAll(/\s+/g, "");
+		expect(bare(rows.map((row) => row.slice(row.indexOf("|") + 1)).join(""))).toBe(bare(source));
+	});
+});

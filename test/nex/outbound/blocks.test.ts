@@ -1,0 +1,349 @@
+/** The block pipeline: S0's four rules, and what a person sees of a channel that cannot stream. */
+
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
+import { normalise } from "../../../src/adapter/kit/split.ts";
+import { platform as sms } from "../../../src/adapter/sms/sms.ts";
+import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
+import { blocksOf } from "../../../src/nex/block-machine.ts";
+import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";
+
+let rig: Rig | undefined;
+afterEach(async () => {
+	await rig?.close();
+	rig = undefined;
+});
+
+const rules: BlockRules = { minChars: 20, maxChars: 60, idleMs: 1000 };
+
+/** Feeds tokens at their times; ticks when asked. */
+function play(tokens: readonly [wait: number, text: string][], config = rules) {
+	let state = beginBlocks(0);
+	let wakeAt: number | undefined;
+	let now = 0;
+	const blocks: (Block & { at: number })[] = [];
+	const take = (input: Parameters<typeof stepBlocks>[1]) => {
+		const step = stepBlocks(state, input, now, config);
+		state = step.state;
+		wakeAt = step.wakeAt;
+		blocks.push(...step.blocks.map((block) => ({ ...block, at: now })));
+	};
+	for (const [wait, text] of tokens) {
+		const until = now + wait;
+		while (wakeAt !== undefined && wakeAt <= until) {
+			now = wakeAt;
+			take({ type: "tick" });
+		}
+		now = until;
+		take({ type: "token", text });
+	}
+	take({ type: "end" });
+	return { blocks };
+}
+
+describe("S0: the figures", () => {
+	const other = { ...whatsapp.info, channel: "other", limits: { textMax: 4096, unit: "utf16" as const } };
+	const { blocks: _, ...plain } = other;
+
+	it.each([
+		["default", plain, { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } }],
+		[
+			"imessage",
+			imessage.info,
+			{ minChars: 600, maxChars: 1000, idleMs: 1000, humanDelayMs: { min: 1000, max: 3000 } },
+		],
+		["whatsapp", whatsapp.info, { minChars: 600, maxChars: 1000, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } }],
+		["sms", sms.info, { minChars: 140, maxChars: 160, idleMs: 1000, humanDelayMs: { min: 500, max: 1500 } }],
+	])("%s", (_name, info, figures) => {
+		expect(blocksOf(info)).toEqual(figures);
+	});
+
+	it("a channel's config is stronger; no block is longer than a message", () => {
+		expect(blocksOf(sms.info, { idleMs: 5, humanDelayMs: null })).toEqual({
+			...{ minChars: 140, maxChars: 160, idleMs: 5, humanDelayMs: undefined },
+		});
+		expect(blocksOf(plain, { maxChars: 100_000 })).toMatchObject({ minChars: 800, maxChars: 4096 });
+		expect(blocksOf(plain, { maxChars: 500 })).toMatchObject({ minChars: 500, maxChars: 500 });
+	});
+
+	const at = (info: Parameters<typeof blocksOf>[0]) => blocksOf(info);
+	const paragraph = (chars: number) =>
+		"Some words. "
+			.repeat(chars)
+			.slice(0, chars - 1)
+			.padEnd(chars, "x");
+
+	it.each([
+		["default", plain],
+		["imessage", imessage.info],
+		["whatsapp", whatsapp.info],
+		["sms", sms.info],
+	])("%s: each rule at its figure, and not one character before", (_name, info) => {
+		const config = at(info);
+		const first = (...tokens: [number, string][]) => {
+			const { blocks } = play([...tokens, [config.idleMs - 1, "Z"]], config);
+			return blocks.map(({ text, at: when }) => [text.length, when]);
+		};
+		const { minChars, maxChars, idleMs } = config;
+		const end = idleMs - 1;
+		expect(first([0, `${paragraph(minChars)}\n\n`])).toEqual([
+			[minChars, 0],
+			[1, end],
+		]);
+		expect(first([0, `${paragraph(minChars - 1)}\n\n`])).toEqual([[minChars + 2, end]]);
+		expect(first([0, paragraph(maxChars - 1)])).toEqual([[maxChars, end]]);
+		const [[length, when]] = first([0, paragraph(maxChars + 1)]) as [[number, number]];
+		expect(when).toBe(0);
+		expect(length).toBeGreaterThanOrEqual(minChars);
+		expect(length).toBeLessThanOrEqual(maxChars);
+		expect(
+			play(
+				[
+					[0, "idle"],
+					[idleMs, "Z"],
+				],
+				config,
+			).blocks,
+		).toMatchObject([
+			{ text: "idle", at: idleMs },
+			{ text: "Z", at: idleMs },
+		]);
+		expect(
+			play(
+				[
+					[0, "busy"],
+					[idleMs - 1, "Z"],
+				],
+				config,
+			).blocks,
+		).toMatchObject([{ text: "busyZ", at: idleMs - 1 }]);
+	});
+});
+
+describe("S0: the four rules", () => {
+	it("1: more than maxChars", () => {
+		const { blocks } = play([[0, "word ".repeat(30)]]);
+		expect(blocks.length).toBeGreaterThan(2);
+		for (const { text } of blocks) expect(text.length).toBeLessThanOrEqual(60);
+	});
+
+	it("2: an empty line after at least minChars, not before", () => {
+		const { blocks } = play([
+			[0, "short\n\n"],
+			[1, "and long enough now\n\n"],
+			[1, "tail"],
+		]);
+		expect(blocks.map(({ text, at }) => [text, at])).toEqual([
+			["short\n\nand long enough now", 1],
+			["tail", 2],
+		]);
+	});
+
+	it("1: a cut leaves at least minChars, however good an earlier boundary is", () => {
+		const source = `${"a ".repeat(7)}\n\n${"b ".repeat(30)}`;
+		expect(play([[0, source]]).blocks[0]!.to).toBeGreaterThanOrEqual(20);
+	});
+
+	it.each([
+		["\n\n", "\n"],
+		["\r\n\r\n", "\r\n"],
+		["\n \t\n", "\n"],
+	])("2: %j is an empty line, in one token or in several", (gap, line) => {
+		const source = `A first line${line}and a second one${gap}tail`;
+		for (const tokens of [[source], source.split("")]) {
+			const { blocks } = play(tokens.map((text, n): [number, string] => [n === tokens.length - 4 ? 5 : 0, text]));
+			expect(blocks.map(({ text }) => text)).toEqual([`A first line${line}and a second one`, "tail"]);
+		}
+	});
+
+	it("2: the first empty line behind minChars counts, though one in a code block comes later", () => {
+		const { blocks } = play([[0, "A paragraph of some length.\n\n```\na\n\n"]]);
+		expect(blocks.map(({ text }) => text)).toEqual(["A paragraph of some length.", "```\na\n\n```"]);
+	});
+
+	it("2: an empty line in a code block ends no paragraph", () => {
+		const { blocks } = play([
+			[0, "Look at this:\n\n```\na();\n\n"],
+			[1, "b();\n```\n\n"],
+			[1, "tail"],
+		]);
+		expect(blocks.map(({ text, at }) => [text, at])).toEqual([
+			["Look at this:\n\n```\na();\n\nb();\n```", 1],
+			["tail", 2],
+		]);
+	});
+
+	it.each([
+		["```", ["```js\n1;\n```\nafter"]],
+		["```j", ["```js\n1;\n```\nafter"]],
+		["```js\n1;\n``", ["```js\n1;\n``\n```", "after"]],
+		["```js\n1;\n```", ["```js\n1;\n```", "after"]],
+	])("3: idle inside a fence's marks tears no fence: %j", (head, texts) => {
+		const source = "```js\n1;\n```\nafter";
+		const { blocks } = play([
+			[0, head],
+			[2000, source.slice(head.length)],
+		]);
+		expect(blocks.map(({ text }) => text)).toEqual(texts);
+		expect(blocks.at(-1)?.to).toBe(source.length);
+	});
+
+	it("3: idle sends what is there", () => {
+		const { blocks } = play([
+			[0, "Let me look."],
+			[5000, " Found it."],
+		]);
+		expect(blocks.map(({ text, at }) => [text.trim(), at])).toEqual([
+			["Let me look.", 1000],
+			["Found it.", 5000],
+		]);
+	});
+
+	it("4: the end sends the rest", () => {
+		expect(play([[0, "ok"]]).blocks.map(({ text }) => text)).toEqual(["ok"]);
+	});
+
+	it("I7: the blocks' ranges are contiguous and cover every text, whatever comes when", () => {
+		const token = fc.oneof(
+			fc.string({ maxLength: 40, unit: "grapheme" }),
+			fc.constantFrom("\n\n", "\n", " ", "\n```js\n", "\n```\n", "- a\n", "👩‍👩‍👧"),
+		);
+		const tokens = fc.array(fc.tuple(fc.constantFrom(0, 1, 400, 1500), token), { maxLength: 30 });
+		fc.assert(
+			fc.property(tokens, (events) => {
+				const source = events.map(([, text]) => text).join("");
+				const { blocks } = play(events);
+				let at = 0;
+				for (const { from, to, text } of blocks) {
+					expect(from).toBe(at);
+					expect(to).toBeGreaterThan(from);
+					expect(text).toMatch(/\S/);
+					at = to;
+				}
+				expect(normalise(source.slice(at))).toBe("");
+			}),
+			{ numRuns: 300 },
+		);
+	});
+
+	it.each([
+		["empty lines", "\n"],
+		["empty lines after a word", "word\n", "\n"],
+		["empty lines in a code block", "```\na\n", "\n"],
+		["one word", "x"],
+		["paragraphs", "Some words of a paragraph.\n\n"],
+		["nested items", "- item\n  - item\n    - item\n"],
+	])("takes time in proportion to a long text: %s", (_name, head, more = head) => {
+		const config = { minChars: 800, maxChars: 1200, idleMs: 1000 };
+		const source = head + more.repeat(Math.ceil(150_000 / more.length));
+		let state = beginBlocks(0);
+		const began = performance.now();
+		const blocks: Block[] = [];
+		for (let at = 0; at < source.length; at += 5) {
+			const step = stepBlocks(state, { type: "token", text: source.slice(at, at + 5) }, 0, config);
+			state = step.state;
+			blocks.push(...step.blocks);
+		}
+		blocks.push(...stepBlocks(state, { type: "end" }, 0, config).blocks);
+		// A hundred times what it takes; what grows with the square takes minutes.
+		expect(performance.now() - began).toBeLessThan(15_000);
+		expect(source.slice(blocks.at(-1)?.to ?? 0).trim()).toBe("");
+	});
+
+	it("a tool's line stands in front of the next block and is no part of the source", () => {
+		let step = stepBlocks(beginBlocks(0), { type: "note", text: "[read...]" }, 0, rules);
+		step = stepBlocks(step.state, { type: "token", text: "Found." }, 0, rules);
+		step = stepBlocks(step.state, { type: "end" }, 0, rules);
+		expect(step.blocks).toEqual([{ from: 0, to: 6, text: "[read...]\n\nFound." }]);
+	});
+});
+
+describe("a channel without streaming", () => {
+	const target = { to: "c1" };
+	const account = { channel: "blocks", id: "main" };
+	const bare = (text: string) => text.replaceAll(/\s+/g, "");
+
+	it("gets blocks while the answer is written, and a new message for each assistant message", async () => {
+		rig = createRig("blocks");
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		run.text("Let me look at that.");
+		await until(() => rig!.visible("c1").length === 1, "idle flushed what was there");
+		run.text(" Found it.");
+		run.next();
+		run.text("Second.");
+		await run.end();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", mode: "blocks", cursor: 37 });
+		expect(rig.visible("c1").map((text) => text.trim())).toEqual(["Let me look at that.", "Found it.", "Second."]);
+	});
+
+	it("shows tools only when its config asks, and never reasoning or arguments", async () => {
+		rig = createRig("blocks", {}, { streaming: { tools: true } });
+		const run = await beginRun(rig.bus);
+		run.say({ type: "reasoning", text: "secret" });
+		run.say({ type: "tool_status", toolName: "read", toolCallId: "1", status: "started", args: "secret" });
+		run.say({ type: "tool_status", toolName: "read", toolCallId: "1", status: "completed", result: "secret" });
+		run.text("Done.");
+		await run.end();
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		await rig.outbound.settled(id);
+		expect(rig.visible("c1")).toEqual(["[read...]\n\nDone."]);
+	});
+
+	it("S0: a tool's line says what it does, and cannot open markdown of its own", async () => {
+		rig = createRig("blocks", {}, { streaming: { tools: true } });
+		const run = await beginRun(rig.bus);
+		const summary = "Reading\n```package.json";
+		run.say({ type: "tool_status", toolName: "read", toolCallId: "1", status: "started", summary });
+		run.text("2.1.0.");
+		await run.end();
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		await rig.outbound.settled(id);
+		expect(rig.visible("c1")).toEqual(["[Reading package.json...]\n\n2.1.0."]);
+	});
+
+	it("I7: after a daemon crash goes on behind the last block, inside the same code fence", async () => {
+		rig = createRig("blocks");
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		run.text("```js\nconst a = 1;\nconst b = 2;\n");
+		await until(() => rig!.deliveries.get(id)!.messages[0]?.state === "sent", "the first block is on record");
+		await rig.restart();
+		await run.endIn(rig.bus, "const c = 3;\n```\nThat is all.", true);
+		await rig.outbound.start();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		const [first, second] = rig.visible("c1");
+		expect(first).toMatch(/^```js\nconst a = 1;\nconst b = 2;\n```$/);
+		expect(second).toMatch(/^```js\nconst c = 3;\n```\nThat is all\.$/);
+	});
+
+	it("the run's failure is told once, in the channel's words", async () => {
+		rig = createRig("blocks", {}, { errorText: "Sorry, that failed." });
+		const run = await beginRun(rig.bus);
+		run.text("Half");
+		await run.fail("broken");
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
+		await rig.outbound.settled(id);
+		expect(rig.visible("c1")).toEqual(["Half", "Sorry, that failed."]);
+	});
+
+	it("human delay: from the second block on", async () => {
+		rig = createRig("blocks", {}, { blocks: { humanDelayMs: { min: 150, max: 160 } } });
+		const runId = await finishedRun(rig.bus, [
+			"one two three four five six seven eight nine ten eleven twelve thirteen",
+		]);
+		const { id } = await rig.outbound.deliver({ runId, account, target });
+		await rig.outbound.settled(id);
+		const times = rig
+			.calls()
+			.filter(({ op }) => op === "create")
+			.map(({ at }) => at);
+		expect(times.length).toBe(2);
+		expect(times[1]! - times[0]!).toBeGreaterThanOrEqual(140);
+		expect(bare(rig.visible("c1").join(""))).toBe(
+			bare("one two three four five six seven eight nine ten eleven twelve thirteen"),
+		);
+	});
+});

@@ -1,0 +1,209 @@
+/** I7 through crashes: whatever dies, what the platform shows is the answer, once, in order, whole. */
+
+import { existsSync } from "node:fs";
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { staleness } from "../../../src/nex/recovery.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { beginRun, createRig, createRigWith, FAST, finishedRun, type Rig, strike, until } from "./rig.ts";
+
+let rig: Rig;
+afterEach(() => rig.close());
+
+const main = (channel: string) => ({ channel, id: "main" });
+const target = { to: "c1" };
+
+const paragraphs = fc.array(
+	fc.string({ minLength: 1, maxLength: 120, unit: "grapheme" }).filter((text) => /\S/.test(text)),
+	{
+		minLength: 1,
+		maxLength: 3,
+	},
+);
+
+describe("adapter crashes", () => {
+	it("I7: killed around every call at random, the visible text is the source exactly once (stream)", {
+		timeout: 120_000,
+	}, async () => {
+		let deaths = 0;
+		await fc.assert(
+			fc.asyncProperty(paragraphs, fc.integer({ min: 5, max: 60 }), async (messages, limit) => {
+				const each = createRig("full", { deathRate: "0.15", deathsMax: "6", limit: String(limit) });
+				try {
+					const runId = await finishedRun(each.bus, messages);
+					const { id } = await each.outbound.deliver({ runId, account: main("full"), target });
+					const done = await each.outbound.settled(id);
+					expect(done).toMatchObject({ state: "complete" });
+					expect(each.visible("c1").join("")).toBe(messages.join(""));
+					expect(each.visible("c1").length).toBe(messages.reduce((n, text) => n + Math.ceil(text.length / limit), 0));
+					deaths += each.outbound.accounts()[0]!.restarts;
+				} finally {
+					await each.close();
+				}
+			}),
+			{ numRuns: 8 },
+		);
+		expect(deaths).toBeGreaterThan(5);
+		rig = createRig("full");
+	});
+
+	it("I7: killed -9 from outside while a run is live, the same message is edited on", { timeout: 60_000 }, async () => {
+		rig = createRig("full");
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		let source = "";
+		for (let kill = 0; kill < 8; kill++) {
+			const words = `part ${kill} of the answer; `;
+			source += words;
+			run.text(words);
+			if (kill % 2 === 0) await until(() => rig.visible("c1").join("") === source, "the text is visible");
+			const pid = rig.outbound.accounts()[0]!.processes.stream?.pid;
+			if (pid !== undefined) strike(pid);
+			await until(() => rig.outbound.accounts()[0]!.processes.stream?.pid !== pid, "another process");
+		}
+		await run.end();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual([source]);
+		expect(rig.calls().filter(({ op }) => op === "create")).toHaveLength(1);
+	});
+
+	it("I7: an intent that was never allowed is withdrawn, not looked up", async () => {
+		rig = createRig("full", { deathRate: "1", deathsMax: "1" });
+		const runId = await finishedRun(rig.bus, ["short"]);
+		const { id } = await rig.outbound.deliver({ runId, account: main("full"), target });
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["short"]);
+	});
+
+	it("S0: an adapter that cannot be resumed is flagged, never repeated", async () => {
+		rig = createRig("s0", { deathRate: "1", deathsMax: "1" });
+		const runId = await finishedRun(rig.bus, ["maybe"]);
+		const { id } = await rig.outbound.deliver({ runId, account: main("s0"), target });
+		const done = await rig.outbound.settled(id);
+		expect(done.state).toBe("unknown");
+		expect(done.error).toMatch(/cannot tell/);
+		expect(rig.visible("c1")).toEqual([]);
+	});
+
+	it("an adapter that goes silent with the whole answer is ended and resumed", async () => {
+		rig = createRigWith((channel) => ({ full: channel("full", { silentAtEnd: "1" }) }), {
+			limits: { ...FAST, answerMs: 1500 },
+		});
+		const runId = await finishedRun(rig.bus, ["still here"]);
+		const { id } = await rig.outbound.deliver({ runId, account: main("full"), target });
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["still here"]);
+		expect(rig.outbound.accounts()[0]!.processes.stream).toMatchObject({
+			restarts: expect.toSatisfy((n: number) => n >= 1),
+		});
+		expect(rig.outbound.accounts()[0]!.lastError).toMatch(/did not finish/);
+	});
+});
+
+describe("daemon crashes", () => {
+	it("I7: what an earlier process owes is finished once, in the same message", async () => {
+		rig = createRig("full");
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		run.text("Before the crash, ");
+		await until(() => rig.visible("c1").join("") === "Before the crash, ", "the first half is visible");
+		await until(() => rig.deliveries.get(id)!.messages[0]?.shown === 18, "the ledger knows");
+		const old = rig.outbound.accounts()[0]!.processes.stream!.pid!;
+		await rig.restart();
+		await run.endIn(rig.bus, "and after it.", true);
+		await rig.outbound.start();
+		await until(() => !existsSync(`/proc/${old}/stat`), "the old adapter process is ended");
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", cursor: 31 });
+		expect(rig.visible("c1")).toEqual(["Before the crash, and after it."]);
+		const starts = rig.calls().filter(({ op }) => op === "start");
+		expect(starts.map(({ resume }) => resume)).toEqual([
+			undefined,
+			expect.objectContaining({ position: 0, ordinal: 1, shown: 18 }),
+		]);
+	});
+
+	it("I7: killed at random moments, again and again, the visible text is the source exactly once", {
+		timeout: 120_000,
+	}, async () => {
+		rig = createRig("full", { limit: "40" });
+		const words = (n: number) => `word ${n} is said here, and `;
+		const runs = await Promise.all([1, 2, 3].map((n) => beginRun(rig.bus, `s${n}`)));
+		const all = await Promise.all(
+			runs.map(({ runId }, n) => rig.outbound.deliver({ runId, account: main("full"), target: { to: `c${n}` } })),
+		);
+		runs.forEach((run) => {
+			for (let n = 0; n < 20; n++) run.text(words(n));
+		});
+		await until(() => rig.visible("c0").length > 0, "the first message");
+		const source = Array.from({ length: 20 }, (_, n) => words(n)).join("");
+		let first = true;
+		for (let kill = 0; kill < 6; kill++) {
+			await new Promise((resolve) => setTimeout(resolve, Math.random() * 120));
+			await rig.restart();
+			if (first) for (const run of runs) await run.endIn(rig.bus, "", true);
+			first = false;
+			await rig.outbound.start();
+		}
+		for (const { id } of all) expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		for (const n of [0, 1, 2]) {
+			expect(rig.visible(`c${n}`).join("")).toBe(source);
+			expect(rig.visible(`c${n}`)).toHaveLength(Math.ceil(source.length / 40));
+		}
+	});
+
+	it("what is too old is marked and told, not sent", async () => {
+		rig = createRig("full", { deathRate: "1", deathsMax: "1000" });
+		const run = await beginRun(rig.bus);
+		const live = await beginRun(rig.bus, "other");
+		run.text("old news");
+		live.text("fresh");
+		await run.end();
+		const [old, fresh] = await Promise.all(
+			[run, live].map(({ runId }) => rig.outbound.deliver({ runId, account: main("full"), target })),
+		);
+		await until(() => rig.deliveries.get(old!.id)!.mode === "stream", "it began");
+		const told: string[] = [];
+		const log = { ...silentLog, warn: (_: object, message: string) => told.push(message) };
+		await rig.restart({ log, limits: { ...FAST, staleMs: -1 } });
+		await rig.outbound.start();
+		expect(rig.deliveries.get(old!.id)).toMatchObject({ state: "stale" });
+		expect(told.join()).toMatch(/was not sent/);
+		// A run that is still alive is never stale.
+		expect(rig.deliveries.get(fresh!.id)).toMatchObject({ state: "active" });
+		await live.endIn(rig.bus, "", false);
+	});
+
+	it("freshness counts from the last progress when recovery ended the run", async () => {
+		rig = createRig("full");
+		const run = await beginRun(rig.bus);
+		run.text("x");
+		await rig.restart();
+		await run.endIn(rig.bus, "", true);
+		const hour = 3_600_000;
+		const row = {
+			...{ id: "dlv_1", runId: run.runId, channel: "full", account: "main", target: { to: "c1" }, options: {} },
+			...{
+				createdAt: Date.now() - hour,
+				updatedAt: Date.now() - hour,
+				state: "active" as const,
+				cursor: 0,
+				messages: [],
+			},
+		};
+		expect(await staleness(rig.bus, row, Date.now(), 900_000)).toMatch(/60 minutes old/);
+		expect(await staleness(rig.bus, { ...row, updatedAt: Date.now() - 60_000 }, Date.now(), 900_000)).toBeUndefined();
+		const ended = await finishedRun(rig.bus, ["x"]);
+		expect(await staleness(rig.bus, { ...row, runId: ended }, Date.now(), 900_000)).toBeUndefined();
+		expect(await staleness(rig.bus, { ...row, runId: "run_gone" }, Date.now(), 900_000)).toMatch(/no longer kept/);
+	});
+
+	it("I7: an adapter without positions is flagged after a restart, never repeated", async () => {
+		rig = createRig("s0", { slowMs: "200" });
+		const runId = await finishedRun(rig.bus, ["maybe there, maybe not"]);
+		const { id } = await rig.outbound.deliver({ runId, account: main("s0"), target });
+		await until(() => rig.deliveries.get(id)!.mode === "stream", "it began");
+		await rig.restart();
+		await rig.outbound.start();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "unknown" });
+	});
+});

@@ -1,0 +1,187 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
+import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../src/nex/supervise/shapes.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
+
+const ODD = fileURLToPath(new URL("./adapters/odd.mjs", import.meta.url));
+
+let rig: Rig | undefined;
+afterEach(async () => {
+	await rig?.close();
+	rig = undefined;
+});
+
+const SOON = { ...FAST, process: { ...FAST.process, endGraceMs: 150, termGraceMs: 150, unreadMs: 300 } };
+const target = { to: "c1" };
+const account = { channel: "odd", id: "main" };
+
+const oddRig = (what: string, env: Record<string, string> = {}) =>
+	createRigWith(
+		(channel) => ({
+			odd: { command: [process.execPath, ODD, what], env, accounts: { main: { settings: {} } } },
+			full: channel("full"),
+		}),
+		{ limits: SOON },
+	);
+
+const deliver = async (of: Rig, text: string, to = account) =>
+	of.outbound.settled((await of.outbound.deliver({ text, account: to, target })).id);
+const status = (of: Rig) => of.outbound.accounts()[0]!;
+const lives = (pid: number): boolean => {
+	try {
+		process.kill(pid, 0);
+		return true;
+	} catch {
+		return false;
+	}
+};
+
+describe("an adapter's lines", () => {
+	const wrong: [typeof STREAM_SHAPES, object][] = [
+		[STREAM_SHAPES, { type: "message_creating", from: 0, ordinal: 1 }],
+		[STREAM_SHAPES, { type: "message_creating", nonce: "n", from: "0", ordinal: 1 }],
+		[STREAM_SHAPES, { type: "message_created", messageId: { id: 1 } }],
+		[STREAM_SHAPES, { type: "message_created", messageId: 12 }],
+		[STREAM_SHAPES, { type: "message_updated", messageId: "m", to: -1 }],
+		[STREAM_SHAPES, { type: "message_sent", final: true }],
+		[STREAM_SHAPES, { type: "message_sent", messageId: "m", to: 1.5 }],
+		[STREAM_SHAPES, { type: "rate_limited", retryAfterMs: "soon" }],
+		[STREAM_SHAPES, { type: "rate_limited" }],
+		[STREAM_SHAPES, { type: "delivery_complete", delivery: 7 }],
+		[SEND_SHAPES, { type: "message_sent", messageId: "", nonce: "n" }],
+		[SEND_SHAPES, { type: "found", nonce: "n", known: "yes" }],
+		[MONITOR_SHAPES, { type: "message", eventId: "1" }],
+		[
+			MONITOR_SHAPES,
+			{ type: "message", eventId: 1, from: { id: "u" }, chat: { id: "c", type: "direct" }, target: { to: "c" } },
+		],
+		[
+			MONITOR_SHAPES,
+			{ type: "message", eventId: "1", from: { id: "u" }, chat: { id: "c", type: "direct" }, target: { to: 5 } },
+		],
+		[MONITOR_SHAPES, { type: "message_failed" }],
+		[MONITOR_SHAPES, { type: "webhook_response", id: "w1", status: "fine" }],
+		[STREAM_SHAPES, { type: 5 }],
+		[STREAM_SHAPES, {}],
+	];
+
+	it.each(wrong)("of a known type with wrong fields are faults: %#", (shapes, line) => {
+		expect(checkLine(line, shapes)).toHaveProperty("fault");
+	});
+
+	it("of unknown types are passed over; null is a field that is not there, what can be left out is filled in", () => {
+		expect(checkLine({ type: "constructor" }, STREAM_SHAPES)).toEqual({ unknown: "constructor" });
+		const sent = { type: "message_sent", messageId: "m", nonce: null, own: [1] };
+		expect(checkLine(sent, SEND_SHAPES)).toEqual({
+			value: { type: "message_sent", messageId: "m", final: true, own: [1] },
+		});
+		expect(checkLine({ type: "delivery_complete" }, STREAM_SHAPES)).toEqual({
+			value: { type: "delivery_complete", messageIds: [] },
+		});
+		expect(checkLine({ type: "delivery_error" }, STREAM_SHAPES)).toMatchObject({ value: { error: /no reason/ } });
+	});
+
+	it("that are wrong are counted and said, and nobody suffers: not their delivery, not another account's", async () => {
+		const lines = wrong.filter(([shapes]) => shapes !== MONITOR_SHAPES).map(([, line]) => line);
+		rig = oddRig("plain", { LINES: JSON.stringify(lines) });
+		expect(await deliver(rig, "all the same")).toMatchObject({ state: "complete", cursor: 12 });
+		expect(await deliver(rig, "of another", { channel: "full", id: "main" })).toMatchObject({ state: "complete" });
+		expect(rig.deliveries.list({ limit: 9 }).map(({ state }) => state)).toEqual(["complete", "complete"]);
+		expect(status(rig)).toMatchObject({ restarts: 0, garbage: lines.length - 1 });
+		expect(status(rig).lastError).toMatch(/^garbage on stdout: /);
+	});
+
+	it("of a monitor that are wrong reach nobody, those after them do", async () => {
+		const good = { type: "message", eventId: "1", from: { id: "u" }, chat: { id: "c", type: "direct" } };
+		const lines = [...wrong.filter(([shapes]) => shapes === MONITOR_SHAPES).map(([, line]) => line)];
+		const nameless = { from: { id: "u", name: null }, target: { ...target, thread_id: null } };
+		rig = oddRig("plain", { LINES: JSON.stringify([...lines, { ...good, text: "hi", ...nameless }]) });
+		const heard: string[] = [];
+		rig.outbound.monitor("odd", "main", async ({ text }) => void heard.push(text));
+		await until(() => heard.length > 0, "the good one is heard");
+		expect(heard).toEqual(["hi"]);
+		expect(status(rig).garbage).toBe(lines.length);
+	});
+});
+
+describe("an adapter process that is of no use is ended, and the next one does the work", () => {
+	it.each([
+		["deaf", "x".repeat(900_000), /read nothing for 300 ms/],
+		["closes-input", "x".repeat(900_000), /closed its input/],
+		["closes-output", "short", /closed its output/],
+	])("%s", async (what, text, why) => {
+		rig = oddRig(what);
+		expect(await deliver(rig, text)).toMatchObject({ state: "complete", cursor: text.length });
+		expect(status(rig)).toMatchObject({ restarts: 1, lastError: expect.stringMatching(why) });
+	});
+
+	it("one that was started by a wrapper ends with it", async () => {
+		const folder = mkdtempSync(join(tmpdir(), "nexus-inner-"));
+		onTestFinished(() => rmSync(folder, { recursive: true }));
+		const file = join(folder, "pid");
+		rig = oddRig("wraps", { INNER_PID_FILE: file });
+		expect(await deliver(rig, "first")).toMatchObject({ state: "complete" });
+		await until(() => existsSync(file) && readFileSync(file, "utf8") !== "", "it has started another");
+		const inner = Number(readFileSync(file, "utf8"));
+		expect(lives(inner)).toBe(true);
+		process.kill(status(rig).processes.stream!.pid!, "SIGKILL");
+		await until(() => !lives(inner), "the inner one ends too");
+		expect(await deliver(rig, "second")).toMatchObject({ state: "complete" });
+	});
+
+	it("one that the system refuses to start is tried again", async () => {
+		const told: string[] = [];
+		const log = { ...silentLog, warn: (facts: object) => told.push(JSON.stringify(facts)) };
+		const keeper = createKeeper({
+			// Longer than an argument may be.
+			...{ command: [process.execPath, "x".repeat(3_000_000)], env: {}, facts: {}, log, clock: systemClock },
+			...{ limits: SOON.process, rules: SOON.restart, random: Math.random, shapes: STREAM_SHAPES },
+			...{ lines() {}, lost: () => false },
+		});
+		const over = new AbortController();
+		const wanted = keeper.running(over.signal).catch(() => "not there");
+		await until(() => keeper.status().restarts > 1, "it is tried again");
+		expect(keeper.status().lastError).toMatch(/could not be started/);
+		over.abort();
+		expect(await wanted).toBe("not there");
+		await keeper.stop();
+	});
+});
+
+it("I7: delivery_complete without any message is not taken for a delivery", async () => {
+	rig = oddRig("says-nothing");
+	expect(await deliver(rig, "where is it?")).toMatchObject({ state: "unknown", error: /told of no message/ });
+	const empty = await rig.outbound.deliver({
+		runId: await finishedRun(rig.bus, [" \n"]),
+		account,
+		target: { to: "c2" },
+	});
+	expect(await rig.outbound.settled(empty.id)).toMatchObject({ state: "complete" });
+});
+
+it.each([
+	[{ limits: { textMax: 0 } }, /limits.textMax/],
+	[{ typing: { intervalMs: 0, expiryMs: 0 } }, /typing.intervalMs/],
+	[{ blocks: { maxChars: "all" } }, /blocks.maxChars/],
+	[{ supports: {} }, /supports/],
+	[{ protocol: 2 }, /protocol/],
+])("an info that cannot be relied on is refused with what is wrong: %j", async (info, what) => {
+	rig = oddRig("plain", { INFO: JSON.stringify(info) });
+	await expect(rig.outbound.info("odd")).rejects.toMatchObject({ code: "unavailable", message: what });
+});
+
+it("what an info leaves out is filled in, what is new in it is passed over", async () => {
+	const more = { supports: ["send", "telepathy"], fields: null, settings: null, version: null };
+	rig = oddRig("plain", { INFO: JSON.stringify({ ...more, limits: { textMax: 50 } }) });
+	expect(await rig.outbound.info("odd")).toMatchObject({
+		fields: [],
+		settings: [],
+		limits: { textMax: 50, unit: "utf16" },
+	});
+});

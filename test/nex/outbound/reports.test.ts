@@ -1,0 +1,88 @@
+/** I7: what the daemon knows of a creation when the adapter dies or refuses: nothing that certainly did not happen is in doubt. */
+
+import { afterEach, expect, it } from "vitest";
+import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
+import { sqliteDeliveries } from "../../../src/ledger/ledger.ts";
+import type { Delivering } from "../../../src/nex/delivering.ts";
+import { createJournal } from "../../../src/nex/journal.ts";
+import { StreamReports } from "../../../src/nex/stream-reports.ts";
+import { Tracked } from "../../../src/nex/tracked.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
+
+let file: SqliteFile | undefined;
+afterEach(() => file?.close());
+
+/** `reaches`: whether what is written gets as far as the process. */
+function world(reaches: boolean) {
+	file = openSqlite(":memory:", "process");
+	const deliveries = sqliteDeliveries(file);
+	const clock = manualClock(1000);
+	deliveries.open({ id: "d", runId: "r", channel: "x", account: "a", target: { to: "c" }, options: {}, createdAt: 1 });
+	const journal = createJournal(deliveries, clock, silentLog);
+	const tracked = new Tracked(deliveries.get("d")!, journal, clock);
+	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
+	const written: StreamLine[] = [];
+	const reports = new StreamReports({ tracked, info, log: silentLog } as unknown as Delivering, {
+		write(line, begun) {
+			written.push(line);
+			if (reaches) begun?.();
+		},
+		message: () => {},
+	});
+	const announce = async () => {
+		reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
+		await tracked.recorded();
+		await Promise.resolve();
+		expect(written).toMatchObject([{ type: "ack", nonce: "n1" }]);
+	};
+	const stored = async () => {
+		await tracked.recorded();
+		return deliveries.get("d")!.messages;
+	};
+	return { reports, tracked, announce, stored };
+}
+
+it("I7: an ack that never left for the process: its message is withdrawn when the process dies", async () => {
+	const { reports, tracked, announce, stored } = world(false);
+	await announce();
+	expect(await stored()).toMatchObject([{ nonce: "n1", state: "intended" }]);
+	reports.lost();
+	expect(await stored()).toEqual([]);
+	expect(tracked.resume()).toBeUndefined();
+});
+
+it("I7: an ack that may have been read: its message is looked up", async () => {
+	const { reports, tracked, announce, stored } = world(true);
+	await announce();
+	reports.lost();
+	expect(await stored()).toMatchObject([{ state: "intended" }]);
+	expect(tracked.resume()).toMatchObject({ uncertain: { nonce: "n1" } });
+});
+
+it("I7: an ack that never left, and its adapter gives up: what is owed is sent", async () => {
+	const { reports, announce, stored } = world(false);
+	await announce();
+	expect(reports.take({ type: "delivery_error", error: "no ack" })).toMatchObject({ state: "degraded" });
+	expect(await stored()).toEqual([]);
+});
+
+it("I7: a refusal that names the message: it is not there, and what is owed is sent", async () => {
+	const { reports, announce, stored } = world(true);
+	await announce();
+	const refusal = { type: "delivery_error", error: "too long", code: "invalid", nonce: "n1" } as const;
+	expect(reports.take(refusal)).toEqual({ state: "degraded", error: "invalid: too long" });
+	expect(await stored()).toEqual([]);
+});
+
+it("I7: an error that names nothing leaves an allowed message in doubt", async () => {
+	for (const error of [{ code: "unavailable" as const }, { code: "unknown_outcome" as const, nonce: "n1" }, {}]) {
+		const { reports, announce, stored } = world(true);
+		await announce();
+		expect(reports.take({ type: "delivery_error", error: "?", ...error })).toMatchObject({ state: "unknown" });
+		expect(await stored()).toMatchObject([{ state: "unknown" }]);
+		file?.close();
+	}
+	file = undefined;
+});

@@ -1,0 +1,216 @@
+/** A store, an outbound side and file platforms for tests: everything real, in a folder of its own. */
+
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../../src/bus/bus.ts";
+import { type Deliveries, sqliteDeliveries } from "../../../src/ledger/ledger.ts";
+import {
+	type ChannelConfig,
+	createOutbound,
+	OUTBOUND_LIMITS,
+	type Outbound,
+	type OutboundOptions,
+} from "../../../src/nex/nex.ts";
+import {
+	createToFrames,
+	type EndFrame,
+	encodeFrame,
+	newRunId,
+	type StreamEvent,
+} from "../../../src/protocol/protocol.ts";
+import { type Clock, systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { openSqlite } from "../../../src/std/sqlite.ts";
+
+const ADAPTER = fileURLToPath(new URL("./adapters/file-platform.mjs", import.meta.url));
+
+export type Flavour = "full" | "s0" | "streamonly" | "blocks" | "blind" | "mail" | "files" | "drafts" | "letters";
+
+export interface Call {
+	op: string;
+	to?: string;
+	id?: string;
+	nonce?: string;
+	text?: string;
+	at: number;
+	[extra: string]: unknown;
+}
+
+export interface Rig {
+	dir: string;
+	bus: Bus;
+	deliveries: Deliveries;
+	outbound: Outbound;
+	channel(flavour: Flavour, settings?: Record<string, string>, more?: Partial<ChannelConfig>): ChannelConfig;
+	calls(): Call[];
+	/** Current texts of the messages of a chat, in order of creation. */
+	visible(to: string): string[];
+	/** Drops everything as a kill -9 would, and begins again on the same file. */
+	restart(options?: Partial<OutboundOptions>): Promise<void>;
+	close(): Promise<void>;
+}
+
+/** Restarts and retries that tests can wait for. */
+export const FAST = {
+	...OUTBOUND_LIMITS,
+	retryMs: 20,
+	restart: { ...OUTBOUND_LIMITS.restart, backoffMs: 5, backoffMsMax: 20, failuresMax: 1000 },
+	process: { ...OUTBOUND_LIMITS.process, endGraceMs: 1000, termGraceMs: 500 },
+};
+
+export function createRig(flavour: Flavour, settings: Record<string, string> = {}, more: Partial<ChannelConfig> = {}) {
+	return createRigWith((channel) => ({ [flavour]: channel(flavour, settings, more) }));
+}
+
+export function createRigWith(
+	adaptersOf: (channel: Rig["channel"]) => OutboundOptions["adapters"],
+	options: Partial<OutboundOptions> = {},
+): Rig {
+	const dir = mkdtempSync(join(tmpdir(), "nexus-outbound-"));
+	const platform = join(dir, "platform.jsonl");
+	const channel: Rig["channel"] = (flavour, settings = {}, more = {}) => ({
+		command: [process.execPath, ADAPTER, flavour],
+		accounts: { main: { settings: { file: platform, ...settings } } },
+		...more,
+	});
+	const adapters = adaptersOf(channel);
+	const calls = (): Call[] =>
+		existsSync(platform)
+			? readFileSync(platform, "utf8")
+					.split("\n")
+					.filter((line) => line !== "")
+					.map((line) => JSON.parse(line) as Call)
+			: [];
+	const open = (changes: Partial<OutboundOptions>) => {
+		const clock = mortalClock();
+		const file = openSqlite(join(dir, "nexus.db"), "process");
+		const bus = createBus({ storage: sqliteStorage(file) });
+		const deliveries = sqliteDeliveries(file);
+		const outbound = createOutbound({
+			...{ bus, deliveries, adapters, dataDir: dir, log: silentLog, limits: FAST, clock },
+			...options,
+			...changes,
+		});
+		return { file, bus, deliveries, outbound, clock };
+	};
+	let parts = open({});
+	const rig: Rig = {
+		dir,
+		...{ bus: parts.bus, deliveries: parts.deliveries, outbound: parts.outbound },
+		channel,
+		calls,
+		visible(to) {
+			const texts = new Map<string, string>();
+			for (const call of calls()) {
+				if (call.to === to && (call.op === "create" || call.op === "edit")) texts.set(call.id!, call.text!);
+			}
+			return [...texts.values()];
+		},
+		async restart(changes = {}) {
+			// The old side's processes live on for a moment, as those of a killed daemon; it itself does nothing any more.
+			parts.clock.die();
+			await parts.bus.close();
+			parts.file.close();
+			parts = open(changes);
+			Object.assign(rig, { bus: parts.bus, deliveries: parts.deliveries, outbound: parts.outbound });
+		},
+		async close() {
+			await parts.outbound.stop(0);
+			await parts.bus.close();
+			parts.file.close();
+			rmSync(dir, { recursive: true, force: true });
+		},
+	};
+	return rig;
+}
+
+/** Time that ends with its process. */
+function mortalClock(): Clock & { die(): void } {
+	let dead = false;
+	return {
+		now: () => Date.now(),
+		after: (ms, callback) => systemClock.after(ms, () => dead || callback()),
+		die() {
+			dead = true;
+		},
+	};
+}
+
+export interface TestRun {
+	runId: string;
+	say(event: StreamEvent): void;
+	text(text: string): void;
+	/** An image, a card … */
+	part(modality: string, contentType: string, payload: string): void;
+	/** Another assistant message begins. */
+	next(): void;
+	end(): Promise<void>;
+	fail(error: string): Promise<void>;
+	/** Goes on in another process: ends as recovery would, or as if it had ended in time. */
+	endIn(bus: Bus, text: string, synthetic: boolean): Promise<void>;
+}
+
+/** A run on the Bus, written by hand. */
+export async function beginRun(bus: Bus, session = "main"): Promise<TestRun> {
+	const runId = newRunId();
+	const frames = createToFrames({ runId, session, now: () => Date.now() });
+	const start: StreamEvent = { type: "stream_start", runId, sessionLabel: session, target: null };
+	const records = (event: StreamEvent) => frames.push(event).map(encodeFrame);
+	const writer: LogWriter = await bus.create({ log: runId, kind: "run", meta: { session } }, records(start));
+	let parts = 0;
+	const say = (event: StreamEvent) => {
+		for (const record of records(event)) writer.append(record);
+	};
+	return {
+		runId,
+		say,
+		text: (text) => say({ type: "token", text }),
+		part(modality, contentType, payload) {
+			const message_id = `${runId}.part${++parts}`;
+			const ids = { message_id, run_id: runId, trace_id: "0".repeat(32), correlation_group: runId, ts: Date.now() };
+			const chunk = { message_id, seq_no: 1, payload, is_partial: false, ts: Date.now() };
+			const end = { message_id, total_chunks: 1, checksum: "0", final: false, reason: "completed", ts: Date.now() };
+			writer.append(JSON.stringify({ type: "stream.begin", modality, content_type: contentType, ...ids }));
+			writer.append(JSON.stringify({ type: "stream.chunk", ...chunk }));
+			writer.append(JSON.stringify({ type: "stream.end", ...end }));
+		},
+		next: () => say({ type: "stream_end", runId, final: false }),
+		end: () => writer.seal(records({ type: "stream_end", runId, final: true })),
+		fail: (error) => writer.seal(records({ type: "stream_error", error, partial: true })),
+		async endIn(next, text, synthetic) {
+			const said = text === "" ? [] : records({ type: "token", text });
+			const [end] = frames.push({ type: "stream_error", error: "crashed", partial: true });
+			await (await next.reopen(runId)).seal([...said, encodeFrame({ ...(end as EndFrame), synthetic })]);
+		},
+	};
+}
+
+/** A finished run that says these messages. */
+export async function finishedRun(bus: Bus, messages: readonly string[], session = "main"): Promise<string> {
+	const run = await beginRun(bus, session);
+	messages.forEach((message, n) => {
+		if (n > 0) run.next();
+		for (let at = 0; at < message.length; at += 7) run.text(message.slice(at, at + 7));
+	});
+	await run.end();
+	return run.runId;
+}
+
+export async function until(condition: () => boolean, what: string, deadlineMs = 15_000): Promise<void> {
+	const limit = Date.now() + deadlineMs;
+	while (!condition()) {
+		if (Date.now() > limit) throw new Error(`not within ${deadlineMs} ms: ${what}`);
+		await new Promise((resolve) => setTimeout(resolve, 5));
+	}
+}
+
+/** Kills a process that may already be gone: its exit is not always known here yet. */
+export function strike(pid: number): void {
+	try {
+		process.kill(pid, "SIGKILL");
+	} catch (cause) {
+		if ((cause as NodeJS.ErrnoException).code !== "ESRCH") throw cause;
+	}
+}

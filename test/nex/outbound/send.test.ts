@@ -1,0 +1,210 @@
+/** Sending in messages: blocks, whole answers, what a stream still owes, and what happens when nobody knows. */
+
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { modeOf } from "../../../src/nex/router.ts";
+import { beginRun, createRig, createRigWith, FAST, type Flavour, finishedRun, type Rig, until } from "./rig.ts";
+
+let rig: Rig | undefined;
+afterEach(async () => {
+	await rig?.close();
+	rig = undefined;
+});
+
+const main = (channel: string) => ({ channel, id: "main" });
+const target = { to: "c1" };
+const ops = (of: Rig, op: string) => of.calls().filter((call) => call.op === op);
+
+async function deliver(of: Rig, flavour: Flavour, messages: string[], options = {}) {
+	const runId = await finishedRun(of.bus, messages);
+	const { id } = await of.outbound.deliver({ runId, account: main(flavour), target, options });
+	return of.outbound.settled(id);
+}
+
+describe("the way of a delivery", () => {
+	it("is decided once: native stream, blocks, or whole", () => {
+		const info = (supports: string[], delivery?: "whole") =>
+			({ channel: "x", supports, limits: { textMax: 1, unit: "utf16" }, ...(delivery && { delivery }) }) as never;
+		const config = { accounts: {} };
+		expect(modeOf(info(["stream", "send"]), config, {})).toBe("stream");
+		expect(modeOf(info(["send"]), config, {})).toBe("blocks");
+		expect(modeOf(info(["send"], "whole"), config, {})).toBe("whole");
+		expect(modeOf(info(["stream", "send"]), config, { disableStreaming: true })).toBe("whole");
+		expect(modeOf(info(["stream", "send"]), { ...config, streaming: { enabled: false } }, {})).toBe("whole");
+		expect(modeOf(info(["stream"]), config, { disableStreaming: true })).toBe("stream");
+		expect(() => modeOf(info(["monitor"]), config, {})).toThrow(/neither/);
+	});
+
+	it("mail: one message per answer, when it is finished", async () => {
+		rig = createRig("mail");
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("mail"), target });
+		run.text("Dear reader,");
+		run.next();
+		run.text("the end.");
+		await until(() => rig!.deliveries.get(id)!.mode === "whole", "it began");
+		expect(rig.visible("c1")).toEqual([]);
+		await run.end();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", cursor: 20 });
+		expect(rig.visible("c1")).toEqual(["Dear reader,\n\nthe end."]);
+	});
+
+	it("disable_streaming: nothing is shown before the answer is finished", async () => {
+		rig = createRig("full");
+		const done = await deliver(rig, "full", ["All at once."], { disableStreaming: true });
+		expect(done).toMatchObject({ state: "complete", mode: "whole" });
+		expect(rig.visible("c1")).toEqual(["All at once."]);
+		expect(ops(rig, "start")).toEqual([]);
+	});
+});
+
+describe("degrading", () => {
+	it("S1: a stream that fails sends what is still owed, and only that", async () => {
+		rig = createRig("full", { failAfter: "20" });
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		run.text("Shown before it fails");
+		run.text(" and owed after it.");
+		await run.end();
+		const done = await rig.outbound.settled(id);
+		expect(done).toMatchObject({ state: "complete", mode: "blocks" });
+		expect(rig.visible("c1").join("")).toBe("Shown before it fails and owed after it.");
+	});
+
+	it("S1: what an open message shows stays; the rest follows in another", async () => {
+		rig = createRig("full", { failAfter: "15" });
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
+		run.text("Visible. ");
+		await until(() => rig!.deliveries.get(id)!.messages[0]?.shown === 9, "the beginning is visible");
+		run.text("Not any more by editing.");
+		await run.end();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["Visible. ", "Not any more by editing."]);
+	});
+
+	it("an unknown outcome is flagged, and nothing is sent", async () => {
+		rig = createRig("full", { failAfter: "0", failCode: "unknown_outcome" });
+		const done = await deliver(rig, "full", ["maybe"]);
+		expect(done).toMatchObject({ state: "unknown", error: "unknown_outcome: told to fail" });
+		expect(ops(rig, "create")).toEqual([]);
+	});
+
+	it("S0: an adapter without positions that refuses before it showed anything is degraded too", async () => {
+		rig = createRig("s0", { failAfter: "3" });
+		expect(await deliver(rig, "s0", ["refused as a stream"])).toMatchObject({ state: "complete", mode: "blocks" });
+		expect(rig.visible("c1")).toEqual(["refused as a stream"]);
+	});
+
+	it("without a send verb it has failed", async () => {
+		rig = createRig("streamonly", { failAfter: "0", failCode: "denied" });
+		expect(await deliver(rig, "streamonly", ["x"])).toMatchObject({ state: "failed", error: "denied: told to fail" });
+	});
+});
+
+describe("sends", () => {
+	it("I7: a rate limit pauses the account, and the final is not lost", async () => {
+		rig = createRig("mail", { refusals: "3" });
+		const running = deliver(rig, "mail", ["patience"]);
+		await until(() => rig!.outbound.accounts()[0]!.pausedUntil !== undefined, "the account is paused");
+		expect(await running).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["patience"]);
+		const times = rig.calls().map(({ at }) => at);
+		for (const [n, at] of times.slice(1).entries()) expect(at - times[n]!).toBeGreaterThanOrEqual(50);
+	});
+
+	it("what the platform will never take has failed, with its reason", async () => {
+		rig = createRig("mail", { refuse: "gone" });
+		expect(await deliver(rig, "mail", ["x"])).toMatchObject({ state: "failed", error: "gone: no", messages: [] });
+	});
+
+	it("I7: killed around every call, each text is there once: a send without an answer is looked up", {
+		timeout: 120_000,
+	}, async () => {
+		let lookedUp = 0;
+		const text = fc.string({ minLength: 1, maxLength: 300, unit: "grapheme-ascii" }).filter((each) => /\S/.test(each));
+		await fc.assert(
+			fc.asyncProperty(text, async (source) => {
+				const each = createRig("blocks", { deathRate: "0.3", deathsMax: "5" });
+				try {
+					expect(await deliver(each, "blocks", [source])).toMatchObject({ state: "complete" });
+					expect(each.visible("c1").join("").replaceAll(/\s/g, "")).toBe(source.replaceAll(/\s/g, ""));
+					lookedUp += ops(each, "find").length;
+				} finally {
+					await each.close();
+				}
+			}),
+			{ numRuns: 8 },
+		);
+		expect(lookedUp).toBeGreaterThan(0);
+	});
+
+	it("I7: however often the adapter dies over the question, it is asked again", { timeout: 60_000 }, async () => {
+		rig = createRig("blocks", { deathRate: "1", deathsMax: "12" });
+		expect(await deliver(rig, "blocks", ["at last"])).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["at last"]);
+		expect(rig.outbound.accounts()[0]!.restarts).toBe(12);
+	});
+
+	it("I7: where the platform cannot tell, it is flagged and never repeated", async () => {
+		rig = createRig("blind", { deathRate: "1", deathsMax: "1" });
+		const done = await deliver(rig, "blind", ["maybe"]);
+		expect(done).toMatchObject({ state: "unknown", messages: [{ state: "unknown" }] });
+		expect(done.error).toMatch(/cannot tell/);
+	});
+
+	it("I7: after a daemon crash the open question is settled first, with the same text and nonce", async () => {
+		rig = createRig("mail", { slowMs: "300" });
+		const runId = await finishedRun(rig.bus, ["exactly once"]);
+		const { id } = await rig.outbound.deliver({ runId, account: main("mail"), target });
+		await until(() => rig!.visible("c1").length === 1, "it was created");
+		expect(rig.deliveries.get(id)!.messages[0]).toMatchObject({ nonce: ops(rig, "create")[0]!.nonce });
+		await rig.restart();
+		await rig.outbound.start();
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", cursor: 12 });
+		expect(rig.visible("c1")).toEqual(["exactly once"]);
+	});
+
+	it("S0: an adapter that ends after each send is started for each", async () => {
+		rig = createRig("s0");
+		const all = await Promise.all(
+			["one", "two", "three"].map((text) =>
+				rig!.outbound.deliver({ text, account: main("s0"), target, options: { disableStreaming: true } }),
+			),
+		);
+		for (const { id } of all) expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["one", "two", "three"]);
+		expect(rig.outbound.accounts()[0]!.processes.send).toMatchObject({ state: "stopped", restarts: 0 });
+	});
+
+	it("an adapter that does not answer is ended, and what it was asked is looked up", async () => {
+		rig = createRigWith((channel) => ({ mail: channel("mail", { hang: "1" }) }), {
+			limits: { ...FAST, answerMs: 1000 },
+		});
+		expect(await deliver(rig, "mail", ["slow but once"])).toMatchObject({ state: "complete" });
+		expect(rig.visible("c1")).toEqual(["slow but once"]);
+		expect(ops(rig, "find").length).toBeGreaterThan(0);
+	});
+});
+
+describe("typing", () => {
+	it("is shown while a tool runs, and off at the end", async () => {
+		rig = createRig("blocks");
+		const run = await beginRun(rig.bus);
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("blocks"), target });
+		const tool = { type: "tool_status", toolName: "t", toolCallId: "1" } as const;
+		run.say({ ...tool, status: "started" });
+		await until(() => ops(rig!, "typing").length >= 4, "it is renewed");
+		run.say({ ...tool, status: "completed" });
+		run.text("done");
+		await run.end();
+		await rig.outbound.settled(id);
+		await until(() => ops(rig!, "typing").at(-1)!.on === false, "it is off");
+	});
+
+	it("is not shown when the channel's config says so", async () => {
+		rig = createRig("full", {}, { typing: { enabled: false } });
+		await deliver(rig, "full", ["x"]);
+		expect(ops(rig, "typing")).toEqual([]);
+	});
+});

@@ -1,0 +1,117 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+	createTyping,
+	intervalOf,
+	QUIET,
+	stepTyping,
+	type TypingInput,
+	type TypingRules,
+} from "../../../src/nex/typing.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+
+const rulesArbitrary: fc.Arbitrary<TypingRules> = fc.record({
+	intervalMs: fc.integer({ min: 1, max: 9000 }),
+	expiryMs: fc.integer({ min: 1, max: 9000 }),
+	ttlMs: fc.integer({ min: 1, max: 60_000 }),
+});
+
+const TRIGGERS = ["run_start", "message_start", "text", "tool_start", "reasoning", "tool_progress"] as const;
+const input = fc.constantFrom<TypingInput["type"]>(...TRIGGERS, "tool_end", "message_out", "message_grown");
+const story = fc.array(fc.tuple(fc.integer({ min: 0, max: 20_000 }), input), { maxLength: 40 });
+
+/** Plays a story against a clock; every show and hide with its time. */
+function play(rules: TypingRules, events: [number, TypingInput["type"]][]) {
+	const clock = manualClock();
+	const shown: { on: boolean; at: number }[] = [];
+	const typing = createTyping(rules, clock, (on) => shown.push({ on, at: clock.now() }));
+	for (const [wait, type] of events) {
+		clock.advance(wait);
+		typing.take({ type });
+	}
+	return { clock, typing, shown };
+}
+
+describe("typing", () => {
+	it("S1: each of the five triggers shows it at once", () => {
+		for (const type of TRIGGERS.slice(0, 5)) {
+			expect(play({ intervalMs: 3000, expiryMs: 5000, ttlMs: 60_000 }, [[0, type]]).shown).toEqual([
+				{ on: true, at: 0 },
+			]);
+		}
+	});
+
+	it("never sticks: without a trigger it is off after its time to live, whatever happened before", () => {
+		fc.assert(
+			fc.property(rulesArbitrary, story, (rules, events) => {
+				const { clock, shown } = play(rules, events);
+				clock.advance(rules.ttlMs);
+				const settled = shown.length;
+				expect(shown.at(-1)?.on ?? false).toBe(false);
+				clock.advance(600_000);
+				expect(shown.length).toBe(settled);
+			}),
+		);
+	});
+
+	it("never sticks: it is off when the run ends, and nothing shows it again", () => {
+		fc.assert(
+			fc.property(rulesArbitrary, story, story, (rules, before, after) => {
+				const { clock, typing, shown } = play(rules, before);
+				typing.take({ type: "run_end" });
+				expect(shown.at(-1)?.on ?? false).toBe(false);
+				const settled = shown.length;
+				for (const [wait, type] of after) {
+					clock.advance(wait);
+					typing.take({ type });
+				}
+				clock.advance(600_000);
+				expect(shown.length).toBe(settled);
+			}),
+		);
+	});
+
+	it("expiry: while it is on it is renewed in time, and not more often than the interval", () => {
+		fc.assert(
+			fc.property(rulesArbitrary, story, (rules, events) => {
+				const { clock, shown } = play(
+					rules,
+					events.filter(([, type]) => type !== "message_out"),
+				);
+				clock.advance(rules.ttlMs);
+				shown.forEach((each, n) => {
+					const next = shown[n + 1];
+					if (!each.on || !next) return;
+					expect(next.at - each.at).toBeLessThanOrEqual(rules.expiryMs);
+					if (next.on) expect(next.at - each.at).toBeGreaterThanOrEqual(intervalOf(rules));
+				});
+			}),
+		);
+	});
+
+	it("stays while tools run, although a message is out; ends with the message otherwise", () => {
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000 };
+		const { clock, typing, shown } = play(rules, [
+			[0, "run_start"],
+			[10, "tool_start"],
+			[10, "message_out"],
+		]);
+		expect(shown.at(-1)).toEqual({ on: true, at: 20 });
+		clock.advance(1000);
+		expect(shown.filter(({ on }) => on).length).toBeGreaterThan(9);
+		typing.take({ type: "message_grown" });
+		expect(shown.at(-1)!.on).toBe(true);
+		typing.take({ type: "tool_end" });
+		typing.take({ type: "message_out" });
+		expect(shown.at(-1)!.on).toBe(false);
+	});
+
+	it("nothing is shown where the platform has no typing", () => {
+		const clock = manualClock();
+		const shown: boolean[] = [];
+		createTyping(undefined, clock, (on) => shown.push(on)).take({ type: "run_start" });
+		clock.advance(10_000);
+		expect(shown).toEqual([]);
+		expect(stepTyping(QUIET, { type: "tick" }, 0, { intervalMs: 1, expiryMs: 1, ttlMs: 1 }).effects).toEqual([]);
+	});
+});

@@ -1,0 +1,9 @@
+/** Adapters are started hundreds of times in the proof, and compiled once: NODE_ variables are passed on to them. Import it first. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const compiled = mkdtempSync(join(tmpdir(), "nexus-compiled-"));
+process.env.NODE_COMPILE_CACHE = compiled;
+process.once("exit", () => rmSync(compiled, { recursive: true, force: true }));

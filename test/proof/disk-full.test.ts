@@ -1,0 +1,106 @@
+/** A disk that fills up in the middle of an answer: the daemon says so, waits, goes on when there is room, and loses nothing. */
+
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { AUTHORIZATION, call, type DaemonProcess, daemonIn, framesOf, until } from "./daemon.ts";
+import { follow } from "./reader.ts";
+
+const DISK_MB = 96;
+const TOKENS = 40_000;
+
+const folder = mkdtempSync(join(tmpdir(), "nexus-full-"));
+const disk = join(folder, "disk");
+mkdirSync(disk);
+// A small disk of its own needs the right to mount one.
+const mounted =
+	process.platform === "linux" &&
+	spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MB}m`, "tmpfs", disk]).status === 0;
+const ballast = join(disk, "ballast");
+let daemon: DaemonProcess | undefined;
+
+/** The daemon writes at the same time, so how much fits is not known. */
+function fill(): void {
+	const { bavail, bsize } = statfsSync(disk);
+	try {
+		writeFileSync(ballast, Buffer.alloc(bavail * bsize));
+	} catch (cause) {
+		if ((cause as NodeJS.ErrnoException).code !== "ENOSPC") throw cause;
+	}
+}
+
+const readyz = async (url: string) => {
+	const answer = await fetch(`${url}/readyz`);
+	return { status: answer.status, text: await answer.text() };
+};
+
+afterAll(async () => {
+	await daemon?.stop();
+	if (mounted) spawnSync("umount", [disk]);
+	rmSync(folder, { recursive: true, force: true });
+});
+
+describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be mounted: run as root)", () => {
+	it("I1 I4 I5: is reported, waited out and survived without a loss", async () => {
+		daemon = await daemonIn(disk, "engine: demo\nlog: { level: warn }\n");
+		await daemon.start();
+		const { url } = daemon;
+		const messages = `${url}/v1/sessions/full/messages`;
+		const { run_id: run } = await call<{ run_id: string }>(messages, { text: `/demo tokens=${TOKENS} rate=10000` });
+		const reader = follow(`${url}/v1/runs/${run}/stream`);
+		try {
+			await until("the answer has begun", () => reader.records.length > 100);
+			fill();
+			await until("the daemon notices", async () => (await readyz(url)).status === 503);
+			expect((await readyz(url)).text).toMatch(/disk/i);
+			expect((await fetch(`${url}/healthz`)).status).toBe(200);
+			expect(daemon.log).toMatch(/full/i);
+			// What cannot be saved is not shown.
+			const shown = reader.records.length;
+			expect(shown).toBeLessThan(TOKENS);
+			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "running" });
+
+			rmSync(ballast);
+			await until("the daemon recovers", async () => (await readyz(url)).status === 200, 45_000);
+			await until("the answer is complete", () => reader.ended, 45_000);
+			const turn = await call<{ status: string }>(`${url}/v1/runs/${run}`);
+			expect(turn.status).toBe("completed");
+			const frames = await framesOf(url, run);
+			expect(reader.faults).toEqual([]);
+			expect(reader.records.map((record) => record.data)).toEqual(frames);
+			const verifier = createVerifier();
+			const faults = frames.map((frame) => verifier.push(JSON.parse(frame) as Frame)).filter((fault) => fault);
+			expect([...faults, verifier.finish()]).toEqual([undefined]);
+			expect(frames).toHaveLength(TOKENS + 2);
+		} finally {
+			reader.close();
+		}
+	}, 120_000);
+
+	it("what was saved is still there after a kill", async () => {
+		const before = await call<unknown>(`${daemon?.url}/v1/runs?limit=10`);
+		await daemon?.kill();
+		await daemon?.start();
+		expect(await call<unknown>(`${daemon?.url}/v1/runs?limit=10`)).toEqual(before);
+		expect((await fetch(`${daemon?.url}/v1/sessions`, { headers: AUTHORIZATION })).status).toBe(200);
+	});
+
+	it("I3: a start with a run to recover waits for room, and then settles it", async () => {
+		if (!daemon) throw new Error("needs the daemon of the tests before");
+		const { url } = daemon;
+		const { run_id: run } = await call<{ run_id: string }>(`${url}/v1/sessions/left/messages`, {
+			text: "/demo tokens=5000 rate=100",
+		});
+		await until("the answer has begun", async () => (await framesOf(url, run)).length > 20);
+		await daemon.kill();
+		fill();
+		const starting = daemon.start();
+		await until("the start is refused room", () => /refuses commits/.test(daemon?.log ?? ""));
+		rmSync(ballast);
+		await starting;
+		await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "failed", reason: "crashed" });
+	}, 60_000);
+});

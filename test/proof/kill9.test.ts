@@ -1,0 +1,196 @@
+/** Fifty kill -9 while several sessions stream to clients that stay: nothing is lost, repeated or badly framed. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { call, type DaemonProcess, daemonIn, framesOf, until } from "./daemon.ts";
+import { seededRandom } from "./random.ts";
+import { follow, type Reader } from "./reader.ts";
+
+const KILLS = 50;
+const SESSIONS = ["one", "two", "three", "four"];
+const READERS_PER_SESSION = 2;
+const STREAMING_MS = { low: 100, high: 400 };
+/** Some runs end before the kill, most do not. */
+const TOKENS = { low: 10, high: 250 };
+const TOKENS_PER_SECOND = 300;
+
+interface RunView {
+	run_id: string;
+	status: string;
+	reason?: string;
+	error?: { code: string };
+	messages: { role: string; text: string; event_id?: string }[];
+}
+
+const random = seededRandom();
+const folder = mkdtempSync(join(tmpdir(), "nexus-kill9-"));
+const sessionReaders = new Map<string, Reader[]>();
+const runReaders = new Map<string, Reader>();
+/** Event id → session and text, of every message that was accepted. */
+const accepted = new Map<string, { session: string; text: string }>();
+let daemon: DaemonProcess;
+let killsDuringRuns = 0;
+
+/** Sends again until there is an answer: the key makes that safe. */
+async function send(session: string, key: string): Promise<void> {
+	const text = `/demo tokens=${random.between(TOKENS.low, TOKENS.high)} rate=${TOKENS_PER_SECOND} reasoning=1 tools=1 tool_ms=40 cards=1 messages=2 seed=${random.between(1, 2 ** 31)}`;
+	const path = `${daemon.url}/v1/sessions/${session}/messages`;
+	const answer = await call<{ event_id: string }>(path, { text, idempotency_key: key });
+	accepted.set(answer.event_id, { session, text });
+}
+
+const everyReader = () => [...sessionReaders.values()].flat();
+
+/** One life: every session gets a message, every client is back and reading, then the process is killed at any moment. */
+async function live(life: number): Promise<void> {
+	const connectionsBefore = everyReader().map((reader) => reader.connections);
+	const recordsBefore = everyReader().map((reader) => reader.records.length);
+	await daemon.start();
+	await Promise.all(SESSIONS.map((session) => send(session, `life-${life}`)));
+	await until(`every client resumes in life ${life}`, () =>
+		everyReader().every(
+			(reader, index) =>
+				reader.connections > (connectionsBefore[index] ?? 0) && reader.records.length > (recordsBefore[index] ?? 0),
+		),
+	);
+	await followNewRuns();
+	await sleep(random.between(STREAMING_MS.low, STREAMING_MS.high));
+	const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=20`);
+	if (runs.some((run) => run.status === "running")) killsDuringRuns++;
+	await daemon.kill();
+}
+
+async function followNewRuns(): Promise<void> {
+	const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=50`);
+	for (const { run_id: run } of runs) {
+		if (!runReaders.has(run)) runReaders.set(run, follow(`${daemon.url}/v1/runs/${run}/stream`));
+	}
+}
+
+async function quiet(): Promise<void> {
+	const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=200`);
+	const { events } = await call<{ events: unknown[] }>(`${daemon.url}/v1/events?state=queued&limit=200`);
+	expect(events).toEqual([]);
+	expect(runs.filter((run) => run.status === "running" || run.status === "stopping")).toEqual([]);
+}
+
+beforeAll(async () => {
+	console.log(`kill -9 proof: NEXUS_SEED=${random.seed}`);
+	daemon = await daemonIn(folder, "engine: demo\nlog: { level: warn }\n");
+	await daemon.start();
+	// The chain of a session begins with its first run.
+	await Promise.all(SESSIONS.map((session) => send(session, "first")));
+	for (const session of SESSIONS) {
+		const url = `${daemon.url}/v1/sessions/${session}/stream`;
+		sessionReaders.set(
+			session,
+			Array.from({ length: READERS_PER_SESSION }, () => follow(url)),
+		);
+	}
+	await daemon.kill();
+	for (let life = 1; life < KILLS; life++) await live(life);
+	await daemon.start();
+	await until(
+		"everything settles",
+		() =>
+			quiet().then(
+				() => true,
+				() => false,
+			),
+		60_000,
+	);
+	await followNewRuns();
+	await until("every run's reader reaches the end", () => [...runReaders.values()].every((reader) => reader.ended));
+}, 480_000);
+
+afterAll(async () => {
+	for (const reader of [...everyReader(), ...runReaders.values()]) reader.close();
+	await daemon?.stop();
+	rmSync(folder, { recursive: true, force: true });
+});
+
+function violations(frames: readonly string[]): string[] {
+	const verifier = createVerifier();
+	const found = frames.map((text) => verifier.push(JSON.parse(text) as Frame));
+	return [...found, verifier.finish()]
+		.filter((fault) => fault !== undefined)
+		.map((fault) => `${fault.rule} ${fault.message}`);
+}
+
+describe(`proof: ${KILLS} kills`, () => {
+	it("most kills hit running answers, and both outcomes occur", async () => {
+		const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=200`);
+		expect(killsDuringRuns).toBeGreaterThan(KILLS / 2);
+		expect(new Set(runs.map((run) => run.status))).toEqual(new Set(["completed", "failed"]));
+	});
+
+	it("I2 I3: every run log is well framed and has exactly one final end", async () => {
+		for (const run of runReaders.keys()) {
+			const frames = await framesOf(daemon.url, run);
+			expect(violations(frames), run).toEqual([]);
+			expect(JSON.parse(frames.at(-1) ?? "{}"), run).toMatchObject({ type: "stream.end", final: true });
+		}
+	});
+
+	it("I1 I4: each reader of a run got exactly the records of its log", async () => {
+		for (const [run, reader] of runReaders) {
+			expect(reader.faults, run).toEqual([]);
+			expect(
+				reader.records.map((record) => record.data),
+				run,
+			).toEqual(await framesOf(daemon.url, run));
+			expect(
+				reader.records.map((record) => record.id),
+				run,
+			).toEqual(reader.records.map((_, index) => index + 1));
+		}
+	});
+
+	it("I1 I4: each reader of a session got exactly the records of its runs, in order, through every kill", async () => {
+		for (const [session, readers] of sessionReaders) {
+			const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?session=${session}&limit=200`);
+			const logs = await Promise.all(runs.toReversed().map((run) => framesOf(daemon.url, run.run_id)));
+			const expected = logs.flat();
+			for (const reader of readers) {
+				await until(`${session} is read to its end`, () => reader.records.length >= expected.length);
+				expect(reader.faults).toEqual([]);
+				expect(reader.records.map((record) => record.data)).toEqual(expected);
+				expect(reader.records.map((record) => record.id)).toEqual(expected.map((_, index) => index + 1));
+				expect(reader.connections).toBeGreaterThanOrEqual(KILLS);
+			}
+		}
+	});
+
+	it("I5: every run is settled in the ledger with the text that its log carried", async () => {
+		for (const run of runReaders.keys()) {
+			const turn = await call<RunView>(`${daemon.url}/v1/runs/${run}`);
+			expect(["completed", "failed"], run).toContain(turn.status);
+			if (turn.status === "failed") expect(turn, run).toMatchObject({ reason: "crashed", error: { code: "crashed" } });
+			const said = turn.messages.filter((message) => message.role === "assistant").map((message) => message.text);
+			expect(said.join(""), run).toBe(textOf(await framesOf(daemon.url, run)));
+		}
+	});
+
+	it("I10: every accepted message became exactly one run", async () => {
+		const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=200`);
+		const answered = runs.flatMap((run) => run.messages.filter((message) => message.role === "user"));
+		expect(answered).toHaveLength(accepted.size);
+		expect(new Set(answered.map((message) => message.event_id))).toEqual(new Set(accepted.keys()));
+		for (const message of answered) expect(message.text).toBe(accepted.get(message.event_id ?? "")?.text);
+	});
+});
+
+/** The text streams of a log, put together. */
+function textOf(frames: readonly string[]): string {
+	const text = new Set<string>();
+	let whole = "";
+	for (const frame of frames.map((record) => JSON.parse(record) as Frame)) {
+		if (frame.type === "stream.begin" && frame.modality === "text") text.add(frame.message_id);
+		if (frame.type === "stream.chunk" && text.has(frame.message_id)) whole += frame.payload;
+	}
+	return whole;
+}

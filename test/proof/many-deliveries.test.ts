@@ -1,0 +1,83 @@
+/** Two hundred answers at the same time through one adapter process: each is read whole, once and in order, and the process stays small. */
+
+import "./compiled.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { DeliveryInfo } from "../../src/nex/nex.ts";
+import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
+import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
+import { residentBytes } from "./daemon.ts";
+import { letters, sentencesOf } from "./fake-platforms.ts";
+
+const CHATS = 200;
+const SENTENCES = 40;
+const TOKEN_EVERY_MS = 250;
+/** A Node process before its platform, and some kilobytes for each of its answers. */
+const BYTES_MAX = 256 * 2 ** 20;
+
+const chatOf = (n: number): string => String(5000 + n);
+const sourceOf = (n: number): string[] => sentencesOf(SENTENCES, `chat ${n}`);
+
+let fake: TelegramFake;
+let rig: Rig;
+let rows: DeliveryInfo[] = [];
+const pids = new Set<number>();
+let bytes = 0;
+let atOnce = 0;
+
+beforeAll(async () => {
+	// With its documented limit of 30 calls a second for all chats together.
+	fake = await createTelegramFake();
+	const account = { settings: { token: fake.token, api_url: fake.url } };
+	rig = createRigWith(() => ({ telegram: { typing: { enabled: false }, accounts: { main: account } } }));
+	const watch = setInterval(() => {
+		const status = rig.outbound.accounts()[0];
+		atOnce = Math.max(atOnce, status?.deliveries ?? 0);
+		const pid = status?.processes.stream?.pid;
+		if (pid === undefined) return;
+		pids.add(pid);
+		bytes = Math.max(bytes, residentBytes(pid));
+	}, 100);
+	rows = await Promise.all(Array.from({ length: CHATS }, (_, n) => deliver(n)));
+	clearInterval(watch);
+}, 300_000);
+
+afterAll(async () => {
+	await rig?.close();
+	await fake?.close();
+});
+
+async function deliver(n: number): Promise<DeliveryInfo> {
+	const run = await beginRun(rig.bus, `chat-${n}`);
+	const wish = {
+		runId: run.runId,
+		account: { channel: "telegram", id: "main" },
+		target: { to: chatOf(n), direct: true },
+	};
+	const { id } = await rig.outbound.deliver(wish);
+	for (const sentence of sourceOf(n)) {
+		run.text(sentence);
+		await sleep(TOKEN_EVERY_MS);
+	}
+	await run.end();
+	return await rig.outbound.settled(id);
+}
+
+describe(`proof: ${CHATS} deliveries at once on one adapter process`, () => {
+	it("I7: all are complete, each exactly once", () => {
+		console.log(`${CHATS} deliveries: ${fake.calls.length} calls, ${(bytes / 2 ** 20).toFixed(0)} MiB at most`);
+		expect(rows.filter(({ state }) => state !== "complete")).toEqual([]);
+		for (let n = 0; n < CHATS; n++) {
+			expect(letters(fake.visible(chatOf(n)).join(""))).toBe(letters(sourceOf(n).join("")));
+			expect(fake.visible(chatOf(n))).toHaveLength(1);
+		}
+		expect(atOnce).toBe(CHATS);
+	});
+
+	it("one process does it, in bounded memory, within the account's rate", () => {
+		expect(pids.size).toBe(1);
+		expect(rig.outbound.accounts()[0]?.restarts).toBe(0);
+		expect(bytes).toBeLessThan(BYTES_MAX);
+		expect(fake.calls.filter(({ status }) => status === 429)).toEqual([]);
+	});
+});

@@ -1,0 +1,21 @@
+/** Seeded randomness, so that a failure can be repeated. */
+
+import { fixedSeed } from "../seed.ts";
+
+export interface Random {
+	readonly seed: number;
+	/** A whole number from `low` to `high`, both included. */
+	between(low: number, high: number): number;
+}
+
+/** mulberry32 */
+export function seededRandom(seed = fixedSeed ?? Date.now() % 1_000_000): Random {
+	let state = seed >>> 0;
+	const next = () => {
+		state = (state + 0x6d2b79f5) >>> 0;
+		let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+		return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+	};
+	return { seed, between: (low, high) => low + Math.floor(next() * (high - low + 1)) };
+}

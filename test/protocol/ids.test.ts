@@ -1,0 +1,62 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+	isSessionLabel,
+	messageIdOf,
+	newEventId,
+	newId,
+	newRunId,
+	runIdOf,
+	traceIdOf,
+} from "../../src/protocol/protocol.ts";
+
+test("P1.17: ids have their prefix and 26 characters of base 32", () => {
+	expect(newRunId()).toMatch(/^run_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+	expect(newEventId()).toMatch(/^evt_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+});
+
+test("P1.17: ids sort as strings by creation, within a millisecond and when the clock steps back", () => {
+	const start = Date.now() + 1000;
+	fc.assert(
+		fc.property(fc.array(fc.integer({ min: -5, max: 5 }), { minLength: 2, maxLength: 200 }), (steps) => {
+			let now = start;
+			const ids = steps.map((step) => {
+				now += step;
+				return newId("x", now);
+			});
+			expect(ids).toEqual([...new Set(ids)].sort());
+		}),
+	);
+});
+
+test("P1.17: the time is the beginning of an id; the rest is random and then counts up", () => {
+	const far = 2 ** 45;
+	const most = () => 1 - 2 ** -32;
+	const [one, two, three] = [newId("x", far, most), newId("x", far, most), newId("x", far + 1, () => 0)];
+	expect(one).toBe(`x_1000000000F${"Z".repeat(15)}`);
+	expect(two).toBe(`x_1000000000G${"0".repeat(15)}`);
+	expect(three).toBe(`x_1000000001${"0".repeat(16)}`);
+});
+
+test("P1.17: a stream's id leads back to its run", () => {
+	const run = newRunId();
+	expect(messageIdOf(run, 12)).toBe(`${run}.12`);
+	expect(runIdOf(messageIdOf(run, 12))).toBe(run);
+});
+
+test("P1.17: a trace id is 32 hex digits, different for different runs and the same for the same", () => {
+	const [one, two] = [newRunId(), newRunId()];
+	for (const run of [one, two, "run_1", "run_2", ""]) expect(traceIdOf(run)).toMatch(/^[0-9a-f]{32}$/);
+	expect(traceIdOf(one)).not.toBe(traceIdOf(two));
+	expect(traceIdOf("run_1")).not.toBe(traceIdOf("run_2"));
+	expect(traceIdOf(one)).toBe(traceIdOf(one));
+});
+
+test("P6.2: session labels", () => {
+	for (const label of ["main", "a", "0", "user@example.org:42", "x".repeat(128), "A+b-c_d"]) {
+		expect(isSessionLabel(label)).toBe(true);
+	}
+	for (const label of ["", ".", "-a", "a b", "a/b", "ä", "x".repeat(129), "a\n", "_a"]) {
+		expect(isSessionLabel(label)).toBe(false);
+	}
+});

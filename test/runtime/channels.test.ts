@@ -1,0 +1,70 @@
+/** What NEX is started with, from the file and from what was stored. */
+
+import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { nexConfig } from "../../src/runtime/channels.ts";
+import { completeConfig } from "../../src/runtime/config.ts";
+import { readAccounts, removeAccount, storeAccount } from "../../src/runtime/stored-accounts.ts";
+import { freshFolder } from "./folder.ts";
+
+const SECRET = "s3cret-of-the-tests";
+
+describe("stored accounts", () => {
+	it("are for their owner only, also when an earlier file was not, and come back as they were", () => {
+		const data = freshFolder();
+		const account = { channel: "telegram", account: "a/b.c", settings: { token: SECRET } };
+		chmodSync(storeAccount(data, account), 0o644);
+		expect(statSync(storeAccount(data, account)).mode & 0o777).toBe(0o600);
+		expect(statSync(join(data, "accounts")).mode & 0o777).toBe(0o700);
+		expect(readdirSync(join(data, "accounts"))).toEqual(["telegram.a%2Fb%2Ec.json"]);
+		expect(readAccounts(data)).toEqual([account]);
+		expect(removeAccount(data, account)).toBe(true);
+		expect(removeAccount(data, account)).toBe(false);
+		expect(readAccounts(data)).toEqual([]);
+	});
+
+	it("that are damaged stop the start, without being repeated", () => {
+		const data = freshFolder();
+		writeFileSync(storeAccount(data, { channel: "x", account: "y", settings: {} }), `{"token":"${SECRET}"`);
+		expect(() => readAccounts(data)).toThrow(/x\.y\.json is damaged: remove it/);
+		try {
+			readAccounts(data);
+		} catch (cause) {
+			expect(String(cause)).not.toContain(SECRET);
+		}
+	});
+});
+
+describe("nexConfig", () => {
+	it("joins the file's channels with stored accounts; the file's settings are stronger", () => {
+		const data = freshFolder();
+		storeAccount(data, { channel: "telegram", account: "main", settings: { token: SECRET, drafts: "false" } });
+		storeAccount(data, { channel: "slack", account: "work", settings: { token: "x" } });
+		const channels = {
+			telegram: {
+				command: ["./mine.py", "--fast"],
+				acl: { owner: ["7"] },
+				accounts: { main: { settings: { drafts: "true" }, agent: "support" }, other: {} },
+				errorText: "",
+			},
+		};
+		const { adapters, inbound } = nexConfig(completeConfig({ data, base: "/conf", channels, plugins: ["./p.ts"] }));
+		expect(adapters).toEqual({
+			telegram: {
+				command: ["/conf/mine.py", "--fast"],
+				accounts: { main: { settings: { token: SECRET, drafts: "true" } }, other: { settings: {} } },
+				errorText: "",
+			},
+			slack: { accounts: { work: { settings: { token: "x" } } }, errorText: "Sorry, I encountered an error." },
+		});
+		expect(inbound).toMatchObject({ base: "/conf", plugins: ["./p.ts"] });
+		expect(inbound.channels?.telegram).toMatchObject({ acl: { owner: ["7"] } });
+		expect(inbound.channels?.telegram?.accounts?.main).toMatchObject({ agent: "support" });
+		expect(Object.keys(inbound.channels?.slack?.accounts ?? {})).toEqual(["work"]);
+	});
+
+	it("is empty without channels", () => {
+		expect(nexConfig(completeConfig({ data: freshFolder() })).adapters).toEqual({});
+	});
+});

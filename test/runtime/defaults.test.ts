@@ -1,0 +1,19 @@
+/** The configuration page tells the truth about the defaults. */
+
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { BROKER_LIMITS } from "../../src/broker/broker.ts";
+import { EDGE_LIMITS } from "../../src/edge/edge.ts";
+import { CONFIG_DEFAULTS } from "../../src/runtime/runtime.ts";
+
+const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
+
+describe("docs/configuration.md", () => {
+	const { stopDeadlineMs, retention } = CONFIG_DEFAULTS;
+	it.each(Object.entries({ ...BROKER_LIMITS, ...EDGE_LIMITS, ...retention, stopDeadlineMs }))(
+		"%s is %s by default",
+		(key, value) => {
+			expect(page).toMatch(new RegExp(`^\\| \`${key}\` \\|.*\\| \`${value}\`.*\\|$`, "m"));
+		},
+	);
+});

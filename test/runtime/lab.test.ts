@@ -1,0 +1,94 @@
+/** The life of the channel lab's process: started by use, stopped by disuse, replaced when it dies. */
+
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
+import { createLab } from "../../src/runtime/lab.ts";
+import { manualClock } from "../../src/std/clock.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+import { freshFolder } from "./folder.ts";
+
+const UNUSED_MS = 10 * 60_000;
+
+/** A host without platforms: only its process matters here. */
+const HOST = `
+import { appendFileSync } from "node:fs";
+import { createServer } from "node:http";
+appendFileSync(new URL("pids", import.meta.url), process.pid + "\\n");
+const server = createServer((_, response) => response.end('{"channels":{}}'));
+server.listen(0, "127.0.0.1", () => console.log(JSON.stringify({ channels: {}, url: "http://127.0.0.1:" + server.address().port })));
+process.stdin.resume().once("end", () => process.exit(0));
+`;
+
+function labWith(program: string) {
+	const dir = freshFolder();
+	const host = join(dir, "host.mjs");
+	writeFileSync(host, program);
+	const file = openSqlite(join(dir, "nexus.db"), "process");
+	const clock = manualClock(1_000_000);
+	const bus = createBus({ storage: sqliteStorage(file) });
+	const receive = () => Promise.reject(new Error("nothing is sent here"));
+	const lab = createLab({ bus, receive, dataDir: dir, clock, log: silentLog, host });
+	onTestFinished(async () => {
+		await lab.close();
+		await bus.close();
+		file.close();
+	});
+	const pidsFile = join(dir, "pids");
+	const pids = () => (existsSync(pidsFile) ? readFileSync(pidsFile, "utf8").trim().split("\n").map(Number) : []);
+	return { lab, clock, host, pids };
+}
+
+function isAlive(pid: number): boolean {
+	try {
+		return process.kill(pid, 0);
+	} catch {
+		// No such process.
+		return false;
+	}
+}
+
+it("starts with the first use, stops after ten minutes without one, and starts anew", async () => {
+	const { lab, clock, pids } = labWith(HOST);
+	expect(pids()).toEqual([]);
+	expect(await lab.state()).toEqual({ now: 1_000_000, channels: [] });
+	const [first = 0] = pids();
+	clock.advance(UNUSED_MS - 1);
+	await lab.state();
+	clock.advance(UNUSED_MS - 1);
+	expect(isAlive(first)).toBe(true);
+	clock.advance(1);
+	await vi.waitFor(() => expect(isAlive(first)).toBe(false), { timeout: 10_000 });
+	expect(pids()).toEqual([first]);
+	await lab.state();
+	expect(pids()).toHaveLength(2);
+	await lab.close();
+	await vi.waitFor(() => expect(pids().filter(isAlive)).toEqual([]), { timeout: 10_000 });
+});
+
+it("is replaced when its process dies", async () => {
+	const { lab, pids } = labWith(HOST);
+	await lab.state();
+	process.kill(pids()[0]!, "SIGKILL");
+	// Asked while it dies it says so; then there is a new one.
+	await vi.waitFor(
+		async () => {
+			await lab.state();
+			expect(pids()).toHaveLength(2);
+		},
+		{ timeout: 10_000 },
+	);
+	expect(await lab.state()).toMatchObject({ channels: [] });
+});
+
+it("says why it cannot start, and tries again at the next use", async () => {
+	const { lab, host } = labWith("process.exit(3);");
+	await expect(lab.state()).rejects.toMatchObject({
+		code: "unavailable",
+		message: "the channel lab did not start: its process ended with 3",
+	});
+	writeFileSync(host, HOST);
+	expect(await lab.state()).toMatchObject({ channels: [] });
+});

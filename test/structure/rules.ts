@@ -1,0 +1,96 @@
+/** The order of the folders as functions from an import graph to the list of what breaks it (ARCHITECTURE §5). */
+
+import { type ImportGraph, targetOf } from "./imports.ts";
+
+/** A file imports from a lower level or from its own folder. */
+export const LEVELS: readonly (readonly string[])[] = [
+	["std"],
+	["protocol"],
+	["bus", "ledger", "engine", "adapter", "web"],
+	["broker"],
+	["nex"],
+	["edge"],
+	["runtime"],
+	["cli"],
+	// Files directly below `src`: what the package exports.
+	["."],
+];
+
+export const folderOf = (file: string): string => (file.includes("/") ? file.slice(0, file.indexOf("/")) : ".");
+const levelOf = (folder: string): number => LEVELS.findIndex((folders) => folders.includes(folder));
+
+function* edges(graph: ImportGraph): Generator<{ file: string; target: string; from: string; to: string }> {
+	for (const [file, imports] of graph) {
+		for (const specifier of imports) {
+			const target = targetOf(file, specifier);
+			if (target !== undefined) yield { file, target, from: folderOf(file), to: folderOf(target) };
+		}
+	}
+}
+
+export function brokenOrder(graph: ImportGraph): string[] {
+	const broken = [...graph.keys()]
+		.filter((file) => levelOf(folderOf(file)) < 0)
+		.map((file) => `${file} is in no level`);
+	for (const { file, target, from, to } of edges(graph)) {
+		if (from !== to && levelOf(to) >= levelOf(from)) broken.push(`${file} imports ${target}, which is not below it`);
+	}
+	return broken;
+}
+
+/** Another folder is entered through its door; `std` has none, its files stand alone. */
+export function brokenDoors(graph: ImportGraph): string[] {
+	const broken: string[] = [];
+	for (const { file, target, from, to } of edges(graph)) {
+		if (from === to || to === "std" || to === ".") continue;
+		if (target !== `${to}/${to}.ts`) broken.push(`${file} imports ${target} instead of ${to}/${to}.ts`);
+	}
+	return broken;
+}
+
+/** Types count too: a cycle of types is still read in circles. */
+export function cycles(graph: ImportGraph): string[] {
+	const state = new Map<string, "open" | "done">();
+	const found: string[] = [];
+	const visit = (file: string, path: readonly string[]) => {
+		if (state.get(file) === "done") return;
+		if (state.get(file) === "open") {
+			found.push([...path.slice(path.indexOf(file)), file].join(" → "));
+			return;
+		}
+		state.set(file, "open");
+		for (const specifier of graph.get(file) ?? []) {
+			const target = targetOf(file, specifier);
+			if (target !== undefined) visit(target, [...path, file]);
+		}
+		state.set(file, "done");
+	};
+	for (const file of graph.keys()) visit(file, []);
+	return found;
+}
+
+/** What the two folders that also live in a browser may not import. */
+export function brokenBrowserRules(graph: ImportGraph): string[] {
+	const broken: string[] = [];
+	for (const [file, imports] of graph) {
+		const folder = folderOf(file);
+		for (const specifier of imports) {
+			const target = targetOf(file, specifier);
+			const to = target === undefined ? "" : folderOf(target);
+			if (folder === "protocol" && to !== "protocol")
+				broken.push(`${file} imports ${specifier}; protocol imports nothing`);
+			if (folder !== "web") continue;
+			if (specifier.startsWith("node:")) broken.push(`${file} imports ${specifier}, which no browser has`);
+			if (target !== undefined && to !== "web" && to !== "protocol")
+				broken.push(`${file} imports ${target}; web imports protocol only`);
+		}
+	}
+	return broken;
+}
+
+/** An import that leads nowhere would hide an edge from the rules above. */
+export function unresolved(graph: ImportGraph): string[] {
+	return [...edges(graph)]
+		.filter(({ target }) => (/\.tsx?$/.test(target) ? !graph.has(target) : !/\.(css|json|svg|html)$/.test(target)))
+		.map(({ file, target }) => `${file} imports ${target}, which is not there`);
+}

@@ -1,0 +1,96 @@
+/** The shape of the sources: order of the folders, doors, no cycles, and what every file looks like. */
+
+import { fileURLToPath } from "node:url";
+import { describe, expect, it } from "vitest";
+import { type ImportGraph, importsOf, sourcesBelow } from "./imports.ts";
+import { brokenBrowserRules, brokenDoors, brokenOrder, cycles, folderOf, unresolved } from "./rules.ts";
+
+const sources = sourcesBelow(fileURLToPath(new URL("../../src", import.meta.url)));
+const graph: ImportGraph = new Map([...sources].map(([file, source]) => [file, importsOf(source)]));
+
+const LINES_MAX = 400;
+/** Words that say nothing (ARCHITECTURE §2). Names only: another library may be called what it likes. */
+const EMPTY_WORDS = /conversation|manager|helper|util/i;
+
+describe("structure: the sources", () => {
+	it("§5: a file imports only from a lower level or its own folder", () => expect(brokenOrder(graph)).toEqual([]));
+	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
+	it("§5: there are no import cycles", () => expect(cycles(graph)).toEqual([]));
+	it("§5: protocol imports nothing, web imports protocol only", () => expect(brokenBrowserRules(graph)).toEqual([]));
+	it("every relative import leads to a file", () => expect(unresolved(graph)).toEqual([]));
+
+	it("§5: every folder but std and web has a door", () => {
+		const folders = new Set([...graph.keys()].map(folderOf));
+		for (const folder of folders) {
+			if (folder !== "." && folder !== "std" && folder !== "web" && folder !== "cli")
+				expect(graph.has(`${folder}/${folder}.ts`), folder).toBe(true);
+		}
+	});
+
+	it("every file opens with a sentence that says what it is", () => {
+		const silent = [...sources].filter(([, source]) => !/^(#![^\n]*\n)?\s*\/\*\*/.test(source)).map(([file]) => file);
+		expect(silent).toEqual([]);
+	});
+
+	it(`no file is longer than ${LINES_MAX} lines`, () => {
+		const long = [...sources].map(([file, source]) => ({ file, lines: source.split("\n").length }));
+		expect(long.filter(({ lines }) => lines > LINES_MAX)).toEqual([]);
+	});
+
+	it("§2: no name of a file or an export is an empty word", () => {
+		const exported = /^export (?:default )?(?:async )?(?:const|let|function\*?|class|interface|type) ([\w$]+)/gm;
+		const names = [...sources].flatMap(([file, source]) => [
+			file,
+			...[...source.matchAll(exported)].map((match) => `${file}: ${match[1]}`),
+		]);
+		expect(names.filter((name) => EMPTY_WORDS.test(name))).toEqual([]);
+	});
+});
+
+const graphOf = (files: Record<string, string>): ImportGraph =>
+	new Map(Object.entries(files).map(([file, source]) => [file, importsOf(source)]));
+
+describe("structure: the rules notice", () => {
+	it("an import from a higher or the same level", () => {
+		expect(brokenOrder(graphOf({ "bus/a.ts": 'import { b } from "../broker/broker.ts";' }))).toHaveLength(1);
+		expect(brokenOrder(graphOf({ "bus/a.ts": 'import type { T } from "../ledger/ledger.ts";' }))).toHaveLength(1);
+		expect(brokenOrder(graphOf({ "broker/a.ts": 'import { b } from "../bus/bus.ts";' }))).toEqual([]);
+		expect(brokenOrder(graphOf({ "misc/a.ts": "" }))).toHaveLength(1);
+	});
+
+	it("a folder entered past its door", () => {
+		expect(brokenDoors(graphOf({ "broker/a.ts": 'export { b } from "../bus/sqlite.ts";' }))).toHaveLength(1);
+		expect(brokenDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../../std/clock.ts";' }))).toEqual([]);
+	});
+
+	it("a cycle, also through types and through import()", () => {
+		const files = {
+			"bus/a.ts": 'import type { B } from "./b.ts";',
+			"bus/b.ts": 'const c = await import("./c.ts");',
+			"bus/c.ts": 'export * from "./a.ts";',
+		};
+		expect(cycles(graphOf(files))).toEqual(["bus/a.ts → bus/b.ts → bus/c.ts → bus/a.ts"]);
+	});
+
+	it("protocol or the page reaching out", () => {
+		expect(brokenBrowserRules(graphOf({ "protocol/a.ts": 'import { crc32 } from "node:zlib";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import "node:fs";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { render } from "preact";' }))).toEqual([]);
+	});
+
+	it("imports, and only imports", () => {
+		const source = [
+			'import a, { type B,\n  c } from "one";',
+			'import { type D } from "two";',
+			'import * as e from "three";',
+			'export type { F } from "four";',
+			'// import g from "comment";',
+			'/* import h from "comment"; */',
+			'const text = `\nimport i from "template";\n`;',
+			'const url = "https://example.org/"; import "five";',
+			'import "six";',
+			'const j = () => import("seven");',
+		].join("\n");
+		expect(importsOf(source)).toEqual(["one", "two", "three", "four", "six", "seven"]);
+	});
+});

@@ -1,0 +1,149 @@
+/** Chat platforms in words and numbers: the lab's cards, deliveries, dispositions, addresses. */
+
+import { describe, expect, it } from "vitest";
+import { channelsOf, inboundOf, waitingPairings } from "../../src/web/adapters.ts";
+import type { DeliveryRow, Disposition, EventRow, LabChannelRow, LabStateRow } from "../../src/web/api-channels.ts";
+import { dispositionWords, reachOf } from "../../src/web/channels.ts";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
+import { stageBars } from "../../src/web/inspect.ts";
+import { cardWords, chosenOf, isOpen, type LabView, NEW_LAB, pollDelay, readiness } from "../../src/web/lab.ts";
+import { formatRoute, parseRoute } from "../../src/web/route.ts";
+
+const DELIVERY: DeliveryRow = {
+	...{ delivery_id: "dlv_1", run_id: "run_1", channel: "telegram", account: "lab", target: { to: "42" } },
+	...{ mode: "stream", state: "active", position: 0, created_at: 1, updated_at: 1 },
+	messages: [{ ordinal: 1, message_id: "m1", from: 0, shown: 30, state: "open" }],
+};
+
+const row = (change: Partial<LabChannelRow> = {}): LabChannelRow => ({
+	...{ channel: "telegram", ready: true, messages: [], typing: false, calls: [], calls_total: 0 },
+	...change,
+});
+
+const labOf = (channels: LabChannelRow[], change: Partial<LabView> = {}): LabView => {
+	const state: LabStateRow = { now: 1000, channels };
+	return { ...NEW_LAB, state, ...change };
+};
+
+describe("the lab", () => {
+	it("is asked often while something is under way, seldom while adapters start, and not at all when it rests", () => {
+		expect(pollDelay(NEW_LAB)).toBeUndefined();
+		expect(pollDelay(labOf([row({ ready: false })]))).toBe(500);
+		expect(pollDelay(labOf([row({ state: "complete" }), row({ state: "active" })]))).toBe(250);
+		expect(pollDelay(labOf([row({ state: "complete", rate_limited_until: 1500 })]))).toBe(250);
+		expect(pollDelay(labOf([row({ state: "complete", rate_limited_until: 900 })]))).toBeUndefined();
+		expect(pollDelay(labOf([row({ state: "complete" }), row({ state: "unknown" })]))).toBeUndefined();
+	});
+
+	it("knows who takes part and who is ready for it", () => {
+		const lab = labOf([row(), row({ channel: "sms", ready: false }), row({ channel: "slack" })], {
+			left: new Set(["slack"]),
+		});
+		expect(chosenOf(lab)).toEqual(["telegram", "sms"]);
+		expect(readiness(lab)).toEqual({ ready: 1, chosen: 2 });
+	});
+
+	it("says what a platform is doing", () => {
+		const message = { id: "1", text: "x", style: "plain" as const, created_at: 1, updated_at: 1, edits: 1 };
+		const words = (change: Partial<LabChannelRow>) => cardWords(row(change)).text;
+		expect(words({ ready: false })).toBe("Starting…");
+		expect(words({})).toBe("Ready");
+		expect(words({ state: "active", delivery: DELIVERY })).toBe("Editing…");
+		expect(words({ state: "active", delivery: DELIVERY, draft: message })).toBe("Drafting…");
+		expect(words({ state: "active", typing: true })).toBe("Typing…");
+		expect(words({ state: "active", mode: "whole" })).toBe("Waiting…");
+		expect(words({ state: "unknown" })).toBe("Outcome unknown");
+		const editing = row({ state: "active", delivery: DELIVERY, messages: [message, message] });
+		expect([isOpen(editing, 0), isOpen(editing, 1)]).toEqual([false, true]);
+		expect(isOpen({ ...editing, state: "complete" }, 1)).toBe(false);
+	});
+
+	it("measures a delivery by what people can read, not only by what is finished", () => {
+		expect(reachOf(DELIVERY)).toBe(30);
+		expect(reachOf({ position: 50, messages: [] })).toBe(50);
+		expect(reachOf({ position: 10, messages: [{ ordinal: 2, from: 10, to: 25, state: "sent" }] })).toBe(25);
+	});
+});
+
+const event = (id: string, disposition: Disposition, change: Partial<EventRow> = {}): EventRow => ({
+	...{ event_id: id, session: "s", text: id, received_at: 100, disposition },
+	...change,
+});
+
+describe("I10: dispositions", () => {
+	it("are all put in words, with the reason where there is one", () => {
+		expect(dispositionWords(event("e", "started")).text).toBe("Answered by a run");
+		expect(dispositionWords(event("e", "queued")).text).toBe("Waiting for its turn");
+		expect(dispositionWords(event("e", "batched", { run_id: "run_1" })).text).toBe("Answered together with others");
+		expect(dispositionWords(event("e", "superseded", { run_id: "run_1" })).text).toBe("Stopped for a newer message");
+		expect(dispositionWords(event("e", "superseded")).text).toBe("Summarised into a newer message");
+		expect(dispositionWords(event("e", "rejected", { because: "busy" })).text).toBe("Not accepted: busy");
+		expect(dispositionWords(event("e", "dropped", { because: "full" })).text).toBe("Dropped to make room: full");
+	});
+
+	it("keep messages that no run shows in the thread, in order of time, once", () => {
+		const turn = (runId: string, at: number, eventId: string) => ({
+			...{ run_id: runId, session: "s", engine: "e", status: "completed" as const, started_at: at },
+			messages: [{ role: "user" as const, text: "t", event_id: eventId }],
+		});
+		const page = {
+			turns: [turn("run_1", 50, "e1"), turn("run_2", 200, "e2")],
+			live: null,
+			queued: [],
+			stream_offset: 0,
+		};
+		let chat = reduceChat(newChat("s"), { type: "loaded", page, limit: 30 });
+		chat = reduceChat(chat, { type: "sending", key: "k", text: "waits" });
+		chat = reduceChat(chat, { type: "sent", key: "k", accepted: { event_id: "e3", disposition: "queued" } });
+		expect(waitingOf(chat).map(({ state }) => state)).toEqual(["queued"]);
+		const events = [
+			event("e1", "superseded", { run_id: "run_1" }),
+			event("e3", "dropped", { received_at: 300 }),
+			event("e4", "rejected", { received_at: 100 }),
+			event("e5", "superseded", { received_at: 90, batch: ["e1"] }),
+		];
+		chat = reduceChat(chat, { type: "events", events });
+		expect(threadOf(chat).map((item) => (item.kind === "turn" ? item.turn.runId : item.event.event_id))).toEqual([
+			...["run_1", "e4", "run_2", "e3"],
+		]);
+		expect(waitingOf(chat)).toEqual([]);
+	});
+});
+
+describe("the adapters page", () => {
+	it("lists who waits to be let in as long as the code is good", () => {
+		const pairing = { code: "A", channel: "telegram", account: "main", sender: "7", requested_at: 1, expires_at: 100 };
+		const list = [pairing, { ...pairing, code: "B", approved_at: 5 }, { ...pairing, code: "C", expires_at: 50 }];
+		expect(waitingPairings(list, 60).map(({ code }) => code)).toEqual(["A"]);
+	});
+
+	it("lists what people wrote, not what stands for it", () => {
+		expect(inboundOf([event("e1", "batched"), event("e2", "started", { batch: ["e1"] })])).toHaveLength(1);
+	});
+
+	it("offers every channel once", () => {
+		expect(channelsOf([], [DELIVERY, { ...DELIVERY, channel: "sms" }, DELIVERY])).toEqual(["sms", "telegram"]);
+	});
+});
+
+describe("the way of a message", () => {
+	it("is drawn on one scale from the first stage to the last end", () => {
+		const bars = stageBars([
+			{ stage: "receive", at: 1000, ms: 0 },
+			{ stage: "execute", at: 1025, ms: 75 },
+		]);
+		expect(bars).toEqual([
+			{ stage: "receive", ms: 0, from: 0, share: 0 },
+			{ stage: "execute", ms: 75, from: 0.25, share: 0.75 },
+		]);
+		expect(stageBars([])).toEqual([]);
+	});
+});
+
+describe("addresses", () => {
+	it("lead to every page and back", () => {
+		for (const hash of ["#/", "#/lab", "#/adapters", "#/s/a%20b", "#/run/run_1"])
+			expect(formatRoute(parseRoute(hash))).toBe(hash);
+		expect(parseRoute("#/lab/x")).toEqual({ name: "home" });
+	});
+});

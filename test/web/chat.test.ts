@@ -1,0 +1,133 @@
+/** A session's state: each message once, in order, from the moment it is written to the turn that shows it. */
+
+import { describe, expect, it } from "vitest";
+import type { RunView } from "../../src/protocol/protocol.ts";
+import type { MessageRow, RunRow, TurnsPage } from "../../src/web/api.ts";
+import {
+	type ChatAction,
+	type ChatState,
+	liveTurnOf,
+	newChat,
+	reduceChat,
+	userMessagesOf,
+	waitingOf,
+} from "../../src/web/chat.ts";
+import { announcement, connectionOf, outcomeOf } from "../../src/web/words.ts";
+
+const row = (run_id: string, messages: MessageRow[], status: RunRow["status"] = "completed"): RunRow => ({
+	run_id,
+	session: "s",
+	engine: "e",
+	status,
+	started_at: 1,
+	messages,
+});
+const user = (event_id: string, text: string): MessageRow => ({ role: "user", text, event_id });
+const page = (part: Partial<TurnsPage>): TurnsPage => ({
+	turns: [],
+	live: null,
+	queued: [],
+	stream_offset: 0,
+	...part,
+});
+const after = (...actions: ChatAction[]): ChatState => actions.reduce(reduceChat, newChat("s"));
+
+/** Everything the person wrote, as the page shows it. */
+const written = (chat: ChatState) => [
+	...chat.turns.flatMap((turn) => userMessagesOf(chat, turn).map(({ text }) => text)),
+	...waitingOf(chat).map(({ text, state }) => `${text} (${state})`),
+];
+
+const streaming: RunView = {
+	runId: "r1",
+	messages: [],
+	compacting: false,
+	state: "streaming",
+	final: false,
+	violations: [],
+};
+const begun: ChatAction = { type: "views", views: [streaming] };
+const started = { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "started", run_id: "r1" } } as const;
+const sending = { type: "sending", key: "k", text: "hi" } as const;
+const known = { type: "row", row: row("r1", [user("e1", "hi")], "running") } as const;
+
+describe("a message on its way", () => {
+	it("is shown at once", () => expect(written(after(sending))).toEqual(["hi (sending)"]));
+
+	it.each([
+		["answer, begin, row", [started, begun, known]],
+		["begin, answer, row", [begun, started, known]],
+		["begin, row, answer", [begun, known, started]],
+		["row, begin, answer", [known, begun, started]],
+		["answer, row, begin", [started, known, begun]],
+	] as const)("is shown exactly once whatever comes first: %s", (_name, actions) => {
+		expect(written(after(sending, ...actions))).toEqual(["hi"]);
+	});
+
+	it("I10: waits visibly while another answer is written, and is one with the daemon's own record of it", () => {
+		const queued = after(sending, { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } });
+		expect(written(queued)).toEqual(["hi (queued)"]);
+		const refreshed = reduceChat(queued, { type: "queue", queued: [{ event_id: "e1", text: "hi", received_at: 1 }] });
+		expect(written(refreshed)).toEqual(["hi (queued)"]);
+		expect(written(reduceChat(refreshed, known))).toEqual(["hi"]);
+	});
+
+	it("shows what other tabs have queued", () => {
+		const chat = after(
+			{ type: "loaded", limit: 30, page: page({ queued: [{ event_id: "e9", text: "theirs", received_at: 1 }] }) },
+			sending,
+		);
+		expect(written(chat)).toEqual(["theirs (queued)", "hi (sending)"]);
+	});
+
+	it("can fail, be sent again with the same key, or be discarded", () => {
+		const failed = after(sending, { type: "send-failed", key: "k", message: "no network" });
+		expect(written(failed)).toEqual(["hi (failed)"]);
+		expect(written(reduceChat(failed, sending))).toEqual(["hi (sending)"]);
+		expect(written(reduceChat(failed, { type: "discard", key: "k" }))).toEqual([]);
+	});
+});
+
+describe("turns", () => {
+	it("older ones come before, without doubles", () => {
+		const chat = after(
+			{ type: "loaded", limit: 2, page: page({ turns: [row("r3", []), row("r4", [])] }) },
+			{ type: "older", limit: 2, page: page({ turns: [row("r2", []), row("r3", [])] }) },
+		);
+		expect(chat.turns.map(({ runId }) => runId)).toEqual(["r2", "r3", "r4"]);
+	});
+
+	it("the live one is live until its frames say it is over, whatever the ledger's copy says", () => {
+		const live = after({ type: "loaded", limit: 30, page: page({ live: row("r1", [user("e1", "hi")], "running") }) });
+		expect(liveTurnOf(live)?.runId).toBe("r1");
+		const ended = reduceChat(live, { type: "views", views: [{ ...streaming, final: true, state: "completed" }] });
+		expect(liveTurnOf(ended)).toBeUndefined();
+	});
+});
+
+describe("words for people", () => {
+	it.each([
+		["aborted", "Stopped"],
+		["timeout", "Timed out"],
+		["crashed", "Cut off"],
+		["error", "Failed"],
+	])("a run that ended with %s is called %s", (reason, title) => {
+		expect(outcomeOf(undefined, { ...row("r", [], "failed"), reason })?.title).toBe(title);
+	});
+
+	it("a link that never was live is connecting; one that was is reconnecting", () => {
+		const connecting = after({ type: "link", phase: "connecting" });
+		expect(connectionOf(connecting).state).toBe("connecting");
+		const again = [{ type: "link", phase: "live" } as const, { type: "link", phase: "waiting" } as const];
+		expect(connectionOf(again.reduce(reduceChat, connecting)).state).toBe("reconnecting");
+	});
+
+	it("a screen reader hears of the beginning and of the end, once each", () => {
+		const live = { runId: "r1", view: streaming };
+		const done = { runId: "r1", view: { ...streaming, final: true, state: "completed" as const } };
+		expect(announcement(undefined, live)).toBe("The answer is being written.");
+		expect(announcement(live, { ...live })).toBeUndefined();
+		expect(announcement(live, done)).toBe("Answer finished.");
+		expect(announcement(done, { ...done })).toBeUndefined();
+	});
+});

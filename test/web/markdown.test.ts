@@ -1,0 +1,147 @@
+/** Markdown that grows piece by piece is the same as markdown parsed at once. */
+
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Block, type Doc, EMPTY_DOC, grow, parseWhole } from "../../src/web/markdown.ts";
+
+const bare = (blocks: readonly Block[]) =>
+	JSON.parse(JSON.stringify(blocks, (key, value) => (key === "position" ? undefined : value)));
+
+const line = fc.oneof(
+	fc.constantFrom(
+		"",
+		"para",
+		"# head",
+		"#",
+		"## ",
+		"- item",
+		"  - nested",
+		"* star",
+		"1. one",
+		"2) two",
+		"> quote",
+		">",
+		"```",
+		"```js",
+		"````",
+		"~~~",
+		"    code",
+		"a | b",
+		"--|--",
+		"-|-",
+		"---",
+		"===",
+		"***",
+		"<div>",
+		"</div>",
+		"<!-- open",
+		"-->",
+		"[a]: /url",
+		"[^n]: note",
+		"see [a] and [^n]",
+		"**bold",
+		"text**",
+		"https://example.com/x",
+		"- [ ] task",
+		"\tx",
+		"\uFEFFbom",
+		"&amp; &#65;",
+		"`code` *em*",
+		"![i](data:image/png;base64,AA)",
+	),
+	fc.string({
+		maxLength: 12,
+		unit: fc.constantFrom("#", "-", ">", "`", "|", "*", " ", "a", "\t", "[", "]", ":", "1", ".", "~", "=", "<", "\r"),
+	}),
+);
+const source = fc.array(line, { maxLength: 14 }).map((lines) => lines.join("\n"));
+const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 20 });
+
+function inPieces(text: string, at: readonly number[]): Doc {
+	const positions = [...at].map((part) => Math.floor(part * text.length)).sort((a, b) => a - b);
+	let doc = EMPTY_DOC;
+	for (const position of [...positions, text.length]) {
+		doc = grow(doc, text.slice(0, position));
+		expect(bare(doc.blocks), JSON.stringify(text.slice(0, position))).toEqual(
+			bare(parseWhole(text.slice(0, position))),
+		);
+	}
+	return doc;
+}
+
+describe("markdown that grows", () => {
+	it("equals the whole text parsed at once, wherever it is cut", () => {
+		fc.assert(
+			fc.property(source, cuts, (text, at) => void inPieces(text, at)),
+			{ numRuns: 600 },
+		);
+	});
+
+	it("equals it character by character", () => {
+		fc.assert(
+			fc.property(source, (text) => {
+				let doc = EMPTY_DOC;
+				for (let end = 1; end <= text.length; end += 1) doc = grow(doc, text.slice(0, end));
+				expect(bare(doc.blocks)).toEqual(bare(parseWhole(text)));
+			}),
+			{ numRuns: 120 },
+		);
+	});
+
+	it.each([
+		"text**\n*\n|-\n#",
+		"para\n#a",
+		"`\n-->\n-|-",
+		"para\n```js\nlet a;\n```\nafter",
+		"> quote\n```\ncode\n",
+		"\uFEFFbom\n\n#\n#",
+	])("equals it where an earlier block decides how a later one reads: %j", (text) => {
+		let doc = EMPTY_DOC;
+		for (let end = 1; end <= text.length; end += 1) {
+			doc = grow(doc, text.slice(0, end));
+			expect(bare(doc.blocks)).toEqual(bare(parseWhole(text.slice(0, end))));
+		}
+	});
+
+	it("keeps finished blocks as they are and does not parse them again", () => {
+		const first = grow(EMPTY_DOC, "one\n\ntwo\n\nthree\n\n");
+		const second = grow(first, "one\n\ntwo\n\nthree\n\nfour");
+		expect(first.settled).toBe(2);
+		expect(second.blocks[0]).toBe(first.blocks[0]);
+		expect(second.blocks[1]).toBe(first.blocks[1]);
+	});
+
+	it("needs no parser for more of a code listing, however long it has become", () => {
+		// The paragraph before it is settled by two whole lines.
+		let doc = grow(EMPTY_DOC, "Here it is:\n```ts\nlet one;\nlet two;\n");
+		let text = doc.text;
+		for (let index = 0; index < 1000; index += 1) {
+			const before = doc.fence;
+			expect(before).toBeDefined();
+			text += `const value${index} = ${index};\n`;
+			doc = grow(doc, text);
+			// A parsed text would have a fence of its own.
+			expect(doc.fence).toBe(before);
+		}
+		expect(doc.blocks).toHaveLength(2);
+		expect(bare(doc.blocks)).toEqual(bare(parseWhole(text)));
+	});
+
+	it.each([
+		["quotes", ">".repeat(20_000)],
+		["lists", "- ".repeat(20_000)],
+		["brackets", "[".repeat(20_000)],
+		["images", "![".repeat(20_000)],
+		["stars", "*a ".repeat(5000)],
+		["emphasis", "*_".repeat(10_000)],
+		["backticks", Array.from({ length: 400 }, (_, n) => "`".repeat(n)).join(" ")],
+		["links", "[a](".repeat(5000)],
+		["entities", "&#x41;".repeat(5000)],
+		["table", `${"|a".repeat(500)}\n${"|-".repeat(500)}\n`.repeat(3)],
+	])("hostile %s are parsed in bounded time", (_name, text) => {
+		const began = performance.now();
+		expect(parseWhole(text).length).toBeGreaterThan(0);
+		// Quadratic time would be minutes.
+		expect(performance.now() - began).toBeLessThan(20_000);
+	});
+});

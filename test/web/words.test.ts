@@ -1,0 +1,56 @@
+/** Numbers, titles and announcements as people read and hear them. */
+
+import { describe, expect, it } from "vitest";
+import { newChat, type TurnItem } from "../../src/web/chat.ts";
+import { announcement, durationText, sessionTitle } from "../../src/web/words.ts";
+
+describe("durations", () => {
+	it.each([
+		[-5, "0 ms"],
+		[0.4, "0 ms"],
+		[999.4, "999 ms"],
+		[999.6, "1.0 s"],
+		[9_949, "9.9 s"],
+		[9_960, "10 s"],
+		[59_400, "59 s"],
+		[59_600, "1 min 0 s"],
+		[119_700, "2 min 0 s"],
+		[125_000, "2 min 5 s"],
+	])("%d ms is %s", (ms, text) => expect(durationText(ms)).toBe(text));
+});
+
+describe("the title of the open session", () => {
+	const row = { created_at: 0, updated_at: 0, turns: 1 };
+	const asked = (text: string): TurnItem => ({
+		runId: "run_1",
+		row: {
+			run_id: "run_1",
+			session: "old",
+			engine: "demo",
+			status: "completed",
+			started_at: 0,
+			messages: [{ role: "user", text }],
+			tool_calls: [],
+			frames_available: true,
+		},
+	});
+
+	it("is what the list says, else its newest message, else that it is new", () => {
+		const chat = newChat("old");
+		expect(sessionTitle({ sessions: [{ ...row, session: "old", title: "Listed" }], chat })).toBe("Listed");
+		expect(sessionTitle({ sessions: [], chat: { ...chat, turns: [asked("Older than the list")] } })).toBe(
+			"Older than the list",
+		);
+		expect(sessionTitle({ sessions: [], chat })).toBe("New session");
+	});
+});
+
+describe("the announcement of an answer", () => {
+	it("drops the marks of markdown and keeps the names", () => {
+		const message = { text: "**Set** `OPENAI_API_KEY` or _write_ one" };
+		const view = { final: true, state: "completed", messages: [message] } as unknown as TurnItem["view"];
+		expect(announcement(undefined, { runId: "run_1", ...(view && { view }) })).toBe(
+			"Answer finished. Set OPENAI_API_KEY or write one",
+		);
+	});
+});
