@@ -47,6 +47,8 @@ export interface ChatState {
 export type ChatAction =
 	| { type: "loaded"; page: TurnsPage; limit: number }
 	| { type: "missing" }
+	/** The place to go on from is gone; history is read anew. */
+	| { type: "start-over" }
 	| { type: "load-failed"; message: string }
 	| { type: "older-loading" }
 	| { type: "older-failed" }
@@ -80,6 +82,8 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 			return loaded(chat, action.page, action.limit);
 		case "missing":
 			return { ...chat, phase: "ready" };
+		case "start-over":
+			return startOver(chat);
 		case "load-failed":
 			return { ...chat, phase: "failed", error: action.message };
 		case "older-loading":
@@ -120,6 +124,11 @@ function loaded(chat: ChatState, page: TurnsPage, limit: number): ChatState {
 	const older = page.turns.length >= limit ? "some" : "none";
 	const { error: _, ...rest } = chat;
 	return rows.reduce(settleOutgoing, { ...rest, phase: "ready", turns, queued: page.queued, older });
+}
+
+/** What the daemon accepted is its to tell from here on, and with other data it knows nothing of it. */
+function startOver(chat: ChatState): ChatState {
+	return { ...chat, outgoing: chat.outgoing.filter(({ eventId }) => eventId === undefined), events: {} };
 }
 
 function withOlder(chat: ChatState, page: TurnsPage, limit: number): ChatState {
@@ -203,9 +212,14 @@ export function waitingOf(chat: ChatState): readonly Outgoing[] {
 }
 
 export function isLive(turn: TurnItem): boolean {
-	if (turn.view) return !turn.view.final;
-	return turn.row?.status === "running" || turn.row?.status === "stopping";
+	return turn.view ? !turn.view.final : turn.row !== undefined && isUnsettled(turn.row);
 }
+
+const isUnsettled = ({ status }: RunRow): boolean => status === "running" || status === "stopping";
+
+/** The runs whose end was seen, while what the ledger says of it could not be read. */
+export const unreadRunsOf = (chat: ChatState): string[] =>
+	chat.turns.filter(({ row, view }) => view?.final && (!row || isUnsettled(row))).map(({ runId }) => runId);
 
 export const liveTurnOf = (chat: ChatState): TurnItem | undefined => chat.turns.findLast(isLive);
 

@@ -2,7 +2,7 @@
 
 import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
 import { api } from "./api.ts";
-import type { ChatAction, ChatState } from "./chat.ts";
+import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import type { LinkState } from "./link.ts";
 import { createRunFolds } from "./run-folds.ts";
@@ -92,6 +92,8 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			mayStartOver = true;
 			// Messages that were queued from elsewhere while the link was down are on no stream.
 			void refreshQueue();
+			const chat = options.chat();
+			for (const runId of chat ? unreadRunsOf(chat) : []) void loadRow(runId);
 		} else if (state.phase === "refused") onRefused(state.status);
 	}
 
@@ -100,6 +102,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		if (status === 401) options.onSignedOut();
 		else if (mayStartOver) {
 			mayStartOver = false;
+			dispatch({ type: "start-over" });
 			void load();
 		}
 	}

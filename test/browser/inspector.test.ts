@@ -5,19 +5,50 @@ import { expect, it } from "vitest";
 import { describeInBrowser, openSession, say, upTo, waitForEnd, wordsFrom } from "./kit.ts";
 import { createWorld } from "./world.ts";
 
+const numbersIn = (text: string): number[] => text.split(/\s+/).filter(Boolean).map(Number);
+
 const replayed = async (page: Page): Promise<number[]> => {
 	const prose = page.locator(".replayed .prose");
-	const text = (await prose.count()) === 0 ? "" : await prose.first().innerText();
-	return text.split(/\s+/).filter(Boolean).map(Number);
+	return numbersIn((await prose.count()) === 0 ? "" : await prose.first().innerText());
 };
 
-const seek = (page: Page, share: number) =>
+interface Keeper {
+	shown?: string[];
+}
+
+/** From here on the page itself notes every state of the replay: asking from outside might miss all of them. */
+const keepWhatIsShown = (page: Page) =>
+	page.$eval(".replayed", (box) => {
+		const shown: string[] = [];
+		(globalThis as Keeper).shown = shown;
+		const note = () => shown.push(box.querySelector(".prose")?.textContent ?? "");
+		new MutationObserver(note).observe(box, { childList: true, characterData: true, subtree: true });
+	});
+
+const whatWasShown = async (page: Page): Promise<number[][]> =>
+	(await page.evaluate(() => (globalThis as Keeper).shown ?? [])).map(numbersIn);
+
+/** How many words the run had written by a time of its own, by its frames. */
+async function wordsBy(page: Page, atMs: number): Promise<number> {
+	const { origin, hash } = new URL(page.url());
+	const response = await page.request.get(`${origin}/v1/runs/${hash.split("/").at(-1)}/frames`);
+	const frames = (await response.text())
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as { type: string; ts: number });
+	const from = frames[0]?.ts ?? 0;
+	return frames.filter(({ type, ts }) => type === "stream.chunk" && ts - from <= atMs).length;
+}
+
+/** Gives the time it went to. */
+const seek = (page: Page, share: number): Promise<number> =>
 	page.$eval(
 		'.player input[type="range"]',
 		(slider, part) => {
 			const input = slider as HTMLInputElement;
 			input.value = String(Math.round(Number(input.max) * part));
 			input.dispatchEvent(new Event("input", { bubbles: true }));
+			return Number(input.value);
 		},
 		share,
 	);
@@ -27,36 +58,39 @@ describeInBrowser("the run inspector", () => {
 
 	it("shows the numbers, and replays with the original timing, faster, and from any point", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "replay");
-		await say(page, "count 100 20");
+		await say(page, "count 200 20");
 		await waitForEnd(page);
 		await page.click(".inspect");
 		await page.waitForSelector('.inspector .verified[data-ok="true"]');
-		expect(await page.textContent(".stats")).toContain("1 / 100");
-		expect(await replayed(page)).toEqual(upTo(100));
+		expect(await page.textContent(".stats")).toContain("1 / 200");
+		expect(await replayed(page)).toEqual(upTo(200));
 
 		await page.click('[aria-label="Back to the beginning"]');
 		expect(await replayed(page)).toEqual([]);
 		await page.selectOption(".player select", "2");
+		await keepWhatIsShown(page);
 		const began = Date.now();
 		await page.click('[aria-label="Play the replay"]');
-		await expect.poll(async () => (await replayed(page)).length, { interval: 20 }).toBeGreaterThan(5);
-		const middle = await replayed(page);
-		expect(middle.length).toBeLessThan(100);
-		expect(middle).toEqual(upTo(middle.length));
-		await page.waitForSelector('[aria-label="Play the replay"]');
-		// 100 words at 20 ms, twice as fast.
-		expect(Date.now() - began).toBeGreaterThan(900);
-		expect(await replayed(page)).toEqual(upTo(100));
+		await expect.poll(async () => (await replayed(page)).length).toBe(200);
+		// 200 words at 20 ms, twice as fast.
+		expect(Date.now() - began).toBeGreaterThan(1800);
+		const between = (await whatWasShown(page)).filter((words) => words.length > 0 && words.length < 200);
+		expect(between.length).toBeGreaterThan(0);
+		for (const words of between) expect(words).toEqual(upTo(words.length));
 
-		await seek(page, 0.5);
-		const half = await replayed(page);
-		expect(half.length).toBeGreaterThan(20);
-		expect(half.length).toBeLessThan(80);
-		expect(half).toEqual(upTo(half.length));
+		await page.waitForSelector('[aria-label="Play the replay"]');
+		const half = await seek(page, 0.5);
+		expect(await replayed(page)).toEqual(upTo(await wordsBy(page, half)));
 		await page.focus('.player input[type="range"]');
 		await page.keyboard.press("ArrowRight");
 		await page.keyboard.press("ArrowRight");
-		expect((await replayed(page)).length).toBeGreaterThan(half.length);
+		// Shown to the millisecond; the player's own time is finer.
+		const later = Number(await page.inputValue('.player input[type="range"]'));
+		expect(later).toBeGreaterThan(half);
+		const words = await replayed(page);
+		expect(words).toEqual(upTo(words.length));
+		expect(words.length).toBeGreaterThanOrEqual(await wordsBy(page, later - 1));
+		expect(words.length).toBeLessThanOrEqual(await wordsBy(page, later));
 		expect(faults).toEqual([]);
 	});
 

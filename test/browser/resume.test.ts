@@ -116,14 +116,36 @@ describeInBrowser("an interrupted stream", () => {
 
 	it("starts over with what there is when the daemon comes back with other data", async () => {
 		const { page } = await openSession(world.context, world.daemon, "other-data");
+		// As when the daemon dies before it could say what it has saved.
+		await page.route("**/v1/runs/*", (route) => route.abort());
 		await say(page, "count 20 0");
 		await waitForEnd(page);
 		await world.daemon.forget();
+		await page.unroute("**/v1/runs/*");
 		await waitForLink(page, "live");
 		await expect.poll(() => page.locator(".turn").count()).toBe(0);
 		await say(page, "count 6 0");
 		await waitForEnd(page);
 		expect(await lastWords(page)).toEqual(upTo(6));
+	});
+
+	it("reads what was saved of a turn once the connection is back", async () => {
+		const line = await cuttable(Number(new URL(world.daemon.url).port));
+		try {
+			const { page } = await openSession(world.context, { ...world.daemon, url: line.url }, "unread");
+			await page.route("**/v1/runs/*", (route) => route.abort());
+			// Not from this tab: only the ledger knows the question.
+			await world.daemon.send("unread", "who asked this?");
+			await waitForEnd(page);
+			expect(await page.locator(".bubble").count()).toBe(0);
+			line.cut();
+			await waitForLink(page, "reconnecting");
+			await page.unroute("**/v1/runs/*");
+			line.mend();
+			await expect.poll(() => page.locator(".bubble").allTextContents()).toEqual(["who asked this?"]);
+		} finally {
+			await line.close();
+		}
 	});
 
 	it("reads older turns page by page, in order, and leaves the reader where they were", async () => {

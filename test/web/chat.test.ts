@@ -9,6 +9,7 @@ import {
 	liveTurnOf,
 	newChat,
 	reduceChat,
+	unreadRunsOf,
 	userMessagesOf,
 	waitingOf,
 } from "../../src/web/chat.ts";
@@ -86,6 +87,19 @@ describe("a message on its way", () => {
 		expect(written(reduceChat(failed, sending))).toEqual(["hi (sending)"]);
 		expect(written(reduceChat(failed, { type: "discard", key: "k" }))).toEqual([]);
 	});
+
+	it("is forgotten with a daemon that lost its data, unless it was not accepted yet", () => {
+		const before = after(sending, started, begun, { type: "sending", key: "k2", text: "not yet" });
+		const anew = [{ type: "start-over" } as const, { type: "loaded", limit: 30, page: page({}) } as const];
+		expect(written(anew.reduce(reduceChat, before))).toEqual(["not yet (sending)"]);
+	});
+
+	it("stays when only its place in the stream is gone", () => {
+		const queued = [{ event_id: "e1", text: "hi", received_at: 1 }];
+		const before = after(sending, { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } });
+		const anew = [{ type: "start-over" } as const, { type: "loaded", limit: 30, page: page({ queued }) } as const];
+		expect(written(anew.reduce(reduceChat, before))).toEqual(["hi (queued)"]);
+	});
 });
 
 describe("turns", () => {
@@ -102,6 +116,8 @@ describe("turns", () => {
 		expect(liveTurnOf(live)?.runId).toBe("r1");
 		const ended = reduceChat(live, { type: "views", views: [{ ...streaming, final: true, state: "completed" }] });
 		expect(liveTurnOf(ended)).toBeUndefined();
+		expect(unreadRunsOf(ended)).toEqual(["r1"]);
+		expect(unreadRunsOf(reduceChat(ended, { type: "row", row: row("r1", []) }))).toEqual([]);
 	});
 });
 
