@@ -25,7 +25,7 @@ export interface RunJson {
 	first_token_ms?: number;
 	usage?: { input: number; output: number };
 	messages: { role: "user" | "assistant"; text: string; attachments?: { name: string; bytes: number }[] }[];
-	tool_calls: { name: string; status: string; summary?: string; started_at: number; ended_at: number }[];
+	tool_calls: { name: string; status: string; summary?: string; started_at: number; ended_at?: number }[];
 	/** How the message came to be a run, once it has settled. */
 	trace?: {
 		channel: string;

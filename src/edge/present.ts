@@ -1,7 +1,7 @@
 /** Ledger and Broker objects as the API's JSON. Pure. */
 
 import type { z } from "zod";
-import type { LiveRun } from "../broker/broker.ts";
+import type { LiveRun, LiveToolCall } from "../broker/broker.ts";
 import type {
 	InboundEvent,
 	SessionInfo,
@@ -49,7 +49,7 @@ function jsonValue(text: string | undefined): unknown {
 	}
 }
 
-const toolCallView = (call: StoredToolCall): ToolCallView =>
+const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallView =>
 	defined({
 		call_id: call.callId,
 		name: call.name,
@@ -80,16 +80,9 @@ export const turnView = (turn: Turn, framesAvailable: boolean): RunView =>
 		frames_available: framesAvailable,
 	});
 
-/** A run that has not settled: the user's messages, and the answer as far as it is. */
-export function liveView(run: LiveRun, events: readonly InboundEvent[]): RunView {
-	const messages: StoredMessage[] = events.map(({ eventId, text, attachments }) => ({
-		role: "user",
-		eventId,
-		text,
-		attachments,
-	}));
-	if (run.text !== "") messages.push({ role: "assistant", text: run.text });
-	return defined({
+/** A run that has not settled: what is known of its turn so far. */
+export const liveView = (run: LiveRun): RunView =>
+	defined({
 		run_id: run.runId,
 		session: run.session,
 		engine: run.engine,
@@ -97,11 +90,10 @@ export function liveView(run: LiveRun, events: readonly InboundEvent[]): RunView
 		started_at: run.startedAt,
 		first_token_ms: run.firstTokenMs,
 		compacting: run.compacting,
-		messages: messages.map(messageView),
-		tool_calls: [],
+		messages: run.messages.map(messageView),
+		tool_calls: run.toolCalls.map(toolCallView),
 		frames_available: true,
 	});
-}
 
 export function eventView(event: InboundEvent): EventView {
 	const { disposition, origin } = event;

@@ -26,11 +26,6 @@ export interface Reads {
 
 export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsMax: number): Reads {
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
-	const live = (run: LiveRun): RunView =>
-		liveView(
-			run,
-			run.eventIds.flatMap((id) => ledger.event(id) ?? []),
-		);
 	const settled = async (turn: Turn): Promise<RunView> =>
 		turnView(turn, (await bus.describe(turn.runId)) !== undefined);
 	/** A run is live until its turn is saved: the Ledger is asked first, because the Broker may learn of it later. */
@@ -49,14 +44,14 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 			if (turn) return await settled(turn);
 			const run = broker.live(runId);
 			if (!run) throw new NexusError("not_found", `there is no run ${runId}`);
-			return live(run);
+			return liveView(run);
 		},
 		async runs({ session, limit, before }) {
 			const most = clamp(limit);
 			const running = broker
 				.liveRuns()
 				.filter((run) => liveOnly(run) && (!session || run.session === session) && (!before || run.runId < before))
-				.map(live);
+				.map(liveView);
 			const turns = ledger.turns({ limit: most, ...(session && { session }), ...(before && { before }) });
 			const runs = [...running, ...(await Promise.all(turns.map(settled)))];
 			return { runs: runs.sort((left, right) => (left.run_id < right.run_id ? 1 : -1)).slice(0, most) };
@@ -70,7 +65,7 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 			const found = await snapshot(session, { limit: clamp(limit), ...(before && { before }) });
 			return {
 				turns: await Promise.all(found.turns.reverse().map(settled)),
-				live: liveOnly(found.live) ? live(found.live) : null,
+				live: liveOnly(found.live) ? liveView(found.live) : null,
 				queued: ledger
 					.events({ session, state: "queued", limit: listItemsMax })
 					.reverse()

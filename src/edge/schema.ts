@@ -144,12 +144,12 @@ const ToolCallView = component(
 		call_id: z.string(),
 		name: z.string(),
 		args: z.unknown().optional(),
-		status: z.enum(["completed", "failed"]),
+		status: z.enum(["started", "completed", "failed"]).describe("`started` while it runs."),
 		summary: z.string().optional(),
 		result: z.unknown().optional(),
 		message: count.describe("Index into `messages` of the message that made the call."),
 		started_at: time,
-		ended_at: time,
+		ended_at: time.optional(),
 	}),
 );
 

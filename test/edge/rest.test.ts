@@ -107,6 +107,38 @@ describe("REST", () => {
 		});
 	});
 
+	it("P6.5: a run that is live shows its messages one by one and its tools, also one that is still at work", async () => {
+		const { runId, puppet } = await rig.start("s", "question");
+		puppet.say("Looking.");
+		puppet.yield(
+			{ type: "tool", callId: "c1", name: "clock", status: "started", args: { zone: "UTC" } },
+			{ type: "tool", callId: "c1", name: "clock", status: "completed", result: { hour: 12 } },
+			{ type: "message" },
+			{ type: "text", delta: "Once more." },
+			{ type: "tool", callId: "c2", name: "search", status: "started", summary: "reading" },
+		);
+		await waitFor(() => rig.broker.live(runId)?.toolCalls.length === 2);
+		const live = {
+			status: "running",
+			messages: [
+				{ role: "user", text: "question", event_id: expect.stringMatching(/^evt_/) },
+				{ role: "assistant", text: "Looking.", message_id: `${runId}.1` },
+				{ role: "assistant", text: "Once more.", message_id: expect.stringContaining(runId) },
+			],
+			tool_calls: [
+				{ call_id: "c1", status: "completed", message: 1, args: { zone: "UTC" }, result: { hour: 12 } },
+				{ call_id: "c2", name: "search", status: "started", message: 2, summary: "reading" },
+			],
+		};
+		const run = (await expectAnswer("getRun", await rig.get(`/v1/runs/${runId}`))) as RunJson;
+		expect(run).toMatchObject(live);
+		expect(run.tool_calls[1]).not.toHaveProperty("ended_at");
+		const turns = await expectAnswer("listTurns", await rig.get("/v1/sessions/s/turns"));
+		expect(turns).toMatchObject({ live });
+		puppet.finish();
+		await settled(runId);
+	});
+
 	it("P6.5: a failed run says why", async () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.fail("the model is on fire");
