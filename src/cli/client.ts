@@ -207,6 +207,22 @@ async function* follow(where: WhereOptions, path: string, options: FollowOptions
 	}
 }
 
+/** Asks until there is an answer: what was accepted goes on after a restart, and so does whoever waits for it. */
+export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: string) => void): Promise<T> {
+	let lostAt: number | undefined;
+	for (let failures = 0; ; failures++) {
+		try {
+			return await ask();
+		} catch (cause) {
+			if (!isPassing(cause)) throw cause;
+			lostAt ??= Date.now();
+			if (failures === 0) onDrop(cause instanceof Error ? cause.message : String(cause));
+			else if (Date.now() - lostAt > RECONNECT_MS_MAX) throw cause;
+		}
+		await sleep(BACKOFF_MS[Math.min(failures, BACKOFF_MS.length - 1)]);
+	}
+}
+
 /** A daemon that restarts is away, then busy starting. Anything else will not get better by waiting. */
 const isPassing = (cause: unknown) => !(cause instanceof NexusError) || cause.code === "unavailable";
 

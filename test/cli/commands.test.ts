@@ -110,6 +110,23 @@ describe("nexus send", () => {
 		expect(await second.end()).toMatchObject({ code: 0, out: expect.stringContaining("Demo engine") });
 	});
 
+	it("I10: waits on over a restart of the daemon, and reads the answer then", async () => {
+		const own = join(freshFolder(), "data");
+		const first = await up(own);
+		onTestFinished(() => void first.end("SIGKILL"));
+		const busy = nexus(["send", "/demo tokens=5000 rate=50", "--session", "long", "--data", own]);
+		onTestFinished(() => void busy.end("SIGKILL"));
+		await busy.until(({ out }) => out.length > 20);
+		const waiting = nexus(["send", "/demo tokens=5 rate=0", "--session", "long", "--data", own]);
+		await waiting.until(({ err }) => err.includes("queued"));
+		await first.end("SIGKILL");
+		await waiting.until(({ err }) => err.includes("reconnecting"));
+		const second = await up(own);
+		onTestFinished(() => void second.end("SIGKILL"));
+		const { code, out } = await waiting.end();
+		expect({ code, out }).toEqual({ code: 0, out: "Demo engine: this text is\n" });
+	});
+
 	it("fails with the run: message on stderr, code of the table", async () => {
 		const { code, out, err } = await on("send", "/demo tokens=50 rate=0 fail_after=5");
 		expect(code).toBe(8);

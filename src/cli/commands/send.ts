@@ -6,6 +6,7 @@ import { basename, extname } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
+import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { concludeRun, createShow, type ShowOptions } from "../show.ts";
@@ -27,6 +28,7 @@ const QUEUE_POLL_MS = 250;
 
 export async function send(context: Context, words: string, options: SendOptions): Outcome {
 	const { terminal, client } = context;
+	const onDrop = (because: string) => terminal.note(terminal.dim(`reconnecting (${because})`));
 	if (!isSessionLabel(options.session))
 		throw new NexusError(
 			"invalid",
@@ -37,13 +39,10 @@ export async function send(context: Context, words: string, options: SendOptions
 		throw new NexusError("invalid", "the message is empty: give a text, or a file with --attach");
 	const stop = stopOnInterrupt(context);
 	const accepted = await post(context, options, text);
-	const runId = accepted.run_id ?? (await started(context, accepted.event_id));
+	const runId = accepted.run_id ?? (await started(context, accepted.event_id, onDrop));
 	stop.run(runId);
 	const show = createShow(terminal, options);
-	const records = client.follow(`/v1/runs/${runId}/stream`, {
-		after: 0,
-		onDrop: (because) => terminal.note(terminal.dim(`reconnecting (${because})`)),
-	});
+	const records = client.follow(`/v1/runs/${runId}/stream`, { after: 0, onDrop });
 	for await (const { text: record } of records) {
 		const end = show.record(record);
 		if (end) return concludeRun(end, show.violation, terminal);
@@ -115,10 +114,14 @@ interface QueuedEvent {
 }
 
 /** A message for a busy session waits its turn; asks until it has become a run. */
-async function started({ client, terminal }: Context, eventId: string): Promise<string> {
+async function started(
+	{ client, terminal }: Context,
+	eventId: string,
+	onDrop: (because: string) => void,
+): Promise<string> {
 	terminal.note(terminal.dim("the session is busy: queued"));
 	for (let id = eventId; ; ) {
-		const event = await client.get<QueuedEvent>(`/v1/events/${id}`);
+		const event = await overRestarts(() => client.get<QueuedEvent>(`/v1/events/${id}`), onDrop);
 		if (event.run_id !== undefined) return event.run_id;
 		if (event.disposition === "rejected" || event.disposition === "dropped")
 			throw new NexusError(
