@@ -91,6 +91,8 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 async function stop(life: Life): Promise<void> {
 	if (life.state === "STOPPING" || life.state === "STOPPED") return;
 	life.state = "STOPPING";
+	// Once the port is closed nothing else may hold the process: an engine that waits for nothing, and time limits that do not count.
+	const awake = setInterval(() => {}, AWAKE_MS);
 	for (let part = life.undo.pop(); part; part = life.undo.pop()) {
 		try {
 			await part.stop();
@@ -98,8 +100,11 @@ async function stop(life: Life): Promise<void> {
 			life.log.error({ cause, part: part.what }, "a part did not stop cleanly");
 		}
 	}
+	clearInterval(awake);
 	life.state = "STOPPED";
 }
+
+const AWAKE_MS = 60_000;
 
 interface Parts {
 	broker: Broker;

@@ -52,6 +52,29 @@ describe("nexus up", () => {
 		expect((await daemon.interruptUntilEnd()).code).toBe(130);
 	});
 
+	it("I12: an engine that waits for nothing is stopped and settled, and the daemon ends in order", async () => {
+		const folder = freshFolder();
+		// Nothing of it keeps the process alive, and it does not look at its signal.
+		writeFileSync(
+			join(folder, "stuck.mjs"),
+			"export default { name: 'stuck', async *run() { yield { type: 'text', delta: 'x' }; await new Promise(() => {}); } };\n",
+		);
+		writeFileSync(
+			join(folder, "nexus.yaml"),
+			"engine: { module: ./stuck.mjs }\nstopDeadlineMs: 200\nbroker: { abortGraceMs: 100 }\n",
+		);
+		const data = join(folder, "data");
+		const daemon = stopLater(await up(data, [], { cwd: folder }));
+		const sending = nexus(["send", "go", "--data", data]);
+		onTestFinished(async () => void (await sending.end("SIGKILL")));
+		await sending.until(({ out }) => out.includes("x"));
+		await sending.end("SIGKILL");
+		const { code, err } = await daemon.end("SIGTERM");
+		expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('"stopped"') });
+		stopLater(await up(data, [], { cwd: folder }));
+		expect((await run(["runs", "--data", data])).out).toContain("aborted");
+	});
+
 	it("I3: refuses a directory in use by another process, and takes it over after kill -9 with every run settled", async () => {
 		const data = freshFolder();
 		const first = stopLater(await up(data));
