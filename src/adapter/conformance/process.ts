@@ -9,6 +9,9 @@ export interface Heard {
 	[field: string]: unknown;
 }
 
+/** Limits in a row: one that only chatters is not waited for any longer. */
+const WAITS_MAX = 10;
+
 export class AdapterProcess {
 	readonly heard: Heard[] = [];
 	readonly garbage: string[] = [];
@@ -72,10 +75,14 @@ export class AdapterProcess {
 		this.child.stdin.end();
 	}
 
-	/** The first line that fits, or an error that says what came instead. */
+	/** The first line that fits, or an error that says what came instead. While it says anything at all it may be waiting for its platform: the limit begins again. */
 	async hear(what: string, fits: (line: Heard) => boolean, limitMs: number): Promise<Heard> {
 		const find = () => this.heard.find(fits);
-		await this.until(() => find() !== undefined || this.ended, limitMs);
+		const isOver = () => find() !== undefined || this.ended;
+		for (let known = -1, waits = 0; !isOver() && known < this.heard.length && waits < WAITS_MAX; waits++) {
+			known = this.heard.length;
+			await this.until(isOver, limitMs);
+		}
 		const found = find();
 		if (found) return found;
 		const last = this.heard.slice(-4).map((line) => JSON.stringify(line).slice(0, 200));
