@@ -13,7 +13,7 @@ export interface Journal {
 	record(entry: Entry): void;
 	/** Everything recorded so far is durable. */
 	recorded(): Promise<void>;
-	/** Writes what waits; throws when the store refuses it. */
+	/** Writes what waits, and nothing after it; throws when the store refuses it. */
 	close(): void;
 }
 
@@ -25,6 +25,7 @@ export function createJournal(deliveries: Deliveries, clock: Clock, log: Log): J
 	let waiting: (() => void)[] = [];
 	let scheduled = false;
 	let failures = 0;
+	let closed = false;
 
 	/** An entry that can never succeed must not hold up the others. */
 	const attempt = (entry: Entry) => {
@@ -48,6 +49,7 @@ export function createJournal(deliveries: Deliveries, clock: Clock, log: Log): J
 	};
 	const flush = () => {
 		scheduled = false;
+		if (closed) return;
 		try {
 			write();
 		} catch (cause) {
@@ -66,6 +68,7 @@ export function createJournal(deliveries: Deliveries, clock: Clock, log: Log): J
 		},
 		recorded: () => (entries.length === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
 		close() {
+			closed = true;
 			write();
 			waiting = [];
 		},

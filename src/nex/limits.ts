@@ -17,6 +17,8 @@ export interface OutboundLimits {
 	giveUpMs: number;
 	/** How long the deliveries of an account that was removed or changed may still take. */
 	retireMs: number;
+	/** How long a store that refuses what deliveries report may hold up the end of this process. */
+	recordMs: number;
 	/** Wait before a refused send, or an inbound message that the store refused, is tried again; doubles. */
 	retryMs: number;
 	retryMsMax: number;
@@ -39,6 +41,7 @@ export const OUTBOUND_LIMITS: OutboundLimits = {
 	answerMs: 5 * 60_000,
 	giveUpMs: 60 * 60_000,
 	retireMs: 60_000,
+	recordMs: 5_000,
 	retryMs: 500,
 	retryMsMax: 60_000,
 	nonceWindowMs: 60_000,

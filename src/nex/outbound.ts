@@ -89,11 +89,12 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			closing = true;
 			const enough = new AbortController();
 			await Promise.race([carrier.allSettled(), sleep(parts.clock, deadlineMs, enough.signal)]);
-			enough.abort();
 			// First no more lines, then the end of the adapters' input: what they still report is recorded.
 			parts.stopping.abort();
 			await Promise.all([accounts.stop(), parts.retirement.settled()]);
-			await carrier.allSettled();
+			// What is not on record then is looked up by the next process.
+			await Promise.race([carrier.allSettled(), sleep(parts.clock, parts.limits.recordMs, enough.signal)]);
+			enough.abort();
 			parts.journal.close();
 		},
 	};

@@ -185,3 +185,26 @@ it("what an info leaves out is filled in, what is new in it is passed over", asy
 		limits: { textMax: 50, unit: "utf16" },
 	});
 });
+
+describe("a store that refuses what deliveries report", () => {
+	it("I12: does not keep the outbound side from ending; the next one finishes what is owed", async () => {
+		rig = createRigWith((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, recordMs: 50 } });
+		const { deliveries, outbound } = rig;
+		const { together } = deliveries;
+		let refused = 0;
+		deliveries.together = () => {
+			refused++;
+			throw new Error("database or disk is full");
+		};
+		const runId = await finishedRun(rig.bus, ["Hello."]);
+		const { id } = await outbound.deliver({ runId, account: { channel: "blocks", id: "main" }, target });
+		await until(() => refused > 0, "the delivery reports something");
+		await expect(outbound.stop(0)).rejects.toThrow("disk is full");
+		expect(deliveries.get(id)!.state).toBe("active");
+		deliveries.together = together;
+		await rig.restart();
+		await rig.outbound.start();
+		await until(() => rig!.deliveries.get(id)!.state === "complete", "the delivery is complete");
+		expect(rig.visible("c1")).toEqual(["Hello."]);
+	});
+});
