@@ -277,9 +277,14 @@ class LogBus implements Bus {
 
 	/** In small steps, so that appends go on in between. */
 	async #removeStored(stored: StoredLog): Promise<void> {
+		let gone = this.#storage.removeSome(stored.id);
+		// Only now: a store that refuses keeps the log, and it still counts.
 		this.#totalBytes -= stored.bytes;
 		this.#pages.drop(stored.id);
-		while (!this.#closed && !this.#storage.removeSome(stored.id)) await nextTick();
+		while (!gone && !this.#closed) {
+			await nextTick();
+			if (!this.#closed) gone = this.#storage.removeSome(stored.id);
+		}
 		await nextTick();
 	}
 
@@ -311,7 +316,8 @@ class LogBus implements Bus {
 		if (this.#closed) return;
 		this.#committer.stop();
 		this.#closed = true;
-		await this.#retaining;
+		// Whoever asked for it hears that it failed; the readers hear that it is over.
+		await this.#retaining?.catch(() => {});
 		for (const wake of this.#directory.allWatchers()) this.#wake(wake);
 	}
 

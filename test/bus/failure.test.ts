@@ -70,6 +70,47 @@ describe("a store that refuses commits", () => {
 	});
 });
 
+describe("a store that refuses removals", () => {
+	/** Two finished logs of 100 bytes and more, on a disk that can be filled. */
+	async function finished(clock = manualClock()) {
+		const inner = memoryStorage();
+		const disk = { full: false };
+		const storage: Storage = {
+			...inner,
+			removeSome(id) {
+				if (disk.full) throw new Error("database or disk is full");
+				return inner.removeSome(id);
+			},
+		};
+		const bus = createBus({ storage, clock });
+		for (const log of ["a", "b"]) await (await bus.create({ log, kind: "run" }, ["x".repeat(100)])).seal([]);
+		return { bus, disk };
+	}
+
+	it("I11: what could not be removed still counts when there is room again", async () => {
+		const { bus, disk } = await finished();
+		disk.full = true;
+		for (let tries = 0; tries < 3; tries++) await expect(bus.retain({ totalBytesMax: 150 })).rejects.toThrow("full");
+		disk.full = false;
+		expect(await bus.retain({ totalBytesMax: 150 })).toBe(1);
+		expect((await bus.list()).map(({ log }) => log)).toEqual(["b"]);
+		await bus.close();
+	});
+
+	it("P5.8: readers are told when the Bus closes although a removal fails", async () => {
+		const { bus, disk } = await finished();
+		const writer = await bus.create({ log: "live", kind: "run" }, ["1"]);
+		const cursor = await bus.cursor({ log: writer.log }, 1);
+		let told = 0;
+		cursor.onWake(() => told++);
+		disk.full = true;
+		const retained = expect(bus.retain({ totalBytesMax: 0 })).rejects.toThrow("full");
+		await bus.close();
+		await retained;
+		expect(told).toBe(1);
+	});
+});
+
 describe("the journal of the SQLite store", () => {
 	let folder: string;
 	let file: SqliteFile;
