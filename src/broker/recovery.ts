@@ -17,6 +17,8 @@ export interface RecoveryDeps {
 	limits: BrokerLimits;
 	clock: Clock;
 	log: Log;
+	/** What the stages of a run add to its turn. */
+	settling(turn: Turn): Turn;
 }
 
 /** One run that cannot be settled does not keep the others from it. `later` are those that the store gave up on. */
@@ -83,7 +85,7 @@ async function settleLeftRun(deps: RecoveryDeps, info: LogInfo, ending: Ending):
 	if (!framer.finished) framer.end(ending, transcript.usage, now, (record) => records.push(record));
 	const turn = transcript.turn(ending, now);
 	const known = ledger.turn(info.log) !== undefined;
-	await writer.seal(records, known ? undefined : () => ledger.settle(turn));
+	await writer.seal(records, known ? undefined : () => ledger.settle(deps.settling(turn)));
 }
 
 /** A damaged record is passed over: a session whose run never ends would be lost as a whole. */

@@ -18,7 +18,10 @@ import {
 } from "./request.ts";
 import { timed } from "./timed.ts";
 
-export type RunsOutbound = Pick<Outbound, "open" | "launch" | "settled">;
+export type RunsOutbound = Pick<Outbound, "open" | "launch" | "settled" | "deliveries">;
+
+/** That a trace names. */
+const DELIVERIES_MAX = 100;
 
 export interface RunsDeps {
 	ledger: Ledger;
@@ -71,9 +74,11 @@ export class Runs implements RunStages {
 	}
 
 	settling(turn: Turn): Turn {
-		const live = this.#live.get(turn.runId);
+		const live = this.#live.get(turn.runId) ?? this.#left(turn);
 		if (!live) return turn;
 		const { timings } = live;
+		// A turn that the store refused is settled again.
+		if (timings.some(({ stage }) => stage === "execute")) return { ...turn, trace: structuredClone(traceOf(live)) };
 		timings.push({ stage: "execute", at: turn.startedAt, ms: turn.endedAt - turn.startedAt });
 		if (this.#isWhole(live))
 			timings.push({ stage: "deliver", at: turn.endedAt, ms: 0 }, { stage: "complete", at: turn.endedAt, ms: 0 });
@@ -107,6 +112,16 @@ export class Runs implements RunStages {
 			});
 		});
 		this.#over = true;
+	}
+
+	/** A run that an earlier process began, as far as it is on record: what `prepare` took and said died with it. */
+	#left({ runId, messages, startedAt }: Turn): NexusRequest | undefined {
+		const { ledger, outbound } = this.#deps;
+		const events = messages.flatMap(({ eventId }) => (eventId === undefined ? [] : (ledger.event(eventId) ?? [])));
+		if (events.length === 0) return undefined;
+		const request = requestOfRun(runId, events, startedAt);
+		if (request) request.deliveries = outbound.deliveries({ runId, limit: DELIVERIES_MAX }).map(({ id }) => id);
+		return request;
 	}
 
 	/** Nothing is to come after the turn: its trace is written once, with it. */

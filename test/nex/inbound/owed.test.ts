@@ -37,6 +37,7 @@ function rig(
 			const row = { id: newId("dlv"), runId, channel, account, target, options: {}, createdAt: Date.now() };
 			return deliveries.open(row).delivery;
 		},
+		deliveries: (query) => deliveries.list(query),
 	});
 	const pairings = sqlitePairings(file);
 	const nex = createNex({ broker, ledger, pairings, outbound: out.outbound, config: config(mode) });
@@ -155,5 +156,19 @@ describe("the begin of a run and its deliveries", () => {
 		await outbound.start();
 		expect(outbound.accounts()).toMatchObject([{ deliveries: 1 }]);
 		expect(outbound.deliveries({ runId: runId!, limit: 9 })).toMatchObject([{ state: "active", target: { to: "c1" } }]);
+	});
+
+	test("the way of a message whose run died with its process is on record as far as it went", async () => {
+		const path = tempFile();
+		const { runId } = await rig(path).nex.receive(from(messageOf("one")));
+		const next = rig(path);
+		await next.broker.recover();
+		const { status, trace } = next.ledger.turn(runId!)!;
+		expect(status).toBe("failed");
+		expect(trace).toMatchObject({ channel: "telegram", account: "bot", sender: "ann" });
+		expect(trace!.stages.map(({ stage }) => stage)).toEqual(["receive", "acl", "hooks", "queue", "execute"]);
+		expect(trace!.stages.every(({ ms }) => ms >= 0)).toBe(true);
+		expect(trace!.deliveries).toEqual(next.deliveries.unfinished().map(({ id }) => id));
+		expect(trace!.deliveries).toHaveLength(1);
 	});
 });

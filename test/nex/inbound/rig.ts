@@ -17,6 +17,7 @@ export function outboundOf(fields: Partial<PipelineOutbound> = {}) {
 		deliver: async (request) => infoOf(`dlv_${asked.push(request)}`),
 		open: (request) => infoOf(`dlv_${asked.push(request)}`),
 		launch: (id) => void launched.push(id),
+		deliveries: () => [],
 		async settled(id) {
 			settled.push(id);
 			return infoOf(id);
