@@ -95,11 +95,10 @@ export function createNex(options: NexOptions): Nex {
 		inbox: (query) => ledger.events(query),
 		pairing: {
 			list: () => pairing.list(),
-			approve(code) {
-				const approved = pairing.approve(code);
-				tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer.");
-				return approved;
-			},
+			approve: (code) =>
+				pairing.approve(code, (approved) =>
+					tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer."),
+				),
 			revoke: (person) => pairing.revoke(person),
 		},
 		async load() {

@@ -31,8 +31,11 @@ export interface PairingDesk {
 	isPaired(person: Person): boolean;
 	/** A stranger has written. */
 	ask(stranger: Stranger): PairingAnswer;
-	/** Throws `not_found` for a code that nobody was told, `expired` for one that came too late. */
-	approve(code: string): Pairing;
+	/**
+	 * Throws `not_found` for a code that nobody was told, `expired` for one that came too late. `letIn` hears of it once, however often the same
+	 * code is entered.
+	 */
+	approve(code: string, letIn?: (approved: Pairing) => void): Pairing;
 	/** Throws `not_found` when the sender was not paired and did not ask. */
 	revoke(person: Person): void;
 	/** Newest first. */
@@ -81,7 +84,7 @@ export function createPairingDesk({ pairings, clock, random, limits }: PairingDe
 			pairings.save({ ...stranger, code, state: "pending", ...times });
 			return { because: "unknown sender: was told how to be paired", tell: code };
 		},
-		approve(given) {
+		approve(given, letIn) {
 			const code = given.replace(/[\s-]/g, "").toUpperCase();
 			const known = pairings.byCode(code);
 			if (!known)
@@ -92,6 +95,7 @@ export function createPairingDesk({ pairings, clock, random, limits }: PairingDe
 				throw new NexusError("expired", `The code ${code} is too old: let the sender write again for a new one.`);
 			const approved: Pairing = { ...known, state: "approved", approvedAt: now };
 			pairings.save(approved);
+			letIn?.(approved);
 			return approved;
 		},
 		revoke(person) {
