@@ -168,8 +168,9 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const own = showsParts(delivering);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
-		fields,
-		...{ reasoning: delivering.reasoning && own, parts: delivering.parts && own, tokenCharsMax: limits.tokenCharsMax },
+		...{ fields, tokenCharsMax: limits.tokenCharsMax, reasoning: delivering.reasoning && own },
+		// Reasoning is one of the seed's lines, a part is not.
+		parts: delivering.parts && info.supports.includes("parts"),
 	});
 	/** How far the text that was written has something to see, and how far its messages have been ended. */
 	let ink = 0;

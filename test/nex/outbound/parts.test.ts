@@ -233,6 +233,16 @@ describe("adapters that show parts themselves", () => {
 			CARD_TEXT,
 		]);
 	});
+
+	it("an adapter that can only stream hears the seed's lines and no others", async () => {
+		rig = createRig("streamonly", {}, { streaming: { reasoning: true } });
+		const run = await beginRun(rig.bus);
+		await speak(run);
+		expect(await deliver(rig, "streamonly", run.runId)).toMatchObject({ state: "complete" });
+		const ops = rig.calls().map(({ op }) => op);
+		expect(ops).toContain("reasoning");
+		expect(ops).not.toContain("part");
+	});
 });
 
 describe("what a part becomes", () => {
