@@ -14,7 +14,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "stream", "health", "typing", "attachments"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: 2000, unit: "utf16" },
-		typing: { intervalMs: 8000, expiryMs: 10_000 },
+		typing: { intervalMs: 5000, expiryMs: 10_000 },
 		reconcile: "nonce",
 		public: true,
 		settings: [

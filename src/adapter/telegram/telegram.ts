@@ -14,7 +14,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: TEXT_MAX, unit: "utf16" },
-		typing: { intervalMs: 4000, expiryMs: 5000 },
+		typing: { intervalMs: 3000, expiryMs: 5000 },
 		// By the account's own notes: bots cannot read a chat's history.
 		reconcile: "history",
 		public: true,

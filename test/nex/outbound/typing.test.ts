@@ -1,5 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { platform as discord } from "../../../src/adapter/discord/discord.ts";
+import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
+import { platform as telegram } from "../../../src/adapter/telegram/telegram.ts";
 import {
 	createTyping,
 	intervalOf,
@@ -39,6 +42,12 @@ describe("typing", () => {
 				{ on: true, at: 0 },
 			]);
 		}
+	});
+
+	it("S1: the channels' intervals", () => {
+		expect(telegram.info.typing?.intervalMs).toBe(3000);
+		expect(discord.info.typing?.intervalMs).toBe(5000);
+		expect(imessage.info.typing).toBeUndefined();
 	});
 
 	it("never sticks: without a trigger it is off after its time to live, whatever happened before", () => {
