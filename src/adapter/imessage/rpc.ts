@@ -35,9 +35,11 @@ interface Refused {
 interface Running {
 	child: ChildProcess;
 	waiting: Map<string, { method: string; settle: PromiseWithResolvers<unknown> }>;
-	/** Rejects when the process has ended. */
-	ended: Promise<never>;
+	/** Why the process has ended, once it has. */
+	ended?: PlatformError;
 	notify(method: string, params: unknown): void;
+	/** Its end is heard at once. */
+	over(): void;
 }
 
 export function createRpc(command: string, log: Log): Rpc {
@@ -47,14 +49,12 @@ export function createRpc(command: string, log: Log): Rpc {
 	function start(): Running {
 		const [program = "", ...args] = command.split(" ").filter((word) => word !== "");
 		const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
-		const ended = Promise.withResolvers<never>();
-		const now: Running = { child, waiting: new Map(), ended: ended.promise, notify: () => {} };
-		// Who waits for it hears of it; nobody has to.
-		now.ended.catch(() => {});
+		const now: Running = { child, waiting: new Map(), notify: () => {}, over: () => {} };
 		const fail = (error: PlatformError) => {
 			if (running === now) running = undefined;
-			ended.reject(error);
+			now.ended ??= error;
 			for (const { settle } of now.waiting.values()) settle.reject(error);
+			now.over();
 		};
 		child.once("error", (cause) => {
 			const unstarted = child.pid === undefined;
@@ -85,7 +85,7 @@ export function createRpc(command: string, log: Log): Rpc {
 
 	async function call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result> {
 		running ??= start();
-		const { child, waiting, ended } = running;
+		const { child, waiting } = running;
 		const id = String(++count);
 		const settle = Promise.withResolvers<unknown>();
 		waiting.set(id, { method, settle });
@@ -93,7 +93,7 @@ export function createRpc(command: string, log: Log): Rpc {
 		signal?.addEventListener("abort", abort, { once: true });
 		child.stdin?.write(`${JSON.stringify({ jsonrpc: "2.0", id, method, params })}\n`);
 		try {
-			return (await Promise.race([settle.promise, ended])) as Result;
+			return (await settle.promise) as Result;
 		} finally {
 			waiting.delete(id);
 			signal?.removeEventListener("abort", abort);
@@ -111,15 +111,21 @@ export function createRpc(command: string, log: Log): Rpc {
 				queue.push(given);
 				wake();
 			};
-			signal.addEventListener("abort", () => wake(), { once: true });
-			await call(method, params, signal);
-			while (!signal.aborted) {
-				const next = queue.shift();
-				const woken = new Promise<void>((resolve) => {
-					wake = resolve;
-				});
-				if (next !== undefined) await take(...next);
-				else await Promise.race([now.ended, woken]);
+			now.over = () => wake();
+			signal.addEventListener("abort", now.over, { once: true });
+			try {
+				await call(method, params, signal);
+				while (!signal.aborted) {
+					const next = queue.shift();
+					const woken = new Promise<void>((resolve) => {
+						wake = resolve;
+					});
+					if (next !== undefined) await take(...next);
+					else if (now.ended) throw now.ended;
+					else await woken;
+				}
+			} finally {
+				signal.removeEventListener("abort", now.over);
 			}
 		},
 		async close() {

@@ -19,12 +19,11 @@ export interface ListenOptions {
 
 /** Rejects when the platform denies; everything else is tried again. */
 export async function keepListening({ round, pauseMs, signal, clock, log }: ListenOptions): Promise<void> {
-	const aborted = untilAborted(signal);
-	const wait = (ms: number) => Promise.race([aborted, new Promise<void>((resolve) => clock.after(ms, resolve))]);
+	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let failures = 0;
 	while (!signal.aborted) {
 		try {
-			await Promise.race([aborted, round()]);
+			await unlessAborted(signal, round());
 			failures = 0;
 			if (!signal.aborted) await wait(pauseMs);
 		} catch (cause) {
@@ -38,7 +37,21 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 	}
 }
 
-export function untilAborted(signal: AbortSignal): Promise<void> {
-	if (signal.aborted) return Promise.resolve();
-	return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+/**
+ * Settles with the work, or resolves when the signal aborts first. No race against one promise of the signal: that would keep every round, and
+ * what came of it, for as long as the process lives.
+ */
+export function unlessAborted(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
+	return new Promise((resolve, reject) => {
+		const end = () => {
+			signal.removeEventListener("abort", end);
+			resolve();
+		};
+		signal.addEventListener("abort", end, { once: true });
+		work.then(end, (cause: unknown) => {
+			signal.removeEventListener("abort", end);
+			reject(cause);
+		});
+		if (signal.aborted) end();
+	});
 }

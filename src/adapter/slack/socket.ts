@@ -3,7 +3,7 @@
 import { SocketModeClient } from "@slack/socket-mode";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { keepListening, PlatformError, untilAborted } from "../kit/kit.ts";
+import { keepListening, PlatformError, unlessAborted } from "../kit/kit.ts";
 import { clientOptions, sdkLog } from "./api.ts";
 import { toPlatformError } from "./faults.ts";
 
@@ -31,13 +31,12 @@ interface Envelope {
 /** The SDK's own reconnecting leaves a failed attempt unhandled, so every connection here is a client of its own. */
 export async function listen(options: SocketOptions): Promise<void> {
 	const { signal, clock, log } = options;
-	const aborted = untilAborted(signal);
-	await keepListening({ round: () => connection(options, aborted), pauseMs: RECONNECT_MS, signal, clock, log });
+	await keepListening({ round: () => connection(options), pauseMs: RECONNECT_MS, signal, clock, log });
 }
 
 /** Until it ends. Rejects when there is none to be had. */
-async function connection(options: SocketOptions, aborted: Promise<void>): Promise<void> {
-	const { appToken, apiUrl, clock, log } = options;
+async function connection(options: SocketOptions): Promise<void> {
+	const { appToken, apiUrl, signal, clock, log } = options;
 	const client = new SocketModeClient({
 		appToken,
 		autoReconnectEnabled: false,
@@ -51,8 +50,8 @@ async function connection(options: SocketOptions, aborted: Promise<void>): Promi
 		cancel = clock.after(HELLO_MS, () => reject(new PlatformError("unavailable", `no hello within ${HELLO_MS} ms`)));
 	});
 	try {
-		await Promise.race([start(client), silent, aborted]);
-		await Promise.race([ended, aborted]);
+		await unlessAborted(signal, Promise.race([start(client), silent]));
+		await unlessAborted(signal, ended);
 	} finally {
 		cancel();
 		void client.disconnect();

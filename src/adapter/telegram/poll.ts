@@ -4,7 +4,7 @@ import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { PlatformError } from "../kit/kit.ts";
+import { PlatformError, unlessAborted } from "../kit/kit.ts";
 
 /** What we want to hear of. */
 export const UPDATES = ["message"] as const;
@@ -24,8 +24,7 @@ export interface PollOptions {
 }
 
 export async function poll({ api, call, take, signal, clock, log }: PollOptions): Promise<void> {
-	const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-	const wait = (ms: number) => Promise.race([aborted, new Promise<void>((resolve) => clock.after(ms, resolve))]);
+	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let offset = 0;
 	let failures = 0;
 
@@ -41,7 +40,7 @@ export async function poll({ api, call, take, signal, clock, log }: PollOptions)
 			const updates = await next();
 			failures = 0;
 			for (const update of updates) {
-				await Promise.race([aborted, take(update)]);
+				await unlessAborted(signal, take(update));
 				if (signal.aborted) return;
 				offset = update.update_id + 1;
 			}

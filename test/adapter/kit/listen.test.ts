@@ -1,0 +1,95 @@
+/** Listening goes on for as long as the process lives: what a round brought must not stay with it. */
+
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createRpc } from "../../../src/adapter/imessage/rpc.ts";
+import { keepListening, PlatformError, unlessAborted } from "../../../src/adapter/kit/kit.ts";
+import type { Clock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+/** Waits for nothing, but lets others have their turn. */
+const hurried: Clock = {
+	now: () => 0,
+	after(_ms, callback) {
+		const timer = setImmediate(callback);
+		return () => clearImmediate(timer);
+	},
+};
+
+test("I11: nothing is kept of rounds that are over", async () => {
+	const brought: WeakRef<object>[] = [];
+	const stopping = new AbortController();
+	const round = async (): Promise<void> => {
+		const what = { message: "x".repeat(1000) };
+		brought.push(new WeakRef(what));
+		if (brought.length === 50) stopping.abort();
+		// As of a poll that answers with what it found.
+		return what as never;
+	};
+	// Kept while it is listened to, as the kit keeps it.
+	const { signal } = stopping;
+	let kept = -1;
+	const late = async (): Promise<void> => {
+		await round();
+		if (brought.length < 40) return;
+		await new Promise((resolve) => setImmediate(resolve));
+		collect();
+		kept = brought.slice(0, 30).filter((each) => each.deref()).length;
+	};
+	const rounds = () => (brought.length < 39 ? round() : late());
+	await keepListening({ round: rounds, pauseMs: 1, signal, clock: hurried, log: silentLog });
+	expect(kept).toBe(0);
+});
+
+test("a round that was under way when the signal aborts is not waited for, one that fails is tried again", async () => {
+	const stopping = new AbortController();
+	let rounds = 0;
+	const round = async () => {
+		if (++rounds < 3) throw new PlatformError("unavailable", "not now");
+		setImmediate(() => stopping.abort());
+		await new Promise(() => {});
+	};
+	await keepListening({ round, pauseMs: 1, signal: stopping.signal, clock: hurried, log: silentLog });
+	expect(rounds).toBe(3);
+	await unlessAborted(stopping.signal, new Promise(() => {}));
+	const denied = async () => Promise.reject(new PlatformError("denied", "no"));
+	const { signal } = new AbortController();
+	await expect(
+		keepListening({ round: denied, pauseMs: 1, signal, clock: hurried, log: silentLog }),
+	).rejects.toMatchObject({ fault: "denied" });
+});
+
+test("I11: nothing is kept of calls that were answered while their process lives on, and its end is heard", async () => {
+	const folder = mkdtempSync(join(tmpdir(), "nexus-rpc-"));
+	onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+	const server = join(folder, "server.mjs");
+	writeFileSync(
+		server,
+		`import { createInterface } from "node:readline";
+		for await (const line of createInterface({ input: process.stdin })) {
+			const { id, method } = JSON.parse(line);
+			if (method === "die") process.exit(1);
+			process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: { text: "x".repeat(1000) } }) + "\\n");
+		}`,
+	);
+	const rpc = createRpc(`${process.execPath} ${server}`, silentLog);
+	onTestFinished(() => rpc.close());
+	const following = rpc.follow("watch", {}, new AbortController().signal, async () => {});
+	const ended = expect(following).rejects.toMatchObject({ fault: "unknown_outcome" });
+	const answered: WeakRef<object>[] = [];
+	for (let n = 0; n < 20; n++) answered.push(new WeakRef(await rpc.call<object>("list", {})));
+	await vi.waitFor(async () => {
+		await new Promise((resolve) => setImmediate(resolve));
+		collect();
+		expect(answered.slice(0, 15).filter((each) => each.deref())).toEqual([]);
+	});
+	await expect(rpc.call("die", {})).rejects.toMatchObject({ fault: "unknown_outcome" });
+	await ended;
+});
