@@ -23,7 +23,7 @@ function ask(command: readonly string[], env: Record<string, string>, limits: On
 	return new Promise((resolve) => {
 		const child = execFile(file, args, options, (cause, stdout, stderr) => {
 			const code = cause ? (typeof cause.code === "number" ? cause.code : -1) : 0;
-			const said = stderr.trim().split("\n").slice(-3).join("; ").slice(0, 500);
+			const said = lastWords(stderr);
 			const late = cause?.killed ? `no answer within ${limits.answerMs} ms` : (cause?.message.split("\n")[0] ?? "");
 			resolve({ value: parsed(stdout), code, detail: said === "" ? late : `${late} (${said})` });
 		});
@@ -31,6 +31,15 @@ function ask(command: readonly string[], env: Record<string, string>, limits: On
 		child.stdin?.end();
 	});
 }
+
+/** Where in its code a program failed is nothing to a person; what it says of it is. */
+const lastWords = (stderr: string): string =>
+	stderr
+		.split("\n")
+		.filter((line) => line.trim() !== "" && !/^\s+at |^Node\.js v\d/.test(line))
+		.slice(-3)
+		.join("; ")
+		.slice(0, 500);
 
 /** The last line that is a JSON object: a library may have printed something before it. */
 function parsed(stdout: string): unknown {

@@ -176,6 +176,13 @@ it.each([
 	await expect(rig.outbound.info("odd")).rejects.toMatchObject({ code: "unavailable", message: what });
 });
 
+it("an adapter that cannot be asked says in its own words why", async () => {
+	rig = oddRig("plain", { INFO: "not JSON" });
+	const failure = await rig.outbound.info("odd").catch((cause: Error) => cause.message);
+	expect(failure).toMatch(/SyntaxError: /);
+	expect(failure).not.toMatch(/\bat .*odd\.mjs|Node\.js v/);
+});
+
 it("what an info leaves out is filled in, what is new in it is passed over", async () => {
 	const more = { supports: ["send", "telepathy"], fields: null, settings: null, version: null };
 	rig = oddRig("plain", { INFO: JSON.stringify({ ...more, limits: { textMax: 50 } }) });
