@@ -4,7 +4,7 @@ import type { MessageFailure } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Deliveries, Delivery, MessagePlace } from "../ledger/ledger.ts";
 import { NexusError, newId } from "../protocol/protocol.ts";
-import { type Clock, systemClock } from "../std/clock.ts";
+import { type Clock, steady, systemClock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type Accounts, createAccounts } from "./accounts.ts";
 import { Carrier } from "./carrier.ts";
@@ -101,7 +101,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
 }
 
 function assemble(options: OutboundOptions): Parts {
-	const { clock = systemClock, random = Math.random, onCall, ...given } = options;
+	const { random = Math.random, onCall, ...given } = options;
+	// Set back, the clock must not hold up pauses, blocks, retries or restarts for the time that was taken away.
+	const clock = steady(options.clock ?? systemClock);
 	const { deliveries, adapters, log, dataDir, bus } = given;
 	const limits = { ...OUTBOUND_LIMITS, ...options.limits };
 	const stopping = new AbortController();

@@ -40,6 +40,12 @@ export function neverBack(clock: Pick<Clock, "now">): () => number {
 	};
 }
 
+/** The same clock, except that its time never goes back: what is planned by it is not put off when the clock is set back. */
+export const steady = (clock: Clock): Clock => ({
+	now: neverBack(clock),
+	after: (...what) => clock.after(...what),
+});
+
 export interface ManualClock extends Clock {
 	/** Moves time on and runs what falls due, in order. */
 	advance(ms: number): void;

@@ -10,6 +10,7 @@ const ACCOUNT_INTERVAL_MS = 20;
 /** What an answer said about the bucket of its route. */
 export interface Bucket {
 	readonly remaining: number;
+	readonly readAt: number;
 	readonly resetAt: number;
 }
 
@@ -18,13 +19,15 @@ export function readBucket(headers: Headers, now: number): Bucket | undefined {
 	const remaining = headers.get("x-ratelimit-remaining");
 	const resetAfter = headers.get("x-ratelimit-reset-after");
 	if (remaining === null || resetAfter === null) return undefined;
-	return { remaining: Number(remaining), resetAt: now + Number(resetAfter) * 1000 };
+	return { remaining: Number(remaining), readAt: now, resetAt: now + Number(resetAfter) * 1000 };
 }
 
 /** Spreads what is left over the time until the bucket is full again; one call is kept for a final, which does not wait. */
 function intervalOf(bucket: Bucket | undefined, now: number): number {
-	const leftMs = (bucket?.resetAt ?? 0) - now;
-	if (!bucket || leftMs <= 0) return FLOOR_MS;
+	if (!bucket) return FLOOR_MS;
+	// A clock that was set back makes it no longer than the platform said.
+	const leftMs = bucket.resetAt - Math.max(now, bucket.readAt);
+	if (leftMs <= 0) return FLOOR_MS;
 	return Math.max(FLOOR_MS, leftMs / Math.max(1, bucket.remaining - 1));
 }
 

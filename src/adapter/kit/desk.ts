@@ -1,6 +1,6 @@
 /** What the verbs that write share: one session, its gate, its caller, and how its texts are measured. */
 
-import type { Clock } from "../../std/clock.ts";
+import { type Clock, steady } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { SendStatus, StreamStatus, Target } from "../port.ts";
 import { type Caller, createCaller } from "./call.ts";
@@ -58,7 +58,9 @@ export interface Desk extends Omit<DeskOptions, "limits"> {
 }
 
 export function createDesk(options: DeskOptions): Desk {
-	const { platform, session, clock, account } = options;
+	const { platform, session, account } = options;
+	// Set back, the clock must not keep an account silent for the time that was taken away.
+	const clock = steady(options.clock);
 	const limits = { ...DESK_LIMITS, ...options.limits };
 	const gate = createGate({
 		clock,
@@ -85,7 +87,7 @@ export function createDesk(options: DeskOptions): Desk {
 			};
 			gate.request(job);
 		});
-	return { ...options, limits, gate, call, pace, gated };
+	return { ...options, clock, limits, gate, call, pace, gated };
 }
 
 /** A chat's calls go one after another. */

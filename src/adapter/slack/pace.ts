@@ -19,7 +19,8 @@ export function createActivity(): { touch(chat: string, now: number): void; coun
 	const forget = (now: number) => {
 		// In the order of their last write.
 		for (const [chat, at] of last) {
-			if (now - at < ACTIVE_MS) return;
+			// Either way: the clock may have been set back since.
+			if (Math.abs(now - at) < ACTIVE_MS) return;
 			last.delete(chat);
 		}
 	};

@@ -31,7 +31,8 @@ const ruleOf = (direct: boolean): Rule => (direct ? PRIVATE : GROUP);
 function levelAt(allowance: Allowance | undefined, direct: boolean, now: number): number {
 	const { burst, refillMs } = ruleOf(direct);
 	if (!allowance) return burst;
-	return Math.min(burst, allowance.level + (now - allowance.at) / refillMs);
+	// A clock that was set back refills nothing, and takes nothing away.
+	return Math.min(burst, allowance.level + Math.max(0, now - allowance.at) / refillMs);
 }
 
 /** A message was created or edited. Finals wait for nothing: what they take too much is paid back by what follows. */

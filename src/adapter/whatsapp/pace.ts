@@ -23,7 +23,9 @@ export interface Allowance {
 
 export const FULL: Allowance = { level: BURST, at: 0, refusals: 0 };
 
-const levelAt = ({ level, at }: Allowance, now: number): number => Math.min(BURST, level + (now - at) / REFILL_MS);
+/** A clock that was set back refills nothing, and takes nothing away. */
+const levelAt = ({ level, at }: Allowance, now: number): number =>
+	Math.min(BURST, level + Math.max(0, now - at) / REFILL_MS);
 
 /** A message was taken. */
 export const spend = (allowance: Allowance, now: number): Allowance => ({

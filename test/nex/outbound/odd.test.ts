@@ -5,9 +5,9 @@ import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../src/nex/supervise/shapes.ts";
-import { systemClock } from "../../../src/std/clock.ts";
+import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
+import { beginRun, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
 
 const ODD = fileURLToPath(new URL("./adapters/odd.mjs", import.meta.url));
 
@@ -213,5 +213,28 @@ describe("a store that refuses what deliveries report", () => {
 		await rig.outbound.start();
 		await until(() => rig!.deliveries.get(id)!.state === "complete", "the delivery is complete");
 		expect(rig.visible("c1")).toEqual(["Hello."]);
+	});
+});
+
+describe("a clock that is set back by an hour", () => {
+	it("I7: what is there of an answer is sent when nothing more comes", async () => {
+		const idleMs = 77;
+		let back = 0;
+		const clock: Clock = {
+			now: () => Date.now() - back,
+			after(ms, callback) {
+				// The text was heard, and waits for more.
+				if (ms > idleMs - 20 && ms <= idleMs) back = 3_600_000;
+				return systemClock.after(ms, callback);
+			},
+		};
+		const blocks = { idleMs, humanDelayMs: null };
+		rig = createRigWith((channel) => ({ blocks: channel("blocks", {}, { blocks }) }), { clock });
+		const run = await beginRun(rig.bus);
+		await rig.outbound.deliver({ runId: run.runId, account: { channel: "blocks", id: "main" }, target });
+		run.text("Hello.");
+		await until(() => rig!.visible("c1").length > 0, "the first block");
+		expect(back).toBeGreaterThan(0);
+		await run.end();
 	});
 });

@@ -1,0 +1,49 @@
+/** The wall clock is set back while an adapter writes: no account is silent for the time that was taken away. */
+
+import { describe, expect, it } from "vitest";
+import * as discord from "../../../src/adapter/discord/pace.ts";
+import { createDesk, type DeskOptions } from "../../../src/adapter/kit/desk.ts";
+import { createActivity } from "../../../src/adapter/slack/pace.ts";
+import * as telegram from "../../../src/adapter/telegram/pace.ts";
+import * as whatsapp from "../../../src/adapter/whatsapp/pace.ts";
+import { type Clock, manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+const HOUR_MS = 3_600_000;
+const NOW = 10 * HOUR_MS;
+const BEFORE = NOW - HOUR_MS;
+
+describe("a clock that is set back by an hour", () => {
+	it("I7: calls that wait for their turn go on", async () => {
+		const timers = manualClock(NOW);
+		let back = 0;
+		const clock: Clock = { now: () => timers.now() - back, after: (ms, callback) => timers.after(ms, callback) };
+		const options = {
+			...{ account: "a", clock, random: () => 0, log: silentLog, say() {}, ready: async () => {} },
+			platform: { pace: () => ({ targetIntervalMs: 500, accountIntervalMs: 50 }) },
+			session: {},
+		};
+		const { gated } = createDesk(options as unknown as DeskOptions);
+		const done: string[] = [];
+		const call = (name: string) => gated({ to: "42" }, "edit", async () => void done.push(name));
+		await call("one");
+		const next = call("two");
+		back = HOUR_MS;
+		timers.advance(1000);
+		await next;
+		expect(done).toEqual(["one", "two"]);
+	});
+
+	it("a chat is not slower than its platform wants it", () => {
+		const spent = telegram.spend(undefined, true, NOW);
+		expect(telegram.paceOf(spent, true, BEFORE).targetIntervalMs).toBe(500);
+		const taken = whatsapp.spend(whatsapp.FULL, NOW);
+		expect(whatsapp.paceOf(taken, BEFORE).targetIntervalMs).toBe(1000);
+		const headers = new Headers({ "x-ratelimit-remaining": "4", "x-ratelimit-reset-after": "3" });
+		const bucket = discord.readBucket(headers, NOW);
+		expect(discord.paceOf([bucket], BEFORE).targetIntervalMs).toBe(1000);
+		const activity = createActivity();
+		activity.touch("a", NOW);
+		expect(activity.count("b", BEFORE)).toBe(1);
+	});
+});
