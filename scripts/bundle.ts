@@ -25,6 +25,7 @@ const ENTRIES = {
 	"protocol/protocol": "src/protocol/protocol.ts",
 	"cli/main": "src/cli/main.ts",
 	"adapter/main": "src/adapter/main.ts",
+	"adapter/kit/kit": "src/adapter/kit/kit.ts",
 	// The channel lab's platforms.
 	"fakes/main": "test/fakes/main.ts",
 	// Found beside the file that starts it.

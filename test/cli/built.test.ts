@@ -1,6 +1,6 @@
 /** What is published works as the sources do. */
 
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -47,6 +47,14 @@ describe("the build", () => {
 		expect(packages.filter((name) => name in devDependencies)).toEqual([]);
 	});
 
+	it("has a file behind every door of the package", () => {
+		const { exports } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
+			exports: Record<string, string>;
+		};
+		for (const file of Object.values(exports)) expect(existsSync(join(out, file.replace("./dist/", "")))).toBe(true);
+		expect(Object.keys(exports)).toContain("./adapter");
+	});
+
 	it("says which Node it needs to one that is older", async () => {
 		const older = join(freshFolder(), "older.mjs");
 		writeFileSync(older, 'Object.defineProperty(process, "versions", { value: { node: "22.9.0" } });');
@@ -59,6 +67,8 @@ describe("the build", () => {
 		const protocol = (await import(join(out, "protocol/protocol.js"))) as { NexusError: unknown };
 		expect(index.NexusError).toBe(protocol.NexusError);
 		expect(index.startDaemon).toBeTypeOf("function");
+		const kit = (await import(join(out, "adapter/kit/kit.js"))) as { serve: unknown; PlatformError: unknown };
+		expect([kit.serve, kit.PlatformError]).toEqual([expect.any(Function), expect.any(Function)]);
 		const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
 			version: string;
 		};

@@ -33,6 +33,13 @@ describe("nexus conformance", { timeout: 120_000 }, () => {
 		expect(code).toBe(0);
 	});
 
+	it("the example with the kit keeps all of them", async () => {
+		const example = join(import.meta.dirname, "../../examples/adapter.ts");
+		const { code, out } = await check(["--", process.execPath, example], { NEXUS_FOLDER: join(folder, "messages") });
+		expect(out).toMatch(/\n\n\d+ passed, 0 failed, 1 skipped\n$/);
+		expect(code).toBe(0);
+	});
+
 	it("says which promise is broken and how, and ends with 2", async () => {
 		const { code, out } = await check(["--only", "any text: emoji", "--", "python3", broken()]);
 		expect(out).toMatch(/^failed +any text: .*the source at \d+/m);
