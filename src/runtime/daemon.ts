@@ -169,7 +169,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 			}
 			return { ready: state === "READY", state };
 		},
-		metrics: lazyMetrics(() => ({ bus, broker, edge: () => edge.stats(), settled })),
+		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats(), settled })),
 		...(page === undefined ? {} : { pageDir: page }),
 	});
 	return { broker, edge, outbound, nex, lab };

@@ -6,11 +6,13 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { EdgeStats } from "../edge/edge.ts";
 import type { TurnStatus } from "../ledger/ledger.ts";
+import type { Nex } from "../nex/nex.ts";
 
 export interface MetricsSource {
 	bus: Bus;
 	broker: Broker;
 	edge(): EdgeStats;
+	nex: Pick<Nex, "stats">;
 	/** Runs settled since start. */
 	settled: Readonly<Record<TurnStatus, number>>;
 }
@@ -62,6 +64,8 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
 	runsByStatus(registry, source);
 	openStreams(registry, source);
+	inboundMessages(registry, source);
+	pluginCalls(registry, source);
 	processGauges(gauge);
 	return () => registry.metrics();
 }
@@ -75,6 +79,40 @@ function runsByStatus(registry: Registry, source: MetricsSource): void {
 		collect() {
 			this.reset();
 			for (const [status, count] of Object.entries(source.settled)) this.inc({ status }, count);
+		},
+	});
+}
+
+function inboundMessages(registry: Registry, { nex }: MetricsSource): void {
+	new Counter({
+		name: "nexus_messages_total",
+		help: "Messages since start: received, of these delivered again by a platform, and not let in",
+		labelNames: ["what"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			const { received, duplicates, rejected } = nex.stats();
+			this.inc({ what: "received" }, received);
+			this.inc({ what: "duplicate" }, duplicates);
+			this.inc({ what: "rejected" }, rejected);
+		},
+	});
+}
+
+function pluginCalls(registry: Registry, { nex }: MetricsSource): void {
+	new Counter({
+		name: "nexus_plugin_calls_total",
+		help: "Calls of plugins since start, by how they ended",
+		labelNames: ["plugin", "outcome"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const { name: plugin, calls, failures, timeouts, rejections } of nex.stats().plugins) {
+				this.inc({ plugin, outcome: "ok" }, Math.max(0, calls - failures - timeouts - rejections));
+				this.inc({ plugin, outcome: "failed" }, failures);
+				this.inc({ plugin, outcome: "timeout" }, timeouts);
+				this.inc({ plugin, outcome: "rejected" }, rejections);
+			}
 		},
 	});
 }

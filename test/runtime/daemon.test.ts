@@ -227,6 +227,25 @@ describe("/metrics", () => {
 		expect(value("nexus_event_loop_delay_p99_seconds")).toBeGreaterThanOrEqual(0);
 	});
 
+	it("counts messages, and the calls of plugins by how they ended", async () => {
+		const base = freshFolder();
+		writeFileSync(
+			join(base, "picky.mjs"),
+			"export default { onReceive({ event: { text } }) { if (text === 'spam') return { reject: 'no' }; if (text === 'bomb') throw new Error('x'); } };\n",
+		);
+		const daemon = await start({ data: freshFolder(), base, plugins: ["./picky.mjs"] });
+		for (const text of ["spam", "bomb", "/demo tokens=1 rate=0"]) await call(daemon, "/v1/sessions/s/messages", { text });
+		const lines = (await (await call(daemon, "/metrics")).text()).split("\n");
+		expect(lines).toEqual(
+			expect.arrayContaining([
+				...['nexus_messages_total{what="received"} 3', 'nexus_messages_total{what="rejected"} 1'],
+				...['nexus_plugin_calls_total{plugin="picky",outcome="ok"} 1'],
+				...['nexus_plugin_calls_total{plugin="picky",outcome="failed"} 1'],
+				...['nexus_plugin_calls_total{plugin="picky",outcome="rejected"} 1'],
+			]),
+		);
+	});
+
 	it("counts the same again on the next scrape", async () => {
 		const daemon = await start({ data: freshFolder() });
 		await settled(daemon, await send(daemon, "/demo tokens=5 rate=0"));
