@@ -30,6 +30,11 @@ describe("attachments", () => {
 		},
 	);
 
+	test("I11: a file full of backticks, as long as one may be, is put into the message like any other", () => {
+		const text = "`a".repeat(128 * 1024);
+		expect(promptOf(file("ticks.md", "text/markdown", text))).toContain(`\n\`\`\`\n${text}\n\`\`\``);
+	});
+
 	test("a file cannot close its own fence", () => {
 		fc.assert(
 			fc.property(fc.array(fc.constantFrom("`", "``", "`````", "\n", "x")), (pieces) => {

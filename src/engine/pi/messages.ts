@@ -121,6 +121,7 @@ function decoded(bytes: Uint8Array): string | undefined {
 
 /** Longer than any run of backticks inside, so the file cannot close its own fence. */
 function fenceFor(text: string): string {
-	const longest = Math.max(2, ...Array.from(text.matchAll(/`+/g), ([run]) => run.length));
+	let longest = 2;
+	for (const [run] of text.matchAll(/`+/g)) longest = Math.max(longest, run.length);
 	return "`".repeat(longest + 1);
 }
