@@ -129,6 +129,8 @@ export class PlatformError extends Error {
 		super(message, { cause: options.cause });
 		this.name = "PlatformError";
 		this.fault = fault;
-		this.retryAfterMs = options.retryAfterMs;
+		const { retryAfterMs } = options;
+		// A time that cannot be read is none: one of it in the account's gate, and no later refusal would be obeyed.
+		this.retryAfterMs = retryAfterMs !== undefined && retryAfterMs >= 0 ? retryAfterMs : undefined;
 	}
 }
