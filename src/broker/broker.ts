@@ -27,6 +27,7 @@ import { Run, type RunDeps } from "./run.ts";
 import type { RunMeta } from "./run-log.ts";
 import { checkSession, checkSubmission } from "./submission.ts";
 
+export { acceptedOf } from "./lanes.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";

@@ -4,6 +4,7 @@ import { stat } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { importWithin } from "../std/import-within.ts";
 import { demoEngine } from "./demo/demo.ts";
 import { detectProvider, type Environment } from "./pi/detect.ts";
 import type { Engine, EngineChoice, PiConfig } from "./port.ts";
@@ -17,7 +18,6 @@ export interface LoadOptions {
 	moduleLoadMs?: number;
 }
 
-const MODULE_LOAD_MS = 30_000;
 const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 
 /** What the config says; else `pi` when a model is configured or can be found, because then a real answer is wanted; else the demo. */
@@ -57,24 +57,12 @@ async function loadModule({ module }: { module: string }, options: LoadOptions):
 	});
 	if (!file.isFile()) throw refuse("is not a file");
 	if (!MODULE_EXTENSIONS.includes(extname(path))) throw refuse(`does not end in ${MODULE_EXTENSIONS.join(", ")}`);
-	const exports = await importWithin(path, options.moduleLoadMs ?? MODULE_LOAD_MS).catch((cause) => {
+	const exports = await importWithin(path, options.moduleLoadMs).catch((cause) => {
 		throw refuse(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
 	});
 	const engine = engineFrom(exports, basename(path, extname(path)));
 	if (typeof engine === "string") throw refuse(engine);
 	return engine;
-}
-
-async function importWithin(path: string, loadMs: number): Promise<Record<string, unknown>> {
-	let timer: NodeJS.Timeout | undefined;
-	const late = new Promise<never>((_, reject) => {
-		timer = setTimeout(() => reject(new Error(`its top level is still waiting after ${loadMs} ms`)), loadMs);
-	});
-	try {
-		return await Promise.race([import(pathToFileURL(path).href), late]);
-	} finally {
-		clearTimeout(timer);
-	}
 }
 
 /** The engine a module exports, or what is wrong with what it exports. */

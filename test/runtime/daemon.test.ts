@@ -234,7 +234,8 @@ describe("/metrics", () => {
 			"export default { onReceive({ event: { text } }) { if (text === 'spam') return { reject: 'no' }; if (text === 'bomb') throw new Error('x'); } };\n",
 		);
 		const daemon = await start({ data: freshFolder(), base, plugins: ["./picky.mjs"], stopDeadlineMs: 1 });
-		for (const text of ["spam", "bomb", "/demo tokens=1 rate=0"]) await call(daemon, "/v1/sessions/s/messages", { text });
+		for (const text of ["spam", "bomb", "/demo tokens=1 rate=0"])
+			await call(daemon, "/v1/sessions/s/messages", { text });
 		const lines = (await (await call(daemon, "/metrics")).text()).split("\n");
 		expect(lines).toEqual(
 			expect.arrayContaining([

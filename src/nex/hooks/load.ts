@@ -1,12 +1,9 @@
 /** From the config's `plugins:` to plugins; a module that is none is refused with one to copy. */
 
 import { basename, extname, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { NexusError } from "../../protocol/protocol.ts";
+import { importWithin } from "../../std/import-within.ts";
 import { HOOK_NAMES, type NamedPlugin, type Plugin } from "./port.ts";
-
-/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
-const MODULE_LOAD_MS = 30_000;
 
 /** Paths are relative to `base`, the config's folder. Rejects with a `config` error that says what to change. */
 export function loadPlugins(modules: readonly string[], base: string): Promise<NamedPlugin[]> {
@@ -24,18 +21,6 @@ async function loadPlugin(module: string, base: string): Promise<NamedPlugin> {
 		);
 	});
 	return pluginFrom(exports.default, module);
-}
-
-async function importWithin(path: string): Promise<Record<string, unknown>> {
-	let timer: NodeJS.Timeout | undefined;
-	const late = new Promise<never>((_, reject) => {
-		timer = setTimeout(() => reject(new Error("its top level is still waiting")), MODULE_LOAD_MS);
-	});
-	try {
-		return await Promise.race([import(pathToFileURL(path).href), late]);
-	} finally {
-		clearTimeout(timer);
-	}
 }
 
 /** Checks a plugin wherever it came from; `from` names it in the refusal. */

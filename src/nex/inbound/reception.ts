@@ -1,7 +1,7 @@
 /** The first stages of a message: known already? let in? changed by plugins? then into the queue. Whatever happens is on record (I10). */
 
 import type { Target } from "../../adapter/adapter.ts";
-import type { Accepted, Broker } from "../../broker/broker.ts";
+import { type Accepted, acceptedOf, type Broker } from "../../broker/broker.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, newEventId, toNexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
@@ -225,11 +225,6 @@ export class Reception {
 		return { eventId, disposition: event.disposition };
 	}
 }
-
-const acceptedOf = ({ eventId, disposition }: InboundEvent): Accepted => ({
-	...{ eventId, disposition },
-	...("runId" in disposition && { runId: disposition.runId }),
-});
 
 const pairingText = (code: string): string =>
 	`I do not know you yet. To let you in, the person who runs me has to enter:\n\n\`nexus pair ${code}\`\n\nThe code is good for one hour.`;

@@ -281,27 +281,30 @@ describe("gate, shell", () => {
 		expect(ends).toEqual([undefined]);
 	});
 
-	it.each([Number.NaN, -5])("a wait of %s is none: the account slows down, and obeys what is said later", async (wrong) => {
-		const { clock, told, gate, job } = rig();
-		const runs: number[] = [];
-		const waits = [wrong, 3_000];
-		const run = async () => {
-			runs.push(clock.now());
-			const retryAfterMs = waits.shift();
-			if (retryAfterMs !== undefined) throw new PlatformError("rate_limited", "slow down", { retryAfterMs });
-		};
-		gate.request(job(run, () => {}));
-		await tick();
-		clock.advance(500);
-		await tick();
-		clock.advance(2_999);
-		await tick();
-		expect(runs).toEqual([0, 500]);
-		clock.advance(1);
-		await tick();
-		expect(runs).toEqual([0, 500, 3_500]);
-		expect(told).toEqual([500, 3_000]);
-	});
+	it.each([Number.NaN, -5])(
+		"a wait of %s is none: the account slows down, and obeys what is said later",
+		async (wrong) => {
+			const { clock, told, gate, job } = rig();
+			const runs: number[] = [];
+			const waits = [wrong, 3_000];
+			const run = async () => {
+				runs.push(clock.now());
+				const retryAfterMs = waits.shift();
+				if (retryAfterMs !== undefined) throw new PlatformError("rate_limited", "slow down", { retryAfterMs });
+			};
+			gate.request(job(run, () => {}));
+			await tick();
+			clock.advance(500);
+			await tick();
+			clock.advance(2_999);
+			await tick();
+			expect(runs).toEqual([0, 500]);
+			clock.advance(1);
+			await tick();
+			expect(runs).toEqual([0, 500, 3_500]);
+			expect(told).toEqual([500, 3_000]);
+		},
+	);
 
 	it("hands over the error of what it gives up", async () => {
 		const { gate, job } = rig();
