@@ -116,6 +116,7 @@ export class Account {
 			...this.#process("send"),
 			oneAtATime: !speaks(info, "runId"),
 			answerMs: this.#options.limits.answerMs,
+			giveUpMs: this.#options.limits.giveUpMs,
 			paused: () => this.gate.pausedUntil !== undefined,
 			notice: (status) => this.#notice(status),
 		});

@@ -11,6 +11,7 @@ import { isEnd, readSource, type SourceEvent } from "./source.ts";
 import { StreamAsides } from "./stream-asides.ts";
 import { createLines } from "./stream-lines.ts";
 import { StreamReports } from "./stream-reports.ts";
+import { type AnswerWatch, watchAnswer } from "./supervise/answer-watch.ts";
 import type { Seat, StreamClient } from "./supervise/stream-port.ts";
 import { createTyping, type Typing } from "./typing.ts";
 import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
@@ -60,7 +61,7 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	const { tracked, clock, signal, target } = delivering;
 	const { promise, resolve } = Promise.withResolvers<Attempt>();
 	let seat: Seat | undefined;
-	let watch: Watchdog | undefined;
+	let watch: AnswerWatch | undefined;
 	let isOver = false;
 	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
 	const typing = createTyping(typingRulesOf(delivering), clock, (on) =>
@@ -228,21 +229,10 @@ function startLine(
 	return { ...line, delivery: tracked.id, offset, options: choices, ...(resume && { resume }) };
 }
 
-interface Watchdog {
-	touch(): void;
-	end(): void;
-}
-
 /** An adapter that has the whole answer and says nothing is ended; the next one goes on. */
-function watchdog({ clock, limits, account }: Delivering, seat: Seat): Watchdog {
-	let cancel = () => {};
-	const touch = () => {
-		cancel();
-		cancel = clock.after(limits.answerMs, () => {
-			if (account.gate.pausedUntil !== undefined) touch();
-			else seat.kill(`did not finish a delivery within ${limits.answerMs} ms`);
-		});
-	};
-	touch();
-	return { touch, end: () => cancel() };
-}
+const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: Delivering, seat: Seat): AnswerWatch =>
+	watchAnswer({
+		...{ clock, answerMs, giveUpMs, heardAt: () => seat.heardAt() },
+		paused: () => account.gate.pausedUntil !== undefined,
+		late: (ms) => seat.kill(`did not finish a delivery within ${ms} ms`),
+	});

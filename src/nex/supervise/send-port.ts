@@ -1,6 +1,7 @@
 /** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
 
 import type { PlatformFault, SendLine, SendStatus, Target } from "../../adapter/adapter.ts";
+import { watchAnswer } from "./answer-watch.ts";
 import { createKeeper, type Keeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
 import { createLock } from "./lock.ts";
@@ -18,8 +19,9 @@ export type Request = Extract<SendLine, { type: "send" | "find" }>;
 export interface SendPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
 	/** It only speaks the seed's fields: a process for each line, its input ended after it. */
 	oneAtATime: boolean;
-	/** Longest wait for an answer while the account is not paused. */
+	/** Longest silence while something is asked and the account is not paused, and longest wait for one answer. */
 	answerMs: number;
+	giveUpMs: number;
 	paused(): boolean;
 	notice(status: Extract<SendStatus, { type: "rate_limited" | "call" }>): void;
 }
@@ -39,6 +41,7 @@ export class SendPort {
 	readonly #pending = new Map<string, Pending>();
 	readonly #lock = createLock();
 	readonly #stopping = new AbortController();
+	#heardAt = 0;
 
 	constructor(options: SendPortOptions) {
 		this.#options = options;
@@ -46,6 +49,7 @@ export class SendPort {
 			...options,
 			shapes: SEND_SHAPES,
 			lines: (values) => {
+				this.#heardAt = options.clock.now();
 				for (const value of values) this.#take(value as SendStatus);
 			},
 			lost: ({ detail }) => this.#lost(detail),
@@ -92,24 +96,19 @@ export class SendPort {
 	}
 
 	#ask(process: LineProcess, line: Request, piece: OnPiece): Promise<SendAnswer> {
-		const { clock, answerMs, paused } = this.#options;
 		const { promise, resolve } = Promise.withResolvers<SendAnswer>();
-		let cancel = () => {};
-		const watch = () => {
-			cancel = clock.after(answerMs, () => {
-				if (paused()) watch();
-				else process.kill(`did not answer within ${answerMs} ms`);
-			});
-		};
-		watch();
+		const watch = watchAnswer({
+			...this.#options,
+			heardAt: () => this.#heardAt,
+			late: (ms) => process.kill(`did not answer within ${ms} ms`),
+		});
 		this.#pending.set(line.nonce, {
 			piece(status) {
-				cancel();
-				watch();
+				watch.touch();
 				piece(status);
 			},
 			answer(answer) {
-				cancel();
+				watch.end();
 				resolve(answer);
 			},
 		});

@@ -19,6 +19,8 @@ export interface Seat {
 	write(line: object | string, begun?: () => void): void;
 	/** Resolves when the process has room for more. */
 	turn(): Promise<void>;
+	/** When the process last said anything, about whatever delivery. */
+	heardAt(): number;
 	/** Ends the process: it does not answer. */
 	kill(why: string): void;
 	leave(): void;
@@ -42,6 +44,7 @@ export interface StreamPortOptions extends Omit<KeeperOptions, "lines" | "lost" 
 export function createStreamPort(options: StreamPortOptions): StreamPort {
 	const clients = new Map<string, StreamClient>();
 	const lock = createLock();
+	let heardAt = 0;
 
 	/** By name, by run, or the only one there is. */
 	function clientOf(status: { delivery?: string; runId?: string }): StreamClient | undefined {
@@ -64,6 +67,7 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		...options,
 		shapes: STREAM_SHAPES,
 		lines(values) {
+			heardAt = options.clock.now();
 			for (const value of values) take(value as StreamStatus);
 		},
 		lost({ detail }) {
@@ -79,6 +83,7 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		return {
 			write: (line, begun) => process.write(line, begun),
 			turn: () => process.turn(),
+			heardAt: () => heardAt,
 			kill: (why) => process.kill(why),
 			leave() {
 				if (clients.get(delivery) === client) clients.delete(delivery);
