@@ -18,6 +18,7 @@ export interface MetricsSource {
 }
 
 const NANOSECONDS_PER_SECOND = 1e9;
+const LOOP_SAMPLE_MS = 20;
 
 /** Gives the function that renders one scrape. */
 export function createMetrics(source: MetricsSource): () => Promise<string> {
@@ -133,12 +134,13 @@ function openStreams(registry: Registry, source: MetricsSource): void {
 }
 
 function processGauges(gauge: (name: string, help: string, read: () => number) => unknown): void {
-	const delay = monitorEventLoopDelay({ resolution: 20 });
+	const delay = monitorEventLoopDelay({ resolution: LOOP_SAMPLE_MS });
 	delay.enable();
-	gauge("nexus_event_loop_delay_p99_seconds", "Since the last scrape", () => {
-		const seconds = delay.percentile(99) / NANOSECONDS_PER_SECOND;
+	gauge("nexus_event_loop_delay_p99_seconds", "Beyond the time that was asked for, since the last scrape", () => {
+		// What is recorded is the whole way from one sample to the next; without any sample, a number that means nothing.
+		const late = delay.count === 0 ? 0 : delay.percentile(99) / NANOSECONDS_PER_SECOND - LOOP_SAMPLE_MS / 1000;
 		delay.reset();
-		return seconds;
+		return Math.max(0, late);
 	});
 	gauge("process_resident_memory_bytes", "Resident memory", () => process.memoryUsage.rss());
 	gauge("process_heap_bytes", "Used heap", () => process.memoryUsage().heapUsed);
