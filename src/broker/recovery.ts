@@ -2,13 +2,14 @@
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import type { InboundEvent, Ledger, StoredMessage, Turn } from "../ledger/ledger.ts";
-import { decodeFrame, decodeToolStatus, type Frame, type Modality, toNexusError } from "../protocol/protocol.ts";
+import { decodeFrame, decodeToolStatus, type Frame, type Modality } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { CRASHED, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { RunMeta } from "./run-log.ts";
+import { settle } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
 
 export interface RecoveryDeps {
@@ -21,19 +22,19 @@ export interface RecoveryDeps {
 	settling(turn: Turn): Turn;
 }
 
-/** One run that cannot be settled does not keep the others from it. `later` are those that the store gave up on. */
+/** One run that cannot be settled does not keep the others from it, nor the port closed: those are settled `later`. */
 export async function settleLeftRuns(deps: RecoveryDeps): Promise<{ recovered: number; later: LogInfo[] }> {
 	let recovered = 0;
 	const later: LogInfo[] = [];
 	const left = await deps.bus.list({ kind: "run", live: true });
 	for (const info of left.toReversed()) {
 		try {
-			await settleLeftRun(deps, info, CRASHED);
+			await settleLeftRun(deps, info, CRASHED, "at once");
 			recovered++;
 			deps.log.info({ runId: info.log }, "settled a run that the last process left");
 		} catch (cause) {
-			deps.log.error({ runId: info.log, err: cause }, "a run of the last process could not be settled");
-			if (toNexusError(cause).code === "unavailable") later.push(info);
+			deps.log.error({ runId: info.log, err: cause }, "a run of the last process could not be settled yet");
+			later.push(info);
 		}
 	}
 	return { recovered, later };
@@ -41,7 +42,7 @@ export async function settleLeftRuns(deps: RecoveryDeps): Promise<{ recovered: n
 
 const RETRY_MS = 5_000;
 
-/** Settles a run that the store gave up, as soon as it takes commits again; undefined when the daemon stops before. */
+/** Settles a run that the store gave up or the Ledger refused, as soon as that can be done; undefined when the daemon stops before. */
 export async function settleWhenPossible(
 	deps: RecoveryDeps,
 	runId: string,
@@ -54,16 +55,23 @@ export async function settleWhenPossible(
 		if (stopping()) return undefined;
 		try {
 			const info = await bus.describe(runId);
-			if (info && info.sealedAt === undefined) await settleLeftRun(deps, info, ending);
-			log.info({ runId }, "settled a run that the store had given up");
-			return ledger.turn(runId);
+			const isOpen = info !== undefined && info.sealedAt === undefined;
+			const turn = isOpen ? await settleLeftRun(deps, info, ending, "patiently") : ledger.turn(runId);
+			log.info({ runId }, "settled a run that had been given up");
+			return turn;
 		} catch (cause) {
-			log.error({ runId, err: cause, againMs: RETRY_MS }, "a run that the store gave up cannot be settled yet");
+			log.error({ runId, err: cause, againMs: RETRY_MS }, "a run that was given up cannot be settled yet");
 		}
 	}
 }
 
-async function settleLeftRun(deps: RecoveryDeps, info: LogInfo, ending: Ending): Promise<void> {
+/** `patiently`: what the Ledger refuses is tried again, and in the end left out. */
+async function settleLeftRun(
+	deps: RecoveryDeps,
+	info: LogInfo,
+	ending: Ending,
+	how: "at once" | "patiently",
+): Promise<Turn> {
 	const { bus, ledger, limits, clock } = deps;
 	const meta = info.meta as RunMeta;
 	const writer = await bus.reopen(info.log);
@@ -83,9 +91,11 @@ async function settleLeftRun(deps: RecoveryDeps, info: LogInfo, ending: Ending):
 	}
 	const records: string[] = [];
 	if (!framer.finished) framer.end(ending, transcript.usage, now, (record) => records.push(record));
-	const turn = transcript.turn(ending, now);
-	const known = ledger.turn(info.log) !== undefined;
-	await writer.seal(records, known ? undefined : () => ledger.settle(deps.settling(turn)));
+	const known = ledger.turn(info.log);
+	const turn = known ?? deps.settling(transcript.turn(ending, now));
+	if (how === "patiently" && !known) return settle(deps, { writer, turn, records, onRefused() {} });
+	await writer.seal(records, known ? undefined : () => ledger.settle(turn));
+	return turn;
 }
 
 /** A damaged record is passed over: a session whose run never ends would be lost as a whole. */

@@ -1,9 +1,10 @@
 /** A Ledger that refuses a turn on a store that is well: the session goes on, with what could be saved. */
 
 import { describe, expect, test } from "vitest";
+import { createBroker } from "../../src/broker/broker.ts";
 import type { Turn } from "../../src/ledger/ledger.ts";
 import { manualClock } from "../../src/std/clock.ts";
-import { finalEnd, type Play, rig, tempFile, ticks, until, verified } from "./rig.ts";
+import { engineOf, finalEnd, never, type Play, rig, tempFile, ticks, until, verified } from "./rig.ts";
 
 const hello: Play = async function* ({ messages }) {
 	yield { type: "tool", callId: "t1", name: "look", status: "started" };
@@ -11,12 +12,19 @@ const hello: Play = async function* ({ messages }) {
 	yield { type: "text", delta: `re ${messages.at(-1)!.text}` };
 };
 
+/** One that never ends. */
+const stuck: Play = async function* () {
+	yield { type: "tool", callId: "t1", name: "look", status: "started" };
+	yield { type: "text", delta: "well" };
+	await never;
+};
+
 /** A rig whose Ledger refuses while `refuses` says so. */
-function world(refuses: (turn: Turn, nth: number) => boolean) {
+function world(refuses: (turn: Turn, nth: number) => boolean, play = hello) {
 	const clock = manualClock(Date.now());
 	const logged: string[] = [];
 	const log = { debug() {}, info() {}, warn() {}, error: (_facts: object, words: string) => void logged.push(words) };
-	const parts = rig(hello, { path: tempFile(), clock, log });
+	const parts = rig(play, { path: tempFile(), clock, log });
 	const { ledger } = parts;
 	const real = ledger.settle.bind(ledger);
 	const tries: number[] = [];
@@ -32,7 +40,7 @@ function world(refuses: (turn: Turn, nth: number) => boolean) {
 		}
 	};
 	const submit = (text: string) => parts.broker.submit({ session: "main", text });
-	return { ...parts, clock, logged, tries, pass, submit };
+	return { ...parts, clock, log, logged, tries, pass, submit };
 }
 
 describe("a turn that the Ledger refuses", () => {
@@ -97,5 +105,26 @@ describe("a turn that the Ledger refuses", () => {
 		expect(ledger.turn(first!)).toBeUndefined();
 		expect(finalEnd(await frames(first!)).reason).toBe("error");
 		expect(logged.at(-1)).toContain("could not be saved at all");
+	});
+
+	test.each([
+		["its tools", (turn: Turn) => turn.toolCalls.length > 0],
+		["anything", () => true],
+	])("I3: of a process that died, because of %s: does not keep its session waiting for ever", async (_what, bad) => {
+		const { bus, ledger, frames, clock, log, submit, pass } = world((turn) => turn.runId === dead && bad(turn), stuck);
+		let dead: string | undefined;
+		const accepted = submit("one");
+		dead = (await accepted).runId!;
+		await until(async () => (await bus.describe(dead!))!.head >= 4);
+		const next = createBroker({ bus, ledger, clock, log, engine: engineOf(hello) });
+		expect(await next.recover()).toEqual({ recovered: 0 });
+		const second = await next.submit({ session: "main", text: "two" });
+		expect(second.disposition).toEqual({ state: "queued" });
+		await pass(50_000);
+		const answered = (turn: Turn) => turn.messages.at(-1)?.text === "re two";
+		await until(() => ledger.turns({ limit: 9 }).some(answered));
+		const all = await frames(dead);
+		expect(verified(all)).toBeUndefined();
+		expect(finalEnd(all)).toMatchObject({ reason: "error", error: { code: "data_loss" } });
 	});
 });
