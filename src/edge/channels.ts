@@ -12,7 +12,6 @@ import type { Input } from "./routes.ts";
 import type * as shape from "./schema-channels.ts";
 
 type AccountView = z.infer<typeof shape.AccountList>["accounts"][number];
-type ProcessView = NonNullable<AccountView["processes"]["monitor"]>;
 type DeliveryView = z.infer<typeof shape.DeliveryView>;
 
 const LIMIT_DEFAULT = 50;
@@ -161,10 +160,10 @@ const labView = ({ now, runId, channels }: LabState): z.infer<typeof shape.LabSt
 	});
 
 function accountView(status: AccountStatus): AccountView {
-	const processes = Object.entries(status.processes).map(([verb, { state, lastError, garbage: _garbage, ...rest }]) => {
-		const word: ProcessView["state"] = state === "circuit_open" ? "open_circuit" : state;
-		return [verb, defined({ ...rest, state: word, last_error: lastError })];
-	});
+	const processes = Object.entries(status.processes).map(([verb, { lastError, garbage: _garbage, ...rest }]) => [
+		verb,
+		defined({ ...rest, last_error: lastError }),
+	]);
 	return defined({
 		channel: status.channel,
 		account: status.account,

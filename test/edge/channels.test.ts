@@ -36,7 +36,7 @@ function platforms() {
 				{
 					...{ channel: "telegram", account: "main", pausedUntil: 99, deliveries: 1, restarts: 2, garbage: 3 },
 					states: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0 },
-					processes: { monitor: { state: "circuit_open", until: 5, restarts: 2, garbage: 3, lastError: "gone" } },
+					processes: { monitor: { state: "open_circuit", until: 5, restarts: 2, garbage: 3, lastError: "gone" } },
 				},
 			],
 			deliveries(query) {

@@ -27,7 +27,7 @@ export type Phase =
 	| { at: "starting" }
 	| { at: "running"; since: number }
 	| { at: "backing_off"; until: number }
-	| { at: "circuit_open"; until: number };
+	| { at: "open_circuit"; until: number };
 
 export interface Supervision {
 	readonly phase: Phase;
@@ -94,7 +94,7 @@ export function stepSupervision(
 }
 
 const isWaiting = (phase: Phase): phase is Extract<Phase, { until: number }> =>
-	phase.at === "backing_off" || phase.at === "circuit_open";
+	phase.at === "backing_off" || phase.at === "open_circuit";
 
 const spawn = (state: Supervision): SupervisionStep => ({
 	state: { ...state, phase: { at: "starting" } },
@@ -115,6 +115,6 @@ function exited(state: Supervision, clean: boolean, now: number, rules: RestartR
 		return { state: { ...next, phase: { at: "backing_off", until } }, effects: [{ type: "wake", at: until }] };
 	}
 	const until = now + Math.min(rules.circuitMs * 2 ** before.trips, rules.circuitMsMax);
-	const open = { ...next, trips: before.trips + 1, phase: { at: "circuit_open" as const, until } };
+	const open = { ...next, trips: before.trips + 1, phase: { at: "open_circuit" as const, until } };
 	return { state: open, effects: [{ type: "wake", at: until }] };
 }

@@ -59,9 +59,9 @@ describe("restart policy", () => {
 			["backing_off", 100],
 			["backing_off", 200],
 			["backing_off", 400],
-			["circuit_open", 5000],
-			["circuit_open", 9000],
-			["circuit_open", 9000],
+			["open_circuit", 5000],
+			["open_circuit", 9000],
+			["open_circuit", 9000],
 		]);
 	});
 
@@ -189,7 +189,7 @@ describe("adapter processes", () => {
 		const restart = { ...FAST.restart, failuresMax: 3, circuitMs: 60_000 };
 		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "1" }) }), { limits: { ...FAST, restart } });
 		const { id } = await rig.outbound.deliver({ text: "waits", account: main("full"), target });
-		await until(() => status(rig!).processes.stream?.state === "circuit_open", "the circuit opens");
+		await until(() => status(rig!).processes.stream?.state === "open_circuit", "the circuit opens");
 		expect(status(rig)).toMatchObject({
 			restarts: 3,
 			deliveries: 1,
