@@ -57,9 +57,9 @@ Examples:
   nexus replay run_01JD… --speed 4        a run again, four times as fast
   nexus doctor                            what is wrong, and what to do
 
-Exit codes: 0 done, 1 a fault of Nexus or a crash, 2 bad request, 3 not signed in, 4 not found,
-5 conflict, 6 busy, 7 no daemon, 8 the agent failed, 9 timed out, 10 damaged data,
-78 wrong configuration, 130 stopped.`,
+Exit codes: 0 done, 1 a fault of Nexus, a crash, or a failed check of doctor, 2 bad request,
+3 not signed in, 4 not found, 5 conflict, 6 busy, 7 no daemon, 8 the agent failed, 9 timed out,
+10 damaged data, 78 wrong configuration, 130 stopped.`,
 	);
 
 program

@@ -9,7 +9,7 @@ import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { type Running, run, up } from "./nexus.ts";
+import { nexus, type Running, run, up } from "./nexus.ts";
 
 const WAIT_MS = 30_000;
 const NEXUS = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
@@ -251,6 +251,25 @@ describe("a Telegram account", () => {
 		expect([shown.code, JSON.parse(shown.out)]).toEqual([0, expect.objectContaining({ state: "complete" })]);
 		expect(words(at.fake.visible("78").join(""))).toBe(words(await answerOf(at, asked!.run_id)));
 		expect((await at.cli("deliver", "x", "--channel", "telegram", "--account", "no", "--to", "1")).code).toBe(4);
+	}, 90_000);
+
+	it("I7: gets an answer over a restart of the daemon, and who sent it there waits for that", async () => {
+		const at = await place();
+		await add(at);
+		const first = await at.up();
+		const beside = (...args: string[]) => {
+			const running = nexus(args, { cwd: at.folder, env: at.env });
+			onTestFinished(async () => void (await running.end("SIGKILL")));
+			return running;
+		};
+		await beside("send", "/demo tokens=5000 rate=50").until(({ out }) => out.length > 20);
+		const [asked] = jsonLines<{ run_id: string }>((await at.cli("runs", "--json")).out);
+		const sending = beside("deliver", "--run", asked!.run_id, "--channel", "telegram", "--to", "77");
+		await until("under way", () => (at.fake.raw("77")[0]?.edits ?? 0) >= 1);
+		await first.end("SIGKILL");
+		await sending.until(({ err }) => err.includes("reconnecting"));
+		await at.up();
+		expect(await sending.end()).toMatchObject({ code: 0, out: expect.stringMatching(/^dlv_\S+ complete /) });
 	}, 90_000);
 
 	it("I7: a daemon that is killed while it delivers finishes after the restart, visible once and whole", async () => {

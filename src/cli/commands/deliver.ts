@@ -3,6 +3,7 @@
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NexusError } from "../../protocol/protocol.ts";
+import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import type { DeliveryJson } from "./channels.ts";
 
@@ -44,10 +45,13 @@ export async function deliver(context: Context, words: string | undefined, optio
 	throw new NexusError("unavailable", `not delivered: ${error ?? state}`);
 }
 
-async function ended({ client }: Context, id: string, channel: string): Promise<DeliveryJson> {
+async function ended({ client, terminal }: Context, id: string, channel: string): Promise<DeliveryJson> {
+	const query = new URLSearchParams({ channel, limit: "200" });
+	const list = () => client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
 	for (;;) {
-		const query = new URLSearchParams({ channel, limit: "200" });
-		const { deliveries } = await client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
+		const { deliveries } = await overRestarts(list, (because) =>
+			terminal.note(terminal.dim(`reconnecting (${because})`)),
+		);
 		const found = deliveries.find(({ delivery_id }) => delivery_id === id);
 		if (!found) throw new NexusError("not_found", `the daemon no longer lists ${id}; see \`nexus deliveries\``);
 		if (found.state !== "active") return found;
