@@ -264,14 +264,14 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	};
 }
 
-/** The newest sessions, and whether there are more. */
-async function readSessions(wanted: number): Promise<{ sessions: SessionRow[]; more: boolean }> {
+/** The newest sessions, and whether there are more. A page is longer than asked for when its last ones were used at the same moment. */
+export async function readSessions(wanted: number): Promise<{ sessions: SessionRow[]; more: boolean }> {
 	const sessions: SessionRow[] = [];
 	for (;;) {
 		const limit = Math.min(SESSIONS_PER_CALL_MAX, wanted - sessions.length);
 		const page = await api.sessions({ limit, before: sessions.at(-1)?.updated_at });
 		sessions.push(...page.sessions);
-		const more = page.sessions.length === limit;
+		const more = page.sessions.length >= limit;
 		if (!more || sessions.length >= wanted) return { sessions, more };
 	}
 }

@@ -72,7 +72,8 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 
 	/** The page is one more reader of the same run. */
 	function follow(runId: string | undefined): void {
-		if (lab.runId === runId) return;
+		// What was asked may be answered when nobody looks any more.
+		if (closed || lab.runId === runId) return;
 		stream?.send({ type: "stop" });
 		const { web: _web, runId: _runId, ...rest } = lab;
 		lab = rest;
