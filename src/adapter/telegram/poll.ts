@@ -27,10 +27,12 @@ export async function poll({ api, call, take, signal, clock, log }: PollOptions)
 	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let offset = 0;
 	let failures = 0;
+	/** Telegram gives updates to one of the two ways only. */
+	let isOurs = false;
 
 	async function next(): Promise<Update[]> {
-		// Telegram gives updates to one of the two ways only.
-		if (offset === 0) await call("deleteWebhook", () => api.deleteWebhook({}));
+		if (!isOurs) await call("deleteWebhook", () => api.deleteWebhook({}));
+		isOurs = true;
 		const wish = { offset, timeout: POLL_SECONDS, allowed_updates: UPDATES };
 		return await call("getUpdates", () => api.getUpdates(wish, signal as Parameters<RawApi["getUpdates"]>[1]));
 	}
@@ -46,6 +48,8 @@ export async function poll({ api, call, take, signal, clock, log }: PollOptions)
 			}
 		} catch (cause) {
 			if (signal.aborted) return;
+			// Somebody may have set a webhook meanwhile.
+			isOurs = false;
 			if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
 			const waitMs = cause.retryAfterMs ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
 			log.warn({ error: cause.message, waitMs }, "no updates from Telegram; trying again");

@@ -1,7 +1,8 @@
 import type { Update } from "grammy/types";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
+import { type InboundMessage, PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
 import { readUpdate } from "../../../src/adapter/telegram/inbound.ts";
+import { type PollOptions, poll } from "../../../src/adapter/telegram/poll.ts";
 import { platform } from "../../../src/adapter/telegram/telegram.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -179,6 +180,22 @@ describe("from the platform", () => {
 		stopping.abort();
 		await polling;
 		expect(fake.calls.filter(({ name }) => name === "deleteWebhook")).toHaveLength(2);
+	});
+
+	test("a webhook is taken away once, not in every quiet round, and again when one is set meanwhile", async () => {
+		let rounds = 0;
+		const deleted: number[] = [];
+		const api = {
+			deleteWebhook: async () => deleted.push(rounds),
+			async getUpdates() {
+				if (++rounds === 4) throw new PlatformError("unavailable", "409 Conflict", { retryAfterMs: 0 });
+				if (rounds === 6) stopping.abort();
+				return [];
+			},
+		} as unknown as PollOptions["api"];
+		const call: PollOptions["call"] = (_method, work) => work();
+		await poll({ api, call, take: async () => {}, signal: stopping.signal, clock: systemClock, log: silentLog });
+		expect(deleted).toEqual([0, 4]);
 	});
 
 	test("polling with a wrong token ends with the reason", async () => {
