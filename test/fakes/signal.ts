@@ -138,6 +138,9 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 	};
 }
 
+/** A quiet daemon is not a dead one. */
+const KEEP_ALIVE_MS = 15_000;
+
 function listen(world: World, url: string, after: string | string[] | undefined, response: ServerResponse): void {
 	const account = new URL(url, "http://fake").searchParams.get("account");
 	if (account !== SIGNAL_NUMBER) return void response.writeHead(400).end();
@@ -148,7 +151,11 @@ function listen(world: World, url: string, after: string | string[] | undefined,
 	const last = known.startsWith(`${RUN}-`) ? Number(known.slice(RUN.length + 1)) : 0;
 	if (after !== undefined) for (const event of world.events) if (event.id > last) write(response, event);
 	world.listeners.add(response);
-	response.once("close", () => world.listeners.delete(response));
+	const alive = setInterval(() => response.write(":\n"), KEEP_ALIVE_MS);
+	response.once("close", () => {
+		clearInterval(alive);
+		world.listeners.delete(response);
+	});
 }
 
 const write = (response: ServerResponse, { id, data }: { id: number; data: string }) =>
