@@ -38,20 +38,17 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 }
 
 /**
- * Settles with the work, or resolves when the signal aborts first. No race against one promise of the signal: that would keep every round, and
- * what came of it, for as long as the process lives.
+ * Settles with the work, or resolves when the signal aborts first. A race against one promise for the signal's whole life would keep every
+ * round, and what came of it, for as long as the process lives.
  */
-export function unlessAborted(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
-	return new Promise((resolve, reject) => {
-		const end = () => {
-			signal.removeEventListener("abort", end);
-			resolve();
-		};
-		signal.addEventListener("abort", end, { once: true });
-		work.then(end, (cause: unknown) => {
-			signal.removeEventListener("abort", end);
-			reject(cause);
-		});
-		if (signal.aborted) end();
-	});
+export async function unlessAborted(signal: AbortSignal, work: Promise<unknown>): Promise<void> {
+	const { promise: aborted, resolve } = Promise.withResolvers<void>();
+	const end = () => resolve();
+	signal.addEventListener("abort", end, { once: true });
+	if (signal.aborted) end();
+	try {
+		await Promise.race([aborted, work]);
+	} finally {
+		signal.removeEventListener("abort", end);
+	}
 }
