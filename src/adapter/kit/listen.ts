@@ -22,6 +22,7 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let failures = 0;
 	while (!signal.aborted) {
+		const begun = clock.now();
 		try {
 			await unlessAborted(signal, round());
 			failures = 0;
@@ -29,6 +30,8 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 		} catch (cause) {
 			if (signal.aborted) return;
 			if (cause instanceof PlatformError && cause.fault === "denied") throw cause;
+			// A connection that held is not one of a row of failures, although it ends with one.
+			if (clock.now() - begun >= BACKOFF_MAX_MS) failures = 0;
 			const known = cause instanceof PlatformError ? cause.retryAfterMs : undefined;
 			const waitMs = known ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
 			log.warn({ error: String(cause), waitMs }, "listening was interrupted; trying again");

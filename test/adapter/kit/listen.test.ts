@@ -66,6 +66,28 @@ test("a round that was under way when the signal aborts is not waited for, one t
 	).rejects.toMatchObject({ fault: "denied" });
 });
 
+test("a connection that held for a while is tried again at once when it breaks; failures in a row ever later", async () => {
+	let now = 0;
+	const waits: number[] = [];
+	const clock: Clock = {
+		now: () => now,
+		after(ms, callback) {
+			waits.push(ms);
+			return hurried.after(ms, callback);
+		},
+	};
+	const lasts = [0, 0, 0, 3_600_000, 3_600_000, 0];
+	const stopping = new AbortController();
+	const round = async () => {
+		const ms = lasts.shift();
+		if (ms === undefined) return stopping.abort();
+		now += ms;
+		throw new PlatformError("unavailable", "the connection broke");
+	};
+	await keepListening({ round, pauseMs: 0, signal: stopping.signal, clock, log: silentLog });
+	expect(waits).toEqual([1000, 2000, 4000, 1000, 1000, 2000]);
+});
+
 test("I11: nothing is kept of calls that were answered while their process lives on, and its end is heard", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-rpc-"));
 	onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
