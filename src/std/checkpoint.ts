@@ -75,7 +75,13 @@ export function checkpointBeside(db: DatabaseSync, path: string, limits: Partial
 		asked = mtimeMs;
 		worker.postMessage("go");
 	};
-	const timer = setInterval(look, lookMs);
+	const timer = setInterval(() => {
+		try {
+			look();
+		} catch {
+			// As above: a disk that cannot even be looked at, or no room for a worker. The next look tries again.
+		}
+	}, lookMs);
 	timer.unref();
 	return () => {
 		clearInterval(timer);

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -133,4 +133,23 @@ it("a process with an open file and nothing to do ends", () => {
 		await new Promise((resolve) => setTimeout(resolve, 600));`;
 	const ended = spawnSync(process.execPath, ["--input-type=module", "-e", script], { timeout: 15_000 });
 	expect(ended.status, String(ended.stderr)).toBe(0);
+});
+
+it("a log that cannot be looked at ends nothing: the next look tries again", async () => {
+	const db = new DatabaseSync(":memory:");
+	symlinkSync(`${path}-wal`, `${path}-wal`);
+	expect(() => walBytes()).toThrow("ELOOP");
+	let looks = 0;
+	// What a timer throws would end the process.
+	const thrown: unknown[] = [];
+	const onThrown = (cause: unknown) => void thrown.push(cause);
+	process.on("uncaughtException", onThrown);
+	const stop = checkpointBeside(db, path, { lookMs: 1 });
+	const counting = setInterval(() => looks++, 1);
+	await vi.waitFor(() => expect(looks).toBeGreaterThan(20));
+	clearInterval(counting);
+	stop();
+	process.off("uncaughtException", onThrown);
+	db.close();
+	expect(thrown).toEqual([]);
 });

@@ -38,6 +38,8 @@ test.each(["bluebubbles", "imsg"])(
 		expect(deaths).toBe(4);
 		expect(fake.visible(CHAT)).toEqual(BLOCKS);
 	},
+	// Four starts and four look-ups of ten seconds' patience.
+	90_000,
 );
 
 test.each([
