@@ -4,6 +4,7 @@ import { assembleContext as assemble, pastTurnOf, tokensOf } from "../../src/bro
 import type { EngineMessage } from "../../src/engine/engine.ts";
 import type { Turn } from "../../src/ledger/ledger.ts";
 import { turnOf } from "../ledger/contract.ts";
+import { rig, text as say, turnWhenSettled } from "./rig.ts";
 
 const assembleContext = (past: Turn[], fresh: EngineMessage[], budget: number) =>
 	assemble(past.map(pastTurnOf), fresh, budget);
@@ -38,6 +39,23 @@ describe("the budget", () => {
 
 	test("the new message is there however small the budget", () => {
 		expect(assembleContext([said(1)], fresh, 0)).toEqual(fresh);
+	});
+
+	test("I11: is the one that is configured", async () => {
+		const seen: string[][] = [];
+		const whole = ["one", "answer", "two", "answer", "three"].map((text) => ({ role: "user" as const, text }));
+		const { broker, ledger } = rig(
+			async function* ({ messages }) {
+				seen.push(messages.map((message) => message.text));
+				yield say("answer");
+			},
+			{ limits: { contextTokensMax: tokensOf(whole) - 1 } },
+		);
+		for (const text of ["one", "two", "three"]) {
+			const { runId } = await broker.submit({ session: "main", text });
+			await turnWhenSettled(ledger, runId!);
+		}
+		expect(seen).toEqual([["one"], ["one", "answer", "two"], ["two", "answer", "three"]]);
 	});
 
 	test("is kept for all turns", () => {
