@@ -182,7 +182,7 @@ async function logOf({ bus, clock, limits }: Parts, request: DeliverRequest): Pr
 	const { text } = request;
 	if (text.trim() === "") throw new NexusError("invalid", "There is nothing to deliver: the text is empty.");
 	if (text.length > limits.textCharsMax) {
-		throw new NexusError("invalid", `The text is longer than ${limits.textCharsMax} characters.`);
+		throw new NexusError("too_large", `A text has at most ${limits.textCharsMax} characters.`);
 	}
 	return writeTextLog(bus, text, clock);
 }

@@ -87,7 +87,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 };
 
 const extensionOf = (type: string): string =>
-	EXTENSIONS[type] ?? (type.split("/")[1] ?? "bin").replace(/^x-|\+.*$/g, "").replace(/[^a-z0-9]/g, "") ?? "bin";
+	EXTENSIONS[type] ?? ((type.split("/")[1] ?? "").replace(/^x-|\+.*$/g, "").replace(/[^a-z0-9]/g, "") || "bin");
 
 const CARDS_MAX = 50;
 

@@ -256,6 +256,7 @@ describe("what a part becomes", () => {
 		["base64", part("image", "image/png", PNG), "image-7.png"],
 		["a data address", part("image", "image/x", `data:image/jpeg;base64,${PNG}`), "image-7.jpg"],
 		["an SVG's text", part("image", "image/svg+xml", "<svg/>"), "image-7.svg"],
+		["a type that says nothing", part("file", "application/", PNG), "file-7.bin"],
 		["JSON with a name", part("file", "application/pdf", JSON.stringify({ name: "a/b.pdf", data: PNG })), "a_b.pdf"],
 	])("%s: a file", (_what, given, name) => {
 		expect(contentOf(given, 7, files)).toMatchObject({ text: "", attachment: { name } });

@@ -58,6 +58,16 @@ describe("the way of a delivery", () => {
 	});
 });
 
+describe("a text of its own", () => {
+	it.each([
+		[" \n", "invalid"],
+		["x".repeat(11), "too_large"],
+	])("I11: %j is refused as %s, as a message would be", async (text, code) => {
+		rig = createRigWith((channel) => ({ blocks: channel("blocks") }), { limits: { ...FAST, textCharsMax: 10 } });
+		await expect(rig.outbound.deliver({ text, account: main("blocks"), target })).rejects.toMatchObject({ code });
+	});
+});
+
 describe("degrading", () => {
 	it("S1: a stream that fails sends what is still owed, and only that", async () => {
 		rig = createRig("full", { failAfter: "20" });
