@@ -30,11 +30,11 @@ const settle = ({ ledger }: ReturnType<typeof open>, n: number, session: string,
 test("for all orders of settling and asking it is what the ledger has", () => {
 	fc.assert(
 		fc.property(fc.array(fc.tuple(fc.constantFrom("a", "b", "c"), fc.boolean()), { maxLength: 60 }), (plan) => {
-			const under = open({ contextTurnsMax: 20, historyCharsMax: 100 });
+			const under = open({ contextTurnsMax: 5, historyCharsMax: 100 });
 			const settled: Record<string, ReturnType<typeof pastTurnOf>[]> = { a: [], b: [], c: [] };
 			for (const [n, [session, asks]] of plan.entries()) {
 				settled[session]!.unshift(settle(under, n, session));
-				if (asks) expect(under.history.past(session)).toEqual(settled[session]!.slice(0, 20));
+				if (asks) expect(under.history.past(session)).toEqual(settled[session]!.slice(0, 5));
 			}
 		}),
 	);

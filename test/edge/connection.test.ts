@@ -90,6 +90,19 @@ describe("limits", () => {
 		await rig.close();
 	});
 
+	it("P6.15: connections beyond the limit for all are not taken", async () => {
+		const rig = await createRig({ limits: { connectionsMax: 2 } });
+		const clients = [1, 2].map(() => rawClient(rig.port, ""));
+		await waitFor(() => rig.edge.stats().connections === 2);
+		const refused = rawClient(rig.port, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		await refused.closed;
+		expect(refused.received()).toBe("");
+		for (const { socket } of clients) socket.destroy();
+		await waitFor(() => rig.edge.stats().connections === 0);
+		expect((await fetch(`${rig.url}/healthz`)).status).toBe(200);
+		await rig.close();
+	});
+
 	it("an idle connection is closed after keepAliveMs", async () => {
 		const rig = await createRig({ limits: { keepAliveMs: 100 } });
 		const client = rawClient(rig.port, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");

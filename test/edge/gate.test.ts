@@ -170,6 +170,14 @@ describe("gate", () => {
 		expect(String(answer.headers["set-cookie"])).toMatch(/; Secure$/);
 	});
 
+	it("I11: of the codes that wait to be used the oldest goes first", async () => {
+		const few = await createRig({ limits: { signInCodesMax: 2 } });
+		const codes = [1, 2, 3].map(() => few.edge.signInUrl().split("#code=")[1]);
+		const answers = codes.map((code) => few.post("/v1/sign-in", { code }, { authorization: "" }));
+		expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([401, 200, 200]);
+		await few.close();
+	});
+
 	it("P6.13: POST /v1/sign-in-codes makes a code for who has the token", async () => {
 		const response = await rig.post("/v1/sign-in-codes");
 		expect(response.status).toBe(201);

@@ -289,6 +289,20 @@ describe("REST", () => {
 		await expectError(await rig.get(`/v1/runs/${runId}/frames?after=6`), 400, "invalid");
 	});
 
+	it("I11: one answer has at most framesMax frames, however many are asked for", async () => {
+		const short = await createRig({ limits: { framesMax: 3 } });
+		const { runId, puppet } = await short.start("s");
+		puppet.say("a", "b", "c", "d");
+		puppet.finish();
+		await waitFor(() => short.ledger.turn(runId) !== undefined);
+		const count = async (query: string) =>
+			(await (await short.get(`/v1/runs/${runId}/frames${query}`)).text()).split("\n").length - 1;
+		expect([await count(""), await count("?limit=5"), await count("?limit=2"), await count("?after=3")]).toEqual([
+			3, 3, 2, 3,
+		]);
+		await short.close();
+	});
+
 	it("P6.11: frames that retention removed are expired, and the turn says so", async () => {
 		const runId = await completed("s", "q", "a");
 		await rig.bus.remove(runId);

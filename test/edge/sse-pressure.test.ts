@@ -81,6 +81,7 @@ describe("SSE under pressure", () => {
 		const path = `/v1/runs/${runId}/stream`;
 		const readers = [await readSse(rig.url + path), await readSse(rig.url + path)];
 		await expectError(await rig.get(path), 429, "busy");
+		await expectError(await rig.get(`/v1/runs/${runId}/frames`), 429, "busy");
 		readers[0]!.stop();
 		await waitFor(() => rig.edge.stats().sseReaders === 1);
 		const next = await readSse(rig.url + path);
