@@ -3,7 +3,7 @@
 export type { AclConfig } from "./acl/acl.ts";
 export { loadPlugins } from "./hooks/load.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./hooks/port.ts";
-export type { InboundChannelConfig, InboundConfig, QueueConfig } from "./inbound/config.ts";
+export { type InboundChannelConfig, type InboundConfig, type QueueConfig, WEB } from "./inbound/config.ts";
 export { OUTBOUND_LIMITS } from "./limits.ts";
 export { createOutbound, type OutboundOptions } from "./outbound.ts";
 export { createNex, type Nex, type NexOptions, type PipelineOutbound } from "./pipeline.ts";

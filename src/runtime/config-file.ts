@@ -3,6 +3,8 @@
 import { readFileSync } from "node:fs";
 import { type Document, isMap, isScalar, LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { z } from "zod";
+import { CHANNELS } from "../adapter/adapter.ts";
+import { WEB } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { configSchema, type FileConfig, schemaAt } from "./config-schema.ts";
 import { NAME_ALLOWED } from "./config-words.ts";
@@ -34,8 +36,10 @@ export function parseConfig(text: string, file: string): FileConfig {
 	// An empty file, or one with comments only, sets nothing.
 	const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
 	const result = configSchema.safeParse(value);
-	if (result.success) return result.data;
-	const said = result.error.issues.flatMap((issue) => explain(issue, value, document));
+	const said = result.success
+		? unknownChannels(result.data, document)
+		: result.error.issues.flatMap((issue) => explain(issue, value, document));
+	if (result.success && said.length === 0) return result.data;
 	said.sort((a, b) => a.offset - b.offset);
 	throw new NexusError("config", said.map(({ offset, message }) => `${at(offset)}: ${message}`).join("\n"));
 }
@@ -71,6 +75,18 @@ function explain(issue: z.core.$ZodIssue, value: unknown, document: Document): M
 	const expected = allowed ?? `a map with the keys ${keys.join(", ")}`;
 	const found = path.some((key) => SECRET.has(String(key))) ? "this value" : show(valueAt(value, path));
 	return [{ offset: offsetOf(document, path), message: `${where}: ${found} is not allowed; allowed: ${expected}` }];
+}
+
+/** Neither bundled nor with a command of its own: what stands below a misspelt name, access rules say, would hold for nobody. */
+function unknownChannels({ channels = {} }: FileConfig, document: Document): Mistake[] {
+	const known: readonly string[] = [...CHANNELS, WEB];
+	const strange = Object.entries(channels).filter(([name, { command }]) => !command && !known.includes(name));
+	return strange.map(([name]) => {
+		const near = nearest(name, known);
+		const hint = near === undefined ? `bundled: ${CHANNELS.join(", ")}` : `did you mean "${near}"?`;
+		const message = `channels.${name}: no adapter of that name; ${hint} (your own needs its \`command\`)`;
+		return { offset: offsetOf(document, ["channels"], name), message };
+	});
 }
 
 const valueAt = (value: unknown, path: readonly PropertyKey[]): unknown =>

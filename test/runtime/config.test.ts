@@ -90,6 +90,11 @@ describe("nexus.yaml", () => {
 			'channels:\n  "my bot": {}\n',
 			"nexus.yaml:2:3: channels.my bot: not a name; allowed: letters, digits and . _ : @ + - beginning with a letter or digit, 128 at most",
 		],
+		[
+			"channels:\n  web: { queue: { mode: collect } }\n  telegarm: { acl: { unknown: deny } }\n",
+			'nexus.yaml:3:3: channels.telegarm: no adapter of that name; did you mean "telegram"? (your own needs its `command`)',
+		],
+		["channels: { pigeon: {} }\n", expect.stringMatching(/^nexus\.yaml:1:13: channels\.pigeon: .*bundled: discord, /)],
 		["x: 1\n", expect.stringMatching(/^nexus\.yaml:1:1: x: unknown key; allowed: host, /)],
 		["port: 1\n---\nport: 2\n", expect.stringMatching(/^nexus\.yaml:2:1: not valid YAML: .*several documents/)],
 		["a: [1\n", expect.stringMatching(/^nexus\.yaml:\d+:\d+: not valid YAML: /)],
@@ -119,8 +124,9 @@ describe("nexus.yaml", () => {
 
 	it("takes ids and settings as people write them", () => {
 		const text =
-			"channels: { x: { acl: { owner: [7] }, accounts: { main: { settings: { drafts: true, port: 8 } } } } }";
+			"channels: { x: { command: [y], acl: { owner: [7] }, accounts: { main: { settings: { drafts: true, port: 8 } } } } }";
 		expect(parseConfig(text, "f").channels?.x).toEqual({
+			command: ["y"],
 			acl: { owner: ["7"] },
 			accounts: { main: { settings: { drafts: "true", port: "8" } } },
 		});
