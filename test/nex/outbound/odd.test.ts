@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
-import { checkLine, MONITOR_SHAPES, SEND_SHAPES, STREAM_SHAPES } from "../../../src/nex/supervise/shapes.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { beginRun, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
@@ -17,7 +17,8 @@ afterEach(async () => {
 	rig = undefined;
 });
 
-const SOON = { ...FAST, process: { ...FAST.process, endGraceMs: 150, termGraceMs: 150, unreadMs: 300 } };
+/** A process that is only slow to start reads nothing either: it must not be taken for a deaf one. */
+const SOON = { ...FAST, process: { ...FAST.process, endGraceMs: 150, termGraceMs: 150, unreadMs: 5000 } };
 const target = { to: "c1" };
 const account = { channel: "odd", id: "main" };
 
@@ -112,7 +113,7 @@ describe("an adapter's lines", () => {
 
 describe("an adapter process that is of no use is ended, and the next one does the work", () => {
 	it.each([
-		["deaf", "x".repeat(900_000), /read nothing for 300 ms/],
+		["deaf", "x".repeat(900_000), /read nothing for 5000 ms/],
 		["closes-input", "x".repeat(900_000), /closed its input/],
 		["closes-output", "short", /closed its output/],
 	])("%s", async (what, text, why) => {
