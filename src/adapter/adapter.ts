@@ -11,3 +11,4 @@ export {
 export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";
+export * from "./shapes.ts";

@@ -68,7 +68,10 @@ async function attempt(
 	if (lacking) return { name: each.name, result: "skipped", detail: `it does not declare "${lacking}"`, ms: 0 };
 	const rig = new Rig(command, info, options);
 	try {
-		return await timed(each.name, () => each.run(rig));
+		return await timed(each.name, async () => {
+			await each.run(rig);
+			rig.checkLines();
+		});
 	} finally {
 		await rig.stopAll();
 	}

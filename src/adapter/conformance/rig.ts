@@ -1,6 +1,7 @@
 /** What the cases share: starting the adapter, and the daemon's part of a delivery in the dialect that the adapter declared. */
 
 import type { AdapterField, AdapterInfo, Resume, Target } from "../port.ts";
+import { checkLine, MONITOR_SHAPES, SEND_SHAPES, type Shapes, STREAM_SHAPES } from "../shapes.ts";
 import { AdapterProcess, type Heard } from "./process.ts";
 
 export interface ConformanceOptions {
@@ -15,6 +16,11 @@ export interface ConformanceOptions {
 }
 
 const MOMENT_MS = 10_000;
+const SHAPES: Readonly<Record<string, Shapes>> = {
+	stream: STREAM_SHAPES,
+	send: SEND_SHAPES,
+	monitor: MONITOR_SHAPES,
+};
 
 export class Rig {
 	readonly info: AdapterInfo;
@@ -24,7 +30,7 @@ export class Rig {
 	readonly momentMs: number;
 	private readonly command: readonly string[];
 	private readonly options: ConformanceOptions;
-	private readonly started: AdapterProcess[] = [];
+	private readonly started: { verb: string; process: AdapterProcess }[] = [];
 	private counter = 0;
 
 	constructor(command: readonly string[], info: AdapterInfo, options: ConformanceOptions) {
@@ -41,12 +47,23 @@ export class Rig {
 		// As the daemon starts them.
 		const format = verb === "send" || verb === "health" ? [] : ["--format", "jsonl"];
 		const process = new AdapterProcess(this.command, [verb, ...account, ...format], this.options.env ?? {});
-		this.started.push(process);
+		this.started.push({ verb, process });
 		return process;
 	}
 
 	async stopAll(): Promise<void> {
-		await Promise.all(this.started.splice(0).map((process) => process.kill()));
+		await Promise.all(this.started.splice(0).map(({ process }) => process.kill()));
+	}
+
+	/** Every line that was said is one that the daemon takes. */
+	checkLines(): void {
+		for (const { verb, process } of this.started) {
+			const shapes = SHAPES[verb];
+			for (const line of shapes ? process.heard : []) {
+				const checked = checkLine(line, shapes!);
+				expect(!("fault" in checked), `the daemon skips a line: ${"fault" in checked ? checked.fault : ""}`);
+			}
+		}
 	}
 
 	speaks(field: AdapterField): boolean {

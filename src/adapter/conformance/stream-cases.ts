@@ -31,6 +31,8 @@ const PLAIN_CASES: Case[] = [
 				await process.hear(`delivery_complete ${count}`, isEnd, rig.limitMs);
 				drive.acknowledge = false;
 			}
+			const ends = process.heard.filter(({ type }) => type === "delivery_complete").length;
+			expect(ends === 3, `${ends} delivery_complete for 3 deliveries`);
 		},
 	},
 	{

@@ -1,6 +1,6 @@
 /** Keeps one verb of an account running: starts it on first use, starts it again by the policy, and says how it is doing. */
 
-import type { LineFault } from "../../adapter/adapter.ts";
+import { checkLine, type LineFault, type Shapes } from "../../adapter/adapter.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
@@ -12,7 +12,6 @@ import {
 	stepSupervision,
 	UNSTARTED,
 } from "./policy.ts";
-import { checkLine, type Shapes } from "./shapes.ts";
 
 export interface ProcessStatus {
 	state: Phase["at"];

@@ -1,11 +1,16 @@
 /** The `monitor` process of an account: inbound messages in order, each acknowledged once it is safe, and webhook requests with their answers. */
 
-import type { InboundMessage, MessageFailure, MonitorCommand, MonitorLine } from "../../adapter/adapter.ts";
+import {
+	type InboundMessage,
+	type MessageFailure,
+	MONITOR_SHAPES,
+	type MonitorCommand,
+	type MonitorLine,
+} from "../../adapter/adapter.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import { sleep } from "../sleep.ts";
 import { createKeeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
-import { MONITOR_SHAPES } from "./shapes.ts";
 
 /** Resolves once the message is safe; the platform hears of it only then. */
 export type OnMessage = (message: InboundMessage) => Promise<void>;

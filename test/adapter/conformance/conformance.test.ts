@@ -72,6 +72,13 @@ describe("conformance: what it notices", () => {
 		["finding what is not there", "there = terminal.shown", 'there = "" is not None or terminal.shown', "find"],
 		["nonces of pieces that are not of their line", '.{piece}"', '-{piece}"', "in pieces"],
 		["an error's text without an intent", "if not self.intent:", "if self.closed:", "a failed answer"],
+		["ids that are numbers", '"messageId": message, "final"', '"messageId": 7, "final"', "one delivery"],
+		[
+			"a second end",
+			'self.say({"type": "delivery_complete", "messageIds": self.ids})',
+			'[self.say({"type": "delivery_complete", "messageIds": self.ids}) for _ in range(2)]',
+			"several deliveries",
+		],
 		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
 	])("%s", { timeout: 60_000 }, async (_what, right, wrong, only) => {
 		const report = await broken(right, wrong, only);
