@@ -52,6 +52,29 @@ describe("nexus up", () => {
 		expect((await daemon.interruptUntilEnd()).code).toBe(130);
 	});
 
+	it("I3: ends with a word about an error that nobody caught; the next start settles what was live", async () => {
+		const folder = freshFolder();
+		writeFileSync(
+			join(folder, "careless.mjs"),
+			"export default { name: 'careless', async *run({ messages }) { yield { type: 'text', delta: 'x' }; if (messages.at(-1).text === 'bomb') setTimeout(() => { throw new Error('dropped'); }); await new Promise(() => {}); } };\n",
+		);
+		writeFileSync(join(folder, "nexus.yaml"), "engine: { module: ./careless.mjs }\n");
+		const data = join(folder, "data");
+		const first = stopLater(await up(data, [], { cwd: folder }));
+		const sending = nexus(["send", "go", "--data", data]);
+		onTestFinished(async () => void (await sending.end("SIGKILL")));
+		await sending.until(({ out }) => out === "x");
+		const bomb = nexus(["send", "bomb", "--session", "other", "--data", data]);
+		onTestFinished(async () => void (await bomb.end("SIGKILL")));
+		const { code, err } = await first.end();
+		expect(code).toBe(1);
+		expect(err).toMatch(/"message":"dropped".*"msg":"an error that nobody handled; the daemon ends"/);
+		stopLater(await up(data, [], { cwd: folder }));
+		const sent = await sending.end();
+		expect([sent.code, sent.out.trim()]).toEqual([1, "x"]);
+		expect(sent.err).toContain("The process ended while this answer was being written.");
+	});
+
 	it("I12: an engine that waits for nothing is stopped and settled, and the daemon ends in order", async () => {
 		const folder = freshFolder();
 		// Nothing of it keeps the process alive, and it does not look at its signal.

@@ -9,6 +9,7 @@ import type { Engine } from "../../src/engine/engine.ts";
 import { createVerifier, decodeFrame } from "../../src/protocol/protocol.ts";
 import { type Daemon, type DaemonOptions, dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { rawClient } from "../edge/rig.ts";
 import { freshFolder } from "./folder.ts";
 
 const start = async (options: DaemonOptions): Promise<Daemon> => {
@@ -206,6 +207,34 @@ describe("a stop", () => {
 		const daemon = await start({ data: freshFolder(), engine });
 		await daemon.close();
 		expect(closed).toBe(1);
+	});
+});
+
+describe("the configuration", () => {
+	it("I11: reaches the parts that it is about", async () => {
+		const limits = { broker: { textCharsMax: 5 }, edge: { bodyBytesMax: 100 } };
+		const daemon = await start({ data: freshFolder(), ...limits, allowedHosts: ["nexus.example"] });
+		const refusal = async (text: string) => (await call(daemon, "/v1/sessions/s/messages", { text })).json();
+		expect(await refusal("123456")).toMatchObject({ error: { message: expect.stringContaining("5 characters") } });
+		expect(await refusal("1".repeat(200))).toMatchObject({ error: { message: expect.stringContaining("100 bytes") } });
+		const named = rawClient(
+			Number(new URL(daemon.url).port),
+			"GET /healthz HTTP/1.1\r\nHost: nexus.example\r\nConnection: close\r\n\r\n",
+		);
+		await named.closed;
+		expect(named.received()).toMatch(/^HTTP\/1\.1 200 /);
+	});
+
+	it.each([
+		["lets a run end by itself", 600_000, "/demo tokens=10 rate=20", "completed"],
+		["stops a run that goes on", 1, "/demo tokens=10 rate=0 stall_after=2", "aborted"],
+	])("I12: stopDeadlineMs %s", async (_, stopDeadlineMs, text, status) => {
+		const data = freshFolder();
+		const first = await start({ data, stopDeadlineMs });
+		const runId = await send(first, text);
+		await first.close();
+		const second = await start({ data });
+		expect(await (await call(second, `/v1/runs/${runId}`)).json()).toMatchObject({ status, reason: status });
 	});
 });
 

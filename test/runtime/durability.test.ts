@@ -1,0 +1,25 @@
+/** What `durability` in the configuration makes of the database: only the connection itself can tell. */
+
+import { expect, it, onTestFinished, vi } from "vitest";
+import { startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+import { freshFolder } from "./folder.ts";
+
+vi.mock("../../src/std/sqlite.ts", async (original) => {
+	const actual = await original<typeof import("../../src/std/sqlite.ts")>();
+	return { ...actual, openSqlite: vi.fn(actual.openSqlite) };
+});
+
+// https://sqlite.org/pragma.html#pragma_synchronous
+it.each([
+	["process", { journal_mode: "wal", synchronous: 1 }],
+	["power", { journal_mode: "wal", synchronous: 2 }],
+] as const)("I1: durability %s", async (durability, expected) => {
+	vi.mocked(openSqlite).mockClear();
+	const daemon = await startDaemon({ data: freshFolder(), port: 0, engine: "demo", logger: silentLog, durability });
+	onTestFinished(() => daemon.close());
+	const [opened] = vi.mocked(openSqlite).mock.results;
+	const pragma = (name: string) => (opened!.value as ReturnType<typeof openSqlite>).db.prepare(`PRAGMA ${name}`).get();
+	expect({ ...pragma("journal_mode"), ...pragma("synchronous") }).toEqual(expected);
+});
