@@ -146,7 +146,7 @@ it("a log that cannot be looked at ends nothing: the next look tries again", asy
 	process.on("uncaughtException", onThrown);
 	const stop = checkpointBeside(db, path, { lookMs: 1 });
 	const counting = setInterval(() => looks++, 1);
-	await vi.waitFor(() => expect(looks).toBeGreaterThan(20));
+	await vi.waitFor(() => expect(looks).toBeGreaterThan(20), 15_000);
 	clearInterval(counting);
 	stop();
 	process.off("uncaughtException", onThrown);

@@ -38,7 +38,7 @@ test("a lab that was left while its run was being started opens no stream", asyn
 	const asked = daemon(({ pathname }) => (pathname === "/v1/lab" ? started.promise : { now: 0, channels: [] }));
 	const lab = openLab({ before: undefined, onChange() {}, onSignedOut() {}, schedule: (run) => run() });
 	lab.run("hello");
-	await vi.waitFor(() => expect(asked).toContain("/v1/lab"));
+	await vi.waitFor(() => expect(asked).toContain("/v1/lab"), 15_000);
 	lab.close();
 	started.resolve({ run_id: "run_1" });
 	for (let n = 0; n < 20; n++) await new Promise((resolve) => setImmediate(resolve));

@@ -111,7 +111,7 @@ test("I11: nothing is kept of calls that were answered while their process lives
 		await new Promise((resolve) => setImmediate(resolve));
 		collect();
 		expect(answered.slice(0, 15).filter((each) => each.deref())).toEqual([]);
-	});
+	}, 15_000);
 	await expect(rpc.call("die", {})).rejects.toMatchObject({ fault: "unknown_outcome" });
 	await ended;
 });
