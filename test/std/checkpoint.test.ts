@@ -46,7 +46,7 @@ it("the write-ahead log begins anew after the worker has moved it, without the w
 			const state = check.prepare("PRAGMA wal_checkpoint(PASSIVE)").get() as { log: number; checkpointed: number };
 			check.close();
 			expect(state.log).toBe(state.checkpointed);
-		});
+		}, 15_000);
 		write(100);
 	}
 	expect(walBytes()).toBeLessThanOrEqual(grown * 1.2);
@@ -72,11 +72,11 @@ it("I11: a log that grows faster than the worker moves it begins anew by one wai
 	expect(waits).toBe(0);
 	write(500);
 	expect(walBytes()).toBeGreaterThan(400_000);
-	await vi.waitFor(() => expect(waits).toBeGreaterThan(0), 5000);
+	await vi.waitFor(() => expect(waits).toBeGreaterThan(0), 15_000);
 	await vi.waitFor(() => {
 		write(1);
 		expect(walBytes()).toBeLessThan(100_000);
-	}, 5000);
+	}, 15_000);
 	stop();
 	close();
 });
@@ -94,11 +94,11 @@ it("I11: what the log had grown to is given back, and an idle file needs no work
 	await vi.waitFor(() => {
 		write(1);
 		expect(walBytes()).toBeLessThan(100_000);
-	}, 5000);
+	}, 15_000);
 	write(100);
 	expect(walBytes()).toBeGreaterThan(100_000);
 	expect(workers.started).toBeGreaterThan(0);
-	await vi.waitFor(() => expect(workers.ended).toBe(workers.started), 5000);
+	await vi.waitFor(() => expect(workers.ended).toBe(workers.started), 15_000);
 	process.off("worker", count);
 	close();
 });
@@ -118,7 +118,7 @@ it("a checkpoint that the disk refuses does not end the process", async () => {
 	} as unknown as DatabaseSync;
 	const stop = checkpointBeside(failing, path, { lookMs: 5, walBytesSoft: 100_000, walBytesMax: 200_000 });
 	write(500);
-	await vi.waitFor(() => expect(refused.length).toBeGreaterThan(0), 5000);
+	await vi.waitFor(() => expect(refused.length).toBeGreaterThan(0), 15_000);
 	stop();
 	close();
 });
