@@ -28,7 +28,7 @@ export interface ShowOptions {
 export interface Show {
 	/** Shows one record; gives the run's end when this was its final frame. */
 	record(text: string): EndFrame | undefined;
-	/** The first broken rule, if any. */
+	/** The first rule that was broken in the run whose end was shown last, if any. */
 	readonly violation: Violation | undefined;
 }
 
@@ -44,16 +44,23 @@ interface Screen {
 export function createShow(terminal: Terminal, options: ShowOptions): Show {
 	const screen: Screen = { terminal, options, begins: new Map(), toolStart: new Map(), last: "nothing" };
 	const verifiers = new Map<string, Verifier>();
+	/** By run: a session goes on after a damaged answer, and the next one is sound. */
+	const violations = new Map<string, Violation>();
 	let violation: Violation | undefined;
 	return {
 		record(text) {
 			const frame = decodeFrame(text);
 			const runId = frame.type === "stream.begin" ? frame.run_id : runIdOf(frame.message_id);
-			if (!options.partial) violation ??= checked(verifiers, runId, frame);
+			const broken = options.partial ? undefined : checked(verifiers, runId, frame);
+			if (broken && !violations.has(runId)) violations.set(runId, broken);
 			if (options.json) terminal.out(`${text}\n`);
 			else showFrame(screen, frame);
 			const final = frame.type === "stream.end" && frame.final ? frame : undefined;
-			if (final) verifiers.delete(runId);
+			if (final) {
+				violation = violations.get(runId);
+				violations.delete(runId);
+				verifiers.delete(runId);
+			}
 			return final;
 		},
 		get violation() {

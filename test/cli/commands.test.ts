@@ -7,7 +7,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createVerifier, decodeFrame, ERROR_TABLE, type Frame } from "../../src/protocol/protocol.ts";
+import {
+	checksumOf,
+	crc32,
+	createVerifier,
+	decodeFrame,
+	ERROR_TABLE,
+	type Frame,
+} from "../../src/protocol/protocol.ts";
 import { waitFor } from "../edge/rig.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { nexus, type Ready, type Running, run, up } from "./nexus.ts";
@@ -199,6 +206,54 @@ describe("nexus tail and replay", () => {
 		expect(await timed("1")).toBeGreaterThan(took * 0.8);
 		expect(await timed("max")).toBeLessThan(took * 0.8);
 		expect((await on("replay", id, "--speed", "max")).out).toMatch(/^Demo engine: .*\n$/s);
+	});
+});
+
+describe("a stream that arrives damaged", () => {
+	const framesOfRun = (runId: string, checksum: string, reason: "completed" | "error" = "completed"): Frame[] => {
+		const ids = { run_id: runId, trace_id: "0".repeat(32), correlation_group: runId };
+		const shape = { modality: "text", content_type: "text/markdown" };
+		const end = { total_chunks: 1, final: true, reason, usage: { input: 1, output: 1 } };
+		const message_id = `${runId}.1`;
+		return [
+			{ type: "stream.begin", message_id, ...ids, ...shape, ts: 1 },
+			{ type: "stream.chunk", message_id, seq_no: 1, payload: runId, is_partial: true, ts: 1 },
+			{ type: "stream.end", message_id, checksum, ...end, ts: 1 },
+		];
+	};
+	const sound = (runId: string, reason?: "error") => framesOfRun(runId, checksumOf(crc32(runId)), reason);
+	const damaged = (runId: string) => framesOfRun(runId, "crc32:00000000");
+
+	/** A daemon that has these frames, whatever is asked for. */
+	const serving = async (frames: Frame[]): Promise<string> => {
+		const events = frames.map((frame, n) => `id: ${n + 1}\nevent: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`);
+		const server = createServer(({ url = "" }, response) => {
+			if (url.includes("/turns")) response.end('{"stream_offset":0}');
+			else response.writeHead(200, { "content-type": "text/event-stream" }).write(events.join(""));
+		});
+		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+		onTestFinished(() => {
+			server.closeAllConnections();
+			server.close();
+		});
+		return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	};
+
+	it("I2: is told by the rule that is broken, with the code for damaged data", async () => {
+		const url = await serving(damaged("run_A"));
+		const { code, err } = await run(["tail", "run_A", "--url", url, "--token", "x"]);
+		expect(code).toBe(10);
+		expect(err).toMatch(/the answer is damaged: .*\(P1\.10\)/);
+	});
+
+	it("I2: is not held against the next run of its session", async () => {
+		const url = await serving([...damaged("run_A"), ...sound("run_B"), ...sound("run_C", "error")]);
+		const tail = nexus(["tail", "work", "--url", url, "--token", "x"]);
+		onTestFinished(async () => void (await tail.end("SIGKILL")));
+		await tail.until(({ err }) => err.includes("the run failed"));
+		const { out, err } = await tail.end("SIGTERM");
+		expect(out.match(/run_./g)).toEqual(["run_A", "run_B", "run_C"]);
+		expect(err.match(/damaged/g)).toHaveLength(1);
 	});
 });
 
