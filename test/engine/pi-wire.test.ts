@@ -105,6 +105,12 @@ describe.each<[string, Make]>([
 		expect(usageOf(events)).toHaveLength(1);
 	});
 
+	test("the provider does not learn the session's label", async () => {
+		mock.onMessage("hi", { content: "hello" });
+		expect((await run(engine, ask("hi", { session: "alice@example.org" }))).error).toBeUndefined();
+		expect(JSON.stringify(mock.getLastRequest())).not.toContain("alice");
+	});
+
 	test("429 says what to do", async () => {
 		mock.onMessage("hi", {
 			error: { message: "Rate limit reached for requests", type: "rate_limit_error" },
@@ -160,12 +166,12 @@ describe("retries and reasoning", () => {
 		expect(JSON.stringify(mock.getLastRequest()?.body)).toContain(data);
 	});
 
-	test("a refused call is tried again a bounded number of times", async () => {
-		const engine = await completions(mock.url, { ...PI_LIMITS, retriesMax: 1 });
+	test("a refused call is tried again twice", async () => {
+		const engine = await completions(mock.url, PI_LIMITS);
 		mock.onMessage("hi", { error: { message: "slow down" }, status: 429, retryAfter: 0 });
 		const { error } = await run(engine, ask("hi"));
 		expect(error).toMatchObject({ code: "engine_failed" });
-		expect(mock.getRequests()).toHaveLength(2);
+		expect(mock.getRequests()).toHaveLength(3);
 	});
 
 	test("a retry that works is not visible", async () => {
