@@ -73,7 +73,7 @@ export function dispositionWords(event: Pick<EventRow, "disposition" | "because"
 		case "rejected":
 			return { tone: "bad", text: `Not accepted${why}` };
 		case "dropped":
-			return { tone: "warn", text: `Dropped to make room${why}` };
+			return { tone: "warn", text: `Dropped at the queue's cap${why}` };
 		default:
 			return event.disposition satisfies never;
 	}

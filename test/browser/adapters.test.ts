@@ -92,7 +92,7 @@ describeInBrowser("the adapters page", () => {
 		await say(capped.page, "the second that waits");
 		await expect
 			.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT)
-			.toEqual([expect.stringContaining("Dropped to make room"), "Waiting for its turn"]);
+			.toEqual([expect.stringContaining("Dropped at the queue's cap"), "Waiting for its turn"]);
 		await capped.page.click(".stop");
 		await expect
 			.poll(() => capped.page.locator(".bubble").allInnerTexts(), WAIT)

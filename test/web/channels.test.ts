@@ -78,7 +78,7 @@ describe("I10: dispositions", () => {
 		expect(dispositionWords(event("e", "superseded", { run_id: "run_1" })).text).toBe("Stopped for a newer message");
 		expect(dispositionWords(event("e", "superseded")).text).toBe("Summarised into a newer message");
 		expect(dispositionWords(event("e", "rejected", { because: "busy" })).text).toBe("Not accepted: busy");
-		expect(dispositionWords(event("e", "dropped", { because: "full" })).text).toBe("Dropped to make room: full");
+		expect(dispositionWords(event("e", "dropped", { because: "full" })).text).toBe("Dropped at the queue's cap: full");
 	});
 
 	it("keep messages that no run shows in the thread, in order of time, once", () => {
