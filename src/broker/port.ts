@@ -103,7 +103,6 @@ export interface LiveRun {
 	messages: readonly StoredMessage[];
 	/** Calls so far, in order of starting. */
 	toolCalls: readonly LiveToolCall[];
-	eventIds: readonly string[];
 }
 
 /** A tool call of a live run: `started` until it has an outcome. */

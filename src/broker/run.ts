@@ -135,7 +135,7 @@ export class Run {
 	}
 
 	snapshot(): LiveRun {
-		const { runId, session, events } = this.request;
+		const { runId, session } = this.request;
 		const { text, messages, toolCalls, firstTokenMs } = this.#transcript;
 		return {
 			...{ runId, session, engine: this.#deps.engine.name, startedAt: this.startedAt },
@@ -143,7 +143,6 @@ export class Run {
 			compacting: this.compacting,
 			...(firstTokenMs !== undefined && { firstTokenMs }),
 			...{ text, messages, toolCalls },
-			eventIds: events.map(({ eventId }) => eventId),
 		};
 	}
 

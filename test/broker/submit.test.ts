@@ -64,7 +64,6 @@ describe("a message for an idle session", () => {
 				status: "running",
 				compacting: false,
 				text: "",
-				eventIds: [eventId],
 			},
 			messages: [
 				{ role: "user", text: "hi", eventId },
