@@ -130,6 +130,7 @@ asJson(remote(program.command("runs")), "one JSON object a line")
 
 asJson(remote(program.command("sessions")), "one JSON object a line")
 	.description("list sessions, most recently used first")
+	.option("--limit <count>", "at most this many", whole, 50)
 	.action((options) =>
 		withDaemon(options, async (context) => (await import("./commands/list.ts")).sessions(context, options)),
 	);
@@ -171,7 +172,10 @@ asJson(remote(program.command("deliver")), "print the delivery as JSON")
 	.option("--account <account>", "which account of the channel", "main")
 	.requiredOption("--to <address>", "the platform's address of the chat")
 	.option("--thread <id>", "the thread or topic in it")
-	.option("--run <run>", "deliver this run's answer, live or finished")
+	.option(
+		"--run <run>",
+		"deliver this run's answer, live or finished; one that failed there or became stale goes on where it stopped",
+	)
 	.option("--tools", "show tool status while the answer is written (default: as the channel's config says)")
 	.option("--no-tools", "do not show it")
 	.option("--reasoning", "show the reasoning, quoted (default: as the channel's config says)")

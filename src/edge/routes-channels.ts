@@ -55,7 +55,8 @@ export const CHANNEL_ROUTES = {
 	postDelivery: route({
 		method: "POST",
 		path: "/v1/deliveries",
-		summary: "Delivers a run, live or finished, or a text, to a target on a platform.",
+		summary:
+			"Delivers a run, live or finished, or a text, to a target on a platform. The same run and target is the same delivery; one that failed or became stale goes on where it stopped.",
 		auth: true,
 		body: shape.DeliveryRequest,
 		status: 202,

@@ -108,6 +108,8 @@ export interface Deliveries {
 	/** Nobody can tell whether the message exists. */
 	doubt(id: string, nonce: string, now: number): void;
 	finish(id: string, state: Exclude<DeliveryState, "active">, error: string | undefined, now: number): void;
+	/** Makes it active again, from where it was: somebody asked for what is still owed. */
+	reopen(id: string, now: number): void;
 	get(id: string): Delivery | undefined;
 	list(query: DeliveryQuery): Delivery[];
 	/** Oldest first. */
@@ -232,6 +234,9 @@ function writing({ db, transaction }: SqliteFile): Writing {
 	const setMode = db.prepare("UPDATE delivery SET mode = ?, updated_at = ? WHERE id = ?");
 	const touch = db.prepare("UPDATE delivery SET updated_at = max(updated_at, ?) WHERE id = ?");
 	const move = db.prepare("UPDATE delivery SET position = max(position, ?), carry = ?, updated_at = ? WHERE id = ?");
+	const again = db.prepare(
+		"UPDATE delivery SET state = 'active', error = NULL, ended_at = NULL, updated_at = ? WHERE id = ?",
+	);
 	const end = db.prepare("UPDATE delivery SET state = ?, error = ?, updated_at = ?3, ended_at = ?3 WHERE id = ?4");
 	const announce = db.prepare(
 		`INSERT INTO delivery_message (delivery, ordinal, nonce, source_from, source_to, state, text, text_done)
@@ -281,6 +286,7 @@ function writing({ db, transaction }: SqliteFile): Writing {
 			}),
 		doubt: (id, nonce, now) => change(id, nonce, now, () => doubted.run(id, nonce)),
 		finish: (id, state, error, now) => must(end.run(state, error ?? null, now, id), `delivery ${id}`),
+		reopen: (id, now) => must(again.run(now, id), `delivery ${id}`),
 	};
 }
 

@@ -159,8 +159,18 @@ async function recover({ bus, deliveries, dataDir, log, clock, limits, carrier, 
 async function take(parts: Parts, request: DeliverRequest): Promise<Delivery> {
 	parts.accounts.check(request.account.channel, request.account.id);
 	const { delivery, created } = register(parts, request, await logOf(parts, request));
-	if (created) parts.carrier.launch(delivery);
-	return delivery;
+	const due = created ? delivery : takeAgain(parts, delivery);
+	if (due) parts.carrier.launch(due);
+	return due ?? delivery;
+}
+
+/** One that failed or became stale is taken up where it stopped, unless something of it may be out already without our knowing. */
+function takeAgain({ deliveries, carrier, clock }: Parts, { id }: Delivery): Delivery | undefined {
+	const known = carrier.row(id) ? undefined : deliveries.get(id);
+	if (!known || (known.state !== "failed" && known.state !== "stale")) return undefined;
+	if (known.messages.some(({ state }) => state !== "sent" && state !== "open")) return undefined;
+	deliveries.reopen(id, clock.now());
+	return deliveries.get(id);
 }
 
 function register({ deliveries, accounts, clock }: Parts, request: DeliverRequest, runId: string) {

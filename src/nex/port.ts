@@ -104,7 +104,10 @@ export type PlatformCall = Extract<StreamStatus, { type: "call" }> & { channel: 
 export interface Outbound {
 	/** Goes on with what an earlier process owes. Call when the runs are recovered. */
 	start(): Promise<void>;
-	/** Resolves once the delivery is on record; the same run, account and target is the same delivery. */
+	/**
+	 * Resolves once the delivery is on record; the same run, account and target is the same delivery. One that failed or became stale is taken
+	 * up again where it stopped, unless it is in doubt what of it is out.
+	 */
 	deliver(request: DeliverRequest): Promise<DeliveryInfo>;
 	/**
 	 * Puts the delivery of a run that is about to begin on record, in the transaction that is open, so that neither is there without the other.

@@ -13,7 +13,7 @@ export async function staleness(bus: Bus, row: Delivery, now: number, staleMs: n
 	const ended = (await endedByRecovery(bus, row.runId, info.head)) ? 0 : info.sealedAt;
 	const age = now - Math.max(ended, row.updatedAt);
 	if (age <= staleMs) return undefined;
-	return `The answer is ${Math.round(age / 60_000)} minutes old; what was owed was not sent.`;
+	return `The answer is ${Math.round(age / 60_000)} minutes old; what was owed was not sent. Delivering the run there again sends it.`;
 }
 
 async function endedByRecovery(bus: Bus, log: string, head: number): Promise<boolean> {

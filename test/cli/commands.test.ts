@@ -281,6 +281,8 @@ describe("nexus runs, sessions, stop, url", () => {
 		const runs = await on("runs", "--session", "listed");
 		expect(runs.out.split("\t").slice(0, 3)).toEqual([id, "completed", "listed"]);
 		expect((await on("sessions")).out).toMatch(/^listed\t1\t/m);
+		await on("send", "/demo tokens=3 rate=0", "--session", "listed-too");
+		expect((await on("sessions", "--limit", "1")).out).toMatch(/^listed-too\t.*\n$/);
 		expect((await on("runs", "--limit", "1", "--json")).out.trim().split("\n")).toHaveLength(1);
 		const one = await on("runs", id);
 		expect(one.out).toMatch(/^status +completed$/m);

@@ -44,6 +44,19 @@ describe("deliveries", () => {
 		expect(deliveries.open({ ...request, id: "dlv_4", account: "b", target }).created).toBe(true);
 	});
 
+	it("one that ended is active again from where it was", () => {
+		deliveries.open(request);
+		deliveries.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, 2);
+		deliveries.sent("dlv_1", "n1", { messageId: "m1", to: 9 }, 3);
+		const before = deliveries.get("dlv_1");
+		deliveries.finish("dlv_1", "stale", "too old", 4);
+		expect(deliveries.unfinished()).toEqual([]);
+		deliveries.reopen("dlv_1", 5);
+		expect(deliveries.get("dlv_1")).toEqual({ ...before, updatedAt: 5 });
+		expect(deliveries.unfinished()).toHaveLength(1);
+		expect(() => deliveries.reopen("dlv_9", 6)).toThrow("There is no delivery dlv_9");
+	});
+
 	it("I7: a message's life moves the cursor only when it is finished, and survives reopening the file", () => {
 		deliveries.open(request);
 		deliveries.setMode("dlv_1", "stream", 2);

@@ -79,8 +79,8 @@ interface SessionJson {
 	live_run_id?: string;
 }
 
-export async function sessions({ client, terminal }: Context, options: { json?: boolean }): Outcome {
-	const { sessions } = await client.get<{ sessions: SessionJson[] }>("/v1/sessions");
+export async function sessions({ client, terminal }: Context, options: { limit: number; json?: boolean }): Outcome {
+	const { sessions } = await client.get<{ sessions: SessionJson[] }>(`/v1/sessions?limit=${options.limit}`);
 	if (options.json) {
 		for (const session of sessions) terminal.out(`${JSON.stringify(session)}\n`);
 		return 0;

@@ -173,6 +173,36 @@ describe("daemon crashes", () => {
 		await live.endIn(rig.bus, "", false);
 	});
 
+	it.each(["stale", "failed"] as const)(
+		"I7: one that is %s sends what is owed, once, when it is asked for again",
+		async (state) => {
+			rig = createRig("full");
+			const runId = await finishedRun(rig.bus, ["out, ", "owed"]);
+			const row = { runId, channel: "full", account: "main", options: {}, createdAt: Date.now() };
+			rig.deliveries.open({ ...row, id: "dlv_1", target });
+			rig.deliveries.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, Date.now());
+			rig.deliveries.sent("dlv_1", "n1", { messageId: "m1", to: 5 }, Date.now());
+			rig.deliveries.finish("dlv_1", state, "it was not to be", Date.now());
+			const doubtful = { to: "c2" };
+			rig.deliveries.open({ ...row, id: "dlv_2", target: doubtful });
+			rig.deliveries.intend("dlv_2", { ordinal: 1, nonce: "n1", from: 0 }, Date.now());
+			rig.deliveries.finish("dlv_2", state, "it was not to be", Date.now());
+
+			const again = await rig.outbound.deliver({ runId, account: main("full"), target });
+			expect(again).toMatchObject({ id: "dlv_1", state: "active" });
+			const done = await rig.outbound.settled("dlv_1");
+			expect(done).toMatchObject({ state: "complete", cursor: 9 });
+			expect(done).not.toHaveProperty("error");
+			expect(rig.visible(target.to)).toEqual(["owed"]);
+			await rig.outbound.deliver({ runId, account: main("full"), target });
+			// What may be out already is never sent blindly again.
+			expect(await rig.outbound.deliver({ runId, account: main("full"), target: doubtful })).toMatchObject({ state });
+			await rig.outbound.settled("dlv_1");
+			await rig.outbound.settled("dlv_2");
+			expect([rig.visible(target.to), rig.visible("c2")]).toEqual([["owed"], []]);
+		},
+	);
+
 	it("freshness counts from the last progress when recovery ended the run", async () => {
 		rig = createRig("full");
 		const run = await beginRun(rig.bus);
