@@ -101,11 +101,33 @@ describe("deliveries", () => {
 		expect(() => deliveries.withdraw("dlv_1", "n1", 4)).toThrow(/no message n1/);
 	});
 
-	it("the text of a send is kept only as long as its outcome is not known", () => {
+	it("I7: what was created is not withdrawn, and nothing moves the cursor or the last progress back", () => {
+		deliveries.open(request);
+		for (const n of [1, 2]) deliveries.intend("dlv_1", { ordinal: n, nonce: `n${n}`, from: 0 }, 2);
+		deliveries.created("dlv_1", "n1", "m1", 9);
+		expect(() => deliveries.withdraw("dlv_1", "n1", 9)).toThrow(/no message n1/);
+		deliveries.shown("dlv_1", "n1", 4, 5);
+		expect(deliveries.get("dlv_1")).toMatchObject({ updatedAt: 9, messages: [{ state: "open", shown: 4 }, {}] });
+		deliveries.sent("dlv_1", "n1", { messageId: "m1", to: 8 }, 10);
+		deliveries.sent("dlv_1", "n2", { messageId: "m2", to: 3 }, 11);
+		expect(deliveries.get("dlv_1")!.cursor).toBe(8);
+	});
+
+	it("a message whose outcome was not known is intended again when it is announced again", () => {
 		deliveries.open(request);
 		deliveries.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 2);
+		deliveries.doubt("dlv_1", "n1", 3);
+		deliveries.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one" }, 4);
+		expect(deliveries.get("dlv_1")!.messages).toMatchObject([{ state: "intended" }]);
+	});
+
+	it("the text of a send is kept only as long as its outcome is not known", () => {
+		deliveries.open(request);
+		deliveries.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0, to: 3, text: "one", done: 1 }, 2);
+		expect(deliveries.get("dlv_1")!.messages[0]).toMatchObject({ text: "one", done: 1 });
 		deliveries.sent("dlv_1", "n1", { messageId: "m", to: 3 }, 3);
 		expect(deliveries.get("dlv_1")!.messages[0]).not.toHaveProperty("text");
+		expect(deliveries.get("dlv_1")!.messages[0]).not.toHaveProperty("done");
 		deliveries.intend("dlv_1", { ordinal: 2, nonce: "n2", from: 3 }, 4);
 		deliveries.doubt("dlv_1", "n2", 5);
 		expect(deliveries.get("dlv_1")!.messages[1]).toMatchObject({ state: "unknown" });
@@ -162,6 +184,15 @@ describe("deliveries", () => {
 			...{ state: "failed", error: "no phone", cursor: 3, updatedAt: 5 },
 			messages: [{ state: "failed", messageId: "m1", error: "no phone" }],
 		});
+	});
+
+	it("an id that a platform used twice is the newest delivery's", () => {
+		for (const n of [1, 2]) {
+			deliveries.open({ ...request, id: `dlv_${n}`, runId: `run_${n}` });
+			deliveries.intend(`dlv_${n}`, { ordinal: 1, nonce: `n${n}`, from: 0 }, 2);
+			deliveries.created(`dlv_${n}`, `n${n}`, "m1", 3);
+		}
+		expect(deliveries.ofMessage({ channel: "c", account: "a", messageId: "m1" })?.nonce).toBe("n2");
 	});
 
 	it("a failure that is told before the message's own answer is not forgotten by it", () => {

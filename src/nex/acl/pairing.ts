@@ -67,7 +67,8 @@ export function createPairingDesk({ pairings, clock, random, limits }: PairingDe
 	const remind = (known: Pairing, now: number): PairingAnswer => {
 		const because = "unknown sender: waits to be paired";
 		if (now - known.toldAt < limits.pairingReplyMs) return { because };
-		pairings.save({ ...known, toldAt: now });
+		// Who is told it is told how long it is good for.
+		pairings.save({ ...known, toldAt: now, expiresAt: now + limits.pairingMs });
 		return { because, tell: known.code };
 	};
 	return {

@@ -49,8 +49,11 @@ describe("who may talk", () => {
 
 test("an account adds to the channel's lists and overrides its words", () => {
 	const acl = aclOf(
-		{ owner: ["o1"], allow: ["a1"], unknown: "allow" },
-		{ allow: ["a2"], deny: ["d"], unknown: "deny" },
+		{ owner: ["o1"], allow: ["a1"], deny: ["d1"], unknown: "allow", groups: "never" },
+		{ owner: ["o2"], allow: ["a2"], deny: ["d2"], unknown: "deny" },
 	);
-	expect(acl).toEqual({ owner: ["o1"], allow: ["a1", "a2"], deny: ["d"], unknown: "deny" });
+	expect(acl).toEqual({
+		...{ owner: ["o1", "o2"], allow: ["a1", "a2"], deny: ["d1", "d2"] },
+		...{ unknown: "deny", groups: "never" },
+	});
 });

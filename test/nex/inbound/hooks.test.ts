@@ -65,6 +65,12 @@ describe("plugins", () => {
 		expect(request).toEqual(requestOf());
 	});
 
+	test("attach no more than the limit", async () => {
+		const { hooks } = hooksOf({ onPrepare: () => ({ attach: "x".repeat(HOOK_LIMITS.hookCharsMax + 1) }) });
+		const { attached } = await hooks.call("onPrepare", requestOf());
+		expect(attached).toEqual(["x".repeat(HOOK_LIMITS.hookCharsMax)]);
+	});
+
 	test("the first rejection is the last call", async () => {
 		const { hooks } = hooksOf({ onReceive: () => ({ reject: "no" }) }, { onReceive: () => ({ text: "never" }) });
 		const result = await hooks.call("onReceive", requestOf());

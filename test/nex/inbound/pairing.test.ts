@@ -49,6 +49,22 @@ describe("pairing", () => {
 		expect(pairing.ask(ann).tell).toBeDefined();
 	});
 
+	test("a code that is told again is good for its whole time again", () => {
+		const { pairing, clock } = desk();
+		pairing.ask(ann);
+		clock.advance(PAIRING_LIMITS.pairingMs - 1);
+		const { tell } = pairing.ask(ann);
+		clock.advance(PAIRING_LIMITS.pairingMs - 1);
+		expect(pairing.approve(tell!).state).toBe("approved");
+	});
+
+	test("those whose time is over keep nobody out", () => {
+		const { pairing, clock } = desk({ ...PAIRING_LIMITS, pairingsPendingMax: 1 });
+		pairing.ask(ann);
+		clock.advance(PAIRING_LIMITS.pairingMs);
+		expect(pairing.ask({ ...ann, sender: "bob" }).tell).toBeDefined();
+	});
+
 	test("a code that nobody was told is not found, however it is written", () => {
 		const { pairing } = desk();
 		expect(() => pairing.approve("zz")).toThrow(expect.objectContaining({ code: "not_found" }));

@@ -140,6 +140,24 @@ describe("a message from a platform", () => {
 		expect(texts()).toEqual(["wait"]);
 	});
 
+	test("reject: after a while the sender is told again; an empty text is never said", async () => {
+		const busy = (busyText: string) => ({
+			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText } },
+		});
+		const clock = manualClock(1000);
+		const { nex, texts } = nexRig(stuck, { config: busy("wait"), clock });
+		for (const said of ["one", "two"]) await nex.receive(from(messageOf(said)));
+		clock.advance(9_999);
+		await nex.receive(from(messageOf("three")));
+		expect(texts()).toHaveLength(1);
+		clock.advance(1);
+		await nex.receive(from(messageOf("four")));
+		expect(texts()).toHaveLength(2);
+		const quiet = nexRig(stuck, { config: busy("") });
+		for (const said of ["one", "two"]) await quiet.nex.receive(from(messageOf(said)));
+		expect(quiet.texts()).toEqual([]);
+	});
+
 	test("drop_newest: what the cap keeps out is on record as dropped", async () => {
 		const queue = { mode: "followup" as const, messagesMax: 1, atCap: "drop_newest" as const };
 		const { nex, ledger } = nexRig(stuck, { config: { channels: { telegram: { ...open.channels.telegram, queue } } } });
