@@ -213,6 +213,68 @@ describe("gate, rules", () => {
 		expect(again).toEqual({ type: "rate_limited", retryAfterMs: 1000 });
 	});
 
+	it("a later refusal that asks for less does not shorten the wait; after a success the next one is the first", () => {
+		const refused = (id: number, retryAfterMs?: number): GateInput => ({
+			...{ type: "failed", id, fault: "rate_limited", random: 0 },
+			...(retryAfterMs !== undefined && { retryAfterMs }),
+		});
+		const { state } = play([
+			[0, { type: "add", job: wish(1, "final", "a") }],
+			[10, { type: "add", job: wish(2, "final", "b") }],
+			[50, refused(1, 1000)],
+			[60, refused(2, 10)],
+		]);
+		expect(state.blockedUntil).toBe(1050);
+		const { all } = play([
+			[0, { type: "add", job: wish(1, "final", "a") }],
+			[1, refused(1)],
+			[501, { type: "tick" }],
+			[502, { type: "succeeded", id: 1 }],
+			[600, { type: "add", job: wish(2, "final", "b") }],
+			[601, refused(2)],
+		]);
+		expect(all.flatMap(({ effect }) => (effect.type === "rate_limited" ? [effect.retryAfterMs] : []))).toEqual([
+			500, 500,
+		]);
+	});
+
+	it("what a refusal would make wait beyond its patience is given up; a final waits", () => {
+		const given = (rank: Rank, retryAfterMs: number) =>
+			play([
+				[0, { type: "add", job: wish(1, rank) }],
+				[1, { type: "failed", id: 1, fault: "rate_limited", retryAfterMs, random: 0 }],
+			]).all.some(({ effect }) => effect.type === "give_up");
+		expect([given("preview", 3000), given("preview", 3001), given("typing", 1)]).toEqual([false, true, true]);
+		expect([given("final", 600_000), given("create", 600_000)]).toEqual([false, false]);
+	});
+
+	it("I11: so many calls at once and no more, however many targets there are; targets of long ago are forgotten", () => {
+		const jobs = Array.from({ length: 200 }, (_, n) => ({
+			...wish(n + 1, "final", `lane ${n}`),
+			accountIntervalMs: 0,
+		}));
+		const added = jobs.map((job): [number, GateInput] => [0, { type: "add", job }]);
+		expect(play(added).started).toHaveLength(16);
+		expect(play([...added, [1, { type: "succeeded", id: 3 }]]).started.at(-1)).toBe(17);
+		const { started, state } = play([
+			...added,
+			...jobs.map(({ id }): [number, GateInput] => [id * 1000, { type: "succeeded", id }]),
+		]);
+		expect(started).toHaveLength(200);
+		expect(state.lanes.size).toBeLessThanOrEqual(64);
+	});
+
+	it("a rank only rises", () => {
+		const { started } = play([
+			[0, { type: "add", job: wish(1, "edit", "a") }],
+			[1, { type: "add", job: wish(2, "edit", "b") }],
+			[1, { type: "add", job: wish(3, "final", "c") }],
+			[1, { type: "raise", id: 3, rank: "preview", paced: true }],
+			[ACCOUNT_MS, { type: "tick" }],
+		]);
+		expect(started).toEqual([1, 3]);
+	});
+
 	it("failures are tried again ever later; what will never work is given up at once", () => {
 		const fail = (at: number): [number, GateInput] => [at, { type: "failed", id: 1, fault: "unavailable", random: 1 }];
 		const { all } = play([[0, { type: "add", job: wish(1, "final") }], fail(0), [500, { type: "tick" }], fail(500)]);
@@ -226,6 +288,7 @@ describe("gate, rules", () => {
 	});
 
 	it("a final is tried for minutes, a preview for seconds, typing once", () => {
+		let longest = 0;
 		const patience = (rank: Rank) => {
 			let state = stepGate(EMPTY_GATE, { type: "add", job: wish(1, rank) }, 0).state;
 			let at = 0;
@@ -233,13 +296,16 @@ describe("gate, rules", () => {
 				const step = stepGate(state, { type: "failed", id: 1, fault: "unavailable", random: 0.5 }, at);
 				if (step.effects.some(({ type }) => type === "give_up")) return { at, tries };
 				const wake = step.effects.find((effect) => effect.type === "wake");
-				at = wake?.type === "wake" ? wake.at : at;
+				const next = wake?.type === "wake" ? wake.at : at;
+				longest = Math.max(longest, next - at);
+				at = next;
 				state = stepGate(step.state, { type: "tick" }, at).state;
 			}
 		};
 		expect(patience("typing").tries).toBe(1);
 		expect(patience("preview").at).toBeLessThan(5_000);
 		expect(patience("final").at).toBeGreaterThan(600_000);
+		expect(longest).toBeLessThanOrEqual(30_000);
 	});
 });
 

@@ -108,11 +108,24 @@ describe("a message from a platform", () => {
 		expect(places).toEqual(["c1", "c2"]);
 	});
 
+	test("two threads of a chat that share a session are both answered", async () => {
+		const queue = { mode: "collect" as const, collectMs: 100 };
+		const config = { channels: { telegram: { ...open.channels.telegram, session: "office", queue } } };
+		const clock = manualClock(1000);
+		const rig = nexRig(echo, { config, clock });
+		for (const thread of ["1", "2", "1"])
+			await rig.nex.receive(from(messageOf("hi", { target: { to: "c1", thread_id: thread } })));
+		clock.advance(100);
+		await until(() => rig.asked.length === 2);
+		expect(rig.asked.map(({ target }) => target.thread_id)).toEqual(["1", "2"]);
+	});
+
 	test("the queue mode is the account's before the channel's, and the session's before both", async () => {
 		const queue = { mode: "followup" as const };
 		const channel = { ...open.channels.telegram, queue: { mode: "collect" as const }, accounts: { bot: { queue } } };
 		const sessions = { "telegram:bot:c2": { queue: { mode: "steer" as const, messagesMax: 3 } } };
-		const { nex, ledger } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions } });
+		const limits = { queueMessagesMax: 7 };
+		const { nex, ledger } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions, limits } });
 		const settings = async (account: string, chat: string) => {
 			const message = messageOf("hi", { chat: { id: chat, type: "direct" } });
 			const { eventId } = await nex.receive({ channel: "telegram", account, message });
@@ -121,7 +134,7 @@ describe("a message from a platform", () => {
 		expect(await settings("bot", "c1")).toEqual({
 			mode: "followup",
 			collectMs: 1500,
-			messagesMax: 100,
+			messagesMax: 7,
 			atCap: "summarise",
 		});
 		expect(await settings("other", "c1")).toMatchObject({ mode: "collect" });
@@ -288,6 +301,38 @@ describe("plugins on the way", () => {
 		await Promise.all(both);
 		await until(() => seen.length === 3);
 		expect(seen).toEqual(["three", "one", "two"]);
+	});
+
+	test("I11: so many wait for their plugins and no more; one that cannot be taken in does not hold up the next", async () => {
+		const door = gate();
+		const plugin: Plugin = { name: "slow", onReceive: () => door.opened };
+		const { nex } = nexRig(echo, { plugins: [plugin], config: { limits: { hooksWaitingMax: 2 } } });
+		const say = (said: string) => nex.receive({ session: "main", text: said });
+		const one = say("one");
+		const two = say("two");
+		await expect(say("three")).rejects.toMatchObject({ code: "busy", message: expect.stringContaining("2 messages") });
+		door.open();
+		expect((await one).disposition.state).toBe("started");
+		await two;
+		const bus = nexRig(echo, { plugins: [plugin] });
+		const create = bus.bus.create.bind(bus.bus);
+		bus.bus.create = () => {
+			bus.bus.create = create;
+			return Promise.reject(new Error("no room"));
+		};
+		const refused = expect(bus.nex.receive({ session: "main", text: "one" })).rejects.toThrow("no room");
+		expect((await bus.nex.receive({ session: "main", text: "two" })).disposition.state).toBe("started");
+		await refused;
+	});
+
+	test("see whether the sender is the owner", async () => {
+		const seen: boolean[] = [];
+		const plugin: Plugin = { name: "who", onReceive: ({ sender }) => void seen.push(sender.owner) };
+		const channels = { telegram: { acl: { owner: ["ann"], unknown: "allow" as const }, accounts: { bot: {} } } };
+		const { nex } = nexRig(echo, { plugins: [plugin], config: { channels } });
+		await nex.receive(from(messageOf("hi")));
+		await nex.receive(from(messageOf("hi", { from: { id: "bob" } })));
+		expect(seen).toEqual([true, false]);
 	});
 
 	test("a plugin that hangs costs its time and no more", async () => {
