@@ -4,6 +4,9 @@ import { join } from "node:path";
 import type { Fake } from "./fake.ts";
 import { type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
 
+/** The account's own: what is sent there comes back as if somebody else had written it. */
+export const OWN_CHAT = "iMessage;-;+15559990000";
+
 export const BLUEBUBBLES_PASSWORD = "fake-password";
 
 export interface IMessageMessage {
@@ -121,6 +124,13 @@ function put(world: World, given: Put): IMessageMessage {
 	return message;
 }
 
+function putSent(world: World, given: Omit<Put, "fromMe" | "handle">): IMessageMessage {
+	const made = put(world, { ...given, fromMe: true, handle: "" });
+	const { chat, text, file } = made;
+	if (chat === OWN_CHAT) put(world, { chat, text, fromMe: false, handle: "+15559990000", ...(file ? { file } : {}) });
+	return made;
+}
+
 /** Chats with their own fate are named in full: `+15551231022` is like any other. */
 const isOf = (chat: string, who: string): boolean => chat === who || chat.endsWith(`;${who}`);
 
@@ -232,7 +242,7 @@ async function send(world: World, fields: Record<string, unknown>, file: IMessag
 	world.sending.add(temp);
 	await new Promise((resolve) => setTimeout(resolve, world.options.sendMs));
 	const replyTo = fields.selectedMessageGuid === undefined ? {} : { replyTo: word(fields.selectedMessageGuid) };
-	const made = put(world, { chat, text, fromMe: true, handle: "", ...replyTo, ...(file ? { file } : {}) });
+	const made = putSent(world, { chat, text, ...replyTo, ...(file ? { file } : {}) });
 	world.sending.delete(temp);
 	return { ...wire(made), tempGuid: temp };
 }
@@ -305,8 +315,9 @@ async function handleImsg(world: World, request: FakeRequest): Promise<FakeReply
 }
 
 /** Newest first. */
-const imsgHistory = ({ messages }: World, { limit = 50, attachments }: Record<string, unknown>): object[] =>
+const imsgHistory = ({ messages }: World, { limit = 50, start, attachments }: Record<string, unknown>): object[] =>
 	messages
+		.filter(({ created }) => start === undefined || created >= Date.parse(word(start)))
 		.toReversed()
 		.slice(0, Number(limit))
 		.map((each) => imsgWire(each, attachments === true));
@@ -336,6 +347,6 @@ function imsgSend(world: World, params: Record<string, unknown>, process: string
 	const file = params.file_data
 		? { name: word(params.file_name), contentType: "", data: Buffer.from(word(params.file_data), "base64") }
 		: undefined;
-	const made = put(world, { chat, text: word(params.text), fromMe: true, handle: "", ...(file ? { file } : {}) });
+	const made = putSent(world, { chat, text: word(params.text), ...(file ? { file } : {}) });
 	return { result: { ok: true, id: made.row, ...(params.text ? { guid: made.guid } : {}) } };
 }

@@ -10,6 +10,8 @@ export interface Kept {
 	text: string;
 	/** The names of its files. */
 	files: readonly string[];
+	/** Milliseconds since the epoch; 0: nobody says when. */
+	ts: number;
 }
 
 export interface Listening {

@@ -50,9 +50,9 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 				const json = { chatGuid, ...wish };
 				return call<BlueBubblesMessage[]>("message/query", { json }, refuseUnknownChat);
 			});
-			return (await ofKnownChats(asked)).flatMap(({ guid, isFromMe, error, text, attachments = [] }) => {
+			return (await ofKnownChats(asked)).flatMap(({ guid, isFromMe, error, text, attachments = [], dateCreated }) => {
 				const files = attachments.map(({ transferName }) => transferName ?? "");
-				return isFromMe && !error ? [{ ids: [guid], text: text ?? "", files }] : [];
+				return isFromMe && !error ? [{ ids: [guid], text: text ?? "", files, ts: dateCreated || 0 }] : [];
 			});
 		},
 		fetchFile: (guid, bytesMax) => download(address(`attachment/${encodeURIComponent(guid)}/download`), { bytesMax }),

@@ -45,9 +45,9 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 			const ours = messages.filter(({ is_from_me }) => is_from_me);
 			return ours
 				.toSorted((a, b) => b.id - a.id)
-				.map(({ guid, id, text, attachments = [] }) => {
+				.map(({ guid, id, text, attachments = [], created_at = "" }) => {
 					const files = attachments.map(({ transfer_name }) => transfer_name ?? "");
-					return { ids: [guid, rowName(id)], text: text ?? "", files };
+					return { ids: [guid, rowName(id)], text: text ?? "", files, ts: Date.parse(created_at) || 0 };
 				});
 		},
 		async fetchFile(path, bytesMax) {

@@ -133,7 +133,7 @@ function inbound(
 }
 
 /** iMessage knows no names of agents: who says ours means us, and as a form of address it is taken out. */
-function addressed(text: string, name: string): { text: string; mention: boolean } {
+export function addressed(text: string, name: string): { text: string; mention: boolean } {
 	if (name === "") return { text, mention: false };
 	const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 	const mention = new RegExp(`(?:^|[^\\p{L}\\p{N}])@?${escaped}(?![\\p{L}\\p{N}])`, "iu").test(text);

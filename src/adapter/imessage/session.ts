@@ -19,12 +19,14 @@ import {
 import type { Backend } from "./backend.ts";
 import { createBlueBubbles } from "./bluebubbles.ts";
 import { createImsg } from "./imsg.ts";
-import { type BlueBubblesMessage, type Inbound, readBlueBubbles } from "./inbound.ts";
+import { addressed, type BlueBubblesMessage, type Inbound, readBlueBubbles } from "./inbound.ts";
 
 /** A message is sent by driving Messages, and kept only then: when to look for one again. */
 const LOOKS_MS = [0, 3000, 7000];
 const LOOK_BACK_MS = 60 * 60_000;
 const HEARD_SINCE = "heard_since";
+/** How far apart the Mac may date what it sent and the copy of it that came back. */
+const ECHO_MS = 10_000;
 /** The Mac's clock may be another one. */
 const CLOCK_SLACK_MS = 24 * 60 * 60_000;
 
@@ -75,7 +77,8 @@ export class IMessageSession implements Session {
 		const take = async (inbound: Inbound) => {
 			const { ts } = inbound.message;
 			// 0: nobody says when it was written.
-			if (ts === 0 || ts >= since) await emit(await this.withFiles(inbound));
+			if (ts !== 0 && ts < since) return;
+			if (!(await this.isEcho(inbound))) await emit(await this.withFiles(inbound));
 		};
 		await this.backend.listen({ take, signal });
 	}
@@ -101,7 +104,8 @@ export class IMessageSession implements Session {
 			return { status: 400, body: "not JSON", messages: [] };
 		}
 		const inbound = event?.type === "new-message" && event.data ? readBlueBubbles(event.data, this.name) : undefined;
-		return { status: 200, messages: inbound ? [await this.withFiles(inbound)] : [] };
+		const heard = inbound && !(await this.isEcho(inbound)) ? [await this.withFiles(inbound)] : [];
+		return { status: 200, messages: heard };
 	}
 
 	health() {
@@ -110,6 +114,26 @@ export class IMessageSession implements Session {
 
 	async close(): Promise<void> {
 		await this.backend.close?.();
+	}
+
+	/**
+	 * In the chat of an account with itself, everything that is sent there comes back as if somebody else had written it: an agent that heard it would
+	 * answer itself without end. Only the Mac's own record tells the copy from a person.
+	 */
+	private async isEcho({ message: { text, target, ts }, files }: Inbound): Promise<boolean> {
+		if (!target.direct || ts === 0) return false;
+		const said = new Set([text, ...files.map(({ name }) => name)].filter((each) => each !== "").map(plain));
+		try {
+			const kept = await this.backend.recent(target, ts - ECHO_MS);
+			const near = kept.filter((ours) => Math.abs(ours.ts - ts) <= ECHO_MS);
+			return near.some((ours) =>
+				[addressed(ours.text, this.name).text, ...ours.files].some((each) => said.has(plain(each))),
+			);
+		} catch (cause) {
+			// A look that will never succeed does not make the account deaf; another one is made again.
+			if (!(cause instanceof PlatformError) || cause.fault !== "invalid") throw cause;
+			return false;
+		}
 	}
 
 	private async withFiles({ message, files }: Inbound): Promise<InboundMessage> {

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/imessage/imessage.ts";
 import { type BlueBubblesMessage, readBlueBubbles, readImsg } from "../../../src/adapter/imessage/inbound.ts";
 import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
-import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
-import { faultOf, memory, openSession, until } from "../session.ts";
+import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake, OWN_CHAT } from "../../fakes/imessage.ts";
+import { faultOf, memory, openSession, sendOptions, until } from "../session.ts";
 
 const message = (more: Partial<BlueBubblesMessage> = {}): BlueBubblesMessage => ({
 	originalROWID: 3,
@@ -166,6 +166,39 @@ describe("from the Mac", () => {
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["now"]);
+	});
+
+	test.each(["bluebubbles", "imsg"])(
+		"%s: what the account writes to itself is not heard as a person's",
+		async (backend) => {
+			const state = memory();
+			await fake.inject({ text: "before" });
+			state.set("last_row", "1");
+			const seen: InboundMessage[] = [];
+			const session = await open(backend, state);
+			const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+			await session.create({ to: OWN_CHAT }, "An answer", sendOptions("n1"));
+			await session.create({ to: OWN_CHAT }, "Nexus here: “another”", sendOptions("n2"));
+			// Somebody else says the same in another minute.
+			await fake.inject({ text: "An answer", to: OWN_CHAT, at: Date.now() - 60_000 });
+			await fake.inject({ text: "hello", to: OWN_CHAT });
+			await until(() => seen.some(({ text }) => text === "hello"));
+			stopping.abort();
+			await going;
+			expect(seen.map(({ text }) => text)).toEqual(["An answer", "hello"]);
+		},
+	);
+
+	test("BlueBubbles: a webhook with what the account wrote to itself brings nothing", async () => {
+		const session = await open("bluebubbles", memory(), { webhook_secret: "s3cret" });
+		await session.create({ to: OWN_CHAT }, "An answer", sendOptions());
+		const copy = fake.messages.find(({ fromMe }) => !fromMe);
+		const body = Buffer.from(JSON.stringify({ type: "new-message", data: copy && fake.wire(copy) }));
+		const query = new URLSearchParams({ secret: "s3cret" });
+		expect(await session.webhook?.({ method: "POST", query, headers: {}, body })).toEqual({
+			status: 200,
+			messages: [],
+		});
 	});
 
 	test("imsg: what comes while nobody listens is not lost, also before anything was heard", async () => {
