@@ -1,7 +1,7 @@
 /** A Gmail account. */
 
 import type { gmail_v1 } from "@googleapis/gmail";
-import PostalMime from "postal-mime";
+import PostalMime, { type Email } from "postal-mime";
 import {
 	type Account,
 	fetchFiles,
@@ -174,12 +174,23 @@ export class GmailSession implements Session {
 	private async read(stored: gmail_v1.Schema$Message, me: string): Promise<InboundMessage | undefined> {
 		const { id, threadId, labelIds, raw, internalDate } = stored;
 		if (!id || !threadId || !raw) throw new PlatformError("invalid", "messages.get: a mail without id, thread or text");
-		const mail = await PostalMime.parse(Buffer.from(raw, "base64url"));
+		const mail = await this.parse(raw, id);
+		if (!mail) return undefined;
 		const inbound = readMail(mail, { id, threadId, labelIds: labelIds ?? [], receivedAt: Number(internalDate) }, me);
 		if (!inbound) return undefined;
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, async ({ data }) => data);
 		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
 		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
+	}
+
+	/** Anybody can send a mail that no parser takes (nested without end): it is left in the mailbox, because those behind it are waiting. */
+	private async parse(raw: string, id: string): Promise<Email | undefined> {
+		try {
+			return await PostalMime.parse(Buffer.from(raw, "base64url"));
+		} catch (cause) {
+			this.tools.log.warn({ id, error: String(cause) }, "skipped a mail that cannot be read");
+			return undefined;
+		}
 	}
 }

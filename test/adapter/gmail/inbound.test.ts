@@ -91,6 +91,18 @@ describe("a mail as a message", () => {
 		expect((await hear(1)).map(({ text }) => text)).toEqual(["person"]);
 	});
 
+	test("one that no parser takes does not keep back those behind it", async () => {
+		await fake.inject({ text: "nested without end" });
+		await fake.inject({ text: "person", mail: { inReplyTo: "<x@y>" } });
+		const parts = Array.from(
+			{ length: 300 },
+			(_, at) => `Content-Type: multipart/mixed; boundary=b${at}\r\n\r\n--b${at}\r\n`,
+		);
+		const [first] = fake.messages;
+		if (first) first.raw = Buffer.from(`From: a@example.com\r\n${parts.join("")}\r\nhi\r\n`);
+		expect((await hear(1)).map(({ text }) => text)).toEqual(["person"]);
+	});
+
 	test.each([
 		["yes\n\nOn Mon, 2 Jan 2026 at 10:00, Agent <a@b.c> wrote:\n> old\n>\n> older\n", "yes"],
 		["ja\n\nAm Mo., 2. Jan. 2026 um 10:00 Uhr schrieb Agent\n<a@b.c>:\n\n> alt", "ja"],
