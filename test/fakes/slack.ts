@@ -14,6 +14,8 @@ export interface SlackFakeOptions {
 	streaming?: boolean;
 	/** Channels that the app is not a member of. */
 	foreign?: readonly string[];
+	/** Whether the app has the scope for reading files. */
+	filesRead?: boolean;
 }
 
 export interface SlackFake extends Fake {
@@ -103,7 +105,12 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 
 	function giveBytes({ headers }: FakeRequest, id: string): FakeReply {
 		const data = store.files.get(id)?.data;
-		if (headers.authorization !== `Bearer ${settings.bot_token}`) return { status: 403, body: "denied" };
+		const allowed = headers.authorization === `Bearer ${settings.bot_token}` && options.filesRead !== false;
+		// Slack refuses nobody here: it sends them to its page for signing in.
+		if (!allowed) {
+			const page = "<!DOCTYPE html><html><title>Slack</title></html>";
+			return { status: 200, headers: { "content-type": "text/html; charset=utf-8" }, body: page };
+		}
 		return data ? { status: 200, body: data } : { status: 404, body: "not found" };
 	}
 

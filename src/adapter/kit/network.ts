@@ -66,16 +66,19 @@ export interface DownloadOptions {
 	bytesMax: number;
 	headers?: Record<string, string>;
 	signal?: AbortSignal;
+	/** What an answer that was given with success says of itself; throws when it is not the file. */
+	check?(headers: Headers): void;
 }
 
 /** The whole body, or an error; never more than `bytesMax` in memory. */
 export async function download(url: string | URL, options: DownloadOptions): Promise<Buffer> {
-	const { bytesMax, headers = {}, signal } = options;
+	const { bytesMax, headers = {}, signal, check } = options;
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;
 	try {
 		const response = await fetch(url, { headers, ...(signal ? { signal } : {}) });
 		if (!response.ok) throw new PlatformError(faultOfStatus(response.status), `download: HTTP ${response.status}`);
+		check?.(response.headers);
 		for await (const chunk of response.body ?? []) {
 			bytes += chunk.length;
 			if (bytes > bytesMax) throw new PlatformError("invalid", `download: larger than ${bytesMax} bytes`);

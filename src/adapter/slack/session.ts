@@ -252,13 +252,14 @@ export class SlackSession implements Session {
 	}
 
 	/** Our token goes to Slack and nowhere else: a message may name files that lie elsewhere. */
-	private async fetchFile({ url }: SlackFile, bytesMax: number): Promise<Buffer> {
+	private async fetchFile({ url, contentType }: SlackFile, bytesMax: number): Promise<Buffer> {
 		const address = URL.parse(url);
 		const home = new URL(this.apiUrl);
 		const slack = address?.protocol === "https:" && /(?:^|\.)slack\.com$/.test(address.hostname);
 		if (!address || (!slack && address.origin !== home.origin))
 			throw new PlatformError("gone", "it is not kept at Slack");
-		return await download(address, { bytesMax, headers: { authorization: `Bearer ${this.botToken}` } });
+		const headers = { authorization: `Bearer ${this.botToken}` };
+		return await download(address, { bytesMax, headers, check: (answer) => refuseSignIn(answer, contentType) });
 	}
 
 	private async imitate(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }> {
@@ -312,6 +313,12 @@ export class SlackSession implements Session {
 }
 
 const placeOf = ({ to, thread_id }: Target): string => `${to}/${thread_id ?? ""}`;
+
+/** Who may not read a file gets Slack's page for signing in, as if that were the file. */
+function refuseSignIn(headers: Headers, contentType: string): void {
+	if (contentType.startsWith("text/html") || !headers.get("content-type")?.includes("text/html")) return;
+	throw new PlatformError("denied", "Slack asks to sign in. Add the scope files:read and install the app again");
+}
 
 /** Direct channels have their own kind of id. */
 const isDirect = (target: Target): boolean => target.direct ?? /^[DUW]/.test(target.to);

@@ -90,6 +90,24 @@ describe("Socket Mode", () => {
 		const answer = await session.webhook({ method: "POST", query: new URLSearchParams(), headers, body });
 		expect(answer.messages[0]?.text).toBe("[attachment c.txt could not be fetched: it is not kept at Slack]");
 	});
+
+	test("without the scope for files, Slack's page for signing in is not taken for the file", async () => {
+		const deaf = await createSlackFake({ filesRead: false });
+		try {
+			const heard: InboundMessage[] = [];
+			const session = await openSession(platform, deaf.settings, { clock: systemClock });
+			void session.monitor?.(async (message) => void heard.push(message), stop.signal);
+			await deaf.inject({
+				text: "look",
+				files: [{ name: "a.png", contentType: "image/png", data: Buffer.from("hi") }],
+			});
+			expect(heard[0]?.attachments).toBeUndefined();
+			expect(heard[0]?.text).toMatch(/^look\n\[attachment a\.png could not be fetched: .*files:read/);
+		} finally {
+			stop.abort();
+			await deaf.close();
+		}
+	});
 });
 
 describe("Events API", () => {
