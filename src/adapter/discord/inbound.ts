@@ -1,6 +1,6 @@
 /** What a person wrote, from a message of Discord's gateway. */
 
-import { type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
+import { type APIMessage, type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
 import type { InboundMessage, RemoteFile } from "../kit/kit.ts";
 
 export interface DiscordFile extends RemoteFile {
@@ -28,7 +28,8 @@ export function readMessage(data: GatewayMessageCreateDispatchData, me: { id: st
 		url: file.url,
 	}));
 	const { text: said, mention } = addressed(data, me.id);
-	const text = [said, ...forwarded.map(({ content }) => content)].filter((each) => each !== "").join("\n");
+	const words = [said, ...forwarded.map(({ content }) => content), ...[data, ...forwarded].flatMap(inWords)];
+	const text = words.filter((each) => each !== "").join("\n");
 	if (text === "" && files.length === 0) return undefined;
 	const direct = data.guild_id === undefined;
 	const name = data.member?.nick ?? author.global_name ?? author.username;
@@ -45,6 +46,14 @@ export function readMessage(data: GatewayMessageCreateDispatchData, me: { id: st
 			ts: Date.parse(data.timestamp),
 		},
 	};
+}
+
+/** Things people send that are neither text nor files. */
+function inWords({ sticker_items = [], poll }: Pick<APIMessage, "sticker_items" | "poll">): string[] {
+	const stickers = sticker_items.map(({ name }) => `[sticker ${name}]`);
+	if (!poll) return stickers;
+	const answers = poll.answers.map(({ poll_media }) => poll_media.text ?? "").join(" / ");
+	return [...stickers, `[poll ${poll.question.text ?? ""}: ${answers}]`];
 }
 
 /** The text without the bot's own mention and with names for the others', and whether the bot is addressed. */

@@ -23,6 +23,12 @@ interface Person {
 	uuid?: string | null;
 }
 
+interface SharedContact {
+	name?: { given?: string | null; family?: string | null } | null;
+	phone?: readonly { value?: string | null }[];
+	organization?: string | null;
+}
+
 interface Envelope {
 	sourceNumber?: string | null;
 	sourceUuid?: string | null;
@@ -35,6 +41,8 @@ interface Envelope {
 		mentions?: readonly (Person & { start: number; length: number })[];
 		quote?: { authorNumber?: string | null; authorUuid?: string | null };
 		attachments?: readonly { id: string; contentType?: string; filename?: string | null; size?: number }[];
+		sticker?: object;
+		contacts?: readonly SharedContact[];
 		groupInfo?: { groupId: string; groupName?: string };
 	};
 }
@@ -49,7 +57,8 @@ export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
 	const from = envelope.sourceNumber ?? envelope.sourceUuid;
 	const sender = { number: envelope.sourceNumber ?? null, uuid: envelope.sourceUuid ?? null };
 	if (!from || isMe(sender, me)) return undefined;
-	const { text, mention } = readText(data, me);
+	const { text: said, mention } = readText(data, me);
+	const text = [said, ...inWords(data)].filter((each) => each !== "").join("\n");
 	const files = (data.attachments ?? []).map((file) => ({
 		id: file.id,
 		name: file.filename ?? file.id,
@@ -75,6 +84,15 @@ export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
 			ts: data.timestamp,
 		},
 	};
+}
+
+/** Things people send that are neither text nor files. signal-cli says of a sticker only its number. */
+function inWords({ sticker, contacts = [] }: NonNullable<Envelope["dataMessage"]>): string[] {
+	const people = contacts.map(({ name, phone, organization }) => {
+		const words = [name?.given, name?.family, name?.given || name?.family ? "" : organization, phone?.[0]?.value];
+		return `[contact ${words.filter(Boolean).join(" ")}]`;
+	});
+	return [...(sticker ? ["[sticker]"] : []), ...people];
 }
 
 const isMe = ({ number, uuid }: Person, me: Me): boolean =>

@@ -7,8 +7,12 @@ type Fetch = NonNullable<NonNullable<ConstructorParameters<typeof Api>[1]>["fetc
 
 export const DEFAULT_API_URL = "https://api.telegram.org";
 
+/** A connection that broke without a word (a machine that slept, a router that forgot it) is given up; the longest call is a poll of 25 seconds. */
+const TIMEOUT_SECONDS = 60;
+
 export function createApi(token: string, apiRoot: string): RawApi {
-	return new Api(token, { apiRoot, fetch: fetchJson as unknown as Fetch }).raw;
+	const options = { apiRoot, timeoutSeconds: TIMEOUT_SECONDS, fetch: fetchJson as unknown as Fetch };
+	return new Api(token, options).raw;
 }
 
 async function fetchJson(

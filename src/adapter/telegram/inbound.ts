@@ -1,6 +1,6 @@
 /** What a person wrote, from a Telegram update. */
 
-import type { Message, MessageEntity, Update, User } from "grammy/types";
+import type { Message, MessageEntity, Sticker, Update, User } from "grammy/types";
 import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
 
 export interface TelegramFile extends RemoteFile {
@@ -86,11 +86,20 @@ function nameIn(
 }
 
 /** Things people send that are neither text nor files. */
-function describe({ location, contact }: Message): string {
-	if (location) return `[location ${location.latitude}, ${location.longitude}]`;
+function describe({ location, venue, contact, sticker, poll, dice, story }: Message): string {
+	if (location) {
+		const named = venue ? ` ${[venue.title, venue.address].filter(Boolean).join(", ")}` : "";
+		return `[location ${location.latitude}, ${location.longitude}${named}]`;
+	}
 	if (contact) return `[contact ${nameOf(contact) ?? ""} ${contact.phone_number}]`;
-	return "";
+	// A still one comes as a picture; nobody could open the others.
+	if (sticker && !isStill(sticker)) return `[sticker ${sticker.emoji ?? ""}]`.replace(" ]", "]");
+	if (poll) return `[poll ${poll.question}: ${poll.options.map(({ text }) => text).join(" / ")}]`;
+	if (dice) return `[${dice.emoji} ${dice.value}]`;
+	return story ? "[story]" : "";
 }
+
+const isStill = ({ is_animated, is_video }: Sticker): boolean => !is_animated && !is_video;
 
 function filesOf(message: Message): TelegramFile[] {
 	const photo = message.photo?.at(-1);
@@ -108,7 +117,7 @@ function filesOf(message: Message): TelegramFile[] {
 		[message.video, "video.mp4", "video/mp4"],
 		[message.animation, "animation.mp4", "video/mp4"],
 		[message.video_note, "video.mp4", "video/mp4"],
-		[sticker && !sticker.is_animated && !sticker.is_video ? sticker : undefined, "sticker.webp", "image/webp"],
+		[sticker && isStill(sticker) ? sticker : undefined, "sticker.webp", "image/webp"],
 	];
 	return kinds.flatMap(([file, name, contentType]) =>
 		file

@@ -63,6 +63,16 @@ describe("a dispatch as a message", () => {
 		expect(found).toMatchObject({ message: { text: "look at this" }, files: [{ name: "a.txt", bytes: 3 }] });
 	});
 
+	test("a sticker and a poll are told in words, forwarded ones too", () => {
+		const sticker_items = [{ id: "1", name: "wave", format_type: 1 }];
+		const answers = ["yes", "no"].map((text) => ({ poll_media: { text } }));
+		const poll = { question: { text: "Tea?" }, answers };
+		const found = readMessage(data({ content: "", sticker_items, poll }), ME);
+		expect(found?.message.text).toBe("[sticker wave]\n[poll Tea?: yes / no]");
+		const message_snapshots = [{ message: { content: "", attachments: [], sticker_items } }];
+		expect(readMessage(data({ content: "", message_snapshots }), ME)?.message.text).toBe("[sticker wave]");
+	});
+
 	test("an answer to the bot addresses it, other messages do not", () => {
 		const referenced_message = { author: { id: "7" } };
 		expect(readMessage(data({ guild_id: "5", type: 19, referenced_message }), ME)?.message.mention).toBe(true);

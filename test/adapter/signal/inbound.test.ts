@@ -61,6 +61,22 @@ describe("an envelope as a message", () => {
 	});
 
 	test.each([
+		["a sticker", { sticker: { packId: "p", stickerId: 3 } }, "[sticker]"],
+		[
+			"a contact",
+			{
+				contacts: [
+					{ name: { given: "Bo", family: "Lee" }, phone: [{ value: "+491", type: "MOBILE" }], organization: null },
+				],
+			},
+			"[contact Bo Lee +491]",
+		],
+		["a company", { contacts: [{ name: { given: null }, organization: "Acme" }] }, "[contact Acme]"],
+	])("%s is told in words", (_, data, text) => {
+		expect(readEnvelope(envelope(data), ME)?.message.text).toBe(text);
+	});
+
+	test.each([
 		["typing", envelope(undefined, { typingMessage: { action: "STARTED" } })],
 		["a receipt", envelope(undefined, { receiptMessage: { isRead: true } })],
 		["an edit", envelope(undefined, { editMessage: { targetSentTimestamp: 1, dataMessage: { message: "x" } } })],

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Platform, PlatformError, type Session, type Tools } from "../../../src/adapter/kit/kit.ts";
+import { createApi } from "../../../src/adapter/telegram/api.ts";
 import { platform } from "../../../src/adapter/telegram/telegram.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -179,6 +180,23 @@ describe("faults", () => {
 		const signal = AbortSignal.timeout(100);
 		const error = await faultOf((await open()).create({ to: "42" }, "x", { ...options(), signal }));
 		expect(error.fault).toBe("unknown_outcome");
+	});
+
+	test("a connection that broke without a word is given up within a minute, also while polling", async () => {
+		const silent = (_url: string, { signal }: RequestInit) =>
+			new Promise((_resolve, reject) => signal?.addEventListener("abort", () => reject(new Error("aborted"))));
+		vi.stubGlobal("fetch", silent);
+		vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+		try {
+			const polling = createApi("1:a", "http://127.0.0.1:9").getUpdates({ timeout: 25 });
+			const ended: string[] = [];
+			polling.catch((cause: unknown) => ended.push(String(cause)));
+			await vi.advanceTimersByTimeAsync(60_000);
+			expect(ended).toEqual([expect.stringContaining("getUpdates")]);
+		} finally {
+			vi.useRealTimers();
+			vi.unstubAllGlobals();
+		}
 	});
 
 	test("a token never appears in a message of an error", async () => {

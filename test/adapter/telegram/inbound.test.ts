@@ -120,6 +120,25 @@ describe("an update as a message", () => {
 		const contact = { first_name: "Bo", phone_number: "+491" };
 		expect(readUpdate(update({ contact }), ME)?.message.text).toBe("[contact Bo +491]");
 	});
+
+	test.each([
+		[
+			"a moving sticker",
+			{ sticker: { file_id: "s", is_animated: true, is_video: false, emoji: "👍" } },
+			"[sticker 👍]",
+		],
+		["a filmed one without an emoji", { sticker: { file_id: "s", is_animated: false, is_video: true } }, "[sticker]"],
+		["a poll", { poll: { question: "Tea?", options: [{ text: "yes" }, { text: "no" }] } }, "[poll Tea?: yes / no]"],
+		["a die", { dice: { emoji: "🎲", value: 4 } }, "[🎲 4]"],
+		["a story", { story: { id: 1 } }, "[story]"],
+		[
+			"a named place",
+			{ location: { latitude: 1, longitude: 2 }, venue: { title: "Café", address: "Main St 1" } },
+			"[location 1, 2 Café, Main St 1]",
+		],
+	])("%s is told in words", (_, message, text) => {
+		expect(readUpdate(update(message), ME)).toMatchObject({ files: [], message: { text } });
+	});
 });
 
 describe("from the platform", () => {
