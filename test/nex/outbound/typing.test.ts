@@ -11,6 +11,7 @@ import {
 	type TypingInput,
 	type TypingRules,
 } from "../../../src/nex/typing.ts";
+import { typingInputOf, typingRulesOf } from "../../../src/nex/typing-rules.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 
 const rulesArbitrary: fc.Arbitrary<TypingRules> = fc.record({
@@ -113,6 +114,48 @@ describe("typing", () => {
 		typing.take({ type: "tool_end" });
 		typing.take({ type: "message_out" });
 		expect(shown.at(-1)!.on).toBe(false);
+	});
+
+	it("never sticks: tools that were silent for the whole time to live are forgotten", () => {
+		const { clock, typing, shown } = play({ intervalMs: 100, expiryMs: 200, ttlMs: 1000 }, [[0, "tool_start"]]);
+		clock.advance(1000);
+		expect(shown.at(-1)).toEqual({ on: false, at: 1000 });
+		typing.take({ type: "text" });
+		typing.take({ type: "message_out" });
+		expect(shown.at(-1)!.on).toBe(false);
+	});
+
+	it("the config is stronger than the channel's interval, and can switch it off", () => {
+		const info = { supports: ["typing"], typing: { intervalMs: 3000, expiryMs: 5000 } };
+		const rules = (about: object, typing?: object) =>
+			typingRulesOf({
+				...{ info: { ...info, ...about }, account: { config: { typing } }, limits: { typingTtlMs: 7 } },
+			} as unknown as Parameters<typeof typingRulesOf>[0]);
+		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7 });
+		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7 });
+		expect(rules({}, { enabled: false })).toBeUndefined();
+		expect([rules({ supports: ["send"] }), rules({ typing: undefined })]).toEqual([undefined, undefined]);
+	});
+
+	it("S1: what a run says triggers it; text that can be seen growing does not", () => {
+		const tool = (status: "started" | "progress" | "completed" | "failed") =>
+			({ type: "tool_status", toolName: "t", toolCallId: "1", status }) as const;
+		const start = { type: "stream_start", runId: "r", sessionLabel: "s", target: null } as const;
+		const end = (final: boolean) => ({ type: "stream_end", runId: "r", final }) as const;
+		const types = (visible: boolean) =>
+			[
+				start,
+				{ type: "token", text: "x" } as const,
+				{ type: "reasoning", text: "x" } as const,
+				end(false),
+				end(true),
+			].map((event) => typingInputOf(event, visible)?.type);
+		expect(types(false)).toEqual(["run_start", "text", "reasoning", "message_start", undefined]);
+		expect(types(true)).toEqual(["run_start", undefined, "reasoning", "message_start", undefined]);
+		const tools = (["started", "progress", "completed", "failed"] as const).map(
+			(status) => typingInputOf(tool(status), false)?.type,
+		);
+		expect(tools).toEqual(["tool_start", "tool_progress", "tool_end", "tool_end"]);
 	});
 
 	it("nothing is shown where the platform has no typing", () => {
