@@ -372,6 +372,21 @@ describe("gate, shell", () => {
 		},
 	);
 
+	it("I6: calls nothing while nobody reads what it reports", async () => {
+		const read = Promise.withResolvers<void>();
+		const clock = manualClock();
+		const gate = createGate({ clock, random: () => 0.5, onRateLimited() {}, ready: () => read.promise });
+		let runs = 0;
+		const run = async () => void runs++;
+		const pace = () => ({ targetIntervalMs: 0 });
+		gate.request({ lane: "a", rank: "final", paced: false, pace, run, settled() {} });
+		await tick();
+		expect(runs).toBe(0);
+		read.resolve();
+		await gate.quiet();
+		expect(runs).toBe(1);
+	});
+
 	it("hands over the error of what it gives up", async () => {
 		const { gate, job } = rig();
 		const ends: unknown[] = [];

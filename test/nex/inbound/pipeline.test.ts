@@ -44,6 +44,18 @@ describe("a message from a platform", () => {
 		expect((await frames(runId!))[0]).toMatchObject({ target: { ...target, channel: "telegram", account: "bot" } });
 	});
 
+	test("whose turn the store refuses at first has each stage once in its trace", async () => {
+		const { nex, ledger } = nexRig(echo, { config: open });
+		const settle = ledger.settle.bind(ledger);
+		ledger.settle = () => {
+			ledger.settle = settle;
+			throw new Error("no room");
+		};
+		const { runId } = await nex.receive(from(messageOf("hi")));
+		await until(() => ledger.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
+		expect(ledger.turn(runId!)!.trace!.stages.map(({ stage }) => stage)).toEqual(STAGES);
+	});
+
 	test("I10: redelivered, it gets the same answer and no second run: at once, later and after a restart", async () => {
 		const path = tempFile();
 		const message = messageOf("hi");
@@ -325,6 +337,31 @@ describe("plugins on the way", () => {
 		await refused;
 	});
 
+	test("what they said to each of several messages counts for the run that answers them together", async () => {
+		const asked: EngineRequest[] = [];
+		const plugin: Plugin = {
+			name: "notes",
+			onReceive: ({ event }) => ({
+				attach: `about ${event.text}`,
+				...(event.text === "one" && { context: { disable_streaming: true } }),
+			}),
+		};
+		const queue = { mode: "collect" as const, collectMs: 100 };
+		const config = { channels: { telegram: { ...open.channels.telegram, queue } } };
+		const clock = manualClock(1000);
+		const play: Play = async function* (request) {
+			asked.push(request);
+			yield text("ok");
+		};
+		const rig = nexRig(play, { config, clock, plugins: [plugin] });
+		for (const said of ["one", "two"]) await rig.nex.receive(from(messageOf(said)));
+		clock.advance(100);
+		await until(() => asked.length === 1);
+		const said = asked[0]!.messages.map((message) => message.text);
+		expect(said).toEqual(expect.arrayContaining(["[Context]\nabout one", "[Context]\nabout two", "one", "two"]));
+		expect(rig.asked).toMatchObject([{ options: { disableStreaming: true } }]);
+	});
+
 	test("see whether the sender is the owner", async () => {
 		const seen: boolean[] = [];
 		const plugin: Plugin = { name: "who", onReceive: ({ sender }) => void seen.push(sender.owner) };
@@ -391,6 +428,26 @@ describe("start and stop", () => {
 		await until(() => listeners.size === 3);
 		await listeners.get("signal/two")!(messageOf("hi"));
 		expect(ledger.events({ limit: 9 })).toMatchObject([{ origin: { channel: "signal", account: "two" } }]);
+	});
+
+	test("an adapter without monitor is not listened to; an account that cannot be keeps no other from it", async () => {
+		const accounts = { one: {}, two: {} };
+		const heard: string[] = [];
+		const info = async (channel: string) => ({
+			...{ channel, version: "1", protocol: 1, settings: [] },
+			...{ supports: channel === "mute" ? (["send"] as const) : (["monitor"] as const) },
+			...{ limits: { textMax: 1, unit: "utf16" as const } },
+		});
+		const monitor = (channel: string, account: string) => {
+			if (account === "one") throw new Error("it is listened to already");
+			heard.push(`${channel}/${account}`);
+		};
+		const config = { channels: { mute: { accounts }, chat: { accounts } } };
+		const { nex } = nexRig(echo, { config, outbound: { info, monitor } });
+		nex.start();
+		await until(() => heard.length > 0);
+		await ticks(5);
+		expect(heard).toEqual(["chat/two"]);
 	});
 
 	test("an adapter that cannot be asked is asked again", async () => {
