@@ -2,6 +2,7 @@
 
 import { type APIMessage, type GatewayMessageCreateDispatchData, MessageType } from "discord-api-types/v10";
 import type { InboundMessage, RemoteFile } from "../kit/kit.ts";
+import { inReplyTo } from "../kit/reply.ts";
 
 export interface DiscordFile extends RemoteFile {
 	url: string;
@@ -28,7 +29,12 @@ export function readMessage(data: GatewayMessageCreateDispatchData, me: { id: st
 		url: file.url,
 	}));
 	const { text: said, mention } = addressed(data, me.id);
-	const words = [said, ...forwarded.map(({ content }) => content), ...[data, ...forwarded].flatMap(inWords)];
+	const words = [
+		said,
+		...forwarded.map(({ content }) => content),
+		...[data, ...forwarded].flatMap(inWords),
+		repliedTo(data, me.id),
+	];
 	const text = words.filter((each) => each !== "").join("\n");
 	if (text === "" && files.length === 0) return undefined;
 	const direct = data.guild_id === undefined;
@@ -46,6 +52,13 @@ export function readMessage(data: GatewayMessageCreateDispatchData, me: { id: st
 			ts: Date.parse(data.timestamp),
 		},
 	};
+}
+
+/** Our own words are known to the agent. */
+function repliedTo({ referenced_message: replied }: GatewayMessageCreateDispatchData, me: string): string {
+	if (!replied || replied.author.id === me) return "";
+	const { author, content } = replied;
+	return inReplyTo(author.global_name ?? author.username, [content, ...inWords(replied)].join(" "));
 }
 
 /** Things people send that are neither text nor files. */

@@ -1,6 +1,7 @@
 /** What a person wrote, from a signal-cli envelope. */
 
 import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
+import { inReplyTo } from "../kit/reply.ts";
 
 export interface SignalFile extends RemoteFile {
 	id: string;
@@ -39,7 +40,7 @@ interface Envelope {
 		message?: string | null;
 		reaction?: object;
 		mentions?: readonly (Person & { start: number; length: number })[];
-		quote?: { authorNumber?: string | null; authorUuid?: string | null };
+		quote?: { authorNumber?: string | null; authorUuid?: string | null; text?: string | null };
 		attachments?: readonly { id: string; contentType?: string; filename?: string | null; size?: number }[];
 		sticker?: object;
 		contacts?: readonly SharedContact[];
@@ -58,7 +59,7 @@ export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
 	const sender = { number: envelope.sourceNumber ?? null, uuid: envelope.sourceUuid ?? null };
 	if (!from || isMe(sender, me)) return undefined;
 	const { text: said, mention } = readText(data, me);
-	const text = [said, ...inWords(data)].filter((each) => each !== "").join("\n");
+	const text = [said, ...inWords(data), repliedTo(data, me)].filter((each) => each !== "").join("\n");
 	const files = (data.attachments ?? []).map((file) => ({
 		id: file.id,
 		name: file.filename ?? file.id,
@@ -98,9 +99,18 @@ function inWords({ sticker, contacts = [] }: NonNullable<Envelope["dataMessage"]
 const isMe = ({ number, uuid }: Person, me: Me): boolean =>
 	number === me.number || (me.uuid !== undefined && uuid === me.uuid);
 
+const isAnswer = ({ quote }: NonNullable<Envelope["dataMessage"]>, me: Me): boolean =>
+	quote !== undefined && isMe({ number: quote.authorNumber ?? null, uuid: quote.authorUuid ?? null }, me);
+
+/** Our own words are known to the agent. */
+function repliedTo(data: NonNullable<Envelope["dataMessage"]>, me: Me): string {
+	const { quote } = data;
+	if (!quote || isAnswer(data, me)) return "";
+	return inReplyTo(quote.authorNumber ?? quote.authorUuid ?? undefined, quote.text ?? "");
+}
+
 /** Mentions stand for a name at their place; ours goes, others are written out. */
 function readText(data: NonNullable<Envelope["dataMessage"]>, me: Me): { text: string; mention: boolean } {
-	const { quote } = data;
 	let text = data.message ?? "";
 	let named = false;
 	for (const mention of (data.mentions ?? []).toSorted((a, b) => b.start - a.start)) {
@@ -110,9 +120,7 @@ function readText(data: NonNullable<Envelope["dataMessage"]>, me: Me): { text: s
 		text = text.slice(0, mention.start) + name + text.slice(mention.start + mention.length);
 	}
 	if (named) text = text.replace(/[ \t]{2,}/g, " ").trim();
-	const answered =
-		quote !== undefined && isMe({ number: quote.authorNumber ?? null, uuid: quote.authorUuid ?? null }, me);
-	return { text, mention: named || answered };
+	return { text, mention: named || isAnswer(data, me) };
 }
 
 /** How signal-cli is told where to. */

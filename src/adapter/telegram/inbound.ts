@@ -1,7 +1,8 @@
 /** What a person wrote, from a Telegram update. */
 
-import type { Message, MessageEntity, Sticker, Update, User } from "grammy/types";
+import type { Chat, Message, MessageEntity, Sticker, Update, User } from "grammy/types";
 import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
+import { inReplyTo } from "../kit/reply.ts";
 
 export interface TelegramFile extends RemoteFile {
 	fileId: string;
@@ -22,10 +23,11 @@ export function readUpdate(update: Update, me: Pick<User, "id" | "username">): I
 	// Anonymous admins write as a chat through a bot of Telegram's.
 	if (!sender || from?.id === me.id || (from?.is_bot && !senderChat)) return undefined;
 	const files = filesOf(message);
-	const { text, mention } = addressed(message, me);
+	const { text: said, mention } = addressed(message, me);
+	const text = [said, repliedTo(message, me)].filter((each) => each !== "").join("\n");
 	if (text === "" && files.length === 0) return undefined;
 	const direct = chat.type === "private";
-	const name = "title" in sender ? sender.title : nameOf(sender);
+	const name = titleOf(sender);
 	return {
 		files,
 		message: {
@@ -38,6 +40,24 @@ export function readUpdate(update: Update, me: Pick<User, "id" | "username">): I
 			ts: message.date * 1000,
 		},
 	};
+}
+
+const titleOf = (sender: Chat | User): string | undefined =>
+	"title" in sender ? sender.title : nameOf(sender as Exclude<typeof sender, { title: string }>);
+
+/** Our own words are known to the agent, but not which part of them is meant. */
+function repliedTo({ reply_to_message: replied, quote }: Message, me: Pick<User, "id">): string {
+	if (quote?.is_manual) return inReplyTo(replied && authorOf(replied, me), quote.text);
+	if (!replied || replied.from?.id === me.id) return "";
+	return inReplyTo(authorOf(replied, me), replied.text ?? replied.caption ?? describe(replied as Message));
+}
+
+function authorOf(
+	{ from, sender_chat }: Pick<Message, "from" | "sender_chat">,
+	me: Pick<User, "id">,
+): string | undefined {
+	const author = sender_chat ?? from;
+	return from?.id === me.id ? "you" : author && titleOf(author);
 }
 
 const nameOf = (person: { first_name?: string; last_name?: string; username?: string }): string | undefined =>

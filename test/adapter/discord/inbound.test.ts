@@ -79,6 +79,14 @@ describe("a dispatch as a message", () => {
 		expect(readMessage(data({ guild_id: "5" }), ME)?.message.mention).toBe(false);
 	});
 
+	test("an answer to somebody else says what is answered", () => {
+		const referenced_message = { author: { id: "9", username: "bo", global_name: "Bo" }, content: "We ship on Friday" };
+		const found = readMessage(data({ type: 19, content: "why?", referenced_message }), ME);
+		expect(found?.message.text).toBe("why?\n[in reply to Bo: We ship on Friday]");
+		const ours = { author: { id: "7", username: "nexus" }, content: "a" };
+		expect(readMessage(data({ type: 19, content: "why?", referenced_message: ours }), ME)?.message.text).toBe("why?");
+	});
+
 	test.each([
 		["our own", { author: { id: "7", username: "nexus" } }],
 		["another bot's", { author: { ...ANN, bot: true } }],

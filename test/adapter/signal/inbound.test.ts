@@ -60,6 +60,14 @@ describe("an envelope as a message", () => {
 		expect(readEnvelope(envelope({ message: "and?", ...GROUP }), ME)?.message.mention).toBe(false);
 	});
 
+	test("an answer to somebody else says what is answered", () => {
+		const quote = { authorNumber: "+15551230002", authorUuid: "u2", text: "We ship on Friday" };
+		const found = readEnvelope(envelope({ message: "why?", quote, ...GROUP }), ME)?.message;
+		expect(found).toMatchObject({ text: "why?\n[in reply to +15551230002: We ship on Friday]", mention: false });
+		const ours = { authorUuid: SIGNAL_UUID, text: "a" };
+		expect(readEnvelope(envelope({ message: "why?", quote: ours }), ME)?.message.text).toBe("why?");
+	});
+
 	test.each([
 		["a sticker", { sticker: { packId: "p", stickerId: 3 } }, "[sticker]"],
 		[

@@ -77,6 +77,39 @@ describe("an update as a message", () => {
 		expect(readUpdate(update({ chat: GROUP, ...fields }), ME)?.message).toMatchObject({ text, mention: true });
 	});
 
+	test.each([
+		[
+			"somebody's message",
+			{ reply_to_message: { from: { id: 9, first_name: "Bo" }, text: "We ship\non Friday" } },
+			"Bo: We ship on Friday",
+		],
+		[
+			"a channel's post",
+			{ reply_to_message: { sender_chat: { id: -1, title: "News" }, caption: "Rain" } },
+			"News: Rain",
+		],
+		[
+			"a part of ours",
+			{ reply_to_message: { from: { id: 7 }, text: "a b" }, quote: { text: "b", is_manual: true } },
+			"you: b",
+		],
+		["a message of another chat", { external_reply: {}, quote: { text: "b", is_manual: true } }, "somebody: b"],
+	])("an answer to %s says what is answered", (_, fields, told) => {
+		expect(readUpdate(update({ text: "why?", ...fields }), ME)?.message.text).toBe(`why?\n[in reply to ${told}]`);
+	});
+
+	test("an answer to ours, or to a topic's beginning, says nothing more; a mere mention in an answer says something", () => {
+		expect(
+			readUpdate(update({ text: "why?", reply_to_message: { from: { id: 7 }, text: "a" } }), ME)?.message.text,
+		).toBe("why?");
+		const topic = { from: { id: 9, first_name: "Bo" }, forum_topic_created: { name: "t" } };
+		expect(readUpdate(update({ text: "why?", reply_to_message: topic }), ME)?.message.text).toBe("why?");
+		const mention = { text: "@nexus_bot", entities: [{ type: "mention", offset: 0, length: 10 }] };
+		const replied = { reply_to_message: { from: { id: 9, first_name: "Bo" }, text: "x".repeat(2000) } };
+		const found = readUpdate(update({ chat: GROUP, ...mention, ...replied }), ME)?.message;
+		expect(found).toMatchObject({ text: `[in reply to Bo: ${"x".repeat(1000)}…]`, mention: true });
+	});
+
 	test("somebody else's mention does not", () => {
 		const entities = [{ type: "mention", offset: 0, length: 6 }];
 		expect(readUpdate(update({ chat: GROUP, text: "@other hi", entities }), ME)?.message).toMatchObject({
