@@ -62,8 +62,13 @@ export async function harmless<T>(work: Promise<T>): Promise<T> {
 /** For `find` when the platform answered and still nobody knows. Asking again would not help, so it is no passing fault. */
 export const cannotTell = (message: string): PlatformError => new PlatformError("invalid", message);
 
+/** What comes behind a file that stands still is waiting for it. */
+const DOWNLOAD_MS = 60_000;
+
 export interface DownloadOptions {
 	bytesMax: number;
+	/** For the whole of it. */
+	timeoutMs?: number;
 	headers?: Record<string, string>;
 	signal?: AbortSignal;
 	/** What an answer that was given with success says of itself; throws when it is not the file. */
@@ -72,11 +77,12 @@ export interface DownloadOptions {
 
 /** The whole body, or an error; never more than `bytesMax` in memory. */
 export async function download(url: string | URL, options: DownloadOptions): Promise<Buffer> {
-	const { bytesMax, headers = {}, signal, check } = options;
+	const { bytesMax, timeoutMs = DOWNLOAD_MS, headers = {}, signal, check } = options;
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;
 	try {
-		const response = await fetch(url, { headers, ...(signal ? { signal } : {}) });
+		const late = AbortSignal.timeout(timeoutMs);
+		const response = await fetch(url, { headers, signal: signal ? AbortSignal.any([signal, late]) : late });
 		if (!response.ok) throw new PlatformError(faultOfStatus(response.status), `download: HTTP ${response.status}`);
 		check?.(response.headers);
 		for await (const chunk of response.body ?? []) {
