@@ -102,6 +102,7 @@ export function createTyping({ session, gate, call, pace, log }: Desk): (target:
 		const known = waiting.has(lane);
 		waiting.set(lane, on);
 		if (known) return;
+		let taken = false;
 		gate.request({
 			lane,
 			rank: "typing",
@@ -110,10 +111,12 @@ export function createTyping({ session, gate, call, pace, log }: Desk): (target:
 			async run() {
 				const now = waiting.get(lane) ?? on;
 				waiting.delete(lane);
+				taken = true;
 				await call("typing", {}, async () => session.typing?.(target, now));
 			},
 			settled(error) {
-				waiting.delete(lane);
+				// What came since then is the next one's.
+				if (!taken) waiting.delete(lane);
 				if (error) log.debug({ to: target.to, error: error.message }, "typing was not shown");
 			},
 		});

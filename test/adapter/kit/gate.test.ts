@@ -387,6 +387,45 @@ describe("gate, shell", () => {
 		expect(runs).toBe(1);
 	});
 
+	it("a cancelled call still has its target until it ends", async () => {
+		const { gate, job } = rig();
+		const first = Promise.withResolvers<void>();
+		const order: string[] = [];
+		const ticket = gate.request(
+			job(async () => {
+				await first.promise;
+				order.push("first ended");
+			}),
+		);
+		await tick();
+		ticket.cancel();
+		gate.request({ ...job(async () => void order.push("second")), paced: false });
+		await tick();
+		expect(order).toEqual([]);
+		first.resolve();
+		await tick();
+		await gate.quiet();
+		expect(order).toEqual(["first ended", "second"]);
+	});
+
+	it("what is due sooner does not wait for the timer of what is due later", async () => {
+		const { clock, gate, job } = rig();
+		const order: string[] = [];
+		const quick = { ...job(async () => void order.push("b")), lane: "b" };
+		gate.request({ ...job(async () => {}), pace: () => ({ targetIntervalMs: 1000, accountIntervalMs: 10 }) });
+		await tick();
+		clock.advance(1);
+		gate.request(job(async () => void order.push("a")));
+		clock.advance(1);
+		gate.request(quick);
+		clock.advance(8);
+		await tick();
+		expect(order).toEqual(["b"]);
+		clock.advance(990);
+		await tick();
+		expect(order).toEqual(["b", "a"]);
+	});
+
 	it("hands over the error of what it gives up", async () => {
 		const { gate, job } = rig();
 		const ends: unknown[] = [];

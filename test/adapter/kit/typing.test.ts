@@ -1,0 +1,54 @@
+/** Typing through the gate: only the last word of a chat counts, whatever waits and however long a call takes. */
+
+import { expect, it } from "vitest";
+import { createDesk, createTyping } from "../../../src/adapter/kit/desk.ts";
+import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
+const target = { to: "c" };
+
+function world() {
+	const clock = manualClock();
+	const calls: { on: boolean; done(): void }[] = [];
+	const session = {
+		typing: (_target: object, on: boolean) => new Promise<void>((done) => void calls.push({ on, done })),
+	} as unknown as Session;
+	const platform = { pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 100 }) } as unknown as Platform;
+	const desk = createDesk({
+		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		...{ say() {}, ready: async () => {} },
+	});
+	const end = async () => {
+		calls.at(-1)!.done();
+		await tick();
+		clock.advance(100);
+		await tick();
+	};
+	return { clock, calls, end, typing: createTyping(desk) };
+}
+
+it("what waits for its turn is one call, with the last word", async () => {
+	const { clock, calls, typing, end } = world();
+	typing(target, true);
+	await tick();
+	await end();
+	typing(target, true);
+	await tick();
+	for (const on of [true, false]) typing({ to: "other" }, on);
+	await end();
+	expect(calls.map(({ on }) => on)).toEqual([true, true, false]);
+	clock.advance(1000);
+	await tick();
+	expect(calls).toHaveLength(3);
+});
+
+it("a word that comes while a call is under way is not lost with it", async () => {
+	const { calls, typing, end } = world();
+	typing(target, false);
+	await tick();
+	for (const on of [true, false]) typing(target, on);
+	await end();
+	expect(calls.map(({ on }) => on)).toEqual([false, false]);
+});
