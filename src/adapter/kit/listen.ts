@@ -26,7 +26,9 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 		try {
 			await unlessAborted(signal, round());
 			failures = 0;
-			if (!signal.aborted) await wait(pauseMs);
+			// A connection that ends as soon as it is there is not made again in a circle.
+			const brief = clock.now() - begun < BACKOFF_MS;
+			if (!signal.aborted) await wait(brief ? Math.max(pauseMs, BACKOFF_MS) : pauseMs);
 		} catch (cause) {
 			if (signal.aborted) return;
 			if (cause instanceof PlatformError && cause.fault === "denied") throw cause;

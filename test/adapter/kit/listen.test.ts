@@ -66,6 +66,27 @@ test("a round that was under way when the signal aborts is not waited for, one t
 	).rejects.toMatchObject({ fault: "denied" });
 });
 
+test("a connection that is closed as soon as it is there is not made again at once; one that held is", async () => {
+	let now = 0;
+	const waits: number[] = [];
+	const clock: Clock = {
+		now: () => now,
+		after(ms, callback) {
+			waits.push(ms);
+			return hurried.after(ms, callback);
+		},
+	};
+	const lasts = [0, 5, 60_000, 0];
+	const stopping = new AbortController();
+	const round = async () => {
+		const last = lasts.shift();
+		if (last === undefined) stopping.abort();
+		else now += last;
+	};
+	await keepListening({ round, pauseMs: 0, signal: stopping.signal, clock, log: silentLog });
+	expect(waits).toEqual([1000, 1000, 0, 1000]);
+});
+
 test("a connection that held for a while is tried again at once when it breaks; failures in a row ever later", async () => {
 	let now = 0;
 	const waits: number[] = [];
