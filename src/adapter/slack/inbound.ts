@@ -34,18 +34,28 @@ interface SlackMessage {
 	team?: string;
 	user_team?: string;
 	user_profile?: { real_name?: string; display_name?: string };
-	files?: readonly {
-		name?: string;
-		title?: string;
-		mimetype?: string;
-		size?: number;
-		url_private?: string;
-		url_private_download?: string;
-	}[];
+	files?: readonly WireFile[];
+	/** A message that was forwarded is one of these; the others are previews of links. */
+	attachments?: readonly { is_share?: boolean; author_name?: string; text?: string; files?: readonly WireFile[] }[];
+}
+
+interface WireFile {
+	name?: string;
+	title?: string;
+	mimetype?: string;
+	size?: number;
+	url_private?: string;
+	url_private_download?: string;
 }
 
 /** The other subtypes tell of changes, not of something said. */
-const SAID: ReadonlySet<string | undefined> = new Set([undefined, "file_share", "thread_broadcast", "me_message"]);
+const SAID: ReadonlySet<string | undefined> = new Set([
+	undefined,
+	"file_share",
+	"message_share",
+	"thread_broadcast",
+	"me_message",
+]);
 
 /** `payload` is the body of an event callback. Undefined: nothing a person said to the agent (changes, other bots, our own). */
 export function readEvent(payload: unknown, me: Me, threads: Threads): Inbound | undefined {
@@ -53,7 +63,8 @@ export function readEvent(payload: unknown, me: Me, threads: Threads): Inbound |
 	if (!event || (event.type !== "message" && event.type !== "app_mention")) return undefined;
 	const { user, channel, ts } = event;
 	if (!SAID.has(event.subtype) || event.hidden || !user || event.bot_id || user === me.userId) return undefined;
-	const { text, mention } = readText(event.text ?? "", me.userId);
+	const { text: said, mention } = readText(event.text ?? "", me.userId);
+	const text = [said, ...forwarded(event, me.userId)].filter((each) => each !== "").join("\n");
 	const files = filesOf(event);
 	if (text === "" && files.length === 0) return undefined;
 	// Mentions do not name the kind of their channel; direct ones are told by their id.
@@ -88,13 +99,25 @@ function targetOf(event: SlackMessage, direct: boolean, threads: Threads, team: 
 	};
 }
 
-const filesOf = ({ files = [] }: SlackMessage): SlackFile[] =>
-	files.map((file) => ({
-		name: file.name ?? file.title ?? "file",
-		contentType: file.mimetype ?? "application/octet-stream",
-		url: file.url_private_download ?? file.url_private ?? "",
-		...(file.size === undefined ? {} : { bytes: file.size }),
-	}));
+/** Whoever is named in them is not addressed by who forwards them. */
+const forwarded = (event: SlackMessage, userId: string): string[] =>
+	sharesOf(event)
+		.filter(({ text }) => text)
+		.map(
+			({ author_name, text = "" }) => `[forwarded from ${author_name ?? "somebody"}]\n${readText(text, userId).text}`,
+		);
+
+const sharesOf = ({ attachments = [] }: SlackMessage) => attachments.filter(({ is_share }) => is_share);
+
+const filesOf = (event: SlackMessage): SlackFile[] =>
+	[event, ...sharesOf(event)]
+		.flatMap(({ files = [] }) => files)
+		.map((file) => ({
+			name: file.name ?? file.title ?? "file",
+			contentType: file.mimetype ?? "application/octet-stream",
+			url: file.url_private_download ?? file.url_private ?? "",
+			...(file.size === undefined ? {} : { bytes: file.size }),
+		}));
 
 /** Slack's markup in angle brackets as markdown, without our own name. */
 export function readText(mrkdwn: string, userId: string): { text: string; mention: boolean } {

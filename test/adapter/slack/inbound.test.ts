@@ -62,6 +62,20 @@ describe("what is a message", () => {
 		expect(readEvent({ type: "event_callback" }, me, "channels")).toBeUndefined();
 	});
 
+	test("a forwarded message says what it forwards, with its files; who is named in it is not addressed", () => {
+		const files = [{ name: "a.png", mimetype: "image/png", url_private: "https://files.slack.com/a" }];
+		const share = { is_share: true, is_msg_unfurl: true, author_name: "Bo", text: "<@UBOT> it &lt;burns&gt;", files };
+		const preview = { is_msg_unfurl: true, author_name: "Cy", text: "a preview of a link" };
+		const found = read({ ...inChannel, text: "look", attachments: [share, preview] });
+		expect(found).toMatchObject({
+			message: { text: "look\n[forwarded from Bo]\nit <burns>", mention: false },
+			files: [{ name: "a.png" }],
+		});
+		expect(read({ text: "", attachments: [{ is_share: true, text: "alone" }] })?.message.text).toBe(
+			"[forwarded from somebody]\nalone",
+		);
+	});
+
 	test("files are named, with or without text", () => {
 		const files = [
 			{ name: "a.png", mimetype: "image/png", size: 3, url_private_download: "https://files.slack.com/a" },
