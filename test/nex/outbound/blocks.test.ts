@@ -190,6 +190,50 @@ describe("S0: the four rules", () => {
 		expect(blocks.at(-1)?.to).toBe(source.length);
 	});
 
+	it("3: idle sends what is left behind a block, too", () => {
+		const { blocks } = play([
+			[0, "A paragraph of some length.\n\nand a tail"],
+			[5000, "Z"],
+		]);
+		expect(blocks.map(({ text, at }) => [text, at])).toEqual([
+			["A paragraph of some length.", 0],
+			["and a tail", 1000],
+			["Z", 5000],
+		]);
+	});
+
+	it("4: the next assistant message is markdown of its own, and no notes of the last one stand above it", () => {
+		const said: string[] = [];
+		let state = beginBlocks(0);
+		const take = (input: Parameters<typeof stepBlocks>[1]) => {
+			const step = stepBlocks(state, input, 0, rules);
+			state = step.state;
+			said.push(...step.blocks.map(({ text }) => text));
+		};
+		take({ type: "token", text: "```\nnever closed" });
+		take({ type: "end" });
+		take({ type: "note", text: "[read...]" });
+		take({ type: "end" });
+		take({ type: "token", text: "plain" });
+		take({ type: "end" });
+		expect(said).toEqual(["```\nnever closed\n```", "plain"]);
+	});
+
+	it("notes leave at least half of a block to the text, the newest stay, and both fit together", () => {
+		let state = beginBlocks(0);
+		const texts: string[] = [];
+		const take = (input: Parameters<typeof stepBlocks>[1]) => {
+			const step = stepBlocks(state, input, 0, rules);
+			state = step.state;
+			texts.push(...step.blocks.map(({ text }) => text));
+		};
+		for (const n of [1, 2, 3, 4]) take({ type: "note", text: `[tool number ${n}]` });
+		take({ type: "token", text: "word ".repeat(30) });
+		take({ type: "end" });
+		expect(texts[0]).toMatch(/^\[tool number 4\]\n\nword/);
+		for (const text of texts) expect(text.length).toBeLessThanOrEqual(rules.maxChars);
+	});
+
 	it("3: idle sends what is there", () => {
 		const { blocks } = play([
 			[0, "Let me look."],

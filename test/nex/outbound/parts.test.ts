@@ -105,6 +105,19 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		for (const { from, to, nonce } of done.messages) expect(from === to).toBe(nonce.startsWith("x"));
 	});
 
+	it("I7: a file of which nobody can tell does not hold up the text, and is not called delivered", async () => {
+		rig = createRig(flavour, { loseFiles: "1" });
+		const run = await beginRun(rig.bus);
+		run.text("Here is a picture: ");
+		run.part("image", "image/png", PNG);
+		run.text("And more.");
+		await run.end();
+		expect(await deliver(rig, flavour, run.runId)).toMatchObject({
+			...{ state: "unknown", error: expect.stringContaining("may or may not") },
+		});
+		expect(seen(rig)).toEqual(["Here is a picture:", "And more."]);
+	});
+
 	it("no parts when the channel's config says so", async () => {
 		rig = createRig(flavour, {}, { streaming: { parts: false } });
 		const run = await beginRun(rig.bus);

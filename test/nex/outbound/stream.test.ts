@@ -135,6 +135,10 @@ describe("native streaming", () => {
 		const one = await rig.outbound.deliver({ runId: first.runId, account: main("full"), target: { to: "c1" } });
 		const secondRun = await finishedRun(rig.bus, ["second"]);
 		const two = await rig.outbound.deliver({ runId: secondRun, account: main("full"), target: { to: "c1" } });
+		// By the time that a later one is out elsewhere, the second would have been here.
+		const witness = await rig.outbound.deliver({ runId: secondRun, account: main("full"), target: { to: "c2" } });
+		await rig.outbound.settled(witness.id);
+		expect(rig.visible("c1")).toEqual([]);
 		first.text("first");
 		await until(() => rig.visible("c1").length > 0, "the first began");
 		await first.end();

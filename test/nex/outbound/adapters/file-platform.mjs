@@ -240,6 +240,7 @@ function send(line) {
 	if (line.type === "typing") return call({ op: "typing", to: line.target.to, on: line.on });
 	if (line.type === "find") {
 		call({ op: "find", nonce: line.nonce });
+		if (settings.loseFiles) return say({ type: "found", nonce: line.nonce, known: false });
 		const id = found(line.nonce);
 		return say({ type: "found", nonce: line.nonce, known: true, ...(id ? { messageId: id } : {}) });
 	}
@@ -259,6 +260,9 @@ function send(line) {
 	const files = line.attachments?.map(({ name, contentType, data }) => `${name} ${contentType} ${data}`);
 	if (settings.refuseFiles && files) {
 		return say({ type: "delivery_error", error: "no files", code: "invalid", nonce: line.nonce });
+	}
+	if (settings.loseFiles && files) {
+		return say({ type: "delivery_error", error: "no answer", code: "unknown_outcome", nonce: line.nonce });
 	}
 	call({ op: "create", id, nonce: line.nonce, to: line.target.to, text: line.text, files });
 	if (settings.hang && (remembered().hung ?? 0) < 1) return remember({ hung: 1 });

@@ -1,0 +1,56 @@
+/** The pause of a whole account, as its processes report it. */
+
+import { expect, it } from "vitest";
+import { createGate } from "../../../src/nex/gate.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+function world() {
+	const clock = manualClock(1000);
+	const gate = createGate(clock);
+	const stop = new AbortController();
+	const opened: number[] = [];
+	const wait = () => void gate.open(stop.signal).then(() => opened.push(clock.now()));
+	const pass = async (ms: number) => {
+		clock.advance(ms);
+		await tick();
+	};
+	return { gate, stop, opened, wait, pass };
+}
+
+it("the longest pause counts, also one that is asked for while somebody waits", async () => {
+	const { gate, opened, wait, pass } = world();
+	expect(gate.pausedUntil).toBeUndefined();
+	gate.pause(500);
+	gate.pause(100);
+	expect(gate.pausedUntil).toBe(1500);
+	wait();
+	await pass(400);
+	gate.pause(300);
+	await pass(100);
+	expect(opened).toEqual([]);
+	await pass(200);
+	expect(opened).toEqual([1700]);
+	expect(gate.pausedUntil).toBeUndefined();
+	wait();
+	await pass(0);
+	expect(opened).toEqual([1700, 1700]);
+});
+
+it("no adapter silences an account for more than an hour at a time, or turns time back", () => {
+	const { gate } = world();
+	gate.pause(-5);
+	expect(gate.pausedUntil).toBeUndefined();
+	gate.pause(Number.MAX_SAFE_INTEGER);
+	expect(gate.pausedUntil).toBe(1000 + 3_600_000);
+});
+
+it("nobody waits for it when the daemon stops", async () => {
+	const { gate, stop, opened, wait, pass } = world();
+	gate.pause(500);
+	wait();
+	stop.abort();
+	await pass(0);
+	expect(opened).toEqual([1000]);
+});
