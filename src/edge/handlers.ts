@@ -63,14 +63,14 @@ function messageHandlers({ deps }: HandlerParts) {
 	} satisfies Partial<Handlers>;
 }
 
-function readHandlers({ deps: { bus, ledger, broker }, limits }: HandlerParts) {
+function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: HandlerParts) {
 	const reads = createReads(bus, ledger, broker, limits.listItemsMax);
 	return {
 		getEvent: ({ params }) => reads.event(params.event),
 		listEvents: ({ query }) => reads.events(query),
 		getRun: ({ params }) => reads.run(params.run),
 		listRuns: ({ query }) => reads.runs(query),
-		listSessions: ({ query }) => reads.sessions(query),
+		listSessions: ({ query }) => ({ ...reads.sessions(query), ...(engine !== undefined && { engine }) }),
 		listTurns: ({ params, query }) => reads.turns(params.session, query),
 	} satisfies Partial<Handlers>;
 }

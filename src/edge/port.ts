@@ -144,6 +144,8 @@ export interface EdgeDeps {
 	bus: Bus;
 	ledger: Ledger;
 	broker: Broker;
+	/** The name of what answers. */
+	engine?: string;
 	/** Takes messages in; without it the Broker does, with no stages before it. */
 	submit?: Broker["submit"];
 	/** Chat platforms; without it there are none. */

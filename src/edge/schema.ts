@@ -215,7 +215,13 @@ const SessionView = component(
 		live_run_id: z.string().optional(),
 	}),
 );
-export const SessionList = component("SessionList", z.object({ sessions: z.array(SessionView) }));
+export const SessionList = component(
+	"SessionList",
+	z.object({
+		sessions: z.array(SessionView),
+		engine: z.string().optional().describe("The name of what answers a message that is sent now."),
+	}),
+);
 
 export const SessionTurns = component(
 	"SessionTurns",

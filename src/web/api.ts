@@ -96,7 +96,7 @@ const path = encodeURIComponent;
 
 export const api = {
 	sessions: (query: { limit: number; before?: number | undefined }) =>
-		call<{ sessions: SessionRow[] }>("GET", `/v1/sessions?${params(query)}`),
+		call<{ sessions: SessionRow[]; engine?: string }>("GET", `/v1/sessions?${params(query)}`),
 	turns: (session: string, query: { limit: number; before?: string }) =>
 		call<TurnsPage>("GET", `/v1/sessions/${path(session)}/turns?${params(query)}`),
 	run: (run: string) => call<RunRow>("GET", `/v1/runs/${path(run)}`),

@@ -264,15 +264,21 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	};
 }
 
+interface SessionsRead {
+	sessions: SessionRow[];
+	more: boolean;
+	engine?: string;
+}
+
 /** The newest sessions, and whether there are more. A page is longer than asked for when its last ones were used at the same moment. */
-export async function readSessions(wanted: number): Promise<{ sessions: SessionRow[]; more: boolean }> {
+export async function readSessions(wanted: number): Promise<SessionsRead> {
 	const sessions: SessionRow[] = [];
 	for (;;) {
 		const limit = Math.min(SESSIONS_PER_CALL_MAX, wanted - sessions.length);
 		const page = await api.sessions({ limit, before: sessions.at(-1)?.updated_at });
 		sessions.push(...page.sessions);
 		const more = page.sessions.length >= limit;
-		if (!more || sessions.length >= wanted) return { sessions, more };
+		if (!more || sessions.length >= wanted) return { sessions, more, ...(page.engine && { engine: page.engine }) };
 	}
 }
 

@@ -25,15 +25,6 @@ export interface LabView {
 
 export const NEW_LAB: LabView = { skewMs: 0, asking: false, left: new Set() };
 
-export const LAB_TEXT = "/demo tokens=200 rate=40 tools=1";
-
-export const LAB_PRESETS = [
-	{ title: "A tool and some text", text: LAB_TEXT },
-	{ title: "Everything", text: "Show me what you can stream" },
-	{ title: "A long answer", text: "/demo tokens=900 rate=120" },
-	{ title: "Several messages", text: "/demo tokens=240 rate=40 messages=3" },
-] as const;
-
 const BUSY_POLL_MS = 250;
 const STARTING_POLL_MS = 500;
 

@@ -15,6 +15,8 @@ export interface AppState {
 	readonly authError?: string;
 	readonly route: Route;
 	readonly sessions: readonly SessionRow[];
+	/** What answers; undefined until the daemon has said. */
+	readonly engine?: string;
 	/** There are older ones than these. */
 	readonly moreSessions: boolean;
 	readonly chat?: ChatState;
@@ -30,7 +32,7 @@ export type Action =
 	| { type: "signed-in" }
 	| { type: "signed-out"; error?: string }
 	| { type: "route"; route: Route }
-	| { type: "sessions"; sessions: readonly SessionRow[]; more: boolean }
+	| { type: "sessions"; sessions: readonly SessionRow[]; more: boolean; engine?: string }
 	| { type: "open-chat"; chat: ChatState }
 	/** Ignored when another session has been opened meanwhile. */
 	| { type: "chat"; session: string; action: ChatAction }
@@ -51,7 +53,7 @@ export function reduce(state: AppState, action: Action): AppState {
 		case "route":
 			return { ...state, route: action.route, drawer: false };
 		case "sessions":
-			return { ...state, sessions: action.sessions, moreSessions: action.more };
+			return withSessions(state, action);
 		case "open-chat":
 			return { ...state, chat: action.chat };
 		case "chat":
@@ -70,6 +72,10 @@ export function reduce(state: AppState, action: Action): AppState {
 		default:
 			return action satisfies never;
 	}
+}
+
+function withSessions(state: AppState, { sessions, more, engine }: Extract<Action, { type: "sessions" }>): AppState {
+	return { ...state, sessions, moreSessions: more, ...(engine !== undefined && { engine }) };
 }
 
 function withInspector(state: AppState, inspector: InspectorState | undefined): AppState {

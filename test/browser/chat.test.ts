@@ -98,6 +98,15 @@ describeInBrowser("the chat", () => {
 		expect(faults).toEqual([]);
 	});
 
+	it("offers the demo agent's directives only where the demo agent answers", async () => {
+		const { page } = await openAt(world.context, world.daemon, "#/s/not-demo");
+		await page.waitForSelector(".empty button");
+		expect(await page.innerText(".empty")).not.toContain("/demo");
+		await page.goto(`${world.daemon.url}/#/lab`);
+		await page.waitForSelector(".lab-presets button");
+		expect(await page.inputValue(".lab-form textarea")).not.toContain("/demo");
+	});
+
 	it("shows an answer once that began while the session was still being loaded", async () => {
 		const { page } = await openAt(world.context, world.daemon, "#/s/early");
 		await page.waitForSelector(".empty");

@@ -1,6 +1,6 @@
 /** The REST contract (PROTOCOL §6), answer by answer. */
 
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, waitFor } from "./rig.ts";
 
 interface RunJson {
@@ -200,6 +200,15 @@ describe("REST", () => {
 		expect(await texts("")).toEqual(["3", "2", "1"]);
 		expect(await texts("?state=queued")).toEqual(["3"]);
 		expect(await texts("?session=b&limit=1")).toEqual(["3"]);
+	});
+
+	it("P6.5: the list of sessions says what answers", async () => {
+		const named = await createRig({ deps: { engine: "demo" } });
+		onTestFinished(() => named.close());
+		expect(await expectAnswer("listSessions", await named.get("/v1/sessions"))).toEqual({
+			sessions: [],
+			engine: "demo",
+		});
 	});
 
 	it("P6.5: sessions are listed most recent first, with the live run", async () => {

@@ -3,6 +3,7 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
+import { chatPrompts } from "../prompts.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
 import { connectionOf } from "../words.ts";
 import { Announcer } from "./announcer.tsx";
@@ -14,7 +15,14 @@ import { Aside, questionsOf, Turn, Waiting } from "./turn.tsx";
 /** Closer to the end than this counts as being there. */
 const AT_END_PX = 48;
 
-export function Chat({ chat, app }: { chat: ChatState; app: App }) {
+export interface ChatProps {
+	chat: ChatState;
+	/** What answers, once that is known. */
+	engine: string | undefined;
+	app: App;
+}
+
+export function Chat({ chat, engine, app }: ChatProps) {
 	const live = liveTurnOf(chat);
 	const waiting = waitingOf(chat);
 	const thread = threadOf(chat);
@@ -35,7 +43,7 @@ export function Chat({ chat, app }: { chat: ChatState; app: App }) {
 					{chat.older !== "none" && <Older loading={chat.older === "loading"} onClick={app.loadOlder} />}
 					{chat.phase === "loading" && <p class="note">Loading…</p>}
 					{chat.phase === "failed" && <LoadFailed message={chat.error} onRetry={app.reload} />}
-					{empty && <EmptyState onPick={thenWrite(app.send)} />}
+					{empty && <EmptyState prompts={chatPrompts(engine)} onPick={thenWrite(app.send)} />}
 					{thread.map((item) =>
 						item.kind === "turn" ? (
 							<Turn

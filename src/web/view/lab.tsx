@@ -3,14 +3,22 @@
 import { useRef, useState } from "preact/hooks";
 import type { App } from "../app.ts";
 import { channelName } from "../channels.ts";
-import { chosenOf, isDelivering, LAB_PRESETS, LAB_TEXT, type LabView, readiness, sourceLength } from "../lab.ts";
+import { chosenOf, isDelivering, type LabView, readiness, sourceLength } from "../lab.ts";
+import { labPrompts } from "../prompts.ts";
 import { plural } from "../words.ts";
 import { ChannelMark, Notice } from "./channel-parts.tsx";
 import { Head } from "./head.tsx";
 import { Icon } from "./icon.tsx";
 import { LabCard, WebCard } from "./lab-card.tsx";
 
-export function Lab({ lab, app }: { lab: LabView; app: App }) {
+export interface LabProps {
+	lab: LabView;
+	/** What answers, once that is known. */
+	engine: string | undefined;
+	app: App;
+}
+
+export function Lab({ lab, engine, app }: LabProps) {
 	const { state, failure, notice } = lab;
 	const length = sourceLength(lab.web);
 	const shown = (state?.channels ?? []).filter(({ channel, delivery }) => !lab.left.has(channel) || delivery);
@@ -23,7 +31,7 @@ export function Lab({ lab, app }: { lab: LabView; app: App }) {
 						One answer on every platform at once. The adapters are the real ones; the platforms are fakes that keep to
 						the documented limits, so nobody is written to.
 					</p>
-					<LabComposer lab={lab} app={app} />
+					<LabComposer lab={lab} engine={engine} app={app} />
 					{failure !== undefined && (
 						<div class="outcome" data-tone="bad" role="alert">
 							<Icon name="warn" />
@@ -54,8 +62,9 @@ export function Lab({ lab, app }: { lab: LabView; app: App }) {
 	);
 }
 
-function LabComposer({ lab, app }: { lab: LabView; app: App }) {
-	const [text, setText] = useState(lab.text ?? LAB_TEXT);
+function LabComposer({ lab, engine, app }: LabProps) {
+	const presets = labPrompts(engine);
+	const [text, setText] = useState(lab.text ?? presets[0]?.text ?? "");
 	const field = useRef<HTMLTextAreaElement>(null);
 	const live = lab.web !== undefined && !lab.web.final;
 	const delivering = isDelivering(lab);
@@ -99,7 +108,7 @@ function LabComposer({ lab, app }: { lab: LabView; app: App }) {
 				</div>
 			</div>
 			<ul class="lab-presets" aria-label="Messages to try">
-				{LAB_PRESETS.map((preset) => (
+				{presets.map((preset) => (
 					<li key={preset.text}>
 						<button
 							type="button"

@@ -41,12 +41,12 @@ export function Page({ state, app }: { state: AppState; app: App }) {
 function Open({ state, app }: { state: AppState; app: App }) {
 	const { route, inspector, lab, adapters, chat } = state;
 	if (route.name === "run" && inspector) return <Inspector key={inspector.runId} inspector={inspector} app={app} />;
-	if (route.name === "lab" && lab) return <Lab lab={lab} app={app} />;
+	if (route.name === "lab" && lab) return <Lab lab={lab} engine={state.engine} app={app} />;
 	if (route.name === "adapters" && adapters) return <Adapters adapters={adapters} app={app} />;
 	return (
 		<>
 			<ChatHead state={state} app={app} />
-			{chat && <Chat chat={chat} app={app} />}
+			{chat && <Chat chat={chat} engine={state.engine} app={app} />}
 		</>
 	);
 }
