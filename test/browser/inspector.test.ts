@@ -137,6 +137,30 @@ describeInBrowser("the run inspector", () => {
 		await expect.poll(() => page.textContent(".frame-json")).toContain('"final": true');
 	});
 
+	it("has one stop of the Tab key for all frames, and arrow keys from there", async () => {
+		const { page } = await openSession(world.context, world.daemon, "frame-keys");
+		await say(page, "count 3000 0");
+		await waitForEnd(page);
+		await page.click(".inspect");
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const offset = () => page.evaluate(() => document.activeElement?.querySelector(".frame-offset")?.textContent);
+		await page.focus('[aria-label="Filter frames"]');
+		await page.keyboard.press("Tab");
+		await expect.poll(offset).toBe("1");
+		await page.keyboard.press("ArrowDown");
+		await expect.poll(offset).toBe("2");
+		await page.keyboard.press("End");
+		await expect.poll(offset).toBe("3002");
+		await page.keyboard.press("ArrowUp");
+		await expect.poll(offset).toBe("3001");
+		await page.keyboard.press("Enter");
+		await expect.poll(() => page.textContent(".frame-json")).toContain('"offset": 3001');
+		await page.keyboard.press("Tab");
+		await expect.poll(() => page.evaluate(() => document.activeElement?.className)).toBe("frame-json");
+		await page.keyboard.press("Shift+Tab");
+		await expect.poll(offset).toBe("3001");
+	});
+
 	it("follows a run that is still being written", async () => {
 		const { page } = await openSession(world.context, world.daemon, "live");
 		await say(page, "count 250 20");

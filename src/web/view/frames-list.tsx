@@ -1,6 +1,7 @@
 /** All frames of a run as they came, with only the visible rows in the document. */
 
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Frame } from "../../protocol/protocol.ts";
 import type { StreamRecord } from "../stream-client.ts";
 import { plural } from "../words.ts";
@@ -32,6 +33,7 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 	useEffect(() => {
 		if (box.current) setHeight(box.current.clientHeight);
 	}, []);
+	const { tabRow, onKeyDown, onFocusRow } = useRowKeys(box, total, first, last);
 	const opened = open === undefined ? undefined : records[open];
 	return (
 		<section class="frames" aria-label="Frames">
@@ -48,14 +50,22 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 					onInput={(event) => setFilter(event.currentTarget.value)}
 				/>
 			</div>
-			<div class="frames-box" ref={box} onScroll={(event) => setTop(event.currentTarget.scrollTop)}>
+			{/* biome-ignore lint/a11y/noStaticElementInteractions: the rows are buttons; their arrow keys are heard here */}
+			<div
+				class="frames-box"
+				ref={box}
+				onKeyDown={onKeyDown}
+				onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+			>
 				<div class="frames-rows" style={{ height: `${total * ROW_PX}px` }}>
 					{indexes.map((index, row) => (
 						<Row
 							key={index}
 							record={records[index]}
 							atMs={times[index] ?? 0}
-							top={(first + row) * ROW_PX}
+							row={first + row}
+							tabbable={first + row === tabRow}
+							onFocus={() => onFocusRow(first + row)}
 							state={index === shown - 1 ? "current" : index < shown ? "shown" : "later"}
 							onPick={() => {
 								setOpen(index === open ? undefined : index);
@@ -74,25 +84,78 @@ export function FramesList({ records, count, times, shown, onPick }: FramesListP
 	);
 }
 
+/** One stop of the Tab key for the whole list, however long: from there the arrow keys go on. */
+function useRowKeys(box: RefObject<HTMLDivElement | null>, total: number, first: number, last: number) {
+	const [current, setCurrent] = useState(0);
+	/** Where the focus goes once that row has been drawn. */
+	const wanted = useRef<number | undefined>(undefined);
+	useLayoutEffect(() => {
+		if (wanted.current === undefined) return;
+		const row = box.current?.querySelector<HTMLElement>(`[data-row="${wanted.current}"]`);
+		if (!row) return;
+		wanted.current = undefined;
+		row.focus({ preventScroll: true });
+	});
+	const onKeyDown = (event: KeyboardEvent) => {
+		const element = box.current;
+		if (!element || event.altKey || event.ctrlKey || event.metaKey) return;
+		const page = Math.max(1, Math.floor(element.clientHeight / ROW_PX) - 1);
+		const to = rowAfter(event.key, current, total, page);
+		if (to === undefined) return;
+		event.preventDefault();
+		wanted.current = to;
+		setCurrent(to);
+		reveal(element, to);
+	};
+	// A row that was scrolled away is not in the document: Tab finds the first one instead.
+	const tabRow = current >= first && current < last ? current : first;
+	return { tabRow, onKeyDown, onFocusRow: setCurrent };
+}
+
+/** Where a key leads from a row; undefined when it leads nowhere. */
+function rowAfter(key: string, row: number, total: number, page: number): number | undefined {
+	const steps: Readonly<Record<string, number>> = {
+		ArrowDown: 1,
+		ArrowUp: -1,
+		PageDown: page,
+		PageUp: -page,
+		Home: -total,
+		End: total,
+	};
+	const step = steps[key];
+	return step === undefined || total === 0 ? undefined : Math.min(total - 1, Math.max(0, row + step));
+}
+
+function reveal(box: HTMLElement, row: number): void {
+	const top = row * ROW_PX;
+	if (top < box.scrollTop) box.scrollTop = top;
+	else if (top + ROW_PX > box.scrollTop + box.clientHeight) box.scrollTop = top + ROW_PX - box.clientHeight;
+}
+
 interface RowProps {
 	record: StreamRecord | undefined;
 	atMs: number;
-	top: number;
+	row: number;
+	tabbable: boolean;
 	state: "current" | "shown" | "later";
 	onPick(): void;
+	onFocus(): void;
 }
 
-function Row({ record, atMs, top, state, onPick }: RowProps) {
+function Row({ record, atMs, row, tabbable, state, onPick, onFocus }: RowProps) {
 	if (!record) return null;
 	const { frame, offset } = record;
 	return (
 		<button
 			type="button"
 			class="frame-row"
-			style={{ top: `${top}px` }}
+			style={{ top: `${row * ROW_PX}px` }}
+			tabIndex={tabbable ? 0 : -1}
+			data-row={row}
 			data-state={state}
 			data-type={frame.type}
 			onClick={onPick}
+			onFocus={onFocus}
 		>
 			<span class="frame-offset">{offset}</span>
 			<span class="frame-time">{(atMs / 1000).toFixed(3)}</span>
