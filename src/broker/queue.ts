@@ -118,7 +118,7 @@ function lineUp(
 /** A summary goes last: it is all that is left of others. */
 function dropOldest(line: readonly Waiting[], messagesMax: number, effects: LaneEffect[]): readonly Waiting[] {
 	const oldest = line.find((one) => !one.summary)!;
-	const because = `${messagesMax} messages waited already, and a newer one came`;
+	const because = `${messagesMax} ${messagesMax === 1 ? "message" : "messages"} waited already, and a newer one came`;
 	effects.push({ type: "drop", eventId: oldest.eventId, because });
 	return line.filter((one) => one !== oldest);
 }

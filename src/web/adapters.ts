@@ -54,3 +54,7 @@ export const inboundOf = (events: readonly EventRow[]): EventRow[] => events.fil
 
 export const channelsOf = (accounts: readonly AccountRow[], deliveries: readonly DeliveryRow[]): string[] =>
 	[...new Set([...accounts, ...deliveries].map(({ channel }) => channel))].toSorted();
+
+/** What went wrong with an account, unless the line of one of its processes says it already. */
+export const ownErrorOf = ({ processes, last_error: error }: AccountRow): string | undefined =>
+	Object.values(processes).some((process) => process?.last_error === error) ? undefined : error;

@@ -93,6 +93,12 @@ export function durationText(ms: number): string {
 	return seconds < 60 ? `${seconds} s` : `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
+const TENTHS_BELOW_MS = 10_000;
+
+/** A time that runs down. Tenths only where they are waited for: a platform may ask for an hour. */
+export const leftText = (ms: number): string =>
+	ms < TENTHS_BELOW_MS ? `${(ms / 1000).toFixed(1)} s` : durationText(ms);
+
 export function ageText(at: number, now: number): string {
 	const minutes = Math.floor((now - at) / 60_000);
 	if (minutes < 1) return "now";

@@ -92,7 +92,13 @@ describeInBrowser("the adapters page", () => {
 		await say(capped.page, "the second that waits");
 		await expect
 			.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT)
-			.toEqual([expect.stringContaining("Dropped at the queue's cap"), "Waiting for its turn"]);
+			.toEqual([
+				expect.stringContaining("Dropped at the queue's cap: 1 message waited already"),
+				"Waiting for its turn",
+			]);
+		// It stands in the thread like any other message.
+		const dropped = capped.page.locator('[aria-label="Message without an answer"]');
+		expect(await dropped.evaluate((turn) => getComputedStyle(turn).borderTopWidth)).toBe("0px");
 		await capped.page.click(".stop");
 		await expect
 			.poll(() => capped.page.locator(".bubble").allInnerTexts(), WAIT)

@@ -1,8 +1,15 @@
 /** Chat platforms in words and numbers: the lab's cards, deliveries, dispositions, addresses. */
 
 import { describe, expect, it } from "vitest";
-import { channelsOf, inboundOf, waitingPairings } from "../../src/web/adapters.ts";
-import type { DeliveryRow, Disposition, EventRow, LabChannelRow, LabStateRow } from "../../src/web/api-channels.ts";
+import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../src/web/adapters.ts";
+import type {
+	AccountRow,
+	DeliveryRow,
+	Disposition,
+	EventRow,
+	LabChannelRow,
+	LabStateRow,
+} from "../../src/web/api-channels.ts";
 import { dispositionWords, reachOf } from "../../src/web/channels.ts";
 import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
 import { stageBars } from "../../src/web/inspect.ts";
@@ -24,6 +31,16 @@ const labOf = (channels: LabChannelRow[], change: Partial<LabView> = {}): LabVie
 	const state: LabStateRow = { now: 1000, channels };
 	return { ...NEW_LAB, state, ...change };
 };
+
+describe("an account", () => {
+	it("says once what went wrong: in the line of the process, or for itself", () => {
+		const account = { processes: { monitor: { state: "open", restarts: 7, last_error: "ended with code 7" } } };
+		const withError = (error: string) => ownErrorOf({ ...account, last_error: error } as unknown as AccountRow);
+		expect(withError("ended with code 7")).toBeUndefined();
+		expect(withError("its info is not understood")).toBe("its info is not understood");
+		expect(ownErrorOf({ processes: {} } as AccountRow)).toBeUndefined();
+	});
+});
 
 describe("the lab", () => {
 	it("is asked often while something is under way, seldom while adapters start, and not at all when it rests", () => {

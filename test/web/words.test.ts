@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { newChat, type TurnItem } from "../../src/web/chat.ts";
-import { announcement, durationText, sessionTitle } from "../../src/web/words.ts";
+import { announcement, durationText, leftText, sessionTitle } from "../../src/web/words.ts";
 
 describe("durations", () => {
 	it.each([
@@ -17,6 +17,15 @@ describe("durations", () => {
 		[119_700, "2 min 0 s"],
 		[125_000, "2 min 5 s"],
 	])("%d ms is %s", (ms, text) => expect(durationText(ms)).toBe(text));
+});
+
+describe("a time that runs down", () => {
+	it.each([
+		[340, "0.3 s"],
+		[9_400, "9.4 s"],
+		[64_400, "1 min 4 s"],
+		[3_600_000, "60 min 0 s"],
+	])("%d ms is %s", (ms, text) => expect(leftText(ms)).toBe(text));
 });
 
 describe("the title of the open session", () => {

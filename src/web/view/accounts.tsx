@@ -1,6 +1,6 @@
 /** Accounts on chat platforms, each with its processes, its rate limit and whether the platform says that it works. */
 
-import { type AdaptersView, accountKey, type Health } from "../adapters.ts";
+import { type AdaptersView, accountKey, type Health, ownErrorOf } from "../adapters.ts";
 import type { AccountRow, ProcessRow } from "../api-channels.ts";
 import type { App } from "../app.ts";
 import { channelName, deliveryWords, processWords } from "../channels.ts";
@@ -34,7 +34,8 @@ export function Accounts({ adapters, app }: { adapters: AdaptersView; app: App }
 }
 
 function Account({ account, adapters, app }: { account: AccountRow; adapters: AdaptersView; app: App }) {
-	const { channel, processes, rate, last_error: lastError } = account;
+	const { channel, processes, rate } = account;
+	const lastError = ownErrorOf(account);
 	const health = adapters.health[accountKey(account)];
 	const verbs = (Object.keys(VERBS) as Verb[]).filter((verb) => processes[verb]);
 	return (

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { channelMark, type Words } from "../channels.ts";
+import { leftText } from "../words.ts";
 import { Icon } from "./icon.tsx";
 
 export const ChannelMark = ({ channel }: { channel: string }) => (
@@ -40,7 +41,7 @@ export function Countdown({ until, skewMs, label }: { until: number | undefined;
 	if (!running || leftMs <= 0) return null;
 	return (
 		<span class="countdown">
-			<Icon name="pause" /> {label} <b>{(leftMs / 1000).toFixed(1)} s</b>
+			<Icon name="pause" /> {label} <b>{leftText(leftMs)}</b>
 		</span>
 	);
 }

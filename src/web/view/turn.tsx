@@ -142,7 +142,7 @@ function Stopping({ turn }: { turn: TurnItem }) {
 
 /** A message that no run shows, and why. */
 export const Aside = ({ event }: { event: EventRow }) => (
-	<article class="turn aside" aria-label="Message without an answer">
+	<article class="turn" aria-label="Message without an answer">
 		<div class="question" data-state={event.disposition}>
 			<Bubble text={event.text} />
 			<span class="delivery">{dispositionWords(event).text}</span>
