@@ -64,6 +64,41 @@ describeInBrowser("the layout", () => {
 		await context.close();
 	});
 
+	it("keeps a tool's time in sight on a phone, however long its name is", async () => {
+		const context = await browser.newContext(phone);
+		const { page } = await openSession(context, daemon, "long-tool");
+		await say(page, `tool ${"a_tool_with_a_long_name_".repeat(6)} ${"and-a-long-summary-".repeat(6)}`);
+		await waitForEnd(page);
+		expect(await page.$eval(".scroll", (box) => box.scrollWidth - box.clientWidth)).toBe(0);
+		const right = await page.$eval(".tool .elapsed", (time) => time.getBoundingClientRect().right);
+		expect(right).toBeLessThan(phone.viewport.width);
+		await context.close();
+	});
+
+	it("keeps the thread above the place to write when it becomes long enough to scroll", async () => {
+		const context = await browser.newContext({ viewport: { width: 1280, height: 500 } });
+		const { page } = await openSession(context, daemon, "gutter");
+		await say(page, "hostile");
+		await waitForEnd(page);
+		expect(await page.$eval(".scroll", (box) => box.scrollHeight > box.clientHeight)).toBe(true);
+		const left = (selector: string) => page.$eval(selector, (node) => node.getBoundingClientRect().left);
+		expect(Math.abs((await left(".turn")) - (await left(".composer")))).toBeLessThan(1);
+		await context.close();
+	});
+
+	it("names the lanes of the time line on a phone, too", async () => {
+		const context = await browser.newContext(phone);
+		const { page } = await openSession(context, daemon, "lanes");
+		await say(page, "everything");
+		await waitForEnd(page);
+		await page.click(".inspect");
+		await page.waitForSelector('.inspector .verified[data-ok="true"]');
+		const names = page.locator(".timeline-names li:visible");
+		expect(await names.allInnerTexts()).toEqual(expect.arrayContaining(["text 1", "reasoning 2"]));
+		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
+		await context.close();
+	});
+
 	it("opens the sessions as a drawer on a phone and closes it with Escape", async () => {
 		const context = await browser.newContext(phone);
 		const { page } = await openSession(context, daemon, "drawer");

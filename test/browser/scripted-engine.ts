@@ -39,7 +39,10 @@ const engine: Engine = {
 		if (word === "count") yield* count(Number(first), Number(second), signal);
 		else if (word === "everything") yield* everything(signal);
 		else if (word === "hostile") for (const delta of HOSTILE.match(/[\s\S]{1,7}/g) ?? []) yield { type: "text", delta };
-		else if (word === "fail") throw new Error("the scripted engine was told to fail");
+		else if (word === "tool") {
+			yield { type: "tool", callId: "c1", name: first ?? "", status: "started", args: {}, summary: second ?? "" };
+			yield { type: "tool", callId: "c1", name: first ?? "", status: "completed", summary: second ?? "", result: "x" };
+		} else if (word === "fail") throw new Error("the scripted engine was told to fail");
 		else yield { type: "text", delta: `You said: ${messages.at(-1)?.text ?? ""}` };
 	},
 };
