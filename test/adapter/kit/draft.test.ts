@@ -11,6 +11,7 @@ import {
 	type DraftRules,
 } from "../../../src/adapter/kit/draft-state.ts";
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
+import type { PlatformFault } from "../../../src/adapter/port.ts";
 import { seeded } from "../../fakes/fake.ts";
 import { type Source, World } from "./world.ts";
 
@@ -219,6 +220,71 @@ describe("draft", () => {
 			...lookup,
 		});
 		expect(late.effects[0]).toMatchObject({ status: { type: "delivery_error", code: "unknown_outcome" } });
+	});
+
+	it("I7: one that waited for its turn until the platform has forgotten its nonce is not said again", () => {
+		const lookup = { lookup: "nonce" } as const;
+		const failed = { type: "failed", fault: "unknown_outcome", error: "reset" } as const;
+		const { draft } = play([token("a"), { type: "due" }, failed], lookup);
+		const late = stepDraft(draft, { type: "due" }, 60_000, { ...rules, ...lookup });
+		expect(late.effects).toMatchObject([{ type: "say", status: { code: "unknown_outcome" } }, { type: "over" }]);
+	});
+
+	it("I7: what an earlier process left in doubt is not created again where nothing can be looked up", () => {
+		const begun = beginDraft(rules, { position: 0, ordinal: 1, uncertain: { nonce: "n1" } });
+		const { calls, said } = play([token("a"), { type: "due" }], {}, begun);
+		expect(calls).toEqual([]);
+		expect(said).toMatchObject([{ type: "delivery_error", code: "unknown_outcome", nonce: "n1" }]);
+	});
+
+	const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
+	const failure = (fault: PlatformFault): DraftInput => ({ type: "failed", fault, error: "no" });
+
+	it("an edit that fails for now is made good by the next; one that never can work ends the delivery", () => {
+		const edit: DraftInput[] = [...opened, token("b"), { type: "due" }];
+		expect(play([...edit, failure("unavailable"), token("c"), { type: "due" }]).calls.at(-1)).toMatchObject({
+			...{ type: "edit", markdown: "abc" },
+		});
+		expect(play([...edit, failure("gone")]).said.at(-1)).toMatchObject({ type: "delivery_error", code: "gone" });
+		const last = play([...opened, { type: "end", final: true }, { type: "due" }, failure("unavailable")]);
+		expect(last.said.at(-1)).toMatchObject({ type: "delivery_error", code: "unavailable" });
+	});
+
+	it("a preview that never can work is not tried again; one that fails for now is", () => {
+		const style = { style: "preview" } as const;
+		const after = (fault: PlatformFault) =>
+			play([token("a"), { type: "due" }, failure(fault), token("b")], style).effects.at(-1);
+		expect(after("unavailable")).toEqual({ type: "want", rank: "preview", paced: true });
+		expect(after("denied")).not.toMatchObject({ type: "want" });
+	});
+
+	it("a stream that is gone needs no closing; one that may not be closed is reported", () => {
+		const stop = (fault: PlatformFault) => {
+			const ended: DraftInput[] = [...opened, { type: "end", final: true }, { type: "due" }];
+			const { calls, said } = play([...ended, failure(fault)], { style: "append" });
+			expect(calls.at(-1)).toMatchObject({ type: "stop", id: "m" });
+			return said.at(-1);
+		};
+		expect(stop("gone")).toMatchObject({ type: "delivery_complete", messageIds: ["m"] });
+		expect(stop("denied")).toMatchObject({ type: "delivery_error", code: "denied" });
+	});
+
+	it("nothing is edited to what it says already, and no tool's line makes a message too long", () => {
+		expect(play([...opened, token(" "), { type: "due" }]).calls).toHaveLength(1);
+		const tool = { type: "tool_status", toolName: "Read", toolCallId: "t", status: "started" } satisfies DraftInput;
+		const long = "word ".repeat(11).trim();
+		const { calls } = play([...opened, token(` ${long}`), tool, { type: "due" }]);
+		expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: `a ${long}` });
+	});
+
+	it("nothing comes after the end, and only its own ack lets a message be created", () => {
+		const { calls } = play([...opened, { type: "end", final: true }, token("b"), { type: "due" }]);
+		expect(calls.at(-1)).toMatchObject({ markdown: "a", final: true });
+		const intent = { intent: true };
+		const other = play([token("a"), { type: "ack", nonce: "n9" }, { type: "due" }], intent);
+		expect(other.said).toMatchObject([{ type: "message_creating", nonce: "n1" }]);
+		expect(other.calls).toEqual([]);
+		expect(play([{ type: "ack", nonce: "n1" }, { type: "due" }], intent, other.draft).calls).toHaveLength(1);
 	});
 
 	it("does not shorten what is visible already when it resumes", () => {
