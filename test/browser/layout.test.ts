@@ -75,17 +75,6 @@ describeInBrowser("the layout", () => {
 		await context.close();
 	});
 
-	it("keeps the thread above the place to write when it becomes long enough to scroll", async () => {
-		const context = await browser.newContext({ viewport: { width: 1280, height: 500 } });
-		const { page } = await openSession(context, daemon, "gutter");
-		await say(page, "hostile");
-		await waitForEnd(page);
-		expect(await page.$eval(".scroll", (box) => box.scrollHeight > box.clientHeight)).toBe(true);
-		const left = (selector: string) => page.$eval(selector, (node) => node.getBoundingClientRect().left);
-		expect(Math.abs((await left(".turn")) - (await left(".composer")))).toBeLessThan(1);
-		await context.close();
-	});
-
 	it("names the lanes of the time line on a phone, too", async () => {
 		const context = await browser.newContext(phone);
 		const { page } = await openSession(context, daemon, "lanes");
