@@ -77,6 +77,26 @@ describe("interrupt", () => {
 		expect(dispositionOf(ledger, one.eventId)).toEqual({ state: "started", runId: one.runId });
 	});
 
+	test("a run that had ended when it was told to stop, and was not yet on record, is not superseded", async () => {
+		const { play, asked, doors } = patient();
+		const { broker, ledger } = rig(play);
+		const refused = gate();
+		const settle = ledger.settle.bind(ledger);
+		ledger.settle = () => {
+			ledger.settle = settle;
+			refused.open();
+			throw new Error("no room");
+		};
+		const one = await broker.submit({ session: "main", text: "one" });
+		await until(() => doors.length === 1);
+		doors[0]!.open();
+		await refused.opened;
+		await broker.submit({ session: "main", text: "two", queue: queueOf() });
+		await until(() => asked.length === 2);
+		expect(ledger.turn(one.runId!)?.status).toBe("completed");
+		expect(dispositionOf(ledger, one.eventId)).toEqual({ state: "started", runId: one.runId });
+	});
+
 	test("a run that is still being prepared is stopped as soon as it is one", async () => {
 		const { play, asked } = patient();
 		const { broker, ledger } = rig(play);

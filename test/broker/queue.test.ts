@@ -100,6 +100,19 @@ describe("a busy session", () => {
 		expect(effects).toEqual([[wait], [wait, { type: "stop", by: "b" }], [wait], [start("a", "b", "c")]]);
 	});
 
+	test("interrupt: takes along all that waited to go one by one", () => {
+		const { effects } = play(
+			[
+				[0, arrive("a")],
+				[1, arrive("b")],
+				[2, arrive("c", { mode: "interrupt" })],
+				[3, free],
+			],
+			busy,
+		);
+		expect(effects[3]).toEqual([start("a", "b", "c")]);
+	});
+
 	test("a followup that comes after an interruption has its own run", () => {
 		const { effects } = play(
 			[
@@ -132,6 +145,11 @@ describe("a busy session", () => {
 		const { effects, lane } = play([[0, arrive("a", { mode: "reject" })]], busy);
 		expect(effects).toEqual([[{ type: "refuse", because: expect.stringContaining("busy") }]]);
 		expect(lane).toEqual(busy);
+		const collecting = step(EMPTY_LANE, arrive("a", { mode: "collect" }), 0).lane;
+		expect(step(collecting, arrive("b", { mode: "reject" }), 1)).toEqual({
+			effects: [{ type: "refuse", because: expect.stringContaining("busy") }],
+			lane: collecting,
+		});
 	});
 
 	test("an interruption does not wait for a collection to be quiet", () => {
@@ -174,6 +192,19 @@ describe("I11: at the cap", () => {
 			wait,
 		]);
 		expect(again.lane.waiting.map((one) => one.eventId)).toEqual(["g.summary", "g"]);
+	});
+
+	test("drop_oldest: a summary is not dropped: it is all that is left of others", () => {
+		const { lane } = step(full, arrive("d", { atCap: "summarise", messagesMax: 1 }), 1);
+		const { effects } = step(lane, arrive("e", { atCap: "drop_oldest", messagesMax: 1 }), 2);
+		expect(effects).toEqual([{ type: "drop", eventId: "d", because: expect.any(String) }, wait]);
+	});
+
+	test("summarise: what is collected waits no longer for having become one", () => {
+		const fields = { mode: "collect", atCap: "summarise", messagesMax: 1 } as const;
+		let lane = EMPTY_LANE;
+		for (let now = 0; now <= 960; now += 80) lane = step(lane, arrive(`e${now}`, fields), now).lane;
+		expect(wakeAt(lane)).toBe(1000);
 	});
 });
 

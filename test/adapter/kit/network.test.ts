@@ -1,21 +1,29 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, test } from "vitest";
-import { download, fetchFiles } from "../../../src/adapter/kit/network.ts";
+/** The files of one inbound message share one limit, and what stays behind is named. */
 
-test("a download that stands still is given up, and what stayed behind is named", async () => {
-	const server = createServer((_request, response) => void response.write("the beginning"));
-	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-	try {
-		const file = { name: "a.txt", contentType: "text/plain" };
-		const { attachments, notes } = await fetchFiles([file], (_, bytesMax) =>
-			download(url, { bytesMax, timeoutMs: 100 }),
-		);
-		expect(attachments).toEqual([]);
-		expect(notes).toEqual([expect.stringMatching(/^\[attachment a\.txt could not be fetched: download: .*timeout/)]);
-	} finally {
-		server.closeAllConnections();
-		server.close();
-	}
+import { expect, it } from "vitest";
+import { fetchFiles } from "../../../src/adapter/kit/network.ts";
+
+const file = (name: string, bytes?: number) => ({
+	...{ name, contentType: "text/plain" },
+	...(bytes !== undefined && { bytes }),
+});
+
+it("I11: together they are within the limit, whether the platform tells their sizes or not", async () => {
+	const asked: [string, number][] = [];
+	const fetched = await fetchFiles(
+		[file("a", 60), file("b", 60), file("c"), file("d")],
+		async ({ name }, bytesMax) => {
+			asked.push([name, bytesMax]);
+			if (name === "d") throw new Error("gone");
+			return Buffer.alloc(name === "c" ? 30 : 60);
+		},
+		100,
+	);
+	expect(asked).toEqual([
+		["a", 100],
+		["c", 40],
+		["d", 10],
+	]);
+	expect(fetched.attachments.map(({ name }) => name)).toEqual(["a", "c"]);
+	expect(fetched.notes).toEqual(["[attachment b is too large: 60 bytes]", "[attachment d could not be fetched: gone]"]);
 });

@@ -1,13 +1,13 @@
 /** The router with adapters that others wrote: the kit's, and one in Python, each killed while it writes. */
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
 import { visibleIn } from "../../adapter/kit/file-platform.ts";
-import { beginRun, createRigWith, type Rig, strike, until } from "./rig.ts";
+import { beginRun, createRigWith, FAST, type Rig, strike, until } from "./rig.ts";
 
 let rig: Rig | undefined;
 const folders: string[] = [];
@@ -46,6 +46,32 @@ async function deliverUnderFire(of: Rig, channel: string, source: string, kills:
 	await run.end();
 	return of.outbound.settled(id);
 }
+
+describe("an adapter that is not there", () => {
+	const missing = (limits = FAST) => {
+		const path = join(temporary(), "late.mjs");
+		rig = createRigWith((channel) => ({ full: channel("full", {}, { command: [process.execPath, path, "full"] }) }), {
+			limits,
+		});
+		return { path, of: rig };
+	};
+	const request = { text: "hello", account: { channel: "full", id: "main" }, target: { to: "c1" } };
+
+	it("I7: is asked again until it is, and the answer goes out then", async () => {
+		const { path, of } = missing();
+		const { id } = await of.outbound.deliver(request);
+		await until(() => of.outbound.accounts()[0]!.infoError !== undefined, "it could not be asked");
+		writeFileSync(path, `await import(${JSON.stringify(at("./adapters/file-platform.mjs"))});`);
+		expect(await of.outbound.settled(id)).toMatchObject({ state: "complete" });
+		expect(of.visible("c1")).toEqual(["hello"]);
+	});
+
+	it("is given up in the end, and the delivery says why", async () => {
+		const { of } = missing({ ...FAST, giveUpMs: 1 });
+		const { id } = await of.outbound.deliver(request);
+		expect(await of.outbound.settled(id)).toMatchObject({ state: "failed", error: expect.stringContaining("info") });
+	});
+});
 
 describe("adapters of others", () => {
 	it.each(["edit", "append", "preview", "whole"])(

@@ -144,6 +144,9 @@ describe("S0: the four rules", () => {
 	it("1: a cut leaves at least minChars, however good an earlier boundary is", () => {
 		const source = `${"a ".repeat(7)}\n\n${"b ".repeat(30)}`;
 		expect(play([[0, source]]).blocks[0]!.to).toBeGreaterThanOrEqual(20);
+		const later = `${"a ".repeat(20)}\n\n${"b ".repeat(30)}`;
+		const { blocks } = play([[0, later]], { ...rules, minChars: 50 });
+		expect(blocks[0]!.to).toBeGreaterThanOrEqual(50);
 	});
 
 	it.each([
@@ -323,8 +326,12 @@ describe("a channel without streaming", () => {
 		expect(rig.visible("c1").map((text) => text.trim())).toEqual(["Let me look at that.", "Found it.", "Second."]);
 	});
 
-	it("shows tools only when its config asks, and never reasoning or arguments", async () => {
-		rig = createRig("blocks", {}, { streaming: { tools: true } });
+	it.each([
+		[true, "[read...]\n\nDone."],
+		[false, "Done."],
+		[undefined, "Done."],
+	])("shows tools only when its config asks (%s), and never reasoning or arguments", async (tools, shown) => {
+		rig = createRig("blocks", {}, { streaming: tools === undefined ? {} : { tools } });
 		const run = await beginRun(rig.bus);
 		run.say({ type: "reasoning", text: "secret" });
 		run.say({ type: "tool_status", toolName: "read", toolCallId: "1", status: "started", args: "secret" });
@@ -333,7 +340,7 @@ describe("a channel without streaming", () => {
 		await run.end();
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account, target });
 		await rig.outbound.settled(id);
-		expect(rig.visible("c1")).toEqual(["[read...]\n\nDone."]);
+		expect(rig.visible("c1")).toEqual([shown]);
 	});
 
 	it("S0: a tool's line says what it does, and cannot open markdown of its own", async () => {
