@@ -72,6 +72,10 @@ describe("restart policy", () => {
 		const ended = stepSupervision(healthy, { type: "exited", clean: false }, rules.healthyMs, rules, 0.5).state;
 		expect(ended).toMatchObject({ failures: 1, phase: { at: "backing_off" } });
 		expect(crash(state, 1, true)).toMatchObject({ failures: 0, phase: { at: "stopped" } });
+		// One that nobody wants any more is not waited for, and does not come back.
+		const unwanted = step(ended, "unwant", rules.healthyMs);
+		expect(unwanted.phase).toEqual({ at: "stopped" });
+		expect(step(unwanted, "tick", 1e9).phase).toEqual({ at: "stopped" });
 	});
 
 	it("whatever happens, a wanted process is running, starting, or waiting for a time that comes", () => {
