@@ -15,14 +15,14 @@ let file: SqliteFile | undefined;
 afterEach(() => file?.close());
 
 /** `reaches`: whether what is written gets as far as the process. */
-function world(reaches: boolean) {
+function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
 	file = openSqlite(":memory:", "process");
 	const deliveries = sqliteDeliveries(file);
 	const clock = manualClock(1000);
 	deliveries.open({ id: "d", runId: "r", channel: "x", account: "a", target: { to: "c" }, options: {}, createdAt: 1 });
 	const journal = createJournal(deliveries, clock, silentLog);
 	const tracked = new Tracked(deliveries.get("d")!, journal, clock);
-	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
+	const info = { fields } as unknown as AdapterInfo;
 	const written: StreamLine[] = [];
 	const reports = new StreamReports({ tracked, info, log: silentLog } as unknown as Delivering, {
 		write(line, begun) {
@@ -85,4 +85,31 @@ it("I7: an error that names nothing leaves an allowed message in doubt", async (
 		file?.close();
 	}
 	file = undefined;
+});
+
+it("I7: a delivery that is called complete before the answer has ended is not; what is shown stays, the rest is owed", async () => {
+	const { reports, tracked, announce, stored } = world(true);
+	await announce();
+	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
+	reports.take({ type: "message_updated", messageId: "m1", chars: 5, to: 5 });
+	expect(reports.take({ type: "delivery_complete", messageIds: ["m1"] })).toMatchObject({ state: "degraded" });
+	expect(await stored()).toMatchObject([{ messageId: "m1", state: "sent", to: 5 }]);
+	expect(tracked.row.cursor).toBe(5);
+});
+
+it("I7: complete after the end is complete; without positions the messages reach to the end", async () => {
+	const { reports, tracked, stored } = world(true, ["runId"]);
+	reports.take({ type: "message_sent", messageId: "m1", final: true });
+	expect(tracked.row.cursor).toBe(0);
+	reports.ended(9, true);
+	expect(reports.take({ type: "delivery_complete", messageIds: ["m1"] })).toEqual({ state: "complete" });
+	expect(await stored()).toMatchObject([{ messageId: "m1", state: "sent", to: 9 }]);
+});
+
+it("I7: without positions nobody knows what is owed once something is out: it is not sent again", async () => {
+	const { reports } = world(true, ["runId"]);
+	expect(reports.take({ type: "delivery_error", error: "broken" })).toMatchObject({ state: "degraded" });
+	const out = world(true, ["runId"]);
+	out.reports.take({ type: "message_sent", messageId: "m1", final: false });
+	expect(out.reports.take({ type: "delivery_error", error: "broken" })).toMatchObject({ state: "unknown" });
 });
