@@ -82,7 +82,7 @@ describe("a delivery in the kit", () => {
 	});
 
 	it("that begins again takes the place of the first", async () => {
-		const { announced, texts, deliveries, clock } = world();
+		const { announced, texts, deliveries, clock, said } = world();
 		deliveries.accept({ ...start, ...named });
 		deliveries.accept({ type: "token", text: "old", ...named });
 		deliveries.accept({ ...start, ...named });
@@ -94,6 +94,7 @@ describe("a delivery in the kit", () => {
 		clock.advance(60_000);
 		await tick();
 		expect(texts()).toEqual(["new"]);
+		expect(said.some(({ type }) => type === "delivery_error")).toBe(false);
 	});
 
 	it("S0: gets the lines without a name when it began last", async () => {

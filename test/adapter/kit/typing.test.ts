@@ -39,6 +39,7 @@ it("what waits for its turn is one call, with the last word", async () => {
 	for (const on of [true, false]) typing({ to: "other" }, on);
 	await end();
 	expect(calls.map(({ on }) => on)).toEqual([true, true, false]);
+	await end();
 	clock.advance(1000);
 	await tick();
 	expect(calls).toHaveLength(3);

@@ -1,0 +1,149 @@
+/** A send is tried, looked up and given up by what its adapter answers, and by the clock. */
+
+import { afterEach, describe, expect, it } from "vitest";
+import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
+import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
+import { sqliteDeliveries } from "../../../src/ledger/ledger.ts";
+import type { Delivering } from "../../../src/nex/delivering.ts";
+import { createGate } from "../../../src/nex/gate.ts";
+import { createJournal } from "../../../src/nex/journal.ts";
+import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
+import { deliverBySend } from "../../../src/nex/send-delivery.ts";
+import type { Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
+import { Tracked } from "../../../src/nex/tracked.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
+import { finishedRun } from "./rig.ts";
+
+let file: SqliteFile | undefined;
+afterEach(() => file?.close());
+
+const BEGIN = 1_000_000;
+const lost: SendAnswer = { type: "lost", error: "killed" };
+const sent: SendAnswer = { type: "sent", messageId: "m1" };
+const refused = (code: "unavailable" | "denied" | "rate_limited", retryAfterMs?: number): SendAnswer => ({
+	...{ type: "refused", error: "no", code },
+	...(retryAfterMs !== undefined && { retryAfterMs }),
+});
+const found = (known: boolean, messageId?: string): SendAnswer => ({
+	...{ type: "found", known },
+	...(messageId !== undefined && { messageId }),
+});
+
+interface Plan {
+	answer(type: Request["type"], nth: number): SendAnswer;
+	reconcile?: AdapterInfo["reconcile"];
+	limits?: Partial<typeof OUTBOUND_LIMITS>;
+	pauseMs?: number;
+}
+
+/** Delivers "hello", and lets time pass until it is over. */
+async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0 }: Plan) {
+	file = openSqlite(":memory:", "process");
+	const bus = createBus({ storage: sqliteStorage(file) });
+	const clock = manualClock(BEGIN);
+	const deliveries = sqliteDeliveries(file);
+	const runId = await finishedRun(bus, ["hello"]);
+	const names = { id: "d", runId, channel: "x", account: "a", target: { to: "c" }, options: {} };
+	deliveries.open({ ...names, createdAt: BEGIN });
+	const tracked = new Tracked(deliveries.get("d")!, createJournal(deliveries, clock, silentLog), clock);
+	tracked.setMode("blocks");
+	const asked: { type: string; at: number }[] = [];
+	const request = async ({ type }: Request) => {
+		asked.push({ type, at: clock.now() - BEGIN });
+		return answer(type, asked.filter((each) => each.type === type).length);
+	};
+	const gate = createGate(clock);
+	if (pauseMs > 0) gate.pause(pauseMs);
+	const info = { supports: ["send"], fields: ["runId"], limits: { textMax: 100, unit: "utf16" }, reconcile };
+	const delivering = {
+		...{ tracked, info, bus, clock, log: silentLog, random: () => 0.5 },
+		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
+		...{ options: {}, reasoning: false, parts: true, files: new Map() },
+		account: { config: {}, gate, send: () => ({ request, typing() {} }) },
+	} as unknown as Delivering;
+	let over = false;
+	const done = deliverBySend(delivering).finally(() => {
+		over = true;
+	});
+	while (!over) {
+		await new Promise((resolve) => setImmediate(resolve));
+		clock.advance(100);
+	}
+	const outcome = await done;
+	await tracked.recorded();
+	await bus.close();
+	const times = (type: string) => asked.flatMap((each) => (each.type === type ? [each.at] : []));
+	return {
+		outcome,
+		sends: times("send"),
+		finds: times("find"),
+		states: tracked.row.messages.map(({ state }) => state),
+	};
+}
+
+describe("a send", () => {
+	it("that is refused for now is tried again ever later, and given up in the end: nothing of it is in doubt", async () => {
+		const limits = { giveUpMs: 60_000 };
+		const { outcome, sends, states } = await live({ answer: () => refused("unavailable"), limits });
+		expect(outcome).toMatchObject({ state: "failed", error: expect.stringContaining("Given up") });
+		expect(sends.at(-1)).toBeGreaterThan(10_000);
+		expect(sends.length).toBeGreaterThan(4);
+		expect(sends.length).toBeLessThan(20);
+		expect(states).toEqual([]);
+	});
+
+	it("that is refused for good is not tried again", async () => {
+		const { outcome, sends, states } = await live({ answer: () => refused("denied") });
+		expect([outcome, sends.length, states]).toEqual([{ state: "failed", error: "denied: no" }, 1, []]);
+	});
+
+	it("waits as long as the platform asks, and while the account is paused", async () => {
+		const answer = (_type: string, nth: number) => (nth === 1 ? refused("rate_limited", 30_000) : sent);
+		const { outcome, sends } = await live({ answer, pauseMs: 5000 });
+		expect(outcome).toEqual({ state: "complete" });
+		expect(sends).toHaveLength(2);
+		expect(sends[0]).toBeGreaterThanOrEqual(5000);
+		expect(sends[1]! - sends[0]!).toBeGreaterThanOrEqual(30_000);
+	});
+
+	it("I7: without an answer is looked up, again if need be, and said again only when it is certainly not there", async () => {
+		const there = await live({
+			answer: (type, nth) => (type === "send" || nth < 3 ? lost : found(true, "m1")),
+		});
+		expect([there.outcome.state, there.sends.length, there.finds.length, there.states]).toEqual([
+			...["complete", 1, 3],
+			["sent"],
+		]);
+		file?.close();
+		const absent = await live({
+			answer: (type, nth) => (type === "find" ? found(true) : nth === 1 ? lost : sent),
+		});
+		expect([absent.outcome.state, absent.sends.length, absent.finds.length]).toEqual(["complete", 2, 1]);
+	});
+
+	it("I7: that cannot be looked up in the end is in doubt, and not said again", async () => {
+		const { outcome, sends, finds, states } = await live({ answer: () => lost, limits: { giveUpMs: 20_000 } });
+		expect(outcome).toMatchObject({ state: "unknown", error: expect.stringContaining("could not be looked up") });
+		expect([sends.length, finds.length > 2, states]).toEqual([1, true, ["unknown"]]);
+	});
+
+	it("I7: where the platform cannot tell is in doubt at once", async () => {
+		const { outcome, sends, finds, states } = await live({ answer: () => lost, reconcile: "none" });
+		expect(outcome).toMatchObject({ state: "unknown" });
+		expect([sends.length, finds.length, states]).toEqual([1, 0, ["unknown"]]);
+	});
+
+	it("I7: is said again by its nonce while the platform knows it, and no longer", async () => {
+		const answer = (type: string, nth: number) => (type === "find" ? found(false) : nth === 1 ? lost : sent);
+		const fresh = await live({ answer, reconcile: "nonce" });
+		expect([fresh.outcome.state, fresh.sends.length]).toEqual(["complete", 2]);
+		file?.close();
+		const late = await live({ answer, reconcile: "nonce", limits: { nonceWindowMs: 0 } });
+		expect([late.outcome.state, late.sends.length, late.states]).toEqual(["unknown", 1, ["unknown"]]);
+		file?.close();
+		const history = await live({ answer, reconcile: "history" });
+		expect([history.outcome.state, history.sends.length]).toEqual(["unknown", 1]);
+	});
+});
