@@ -214,13 +214,16 @@ function logErrors(child: Child, { limits, clock, log, facts }: ProcessSpec): vo
 	let second = 0;
 	let lines = 0;
 	let left = 0;
+	const count = () => {
+		if (left > 0) log.warn({ ...facts, lines: left }, "lines of the adapter's stderr were left out");
+		lines = 0;
+		left = 0;
+	};
 	const say = (line: string) => {
 		const now = Math.floor(clock.now() / 1000);
 		if (now !== second) {
-			if (left > 0) log.warn({ ...facts, lines: left }, "lines of the adapter's stderr were left out");
+			count();
 			second = now;
-			lines = 0;
-			left = 0;
 		}
 		if (line.trim() === "") return;
 		if (++lines > limits.stderrLinesPerSecondMax) left++;
@@ -232,7 +235,10 @@ function logErrors(child: Child, { limits, clock, log, facts }: ProcessSpec): vo
 		rest = found.pop()!.slice(0, limits.stderrCharsMax);
 		for (const line of found) say(line);
 	});
-	child.stderr.on("end", () => say(rest));
+	child.stderr.on("end", () => {
+		say(rest);
+		count();
+	});
 	child.stderr.on("error", (cause) => log.warn({ ...facts, error: cause.message }, "the adapter's stderr broke"));
 }
 

@@ -1,0 +1,63 @@
+/** One adapter process at its limits: a flood on stderr, an end that always comes, webhooks that nobody answers. */
+
+import { expect, it } from "vitest";
+import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
+import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
+import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
+import { manualClock, systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+const env = { PATH: process.env.PATH ?? "" };
+const node = (program: string) => [process.execPath, "-e", program];
+
+it("I11: a flood on stderr is counted instead of copied, also when the process ends with it", async () => {
+	const copied: object[] = [];
+	const warned: object[] = [];
+	const log = {
+		...silentLog,
+		info: (facts: object) => void copied.push(facts),
+		warn: (facts: object) => void warned.push(facts),
+	};
+	const { promise, resolve } = Promise.withResolvers<Exit>();
+	const command = node(`require("node:fs").writeSync(2, "line\\n".repeat(200))`);
+	startProcess(
+		{ command, env, limits: PROCESS_LIMITS, clock: manualClock(), log, facts: { account: "a" } },
+		{ lines() {}, garbage() {}, exited: resolve },
+	);
+	await promise;
+	expect(copied).toHaveLength(PROCESS_LIMITS.stderrLinesPerSecondMax);
+	expect(warned).toEqual([{ account: "a", lines: 150 }]);
+});
+
+it("one that neither its input's end nor SIGTERM ends is ended by force", async () => {
+	const ready = Promise.withResolvers<void>();
+	const gone = Promise.withResolvers<Exit>();
+	const command = node(`process.on("SIGTERM", () => {}); setInterval(() => {}, 1000); console.log("{}")`);
+	const limits = { ...PROCESS_LIMITS, endGraceMs: 50, termGraceMs: 50 };
+	const running = startProcess(
+		{ command, env, limits, clock: systemClock, log: silentLog, facts: {} },
+		{ lines: () => ready.resolve(), garbage() {}, exited: gone.resolve },
+	);
+	await ready.promise;
+	await running.stop();
+	expect(await gone.promise).toMatchObject({ code: null, detail: "stopped" });
+});
+
+it.each([
+	["never answers", "process.stdin.resume()", 504],
+	["ends over it", 'process.stdin.once("data", () => process.exit(1))', 503],
+])("a webhook's caller does not wait for a monitor that %s", async (_name, program, status) => {
+	const monitor = createMonitorPort({
+		...{ command: node(program), env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
+		...{ random: Math.random, log: silentLog, onMessage: async () => {}, onFailure() {} },
+		...{ waitingMax: 10, webhookMs: status === 504 ? 500 : 25_000, retryMs: 10, retryMsMax: 10 },
+	});
+	try {
+		const ask = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" });
+		// On a machine that stands still for a while the process may not even run by then.
+		const answer = await ask().catch(() => ask());
+		expect(answer.status).toBe(status);
+	} finally {
+		await monitor.stop();
+	}
+});
