@@ -1,6 +1,8 @@
 /** One adapter process at its limits: a flood on stderr, an end that always comes, webhooks that nobody answers. */
 
 import { expect, it } from "vitest";
+import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
+import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
 import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
@@ -27,6 +29,22 @@ it("I11: a flood on stderr is counted instead of copied, also when the process e
 	await promise;
 	expect(copied).toHaveLength(PROCESS_LIMITS.stderrLinesPerSecondMax);
 	expect(warned).toEqual([{ account: "a", lines: 150 }]);
+});
+
+it("I11: garbage without end is counted, and does not fill the log", async () => {
+	const warned: string[] = [];
+	const log = { ...silentLog, warn: (_facts: object, words: string) => void warned.push(words) };
+	const over = Promise.withResolvers<void>();
+	const keeper = createKeeper({
+		command: node(`console.log("x\\n".repeat(100) + '{"type":"found","nonce":"n","known":true}')`),
+		...{ env, facts: {}, log, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock, random: Math.random },
+		...{ shapes: SEND_SHAPES, lines: () => over.resolve(), lost: () => true },
+	});
+	await keeper.running(new AbortController().signal);
+	await over.promise;
+	expect(keeper.status().garbage).toBe(100);
+	expect(warned.filter((words) => words.startsWith("garbage"))).toHaveLength(20);
+	await keeper.stop();
 });
 
 it("one that neither its input's end nor SIGTERM ends is ended by force", async () => {
