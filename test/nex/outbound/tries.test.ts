@@ -9,7 +9,7 @@ import { createGate } from "../../../src/nex/gate.ts";
 import { createJournal } from "../../../src/nex/journal.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
+import type { OnPiece, Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
 import { Tracked } from "../../../src/nex/tracked.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -32,7 +32,7 @@ const found = (known: boolean, messageId?: string): SendAnswer => ({
 });
 
 interface Plan {
-	answer(type: Request["type"], nth: number): SendAnswer;
+	answer(type: Request["type"], nth: number, piece: OnPiece): SendAnswer;
 	reconcile?: AdapterInfo["reconcile"];
 	limits?: Partial<typeof OUTBOUND_LIMITS>;
 	pauseMs?: number;
@@ -50,13 +50,13 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0 }:
 	const tracked = new Tracked(deliveries.get("d")!, createJournal(deliveries, clock, silentLog), clock);
 	tracked.setMode("blocks");
 	const asked: { type: string; at: number }[] = [];
-	const request = async ({ type }: Request) => {
+	const request = async ({ type }: Request, _signal: AbortSignal, piece: OnPiece) => {
 		asked.push({ type, at: clock.now() - BEGIN });
-		return answer(type, asked.filter((each) => each.type === type).length);
+		return answer(type, asked.filter((each) => each.type === type).length, piece);
 	};
 	const gate = createGate(clock);
 	if (pauseMs > 0) gate.pause(pauseMs);
-	const info = { supports: ["send"], fields: ["runId"], limits: { textMax: 100, unit: "utf16" }, reconcile };
+	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
 	const delivering = {
 		...{ tracked, info, bus, clock, log: silentLog, random: () => 0.5 },
 		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
@@ -92,6 +92,18 @@ describe("a send", () => {
 		expect(sends.length).toBeGreaterThan(4);
 		expect(sends.length).toBeLessThan(20);
 		expect(states).toEqual([]);
+	});
+
+	it("of which a piece went out is not given up for the time that it took", async () => {
+		const answer: Plan["answer"] = (_type, nth, piece) => {
+			if (nth === 16) return sent;
+			if (nth % 4 === 0) piece({ type: "message_sent", messageId: `p${nth}`, final: false, to: nth / 4 });
+			return refused("unavailable");
+		};
+		const { outcome, sends, states } = await live({ answer, limits: { giveUpMs: 10_000 } });
+		expect(outcome).toEqual({ state: "complete" });
+		expect(sends.at(-1)).toBeGreaterThan(10_000);
+		expect(states).toEqual(["sent", "sent", "sent", "sent"]);
 	});
 
 	it("that is refused for good is not tried again", async () => {
