@@ -68,6 +68,7 @@ export function openAdapters({ onChange, onSignedOut, schedule }: AdaptersFeedOp
 
 	async function check(account: AccountRow): Promise<void> {
 		const key = accountKey(account);
+		if (view.health[key]?.asking) return;
 		const set = (health: Health) => change({ health: { ...view.health, [key]: health } });
 		set({ asking: true });
 		try {

@@ -29,8 +29,10 @@ describeInBrowser("the adapters page", () => {
 		await expect
 			.poll(() => account.locator(".process").first().innerText(), WAIT)
 			.toMatch(/Listening\s+Running\s+pid \d+/);
-		await account.locator("button").click();
+		await account.locator("button").focus();
+		await page.keyboard.press("Enter");
 		await expect.poll(() => account.locator(".health").innerText(), WAIT).toContain("@nexus_bot");
+		expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Check Telegram main");
 		await telegram.inject({ text: "count 30 10", from: "42" });
 		const delivery = page.locator(".deliveries tbody tr");
 		await expect.poll(() => delivery.getAttribute("data-state"), WAIT).toBe("complete");

@@ -178,6 +178,25 @@ describeInBrowser("the layout", () => {
 		await context.close();
 	});
 
+	it("keeps the focus when a view or a button changes, and names the run in the title", async () => {
+		const context = await browser.newContext();
+		for (let turn = 0; turn < 61; turn += 1) await daemon.send("focus", `number ${turn}`);
+		const { page } = await openSession(context, daemon, "focus");
+		const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.className);
+		await page.focus(".older");
+		await page.keyboard.press("Enter");
+		await expect.poll(() => page.locator(".turn").count()).toBe(60);
+		await expect.poll(() => page.locator(".older").innerText()).toBe("Show older messages");
+		expect(await focused()).toContain("older");
+		const run = await page.locator(".turn").last().getAttribute("data-run");
+		await page.locator(".inspect").last().focus();
+		await page.keyboard.press("Enter");
+		await page.waitForSelector(".inspector");
+		await expect.poll(focused).toBe("main");
+		expect(await page.title()).toBe(`Run ${run} · Nexus`);
+		await context.close();
+	});
+
 	it("leaves the reader alone who has scrolled up, and offers the way back", async () => {
 		const context = await browser.newContext({ viewport: { width: 900, height: 400 } });
 		const { page } = await openSession(context, daemon, "scroll");

@@ -53,7 +53,7 @@ function Account({ account, adapters, app }: { account: AccountRow; adapters: Ad
 				<button
 					type="button"
 					class="quiet"
-					disabled={health?.asking}
+					aria-disabled={health?.asking}
 					onClick={() => app.adapters()?.check(account)}
 					aria-label={`Check ${channelName(channel)} ${account.account}`}
 				>

@@ -137,8 +137,9 @@ function useStickToEnd(chat: ChatState) {
 	return { box, content, onScroll, toEnd, away };
 }
 
+/** Not disabled while it loads: it would lose the focus of a person who goes on with it. */
 const Older = ({ loading, onClick }: { loading: boolean; onClick(): void }) => (
-	<button type="button" class="quiet older" onClick={onClick} disabled={loading}>
+	<button type="button" class="quiet older" onClick={onClick} aria-disabled={loading}>
 		{loading ? "Loading…" : "Show older messages"}
 	</button>
 );

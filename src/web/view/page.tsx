@@ -1,6 +1,6 @@
 /** The page: sign-in, or the sessions beside what is open. */
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf } from "../chat.ts";
 import type { AppState } from "../store.ts";
@@ -15,6 +15,7 @@ import { SignIn } from "./sign-in.tsx";
 
 export function Page({ state, app }: { state: AppState; app: App }) {
 	useTitle(state);
+	useArrival(state);
 	useEscape(state, app);
 	useDrawer(state.drawer, app);
 	if (state.auth === "asking") return <p class="note starting">Connecting…</p>;
@@ -105,6 +106,17 @@ function useDrawer(drawer: boolean, app: App): void {
 	}, [drawer, app]);
 }
 
+/** The way to another view goes with the view it was in: the focus arrives with the person, and a screen reader says where. */
+function useArrival({ route }: AppState): void {
+	const place = route.name === "run" ? route.runId : route.name;
+	const before = useRef(place);
+	useEffect(() => {
+		if (before.current === place) return;
+		before.current = place;
+		if (document.activeElement === document.body) document.getElementById("main")?.focus({ preventScroll: true });
+	}, [place]);
+}
+
 function useTitle(state: AppState): void {
 	const live = state.chat !== undefined && liveTurnOf(state.chat) !== undefined;
 	const title = titleOf(state);
@@ -115,6 +127,7 @@ function useTitle(state: AppState): void {
 
 function titleOf(state: AppState): string | undefined {
 	const { route, chat } = state;
+	if (route.name === "run") return `Run ${route.runId}`;
 	if (route.name === "lab") return "Channel lab";
 	if (route.name === "adapters") return "Adapters";
 	return chat && sessionTitle(state);
