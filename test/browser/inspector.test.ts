@@ -108,7 +108,7 @@ describeInBrowser("the run inspector", () => {
 
 	it("keeps the newest words of a replay in sight, unless the reader looks elsewhere", async () => {
 		const { page } = await openSession(world.context, world.daemon, "long-replay");
-		await say(page, "count 4000 1");
+		await say(page, "count 1500 2");
 		await waitForEnd(page);
 		await page.click(".inspect");
 		await page.waitForSelector('.inspector .verified[data-ok="true"]');
