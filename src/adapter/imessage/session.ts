@@ -27,6 +27,8 @@ const LOOK_BACK_MS = 60 * 60_000;
 const HEARD_SINCE = "heard_since";
 /** How far apart the Mac may date what it sent and the copy of it that came back. */
 const ECHO_MS = 10_000;
+/** What two people may well say by chance, "OK" say: there the copy has to come as fast as only a copy does. */
+const SHORT_ECHO = { chars: 20, ms: 2000 };
 /** The Mac's clock may be another one. */
 const CLOCK_SLACK_MS = 24 * 60 * 60_000;
 
@@ -125,10 +127,11 @@ export class IMessageSession implements Session {
 		const said = new Set([text, ...files.map(({ name }) => name)].filter((each) => each !== "").map(plain));
 		try {
 			const kept = await this.backend.recent(target, ts - ECHO_MS);
-			const near = kept.filter((ours) => Math.abs(ours.ts - ts) <= ECHO_MS);
-			return near.some((ours) =>
-				[addressed(ours.text, this.name).text, ...ours.files].some((each) => said.has(plain(each))),
-			);
+			return kept.some((ours) => {
+				const apartMs = Math.abs(ours.ts - ts);
+				const same = [addressed(ours.text, this.name).text, ...ours.files].map(plain).find((each) => said.has(each));
+				return same !== undefined && apartMs <= (same.length < SHORT_ECHO.chars ? SHORT_ECHO.ms : ECHO_MS);
+			});
 		} catch (cause) {
 			// A look that will never succeed does not make the account deaf; another one is made again.
 			if (!(cause instanceof PlatformError) || cause.fault !== "invalid") throw cause;

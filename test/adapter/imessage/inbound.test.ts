@@ -189,6 +189,20 @@ describe("from the Mac", () => {
 		},
 	);
 
+	test("a person who says as short a thing as the agent is heard", async () => {
+		const state = memory();
+		state.set("last_row", "0");
+		const seen: InboundMessage[] = [];
+		const session = await open("bluebubbles", state);
+		await session.create({ to: "iMessage;-;+15550009" }, "OK", sendOptions("n1"));
+		const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
+		await fake.inject({ text: "OK", to: "iMessage;-;+15550009", at: Date.now() + 5000 });
+		await until(() => seen.some(({ text }) => text === "OK"));
+		stopping.abort();
+		await going;
+		expect(seen.map(({ text }) => text)).toEqual(["OK"]);
+	});
+
 	test("BlueBubbles: a webhook with what the account wrote to itself brings nothing", async () => {
 		const session = await open("bluebubbles", memory(), { webhook_secret: "s3cret" });
 		await session.create({ to: OWN_CHAT }, "An answer", sendOptions());
