@@ -36,15 +36,16 @@ interface Plan {
 	reconcile?: AdapterInfo["reconcile"];
 	limits?: Partial<typeof OUTBOUND_LIMITS>;
 	pauseMs?: number;
+	text?: string;
 }
 
-/** Delivers "hello", and lets time pass until it is over. */
-async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0 }: Plan) {
+/** Delivers a text, and lets time pass until it is over. */
+async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, text = "hello" }: Plan) {
 	file = openSqlite(":memory:", "process");
 	const bus = createBus({ storage: sqliteStorage(file) });
 	const clock = manualClock(BEGIN);
 	const deliveries = sqliteDeliveries(file);
-	const runId = await finishedRun(bus, ["hello"]);
+	const runId = await finishedRun(bus, [text]);
 	const names = { id: "d", runId, channel: "x", account: "a", target: { to: "c" }, options: {} };
 	deliveries.open({ ...names, createdAt: BEGIN });
 	const tracked = new Tracked(deliveries.get("d")!, createJournal(deliveries, clock, silentLog), clock);
@@ -54,11 +55,16 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0 }:
 		asked.push({ type, at: clock.now() - BEGIN });
 		return answer(type, asked.filter((each) => each.type === type).length, piece);
 	};
+	let thrown = 0;
+	const random = () => {
+		thrown++;
+		return 0.5;
+	};
 	const gate = createGate(clock);
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
 	const delivering = {
-		...{ tracked, info, bus, clock, log: silentLog, random: () => 0.5 },
+		...{ tracked, info, bus, clock, log: silentLog, random },
 		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
 		...{ options: {}, reasoning: false, parts: true, files: new Map() },
 		account: { config: {}, gate, send: () => ({ request, typing() {} }) },
@@ -75,13 +81,19 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0 }:
 	await tracked.recorded();
 	await bus.close();
 	const times = (type: string) => asked.flatMap((each) => (each.type === type ? [each.at] : []));
-	return {
-		outcome,
-		sends: times("send"),
-		finds: times("find"),
-		states: tracked.row.messages.map(({ state }) => state),
-	};
+	const states = tracked.row.messages.map(({ state }) => state);
+	return { outcome, sends: times("send"), finds: times("find"), states, thrown };
 }
+
+it("S0: a person would need a moment, of random length, from the second block on", async () => {
+	const answer = () => sent;
+	const one = await live({ answer });
+	expect([one.sends.length, one.thrown]).toEqual([1, 0]);
+	file?.close();
+	const two = await live({ answer, text: "word ".repeat(30) });
+	expect([two.sends.length, two.thrown]).toEqual([2, 1]);
+	expect(two.sends[1]! - two.sends[0]!).toBeGreaterThanOrEqual(1650);
+});
 
 describe("a send", () => {
 	it("that is refused for now is tried again ever later, and given up in the end: nothing of it is in doubt", async () => {
