@@ -76,7 +76,11 @@ export function found(before: Draft, id: string | undefined, rules: DraftRules):
 		return { draft: { ...draft, message: { at: "ready", nonce, fixed, triedAt: undefined }, checked: 0 }, effects: [] };
 	}
 	const message = reopened(rules, id, nonce, fixed);
-	return { draft: { ...draft, ids: [...draft.ids, id], message, checked: 0 }, effects: [tell(id, nonce, draft.since)] };
+	// One that is complete is reported as sent, as when it is created. "It exists" alone would leave it open after another crash, and how much
+	// it says would be forgotten: with less of the source at hand, the same rules may cut elsewhere.
+	const isComplete = message.way === "fixed" && fixed !== undefined;
+	const effects = isComplete ? [] : [tell(id, nonce, draft.since)];
+	return { draft: { ...draft, ids: [...draft.ids, id], message, checked: 0 }, effects };
 }
 
 type Failure = Extract<DraftInput, { type: "failed" }>;

@@ -108,7 +108,7 @@ function continued(draft: Draft, message: OpenMessage, segment: string, view: Vi
 		case "append":
 			return append(draft, message, segment, view);
 		case "fixed":
-			// It was created complete, and says the same as this view: both come from the same source by the same rules.
+			// It was created complete, up to what is on record; without a record, as this view: both come from the same source by the same rules.
 			return view.done ? sent(draft, view.length, view.next, message, rules) : { draft, effects: [] };
 		case "edit": {
 			const markdown = decorated(draft, view, rules);

@@ -132,6 +132,18 @@ describe.each(styles)("draft, style $style (can edit: $canEdit)", (style) => {
 	});
 });
 
+it("I7: a complete message that was found after a crash is reported as one, or looked up again: how much it says is on record", () => {
+	const texts = [
+		..."> quote\nlet x = 1;\n```ts\n> quote\nlet x = 1;\nlet x = 1;\n```ts\n```ts\n```ts\n- item\n".split(/(?<=\n)/),
+		...["", "```ts\n", "alpha "],
+	];
+	// Cut behind two lines or behind six, depending on how much has come.
+	const lines = texts.map((text): Source => (text === "" ? { type: "end", final: false } : { type: "token", text }));
+	lines.push({ type: "end", final: true });
+	const world = live(lines, 561783331, { style: "whole", canEdit: false, faults: 0.2, crashes: 4 });
+	expectWhole(world, lines);
+});
+
 describe("draft", () => {
 	const rules: DraftRules = {
 		fits: (markdown) => markdown.length <= TEXT_MAX,
