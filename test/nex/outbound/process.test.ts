@@ -1,5 +1,8 @@
 /** One adapter process at its limits: a flood on stderr, an end that always comes, webhooks that nobody answers. */
 
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
@@ -59,6 +62,50 @@ it("one that neither its input's end nor SIGTERM ends is ended by force", async 
 	await ready.promise;
 	await running.stop();
 	expect(await gone.promise).toMatchObject({ code: null, detail: "stopped" });
+});
+
+it("I11: a monitor that says more than can be taken is made to wait, and loses nothing", async () => {
+	const folder = mkdtempSync(join(tmpdir(), "nexus-monitor-"));
+	const said = join(folder, "said");
+	const total = 2000;
+	const command = node(`
+		const { writeFileSync, writeSync } = require("node:fs");
+		for (let n = 1; n <= ${total}; n++) {
+			const text = "x".repeat(4000);
+			const line = { type: "message", eventId: String(n), chat: { id: "c", type: "direct" }, from: { id: "s" }, target: { to: "c" }, text, ts: n };
+			writeSync(1, JSON.stringify(line) + "\\n");
+			writeFileSync(${JSON.stringify(said)}, String(n));
+		}
+		process.stdin.resume();
+	`);
+	const release = Promise.withResolvers<void>();
+	const heard: string[] = [];
+	const monitor = createMonitorPort({
+		...{ command, env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
+		...{ random: Math.random, log: silentLog, onFailure() {} },
+		...{ waitingMax: 10, webhookMs: 1000, retryMs: 10, retryMsMax: 10 },
+		async onMessage({ eventId }) {
+			await release.promise;
+			heard.push(eventId);
+		},
+	});
+	try {
+		let before = 0;
+		const count = () => (existsSync(said) ? Number(readFileSync(said, "utf8")) : 0);
+		const stands = () => {
+			const last = before;
+			before = count();
+			return before > 0 && before === last;
+		};
+		await expect.poll(stands, { interval: 1000 }).toBe(true);
+		expect(before).toBeLessThan(total);
+		release.resolve();
+		await expect.poll(() => heard.length).toBe(total);
+		expect(heard).toEqual(Array.from({ length: total }, (_, n) => String(n + 1)));
+	} finally {
+		await monitor.stop();
+		rmSync(folder, { recursive: true, force: true });
+	}
 });
 
 it.each([
