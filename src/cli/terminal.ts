@@ -84,6 +84,10 @@ export function reportFailure(cause: unknown, terminal: Terminal): number {
 	return exitCodeOf(error.code);
 }
 
+/** Tells a person that what they watch goes on after a lost connection. */
+export const noteDrop = (terminal: Terminal) => (because: string) =>
+	terminal.note(terminal.dim(`reconnecting (${because})`));
+
 /** Text from a model or a stranger, safe to show on one line: no control characters, no line breaks. */
 export function oneLine(text: string, width: number): string {
 	const flat = text

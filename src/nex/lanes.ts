@@ -1,7 +1,7 @@
 /** One after another for a session in a chat: answers keep their order on the platform, whoever of them is slow. */
 
 import type { Delivery } from "../ledger/ledger.ts";
-import { createLock, type Lock } from "./supervise/lock.ts";
+import { createLock, type Lock } from "../std/lock.ts";
 
 export interface Lanes {
 	/** Rejects when the signal aborts before its turn has come. */

@@ -6,8 +6,8 @@ import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../eng
 import type { Ledger, TurnStatus } from "../ledger/ledger.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { systemClock } from "../std/clock.ts";
+import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
-import { oneAtATime } from "../std/one-at-a-time.ts";
 import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, lockDataDir, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
@@ -142,14 +142,22 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 	const lab = createLab({
 		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },
 	});
+	const lock = createLock();
+	const always = new AbortController().signal;
 	/** The configuration file is read once; the accounts that were stored beside it may come and go. Whoever read them last has the last word. */
-	const reload = oneAtATime(async () => {
-		const next = nexConfig(config);
-		const changes = await outbound.reconfigure(next.adapters);
-		nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
-		if (Object.values(changes).some((names) => names.length > 0)) log.info(changes, "accounts were taken up or let go");
-		return changes;
-	});
+	const reload = async () => {
+		const release = await lock(always);
+		try {
+			const next = nexConfig(config);
+			const changes = await outbound.reconfigure(next.adapters);
+			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
+			if (Object.values(changes).some((names) => names.length > 0))
+				log.info(changes, "accounts were taken up or let go");
+			return changes;
+		} finally {
+			release();
+		}
+	};
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,

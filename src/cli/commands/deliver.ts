@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NexusError } from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
+import { noteDrop } from "../terminal.ts";
 import type { DeliveryJson } from "./channels.ts";
 
 export interface DeliverOptions {
@@ -49,9 +50,7 @@ async function ended({ client, terminal }: Context, id: string, channel: string)
 	const query = new URLSearchParams({ channel, limit: "200" });
 	const list = () => client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
 	for (;;) {
-		const { deliveries } = await overRestarts(list, (because) =>
-			terminal.note(terminal.dim(`reconnecting (${because})`)),
-		);
+		const { deliveries } = await overRestarts(list, noteDrop(terminal));
 		const found = deliveries.find(({ delivery_id }) => delivery_id === id);
 		if (!found) throw new NexusError("not_found", `the daemon no longer lists ${id}; see \`nexus deliveries\``);
 		if (found.state !== "active") return found;

@@ -10,7 +10,7 @@ import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { concludeRun, createShow, type ShowOptions } from "../show.ts";
-import { Hinted } from "../terminal.ts";
+import { Hinted, noteDrop } from "../terminal.ts";
 
 export interface SendOptions extends ShowOptions {
 	session: string;
@@ -28,7 +28,7 @@ const QUEUE_POLL_MS = 250;
 
 export async function send(context: Context, words: string, options: SendOptions): Outcome {
 	const { terminal, client } = context;
-	const onDrop = (because: string) => terminal.note(terminal.dim(`reconnecting (${because})`));
+	const onDrop = noteDrop(terminal);
 	if (!isSessionLabel(options.session))
 		throw new NexusError(
 			"invalid",

@@ -3,6 +3,7 @@
 import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
 import { concludeRun, createShow, type ShowOptions } from "../show.ts";
+import { noteDrop } from "../terminal.ts";
 
 export interface TailOptions extends ShowOptions {
 	after?: number;
@@ -15,7 +16,7 @@ export async function tail(context: Context, target: string, options: TailOption
 async function tailRun({ client, terminal }: Context, runId: string, options: TailOptions): Outcome {
 	const after = options.after ?? 0;
 	const show = createShow(terminal, { ...options, partial: after > 0 });
-	for await (const { text } of client.follow(`/v1/runs/${runId}/stream`, { after, onDrop: onDrop(terminal) })) {
+	for await (const { text } of client.follow(`/v1/runs/${runId}/stream`, { after, onDrop: noteDrop(terminal) })) {
 		const end = show.record(text);
 		if (end) return concludeRun(end, show.violation, terminal);
 	}
@@ -30,12 +31,9 @@ async function tailSession({ client, terminal }: Context, session: string, optio
 	// From the beginning of what runs now, or from the next message on.
 	const after = options.after ?? (await client.get<{ stream_offset: number }>(`${path}/turns?limit=1`)).stream_offset;
 	const show = createShow(terminal, { ...options, partial: options.after !== undefined });
-	for await (const { text } of client.follow(`${path}/stream`, { after, onDrop: onDrop(terminal) })) {
+	for await (const { text } of client.follow(`${path}/stream`, { after, onDrop: noteDrop(terminal) })) {
 		const end = show.record(text);
 		if (end) concludeRun(end, show.violation, terminal);
 	}
 	return 0;
 }
-
-const onDrop = (terminal: Context["terminal"]) => (because: string) =>
-	terminal.note(terminal.dim(`reconnecting (${because})`));

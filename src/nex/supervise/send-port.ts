@@ -1,10 +1,10 @@
 /** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
 
 import { type PlatformFault, SEND_SHAPES, type SendLine, type SendStatus, type Target } from "../../adapter/adapter.ts";
+import { createLock } from "../../std/lock.ts";
 import { watchAnswer } from "./answer-watch.ts";
 import { createKeeper, type Keeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
-import { createLock } from "./lock.ts";
 
 export type SendAnswer =
 	| { type: "sent"; messageId: string }

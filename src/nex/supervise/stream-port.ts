@@ -1,9 +1,9 @@
 /** The `stream` process of an account and the deliveries that share it: lines go in under each one's name, statuses come back to it. */
 
 import { STREAM_SHAPES, type StreamStatus } from "../../adapter/adapter.ts";
+import { createLock } from "../../std/lock.ts";
 import { createKeeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
-import { createLock } from "./lock.ts";
 
 export interface StreamClient {
 	runId: string;

@@ -66,7 +66,8 @@ test("a round that was under way when the signal aborts is not waited for, one t
 	).rejects.toMatchObject({ fault: "denied" });
 });
 
-test("a connection that is closed as soon as it is there is not made again at once; one that held is", async () => {
+/** A hurried clock that notes what was waited for; its time passes only when it is told to. */
+function noted() {
 	let now = 0;
 	const waits: number[] = [];
 	const clock: Clock = {
@@ -76,33 +77,33 @@ test("a connection that is closed as soon as it is there is not made again at on
 			return hurried.after(ms, callback);
 		},
 	};
+	const pass = (ms: number) => {
+		now += ms;
+	};
+	return { clock, waits, pass };
+}
+
+test("a connection that is closed as soon as it is there is not made again at once; one that held is", async () => {
+	const { clock, waits, pass } = noted();
 	const lasts = [0, 5, 60_000, 0];
 	const stopping = new AbortController();
 	const round = async () => {
 		const last = lasts.shift();
 		if (last === undefined) stopping.abort();
-		else now += last;
+		else pass(last);
 	};
 	await keepListening({ round, pauseMs: 0, signal: stopping.signal, clock, log: silentLog });
 	expect(waits).toEqual([1000, 1000, 0, 1000]);
 });
 
 test("a connection that held for a while is tried again at once when it breaks; failures in a row ever later", async () => {
-	let now = 0;
-	const waits: number[] = [];
-	const clock: Clock = {
-		now: () => now,
-		after(ms, callback) {
-			waits.push(ms);
-			return hurried.after(ms, callback);
-		},
-	};
+	const { clock, waits, pass } = noted();
 	const lasts = [0, 0, 0, 3_600_000, 3_600_000, 0];
 	const stopping = new AbortController();
 	const round = async () => {
 		const ms = lasts.shift();
 		if (ms === undefined) return stopping.abort();
-		now += ms;
+		pass(ms);
 		throw new PlatformError("unavailable", "the connection broke");
 	};
 	await keepListening({ round, pauseMs: 0, signal: stopping.signal, clock, log: silentLog });
