@@ -70,6 +70,7 @@ async function attempt(
 	try {
 		return await timed(each.name, async () => {
 			await each.run(rig);
+			await rig.hearOut();
 			rig.checkLines();
 		});
 	} finally {

@@ -16,6 +16,8 @@ export class AdapterProcess {
 	readonly heard: Heard[] = [];
 	readonly garbage: string[] = [];
 	stderr = "";
+	/** Deliveries that it was given: none of them may end twice. */
+	begun = 0;
 	/** Called with every line it says, before anybody waits for it. */
 	onLine: (line: Heard) => void = () => {};
 	private readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
@@ -57,7 +59,8 @@ export class AdapterProcess {
 		});
 	}
 
-	say(line: object): void {
+	say(line: Heard): void {
+		if (line.type === "stream_start") this.begun++;
 		this.raw(`${JSON.stringify(line)}\n`);
 	}
 

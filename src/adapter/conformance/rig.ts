@@ -51,13 +51,21 @@ export class Rig {
 		return process;
 	}
 
+	/** Lets every process come to its end, so that nothing it says is missed. One that does not stop is another case's matter. */
+	async hearOut(): Promise<void> {
+		for (const { process } of this.started) process.closeInput();
+		await Promise.all(this.started.map(({ process }) => process.exited(this.momentMs)));
+	}
+
 	async stopAll(): Promise<void> {
 		await Promise.all(this.started.splice(0).map(({ process }) => process.kill()));
 	}
 
-	/** Every line that was said is one that the daemon takes. */
+	/** Every line that was said is one that the daemon takes, and no delivery ends twice. */
 	checkLines(): void {
 		for (const { verb, process } of this.started) {
+			const ends = process.heard.filter((line) => verb === "stream" && isEnd(line)).length;
+			expect(ends <= process.begun, `${ends} ends for ${process.begun} deliveries: one has ended twice`);
 			const shapes = SHAPES[verb];
 			for (const line of shapes ? process.heard : []) {
 				const checked = checkLine(line, shapes!);
@@ -146,9 +154,9 @@ export class Drive {
 		return this.process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
 	}
 
-	/** Waits for a line of this delivery, whatever its type. */
-	settled(fits: (line: Heard) => boolean): Promise<Heard> {
-		return this.process.hear(`the end of ${this.name}`, (line) => fits(line) && this.isMine(line), this.rig.limitMs);
+	/** Waits for the end of this delivery, good or bad. */
+	settled(): Promise<Heard> {
+		return this.process.hear(`the end of ${this.name}`, (line) => isEnd(line) && this.isMine(line), this.rig.limitMs);
 	}
 
 	all(type: string): Heard[] {
@@ -157,12 +165,7 @@ export class Drive {
 
 	/** Waits for the end and checks it: at least one message, none twice, and every position covered once, in order. */
 	async finish(length: number, from = 0): Promise<Heard[]> {
-		const isEnd = (line: Heard) => line.type === "delivery_complete" || line.type === "delivery_error";
-		const end = await this.process.hear(
-			`delivery_complete of ${this.name}`,
-			(line) => isEnd(line) && this.isMine(line),
-			this.rig.limitMs,
-		);
+		const end = await this.settled();
 		if (end.type === "delivery_error") throw new Error(`delivery_error: ${String(end.error)}`);
 		const sent = this.all("message_sent");
 		expect(sent.length > 0, "a delivery with text ends without message_sent");
@@ -184,6 +187,8 @@ function expectCovered(sent: readonly Heard[], from: number, length: number): vo
 	}
 	expect(at === length, `the messages end at ${at}, the source at ${length}`);
 }
+
+export const isEnd = (line: Heard): boolean => line.type === "delivery_complete" || line.type === "delivery_error";
 
 export function expect(holds: boolean, otherwise: string): asserts holds {
 	if (!holds) throw new Error(otherwise);

@@ -79,6 +79,13 @@ describe("conformance: what it notices", () => {
 			'[self.say({"type": "delivery_complete", "messageIds": self.ids}) for _ in range(2)]',
 			"several deliveries",
 		],
+		[
+			"a second end long after the first",
+			"    # The daemon has closed our input",
+			'    emit({"type": "delivery_complete", "messageIds": []})\n    # The daemon has closed our input',
+			"several deliveries",
+		],
+		["garbage without a word", 'log("skipped a line of the input", reason=str(error)', "dict(reason=str(error)", "garbage is skipped"],
 		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
 	])("%s", { timeout: 60_000 }, async (_what, right, wrong, only) => {
 		const report = await broken(right, wrong, only);

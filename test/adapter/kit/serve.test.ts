@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { AdapterProcess } from "../../../src/adapter/conformance/process.ts";
+import { AdapterProcess, type Heard } from "../../../src/adapter/conformance/process.ts";
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import type { StreamStatus } from "../../../src/adapter/port.ts";
 import { seeded } from "../../fakes/fake.ts";
@@ -179,9 +179,9 @@ describe("serve: kill -9", () => {
 		...words.slice(70).map((text) => ({ type: "token" as const, text })),
 		{ type: "end", final: true },
 	];
-	const wire = (input: ReturnType<typeof from>[number]): object => {
+	const wire = (input: ReturnType<typeof from>[number]): Heard => {
 		if (input.type === "end") return { type: "stream_end", final: input.final };
-		return input.type === "error" ? { type: "stream_error", error: "x", partial: true } : input;
+		return input.type === "error" ? { type: "stream_error", error: "x", partial: true } : { ...input };
 	};
 
 	/** Lives until it has said `lines`, or until the delivery is over. */
