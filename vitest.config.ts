@@ -1,8 +1,21 @@
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+/** The small file that takes minutes, because adapters keep their platforms' pace in it: begun last, all would wait for it. */
+const LONGEST = "adapter/conformance/bundled.test.ts";
+
+class LongestFirst extends BaseSequencer {
+	override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+		const sorted = await super.sort(files);
+		const isLongest = (file: TestSpecification) => file.moduleId.endsWith(LONGEST);
+		return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
+	}
+}
 
 export default defineConfig({
 	test: {
 		setupFiles: ["test/seed.ts"],
+		sequence: { sequencer: LongestFirst },
 		testTimeout: 30_000,
 		hookTimeout: 30_000,
 		// A second, the default, is short for a browser beside three daemons.
