@@ -85,7 +85,12 @@ describe("conformance: what it notices", () => {
 			'    emit({"type": "delivery_complete", "messageIds": []})\n    # The daemon has closed our input',
 			"several deliveries",
 		],
-		["garbage without a word", 'log("skipped a line of the input", reason=str(error)', "dict(reason=str(error)", "garbage is skipped"],
+		[
+			"garbage without a word",
+			'log("skipped a line of the input", reason=str(error)',
+			"dict(reason=str(error)",
+			"garbage is skipped",
+		],
 		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
 	])("%s", { timeout: 60_000 }, async (_what, right, wrong, only) => {
 		const report = await broken(right, wrong, only);
