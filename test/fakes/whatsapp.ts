@@ -49,6 +49,8 @@ export interface WhatsAppFakeOptions {
 	/** Messages to one person: so many at once, then one every so many milliseconds. */
 	pairRate?: [capacity: number, refillMs: number];
 	accountRate?: [capacity: number, refillMs: number];
+	/** The time by which messages are counted. */
+	now?: () => number;
 }
 
 const PHONE = "1066100";
@@ -121,11 +123,13 @@ class World {
 	private readonly pairs = new Map<string, ReturnType<typeof createBucket>>();
 	private readonly account: ReturnType<typeof createBucket>;
 	private readonly pairRate: [number, number];
+	private readonly now: () => number;
 	private hook: ((call: WebhookCall) => Promise<number>) | undefined;
 	private counter = 0;
 
-	constructor({ pairRate = [45, 6000], accountRate = [80, 12.5] }: WhatsAppFakeOptions) {
+	constructor({ pairRate = [45, 6000], accountRate = [80, 12.5], now = Date.now }: WhatsAppFakeOptions) {
 		this.pairRate = pairRate;
+		this.now = now;
 		this.account = createBucket(...accountRate);
 	}
 
@@ -202,8 +206,8 @@ class World {
 		if (this.closed.has(to)) throw new Refusal(400, 131047, "Re-engagement message");
 		const pair = this.pairs.get(to) ?? createBucket(...this.pairRate);
 		this.pairs.set(to, pair);
-		if (pair.take(Date.now()) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
-		if (this.account.take(Date.now()) > 0) throw new Refusal(400, 130429, "Rate limit hit");
+		if (pair.take(this.now()) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
+		if (this.account.take(this.now()) > 0) throw new Refusal(400, 130429, "Rate limit hit");
 		this.messages.push(message);
 		if (this.hook) void this.notify(statusOf(message, "sent")).catch(() => {});
 		const body = {

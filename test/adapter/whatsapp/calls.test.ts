@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { platform } from "../../../src/adapter/whatsapp/whatsapp.ts";
 import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
-import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: WhatsAppFake;
 
@@ -163,7 +163,8 @@ describe("refusals", () => {
 
 	test("131056 slows one chat, longer every time, until a message is taken", async () => {
 		await fake.close();
-		fake = await createWhatsAppFake({ pairRate: [1, 200] });
+		let now = 1000;
+		fake = await createWhatsAppFake({ pairRate: [1, 6000], now: () => now });
 		const session = await open();
 		await session.create(ANN, "one", sendOptions());
 		const waits: unknown[] = [];
@@ -174,7 +175,7 @@ describe("refusals", () => {
 		}
 		expect(waits).toEqual([6000, 12_000, 24_000]);
 		await session.create({ to: "15550002" }, "others go on", sendOptions());
-		await new Promise((resolve) => setTimeout(resolve, 250));
+		now += 6000;
 		await session.create(ANN, "two", sendOptions());
 		expect((await faultOf(session.create(ANN, "three", sendOptions()))).retryAfterMs).toBe(6000);
 	});
@@ -196,7 +197,8 @@ describe("refusals", () => {
 
 	test("a call ends with its signal", async () => {
 		fake.fault({ kind: "hang", count: 1 });
-		expect((await faultOf((await open()).create(ANN, "x", sendOptions("n", 50)))).fault).toBe("unknown_outcome");
+		const left = abortedWhen(() => fake.calls.length === 1);
+		expect((await faultOf((await open()).create(ANN, "x", sendOptions("n", left)))).fault).toBe("unknown_outcome");
 	});
 
 	test("a number in place of its id is refused with what is meant", async () => {
