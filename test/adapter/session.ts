@@ -41,11 +41,15 @@ function notesBeside(state: Tools["state"]): NonNullable<Tools["notes"]> {
 	return notes;
 }
 
-export const sendOptions = (nonce = "n1", timeoutMs = 10_000) => ({
-	nonce,
-	final: true,
-	signal: AbortSignal.timeout(timeoutMs),
-});
+export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(10_000)) => ({ nonce, final: true, signal });
+
+/** A call that hangs is left when the platform has it: after some time only, it might be left before it was made. */
+export function abortedWhen(condition: () => boolean): AbortSignal {
+	const leaving = new AbortController();
+	const leave = () => leaving.abort();
+	void until(condition).then(leave, leave);
+	return leaving.signal;
+}
 
 export async function faultOf(work: Promise<unknown> | undefined): Promise<PlatformError> {
 	const outcome = await work?.then(

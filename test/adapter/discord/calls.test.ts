@@ -4,6 +4,7 @@ import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
+import { abortedWhen } from "../session.ts";
 
 let fake: DiscordFake;
 
@@ -173,7 +174,7 @@ describe("faults", () => {
 	test("a call that hangs ends with its signal, and the next one is not behind it", async () => {
 		const session = await open();
 		fake.fault({ kind: "hang", count: 1 });
-		const signal = AbortSignal.timeout(100);
+		const signal = abortedWhen(() => fake.calls.length === 1);
 		const error = await faultOf(session.create({ to: "77" }, "x", { ...options(), signal }));
 		expect(error.fault).toBe("unknown_outcome");
 		await session.create({ to: "77" }, "x", options());

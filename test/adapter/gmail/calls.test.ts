@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { toHtml } from "../../../src/adapter/gmail/format.ts";
 import { platform } from "../../../src/adapter/gmail/gmail.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../fakes/gmail.ts";
-import { faultOf, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, openSession, sendOptions } from "../session.ts";
 
 let fake: GmailFake;
 
@@ -131,12 +131,14 @@ describe("faults", () => {
 		fake.fault({ kind: "reset_before", call: "token" });
 		expect((await faultOf((await open()).create({ to: TO }, "x", sendOptions()))).fault).toBe("unavailable");
 		fake.fault(undefined);
-		for (const kind of ["5xx", "reset_before", "hang"] as const) {
+		const sends = () => fake.calls.filter(({ name }) => name === "messages.send");
+		for (const [asked, kind] of (["5xx", "reset_before", "hang"] as const).entries()) {
 			fake.fault({ kind, count: 1, call: "messages.send" });
-			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", 1000)));
+			const left = kind === "hang" ? abortedWhen(() => sends().length > asked) : undefined;
+			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", left)));
 			expect(error.fault).toBe("unknown_outcome");
 		}
-		expect(fake.calls.filter(({ name }) => name === "messages.send")).toHaveLength(3);
+		expect(sends()).toHaveLength(3);
 	});
 });
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/imessage/imessage.ts";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
-import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const FILE = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") };
@@ -78,7 +78,9 @@ describe.each(["bluebubbles", "imsg"])("%s", (backend) => {
 		expect((await faultOf(session.create({ to: "iMessage;+;chat404" }, "x", sendOptions()))).fault).toBe("gone");
 		expect((await faultOf(session.create({ to: CHAT }, "", sendOptions()))).fault).toBe("invalid");
 		fake.fault({ kind: "hang", count: 1 });
-		const hung = await faultOf(session.create({ to: CHAT }, "x", sendOptions("h", 300)));
+		const known = fake.calls.length;
+		const left = abortedWhen(() => fake.calls.length > known);
+		const hung = await faultOf(session.create({ to: CHAT }, "x", sendOptions("h", left)));
 		expect(hung.fault).toBe("unknown_outcome");
 	});
 

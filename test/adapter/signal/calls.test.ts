@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/signal/signal.ts";
 import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../fakes/signal.ts";
-import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: SignalFake;
 
@@ -95,9 +95,10 @@ describe("faults", () => {
 		await dead.close();
 		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: TO }, "x", sendOptions()));
 		expect(refused.fault).toBe("unavailable");
-		for (const kind of ["5xx", "reset_before", "hang"] as const) {
+		for (const [asked, kind] of (["5xx", "reset_before", "hang"] as const).entries()) {
 			fake.fault({ kind, count: 1 });
-			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", 300)));
+			const left = kind === "hang" ? abortedWhen(() => fake.calls.length > asked) : undefined;
+			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", left)));
 			expect(error.fault).toBe("unknown_outcome");
 		}
 	});

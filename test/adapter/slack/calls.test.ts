@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { platform } from "../../../src/adapter/slack/slack.ts";
 import { createSlackFake, type SlackFake } from "../../fakes/slack.ts";
-import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: SlackFake;
 
@@ -272,7 +272,8 @@ describe("refusals", () => {
 	test("a call ends with its signal", async () => {
 		fake.fault({ kind: "hang", count: 1 });
 		const session = await open();
-		expect((await faultOf(session.create({ to: "C1" }, "x", sendOptions("n1", 50)))).fault).toBe("unknown_outcome");
+		const left = abortedWhen(() => fake.calls.length === 1);
+		expect((await faultOf(session.create({ to: "C1" }, "x", sendOptions("n1", left)))).fault).toBe("unknown_outcome");
 	});
 
 	test("a setting with an unknown word is refused with the known ones", async () => {

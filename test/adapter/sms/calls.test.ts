@@ -10,7 +10,7 @@ import {
 	TWILIO_SID,
 	TWILIO_TOKEN,
 } from "../../fakes/sms.ts";
-import { faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 let fake: SmsFake;
 
@@ -124,9 +124,10 @@ describe("faults", () => {
 		await dead.close();
 		const refused = await faultOf((await open({ api_url: dead.url })).create({ to: TO }, "x", sendOptions()));
 		expect(refused.fault).toBe("unavailable");
-		for (const kind of ["5xx", "reset_before", "hang"] as const) {
+		for (const [asked, kind] of (["5xx", "reset_before", "hang"] as const).entries()) {
 			fake.fault({ kind, count: 1 });
-			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", 300)));
+			const left = kind === "hang" ? abortedWhen(() => fake.calls.length > asked) : undefined;
+			const error = await faultOf((await open()).create({ to: TO }, "x", sendOptions("n", left)));
 			expect(error.fault).toBe("unknown_outcome");
 			expect(`${error.message} ${String(error.cause)}`).not.toContain(TWILIO_TOKEN);
 		}

@@ -5,6 +5,7 @@ import { platform } from "../../../src/adapter/telegram/telegram.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+import { abortedWhen } from "../session.ts";
 
 let fake: TelegramFake;
 
@@ -177,7 +178,7 @@ describe("faults", () => {
 
 	test("a call that hangs ends with its signal", async () => {
 		fake.fault({ kind: "hang", count: 1 });
-		const signal = AbortSignal.timeout(100);
+		const signal = abortedWhen(() => fake.calls.length === 1);
 		const error = await faultOf((await open()).create({ to: "42" }, "x", { ...options(), signal }));
 		expect(error.fault).toBe("unknown_outcome");
 	});
