@@ -13,7 +13,8 @@ beforeEach(() => {
 	folder = mkdtempSync(join(tmpdir(), "nexus-wal-"));
 	path = join(folder, "a.db");
 });
-afterEach(() => rmSync(folder, { recursive: true }));
+// A worker that was told to end may still be opening its files while they are removed.
+afterEach(() => rmSync(folder, { recursive: true, maxRetries: 20 }));
 
 const walBytes = () => statSync(`${path}-wal`).size;
 
@@ -66,8 +67,11 @@ it("I11: a log that grows faster than the worker moves it begins anew by one wai
 		}),
 		isTransaction: false,
 	} as unknown as DatabaseSync;
-	const stop = checkpointBeside(counted, path, { lookMs: 5, walBytesSoft: 100_000, walBytesMax: 400_000 });
+	// The first rows ask for no worker: one that is still at work could begin the log anew while the others are written.
+	const walBytesSoft = 300_000;
+	const stop = checkpointBeside(counted, path, { lookMs: 5, walBytesSoft, walBytesMax: 400_000 });
 	write(20);
+	expect(walBytes()).toBeLessThan(walBytesSoft);
 	await new Promise((resolve) => setTimeout(resolve, 50));
 	expect(waits).toBe(0);
 	write(500);
@@ -75,7 +79,7 @@ it("I11: a log that grows faster than the worker moves it begins anew by one wai
 	await vi.waitFor(() => expect(waits).toBeGreaterThan(0), 15_000);
 	await vi.waitFor(() => {
 		write(1);
-		expect(walBytes()).toBeLessThan(100_000);
+		expect(walBytes()).toBeLessThan(walBytesSoft);
 	}, 15_000);
 	stop();
 	close();
@@ -95,8 +99,11 @@ it("I11: what the log had grown to is given back, and an idle file needs no work
 		write(1);
 		expect(walBytes()).toBeLessThan(100_000);
 	}, 15_000);
-	write(100);
-	expect(walBytes()).toBeGreaterThan(100_000);
+	// A worker that is still at work may begin it anew once more.
+	await vi.waitFor(() => {
+		write(100);
+		expect(walBytes()).toBeGreaterThan(100_000);
+	}, 15_000);
 	expect(workers.started).toBeGreaterThan(0);
 	await vi.waitFor(() => expect(workers.ended).toBe(workers.started), 15_000);
 	process.off("worker", count);
@@ -131,7 +138,7 @@ it("a process with an open file and nothing to do ends", () => {
 		const insert = db.prepare("INSERT INTO t VALUES (?)");
 		for (let i = 0; i < 2000; i++) insert.run("x".repeat(4000));
 		await new Promise((resolve) => setTimeout(resolve, 600));`;
-	const ended = spawnSync(process.execPath, ["--input-type=module", "-e", script], { timeout: 15_000 });
+	const ended = spawnSync(process.execPath, ["--input-type=module", "-e", script], { timeout: 28_000 });
 	expect(ended.status, String(ended.stderr)).toBe(0);
 });
 
