@@ -38,7 +38,7 @@ export function rig(play: Play, { path, ...options }: RigOptions = {}) {
 /** A database file of the test's own. */
 export function tempFile(): string {
 	const dir = mkdtempSync(join(tmpdir(), "nexus-broker-"));
-	onTestFinished(() => rmSync(dir, { recursive: true }));
+	onTestFinished(() => rmSync(dir, { recursive: true, maxRetries: 20 }));
 	return join(dir, "nexus.db");
 }
 
@@ -68,9 +68,12 @@ export function finalEnd(frames: readonly Frame[]): EndFrame {
 	return last;
 }
 
-/** Waits for a condition, for at most five seconds. */
+/** Some tests wait for several processes one after another, on a machine that may stand still for seconds. */
+const PATIENCE_MS = 20_000;
+
+/** Waits for a condition. */
 export async function until(holds: () => boolean | Promise<boolean>, what = String(holds)): Promise<void> {
-	const deadline = Date.now() + 5000;
+	const deadline = Date.now() + PATIENCE_MS;
 	while (!(await holds())) {
 		if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
 		await new Promise((resolve) => setImmediate(resolve));

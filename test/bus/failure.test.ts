@@ -120,7 +120,7 @@ describe("the journal of the SQLite store", () => {
 	});
 	afterEach(() => {
 		file.close();
-		rmSync(folder, { recursive: true });
+		rmSync(folder, { recursive: true, maxRetries: 20 });
 	});
 	const rows = (table: string) => Number(file.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!.n);
 

@@ -22,7 +22,7 @@ for (const durability of ["process", "power"] as const) {
 			},
 			dispose() {
 				for (const file of files) file.close();
-				rmSync(folder, { recursive: true });
+				rmSync(folder, { recursive: true, maxRetries: 20 });
 			},
 		};
 	});
