@@ -31,12 +31,14 @@ export interface IMessageFake extends Fake {
 	wire(message: IMessageMessage): object;
 	/** Everything that was said, by whomever. */
 	readonly messages: IMessageMessage[];
+	/** What is being sent. */
+	readonly sending: ReadonlySet<string>;
 }
 
 export interface IMessageFakeOptions {
 	privateApi?: boolean;
-	/** How long Messages takes to send; a second try meanwhile is refused. */
-	sendMs?: number;
+	/** Messages has not sent anything before this; a second try meanwhile is refused. */
+	sent?: Promise<void>;
 }
 
 interface World {
@@ -70,7 +72,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 		messages: [],
 		sending: new Set(),
 		blocked: undefined,
-		options: { privateApi: false, sendMs: 0, ...options },
+		options: { privateApi: false, sent: Promise.resolve(), ...options },
 	};
 	world.http = await serveFake({
 		name(request) {
@@ -97,6 +99,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 		fault: world.http.fault,
 		close: world.http.close,
 		messages: world.messages,
+		sending: world.sending,
 		imsgCommand: `${process.execPath} ${join(import.meta.dirname, "imsg.ts")} ${world.http.url}`,
 		raw: ours,
 		visible: (to) => ours(to).map(({ text }) => text),
@@ -240,7 +243,7 @@ async function send(world: World, fields: Record<string, unknown>, file: IMessag
 	if (isOf(chat, "chat404")) throw new Refusal(500, "iMessage Error", "Chat does not exist!");
 	if (isOf(chat, "+15550022")) throw new Refusal(500, "iMessage Error", "Failed to send message!", { error: 22 });
 	world.sending.add(temp);
-	await new Promise((resolve) => setTimeout(resolve, world.options.sendMs));
+	await world.options.sent;
 	const replyTo = fields.selectedMessageGuid === undefined ? {} : { replyTo: word(fields.selectedMessageGuid) };
 	const made = putSent(world, { chat, text, ...replyTo, ...(file ? { file } : {}) });
 	world.sending.delete(temp);

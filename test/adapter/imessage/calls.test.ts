@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/imessage/imessage.ts";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions, until } from "../session.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const FILE = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") };
@@ -106,12 +106,14 @@ describe("BlueBubbles", () => {
 	});
 
 	test("a second try while the first is under way is not a second message", async () => {
-		const slow = await createIMessageFake({ sendMs: 400 });
+		const sent = Promise.withResolvers<void>();
+		const slow = await createIMessageFake({ sent: sent.promise });
 		const session = await open("bluebubbles", { api_url: slow.url });
 		const first = session.create({ to: CHAT }, "x", sendOptions("same"));
-		await new Promise((resolve) => setTimeout(resolve, 100));
+		await until(() => slow.sending.size === 1);
 		const second = await faultOf(session.create({ to: CHAT }, "x", sendOptions("same")));
 		expect(second.fault).toBe("unknown_outcome");
+		sent.resolve();
 		const { messageId } = await first;
 		expect(await session.find?.({ to: CHAT }, "same", "x")).toEqual({ messageId });
 		expect(slow.visible(CHAT)).toEqual(["x"]);
