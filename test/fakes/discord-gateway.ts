@@ -16,7 +16,7 @@ export interface FakeGateway {
 	/** How connections began, in order. */
 	readonly begun: ("identify" | "resume")[];
 	readonly connections: number;
-	/** Closes every connection. */
+	/** Closes every connection; nothing goes through any of them after it. */
 	drop(code: number): void;
 	close(): Promise<void>;
 }
@@ -97,6 +97,7 @@ export function createGateway(server: Server, rules: GatewayRules): FakeGateway 
 		},
 		drop(code) {
 			for (const socket of ready) socket.close(code);
+			ready.clear();
 		},
 		async close() {
 			for (const socket of sockets.clients) socket.terminate();
