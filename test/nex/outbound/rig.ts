@@ -89,7 +89,7 @@ export function createRigWith(
 		const bus = createBus({ storage: sqliteStorage(file) });
 		const deliveries = sqliteDeliveries(file);
 		const outbound = createOutbound({
-			...{ bus, deliveries, adapters, dataDir: dir, log: silentLog, limits: FAST, clock },
+			...{ bus, deliveries, adapters: mortalAdapters(adapters, clock), dataDir: dir, log: silentLog, limits: FAST, clock },
 			...options,
 			...changes,
 		});
@@ -120,22 +120,48 @@ export function createRigWith(
 			await parts.outbound.stop(0);
 			await parts.bus.close();
 			parts.file.close();
-			rmSync(dir, { recursive: true, force: true });
+			// A process of a side that was killed may be writing there to the last.
+			rmSync(dir, { recursive: true, force: true, maxRetries: 20 });
 		},
 	};
 	return rig;
 }
 
 /** Time that ends with its process. */
-function mortalClock(): Clock & { die(): void } {
+function mortalClock(): MortalClock {
 	let dead = false;
 	return {
 		now: () => Date.now(),
 		after: (ms, callback) => systemClock.after(ms, () => dead || callback()),
+		get dead() {
+			return dead;
+		},
 		die() {
 			dead = true;
 		},
 	};
+}
+
+interface MortalClock extends Clock {
+	readonly dead: boolean;
+	die(): void;
+}
+
+/**
+ * Nothing is started for a dead process: one that had just asked an adapter for its info would otherwise start another when the answer comes,
+ * and put its pid where that of its successor's process stands, which then nobody ends.
+ */
+function mortalAdapters(adapters: OutboundOptions["adapters"], clock: MortalClock): OutboundOptions["adapters"] {
+	const mortal = Object.entries(adapters).map(([channel, config]) => {
+		const { command } = config;
+		if (!command) return [channel, config];
+		const whileAlive = () => {
+			if (clock.dead) throw new Error("this process is dead");
+			return command;
+		};
+		return [channel, Object.defineProperty({ ...config }, "command", { get: whileAlive, enumerable: true })];
+	});
+	return Object.fromEntries(mortal) as OutboundOptions["adapters"];
 }
 
 export interface TestRun {
