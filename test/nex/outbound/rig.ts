@@ -89,7 +89,8 @@ export function createRigWith(
 		const bus = createBus({ storage: sqliteStorage(file) });
 		const deliveries = sqliteDeliveries(file);
 		const outbound = createOutbound({
-			...{ bus, deliveries, adapters: mortalAdapters(adapters, clock), dataDir: dir, log: silentLog, limits: FAST, clock },
+			...{ bus, deliveries, dataDir: dir, log: silentLog, limits: FAST, clock },
+			adapters: mortalAdapters(adapters, clock),
 			...options,
 			...changes,
 		});

@@ -184,7 +184,10 @@ describe("adapter processes", () => {
 		rig = createRigWith((channel) => ({ full: channel("full", { stderr: "1" }) }), { log });
 		const { id } = await rig.outbound.deliver({ text: "x", account: main("full"), target });
 		await rig.outbound.settled(id);
-		const lines = told.filter(({ stderr }) => stderr !== undefined);
+		const said = () => told.filter(({ stderr }) => stderr !== undefined);
+		// Another pipe than that of the answers.
+		await until(() => said().length > 1, "both lines are heard");
+		const lines = said();
 		expect(lines.map(({ stderr }) => stderr!.length)).toEqual([2000, 5]);
 		expect(lines[0]).toMatchObject({ channel: "full", account: "main", verb: "stream" });
 	});

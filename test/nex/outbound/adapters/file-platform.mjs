@@ -235,6 +235,7 @@ function seedStream(line) {
 }
 
 let refusals = number("refusals", 0);
+const retryAfterMs = number("retryAfterMs", 60);
 
 function send(line) {
 	if (line.type === "typing") return call({ op: "typing", to: line.target.to, on: line.on });
@@ -247,12 +248,12 @@ function send(line) {
 	if (settings.refuse) return say({ type: "delivery_error", error: "no", code: settings.refuse, nonce: line.nonce });
 	if (refusals-- > 0) {
 		call({ op: "refused" });
-		say({ type: "rate_limited", retryAfterMs: 60 });
+		say({ type: "rate_limited", retryAfterMs });
 		return say({
 			type: "delivery_error",
 			error: "slow down",
 			code: "rate_limited",
-			retryAfterMs: 60,
+			retryAfterMs,
 			nonce: line.nonce,
 		});
 	}
