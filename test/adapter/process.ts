@@ -88,6 +88,8 @@ export interface DeliverOptions {
 	/** The source, in the pieces in which it comes. */
 	tokens: readonly string[];
 	tokenEveryMs?: number;
+	/** Looked at before a token: false holds it back, so that what is to happen before it does, on however slow a machine. */
+	comes?: (index: number) => boolean;
 	/** Looked at after every status: true kills the process, and another one resumes. */
 	dies?: (status: StreamStatus, deaths: number) => boolean;
 	deadlineMs?: number;
@@ -97,11 +99,17 @@ export interface Delivered {
 	daemon: Daemon;
 	statuses: StreamStatus[];
 	deaths: number;
+	/** From the first token on. */
+	tookMs: number;
 }
+
+/** Each of these tokens waits for one more write: there is something to write again, and it is seen to be. */
+export const afterWrites = (writes: () => number, tokens: readonly number[]) => (index: number) =>
+	writes() >= tokens.filter((each) => index >= each).length;
 
 /** One answer, delivered to its end, by as many processes as it takes. */
 export async function deliver(options: DeliverOptions): Promise<Delivered> {
-	const result: Delivered = { daemon: new Daemon(), statuses: [], deaths: 0 };
+	const result: Delivered = { daemon: new Daemon(), statuses: [], deaths: 0, tookMs: 0 };
 	const until = Date.now() + (options.deadlineMs ?? 60_000);
 	// An account's files outlive its processes.
 	const folder = mkdtempSync(join(tmpdir(), `nexus-${options.channel}-`));
@@ -117,9 +125,11 @@ export async function deliver(options: DeliverOptions): Promise<Delivered> {
 	return result;
 }
 
+const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
 /** One process, until it is done, dead or late; resolves with what it said on stderr. */
 async function life(options: DeliverOptions, result: Delivered, until: number, folder: string): Promise<string> {
-	const { channel, settings, target, tokens, tokenEveryMs = 15 } = options;
+	const { channel, settings, target, tokens, tokenEveryMs = 15, comes = () => true } = options;
 	const { daemon } = result;
 	const resumed = daemon.rows.length > 0;
 	let over = () => {};
@@ -138,23 +148,30 @@ async function life(options: DeliverOptions, result: Delivered, until: number, f
 		else if (nonce !== undefined) adapter.write({ type: "ack", nonce, delivery: "d1", runId: "run_1" });
 	};
 	const adapter = startAdapter(channel, "stream", settings, hear, folder);
-	adapter.child.once("close", () => over());
+	let closed = false;
+	adapter.child.once("close", () => {
+		closed = true;
+		over();
+	});
 	await adapter.reads();
+	const begun = performance.now();
 	const name = { delivery: "d1", runId: "run_1" };
 	const resume = daemon.resume();
 	adapter.write({ type: "stream_start", sessionLabel: "main", target, ...name, ...(resumed ? { resume } : {}) });
 	let position = 0;
-	for (const token of tokens) {
+	for (const [index, token] of tokens.entries()) {
 		const owed = token.slice(Math.max(0, resume.position - position));
 		position += token.length;
+		while (owed !== "" && !doomed && !closed && !comes(index) && Date.now() < until) await pause(5);
 		if (owed === "" || doomed) continue;
 		adapter.write({ type: "token", text: owed, ...name });
-		await new Promise((resolve) => setTimeout(resolve, tokenEveryMs));
+		await pause(tokenEveryMs);
 	}
 	adapter.write({ type: "stream_end", final: true, ...name });
 	const timer = setTimeout(over, Math.max(0, until - Date.now()));
 	await ended;
 	clearTimeout(timer);
+	result.tookMs += performance.now() - begun;
 	if (doomed) result.deaths++;
 	await adapter.end();
 	return adapter.stderr();

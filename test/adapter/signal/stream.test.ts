@@ -37,6 +37,7 @@ test("I7: with drafts a killed adapter is resumed in the same message", async ()
 		...wish("true"),
 		tokens,
 		tokenEveryMs: 40,
+		comes: (index) => index < 30 || !dies.has("message_updated"),
 		dies: ({ type }) => dies.delete(type),
 	});
 	expect(deaths).toBe(4);
