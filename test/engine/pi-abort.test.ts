@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
 	ask,
 	deaf,
+	deafModel,
 	expectPaired,
 	fauxEngine,
 	reasoningOf,
@@ -15,8 +16,8 @@ import {
 	usageOf,
 } from "./pi-kit.ts";
 
-/** Far above what an abort takes, far below any tool or stream that is waited for. */
-const PROMPT_MS = 2_000;
+/** Its two thousand words take minutes: longer than a test. */
+const SLOW = { provider: { tokensPerSecond: 10 } };
 
 const calls = (...names: string[]) =>
 	fauxAssistantMessage([fauxText("I will look."), ...names.map((name, n) => fauxToolCall(name, {}, { id: `c${n}` }))], {
@@ -138,14 +139,11 @@ describe("a whole run", () => {
 
 describe("abort", () => {
 	test("during text: ends promptly, keeps the partial, does not throw", async () => {
-		const { engine } = await fauxEngine([fauxAssistantMessage("word ".repeat(2_000))], {
-			provider: { tokensPerSecond: 500 },
-		});
+		const { engine } = await fauxEngine([fauxAssistantMessage("word ".repeat(2_000))], SLOW);
 		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "text" });
 		expect(ran.error).toBeUndefined();
 		expect(textOf(ran.events)).toMatch(/^word/);
 		expect(textOf(ran.events).length).toBeLessThan(5_000);
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 		expect(usageOf(ran.events)).toHaveLength(1);
 	});
 
@@ -154,7 +152,6 @@ describe("abort", () => {
 		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
 		expect(ran.error).toBeUndefined();
 		expect(shape(ran.events)).toBe("message text deaf:started deaf:failed usage");
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 	});
 
 	test("I12: calls that pi never started are paired too", async () => {
@@ -164,15 +161,14 @@ describe("abort", () => {
 		expect(ran.error).toBeUndefined();
 		expectPaired(ran.events);
 		expect(toolsOf(ran.events).filter(({ status }) => status === "failed")).toHaveLength(3);
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 	});
 
 	test("I12: in a model call that never answers and hears no abort", async () => {
-		const { engine } = await fauxEngine([() => deaf()]);
-		const ran = await run(engine, ask("go"), { signal: AbortSignal.timeout(30) });
+		const { response, signal } = deafModel();
+		const { engine } = await fauxEngine([response]);
+		const ran = await run(engine, ask("go"), { signal });
 		expect(ran.error).toBeUndefined();
 		expect(ran.events).toEqual([{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }]);
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 	});
 
 	test("before the start: the model is not called", async () => {

@@ -12,6 +12,7 @@ import {
 import {
 	ask,
 	deaf,
+	deafModel,
 	expectPaired,
 	fauxModel,
 	NO_RETRY,
@@ -23,8 +24,6 @@ import {
 	toolsOf,
 	usageOf,
 } from "./pi-kit.ts";
-
-const PROMPT_MS = 2_000;
 
 let base: string;
 let home: string;
@@ -162,18 +161,17 @@ describe("compaction", () => {
 			"start",
 			"end",
 		]);
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 		expectPaired(ran.events);
 	});
 });
 
 describe("abort", () => {
 	test("during text", async () => {
-		const { engine } = await coding([fauxAssistantMessage("word ".repeat(2_000))], {}, { tokensPerSecond: 500 });
+		const { engine } = await coding([fauxAssistantMessage("word ".repeat(2_000))], {}, { tokensPerSecond: 10 });
 		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "text" });
 		expect(ran.error).toBeUndefined();
 		expect(textOf(ran.events)).toMatch(/^word/);
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
+		expect(textOf(ran.events).length).toBeLessThan(5_000);
 	});
 
 	test("I12: in a deaf tool, the open call gets its end", async () => {
@@ -181,30 +179,31 @@ describe("abort", () => {
 		const ran = await run(engine, ask("go"), { abortOn: (event) => event.type === "tool" });
 		expect(ran.error).toBeUndefined();
 		expect(shape(ran.events)).toBe("message text deaf:started deaf:failed usage");
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 	});
 
 	test("a command that runs is killed", async () => {
-		const { engine } = await coding([call("bash", { command: "echo $$; sleep 30" })]);
-		const { events, abortedForMs } = await run(engine, ask("go"), {
+		const { engine } = await coding([call("bash", { command: "echo $$; sleep 600" })]);
+		const { events } = await run(engine, ask("go"), {
 			abortOn: (event) => event.type === "tool" && event.status === "progress",
 		});
 		expect(shape(events)).toBe("message text bash:started bash:progress bash:failed usage");
-		expect(abortedForMs).toBeLessThan(PROMPT_MS);
 		const pid = Number(toolsOf(events)[1]?.summary);
-		await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), { timeout: 5_000 });
+		await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow("ESRCH"), { timeout: 15_000 });
 	});
 
 	test("I12: in a model call that never answers", async () => {
-		const { engine } = await coding([() => deaf()]);
-		const ran = await run(engine, ask("go"), { signal: AbortSignal.timeout(50) });
+		const { response, signal } = deafModel();
+		const { engine } = await coding([response]);
+		const ran = await run(engine, ask("go"), { signal });
 		expect(ran.error).toBeUndefined();
 		expect(shape(ran.events)).toBe("usage");
-		expect(ran.abortedForMs).toBeLessThan(PROMPT_MS);
 	});
 
 	test("a tool over its time fails and the run goes on", async () => {
-		const { engine } = await coding([call("bash", { command: "sleep 30" }), fauxAssistantMessage("It took too long.")]);
+		const { engine } = await coding([
+			call("bash", { command: "sleep 600" }),
+			fauxAssistantMessage("It took too long."),
+		]);
 		const { events, error } = await run(engine, ask("go", { toolTimeoutMs: 50 }));
 		expect(error).toBeUndefined();
 		expect(textOf(events)).toBe("Working.It took too long.");
