@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { describe, expect } from "vitest";
+import { removeFolder } from "../runtime/folder.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const ENGINE = fileURLToPath(new URL("./scripted-engine.ts", import.meta.url));
@@ -101,7 +102,7 @@ export async function startDaemon(more: object = {}): Promise<Daemon> {
 		send: (session, text) => sendMessage(url, session, text),
 		async close() {
 			await kill();
-			rmSync(data, { recursive: true, force: true });
+			removeFolder(data);
 		},
 	};
 }

@@ -1,6 +1,6 @@
 /** The commands against a real daemon with the demo engine. */
 
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -16,7 +16,7 @@ import {
 	type Frame,
 } from "../../src/protocol/protocol.ts";
 import { waitFor } from "../edge/rig.ts";
-import { freshFolder } from "../runtime/folder.ts";
+import { freshFolder, removeFolder } from "../runtime/folder.ts";
 import { nexus, type Ready, type Running, run, up } from "./nexus.ts";
 
 let folder: string;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
 	await daemon.end("SIGKILL");
-	rmSync(folder, { recursive: true, force: true });
+	removeFolder(folder);
 });
 
 const on = (...args: string[]) => run([...args, "--data", data]);

@@ -1,10 +1,11 @@
 /** `nexus conformance` on real adapters: a good one in Python, a bundled one with its account, and one that breaks a promise. */
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startPlatforms } from "../proof/fake-platforms.ts";
+import { removeFolder } from "../runtime/folder.ts";
 import { nexus } from "./nexus.ts";
 
 const ADAPTER = join(import.meta.dirname, "../../examples/adapter.py");
@@ -13,7 +14,7 @@ let folder = "";
 beforeEach(() => {
 	folder = mkdtempSync(join(tmpdir(), "nexus-conformance-cli-"));
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => removeFolder(folder));
 
 const check = (args: readonly string[], env: Record<string, string> = {}) =>
 	nexus(["conformance", ...args], { env: { NEXUS_TERMINAL_FILE: join(folder, "terminal.txt"), ...env } }).end();

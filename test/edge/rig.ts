@@ -1,6 +1,6 @@
 /** A real edge on a real port over a real Bus, Ledger and Broker; only the agent is played by the test. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,6 +15,7 @@ import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
+import { removeFolder } from "../runtime/folder.ts";
 
 export const TOKEN = "a-token-of-the-tests-0123456789";
 export const BEARER = { authorization: `Bearer ${TOKEN}` };
@@ -142,7 +143,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		},
 		async close() {
 			await stop();
-			rmSync(dir, { recursive: true, force: true });
+			removeFolder(dir);
 		},
 	} as Rig;
 	await start();

@@ -1,9 +1,10 @@
 /** Adapters are started hundreds of times in the proof, and compiled once: NODE_ variables are passed on to them. Import it first. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { removeFolder } from "../runtime/folder.ts";
 
 const compiled = mkdtempSync(join(tmpdir(), "nexus-compiled-"));
 process.env.NODE_COMPILE_CACHE = compiled;
-process.once("exit", () => rmSync(compiled, { recursive: true, force: true }));
+process.once("exit", () => removeFolder(compiled));

@@ -4,12 +4,13 @@
  */
 
 import "./compiled.ts";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeliveryInfo } from "../../src/nex/nex.ts";
+import { removeFolder } from "../runtime/folder.ts";
 import { call, type DaemonProcess, daemonIn, until } from "./daemon.ts";
 import { channelsConfig, type FakePlatform, listenForStatuses, sentencesOf, startPlatforms } from "./fake-platforms.ts";
 import { emptyLine, type Line, measured, note, printTable, underWay } from "./matrix.ts";
@@ -159,7 +160,7 @@ afterAll(async () => {
 	printTable(`daemon killed, NEXUS_SEED=${random.seed}`, lines);
 	await daemon?.stop();
 	await Promise.all(platforms.map(({ fake }) => fake.close()));
-	rmSync(folder, { recursive: true, force: true });
+	removeFolder(folder);
 }, 60_000);
 
 describe(`proof: ${KILLS} kills of the daemon`, () => {

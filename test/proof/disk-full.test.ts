@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { removeFolder } from "../runtime/folder.ts";
 import { AUTHORIZATION, call, type DaemonProcess, daemonIn, framesOf, until } from "./daemon.ts";
 import { follow } from "./reader.ts";
 
@@ -40,7 +41,7 @@ const readyz = async (url: string) => {
 afterAll(async () => {
 	await daemon?.stop();
 	if (mounted) spawnSync("umount", [disk]);
-	rmSync(folder, { recursive: true, force: true });
+	removeFolder(folder);
 });
 
 describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be mounted: run as root)", () => {

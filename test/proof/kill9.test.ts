@@ -1,11 +1,12 @@
 /** Fifty kill -9 while several sessions stream to clients that stay: nothing is lost, repeated or badly framed. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { removeFolder } from "../runtime/folder.ts";
 import { call, type DaemonProcess, daemonIn, framesOf, until } from "./daemon.ts";
 import { seededRandom } from "./random.ts";
 import { follow, type Reader } from "./reader.ts";
@@ -110,7 +111,7 @@ beforeAll(async () => {
 afterAll(async () => {
 	for (const reader of [...everyReader(), ...runReaders.values()]) reader.close();
 	await daemon?.stop();
-	rmSync(folder, { recursive: true, force: true });
+	removeFolder(folder);
 });
 
 function violations(frames: readonly string[]): string[] {

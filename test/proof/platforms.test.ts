@@ -1,6 +1,6 @@
 /** A person on each platform writes to the agent and reads its answer there: platform, adapter, daemon, engine and back, with nothing in between left out. */
 
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -13,6 +13,7 @@ import { createSlackFake } from "../fakes/slack.ts";
 import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../fakes/sms.ts";
 import { createTelegramFake } from "../fakes/telegram.ts";
 import { createWhatsAppFake } from "../fakes/whatsapp.ts";
+import { removeFolder } from "../runtime/folder.ts";
 import { call, type DaemonProcess, daemonIn, until } from "./daemon.ts";
 
 /** Says what it was asked, in a way that every dialect has to render. */
@@ -99,7 +100,7 @@ beforeAll(async () => {
 afterAll(async () => {
 	await daemon?.stop();
 	await Promise.all(Object.values(platforms).map(({ fake }) => fake.close()));
-	rmSync(folder, { recursive: true, force: true });
+	removeFolder(folder);
 });
 
 interface Event {

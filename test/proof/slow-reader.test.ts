@@ -1,12 +1,13 @@
 /** Readers that take 1 kB/s beside fifty that keep up, during 200,000 tokens: nobody is disturbed and nothing piles up. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { removeFolder } from "../runtime/folder.ts";
 import { AUTHORIZATION, call, type DaemonProcess, daemonIn, framesOf, residentBytes, until } from "./daemon.ts";
 
 const TOKENS = 200_000;
@@ -142,7 +143,7 @@ describe.skipIf(process.platform !== "linux")("proof: slow readers", () => {
 
 	afterAll(async () => {
 		await daemon?.stop();
-		rmSync(folder, { recursive: true, force: true });
+		removeFolder(folder);
 	});
 
 	it("I2: the log is well framed and carries every token", async () => {

@@ -7,6 +7,10 @@ import { onTestFinished } from "vitest";
 
 export function freshFolder(): string {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-test-"));
-	onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+	onTestFinished(() => removeFolder(folder));
 	return folder;
 }
+
+/** What a killed daemon had started lives on for a moment, and may write a last file where everything is being removed. */
+export const removeFolder = (folder: string): void =>
+	rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
