@@ -6,9 +6,9 @@ import { type WebSocket, WebSocketServer } from "ws";
 
 /** Slack waits three seconds for an answer; a test need not. */
 const ACK_MS = 1500;
-const SOCKET_MS = 10_000;
+const SOCKET_MS = 25_000;
 
-export function createSockets(server: Server, url: string) {
+export function createSockets(server: Server, url: string, ackMs = ACK_MS) {
 	const sockets = new WebSocketServer({ server, path: "/link" });
 	const open = new Set<WebSocket>();
 	const waiting = new Map<string, () => void>();
@@ -44,8 +44,13 @@ export function createSockets(server: Server, url: string) {
 			const more = retry_attempt === 0 ? {} : { retry_reason: "timeout" };
 			const envelope = { type: "events_api", envelope_id, payload, retry_attempt, ...more };
 			socket.send(JSON.stringify({ ...envelope, accepts_response_payload: false }));
-			const lost = new Promise<"lost">((resolve) => setTimeout(resolve, ACK_MS, "lost"));
-			if ((await Promise.race([confirmed, lost])) === "confirmed") return;
+			let timer: NodeJS.Timeout | undefined;
+			const lost = new Promise<"lost">((resolve) => {
+				timer = setTimeout(resolve, ackMs, "lost");
+			});
+			const outcome = await Promise.race([confirmed, lost]);
+			clearTimeout(timer);
+			if (outcome === "confirmed") return;
 		}
 		throw new Error("the event was never confirmed");
 	}

@@ -16,7 +16,12 @@ export interface SlackFakeOptions {
 	foreign?: readonly string[];
 	/** Whether the app has the scope for reading files. */
 	filesRead?: boolean;
+	/** How long an event waits to be confirmed before it comes again. */
+	ackMs?: number;
 }
+
+/** Every event comes once, however long it takes to be confirmed. */
+export const PATIENT: SlackFakeOptions = { ackMs: 60_000 };
 
 export interface SlackFake extends Fake {
 	raw(to: string): StoredMessage[];
@@ -127,7 +132,7 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 		refuse: (fault) =>
 			fault.kind === "429" ? tooMany(fault.ms ?? 1000) : { status: 503, body: "upstream connect error" },
 	});
-	const sockets = createSockets(http.server, `${http.url.replace("http", "ws")}/link`);
+	const sockets = createSockets(http.server, `${http.url.replace("http", "ws")}/link`, options.ackMs);
 	methods = methodsOf({ store, url: http.url, socketUrl: sockets.url, ...options });
 	settings.api_url = `${http.url}/api/`;
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { createSlackFake, type SlackFake } from "../../fakes/slack.ts";
+import { createSlackFake, PATIENT, type SlackFake, type SlackFakeOptions } from "../../fakes/slack.ts";
 import { afterWrites, deliver, startAdapter } from "../process.ts";
+import { until } from "../session.ts";
 
 const THREAD = "1700000000.000001";
 const inThread = { to: "C1", thread_id: THREAD, user_id: "U1", team_id: "TTEAM" };
@@ -28,8 +29,8 @@ function expectPaced(times: number[], tookMs: number, intervalMs: number): void 
 }
 
 /** Every test has a workspace of its own: they wait a lot, so they wait together. */
-async function withFake(work: (fake: SlackFake) => Promise<void>): Promise<void> {
-	const fake = await createSlackFake();
+async function withFake(work: (fake: SlackFake) => Promise<void>, options: SlackFakeOptions = {}): Promise<void> {
+	const fake = await createSlackFake(options);
 	try {
 		await work(fake);
 	} finally {
@@ -115,12 +116,16 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 	test("a stream that Slack ended is written on by edits", () =>
 		withFake(async (fake) => {
 			const tokens = sentences(60);
+			let expired = false;
 			const dies = ({ type }: { type: string }) => {
-				if (type === "message_created") fake.expireStreams();
+				if (type !== "message_created") return false;
+				fake.expireStreams();
+				expired = true;
 				return false;
 			};
+			const comes = (index: number) => index === 0 || expired;
 			const settings = fake.settings;
-			await deliver({ channel: "slack", settings, target: inThread, tokens, tokenEveryMs: 80, dies });
+			await deliver({ channel: "slack", settings, target: inThread, tokens, tokenEveryMs: 30, comes, dies });
 			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
 			expect(timesOf(fake, "chat.update").length).toBeGreaterThanOrEqual(1);
 		}));
@@ -131,6 +136,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
 			const said = { target: inChannel, text: "hello", from: 0, to: 5, attachments };
 			sender.write({ type: "send", delivery: "d", nonce: "n", ...said });
+			await until(() => sender.lines.some(({ final }) => final === true), 60_000);
 			expect(await sender.end()).toBe(0);
 			expect(fake.visible("C2")).toEqual(["hello", "[a.txt]"]);
 			const monitor = startAdapter("slack", "monitor", fake.settings, ({ eventId }) =>
@@ -142,5 +148,5 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 			const health = startAdapter("slack", "health", fake.settings);
 			expect(await health.end()).toBe(0);
 			expect(health.lines).toMatchObject([{ ok: true }]);
-		}));
+		}, PATIENT));
 });
