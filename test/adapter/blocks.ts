@@ -117,7 +117,8 @@ class Sender {
 	}
 
 	private async doom(status: SendStatus | { type: "written" }): Promise<void> {
-		if (this.doomed || !(await this.options.dies?.(status, this.result.deaths))) return;
+		// One death, whatever else was said or is looked at meanwhile.
+		if (this.doomed || !(await this.options.dies?.(status, this.result.deaths)) || this.doomed) return;
 		this.doomed = true;
 		this.result.deaths++;
 		this.adapter?.child.kill("SIGKILL");

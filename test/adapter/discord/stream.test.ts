@@ -1,6 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
 import { afterWrites, deliver, startAdapter } from "../process.ts";
+import { until } from "../session.ts";
+
+vi.setConfig({ testTimeout: 90_000 });
 
 let fake: DiscordFake;
 
@@ -83,6 +86,7 @@ test("send: blocks with an attachment; monitor: a message", async () => {
 		to: 5,
 		attachments,
 	});
+	await until(() => sender.lines.some(({ final }) => final === true));
 	expect(await sender.end()).toBe(0);
 	expect(fake.raw("77").map((message) => message.attachments[0]?.filename ?? message.content)).toEqual([
 		"hello",
@@ -95,9 +99,7 @@ test("send: blocks with an attachment; monitor: a message", async () => {
 			void monitor.end();
 		});
 	});
-	const deadline = Date.now() + 15_000;
-	while (fake.gateway.connections === 0 && Date.now() < deadline)
-		await new Promise((resolve) => setTimeout(resolve, 5));
+	await until(() => fake.gateway.connections === 1);
 	await fake.inject({ text: "hi there", to: "77" });
 	expect(await heard).toMatchObject({ type: "message", text: "hi there", target: { to: "77", direct: true } });
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createGmailFake, type GmailFake } from "../../fakes/gmail.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter } from "../process.ts";
@@ -6,6 +6,8 @@ import { until } from "../session.ts";
 
 const TO = "ann@example.com";
 const ANSWERS = ["# First answer\n\nIt is **long**. ", "ok", "ok"];
+
+vi.setConfig({ testTimeout: 90_000 });
 
 let fake: GmailFake;
 
@@ -61,6 +63,7 @@ test("send: one mail with its attachment; monitor: a mail and its confirmation",
 		attachments,
 	};
 	sender.write(line);
+	await until(() => sender.lines.some(({ final }) => final === true));
 	expect(await sender.end()).toBe(0);
 	expect(fake.raw(TO).map(({ mail }) => [mail.text?.trim(), mail.attachments[0]?.filename])).toEqual([
 		["hello", "a.txt"],

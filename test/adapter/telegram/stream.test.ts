@@ -1,10 +1,12 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
 import { afterWrites, deliver, startAdapter } from "../process.ts";
 import { until } from "../session.ts";
+
+vi.setConfig({ testTimeout: 90_000 });
 
 let fake: TelegramFake;
 
@@ -103,6 +105,7 @@ test("send: blocks with an attachment; monitor: a message and its confirmation",
 	const text = "hello";
 	const line = { type: "send", delivery: "d", nonce: "n", target: { to: "42" }, text, from: 0, to: 5, attachments };
 	sender.write(line);
+	await until(() => sender.lines.some(({ final }) => final === true));
 	expect(await sender.end()).toBe(0);
 	expect(fake.raw("42").map((message) => message.file?.name ?? message.text)).toEqual(["hello", "a.txt"]);
 	await fake.inject({ text: "hi there" });

@@ -68,6 +68,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 		withFake(async (fake) => {
 			const folder = mkdtempSync(join(tmpdir(), "nexus-whatsapp-"));
 			const monitor = listenFor(fake, folder);
+			await monitor.reads();
 			fake.fault({ kind: "reset_after_accept", count: 1, call: "messages" });
 			const sender = startAdapter("whatsapp", "send", fake.settings, () => {}, folder);
 			sender.write(line(0, "once"));
@@ -105,9 +106,11 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 		withFake(async (fake) => {
 			const sender = startAdapter("whatsapp", "send", fake.settings);
 			sender.write({ type: "typing", target: ANN, on: true });
+			await until(() => fake.calls.length === 1);
 			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
 			const long = Array.from({ length: 900 }, (_, index) => `word${index}`).join(" ");
 			sender.write({ ...line(0, long), to: long.length, attachments });
+			await until(() => sender.lines.some(({ final }) => final === true), 60_000);
 			expect(await sender.end()).toBe(0);
 			const seen = fake.visible(ANN.to);
 			expect(seen.at(-1)).toBe("[a.txt]");
