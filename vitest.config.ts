@@ -16,10 +16,11 @@ export default defineConfig({
 	test: {
 		setupFiles: ["test/seed.ts"],
 		sequence: { sequencer: LongestFirst },
-		testTimeout: 30_000,
-		hookTimeout: 30_000,
+		// Only what hangs takes this long. A test that starts ten processes takes half a minute where the machine has other work.
+		testTimeout: 120_000,
+		hookTimeout: 120_000,
 		// A second, the default, is short for a browser beside three daemons.
-		expect: { poll: { timeout: 15_000 } },
+		expect: { poll: { timeout: 30_000 } },
 		// Process and browser tests share two cores with the daemons they start.
 		maxWorkers: 2,
 		projects: [

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-const WAIT_MS = 20_000;
+const WAIT_MS = 60_000;
 
 export interface Finished {
 	code: number | null;

@@ -207,7 +207,7 @@ export async function readAll(url: string, headers: Record<string, string> = {})
 	return reader.events;
 }
 
-export async function waitFor(condition: () => boolean | Promise<boolean>, deadlineMs = 10_000): Promise<void> {
+export async function waitFor(condition: () => boolean | Promise<boolean>, deadlineMs = 30_000): Promise<void> {
 	const deadline = performance.now() + deadlineMs;
 	while (!(await condition())) {
 		if (performance.now() > deadline) throw new Error(`not reached within ${deadlineMs} ms: ${condition.toString()}`);

@@ -60,12 +60,12 @@ it("starts with the first use, stops after ten minutes without one, and starts a
 	clock.advance(UNUSED_MS - 1);
 	expect(isAlive(first)).toBe(true);
 	clock.advance(1);
-	await vi.waitFor(() => expect(isAlive(first)).toBe(false), { timeout: 10_000 });
+	await vi.waitFor(() => expect(isAlive(first)).toBe(false), { timeout: 30_000 });
 	expect(pids()).toEqual([first]);
 	await lab.state();
 	expect(pids()).toHaveLength(2);
 	await lab.close();
-	await vi.waitFor(() => expect(pids().filter(isAlive)).toEqual([]), { timeout: 10_000 });
+	await vi.waitFor(() => expect(pids().filter(isAlive)).toEqual([]), { timeout: 30_000 });
 });
 
 it("is replaced when its process dies", async () => {
@@ -78,7 +78,7 @@ it("is replaced when its process dies", async () => {
 			await lab.state();
 			expect(pids()).toHaveLength(2);
 		},
-		{ timeout: 10_000 },
+		{ timeout: 30_000 },
 	);
 	expect(await lab.state()).toMatchObject({ channels: [] });
 });
