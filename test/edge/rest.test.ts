@@ -213,6 +213,8 @@ describe("REST", () => {
 
 	it("P6.5: sessions are listed most recent first, with the live run", async () => {
 		await completed("a", "first of a", "x");
+		// What is used in one millisecond is equally recent.
+		await waitFor(() => Date.now() > rig.ledger.session("a")!.updatedAt);
 		const { runId } = await rig.start("b", "first of b");
 		const { sessions } = (await expectAnswer("listSessions", await rig.get("/v1/sessions"))) as { sessions: object[] };
 		expect(sessions).toMatchObject([

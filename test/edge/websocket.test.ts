@@ -224,10 +224,11 @@ describe("WebSocket", () => {
 		const client = await connect();
 		client.send({ type: "subscribe", id: "long", run: long.runId });
 		client.send({ type: "subscribe", id: "live", run: live.runId });
-		await client.until(() => client.offsets("live").length === 1);
-		const seen = client.offsets("long").length;
-		expect(seen).toBeLessThan(20_000);
-		await client.until(() => client.offsets("long").length === 20_001);
+		await client.until(() => client.offsets("live").length === 1 && client.offsets("long").length === 20_001);
+		const framesOf = (id: string) =>
+			client.messages.filter((message) => message.id === id && message.type === "frames");
+		const [first] = framesOf("live");
+		expect(client.messages.indexOf(first!)).toBeLessThan(client.messages.indexOf(framesOf("long").at(-1)!));
 	});
 
 	it("P6.15: who does not answer pings is dropped", async () => {
