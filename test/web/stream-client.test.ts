@@ -9,7 +9,7 @@ import { openStream, type StreamClient } from "../../src/web/stream-client.ts";
 
 const RUN = "run_00000000000000000000000000";
 const TOTAL = 40;
-const limits = { retryFirstMs: 5, retryMaxMs: 20, silenceMs: 300 };
+const limits = { retryFirstMs: 5, retryMaxMs: 20, silenceMs: 60_000 };
 
 function event(offset: number): string {
 	const frame =
@@ -61,18 +61,21 @@ describe("the stream client", () => {
 		vi.restoreAllMocks();
 	});
 
-	async function read(): Promise<{ offsets: number[]; states: LinkState[] }> {
+	async function read(silenceMs = limits.silenceMs): Promise<{ offsets: number[]; states: LinkState[] }> {
 		const offsets: number[] = [];
 		const states: LinkState[] = [];
 		client = openStream({
 			url,
 			after: 0,
 			endsWithRun: true,
-			limits,
+			limits: { ...limits, silenceMs },
 			onRecords: (records) => offsets.push(...records.map(({ offset }) => offset)),
 			onState: (state) => states.push(state),
 		});
-		await vi.waitFor(() => expect(["ended", "refused"]).toContain(client?.state.phase), { timeout: 5000, interval: 5 });
+		await vi.waitFor(() => expect(["ended", "refused"]).toContain(client?.state.phase), {
+			timeout: 30_000,
+			interval: 5,
+		});
 		return { offsets, states };
 	}
 
@@ -109,7 +112,7 @@ describe("the stream client", () => {
 			if (asked.length === 1) write(response, 1, 5);
 			else write(response, after + 1, TOTAL);
 		};
-		const { offsets, states } = await read();
+		const { offsets, states } = await read(300);
 		expect(offsets).toEqual(everything);
 		expect(states.map(({ phase }) => phase)).toContain("waiting");
 	});
