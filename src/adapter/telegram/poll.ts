@@ -11,7 +11,8 @@ export const UPDATES = ["message"] as const;
 
 const POLL_SECONDS = 25;
 const BACKOFF_MS = 1000;
-const BACKOFF_MAX_MS = 30_000;
+/** Failures in a row; then the process ends with the reason, which the daemon shows, and the daemon tries again. */
+const FAILURES_MAX = 4;
 
 export interface PollOptions {
 	api: RawApi;
@@ -51,7 +52,8 @@ export async function poll({ api, call, take, signal, clock, log }: PollOptions)
 			// Somebody may have set a webhook meanwhile.
 			isOurs = false;
 			if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
-			const waitMs = cause.retryAfterMs ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
+			const waitMs = cause.retryAfterMs ?? BACKOFF_MS * 2 ** failures++;
+			if (failures === FAILURES_MAX) throw new PlatformError("unavailable", cause.message, { cause });
 			log.warn({ error: cause.message, waitMs }, "no updates from Telegram; trying again");
 			await wait(waitMs);
 		}

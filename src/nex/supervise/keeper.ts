@@ -1,6 +1,7 @@
 /** Keeps one verb of an account running: starts it on first use, starts it again by the policy, and says how it is doing. */
 
 import { checkLine, type LineFault, type Shapes } from "../../adapter/adapter.ts";
+import { exitCodeOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
@@ -56,6 +57,8 @@ export interface Keeper {
 
 const GARBAGE_LOGGED_MAX = 20;
 const EXCERPT_CHARS = 120;
+/** How an adapter exits that cannot reach its platform (docs/adapter-protocol.md §1). */
+const UNREACHABLE = exitCodeOf("unavailable");
 
 const excerptOf = (line: object): string => JSON.stringify(line).slice(0, EXCERPT_CHARS).toWellFormed();
 
@@ -133,7 +136,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		process = undefined;
 		const idle = options.lost(exit);
 		const clean = stopped || (idle && exit.code === 0);
-		apply({ type: "exited", clean });
+		apply({ type: "exited", clean, unreachable: exit.code === UNREACHABLE });
 		if (clean) return;
 		lastError = exit.detail;
 		const until = "until" in state.phase ? state.phase.until : undefined;

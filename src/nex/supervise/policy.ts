@@ -8,7 +8,7 @@ export interface RestartRules {
 	healthyMs: number;
 	/** Failures in a row that open the circuit. */
 	failuresMax: number;
-	/** How long the circuit stays open; doubles with every try that fails. */
+	/** How long the circuit stays open; doubles with every try that fails, unless the platform could not be reached. */
 	circuitMs: number;
 	circuitMsMax: number;
 }
@@ -45,8 +45,8 @@ export type SupervisionInput =
 	| { type: "want" }
 	| { type: "unwant" }
 	| { type: "spawned" }
-	/** `clean`: it had nothing left to do. */
-	| { type: "exited"; clean: boolean }
+	/** `clean`: it had nothing left to do. `unreachable`: it could not reach its platform. */
+	| { type: "exited"; clean: boolean; unreachable?: boolean }
 	| { type: "tick" };
 
 export type SupervisionEffect = { type: "spawn" } | { type: "wake"; at: number };
@@ -82,7 +82,7 @@ export function stepSupervision(
 		case "spawned":
 			return only({ ...state, phase: { at: "running", since: now } });
 		case "exited":
-			return exited(state, input.clean, now, rules, random);
+			return exited(state, input, now, rules, random);
 		case "tick":
 			if (!isWaiting(phase)) return only(state);
 			// A timer may fire a moment early.
@@ -101,7 +101,13 @@ const spawn = (state: Supervision): SupervisionStep => ({
 	effects: [{ type: "spawn" }],
 });
 
-function exited(state: Supervision, clean: boolean, now: number, rules: RestartRules, random: number): SupervisionStep {
+function exited(
+	state: Supervision,
+	{ clean, unreachable = false }: { clean: boolean; unreachable?: boolean },
+	now: number,
+	rules: RestartRules,
+	random: number,
+): SupervisionStep {
 	const { phase } = state;
 	const healthy = phase.at === "running" && now - phase.since >= rules.healthyMs;
 	const before = healthy || clean ? { ...state, failures: 0, trips: 0 } : state;
@@ -114,7 +120,9 @@ function exited(state: Supervision, clean: boolean, now: number, rules: RestartR
 		const until = now + Math.round(wait * (0.75 + random / 2));
 		return { state: { ...next, phase: { at: "backing_off", until } }, effects: [{ type: "wake", at: until }] };
 	}
-	const until = now + Math.min(rules.circuitMs * 2 ** before.trips, rules.circuitMsMax);
-	const open = { ...next, trips: before.trips + 1, phase: { at: "open_circuit" as const, until } };
+	// Nothing is wrong with it: when the network is back, nobody should wait for long.
+	const trips = unreachable ? 0 : before.trips;
+	const until = now + Math.min(rules.circuitMs * 2 ** trips, rules.circuitMsMax);
+	const open = { ...next, trips: trips + 1, phase: { at: "open_circuit" as const, until } };
 	return { state: open, effects: [{ type: "wake", at: until }] };
 }

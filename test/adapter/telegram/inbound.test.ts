@@ -250,6 +250,25 @@ describe("from the platform", () => {
 		expect(deleted).toEqual([0, 4]);
 	});
 
+	test("polling that fails again and again ends with the reason, so that it can be seen", async () => {
+		const waits: number[] = [];
+		const hurried = (ms: number, callback: () => void) => {
+			waits.push(ms);
+			queueMicrotask(callback);
+			return () => {};
+		};
+		const faults = ["unavailable", "unavailable", "unknown_outcome", "unknown_outcome"] as const;
+		const call: PollOptions["call"] = async () => {
+			throw new PlatformError(faults[waits.length] ?? "invalid", "getUpdates: ENOTFOUND api.telegram.org");
+		};
+		const api = {} as PollOptions["api"];
+		const clock = { ...systemClock, after: hurried };
+		const polling = poll({ api, call, take: async () => {}, signal: stopping.signal, clock, log: silentLog });
+		const reason = { fault: "unavailable", message: expect.stringContaining("ENOTFOUND") };
+		await expect(polling).rejects.toMatchObject(reason);
+		expect(waits).toEqual([1000, 2000, 4000]);
+	});
+
 	test("polling with a wrong token ends with the reason", async () => {
 		const session = await open({ token: "1:wrong" });
 		await expect(session.monitor?.(async () => {}, stopping.signal)).rejects.toMatchObject({ fault: "denied" });

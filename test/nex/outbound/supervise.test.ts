@@ -40,8 +40,8 @@ describe("restart policy", () => {
 	};
 	const step = (state: Supervision, type: "want" | "unwant" | "spawned" | "tick", now: number) =>
 		stepSupervision(state, { type }, now, rules, 0.5).state;
-	const crash = (state: Supervision, now: number, clean = false) =>
-		stepSupervision(step(state, "spawned", now), { type: "exited", clean }, now, rules, 0.5).state;
+	const crash = (state: Supervision, now: number, clean = false, unreachable = false) =>
+		stepSupervision(step(state, "spawned", now), { type: "exited", clean, unreachable }, now, rules, 0.5).state;
 
 	it("backs off exponentially, then opens the circuit, longer with every failed try", () => {
 		let state = step(UNSTARTED, "want", 0);
@@ -63,6 +63,19 @@ describe("restart policy", () => {
 			["open_circuit", 9000],
 			["open_circuit", 9000],
 		]);
+	});
+
+	it("asks again at a steady pace for a platform that cannot be reached", () => {
+		let state = step(UNSTARTED, "want", 0);
+		let now = 0;
+		for (let n = 0; n < 8; n++) {
+			state = crash(state, now, false, true);
+			if (!("until" in state.phase)) throw new Error("it waits");
+			expect(state.phase.until - now).toBeLessThanOrEqual(5000);
+			now = state.phase.until;
+			state = step(state, "tick", now);
+		}
+		expect(crash(state, now).phase).toMatchObject({ at: "open_circuit", until: now + 9000 });
 	});
 
 	it("forgets failures once a process was healthy, and takes a clean end for what it is", () => {
@@ -194,7 +207,7 @@ describe("adapter processes", () => {
 
 	it("one that dies at once opens the circuit, which shows, and nothing is lost meanwhile", async () => {
 		const restart = { ...FAST.restart, failuresMax: 3, circuitMs: 60_000 };
-		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "1" }) }), { limits: { ...FAST, restart } });
+		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "3" }) }), { limits: { ...FAST, restart } });
 		const { id } = await rig.outbound.deliver({ text: "waits", account: main("full"), target });
 		await until(() => status(rig!).processes.stream?.state === "open_circuit", "the circuit opens");
 		expect(status(rig)).toMatchObject({
@@ -204,6 +217,14 @@ describe("adapter processes", () => {
 		});
 		expect(status(rig).processes.stream!.until).toBeGreaterThan(Date.now());
 		expect(rig.outbound.deliveries({ limit: 1 })[0]).toMatchObject({ id, state: "active" });
+	});
+
+	it("one that cannot reach its platform is tried at a steady pace", { timeout: 90_000 }, async () => {
+		const restart = { ...FAST.restart, failuresMax: 1, circuitMs: 10, circuitMsMax: 3_600_000 };
+		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "7" }) }), { limits: { ...FAST, restart } });
+		await rig.outbound.deliver({ text: "waits", account: main("full"), target });
+		// Twice as long every time, the fifteenth try would be after five minutes.
+		await until(() => status(rig!).restarts >= 15, "it is tried", 80_000);
 	});
 
 	it("one that uses too much memory is ended", { skip: process.platform !== "linux" }, async () => {

@@ -78,7 +78,7 @@ const found = (nonce) => calls().find((op) => op.op === "create" && op.nonce ===
 const newId = () => `m${process.pid}-${calls().length}`;
 
 if (settings.stderr) process.stderr.write(`${"x".repeat(5000)}\nready\n`);
-if (settings.dieAtOnce) process.exit(3);
+if (settings.dieAtOnce) process.exit(Number(settings.dieAtOnce));
 if (settings.garbage) process.stdout.write('not json\n[1]\n{"type":\n');
 if (settings.flood) process.stdout.write(`${"y".repeat(number("flood", 0))}\n`);
 if (settings.memoryMb) globalThis.ballast = Buffer.alloc(number("memoryMb", 0) * 2 ** 20, 1);
