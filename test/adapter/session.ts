@@ -41,7 +41,7 @@ function notesBeside(state: Tools["state"]): NonNullable<Tools["notes"]> {
 	return notes;
 }
 
-export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(10_000)) => ({ nonce, final: true, signal });
+export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(25_000)) => ({ nonce, final: true, signal });
 
 /** A call that hangs is left when the platform has it: after some time only, it might be left before it was made. */
 export function abortedWhen(condition: () => boolean): AbortSignal {

@@ -20,7 +20,9 @@ const busy = (beats: number) =>
 
 describe("conformance: waiting", { timeout: 60_000 }, () => {
 	it("an adapter at its platform's pace is waited for as long as it says what it does", async () => {
-		const heard = await start(busy(22)).hear("the answer", ({ type }) => type === "answer", 4_500);
+		const talkative = start(busy(22));
+		await talkative.hear("a sign of life", ({ type }) => type === "call", 20_000);
+		const heard = await talkative.hear("the answer", ({ type }) => type === "answer", 4_500);
 		expect(heard.type).toBe("answer");
 	});
 
