@@ -14,6 +14,7 @@ const PLAIN_CASES: Case[] = [
 			for (const word of ["Hello, ", "this ", "is ", "one ", "answer."]) drive.token(word);
 			drive.end();
 			await drive.finish(26);
+			await rig.hearOut();
 			expect(process.garbage.length === 0, `stdout had a line that is not JSON: ${process.garbage[0]}`);
 		},
 	},
@@ -55,6 +56,7 @@ const PLAIN_CASES: Case[] = [
 			process.say({ type: "stream_end", runId, final: true });
 			const end = await process.hear("delivery_complete", isEnd, rig.limitMs);
 			expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
+			await rig.hearOut();
 			const leaked = process.heard.some((line) => JSON.stringify(line).includes("SECRET-REASONING"));
 			expect(!leaked, "reasoning appears in a status");
 		},
@@ -88,7 +90,9 @@ const PLAIN_CASES: Case[] = [
 			drive.end(false);
 			drive.token("Second.");
 			drive.end();
-			const sent = await drive.finish(15);
+			await drive.finish(15);
+			await rig.hearOut();
+			const sent = drive.all("message_sent");
 			expect(sent.length === 2, `${sent.length} messages instead of 2`);
 			const finals = sent.map((line) => line.final);
 			expect(finals[0] === false && finals[1] === true, `"final" is ${finals.join(", ")} instead of false, true`);
@@ -101,6 +105,7 @@ const PLAIN_CASES: Case[] = [
 			drive.start();
 			drive.end();
 			await drive.hear("delivery_complete");
+			await rig.hearOut();
 			expect(drive.all("message_sent").length === 0, "it reported a message");
 		},
 	},
@@ -151,6 +156,7 @@ const PLAIN_CASES: Case[] = [
 			drive.token("Half an ans");
 			drive.error();
 			await drive.hear("delivery_complete");
+			await rig.hearOut();
 			const sent = drive.all("message_sent");
 			const expected = rig.speaks("runId") ? 2 : 1;
 			expect(sent.length === expected, `${sent.length} messages instead of ${expected}`);

@@ -95,6 +95,18 @@ describe("conformance: what it notices", () => {
 			"dict(reason=str(error)",
 			"garbage is skipped",
 		],
+		[
+			"words between the lines, long after the answer",
+			"    # The daemon has closed our input",
+			"    print('bye', flush=True)\n    # The daemon has closed our input",
+			"one delivery",
+		],
+		[
+			"reasoning in a status, long after the answer",
+			"    # The daemon has closed our input",
+			'    emit({"type": "call", "call": "SECRET-REASONING", "ms": 1, "ok": True})\n    # The daemon has closed our input',
+			"the seed's lines",
+		],
 		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
 	])("%s", { timeout: 60_000 }, async (_what, right, wrong, only) => {
 		const report = await broken(right, wrong, only);
