@@ -24,6 +24,8 @@ export interface SignalFakeOptions {
 export interface SignalFake extends Fake {
 	raw(to: string): SignalMessage[];
 	isTyping(to: string): boolean;
+	/** Event streams that are open. */
+	readonly listeners: number;
 	/** Breaks all event streams. */
 	dropEvents(): void;
 	/** An envelope as it is, to everybody who listens. */
@@ -108,6 +110,9 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 		raw: of,
 		visible: (to) => of(to).map(({ text }) => text),
 		isTyping: (to) => world.typing.has(to),
+		get listeners() {
+			return world.listeners.size;
+		},
 		dropEvents: drop,
 		push,
 		inject({ text, from = "+15551230001", to, file, fileName, ...extra }) {

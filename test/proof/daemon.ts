@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 export const TOKEN = "proof-token-0123456789";
 export const AUTHORIZATION = { authorization: `Bearer ${TOKEN}` };
-const READY_TIMEOUT_MS = 30_000;
+const READY_TIMEOUT_MS = 60_000;
 
 export interface DaemonProcess {
 	readonly port: number;
@@ -108,7 +108,7 @@ export function residentBytes(pid: number): number {
 export async function until(
 	what: string,
 	condition: () => boolean | Promise<boolean>,
-	deadlineMs = 30_000,
+	deadlineMs = 60_000,
 ): Promise<void> {
 	const deadline = performance.now() + deadlineMs;
 	while (!(await condition())) {

@@ -1,6 +1,6 @@
 /** A person on each platform writes to the agent and reads its answer there: platform, adapter, daemon, engine and back, with nothing in between left out. */
 
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -33,6 +33,8 @@ interface Platform {
 	settings: Record<string, string>;
 	/** Where the person reads. */
 	chat: string;
+	/** Whether it is heard from now on. Absent: what is said before waits there. */
+	isHeard?(): boolean;
 	file?: Record<string, unknown>;
 }
 
@@ -42,6 +44,12 @@ let daemon: DaemonProcess;
 
 const webhook = (channel: string) => `${daemon.url}/v1/webhooks/${channel}/main`;
 const note = { file: Buffer.from("a note"), fileName: "note.txt" };
+
+/** An adapter notes where its listening began. */
+function hasNoted(channel: string, key: string): boolean {
+	const file = join(folder, "data", "adapters", channel, "main", "state.json");
+	return existsSync(file) && readFileSync(file, "utf8").includes(key);
+}
 
 async function startFakes(): Promise<void> {
 	const telegram = await createTelegramFake();
@@ -56,22 +64,35 @@ async function startFakes(): Promise<void> {
 	const twilio = { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER };
 	Object.assign(platforms, {
 		telegram: { fake: telegram, settings: { token: telegram.token, api_url: telegram.url }, chat: "42", file: note },
-		discord: { fake: discord, settings: { token: discord.token, api_url: discord.url }, chat: "4200", file: note },
+		discord: {
+			fake: discord,
+			settings: { token: discord.token, api_url: discord.url },
+			chat: "4200",
+			file: note,
+			isHeard: () => discord.gateway.connections > 0,
+		},
 		slack: { fake: slack, settings: slack.settings, chat: "D1" },
 		whatsapp: { fake: whatsapp, settings: whatsapp.settings, chat: "15550001" },
 		sms: { fake: sms, settings: { ...twilio, webhook_url: webhook("sms"), api_url: sms.url }, chat: "+15551230001" },
-		gmail: { fake: gmail, settings: gmail.settings, chat: "ann@example.com" },
+		gmail: {
+			fake: gmail,
+			settings: gmail.settings,
+			chat: "ann@example.com",
+			isHeard: () => hasNoted("gmail", "history_id"),
+		},
 		imessage: {
 			fake: imessage,
 			settings: { api_url: imessage.url, password: BLUEBUBBLES_PASSWORD },
 			chat: "iMessage;-;+15551230001",
 			file: note,
+			isHeard: () => hasNoted("imessage", "last_row"),
 		},
 		signal: {
 			fake: signal,
 			settings: { number: SIGNAL_NUMBER, api_url: signal.url },
 			chat: "+15551230001",
 			file: note,
+			isHeard: () => signal.listeners > 0,
 		},
 	} satisfies Record<string, Platform>);
 }
@@ -94,8 +115,11 @@ beforeAll(async () => {
 		);
 		return accounts.length === 8 && accounts.every(({ processes }) => processes.monitor?.state === "running");
 	};
-	await until("all adapters listen", listening);
-}, 60_000);
+	await until("all adapters run", listening, 60_000);
+	// They listen some time after they have started, and several platforms keep nothing for who comes late.
+	const unheard = () => Object.values(platforms).filter(({ isHeard }) => isHeard?.() === false);
+	await until("all adapters listen", () => unheard().length === 0, 60_000);
+}, 150_000);
 
 afterAll(async () => {
 	await daemon?.stop();
@@ -135,7 +159,7 @@ const plain = (text: string): string =>
 describe("proof: a person on each platform", () => {
 	it.each(["telegram", "discord", "slack", "whatsapp", "sms", "gmail", "imessage", "signal"])(
 		"I7 I10: asks on %s and reads the answer there, once",
-		{ timeout: 60_000 },
+		{ timeout: 150_000 },
 		async (channel) => {
 			const platform = platforms[channel]!;
 			const question = `what is a log on ${channel}`;
@@ -163,7 +187,7 @@ describe("proof: a person on each platform", () => {
 
 	it.each(["telegram", "discord", "imessage", "signal"])(
 		"sends a file on %s, which the agent is given",
-		{ timeout: 60_000 },
+		{ timeout: 150_000 },
 		async (channel) => {
 			const platform = platforms[channel]!;
 			await write(platform.fake, { text: "look at this", ...platform.file });
