@@ -1,5 +1,7 @@
 /** Chat in a real browser: send, wait, stop, and everything an answer can carry. */
 
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, it } from "vitest";
 import {
 	describeInBrowser,
@@ -85,16 +87,16 @@ describeInBrowser("the chat", () => {
 			await held;
 			await route.continue();
 		});
-		await say(page, "count 300 10");
+		await say(page, "count 300 20");
 		await page.waitForSelector(".bubble");
-		expect(await page.textContent(".bubble")).toBe("count 300 10");
+		expect(await page.textContent(".bubble")).toBe("count 300 20");
 		release();
 		const early = await wordsFrom(page, 3);
 		expect(early.length).toBeLessThan(300);
 		await waitForEnd(page);
 		expect(await lastWords(page)).toEqual(upTo(300));
 		expect(await page.getAttribute(".verified", "data-ok")).toBe("true");
-		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toContain("count 300 10");
+		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toContain("count 300 20");
 		expect(faults).toEqual([]);
 	});
 
@@ -135,7 +137,7 @@ describeInBrowser("the chat", () => {
 	it("shows a long answer that comes in one piece whole, and again after a reload", async () => {
 		const { page } = await openSession(world.context, world.daemon, "flood");
 		await say(page, "count 6000 0");
-		const whole = () => expect.poll(async () => (await lastWords(page)).length, { timeout: 15_000 }).toBe(6000);
+		const whole = () => expect.poll(async () => (await lastWords(page)).length, { timeout: 30_000 }).toBe(6000);
 		await whole();
 		await page.reload();
 		await waitForEnd(page);
@@ -185,8 +187,10 @@ describeInBrowser("the chat", () => {
 
 	it("puts reasoning, tools, cards and pictures where they belong, live and after a reload", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "parts");
-		await say(page, "everything");
+		const seen = join(world.daemon.data, "seen");
+		await say(page, `everything ${seen}`);
 		await page.waitForSelector('.tool[data-state="running"]');
+		writeFileSync(seen, "");
 		await waitForEnd(page);
 		const order = () =>
 			page.$$eval(".answer .prose > *", (nodes) =>
@@ -204,7 +208,7 @@ describeInBrowser("the chat", () => {
 			"code",
 		];
 		expect(await order()).toEqual(expected);
-		// It slept for 400 ms, and timers may be a little early.
+		// It slept for 400 ms at least, and timers may be a little early.
 		const [, figure, unit] = /^([\d.]+) (ms|s)$/.exec((await page.textContent(".tool .elapsed")) ?? "") ?? [];
 		expect(Number(figure) * (unit === "s" ? 1000 : 1)).toBeGreaterThan(380);
 		await page.reload();

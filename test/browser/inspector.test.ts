@@ -63,10 +63,10 @@ describeInBrowser("the run inspector", () => {
 		await page.click(".inspect");
 		await page.waitForSelector('.inspector .verified[data-ok="true"]');
 		expect(await page.textContent(".stats")).toContain("1 / 200");
-		expect(await replayed(page)).toEqual(upTo(200));
+		await expect.poll(() => replayed(page)).toEqual(upTo(200));
 
 		await page.click('[aria-label="Back to the beginning"]');
-		expect(await replayed(page)).toEqual([]);
+		await expect.poll(() => replayed(page)).toEqual([]);
 		await page.selectOption(".player select", "2");
 		await keepWhatIsShown(page);
 		const began = Date.now();
@@ -163,13 +163,13 @@ describeInBrowser("the run inspector", () => {
 
 	it("follows a run that is still being written", async () => {
 		const { page } = await openSession(world.context, world.daemon, "live");
-		await say(page, "count 250 20");
+		await say(page, "count 400 20");
 		await wordsFrom(page, 5);
 		const run = await page.getAttribute(".turn", "data-run");
 		await page.goto(`${world.daemon.url}/#/run/${run}`);
 		await page.waitForSelector('.status[data-tone="live"]');
 		await page.waitForSelector('.inspector .verified[data-ok="true"]');
-		expect(await replayed(page)).toEqual(upTo(250));
+		await expect.poll(() => replayed(page)).toEqual(upTo(400));
 		await page.click(".back");
 		await page.waitForSelector(".composer");
 	});

@@ -15,6 +15,8 @@ const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const ENGINE = fileURLToPath(new URL("./scripted-engine.ts", import.meta.url));
 const BUILT_PAGE = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
 const TOKEN = "test-token-0123456789abcdef";
+/** Only what hangs takes this long. */
+const ACTION_MS = 60_000;
 const ARGS = [
 	"--headless",
 	"--no-sandbox",
@@ -157,6 +159,7 @@ export interface Watched {
 /** A tab that reports everything suspicious. */
 export async function openTab(context: BrowserContext, origin: string): Promise<Watched> {
 	const page = await context.newPage();
+	page.setDefaultTimeout(ACTION_MS);
 	const faults: string[] = [];
 	page.on("request", (request) => {
 		const url = new URL(request.url());
@@ -201,11 +204,11 @@ export async function say(page: Page, text: string): Promise<void> {
 }
 
 export const waitForLink = (page: Page, state: string) =>
-	page.waitForSelector(`.link-state[data-state="${state}"]`, { timeout: 15_000 });
+	page.waitForSelector(`.link-state[data-state="${state}"]`, { timeout: 30_000 });
 
 /** Waits until the last turn is over. */
 export const waitForEnd = (page: Page) =>
-	page.waitForSelector(".turn:last-of-type .facts .verified", { timeout: 25_000 });
+	page.waitForSelector(".turn:last-of-type .facts .verified", { timeout: 60_000 });
 
 /** The words of the last answer, as a person sees them. */
 export async function lastWords(page: Page): Promise<number[]> {
@@ -216,7 +219,7 @@ export async function lastWords(page: Page): Promise<number[]> {
 /** Waits until the last answer shows at least so many words, and gives them. */
 export async function wordsFrom(page: Page, atLeast: number): Promise<number[]> {
 	await expect
-		.poll(async () => (await lastWords(page)).length, { timeout: 15_000, interval: 50 })
+		.poll(async () => (await lastWords(page)).length, { timeout: 30_000, interval: 50 })
 		.toBeGreaterThanOrEqual(atLeast);
 	return lastWords(page);
 }

@@ -134,7 +134,8 @@ describeInBrowser("the layout", () => {
 					subtree: true,
 				});
 		});
-		await say(page, "count 80 5");
+		// Long enough for the page to see it begin before it has ended.
+		await say(page, "count 800 5");
 		await waitForEnd(page);
 		await expect.poll(() => page.evaluate(() => (window as unknown as { said: string[] }).said.length)).toBe(2);
 		const said = await page.evaluate(() => (window as unknown as { said: string[] }).said);
@@ -156,7 +157,7 @@ describeInBrowser("the layout", () => {
 		await page.keyboard.press("Enter");
 		// The button is gone, the focus is not.
 		await expect.poll(() => page.locator(".stop").count()).toBe(0);
-		expect(await isWriting()).toBe(true);
+		await expect.poll(isWriting).toBe(true);
 		await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
 		const reached: string[] = [];
 		for (let presses = 0; presses < 40 && reached.at(-1) !== "TEXTAREA"; presses += 1) {
@@ -202,7 +203,8 @@ describeInBrowser("the layout", () => {
 		const { page } = await openSession(context, daemon, "scroll");
 		await say(page, "hostile");
 		await waitForEnd(page);
-		await say(page, "count 5000 2");
+		// It is not over before the reader is.
+		await say(page, "count 50000 2");
 		await wordsFrom(page, 400);
 		const atEnd = () => page.$eval(".scroll", (box) => box.scrollHeight - box.scrollTop - box.clientHeight < 60);
 		await expect.poll(atEnd).toBe(true);
@@ -243,8 +245,8 @@ describeInBrowser("the layout", () => {
 		const context = await browser.newContext();
 		for (let session = 0; session < 52; session += 1) await daemon.send(`listed-${session}`, `number ${session}`);
 		const { page } = await openSession(context, daemon, "listed-0");
-		expect(await page.textContent("h1")).toBe("number 0");
-		expect(await page.textContent(".sessions [aria-current] .row-title")).toBe("number 0");
+		await expect.poll(() => page.textContent("h1")).toBe("number 0");
+		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toBe("number 0");
 		const titles = () => page.locator(".sessions .row-title").allTextContents();
 		expect(await titles()).not.toContain("number 1");
 		await page.click(".older-sessions");

@@ -1,5 +1,6 @@
 /** An engine whose answers a test can predict word by word. */
 
+import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
 import { HOSTILE } from "./hostile.ts";
@@ -17,12 +18,13 @@ async function* count(words: number, everyMs: number, signal: AbortSignal): Asyn
 	yield { type: "usage", input: 1, output: words };
 }
 
-/** One of everything, in an order that the page has to keep. */
-async function* everything(signal: AbortSignal): AsyncGenerator<EngineEvent> {
+/** One of everything, in an order that the page has to keep. `everything <file>`: the tool works until there is such a file. */
+async function* everything(file: string | undefined, signal: AbortSignal): AsyncGenerator<EngineEvent> {
 	yield { type: "reasoning", delta: "I think about it." };
 	yield { type: "text", delta: "Before the tool.\n\n" };
 	yield { type: "tool", callId: "c1", name: "look_up", status: "started", args: { query: "x" } };
 	await sleep(400, undefined, { signal });
+	while (file !== undefined && !existsSync(file)) await sleep(20, undefined, { signal });
 	yield { type: "tool", callId: "c1", name: "look_up", status: "completed", summary: "found it", result: "x" };
 	yield { type: "text", delta: "Before the card.\n\n" };
 	yield { type: "part", modality: "card", contentType: "application/json", payload: CARD };
@@ -37,7 +39,7 @@ const engine: Engine = {
 	async *run({ messages }, { signal }) {
 		const [word, first, second] = (messages.at(-1)?.text ?? "").split(" ");
 		if (word === "count") yield* count(Number(first), Number(second), signal);
-		else if (word === "everything") yield* everything(signal);
+		else if (word === "everything") yield* everything(first, signal);
 		else if (word === "hostile") for (const delta of HOSTILE.match(/[\s\S]{1,7}/g) ?? []) yield { type: "text", delta };
 		else if (word === "tool") {
 			yield { type: "tool", callId: "c1", name: first ?? "", status: "started", args: {}, summary: second ?? "" };
