@@ -97,7 +97,8 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		cancelLame();
 		turns.release();
 		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
-		events.exited({ code, detail: why ?? detail });
+		// What has an exit code had ended by itself, also when it was given up meanwhile.
+		events.exited({ code, detail: code === null || why === STOPPED ? (why ?? detail) : detail });
 		ended();
 	};
 	const kill = (reason: string) => {
@@ -138,7 +139,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		end: endInput,
 		async stop() {
 			if (gone) return;
-			why ??= "stopped";
+			why ??= STOPPED;
 			endInput();
 			const term = clock.after(limits.endGraceMs, () => child.kill("SIGTERM"));
 			const last = clock.after(limits.endGraceMs + limits.termGraceMs, () => kill("stopped by force"));
@@ -149,6 +150,8 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		kill,
 	};
 }
+
+const STOPPED = "stopped";
 
 /** The exit codes of the protocol, for a person. */
 const MEANINGS: Readonly<Record<number, string>> = {

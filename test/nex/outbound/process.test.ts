@@ -64,6 +64,21 @@ it("one that neither its input's end nor SIGTERM ends is ended by force", async 
 	expect(await gone.promise).toMatchObject({ code: null, detail: "stopped" });
 });
 
+it("one that had ended by itself when it was given up is told by its own words", {
+	skip: process.platform !== "linux",
+}, async () => {
+	const gone = Promise.withResolvers<Exit>();
+	const running = startProcess(
+		{ command: node("process.exit(3)"), env, limits: PROCESS_LIMITS, clock: manualClock(), log: silentLog, facts: {} },
+		{ lines() {}, garbage() {}, exited: gone.resolve },
+	);
+	// As after a while in which this process had no turn: the timers come before the news.
+	const stands = new Int32Array(new SharedArrayBuffer(4));
+	while (!/\) Z /.test(readFileSync(`/proc/${running.pid}/stat`, "utf8"))) Atomics.wait(stands, 0, 0, 5);
+	running.kill("it closed its input");
+	expect(await gone.promise).toEqual({ code: 3, detail: "ended with code 3: the platform refuses the credentials" });
+});
+
 it("I11: a monitor that says more than can be taken is made to wait, and loses nothing", {
 	timeout: 90_000,
 }, async () => {
