@@ -43,7 +43,7 @@ export interface Client {
 }
 
 const RECONNECT_MS_MAX = 60_000;
-/** A connection that held this long was a good one, also when nothing came over it. */
+/** A stream that was open this long was a good one, also when nothing came over it. */
 const STEADY_MS = 5000;
 const BACKOFF_MS = [50, 100, 200, 400, 800, 1600, 2000];
 /** Longer than several heartbeats: a connection this silent is dead without having said so. */
@@ -181,11 +181,15 @@ async function* follow(where: WhereOptions, path: string, options: FollowOptions
 	let lostAt: number | undefined;
 	while (!options.signal?.aborted) {
 		let cause: unknown = new NexusError("unavailable", "the connection was closed");
-		const began = Date.now();
+		let openedAt: number | undefined;
 		let good = false;
 		try {
 			for await (const record of connection(where, `${path}?after=${after}`, options.signal)) {
 				if (record === "gone") return;
+				if (record === "open") {
+					openedAt = Date.now();
+					continue;
+				}
 				good = true;
 				after = record.offset;
 				yield record;
@@ -196,7 +200,7 @@ async function* follow(where: WhereOptions, path: string, options: FollowOptions
 			cause = thrown;
 		}
 		// A stream that opens and is cut at once, again and again, is as bad as none.
-		if (good || Date.now() - began > STEADY_MS) {
+		if (good || (openedAt !== undefined && Date.now() - openedAt > STEADY_MS)) {
 			failures = 0;
 			lostAt = undefined;
 		}
@@ -230,7 +234,7 @@ async function* connection(
 	where: WhereOptions,
 	path: string,
 	signal: AbortSignal | undefined,
-): AsyncGenerator<StreamRecord | "gone"> {
+): AsyncGenerator<StreamRecord | "open" | "gone"> {
 	const silence = new AbortController();
 	const timer = setTimeout(() => silence.abort(new Error("nothing was heard for too long")), SILENCE_MS_MAX);
 	try {
@@ -240,6 +244,7 @@ async function* connection(
 			yield "gone";
 			return;
 		}
+		yield "open";
 		const ready: StreamRecord[] = [];
 		const parser = createParser({
 			onEvent: (event) => void ready.push({ offset: Number(event.id), text: event.data }),

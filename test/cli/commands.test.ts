@@ -320,6 +320,25 @@ it("comes back ever later to a stream that is cut as soon as it opens, and says 
 	expect(err.match(/reconnecting/g)).toHaveLength(1);
 });
 
+it("says once that it reconnects to a daemon that takes long to hang up: what never opened was no good stream", async () => {
+	let asked = 0;
+	const server = createServer((request) => {
+		asked += 1;
+		// Longer than a stream has to be open to be a good one.
+		if (asked < 3) setTimeout(() => request.socket.destroy(), 5500);
+	});
+	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+	onTestFinished(() => {
+		server.closeAllConnections();
+		server.close();
+	});
+	const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+	const tail = nexus(["tail", "run_x", "--url", url, "--token", "x"]);
+	onTestFinished(async () => void (await tail.end("SIGKILL")));
+	await waitFor(() => asked === 3, 60_000);
+	expect((await tail.end("SIGTERM")).err.match(/reconnecting/g)).toHaveLength(1);
+});
+
 describe("nexus runs, sessions, stop, url", () => {
 	it("lists runs and sessions, tab-separated when piped", async () => {
 		const sent = await on("send", "/demo tokens=3 rate=0", "--session", "listed", "--json");
