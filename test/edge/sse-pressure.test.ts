@@ -58,7 +58,7 @@ describe("SSE under pressure", () => {
 	});
 
 	it("I11: a reader that takes nothing for stalledReaderMs is disconnected; an idle one is not", async () => {
-		const rig = await createRig({ limits: { stalledReaderMs: 400, heartbeatMs: 50 } });
+		const rig = await createRig({ limits: { stalledReaderMs: 3000, heartbeatMs: 100 } });
 		const { runId, puppet } = await rig.start("s");
 		const path = `/v1/runs/${runId}/stream`;
 		const idle = await rig.start("t");
