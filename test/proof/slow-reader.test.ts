@@ -165,8 +165,8 @@ describe.skipIf(process.platform !== "linux")("proof: slow readers", () => {
 	});
 
 	it("I6: the normal readers were not held up", () => {
-		// Before and after, because the machine may have other work. At 1 kB/s the answer would take hours.
-		expect(beside.seconds).toBeLessThan(2 * Math.max(alone.seconds, aloneAgain.seconds) + 5);
+		// Before and after, because the machine may have other work, and more of it in between. At 1 kB/s the answer would take hours.
+		expect(beside.seconds).toBeLessThan(5 * Math.max(alone.seconds, aloneAgain.seconds) + 30);
 	});
 
 	it("I6: the daemon's memory did not grow with what the slow readers are behind", () => {

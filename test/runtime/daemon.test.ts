@@ -261,7 +261,7 @@ describe("/metrics", () => {
 			Number(/^nexus_event_loop_delay_p99_seconds (\S+)$/m.exec(await (await call(daemon, "/metrics")).text())?.[1]);
 		expect(await late()).toBe(0);
 		// A busy machine is late now and then; with the 20 ms between two looks in it, the figure would never be below them.
-		await expect.poll(late, { interval: 100, timeout: 20_000 }).toBeLessThan(0.015);
+		await expect.poll(late, { interval: 100, timeout: 60_000 }).toBeLessThan(0.015);
 	});
 
 	it("counts messages, and the calls of plugins by how they ended", async () => {
