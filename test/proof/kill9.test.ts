@@ -15,8 +15,8 @@ const KILLS = 50;
 const SESSIONS = ["one", "two", "three", "four"];
 const READERS_PER_SESSION = 2;
 const STREAMING_MS = { low: 100, high: 400 };
-/** Some runs end before the kill, most do not. */
-const TOKENS = { low: 10, high: 250 };
+/** Some runs end before the kill, most do not; that of the first session never does, however slow the machine is. */
+const TOKENS = { low: 10, high: 250, endless: 10_000 };
 const TOKENS_PER_SECOND = 300;
 
 interface RunView {
@@ -38,7 +38,8 @@ let killsDuringRuns = 0;
 
 /** Sends again until there is an answer: the key makes that safe. */
 async function send(session: string, key: string): Promise<void> {
-	const text = `/demo tokens=${random.between(TOKENS.low, TOKENS.high)} rate=${TOKENS_PER_SECOND} reasoning=1 tools=1 tool_ms=40 cards=1 messages=2 seed=${random.between(1, 2 ** 31)}`;
+	const tokens = session === SESSIONS[0] ? TOKENS.endless : random.between(TOKENS.low, TOKENS.high);
+	const text = `/demo tokens=${tokens} rate=${TOKENS_PER_SECOND} reasoning=1 tools=1 tool_ms=40 cards=1 messages=2 seed=${random.between(1, 2 ** 31)}`;
 	const path = `${daemon.url}/v1/sessions/${session}/messages`;
 	const answer = await call<{ event_id: string }>(path, { text, idempotency_key: key });
 	accepted.set(answer.event_id, { session, text });
@@ -123,9 +124,9 @@ function violations(frames: readonly string[]): string[] {
 }
 
 describe(`proof: ${KILLS} kills`, () => {
-	it("most kills hit running answers, and both outcomes occur", async () => {
+	it("kills hit running answers, and both outcomes occur", async () => {
 		const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=200`);
-		expect(killsDuringRuns).toBeGreaterThan(KILLS / 2);
+		expect(killsDuringRuns).toBe(KILLS - 1);
 		expect(new Set(runs.map((run) => run.status))).toEqual(new Set(["completed", "failed"]));
 	});
 
@@ -157,11 +158,11 @@ describe(`proof: ${KILLS} kills`, () => {
 			const logs = await Promise.all(runs.toReversed().map((run) => framesOf(daemon.url, run.run_id)));
 			const expected = logs.flat();
 			for (const reader of readers) {
-				await until(`${session} is read to its end`, () => reader.records.length >= expected.length);
+				const isBack = () => reader.connections >= KILLS;
+				await until(`${session} is read to its end`, () => isBack() && reader.records.length >= expected.length);
 				expect(reader.faults).toEqual([]);
 				expect(reader.records.map((record) => record.data)).toEqual(expected);
 				expect(reader.records.map((record) => record.id)).toEqual(expected.map((_, index) => index + 1));
-				expect(reader.connections).toBeGreaterThanOrEqual(KILLS);
 			}
 		}
 	});
