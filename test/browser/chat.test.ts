@@ -180,9 +180,10 @@ describeInBrowser("the chat", () => {
 		await expect.poll(() => page.textContent(".delivery")).toContain("Waiting");
 		await page.click(".stop");
 		await page.waitForSelector('.turn:nth-of-type(2) .verified[data-ok="true"]');
-		expect(await page.locator(".bubble").allTextContents()).toEqual(["count 5000 10", "count 5 0"]);
 		expect(await lastWords(page)).toEqual(upTo(5));
-		expect(await page.locator(".delivery").count()).toBe(0);
+		// Which message it answers is read beside its words, and may come after them.
+		await expect.poll(() => page.locator(".delivery").count()).toBe(0);
+		expect(await page.locator(".bubble").allTextContents()).toEqual(["count 5000 10", "count 5 0"]);
 	});
 
 	it("puts reasoning, tools, cards and pictures where they belong, live and after a reload", async () => {

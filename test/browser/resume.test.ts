@@ -65,7 +65,7 @@ describeInBrowser("an interrupted stream", () => {
 			await expect.poll(() => page.textContent(".delivery")).toContain("Not sent");
 			await page.click("text=Try again");
 			await waitForEnd(page);
-			expect(await page.locator(".bubble").allTextContents()).toEqual(["count 7 0"]);
+			await expect.poll(() => page.locator(".bubble").allTextContents()).toEqual(["count 7 0"]);
 			expect(await lastWords(page)).toEqual(upTo(7));
 			await page.reload();
 			await waitForEnd(page);
