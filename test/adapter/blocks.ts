@@ -28,7 +28,7 @@ export interface BlocksDelivered {
 export async function deliverBlocks(options: BlocksOptions): Promise<BlocksDelivered> {
 	const result: BlocksDelivered = { messageIds: [], statuses: [], deaths: 0, unknown: [] };
 	const sender = new Sender(options, result);
-	const until = Date.now() + (options.deadlineMs ?? 80_000);
+	const until = Date.now() + (options.deadlineMs ?? 100_000);
 	try {
 		let position = 0;
 		for (const [index, text] of options.blocks.entries()) {

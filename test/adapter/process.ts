@@ -110,7 +110,7 @@ export const afterWrites = (writes: () => number, tokens: readonly number[]) => 
 /** One answer, delivered to its end, by as many processes as it takes. */
 export async function deliver(options: DeliverOptions): Promise<Delivered> {
 	const result: Delivered = { daemon: new Daemon(), statuses: [], deaths: 0, tookMs: 0 };
-	const until = Date.now() + (options.deadlineMs ?? 80_000);
+	const until = Date.now() + (options.deadlineMs ?? 100_000);
 	// An account's files outlive its processes.
 	const folder = mkdtempSync(join(tmpdir(), `nexus-${options.channel}-`));
 	let errors = "";

@@ -41,7 +41,7 @@ function notesBeside(state: Tools["state"]): NonNullable<Tools["notes"]> {
 	return notes;
 }
 
-export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(25_000)) => ({ nonce, final: true, signal });
+export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(60_000)) => ({ nonce, final: true, signal });
 
 /** A call that hangs is left when the platform has it: after some time only, it might be left before it was made. */
 export function abortedWhen(condition: () => boolean): AbortSignal {
@@ -60,7 +60,7 @@ export async function faultOf(work: Promise<unknown> | undefined): Promise<Platf
 	return outcome as PlatformError;
 }
 
-export async function until(condition: () => boolean, deadlineMs = 25_000): Promise<void> {
+export async function until(condition: () => boolean, deadlineMs = 60_000): Promise<void> {
 	const deadline = Date.now() + deadlineMs;
 	while (!condition()) {
 		if (Date.now() > deadline) throw new Error("it did not come to pass");

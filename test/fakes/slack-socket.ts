@@ -6,7 +6,7 @@ import { type WebSocket, WebSocketServer } from "ws";
 
 /** Slack waits three seconds for an answer; a test need not. */
 const ACK_MS = 1500;
-const SOCKET_MS = 25_000;
+const SOCKET_MS = 60_000;
 
 export function createSockets(server: Server, url: string, ackMs = ACK_MS) {
 	const sockets = new WebSocketServer({ server, path: "/link" });

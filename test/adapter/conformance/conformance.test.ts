@@ -108,7 +108,7 @@ describe("conformance: what it notices", () => {
 			"the seed's lines",
 		],
 		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
-	])("%s", { timeout: 60_000 }, async (_what, right, wrong, only) => {
+	])("%s", async (_what, right, wrong, only) => {
 		const report = await broken(right, wrong, only);
 		const failed = report.cases.filter(({ result }) => result === "failed").map(({ name }) => name);
 		expect(failed.join()).toContain(only);

@@ -6,6 +6,7 @@ import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
+import { until } from "../session.ts";
 
 const ME = { id: "7" };
 const ANN = { id: "42", username: "ann", global_name: "Ann" };
@@ -122,14 +123,6 @@ describe("from the gateway", () => {
 				state: { get: (key) => kept.get(key), set: (key, value) => void kept.set(key, value) },
 			},
 		);
-
-	async function until(condition: () => boolean): Promise<void> {
-		const deadline = Date.now() + 15_000;
-		while (!condition()) {
-			if (Date.now() > deadline) throw new Error("it did not come to pass");
-			await new Promise((resolve) => setTimeout(resolve, 5));
-		}
-	}
 
 	test("messages come in order; what was not safe comes again to the next process, what was does not", async () => {
 		const taken: string[] = [];

@@ -1,9 +1,7 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
 import { afterWrites, deliver, startAdapter } from "../process.ts";
 import { until } from "../session.ts";
-
-vi.setConfig({ testTimeout: 90_000 });
 
 let fake: DiscordFake;
 

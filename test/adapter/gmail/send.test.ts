@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGmailFake, type GmailFake } from "../../fakes/gmail.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter } from "../process.ts";
@@ -6,8 +6,6 @@ import { until } from "../session.ts";
 
 const TO = "ann@example.com";
 const ANSWERS = ["# First answer\n\nIt is **long**. ", "ok", "ok"];
-
-vi.setConfig({ testTimeout: 90_000 });
 
 let fake: GmailFake;
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter } from "../process.ts";
@@ -6,9 +6,6 @@ import { until } from "../session.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const BLOCKS = ["First part.", "ok", "ok", "Last part, with 🙂."];
-
-// Starts of processes, and look-ups of ten seconds' patience.
-vi.setConfig({ testTimeout: 90_000 });
 
 let fake: IMessageFake;
 

@@ -4,7 +4,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "no
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AdapterProcess, type Heard } from "../../../src/adapter/conformance/process.ts";
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import type { StreamStatus } from "../../../src/adapter/port.ts";
@@ -13,9 +13,7 @@ import { callsIn, visibleIn } from "./file-platform.ts";
 import { Daemon, from, type Source } from "./world.ts";
 
 const PROGRAM = [process.execPath, fileURLToPath(new URL("./file-platform.ts", import.meta.url))];
-const LIMIT_MS = 25_000;
-
-vi.setConfig({ testTimeout: 90_000 });
+const LIMIT_MS = 60_000;
 
 let root = "";
 let messages = "";

@@ -1,11 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../fakes/signal.ts";
 import { deliver, startAdapter } from "../process.ts";
 import { until } from "../session.ts";
 
 const TO = "+15551230001";
-
-vi.setConfig({ testTimeout: 90_000 });
 
 let fake: SignalFake;
 

@@ -38,7 +38,7 @@ async function withFake(work: (fake: SlackFake) => Promise<void>, options: Slack
 	}
 }
 
-describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
+describe.concurrent("the adapter as a process", () => {
 	test("I7: an answer in a thread is a native stream, appended at most 100 times a minute", () =>
 		withFake(async (fake) => {
 			const tokens = sentences(60);
@@ -136,7 +136,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
 			const said = { target: inChannel, text: "hello", from: 0, to: 5, attachments };
 			sender.write({ type: "send", delivery: "d", nonce: "n", ...said });
-			await until(() => sender.lines.some(({ final }) => final === true), 60_000);
+			await until(() => sender.lines.some(({ final }) => final === true));
 			expect(await sender.end()).toBe(0);
 			expect(fake.visible("C2")).toEqual(["hello", "[a.txt]"]);
 			const monitor = startAdapter("slack", "monitor", fake.settings, ({ eventId }) =>

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../fakes/sms.ts";
 import { deliverBlocks } from "../blocks.ts";
 import { startAdapter } from "../process.ts";
@@ -6,8 +6,6 @@ import { until } from "../session.ts";
 
 const TO = "+15551230001";
 const BLOCKS = ["First part.", "ok", "ok", "Last part, with € and 🙂."];
-
-vi.setConfig({ testTimeout: 90_000 });
 
 let fake: SmsFake;
 

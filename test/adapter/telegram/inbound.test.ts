@@ -7,6 +7,7 @@ import { platform } from "../../../src/adapter/telegram/telegram.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
+import { until } from "../session.ts";
 
 const ME = { id: 7, username: "Nexus_bot" };
 const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
@@ -192,14 +193,6 @@ describe("from the platform", () => {
 			{ id: "a", settings: { token: fake.token, api_url: fake.url, ...settings } },
 			{ log: silentLog, clock: systemClock, state: { get: () => undefined, set: () => {} } },
 		);
-
-	async function until(condition: () => boolean): Promise<void> {
-		const deadline = Date.now() + 10_000;
-		while (!condition()) {
-			if (Date.now() > deadline) throw new Error("it did not come to pass");
-			await new Promise((resolve) => setTimeout(resolve, 5));
-		}
-	}
 
 	test("polling: a message is confirmed only when it is safe, and comes again when it was not", async () => {
 		await fake.inject({ text: "one" });

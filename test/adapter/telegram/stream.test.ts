@@ -1,12 +1,10 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
 import { afterWrites, deliver, startAdapter } from "../process.ts";
 import { until } from "../session.ts";
-
-vi.setConfig({ testTimeout: 90_000 });
 
 let fake: TelegramFake;
 

@@ -50,7 +50,7 @@ function listenFor(fake: WhatsAppFake, folder: string): AdapterProcess {
 	return monitor;
 }
 
-describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
+describe.concurrent("the adapter as a process", () => {
 	test("I7: through refusals and errors every block arrives once and in order", () =>
 		withFake(async (fake) => {
 			fake.fault({ kind: "429", count: 2 });
@@ -58,7 +58,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 			const sender = startAdapter("whatsapp", "send", fake.settings);
 			const texts = ["one", "two", "three", "four"];
 			for (const [index, text] of texts.entries()) sender.write(line(index, text));
-			await until(() => sender.lines.filter(({ type }) => type === "message_sent").length === 4, 60_000);
+			await until(() => sender.lines.filter(({ type }) => type === "message_sent").length === 4);
 			expect(await sender.end()).toBe(0);
 			expect(fake.visible(ANN.to)).toEqual(texts);
 			expect(sender.lines.filter(({ type }) => type === "rate_limited").length).toBeGreaterThanOrEqual(2);
@@ -73,7 +73,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 			const sender = startAdapter("whatsapp", "send", fake.settings, () => {}, folder);
 			sender.write(line(0, "once"));
 			sender.write(line(1, "more"));
-			await until(() => sender.lines.filter(({ type }) => type === "message_sent").length === 2, 60_000);
+			await until(() => sender.lines.filter(({ type }) => type === "message_sent").length === 2);
 			await fake.inject({ text: "thanks" });
 			expect(monitor.lines).toContainEqual(expect.objectContaining({ type: "message", text: "thanks" }));
 			await Promise.all([sender.end(), monitor.end()]);
@@ -93,7 +93,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 				blocks,
 				dies: async (status, deaths) => {
 					if (deaths > 0 || status.type !== "written") return false;
-					await until(() => fake.raw(ANN.to).length > 0, 30_000);
+					await until(() => fake.raw(ANN.to).length > 0);
 					return true;
 				},
 			});
@@ -110,7 +110,7 @@ describe.concurrent("the adapter as a process", { timeout: 90_000 }, () => {
 			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
 			const long = Array.from({ length: 900 }, (_, index) => `word${index}`).join(" ");
 			sender.write({ ...line(0, long), to: long.length, attachments });
-			await until(() => sender.lines.some(({ final }) => final === true), 60_000);
+			await until(() => sender.lines.some(({ final }) => final === true));
 			expect(await sender.end()).toBe(0);
 			const seen = fake.visible(ANN.to);
 			expect(seen.at(-1)).toBe("[a.txt]");
