@@ -34,6 +34,8 @@ type Check = [name: string, look: () => Promise<Seen>];
 const NODE_MAJOR_MIN = 24;
 const DISK_BYTES_MIN = 100 * 1024 ** 2;
 const DISK_BYTES_COMFORTABLE = 1024 ** 3;
+/** A machine that is busy is slow to answer, not dead. */
+const ANSWER_MS_MAX = 10_000;
 
 const ok = (detail: string): Seen => ({ result: "ok", detail });
 const warn = (detail: string, todo: string): Seen => ({ result: "warn", detail, todo });
@@ -158,7 +160,7 @@ async function daemon({ data }: NexusConfig): Promise<Seen> {
 		);
 	if (!record) return warn("a process holds the data directory but is not ready", "wait a moment, then run this again");
 	try {
-		const response = await fetch(`${record.url}/readyz`, { signal: AbortSignal.timeout(3000) });
+		const response = await fetch(`${record.url}/readyz`, { signal: AbortSignal.timeout(ANSWER_MS_MAX) });
 		if (response.ok) return ok(`running at ${record.url} (pid ${record.pid})`);
 		return warn(
 			`${record.url} answers ${response.status}`,
