@@ -132,7 +132,7 @@ describe("lifecycle", () => {
 		rig.broker.abort = (id) => settle.promise.then(() => abort(id)) as ReturnType<typeof abort>;
 		const answer = rig.post(`/v1/runs/${runId}/abort`);
 		await waitFor(() => rig.edge.stats().requests === 2);
-		const closed = rig.edge.close(5000);
+		const closed = rig.edge.close(60_000);
 		await expect(
 			new Promise((resolve, reject) => connect(rig.port, "127.0.0.1").on("connect", resolve).on("error", reject)),
 		).rejects.toThrow("ECONNREFUSED");
@@ -166,7 +166,7 @@ describe("lifecycle", () => {
 		const head = `Host: localhost\r\nAuthorization: ${BEARER.authorization}\r\n\r\n`;
 		const client = rawClient(rig.port, `POST /v1/runs/${runId}/abort HTTP/1.1\r\nContent-Length: 0\r\n${head}`);
 		await waitFor(() => rig.edge.stats().requests === 2);
-		const closed = rig.edge.close(5000);
+		const closed = rig.edge.close(60_000);
 		client.socket.write(`GET /v1/sessions HTTP/1.1\r\n${head}`);
 		await waitFor(() => rig.edge.stats().requests === 3);
 		release.resolve();
