@@ -69,7 +69,7 @@ export function finalEnd(frames: readonly Frame[]): EndFrame {
 }
 
 /** Some tests wait for several processes one after another, on a machine that may stand still for seconds. */
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 /** Waits for a condition. */
 export async function until(holds: () => boolean | Promise<boolean>, what = String(holds)): Promise<void> {

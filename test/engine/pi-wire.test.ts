@@ -125,7 +125,7 @@ describe.each<[string, Make]>([
 
 	test("abort during text is prompt", async () => {
 		// All of it would take longer than the test may.
-		mock.onMessage("long", { content: "word ".repeat(500) }, { streamingProfile: { ttft: 0, tps: 5 } });
+		mock.onMessage("long", { content: "word ".repeat(500) }, { streamingProfile: { ttft: 0, tps: 2 } });
 		const ran = await run(engine, ask("long"), { abortOn: (event) => event.type === "text" });
 		expect(ran.error).toBeUndefined();
 		expect(textOf(ran.events)).toMatch(/^word/);

@@ -68,7 +68,7 @@ describe("a platform's messages", () => {
 		expect(nex.stats()).toMatchObject({ received: 6, duplicates: 3 });
 		expect(rig.visible("c1")).toEqual(answers);
 		expect(ledger.turns({ limit: 9 })).toHaveLength(3);
-	}, 60_000);
+	});
 
 	test("a stranger is told a code on the platform, and is told when it was approved", async () => {
 		whole = await start(echo, {}, 1);
@@ -80,7 +80,7 @@ describe("a platform's messages", () => {
 		nex.pairing.approve(waiting!.code);
 		await until(() => rig.visible("c1").length === 2);
 		expect(rig.visible("c1")[1]).toContain("let in");
-	}, 60_000);
+	});
 
 	test("an interrupted answer stays visible as far as it came, and the next one answers the rest together", async () => {
 		const asked: EngineRequest[] = [];
@@ -102,5 +102,5 @@ describe("a platform's messages", () => {
 		expect(askedIn().flat()).toEqual(["t1", "t2", "t3"]);
 		expect(ledger.turns({ limit: 9 }).at(-1)?.status).toBe("aborted");
 		expect(ledger.events({ state: "superseded", limit: 9 }).at(-1)?.text).toBe("t1");
-	}, 60_000);
+	});
 });

@@ -225,7 +225,7 @@ export async function finishedRun(bus: Bus, messages: readonly string[], session
 	return run.runId;
 }
 
-export async function until(condition: () => boolean, what: string, deadlineMs = 15_000): Promise<void> {
+export async function until(condition: () => boolean, what: string, deadlineMs = 60_000): Promise<void> {
 	const limit = Date.now() + deadlineMs;
 	while (!condition()) {
 		if (Date.now() > limit) throw new Error(`not within ${deadlineMs} ms: ${what}`);
