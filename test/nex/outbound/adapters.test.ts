@@ -76,7 +76,7 @@ describe("an adapter that is not there", () => {
 describe("adapters of others", () => {
 	it.each(["edit", "append", "preview", "whole"])(
 		"I7: the kit, style %s, killed again and again",
-		{ timeout: 60_000 },
+		{ timeout: 300_000 },
 		async (style) => {
 			const folder = temporary();
 			rig = createRigWith(() => ({
@@ -94,7 +94,7 @@ describe("adapters of others", () => {
 	);
 
 	const python = spawnSync("python3", ["--version"]).status === 0;
-	it("I7: the example in Python, killed again and again", { timeout: 60_000, skip: !python }, async () => {
+	it("I7: the example in Python, killed again and again", { timeout: 300_000, skip: !python }, async () => {
 		const file = join(temporary(), "terminal.txt");
 		rig = createRigWith(() => ({
 			terminal: {

@@ -78,7 +78,7 @@ describe("waiting for an answer", () => {
 });
 
 describe("a backlog", () => {
-	it("longer than the patience with one answer does not cost the process its life", { timeout: 60_000 }, async () => {
+	it("longer than the patience with one answer does not cost the process its life", { timeout: 300_000 }, async () => {
 		const limits = { ...FAST, answerMs: 5_000 };
 		rig = createRigWith((channel) => ({ mail: channel("mail", { slowMs: "700" }) }), { limits });
 		const { outbound } = rig;

@@ -43,7 +43,7 @@ async function report(nth: number, status = "failed"): Promise<void> {
 	expect(await rig.outbound.webhook("whatsapp", "main", request)).toMatchObject({ status: 200 });
 }
 
-describe("a message that the platform took and did not deliver", { timeout: 60_000 }, () => {
+describe("a message that the platform took and did not deliver", { timeout: 300_000 }, () => {
 	it("turns a complete delivery into a failed one, with the platform's reason, and warns once", async () => {
 		const { id } = await rig.outbound.deliver({ ...place, text: "too late" });
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });

@@ -155,7 +155,7 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		expect(masked(seen(rig))).toEqual(WITHOUT_REASONING.map((text) => (text.startsWith("<image") ? named : text)));
 	});
 
-	it("I7: adapters killed around every call: each once, in order", { timeout: 120_000 }, async () => {
+	it("I7: adapters killed around every call: each once, in order", { timeout: 300_000 }, async () => {
 		for (let round = 0; round < 6; round++) {
 			const each = createRig(flavour, { deathRate: "0.12", deathsMax: "6" }, { streaming: { reasoning: true } });
 			try {
@@ -169,7 +169,7 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		}
 	});
 
-	it("I7: the daemon killed again and again: each once, in order", { timeout: 120_000 }, async () => {
+	it("I7: the daemon killed again and again: each once, in order", { timeout: 300_000 }, async () => {
 		rig = createRig(flavour, {}, { streaming: { reasoning: true } });
 		const run = await beginRun(rig.bus);
 		await speak(run);
@@ -205,7 +205,7 @@ describe("mail", () => {
 });
 
 describe("mail, killed", () => {
-	it("I7: adapters killed around every call: one mail, with its file", { timeout: 60_000 }, async () => {
+	it("I7: adapters killed around every call: one mail, with its file", { timeout: 300_000 }, async () => {
 		let deaths = 0;
 		for (let round = 0; round < 6; round++) {
 			const each = createRig("letters", { deathRate: "0.3", deathsMax: "4" });

@@ -190,7 +190,7 @@ function expectOnce(story: Story, text: string): void {
 const TEXT = "One two three.\n\n```js\nconst four = 5;\nsix(7);\n```\n\nEight nine ten eleven twelve.";
 
 describe("a send in several messages", () => {
-	it("I7: killed at every moment, adapter or daemon, each piece is there once", { timeout: 120_000 }, async () => {
+	it("I7: killed at every moment, adapter or daemon, each piece is there once", { timeout: 300_000 }, async () => {
 		const calm = await live({ text: TEXT, textMax: 24 });
 		expectOnce(calm, TEXT);
 		expect(calm.shown.length).toBeGreaterThan(3);
@@ -207,7 +207,7 @@ describe("a send in several messages", () => {
 		expect(found.size).toBeGreaterThan(2);
 	});
 
-	it("I7: any text, any number of pieces, killed again and again", { timeout: 120_000 }, async () => {
+	it("I7: any text, any number of pieces, killed again and again", { timeout: 300_000 }, async () => {
 		const text = fc.string({ minLength: 1, maxLength: 300, unit: "grapheme-ascii" }).filter((each) => /\S/.test(each));
 		const death = fc.record({ at: fc.nat({ max: 60 }), who: fc.constantFrom<Victim>("adapter", "daemon") });
 		await fc.assert(

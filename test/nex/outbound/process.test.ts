@@ -80,7 +80,7 @@ it("one that had ended by itself when it was given up is told by its own words",
 });
 
 it("I11: a monitor that says more than can be taken is made to wait, and loses nothing", {
-	timeout: 90_000,
+	timeout: 300_000,
 }, async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-monitor-"));
 	const said = join(folder, "said");

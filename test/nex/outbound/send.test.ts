@@ -131,7 +131,7 @@ describe("sends", () => {
 	});
 
 	it("I7: killed around every call, each text is there once: a send without an answer is looked up", {
-		timeout: 120_000,
+		timeout: 300_000,
 	}, async () => {
 		let lookedUp = 0;
 		const text = fc.string({ minLength: 1, maxLength: 300, unit: "grapheme-ascii" }).filter((each) => /\S/.test(each));
@@ -151,7 +151,7 @@ describe("sends", () => {
 		expect(lookedUp).toBeGreaterThan(0);
 	});
 
-	it("I7: however often the adapter dies over the question, it is asked again", { timeout: 60_000 }, async () => {
+	it("I7: however often the adapter dies over the question, it is asked again", { timeout: 300_000 }, async () => {
 		rig = createRig("blocks", { deathRate: "1", deathsMax: "12" });
 		expect(await deliver(rig, "blocks", ["at last"])).toMatchObject({ state: "complete" });
 		expect(rig.visible("c1")).toEqual(["at last"]);

@@ -219,7 +219,7 @@ describe("adapter processes", () => {
 		expect(rig.outbound.deliveries({ limit: 1 })[0]).toMatchObject({ id, state: "active" });
 	});
 
-	it("one that cannot reach its platform is tried at a steady pace", { timeout: 90_000 }, async () => {
+	it("one that cannot reach its platform is tried at a steady pace", { timeout: 300_000 }, async () => {
 		const restart = { ...FAST.restart, failuresMax: 1, circuitMs: 10, circuitMsMax: 3_600_000 };
 		rig = createRigWith((channel) => ({ full: channel("full", { dieAtOnce: "7" }) }), { limits: { ...FAST, restart } });
 		await rig.outbound.deliver({ text: "waits", account: main("full"), target });
@@ -235,7 +235,7 @@ describe("adapter processes", () => {
 		await until(() => /memoryBytesMax/.test(status(rig!).lastError ?? ""), "it is ended for its memory");
 	});
 
-	it("I6: behind a slow reader nothing is dropped and nothing grows", { timeout: 60_000 }, async () => {
+	it("I6: behind a slow reader nothing is dropped and nothing grows", { timeout: 300_000 }, async () => {
 		rig = createRig("full", { slowMs: "60" });
 		const run = await beginRun(rig.bus);
 		const slow = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
