@@ -60,7 +60,7 @@ export async function faultOf(work: Promise<unknown> | undefined): Promise<Platf
 	return outcome as PlatformError;
 }
 
-export async function until(condition: () => boolean, deadlineMs = 60_000): Promise<void> {
+export async function until(condition: () => boolean, deadlineMs = 100_000): Promise<void> {
 	const deadline = Date.now() + deadlineMs;
 	while (!condition()) {
 		if (Date.now() > deadline) throw new Error("it did not come to pass");
