@@ -47,7 +47,9 @@ describe("adapter crashes", () => {
 		rig = createRig("full");
 	});
 
-	it("I7: killed -9 from outside while a run is live, the same message is edited on", { timeout: 300_000 }, async () => {
+	it("I7: killed -9 from outside while a run is live, the same message is edited on", {
+		timeout: 300_000,
+	}, async () => {
 		rig = createRig("full");
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
