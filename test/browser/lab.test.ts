@@ -7,8 +7,8 @@ import { createWorld } from "./world.ts";
 
 const PLATFORMS = ["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail"];
 /** Eight adapters start on a machine that has other things to do. */
-const START_MS = 120_000;
-const DELIVER_MS = 60_000;
+const START_MS = 240_000;
+const DELIVER_MS = 120_000;
 
 const card = (page: Page, channel: string) => page.locator(`.lab-card[data-channel="${channel}"]`);
 
