@@ -150,10 +150,10 @@ beforeAll(async () => {
 	});
 	for (let life = 1; life <= KILLS; life++) await live(life);
 	await daemon.start();
-	await until("everything is delivered", async () => (await deliveries("state=active")).length === 0, 240_000);
+	await until("everything is delivered", async () => (await deliveries("state=active")).length === 0, 480_000);
 	collectDoubts();
 	lines = await Promise.all(platforms.map(lineOf));
-}, 600_000);
+}, 900_000);
 
 afterAll(async () => {
 	over = true;
@@ -161,7 +161,7 @@ afterAll(async () => {
 	await daemon?.stop();
 	await Promise.all(platforms.map(({ fake }) => fake.close()));
 	removeFolder(folder);
-}, 60_000);
+}, 120_000);
 
 describe(`proof: ${KILLS} kills of the daemon`, () => {
 	it.each(["discord", "telegram", "slack", "whatsapp", "sms", "signal", "imessage", "gmail"])(

@@ -66,8 +66,8 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "running" });
 
 			rmSync(ballast);
-			await until("the daemon recovers", async () => (await readyz(url)).status === 200, 45_000);
-			await until("the answer is complete", () => reader.ended, 45_000);
+			await until("the daemon recovers", async () => (await readyz(url)).status === 200, 100_000);
+			await until("the answer is complete", () => reader.ended, 100_000);
 			const turn = await call<{ status: string }>(`${url}/v1/runs/${run}`);
 			expect(turn.status).toBe("completed");
 			const frames = await framesOf(url, run);
@@ -80,7 +80,7 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 		} finally {
 			reader.close();
 		}
-	}, 120_000);
+	}, 300_000);
 
 	it("what was saved is still there after a kill", async () => {
 		const before = await call<unknown>(`${daemon?.url}/v1/runs?limit=10`);
@@ -109,5 +109,5 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 		rmSync(ballast);
 		await starting;
 		await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "failed", reason: "crashed" });
-	}, 120_000);
+	}, 300_000);
 });

@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(async () => {
 	printTable(`fault matrix, NEXUS_SEED=${random.seed}`, lines);
 	await Promise.all([matrix?.close(), elsewhere?.close()]);
-}, 60_000);
+}, 120_000);
 
 /** How many creations and other calls go wrong. A storm refuses whatever comes. */
 const FAULTS: Record<
@@ -113,7 +113,7 @@ async function moment(calls: () => number, over: () => boolean): Promise<void> {
 }
 
 describe("proof: fault matrix", () => {
-	it(`I7: every adapter is killed ${KILLS} times, at any point`, { timeout: 600_000 }, async () => {
+	it(`I7: every adapter is killed ${KILLS} times, at any point`, { timeout: 900_000 }, async () => {
 		const killed = async (platform: FakePlatform) => {
 			const kills = { count: 0 };
 			const inTheAir = new Set<string>();

@@ -53,7 +53,8 @@ export interface Work {
 	tokenEveryMs: number;
 }
 
-const SETTLE_MS = 240_000;
+/** Only what hangs takes this long: an answer may have to outlive thirty kills, each with a start of its adapter on a busy machine. */
+const SETTLE_MS = 540_000;
 
 export async function startMatrix(): Promise<Matrix> {
 	const platforms = await startPlatforms();
