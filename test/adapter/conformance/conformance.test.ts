@@ -75,6 +75,7 @@ describe("conformance: what it notices", () => {
 		],
 		["finding what is not there", "there = terminal.shown", 'there = "" is not None or terminal.shown', "find"],
 		["nonces of pieces that are not of their line", '.{piece}"', '-{piece}"', "in pieces"],
+		["a second final", "\n\ndef monitor(account):", "    emit(sent)\n\n\ndef monitor(account):", "one final"],
 		["an error's text without an intent", "if not self.intent:", "if self.closed:", "a failed answer"],
 		["ids that are numbers", '"messageId": message, "final"', '"messageId": 7, "final"', "one delivery"],
 		[
