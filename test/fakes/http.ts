@@ -2,7 +2,11 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { createFaults, type FakeCall, type FakeFault } from "./fake.ts";
+
+/** A caller that keeps another time than this process says which. */
+export const TIME_HEADER = "x-test-time";
 
 export interface FakeRequest {
 	method: string;
@@ -12,6 +16,8 @@ export interface FakeRequest {
 	body: Buffer;
 	/** The body as an object, when it is JSON. */
 	json: Record<string, unknown>;
+	/** When the caller made the call, by its own clock if it says so: what it did at the right time must not look early or late here. */
+	at: number;
 	/** Aborted when the caller has gone away. */
 	gone: AbortSignal;
 }
@@ -29,6 +35,7 @@ export interface FakeHandlers {
 	handle(request: FakeRequest): FakeReply | Promise<FakeReply>;
 	/** How the platform says 429 or 5xx. */
 	refuse(fault: FakeFault, request: FakeRequest): FakeReply;
+	clock?: Clock;
 }
 
 export interface FakeHttp {
@@ -40,9 +47,10 @@ export interface FakeHttp {
 }
 
 export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
+	const { clock = systemClock } = handlers;
 	const faults = createFaults();
 	const calls: FakeCall[] = [];
-	const begun = Date.now();
+	const begun = clock.now();
 	const server = createServer((incoming, response) => {
 		answer(incoming, response).catch((cause) => {
 			if (!response.headersSent) send(response, { status: 500, body: `fake failed: ${String(cause)}` });
@@ -50,13 +58,13 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 	});
 
 	async function answer(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-		const request = await readRequest(incoming, response);
+		const request = await readRequest(incoming, response, clock);
 		const named = handlers.name(request);
 		if (!named) return send(response, await handlers.handle(request));
-		const asked = Date.now();
+		const asked = clock.now();
 		const record = (status: number) => {
-			const call: FakeCall = { body: request.json, ...named, at: asked - begun, status };
-			response.once("close", () => Object.assign(call, { ms: Date.now() - asked }));
+			const call: FakeCall = { body: request.json, ...named, at: request.at - begun, status };
+			response.once("close", () => Object.assign(call, { ms: clock.now() - asked }));
 			calls.push(call);
 		};
 		const fault = faults.next(named.name);
@@ -73,7 +81,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 		const reply = await handlers.handle(request);
 		record(reply.status);
 		if (fault?.kind === "reset_after_accept") return void incoming.socket.destroy();
-		if (fault?.kind === "slow") await new Promise((resolve) => setTimeout(resolve, fault.ms ?? 200));
+		if (fault?.kind === "slow") await new Promise<void>((resolve) => clock.after(fault.ms ?? 200, resolve));
 		send(response, reply);
 	}
 
@@ -90,7 +98,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 	};
 }
 
-async function readRequest(incoming: IncomingMessage, response: ServerResponse): Promise<FakeRequest> {
+async function readRequest(incoming: IncomingMessage, response: ServerResponse, clock: Clock): Promise<FakeRequest> {
 	const gone = new AbortController();
 	response.once("close", () => gone.abort());
 	const chunks: Buffer[] = [];
@@ -105,6 +113,7 @@ async function readRequest(incoming: IncomingMessage, response: ServerResponse):
 		headers,
 		body,
 		json: jsonOf(headers["content-type"] ?? "", body),
+		at: Number(headers[TIME_HEADER] ?? clock.now()),
 		gone: gone.signal,
 	};
 }
@@ -163,8 +172,10 @@ export function createBucket(capacity: number, refillMs: number): { take(now: nu
 	return {
 		/** 0 = taken; else how many milliseconds to wait. */
 		take(now) {
-			level = at === 0 ? capacity : Math.min(capacity, level + (now - at) / refillMs);
-			at = now;
+			// Calls may arrive in another order than they were made in.
+			const passed = Math.max(0, now - at);
+			level = at === 0 ? capacity : Math.min(capacity, level + passed / refillMs);
+			at = Math.max(at, now);
 			if (level < 1) return Math.ceil((1 - level) * refillMs);
 			level -= 1;
 			return 0;

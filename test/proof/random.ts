@@ -1,6 +1,6 @@
 /** Seeded randomness, so that a failure can be repeated. */
 
-import { fixedSeed } from "../seed.ts";
+import { seed as runSeed } from "../seed.ts";
 
 export interface Random {
 	readonly seed: number;
@@ -9,7 +9,7 @@ export interface Random {
 }
 
 /** mulberry32 */
-export function seededRandom(seed = fixedSeed ?? Date.now() % 1_000_000): Random {
+export function seededRandom(seed = runSeed): Random {
 	let state = seed >>> 0;
 	const next = () => {
 		state = (state + 0x6d2b79f5) >>> 0;

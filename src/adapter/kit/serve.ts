@@ -2,7 +2,7 @@
 
 import { parseArgs } from "node:util";
 import { exitCodeOf, NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { systemClock } from "../../std/clock.ts";
+import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
 import { type Environment, loadAccount, openState } from "./account.ts";
@@ -22,6 +22,11 @@ export interface ServeLimits extends DeskLimits {
 
 export const STOP_GRACE_MS = 5_000;
 
+export interface ServeOptions extends Partial<ServeLimits> {
+	/** What the adapter paces itself by. */
+	clock?: Clock;
+}
+
 /** What a verb does with lines, and how it ends. */
 interface Service {
 	accept(line: object): void;
@@ -39,21 +44,18 @@ interface Context {
 	unread: Promise<void>;
 	log: Log;
 	env: Environment;
+	clock: Clock;
 	limits: Partial<ServeLimits>;
 }
 
 const VERBS = ["info", "monitor", "send", "stream", "health"] as const;
 
 /** Runs one verb and exits. */
-export async function serve(
-	platform: Platform,
-	argv: readonly string[],
-	limits: Partial<ServeLimits> = {},
-): Promise<never> {
+export async function serve(platform: Platform, argv: readonly string[], options: ServeOptions = {}): Promise<never> {
 	const log = stderrLog();
 	let code = 0;
 	try {
-		code = await run(platform, argv, log, limits);
+		code = await run(platform, argv, log, options);
 	} catch (cause) {
 		const error = inNexusWords(cause);
 		process.stderr.write(`${JSON.stringify({ level: "error", msg: error.message, code: error.code })}\n`);
@@ -66,13 +68,13 @@ async function run(
 	platform: Platform,
 	argv: readonly string[],
 	log: Log,
-	limits: Partial<ServeLimits>,
+	{ clock = systemClock, ...limits }: ServeOptions,
 ): Promise<number> {
 	const { verb, account } = readArguments(platform.info.channel, argv);
 	// Nobody reads any more: the daemon is gone, and another will resume what is open. A call that is under way is not cut off: what came of it is noted.
 	const unread = Promise.withResolvers<void>();
 	const writer = createLineWriter(process.stdout, () => unread.resolve());
-	const context: Context = { platform, account, writer, unread: unread.promise, log, env: process.env, limits };
+	const context: Context = { platform, account, writer, unread: unread.promise, log, env: process.env, clock, limits };
 	switch (verb) {
 		case "info":
 			writer.write({ ...platform.info, fields: fieldsOf(platform) });
@@ -108,10 +110,10 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 	}
 }
 
-async function openSession({ platform, account, env, log }: Context): Promise<Session> {
+async function openSession({ platform, account, env, log, clock }: Context): Promise<Session> {
 	const state = openState(env.NEXUS_STATE_FILE);
 	const notes = openSentNotes(env.NEXUS_STATE_FILE);
-	const tools = { log, clock: systemClock, state, ...(notes && { notes }) };
+	const tools = { log, clock, state, ...(notes && { notes }) };
 	return await platform.open(loadAccount(platform.info, account, env), tools);
 }
 
@@ -144,7 +146,7 @@ async function converse(context: Context, verb: "monitor" | "send" | "stream"): 
 }
 
 function serviceOf(context: Context, session: Session, verb: "monitor" | "send" | "stream"): Service {
-	const { platform, account, writer, log, limits } = context;
+	const { platform, account, writer, log, clock, limits } = context;
 	const ready = () => writer.drained();
 	const say = (line: object) => writer.write(line);
 	if (verb === "monitor") {
@@ -155,7 +157,7 @@ function serviceOf(context: Context, session: Session, verb: "monitor" | "send" 
 		platform,
 		session,
 		account,
-		clock: systemClock,
+		clock,
 		random: Math.random,
 		log,
 		say,

@@ -1,0 +1,33 @@
+/** A bundled adapter on the time of the test that starts it: `adapter.ts <channel> <verb> …`, as src/adapter/main.ts. */
+
+import { subscribe } from "node:diagnostics_channel";
+import type { ClientRequest } from "node:http";
+import { CHANNELS } from "../../src/adapter/channels.ts";
+import { DESK_LIMITS } from "../../src/adapter/kit/desk.ts";
+import { STOP_GRACE_MS, serve } from "../../src/adapter/kit/serve.ts";
+import { loadPlatform } from "../../src/adapter/load.ts";
+import { TIME_HEADER } from "../fakes/http.ts";
+import { timeOf } from "./time.ts";
+
+const { clock, factor } = timeOf(process.env);
+const now = () => String(clock.now());
+
+// The two ways in which SDKs call out: node:http, and fetch (undici).
+subscribe("http.client.request.created", (message) => {
+	(message as { request: ClientRequest }).request.setHeader(TIME_HEADER, now());
+});
+subscribe("undici:request:create", (message) => {
+	(message as { request: { addHeader(name: string, value: string): void } }).request.addHeader(TIME_HEADER, now());
+});
+
+const [name = "", ...argv] = process.argv.slice(2);
+const channel = CHANNELS.find((known) => known === name);
+if (!channel) throw new Error(`unknown channel "${name}"`);
+// What others take is real time, however fast the adapter's own waits are.
+const callTimeoutMs = Number(process.env.NODE_NEXUS_CALL_MS ?? DESK_LIMITS.callTimeoutMs) * factor;
+await serve(await loadPlatform(channel), argv, {
+	clock,
+	callTimeoutMs,
+	ackLimitMs: DESK_LIMITS.ackLimitMs * factor,
+	stopGraceMs: STOP_GRACE_MS,
+});
