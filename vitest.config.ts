@@ -1,47 +1,64 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { effort, FULL_EFFORT } from "./test/effort.ts";
 
-/** The small file that takes minutes, because adapters keep their platforms' pace in it: begun last, all would wait for it. */
-const LONGEST = "adapter/conformance/bundled.test.ts";
+/** Begun first: begun last, everything would wait for them. */
+const LONGEST = ["adapter/conformance/bundled.test.ts", "proof/fault-matrix.test.ts", "proof/daemon-matrix.test.ts"];
 
 class LongestFirst extends BaseSequencer {
 	override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
 		const sorted = await super.sort(files);
-		const isLongest = (file: TestSpecification) => file.moduleId.endsWith(LONGEST);
+		const isLongest = (file: TestSpecification) => LONGEST.some((name) => file.moduleId.endsWith(name));
 		return [...sorted.filter(isLongest), ...sorted.filter((file) => !isLongest(file))];
 	}
 }
 
+/** They wait for processes, browsers and timers most of the time. */
+const WAITING = ["adapter", "browser", "cli", "nex/outbound", "proof", "runtime"].map(
+	(folder) => `test/${folder}/**/*.test.ts`,
+);
+/** What they measure is disturbed by others, or fills a disk. */
+const ALONE = ["test/proof/slow-reader.test.ts", "test/proof/disk-full.test.ts"];
+const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
+
+/** At full effort every proof has the machine for itself. */
+const WAITING_WORKERS = effort < FULL_EFFORT ? 5 : 1;
+/** Only a hang takes this long. */
+const LIMIT_MS = 120_000 * Math.max(1, effort);
+
 export default defineConfig({
 	test: {
+		globalSetup: ["test/setup.ts"],
 		setupFiles: ["test/seed.ts"],
 		sequence: { sequencer: LongestFirst },
-		// Only what hangs takes this long. A test that starts ten processes takes half a minute where the machine has other work.
-		testTimeout: 120_000,
-		hookTimeout: 120_000,
+		testTimeout: LIMIT_MS,
+		hookTimeout: LIMIT_MS,
 		// A second, the default, is short for a browser beside three daemons.
 		expect: { poll: { timeout: 30_000 } },
-		// Process and browser tests share two cores with the daemons they start.
-		maxWorkers: 2,
 		projects: [
 			{
 				extends: true,
 				test: {
-					name: "parts",
-					include: ["test/**/*.test.ts", "test/**/*.test.tsx"],
-					exclude: ["test/proof/**"],
+					name: "waiting",
+					include: WAITING,
+					exclude: ALONE,
+					maxWorkers: WAITING_WORKERS,
 					sequence: { groupOrder: 0 },
 				},
 			},
 			{
 				extends: true,
 				test: {
-					name: "proof",
-					// Each of these loads the whole machine: one at a time, after the others.
-					include: ["test/proof/*.test.ts"],
-					maxWorkers: 1,
+					name: "computing",
+					include: ALL,
+					exclude: [...WAITING, ...ALONE],
+					maxWorkers: 2,
 					sequence: { groupOrder: 1 },
 				},
+			},
+			{
+				extends: true,
+				test: { name: "alone", include: ALONE, maxWorkers: 1, sequence: { groupOrder: 2 } },
 			},
 		],
 	},

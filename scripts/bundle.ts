@@ -3,9 +3,11 @@
  * parts of libraries that are never used, would take the daemon half of its start and a tenth of its memory.
  */
 
+import { renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "vite";
+import { build, type UserConfig } from "vite";
 import { ROOT } from "./run.ts";
+import { isStale } from "./stale.ts";
 
 /** Loaded at every start. The others stay what they are: loaded late, or tied to files of their own. */
 const INCLUDED = [
@@ -34,12 +36,41 @@ const ENTRIES = {
 
 /** `outDir` stands directly in the package, as `dist` does. */
 export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void> {
+	await buildWith(outDir, ENTRIES, { ssr: { noExternal: INCLUDED } }, []);
+}
+
+/** What the tests start as processes (test/children.ts). */
+const TEST_FOLDER = "dist-test";
+const TEST_ENTRIES = { ...ENTRIES, "time/adapter": "test/time/adapter.ts" };
+/** Optional native addons, and libraries that find files of their own at run time. */
+const NOT_BUNDLED = ["zlib-sync", "bufferutil", "utf-8-validate", "pino", "prom-client"];
+
+/** For tests: with the platforms' libraries, which are most of what a process loads at its start. Built when a source is newer. */
+export async function bundleForTests(): Promise<void> {
+	const sources = ["src", "test/fakes", "test/time", "scripts/bundle.ts", "package-lock.json"];
+	if (!isStale(`${TEST_FOLDER}/cli/main.js`, sources)) return;
+	// Another run may be starting processes from the one that is there.
+	const made = join(ROOT, `${TEST_FOLDER}.${process.pid}`);
+	await buildWith(made, TEST_ENTRIES, { ssr: { noExternal: true, external: NOT_BUNDLED } }, [
+		/^@earendil-works\//,
+		...NOT_BUNDLED,
+	]);
+	rmSync(join(ROOT, TEST_FOLDER), { recursive: true, force: true });
+	renameSync(made, join(ROOT, TEST_FOLDER));
+}
+
+async function buildWith(
+	outDir: string,
+	entries: Readonly<Record<string, string>>,
+	config: UserConfig,
+	external: (string | RegExp)[],
+): Promise<void> {
 	await build({
+		...config,
 		configFile: false,
 		root: ROOT,
 		publicDir: false,
 		logLevel: "warn",
-		ssr: { noExternal: INCLUDED },
 		build: {
 			ssr: true,
 			target: "node24",
@@ -48,7 +79,8 @@ export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void>
 			minify: false,
 			license: { fileName: "third-party-licences.md" },
 			rolldownOptions: {
-				input: Object.fromEntries(Object.entries(ENTRIES).map(([name, path]) => [name, join(ROOT, path)])),
+				external,
+				input: Object.fromEntries(Object.entries(entries).map(([name, path]) => [name, join(ROOT, path)])),
 				output: { entryFileNames: "[name].js", chunkFileNames: "chunks/[name]-[hash].js" },
 			},
 		},
