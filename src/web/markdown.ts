@@ -4,12 +4,15 @@ import type { Code, RootContent } from "mdast";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
+import { isHostile } from "../markdown/markdown.ts";
 
 /** One top-level block and where it stands in the text (UTF-16 positions). */
 export interface Block {
 	readonly start: number;
 	readonly end: number;
 	readonly node: RootContent;
+	/** Too costly to parse: shown as the text it is. */
+	readonly plain?: true;
 }
 
 export interface Doc {
@@ -19,8 +22,10 @@ export interface Doc {
 	readonly settled: number;
 	/** Where the tail that is parsed again begins. */
 	readonly tail: number;
-	/** A link or footnote definition may change blocks before it: from then on the whole text is parsed each time. */
+	/** A link or footnote definition may change blocks before it: the whole text is parsed each time, until it is too long for that. */
 	readonly whole: boolean;
+	/** There are definitions that links use. */
+	readonly defines: boolean;
 	/** The tail is nothing but an open code fence. */
 	readonly fence?: OpenFence;
 }
@@ -32,12 +37,15 @@ interface OpenFence {
 	readonly code: Code;
 }
 
-export const EMPTY_DOC: Doc = { text: "", blocks: [], settled: 0, tail: 0, whole: false };
+export const EMPTY_DOC: Doc = { text: "", blocks: [], settled: 0, tail: 0, whole: false, defines: false };
 
-/** Containers nested deeper than this are hostile, not prose, and cost the parser quadratic time. */
-export const NESTING_MAX = 60;
+/** An open block that is longer is shown as plain text: parsing all of it again for every new word would take ever longer. */
+const TAIL_CHARS_MAX = 60_000;
+/** A text that comes in one piece is parsed in steps of this size, and seen from its beginning on. */
+const STEP_CHARS = 16_000;
+/** In a longer text a definition no longer changes what stands before it. */
+const WHOLE_CHARS_MAX = 30_000;
 
-const BACKTICK_LENGTHS_MAX = 40;
 const FENCE = /^(`{3,}|~{3,})[^`\r\n]*\n/;
 const FENCE_LINE_CHARS_MAX = 1000;
 /** What the parser does more with than keep. */
@@ -47,20 +55,8 @@ const EXTENSIONS = [gfm()];
 const MDAST_EXTENSIONS = [gfmFromMarkdown()];
 
 const DEFINITION = /^[ \t]*(?:(?:[>*+-]|\d{1,9}[.)])[ \t]*)*\[(?:\\[\s\S]|[^[\]\\]){1,999}\]:/m;
-const DEEP_LINE = new RegExp(`^[ \\t]*(?:(?:[>*+-]|\\d{1,9}[.)])[ \\t]*){${NESTING_MAX},}`, "m");
-const DEEP_INLINE = new RegExp(`(?:[[*_~!]\\s*){${NESTING_MAX * 4},}`);
-
-/** Text that exists to make a parser slow is shown as it is. */
-function hostile(text: string): boolean {
-	if (DEEP_LINE.test(text) || DEEP_INLINE.test(text)) return true;
-	if (text.length < BACKTICK_LENGTHS_MAX) return false;
-	const lengths = new Set<number>();
-	for (const [run] of text.matchAll(/`+/g)) lengths.add(run.length);
-	return lengths.size > BACKTICK_LENGTHS_MAX;
-}
-
 function parse(text: string, at: number): Block[] {
-	if (hostile(text)) return [plain(text, at)];
+	if (isHostile(text)) return [plain(text, at)];
 	// The parser would drop a leading byte order mark and shift every position after it.
 	const source = text.startsWith("\uFEFF") ? `\u2060${text.slice(1)}` : text;
 	const root = fromMarkdown(source, { extensions: EXTENSIONS, mdastExtensions: MDAST_EXTENSIONS });
@@ -74,8 +70,17 @@ function parse(text: string, at: number): Block[] {
 const plain = (value: string, at: number): Block => ({
 	start: at,
 	end: at + value.length,
-	node: { type: "paragraph", children: [{ type: "text", value }] },
+	// As HTML is: the text it is, with its line breaks.
+	node: { type: "html", value },
+	plain: true,
 });
+
+/** How much of a text is parsed next: more at once would be felt. One that is parsed whole each time is only made slower by steps. */
+export function nextStep(doc: Doc, text: string): string {
+	const from = text.startsWith(doc.text) ? doc.text.length : 0;
+	const whole = doc.whole && text.length <= WHOLE_CHARS_MAX;
+	return whole || text.length - from <= STEP_CHARS ? text : text.slice(0, from + STEP_CHARS);
+}
 
 /** The whole text, parsed at once. */
 export const parseWhole = (text: string): readonly Block[] => parse(text, 0);
@@ -87,13 +92,21 @@ export function grow(doc: Doc, text: string): Doc {
 	const fast = growOpenFence(doc, text);
 	if (fast) return fast;
 	const tailText = text.slice(doc.tail);
-	if (doc.whole || DEFINITION.test(tailText)) {
-		return { text, blocks: parseWhole(text), settled: 0, tail: 0, whole: true };
+	const defines = doc.defines || DEFINITION.test(tailText);
+	if (defines && text.length <= WHOLE_CHARS_MAX) {
+		return { text, blocks: parseWhole(text), settled: 0, tail: 0, whole: true, defines };
 	}
 	const blocks = [...doc.blocks.slice(0, doc.settled), ...parse(tailText, doc.tail)];
 	const { settled, tail } = settle(doc, blocks, text);
+	if (text.length - tail > TAIL_CHARS_MAX) return cutOff(blocks.slice(0, settled), text, tail, defines);
 	const fence = settled === blocks.length - 1 ? openFenceOf(text, tail, blocks[settled]) : undefined;
-	return { text, blocks, settled, tail, whole: false, ...(fence && { fence }) };
+	return { text, blocks, settled, tail, whole: false, defines, ...(fence && { fence }) };
+}
+
+/** Gives the open block up: what there is of it stays plain text, and what follows begins anew. */
+function cutOff(before: readonly Block[], text: string, tail: number, defines: boolean): Doc {
+	const blocks = [...before, plain(text.slice(tail), tail)];
+	return { text, blocks, settled: blocks.length, tail: text.length, whole: false, defines };
 }
 
 /**

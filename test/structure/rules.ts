@@ -5,7 +5,7 @@ import { type ImportGraph, targetOf } from "./imports.ts";
 /** A file imports from a lower level or from its own folder. */
 export const LEVELS: readonly (readonly string[])[] = [
 	["std"],
-	["protocol"],
+	["protocol", "markdown"],
 	["bus", "ledger", "engine", "adapter", "web"],
 	["broker"],
 	["nex"],
@@ -77,12 +77,12 @@ export function brokenBrowserRules(graph: ImportGraph): string[] {
 		for (const specifier of imports) {
 			const target = targetOf(file, specifier);
 			const to = target === undefined ? "" : folderOf(target);
-			if (folder === "protocol" && to !== "protocol")
-				broken.push(`${file} imports ${specifier}; protocol imports nothing`);
+			if ((folder === "protocol" || folder === "markdown") && to !== folder)
+				broken.push(`${file} imports ${specifier}; ${folder} imports nothing`);
 			if (folder !== "web") continue;
 			if (specifier.startsWith("node:")) broken.push(`${file} imports ${specifier}, which no browser has`);
-			if (target !== undefined && to !== "web" && to !== "protocol")
-				broken.push(`${file} imports ${target}; web imports protocol only`);
+			if (target !== undefined && !["web", "protocol", "markdown"].includes(to))
+				broken.push(`${file} imports ${target}; web imports protocol and markdown only`);
 		}
 	}
 	return broken;

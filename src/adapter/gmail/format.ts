@@ -2,6 +2,7 @@
 
 import { micromark } from "micromark";
 import { gfmHtml } from "micromark-extension-gfm";
+import { isHostile } from "../../markdown/markdown.ts";
 import { lengthOf } from "../kit/length.ts";
 import { SYNTAX } from "../kit/markdown.ts";
 
@@ -21,9 +22,12 @@ const STYLES: Readonly<Record<string, string>> = {
 
 /** HTML and links that do something are text: what an agent says is not trusted. */
 export function toHtml(markdown: string): string {
+	if (isHostile(markdown)) return `<p style="white-space:pre-wrap">${escaped(markdown)}</p>`;
 	const html = micromark(markdown, { extensions: SYNTAX, htmlExtensions: [gfmHtml()] });
 	return html.replace(
 		/<(pre|blockquote|table|th|td)(?=[ >])/g,
 		(tag, name: string) => `${tag} style="${STYLES[name]}"`,
 	);
 }
+
+const escaped = (text: string): string => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");

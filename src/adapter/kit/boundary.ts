@@ -15,27 +15,30 @@ export function isGraphemeBoundary(source: string, at: number): boolean {
 	const after = source.charCodeAt(at);
 	if (isAlone(before) && isAlone(after)) return !(before === 13 && after === 10);
 	if (after >= 0xdc00 && after <= 0xdfff && before >= 0xd800 && before <= 0xdbff) return false;
+	return graphemeBefore(source, at) === at;
+}
+
+/** Where the grapheme begins that holds the unit at `at`. */
+function graphemeBefore(source: string, at: number): number {
 	let start = at - 1;
 	while (start > 0 && at - start < RUN_MAX) {
 		if (isAlone(source.charCodeAt(start)) && isAlone(source.charCodeAt(start - 1))) break;
 		start -= 1;
 	}
-	const found = graphemes.segment(source.slice(start, at + 2)).containing(at - start);
-	return found === undefined || found.index === at - start;
+	return start + (graphemes.segment(source.slice(start, at + 2)).containing(at - start)?.index ?? at - start);
 }
 
 /** The nearest boundary at or before `at`, but after `from`; `from` itself when the grapheme there is longer. */
 export function graphemeAtOrBefore(source: string, at: number, from: number): number {
-	let found = at;
-	while (found > from && !isGraphemeBoundary(source, found)) found -= 1;
-	return found;
+	if (at <= from || isGraphemeBoundary(source, at)) return at;
+	return Math.max(from, graphemeBefore(source, at));
 }
 
-/** The end of the grapheme that begins at `from`. */
+/** The end of the grapheme that begins at `from`; one that is longer than any letter or emoji counts as several. */
 export function graphemeAfter(source: string, from: number): number {
-	let found = from + 1;
-	while (found < source.length && !isGraphemeBoundary(source, found)) found += 1;
-	return found;
+	if (from + 1 >= source.length || isGraphemeBoundary(source, from + 1)) return from + 1;
+	const [first] = graphemes.segment(source.slice(from, from + RUN_MAX));
+	return from + Math.max(1, first?.segment.length ?? 1);
 }
 
 const isSpace = (code: number): boolean => code === 32 || code === 9;

@@ -7,6 +7,7 @@ import type { Root } from "mdast";
 import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmFromMarkdown } from "mdast-util-gfm";
 import { gfm } from "micromark-extension-gfm";
+import { isHostile } from "../../markdown/markdown.ts";
 
 const asText = {
 	disable: {
@@ -24,6 +25,18 @@ const asText = {
 /** What is markdown here, for those who turn it into HTML without a tree. */
 export const SYNTAX = [gfm(), asText];
 
+/** What would take the parser too long, or more stack than there is, is one paragraph of plain text: an answer never fails for its content. */
 export function parseMarkdown(markdown: string): Root {
-	return fromMarkdown(markdown, { extensions: SYNTAX, mdastExtensions: [gfmFromMarkdown()] });
+	if (isHostile(markdown)) return asPlainText(markdown);
+	try {
+		return fromMarkdown(markdown, { extensions: SYNTAX, mdastExtensions: [gfmFromMarkdown()] });
+	} catch (cause) {
+		if (!(cause instanceof RangeError)) throw cause;
+		return asPlainText(markdown);
+	}
 }
+
+const asPlainText = (value: string): Root => ({
+	type: "root",
+	children: [{ type: "paragraph", children: [{ type: "text", value }] }],
+});

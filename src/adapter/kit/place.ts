@@ -3,6 +3,8 @@
  * `parseMarkdown` on fences (raw HTML and reference definitions are text there), needs no look-ahead and costs one pass.
  */
 
+import { NESTING_MAX } from "../../markdown/markdown.ts";
+
 export interface Fence {
 	readonly mark: "`" | "~";
 	readonly length: number;
@@ -157,6 +159,8 @@ function cellsOf(row: string): number {
 function openContainers(scan: Scan, into: Container[], interrupts: boolean): boolean {
 	let item = false;
 	for (;;) {
+		// Deeper than this it is not read as markdown anywhere.
+		if (into.length >= NESTING_MAX) return item;
 		const indent = indentAt(scan, 4);
 		const first = scan.line[scan.at + indent];
 		if (indent > 3 || first === undefined) return item;

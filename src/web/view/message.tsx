@@ -4,7 +4,7 @@ import type { RootContent } from "mdast";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useReducer, useRef } from "preact/hooks";
 import type { MessageView } from "../../protocol/protocol.ts";
-import { type Doc, EMPTY_DOC, grow } from "../markdown.ts";
+import { type Doc, EMPTY_DOC, grow, nextStep } from "../markdown.ts";
 import { type Inset, insetsOf, place } from "../place.ts";
 import { definitionsOf, renderBlock } from "./markdown.tsx";
 import { memo } from "./memo.ts";
@@ -15,8 +15,6 @@ import { Tool } from "./tool.tsx";
 const NO_DEFINITIONS: ReturnType<typeof definitionsOf> = new Map();
 /** Parsing may take this share of the time: a text that is slow to parse is parsed less often while it grows. */
 const PARSE_SHARE = 0.15;
-/** More at once would be felt: a text that comes in one piece is parsed step by step, and seen from its beginning on. */
-const STEP_CHARS = 16_000;
 
 /** The parsed text, grown piece by piece. */
 function useDoc(text: string, live: boolean): Doc {
@@ -40,13 +38,6 @@ function useDoc(text: string, live: boolean): Doc {
 	return doc.current;
 }
 
-/** How much of the text is parsed next. */
-function nextStep(doc: Doc, text: string): string {
-	const from = text.startsWith(doc.text) ? doc.text.length : 0;
-	// A text that is parsed whole each time is only made slower by steps.
-	return doc.whole || text.length - from <= STEP_CHARS ? text : text.slice(0, from + STEP_CHARS);
-}
-
 const BlockView = memo(
 	({ node, definitions }: { node: RootContent; definitions: ReturnType<typeof definitionsOf> }) => (
 		<>{renderBlock(node, definitions)}</>
@@ -58,7 +49,7 @@ export const Message = memo(({ message, now }: { message: MessageView; now?: num
 	const doc = useDoc(message.text, live);
 	const insets = useMemo(() => insetsOf(message), [message]);
 	const definitions = useMemo(
-		() => (doc.whole ? definitionsOf(doc.blocks.map(({ node }) => node)) : NO_DEFINITIONS),
+		() => (doc.defines ? definitionsOf(doc.blocks.map(({ node }) => node)) : NO_DEFINITIONS),
 		[doc],
 	);
 	if (doc.blocks.length === 0 && insets.length === 0) return null;
@@ -70,6 +61,11 @@ export const Message = memo(({ message, now }: { message: MessageView; now?: num
 				) : (
 					<InsetView key={piece.key} inset={piece} now={now} />
 				),
+			)}
+			{doc.blocks.some(({ plain }) => plain) && (
+				<p class="note" role="note">
+					Shown as plain text: formatting this would take too long.
+				</p>
 			)}
 		</div>
 	);

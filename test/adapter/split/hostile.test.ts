@@ -1,0 +1,35 @@
+/** I7: no answer fails for its content, on any platform: it is cut with work in proportion to its length, and every letter is said. */
+
+import { describe, expect, it } from "vitest";
+import { CHANNELS } from "../../../src/adapter/channels.ts";
+import { createRenderer } from "../../../src/adapter/kit/desk.ts";
+import { splitAll } from "../../../src/adapter/kit/split.ts";
+import { loadPlatform } from "../../../src/adapter/load.ts";
+import { HOSTILE_TEXTS } from "../../markdown/texts.ts";
+
+const CHARS = 5000;
+/** How often a character is rendered while messages are cut: a few tries for each end. */
+const TRIES_MAX = 150;
+
+describe.each(CHANNELS)("hostile answers on %s", (channel) => {
+	it.each(HOSTILE_TEXTS)("I7: $name: cut and rendered, with bounded work", async ({ text }) => {
+		const platform = await loadPlatform(channel);
+		let rendered = 0;
+		const counted = {
+			...platform,
+			render(markdown: string) {
+				rendered += markdown.length;
+				return platform.render(markdown);
+			},
+		};
+		const { fits, share } = createRenderer(counted);
+		const source = text(CHARS);
+		const pieces = splitAll(source, { fits, share }, platform.info.limits.textMax);
+		expect(pieces.at(-1)?.to).toBe(source.length);
+		for (const [n, piece] of pieces.entries()) {
+			expect(piece.from).toBe(n === 0 ? 0 : pieces[n - 1]?.to);
+			expect(fits(piece.text)).toBe(true);
+		}
+		expect(rendered).toBeLessThan(TRIES_MAX * source.length);
+	});
+});
