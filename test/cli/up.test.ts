@@ -4,11 +4,19 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { nexus, type Running, run, up } from "./nexus.ts";
+import { daemonHere, nexus, run } from "./in-process.ts";
+import { up } from "./nexus.ts";
+import type { Running } from "./running.ts";
 
 const stopLater = <T extends Running>(daemon: T): T => {
 	onTestFinished(async () => void (await daemon.end("SIGKILL")));
 	return daemon;
+};
+
+/** The next start after a process was ended; that it is one of its own is not the point any more. */
+const startAgain = async (...args: Parameters<typeof daemonHere>): Promise<void> => {
+	const daemon = await daemonHere(...args);
+	onTestFinished(() => daemon.close());
 };
 
 describe("nexus up", () => {
@@ -69,7 +77,7 @@ describe("nexus up", () => {
 		const { code, err } = await first.end();
 		expect(code).toBe(1);
 		expect(err).toMatch(/"message":"dropped".*"msg":"an error that nobody handled; the daemon ends"/);
-		stopLater(await up(data, [], { cwd: folder }));
+		await startAgain(data, { cwd: folder });
 		const sent = await sending.end();
 		expect([sent.code, sent.out.trim()]).toEqual([1, "x"]);
 		expect(sent.err).toContain("The process ended while this answer was being written.");
@@ -94,7 +102,7 @@ describe("nexus up", () => {
 		await sending.end("SIGKILL");
 		const { code, err } = await daemon.end("SIGTERM");
 		expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('"stopped"') });
-		stopLater(await up(data, [], { cwd: folder }));
+		await startAgain(data, { cwd: folder });
 		expect((await run(["runs", "--data", data])).out).toContain("aborted");
 	});
 
@@ -110,7 +118,7 @@ describe("nexus up", () => {
 		const sending = nexus(["send", "/demo tokens=5000 rate=100", "--json", "--data", data]);
 		await sending.until(({ out }) => out.split("\n").length > 20);
 		await first.end("SIGKILL");
-		stopLater(await up(data));
+		await startAgain(data);
 		const { code, out, err } = await sending.end();
 		const frames = out
 			.trim()
