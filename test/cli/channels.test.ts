@@ -37,7 +37,11 @@ async function place(yaml = ""): Promise<Place> {
 	const env = { NEXUS_DATA: data, BOT_TOKEN: fake.token };
 	const cli = (...args: string[]) => run(args, { cwd: folder, env });
 	return {
-		...{ folder, data, fake, env, cli },
+		folder,
+		data,
+		fake,
+		env,
+		cli,
 		async up() {
 			const daemon = await daemonHere(data, { cwd: folder, env });
 			onTestFinished(() => daemon.close());
@@ -275,38 +279,27 @@ describe("a Telegram account", () => {
 		expect((await at.cli("deliver", "x", "--channel", "telegram", "--account", "no", "--to", "1")).code).toBe(4);
 	});
 
-	it("I7: gets an answer over a restart of the daemon, and who sent it there waits for that", async () => {
-		const at = await place();
-		added(at);
-		const first = await at.upProcess();
-		const beside = (...args: string[]) => {
-			const running = nexus(args, { cwd: at.folder, env: at.env });
-			onTestFinished(async () => void (await running.end("SIGKILL")));
-			return running;
-		};
-		await beside("send", "/demo tokens=5000 rate=50").until(({ out }) => out.length > 20);
-		const [asked] = jsonLines<{ run_id: string }>((await at.cli("runs", "--json")).out);
-		const sending = beside("deliver", "--run", asked!.run_id, "--channel", "telegram", "--to", "77");
-		await until("under way", () => (at.fake.raw("77")[0]?.edits ?? 0) >= 1);
-		await first.end("SIGKILL");
-		await sending.until(({ err }) => err.includes("reconnecting"));
-		await at.up();
-		expect(await sending.end()).toMatchObject({ code: 0, out: expect.stringMatching(/^dlv_\S+ complete /) });
-	});
-
-	it("I7: a daemon that is killed while it delivers finishes after the restart, visible once and whole", async () => {
+	it("I7: a daemon that is killed while it delivers finishes after the restart, visible once and whole, and who waits for it is told", async () => {
 		const at = await place("channels: { telegram: { acl: { unknown: allow } } }\n");
 		added(at);
 		const first = await at.upProcess();
 		// Far more than is said until the kill, however late the adapter comes to its first edit.
 		await at.fake.inject({ text: "/demo tokens=5000 rate=50", from: "42" });
 		await until("under way", () => (at.fake.raw("42")[0]?.edits ?? 0) >= 1);
+		const [asked] = jsonLines<{ run_id: string }>((await at.cli("runs", "--json")).out);
+		const deliver = ["deliver", "--run", asked!.run_id, "--channel", "telegram", "--to", "77"];
+		const sending = nexus(deliver, { cwd: at.folder, env: at.env });
+		onTestFinished(async () => void (await sending.end("SIGKILL")));
+		await until("sent on", () => (at.fake.raw("77")[0]?.edits ?? 0) >= 1);
 		await first.end("SIGKILL");
+		await sending.until(({ err }) => err.includes("reconnecting"));
 		await at.up();
-		await until("finished", async () => (await deliveriesOf(at))[0]?.state === "complete");
-		const [delivery] = await deliveriesOf(at);
-		const answer = await answerOf(at, delivery!.run_id);
-		expect(words(at.fake.visible("42").join(""))).toBe(words(`${answer} Sorry, I encountered an error.`));
+		expect(await sending.end()).toMatchObject({ code: 0, out: expect.stringMatching(/^dlv_\S+ complete /) });
+		await until("finished", async () => (await deliveriesOf(at)).every(({ state }) => state === "complete"));
+		expect(await deliveriesOf(at)).toHaveLength(2);
+		const answer = await answerOf(at, asked!.run_id);
+		for (const chat of ["42", "77"])
+			expect(words(at.fake.visible(chat).join(""))).toBe(words(`${answer} Sorry, I encountered an error.`));
 	});
 });
 

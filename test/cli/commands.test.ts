@@ -81,10 +81,10 @@ describe("nexus send", () => {
 	});
 
 	it("reads the message from stdin, and takes files along", async () => {
-		const note = join(freshFolder(), "note.txt");
-		writeFileSync(note, "a note");
+		const cwd = freshFolder();
+		writeFileSync(join(cwd, "note.txt"), "a note");
 		const input = "/demo tokens=3 rate=0";
-		const sent = await run(["send", "-", "--attach", note, "--json", "--data", data], { input });
+		const sent = await run(["send", "-", "--attach", "note.txt", "--json", "--data", data], { cwd, input });
 		expect(sent.code).toBe(0);
 		const { out } = await on("runs", runIdOf(sent.out), "--json");
 		expect(JSON.parse(out).messages[0]).toMatchObject({

@@ -36,7 +36,7 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 	};
 	expect(await api("/v1/lab/fault", { channel: "telegram", kind: "429", count: 1 })).toEqual({ set: true });
 	const begun = await api<{ run_id: string; session: string; channels: { channel: string }[] }>("/v1/lab", {
-		...{ text: "/demo tokens=5000 rate=20", channels: ["telegram", "sms"] },
+		...{ text: "/demo tokens=5000 rate=200 stall_after=40", channels: ["telegram", "sms"] },
 	});
 	expect(begun).toMatchObject({
 		session: expect.stringMatching(/^lab_/),
@@ -54,7 +54,7 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 			state = await api<State>("/v1/lab/state");
 		}
 	};
-	// It ends when it is told to, so that it was still under way above.
+	// It goes silent and ends when it is told to, so that it was still under way above, however long that took.
 	await until(() => ours().every(({ messages }) => messages.length > 0));
 	await api(`/v1/runs/${begun.run_id}/abort`, {});
 	await until(() => ours().every((each) => each.state === "complete"));

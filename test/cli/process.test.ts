@@ -20,9 +20,10 @@ async function daemonAnd() {
 	return { data, on: (...args: string[]) => run([...args, "--data", data]) };
 }
 
-it("send stops the run on Ctrl-C and says so", async () => {
+it("send reads from a pipe, stops the run on Ctrl-C and says so", async () => {
 	const { data, on } = await daemonAnd();
-	const sending = nexus(["send", "/demo tokens=5000 rate=100", "--session", "stop", "--data", data]);
+	const input = "/demo tokens=5000 rate=100";
+	const sending = nexus(["send", "-", "--session", "stop", "--data", data], { input });
 	await sending.until(({ out }) => out.length > 20);
 	const { code, out, err } = await sending.end("SIGINT");
 	expect(code).toBe(130);
@@ -54,7 +55,7 @@ it("I10: send waits on over a restart of the daemon, and reads the answer then",
 
 it("send is content when the reader has seen enough (EPIPE)", async () => {
 	const { data, on } = await daemonAnd();
-	const sending = nexus(["send", "/demo tokens=5000 rate=100", "--session", "pipe", "--data", data]);
+	const sending = nexus(["send", "/demo tokens=100000 rate=100", "--session", "pipe", "--data", data]);
 	await sending.until(({ out }) => out.length > 0);
 	sending.child.stdout?.destroy();
 	const { code, err } = await sending.end();

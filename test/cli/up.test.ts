@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { daemonHere, nexus, run } from "./in-process.ts";
+import { daemonHere, nexus, run as runHere } from "./in-process.ts";
 import { up } from "./nexus.ts";
 import type { Running } from "./running.ts";
 
@@ -103,13 +103,13 @@ describe("nexus up", () => {
 		const { code, err } = await daemon.end("SIGTERM");
 		expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('"stopped"') });
 		await startAgain(data, { cwd: folder });
-		expect((await run(["runs", "--data", data])).out).toContain("aborted");
+		expect((await runHere(["runs", "--data", data])).out).toContain("aborted");
 	});
 
 	it("I3: refuses a directory in use by another process, and takes it over after kill -9 with every run settled", async () => {
 		const data = freshFolder();
 		const first = stopLater(await up(data));
-		const second = await run(["up", "--data", data, "--port", "0"]);
+		const second = await runHere(["up", "--data", data, "--port", "0"]);
 		expect(second.code).toBe(5);
 		expect(second.err).toBe(
 			`nexus: another Nexus (pid ${first.ready.pid}, ${first.ready.url}) uses ${data}: stop it or use --data with another directory\n`,
@@ -140,7 +140,7 @@ describe("nexus up", () => {
 		[["--bogus"], 2, "nexus: unknown option '--bogus'"],
 	])("refuses %j with code %i", async (args, code, message) => {
 		const cwd = freshFolder();
-		const result = await run(["up", ...args], { cwd });
+		const result = await runHere(["up", ...args], { cwd });
 		expect(result.err).toContain(message);
 		expect([result.code, result.out]).toEqual([code, ""]);
 	});
@@ -148,7 +148,7 @@ describe("nexus up", () => {
 	it("tells every mistake of the configuration with its line", async () => {
 		const cwd = freshFolder();
 		writeFileSync(join(cwd, "nexus.yaml"), "prot: 1\nengine: gpt\n");
-		const { code, err } = await run(["up"], { cwd });
+		const { code, err } = await runHere(["up"], { cwd });
 		expect(code).toBe(78);
 		expect(err.split("\n")).toEqual([
 			'nexus: nexus.yaml:1:1: prot: unknown key; did you mean "port"?',
@@ -160,7 +160,7 @@ describe("nexus up", () => {
 	it("refuses a damaged database with the exit code for damaged data", async () => {
 		const data = freshFolder();
 		writeFileSync(join(data, "nexus.db"), "no database ".repeat(1000));
-		const { code, err } = await run(["up", "--data", data, "--port", "0"]);
+		const { code, err } = await runHere(["up", "--data", data, "--port", "0"]);
 		expect(code).toBe(10);
 		expect(err).toContain(`${join(data, "nexus.db")}: the database is damaged`);
 	});
