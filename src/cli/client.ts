@@ -36,7 +36,6 @@ export interface FollowOptions {
 	after: number;
 	/** Called once per drop, before the first attempt to come back. */
 	onDrop?: (because: string) => void;
-	signal?: AbortSignal;
 }
 
 export interface Client {
@@ -187,12 +186,12 @@ async function* follow(route: Route, path: string, options: FollowOptions): Asyn
 	let after = options.after;
 	let failures = 0;
 	let lostAt: number | undefined;
-	while (!options.signal?.aborted) {
+	for (;;) {
 		let cause: unknown = new NexusError("unavailable", "the connection was closed");
 		let openedAt: number | undefined;
 		let good = false;
 		try {
-			for await (const record of connection(route, `${path}?after=${after}`, options.signal)) {
+			for await (const record of connection(route, `${path}?after=${after}`)) {
 				if (record === "gone") return;
 				if (record === "open") {
 					openedAt = Date.now();
@@ -203,7 +202,6 @@ async function* follow(route: Route, path: string, options: FollowOptions): Asyn
 				yield record;
 			}
 		} catch (thrown) {
-			if (options.signal?.aborted) return;
 			if (!isPassing(thrown)) throw thrown;
 			cause = thrown;
 		}
@@ -238,16 +236,11 @@ export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: s
 /** A daemon that restarts is away, then busy starting. Anything else will not get better by waiting. */
 const isPassing = (cause: unknown) => !(cause instanceof NexusError) || cause.code === "unavailable";
 
-async function* connection(
-	route: Route,
-	path: string,
-	signal: AbortSignal | undefined,
-): AsyncGenerator<StreamRecord | "open" | "gone"> {
+async function* connection(route: Route, path: string): AsyncGenerator<StreamRecord | "open" | "gone"> {
 	const silence = new AbortController();
 	const timer = setTimeout(() => silence.abort(new Error("nothing was heard for too long")), SILENCE_MS_MAX);
 	try {
-		const both = signal ? AbortSignal.any([signal, silence.signal]) : silence.signal;
-		const response = await ask(route, "GET", path, { accept: "text/event-stream", signal: both });
+		const response = await ask(route, "GET", path, { accept: "text/event-stream", signal: silence.signal });
 		if (response.status === 204) {
 			yield "gone";
 			return;
