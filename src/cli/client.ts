@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createParser } from "eventsource-parser";
 import { isErrorCode, NexusError } from "../protocol/protocol.ts";
 import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from "../runtime/runtime.ts";
+import { type Host, placeOf } from "./host.ts";
 import { Hinted } from "./terminal.ts";
 
 /** How a command is told where the daemon is. */
@@ -12,6 +13,12 @@ export interface WhereOptions {
 	token?: string;
 	data?: string;
 	config?: string;
+}
+
+/** Flags, and the environment and folder that speak where there is none. */
+interface Route {
+	readonly host: Host;
+	readonly where: WhereOptions;
 }
 
 export interface Address {
@@ -29,7 +36,6 @@ export interface FollowOptions {
 	after: number;
 	/** Called once per drop, before the first attempt to come back. */
 	onDrop?: (because: string) => void;
-	signal?: AbortSignal;
 }
 
 export interface Client {
@@ -50,12 +56,12 @@ const BACKOFF_MS = [50, 100, 200, 400, 800, 1600, 2000];
 const SILENCE_MS_MAX = 60_000;
 
 /** The daemon as flags, environment and the data directory say. Asked again on every reconnect: a restart may change the port. */
-export async function findDaemon(where: WhereOptions): Promise<Address> {
+export async function findDaemon({ host, where }: Route): Promise<Address> {
 	const { data, token: given, config: file } = where;
-	const config = await loadConfig({ data, token: given, config: file }, { cwd: process.cwd(), env: process.env });
+	const config = await loadConfig({ data, token: given, config: file }, placeOf(host));
 	const paths = dataPaths(config.data);
 	const record = readDaemonRecord(paths);
-	const url = askedFor(where.url, "--url") ?? askedFor(process.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;
+	const url = askedFor(where.url, "--url") ?? askedFor(host.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;
 	if (url === undefined && isForAnother(paths))
 		throw new Hinted(
 			new NexusError("forbidden", `${config.data} belongs to another user`),
@@ -90,9 +96,10 @@ function isLoopback(url: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-export function createClient(where: WhereOptions): Client {
+export function createClient(host: Host, where: WhereOptions): Client {
+	const route = { host, where };
 	const json = async <T>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> => {
-		const response = await ask(where, method, path, { body });
+		const response = await ask(route, method, path, { body });
 		return (await response.json().catch((cause: unknown) => {
 			throw notNexus(response.url, cause);
 		})) as T;
@@ -102,7 +109,7 @@ export function createClient(where: WhereOptions): Client {
 		post: (path, body) => json("POST", path, body),
 		delete: (path) => json("DELETE", path),
 		async *lines(path) {
-			const response = await ask(where, "GET", path, {});
+			const response = await ask(route, "GET", path, {});
 			let rest = "";
 			for await (const text of texts(response)) {
 				const parts = (rest + text).split("\n");
@@ -111,18 +118,18 @@ export function createClient(where: WhereOptions): Client {
 			}
 			if (rest !== "") yield rest;
 		},
-		follow: (path, options) => follow(where, path, options),
+		follow: (path, options) => follow(route, path, options),
 	};
 }
 
 /** One request; anything but an answer in the 200s is thrown as the NexusError it means. */
 async function ask(
-	where: WhereOptions,
+	route: Route,
 	method: string,
 	path: string,
 	options: { body?: unknown; accept?: string; signal?: AbortSignal },
 ): Promise<Response> {
-	const address = await findDaemon(where);
+	const address = await findDaemon(route);
 	const headers: Record<string, string> = {
 		authorization: `Bearer ${address.token}`,
 		accept: options.accept ?? "application/json",
@@ -175,16 +182,16 @@ async function refusal(response: Response): Promise<NexusError> {
 }
 
 /** Pulls a stream; when it drops, comes back after the last record that was seen. */
-async function* follow(where: WhereOptions, path: string, options: FollowOptions): AsyncGenerator<StreamRecord> {
+async function* follow(route: Route, path: string, options: FollowOptions): AsyncGenerator<StreamRecord> {
 	let after = options.after;
 	let failures = 0;
 	let lostAt: number | undefined;
-	while (!options.signal?.aborted) {
+	for (;;) {
 		let cause: unknown = new NexusError("unavailable", "the connection was closed");
 		let openedAt: number | undefined;
 		let good = false;
 		try {
-			for await (const record of connection(where, `${path}?after=${after}`, options.signal)) {
+			for await (const record of connection(route, `${path}?after=${after}`)) {
 				if (record === "gone") return;
 				if (record === "open") {
 					openedAt = Date.now();
@@ -195,7 +202,6 @@ async function* follow(where: WhereOptions, path: string, options: FollowOptions
 				yield record;
 			}
 		} catch (thrown) {
-			if (options.signal?.aborted) return;
 			if (!isPassing(thrown)) throw thrown;
 			cause = thrown;
 		}
@@ -230,16 +236,11 @@ export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: s
 /** A daemon that restarts is away, then busy starting. Anything else will not get better by waiting. */
 const isPassing = (cause: unknown) => !(cause instanceof NexusError) || cause.code === "unavailable";
 
-async function* connection(
-	where: WhereOptions,
-	path: string,
-	signal: AbortSignal | undefined,
-): AsyncGenerator<StreamRecord | "open" | "gone"> {
+async function* connection(route: Route, path: string): AsyncGenerator<StreamRecord | "open" | "gone"> {
 	const silence = new AbortController();
 	const timer = setTimeout(() => silence.abort(new Error("nothing was heard for too long")), SILENCE_MS_MAX);
 	try {
-		const both = signal ? AbortSignal.any([signal, silence.signal]) : silence.signal;
-		const response = await ask(where, "GET", path, { accept: "text/event-stream", signal: both });
+		const response = await ask(route, "GET", path, { accept: "text/event-stream", signal: silence.signal });
 		if (response.status === 204) {
 			yield "gone";
 			return;

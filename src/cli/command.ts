@@ -1,12 +1,17 @@
 /** What every command is given, and what it gives back. */
 
-import type { Client, WhereOptions } from "./client.ts";
+import type { Client } from "./client.ts";
+import type { Host } from "./host.ts";
 import type { Terminal } from "./terminal.ts";
 
-export interface Context {
+export interface Local {
+	host: Host;
 	terminal: Terminal;
+}
+
+/** For a command that talks to the daemon. */
+export interface Context extends Local {
 	client: Client;
-	where: WhereOptions;
 }
 
 /** The exit code. */

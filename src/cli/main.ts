@@ -21,5 +21,5 @@ module.enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homedir(), ".c
 // A daemon may be killed before it exits in order, and would never keep anything.
 setTimeout(module.flushCompileCache, FLUSH_MS).unref();
 
-const { run } = await import("./program.ts");
-await run(process.argv);
+const { createProgram } = await import("./program.ts");
+await createProgram(process).run(process.argv);

@@ -1,6 +1,7 @@
 /** What a command writes to: answers on stdout, everything about them on stderr, plain unless a person looks. */
 
 import { exitCodeOf, NexusError, toNexusError } from "../protocol/protocol.ts";
+import type { Host, Output } from "./host.ts";
 
 export interface Terminal {
 	/** The answer. */
@@ -21,11 +22,7 @@ export type Colour = "red" | "green" | "yellow";
 
 const CODE: Record<Colour, number> = { red: 31, green: 32, yellow: 33 };
 
-export function createTerminal(
-	stdout: NodeJS.WriteStream,
-	stderr: NodeJS.WriteStream,
-	env: Readonly<Record<string, string | undefined>>,
-): Terminal {
+export function createTerminal(stdout: Output, stderr: Output, env: Host["env"]): Terminal {
 	// https://no-color.org: any value but the empty one counts.
 	const colour = stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
 	const wrap = (open: number, close: number, text: string) => (colour ? `\x1b[${open}m${text}\x1b[${close}m` : text);
@@ -57,11 +54,11 @@ export function createTerminal(
 }
 
 /** `nexus send … | head` closes the pipe early: that is a normal way to stop reading, not a failure. */
-export function endOnClosedPipe(...streams: NodeJS.WriteStream[]): void {
-	for (const stream of streams)
+export function endOnClosedPipe(host: Host): void {
+	for (const stream of [host.stdout, host.stderr])
 		stream.on("error", (cause: NodeJS.ErrnoException) => {
 			if (cause.code !== "EPIPE") throw cause;
-			process.exit(0);
+			host.exit(0);
 		});
 }
 
@@ -76,11 +73,11 @@ export class Hinted extends NexusError {
 }
 
 /** The last words of a command: a line for each mistake, a hint when there is one, and the exit code of the table. */
-export function reportFailure(cause: unknown, terminal: Terminal): number {
+export function reportFailure(cause: unknown, terminal: Terminal, env: Host["env"]): number {
 	const error = toNexusError(cause);
 	for (const line of error.message.split("\n")) terminal.note(`nexus: ${line}`);
 	if (error instanceof Hinted) terminal.note(`  hint: ${error.hint}`);
-	if (error.code === "internal" && process.env.NEXUS_DEBUG && error.stack) terminal.note(error.stack);
+	if (error.code === "internal" && env.NEXUS_DEBUG && error.stack) terminal.note(error.stack);
 	return exitCodeOf(error.code);
 }
 

@@ -1,4 +1,4 @@
-/** `nexus conformance` on real adapters: a good one in Python, a bundled one with its account, and one that breaks a promise. */
+/** `nexus conformance` on real adapters: what it prints, what it hands on, and how it ends. */
 
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startPlatforms } from "../proof/fake-platforms.ts";
 import { removeFolder } from "../runtime/folder.ts";
-import { nexus } from "./nexus.ts";
+import { run } from "./in-process.ts";
 
 const ADAPTER = join(import.meta.dirname, "../../examples/adapter.py");
 
@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => removeFolder(folder));
 
 const check = (args: readonly string[], env: Record<string, string> = {}) =>
-	nexus(["conformance", ...args], { env: { NEXUS_TERMINAL_FILE: join(folder, "terminal.txt"), ...env } }).end();
+	run(["conformance", ...args], { env: { NEXUS_TERMINAL_FILE: join(folder, "terminal.txt"), ...env } });
 
 /** The Python example, counting positions in the wrong unit. */
 function broken(): string {
@@ -26,11 +26,12 @@ function broken(): string {
 	return file;
 }
 
-describe("nexus conformance", { timeout: 120_000 }, () => {
+describe("nexus conformance", () => {
 	it("tells a person case by case, and ends with 0 when all pass", async () => {
-		const { code, out } = await check(["--", "python3", ADAPTER]);
+		const { code, out } = await check(["--only", "stops it", "--", "python3", ADAPTER]);
 		expect(out).toMatch(/^passed +info: one valid JSON object \(\d+ ms\)$/m);
-		expect(out).toMatch(/\n\n\d+ passed, 0 failed, 0 skipped\n$/);
+		expect(out).toMatch(/^passed +monitor: the end of its input stops it with exit code 0 \(\d+ ms\)$/m);
+		expect(out).toMatch(/\n\n3 passed, 0 failed, 0 skipped\n$/);
 		expect(code).toBe(0);
 	});
 

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { up } from "./nexus.ts";
+import { daemonHere } from "./in-process.ts";
 
 const WAIT_MS = 120_000;
 
@@ -21,12 +21,12 @@ interface State {
 
 it("I7: an answer is whole on every platform of the lab", async () => {
 	const data = freshFolder();
-	const daemon = await up(data);
-	onTestFinished(async () => void (await daemon.end("SIGKILL")));
+	const daemon = await daemonHere(data);
+	onTestFinished(() => daemon.close());
 	const token = readFileSync(join(data, "token"), "utf8").trim();
 	const headers = { authorization: `Bearer ${token}`, "content-type": "application/json" };
 	const api = async <T>(path: string, body?: unknown): Promise<T> => {
-		const response = await fetch(daemon.ready.url + path, {
+		const response = await fetch(daemon.url + path, {
 			headers,
 			...(body !== undefined && { method: "POST", body: JSON.stringify(body) }),
 		});
@@ -36,14 +36,14 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 	};
 	expect(await api("/v1/lab/fault", { channel: "telegram", kind: "429", count: 1 })).toEqual({ set: true });
 	const begun = await api<{ run_id: string; session: string; channels: { channel: string }[] }>("/v1/lab", {
-		...{ text: "/demo tokens=5000 rate=20", channels: ["telegram", "sms"] },
+		...{ text: "/demo tokens=5000 rate=200 stall_after=40", channels: ["telegram", "sms"] },
 	});
 	expect(begun).toMatchObject({
 		session: expect.stringMatching(/^lab_/),
 		channels: [{ channel: "telegram" }, { channel: "sms" }],
 	});
 	// Refused before it is accepted: nothing of it runs later.
-	const second = await fetch(`${daemon.ready.url}/v1/lab`, { headers, method: "POST", body: '{"text":"again"}' });
+	const second = await fetch(`${daemon.url}/v1/lab`, { headers, method: "POST", body: '{"text":"again"}' });
 	expect(second.status).toBe(409);
 	const limit = Date.now() + WAIT_MS;
 	let state = await api<State>("/v1/lab/state");
@@ -54,7 +54,7 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 			state = await api<State>("/v1/lab/state");
 		}
 	};
-	// It ends when it is told to, so that it was still under way above.
+	// It goes silent and ends when it is told to, so that it was still under way above, however long that took.
 	await until(() => ours().every(({ messages }) => messages.length > 0));
 	await api(`/v1/runs/${begun.run_id}/abort`, {});
 	await until(() => ours().every((each) => each.state === "complete"));
@@ -73,5 +73,6 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 	}
 	const { accounts } = await api<{ accounts: { channel: string; lab?: true }[] }>("/v1/accounts");
 	expect(accounts.find(({ channel }) => channel === "sms")?.lab).toBe(true);
-	expect((await daemon.end("SIGTERM")).code).toBe(0);
+	await daemon.close();
+	expect(daemon.state).toBe("STOPPED");
 }, 240_000);

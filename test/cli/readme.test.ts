@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DIRECTIVE_KEYS } from "../../src/engine/demo/directive.ts";
 import { freshFolder } from "../runtime/folder.ts";
-import { run, up } from "./nexus.ts";
+import { daemonHere, run } from "./in-process.ts";
+import { up } from "./nexus.ts";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 
@@ -25,6 +26,7 @@ describe("README.md", () => {
 		const folder = freshFolder();
 		writeFileSync(join(folder, "my-agent.ts"), block("// my-agent.ts"));
 		writeFileSync(join(folder, "nexus.yaml"), block("# nexus.yaml"));
+		// A process, because Node itself has to be able to load it.
 		const daemon = await up(join(folder, "data"), [], { cwd: folder });
 		onTestFinished(async () => void (await daemon.end("SIGKILL")));
 		const { code, out } = await run(["send", "one two"], { cwd: folder, env: { NEXUS_DATA: join(folder, "data") } });
@@ -32,9 +34,9 @@ describe("README.md", () => {
 	});
 
 	it("names only endpoints that are served", async () => {
-		const daemon = await up(freshFolder());
-		onTestFinished(async () => void (await daemon.end("SIGKILL")));
-		const { paths } = (await (await fetch(`${daemon.ready.url}/openapi.json`)).json()) as {
+		const daemon = await daemonHere(freshFolder());
+		onTestFinished(() => daemon.close());
+		const { paths } = (await (await fetch(`${daemon.url}/openapi.json`)).json()) as {
 			paths: Record<string, object>;
 		};
 		const named = [...readme.matchAll(/`(GET|POST) (\/v1\/[^` ]*)/g)].map(([, method, path]) => [

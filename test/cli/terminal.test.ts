@@ -6,12 +6,7 @@ import { table } from "../../src/cli/table.ts";
 import { createTerminal } from "../../src/cli/terminal.ts";
 
 /** A stream that says it is a terminal of this width. */
-function screen(columns: number): NodeJS.WriteStream {
-	return Object.assign(new PassThrough({ encoding: "utf8" }), {
-		isTTY: true,
-		columns,
-	}) as unknown as NodeJS.WriteStream;
-}
+const screen = (columns: number) => Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: true, columns });
 
 it.each([
 	[0, "run_1  completed\n"],

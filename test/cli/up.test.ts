@@ -4,11 +4,19 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
-import { nexus, type Running, run, up } from "./nexus.ts";
+import { daemonHere, nexus, run as runHere } from "./in-process.ts";
+import { up } from "./nexus.ts";
+import type { Running } from "./running.ts";
 
 const stopLater = <T extends Running>(daemon: T): T => {
 	onTestFinished(async () => void (await daemon.end("SIGKILL")));
 	return daemon;
+};
+
+/** The next start after a process was ended; that it is one of its own is not the point any more. */
+const startAgain = async (...args: Parameters<typeof daemonHere>): Promise<void> => {
+	const daemon = await daemonHere(...args);
+	onTestFinished(() => daemon.close());
 };
 
 describe("nexus up", () => {
@@ -69,7 +77,7 @@ describe("nexus up", () => {
 		const { code, err } = await first.end();
 		expect(code).toBe(1);
 		expect(err).toMatch(/"message":"dropped".*"msg":"an error that nobody handled; the daemon ends"/);
-		stopLater(await up(data, [], { cwd: folder }));
+		await startAgain(data, { cwd: folder });
 		const sent = await sending.end();
 		expect([sent.code, sent.out.trim()]).toEqual([1, "x"]);
 		expect(sent.err).toContain("The process ended while this answer was being written.");
@@ -94,14 +102,14 @@ describe("nexus up", () => {
 		await sending.end("SIGKILL");
 		const { code, err } = await daemon.end("SIGTERM");
 		expect({ code, err }).toMatchObject({ code: 0, err: expect.stringContaining('"stopped"') });
-		stopLater(await up(data, [], { cwd: folder }));
-		expect((await run(["runs", "--data", data])).out).toContain("aborted");
+		await startAgain(data, { cwd: folder });
+		expect((await runHere(["runs", "--data", data])).out).toContain("aborted");
 	});
 
 	it("I3: refuses a directory in use by another process, and takes it over after kill -9 with every run settled", async () => {
 		const data = freshFolder();
 		const first = stopLater(await up(data));
-		const second = await run(["up", "--data", data, "--port", "0"]);
+		const second = await runHere(["up", "--data", data, "--port", "0"]);
 		expect(second.code).toBe(5);
 		expect(second.err).toBe(
 			`nexus: another Nexus (pid ${first.ready.pid}, ${first.ready.url}) uses ${data}: stop it or use --data with another directory\n`,
@@ -110,7 +118,7 @@ describe("nexus up", () => {
 		const sending = nexus(["send", "/demo tokens=5000 rate=100", "--json", "--data", data]);
 		await sending.until(({ out }) => out.split("\n").length > 20);
 		await first.end("SIGKILL");
-		stopLater(await up(data));
+		await startAgain(data);
 		const { code, out, err } = await sending.end();
 		const frames = out
 			.trim()
@@ -132,7 +140,7 @@ describe("nexus up", () => {
 		[["--bogus"], 2, "nexus: unknown option '--bogus'"],
 	])("refuses %j with code %i", async (args, code, message) => {
 		const cwd = freshFolder();
-		const result = await run(["up", ...args], { cwd });
+		const result = await runHere(["up", ...args], { cwd });
 		expect(result.err).toContain(message);
 		expect([result.code, result.out]).toEqual([code, ""]);
 	});
@@ -140,7 +148,7 @@ describe("nexus up", () => {
 	it("tells every mistake of the configuration with its line", async () => {
 		const cwd = freshFolder();
 		writeFileSync(join(cwd, "nexus.yaml"), "prot: 1\nengine: gpt\n");
-		const { code, err } = await run(["up"], { cwd });
+		const { code, err } = await runHere(["up"], { cwd });
 		expect(code).toBe(78);
 		expect(err.split("\n")).toEqual([
 			'nexus: nexus.yaml:1:1: prot: unknown key; did you mean "port"?',
@@ -152,7 +160,7 @@ describe("nexus up", () => {
 	it("refuses a damaged database with the exit code for damaged data", async () => {
 		const data = freshFolder();
 		writeFileSync(join(data, "nexus.db"), "no database ".repeat(1000));
-		const { code, err } = await run(["up", "--data", data, "--port", "0"]);
+		const { code, err } = await runHere(["up", "--data", data, "--port", "0"]);
 		expect(code).toBe(10);
 		expect(err).toContain(`${join(data, "nexus.db")}: the database is damaged`);
 	});

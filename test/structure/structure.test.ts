@@ -28,6 +28,12 @@ describe("structure: the sources", () => {
 		}
 	});
 
+	it("only the first file of the command touches the process; the others are given what they need of it", () => {
+		const touched = /\bprocess\.(?:env|cwd|stdin|stdout|stderr|on|once|exit|exitCode)\b/;
+		const files = [...sources].filter(([file, source]) => file.startsWith("cli/") && touched.test(source));
+		expect(files.map(([file]) => file)).toEqual(["cli/main.ts"]);
+	});
+
 	it("every file opens with a sentence that says what it is", () => {
 		const silent = [...sources].filter(([, source]) => !/^(#![^\n]*\n)?\s*\/\*\*/.test(source)).map(([file]) => file);
 		expect(silent).toEqual([]);

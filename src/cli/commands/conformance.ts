@@ -2,15 +2,15 @@
 
 import { runConformance } from "../../adapter/adapter.ts";
 import { exitCodeOf } from "../../protocol/protocol.ts";
-import type { Outcome } from "../command.ts";
-import { oneLine, type Terminal } from "../terminal.ts";
+import type { Local, Outcome } from "../command.ts";
+import { oneLine } from "../terminal.ts";
 
 export async function conformance(
-	terminal: Terminal,
+	{ host, terminal }: Local,
 	command: readonly string[],
 	options: { json?: boolean; only?: string; account?: string; to?: string },
 ): Outcome {
-	const env = Object.fromEntries(Object.entries(process.env).filter((entry): entry is [string, string] => !!entry[1]));
+	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
 	const { only, account, to } = options;
 	const wishes = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };
 	const report = await runConformance(command, { env, ...wishes }, ({ name, result, detail, ms }) => {

@@ -23,11 +23,11 @@ export interface DeliverOptions {
 const POLL_MS = 200;
 
 export async function deliver(context: Context, words: string | undefined, options: DeliverOptions): Outcome {
-	const { client, terminal } = context;
+	const { client, terminal, host } = context;
 	const { channel, account, to, thread, run, tools, reasoning } = options;
 	if ((words === undefined) === (run === undefined))
 		throw new NexusError("invalid", "give a text or --run, and not both");
-	const text = words === "-" ? await readAll(process.stdin) : words;
+	const text = words === "-" ? await readAll(host.stdin) : words;
 	const { delivery_id: id, run_id } = await client.post<{ delivery_id: string; run_id?: string }>("/v1/deliveries", {
 		...{ channel, account, target: { to, ...(thread !== undefined && { thread_id: thread }) } },
 		...(run === undefined ? { text } : { run_id: run }),

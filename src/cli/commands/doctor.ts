@@ -17,7 +17,8 @@ import {
 	refuseOpenDoor,
 	storeCheck,
 } from "../../runtime/runtime.ts";
-import type { Outcome } from "../command.ts";
+import type { Local, Outcome } from "../command.ts";
+import { type Host, placeOf } from "../host.ts";
 import type { Terminal } from "../terminal.ts";
 
 export interface Finding {
@@ -41,7 +42,7 @@ const ok = (detail: string): Seen => ({ result: "ok", detail });
 const warn = (detail: string, todo: string): Seen => ({ result: "warn", detail, todo });
 const fail = (detail: string, todo: string): Seen => ({ result: "fail", detail, todo });
 
-export async function doctor(terminal: Terminal, options: ConfigFlags & { json?: boolean }): Outcome {
+export async function doctor({ host, terminal }: Local, options: ConfigFlags & { json?: boolean }): Outcome {
 	const findings: Finding[] = [];
 	const look = async (checks: Check[]) => {
 		for (const [check, run] of checks) {
@@ -56,14 +57,14 @@ export async function doctor(terminal: Terminal, options: ConfigFlags & { json?:
 		[
 			"config",
 			async () => {
-				config = await loadConfig(options, { cwd: process.cwd(), env: process.env });
+				config = await loadConfig(options, placeOf(host));
 				refuseOpenDoor(config);
 				return ok(config.file ?? "no nexus.yaml: the defaults apply");
 			},
 		],
 	]);
 	// Without a configuration nobody knows which directory, port and engine are meant.
-	if (config) await look(checksOf(config));
+	if (config) await look(checksOf(config, host.env));
 	else if (!options.json) terminal.out("      the other checks follow once the configuration is right\n");
 	return findings.some((finding) => finding.result === "fail") ? 1 : 0;
 }
@@ -80,15 +81,15 @@ function line({ check, result, detail, todo }: Finding, terminal: Terminal): str
 	return `${mark}  ${check.padEnd(8)}  ${lines.join(`\n${INDENT}`).replace(/ +$/gm, "")}\n`;
 }
 
-const checksOf = (config: NexusConfig): Check[] => [
+const checksOf = (config: NexusConfig, env: Host["env"]): Check[] => [
 	["data", async () => dataDir(config)],
 	["disk", async () => disk(config)],
 	["database", () => database(config)],
 	["token", async () => token(config)],
 	["daemon", () => daemon(config)],
 	["port", () => port(config)],
-	["engine", () => engine(config)],
-	["keys", async () => keys(config)],
+	["engine", () => engine(config, env)],
+	["keys", async () => keys(config, env)],
 	["plugins", () => plugins(config)],
 	["page", async () => page()],
 ];
@@ -190,24 +191,24 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 	return fail(`cannot listen on ${host}:${port} (${trouble.code})`, "choose another with --host and --port");
 }
 
-async function engine({ engine: choice, pi, base }: NexusConfig): Promise<Seen> {
-	const chosen = chooseEngine(choice, pi, process.env);
-	const loaded = await loadEngine(chosen, { cwd: base, ...(pi ? { pi } : {}) });
+async function engine({ engine: choice, pi, base }: NexusConfig, env: Host["env"]): Promise<Seen> {
+	const chosen = chooseEngine(choice, pi, env);
+	const loaded = await loadEngine(chosen, { cwd: base, env, ...(pi ? { pi } : {}) });
 	await loaded.close?.();
 	return ok(`${loaded.name} loads${choice === undefined ? " (chosen by what is configured)" : ""}`);
 }
 
-function keys({ engine: choice, pi }: NexusConfig): Seen {
-	const chosen = chooseEngine(choice, pi, process.env);
+function keys({ engine: choice, pi }: NexusConfig, env: Host["env"]): Seen {
+	const chosen = chooseEngine(choice, pi, env);
 	if (typeof chosen === "object") return ok("the module's own business");
 	if (pi?.apiKeyEnv !== undefined)
-		return process.env[pi.apiKeyEnv]
+		return env[pi.apiKeyEnv]
 			? ok(`${pi.apiKeyEnv} is set`)
 			: fail(`${pi.apiKeyEnv} is not set`, `export ${pi.apiKeyEnv}=… before \`nexus up\``);
-	const found = detectProvider(process.env);
+	const found = detectProvider(env);
 	// A key goes to its own provider only, whichever others are set.
 	const provider = pi?.provider ?? (pi?.baseUrl === undefined ? found?.provider : undefined);
-	const variable = provider === undefined ? undefined : keyVariable(provider, process.env);
+	const variable = provider === undefined ? undefined : keyVariable(provider, env);
 	if (variable !== undefined) return ok(`${variable} is set, for ${provider}`);
 	const local = pi?.baseUrl ?? (provider === found?.provider ? found?.baseUrl : undefined);
 	if (local !== undefined) return ok(`none needed for ${local}`);

@@ -2,7 +2,7 @@
 
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { basename, extname } from "node:path";
+import { basename, extname, resolve } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
@@ -34,7 +34,7 @@ export async function send(context: Context, words: string, options: SendOptions
 			"invalid",
 			`${JSON.stringify(options.session)} is not a session label; use letters, digits and . _ : @ + -`,
 		);
-	const text = words === "-" ? await readAll(process.stdin) : words;
+	const text = words === "-" ? await readAll(context.host.stdin) : words;
 	if (text.trim() === "" && !options.attach?.length)
 		throw new NexusError("invalid", "the message is empty: give a text, or a file with --attach");
 	const stop = stopOnInterrupt(context);
@@ -54,11 +54,11 @@ export async function send(context: Context, words: string, options: SendOptions
 }
 
 /** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */
-async function post({ client }: Context, options: SendOptions, text: string): Promise<AcceptedJson> {
+async function post({ client, host }: Context, options: SendOptions, text: string): Promise<AcceptedJson> {
 	const body = {
 		text,
 		idempotency_key: randomUUID(),
-		...(options.attach?.length ? { attachments: options.attach.map(attachment) } : {}),
+		...(options.attach?.length ? { attachments: options.attach.map((path) => attachment(path, host.cwd())) } : {}),
 	};
 	for (let attempt = 1; ; attempt++) {
 		try {
@@ -74,14 +74,14 @@ async function post({ client }: Context, options: SendOptions, text: string): Pr
 const wasCutOff = (cause: unknown) =>
 	cause instanceof NexusError && cause.code === "unavailable" && /ECONNRESET|UND_ERR_SOCKET|EPIPE/.test(cause.message);
 
-function attachment(path: string) {
-	const data = readAttachment(path);
+function attachment(path: string, cwd: string) {
+	const data = readAttachment(path, cwd);
 	return { name: basename(path), content_type: contentType(path), data: data.toString("base64") };
 }
 
-function readAttachment(path: string): Buffer {
+function readAttachment(path: string, cwd: string): Buffer {
 	try {
-		return readFileSync(path);
+		return readFileSync(resolve(cwd, path));
 	} catch (cause) {
 		throw new NexusError("invalid", `--attach ${path}: ${(cause as Error).message}`, { cause });
 	}
@@ -134,7 +134,7 @@ async function started(
 }
 
 /** First Ctrl-C: stop the run and read its end. Second: leave at once. */
-function stopOnInterrupt({ client, terminal }: Context) {
+function stopOnInterrupt({ client, terminal, host }: Context) {
 	let runId: string | undefined;
 	let asked = false;
 	const abort = () => {
@@ -144,7 +144,7 @@ function stopOnInterrupt({ client, terminal }: Context) {
 			terminal.note(`nexus: could not stop the run: ${cause instanceof Error ? cause.message : String(cause)}`);
 		});
 	};
-	onInterrupt(() => {
+	onInterrupt(host, () => {
 		asked = true;
 		if (runId === undefined) terminal.note(terminal.dim("stopping as soon as the run has started"));
 		else abort();

@@ -2,20 +2,21 @@
 
 import { exitCodeOf } from "../../protocol/protocol.ts";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
-import type { Outcome } from "../command.ts";
+import type { Local, Outcome } from "../command.ts";
 import { giveBackMemory } from "../give-back.ts";
+import { placeOf } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { Terminal } from "../terminal.ts";
 
-export async function up(terminal: Terminal, flags: ConfigFlags): Outcome {
-	const config = await loadConfig(flags, { cwd: process.cwd(), env: process.env });
+export async function up({ host, terminal }: Local, flags: ConfigFlags): Outcome {
+	const config = await loadConfig(flags, placeOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
-	onInterrupt(stopped.resolve);
+	onInterrupt(host, stopped.resolve);
 	const daemon = await startDaemon(config);
-	process.on("uncaughtException", (cause) => {
+	host.on("uncaughtException", (cause) => {
 		// Nothing is lost by leaving now: every visible record is durable, and the next start settles what was live.
 		daemon.log.error({ cause }, "an error that nobody handled; the daemon ends");
-		process.exit(exitCodeOf("internal"));
+		host.exit(exitCodeOf("internal"));
 	});
 	terminal.out(terminal.interactive ? greeting(daemon, terminal) : readyLine(daemon));
 	giveBackMemory(() => daemon.liveRuns === 0);

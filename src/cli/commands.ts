@@ -1,0 +1,266 @@
+/** What `nexus` understands: every command with its arguments and options. A command's code is loaded when it is called. */
+
+import { type Command, InvalidArgumentError } from "commander";
+import type { WhereOptions } from "./client.ts";
+import type { Context, Local, Outcome } from "./command.ts";
+
+export function addCommands(nexus: Command, local: Local): void {
+	for (const add of [addUp, addAnswers, addLists, addChats, addAccounts, addChecks]) add(nexus, local);
+}
+
+/** Runs a command that talks to the daemon. */
+async function withDaemon(local: Local, where: WhereOptions, command: (context: Context) => Outcome): Promise<void> {
+	const { createClient } = await import("./client.ts");
+	local.host.exitCode = await command({ ...local, client: createClient(local.host, where) });
+}
+
+const whole = (text: string): number => {
+	if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError("Not a whole number.");
+	return Number(text);
+};
+
+const speed = (text: string): number => {
+	if (text === "max") return Number.POSITIVE_INFINITY;
+	const value = Number(text);
+	if (!(value > 0)) throw new InvalidArgumentError("Use a number above 0, or max.");
+	return value;
+};
+
+const each = (value: string, earlier: string[] = []): string[] => [...earlier, value];
+
+/** Where the daemon is. */
+const remote = (command: Command): Command =>
+	command
+		.option("--url <url>", "the daemon's address (NEXUS_URL); found through the data directory otherwise")
+		.option("--token <token>", "its token (NEXUS_TOKEN)")
+		.option("--data <dir>", "its data directory (NEXUS_DATA)")
+		.option("--config <file>", "its configuration (NEXUS_CONFIG)");
+
+const asJson = (command: Command, what: string): Command => command.option("--json", what);
+
+function addUp(nexus: Command, local: Local): void {
+	nexus
+		.command("up")
+		.description("start the daemon with its page")
+		.option("--host <host>", "address to listen on (NEXUS_HOST; default 127.0.0.1)")
+		.option("--port <port>", "port, 0 = any free one (NEXUS_PORT; default 7777)")
+		.option("--data <dir>", "where everything is kept (NEXUS_DATA; default ./.nexus)")
+		.option(
+			"--token <token>",
+			"the token clients must show (NEXUS_TOKEN; default: generated and kept in the data directory)",
+		)
+		.option("--config <file>", "configuration (NEXUS_CONFIG; default ./nexus.yaml if it is there)")
+		.addHelpText(
+			"after",
+			"\nExamples:\n  nexus up --port 0 --data /tmp/try\n  NEXUS_TOKEN=$(openssl rand -hex 32) nexus up --host 0.0.0.0",
+		)
+		.action(async (options) => {
+			const { up } = await import("./commands/up.ts");
+			local.host.exit(await up(local, options));
+		});
+}
+
+function addAnswers(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("send")), "print the frames as NDJSON")
+		.description("send a message and stream the answer; Ctrl-C stops the run")
+		.argument("<text>", "the message; - reads it from stdin")
+		.option("-s, --session <session>", "the session it belongs to", "default")
+		.option("-a, --attach <file>", "send a file along (repeatable)", each)
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText(
+			"after",
+			'\nExamples:\n  nexus send "hello" --session work\n  nexus send "/demo tokens=200 rate=50 tools=2" --reasoning\n  git diff | nexus send - --json | jq -r \'.payload // empty\'',
+		)
+		.action((text, options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/send.ts")).send(context, text, options)),
+		);
+
+	asJson(remote(nexus.command("tail")), "print the frames as NDJSON")
+		.description("follow a run to its end, or a session from now on")
+		.argument("<run|session>", "a run id, or a session's label")
+		.option("--after <offset>", "begin after this offset", whole)
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText("after", "\nExamples:\n  nexus tail work\n  nexus tail run_01JD… --json --after 100")
+		.action((target, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/tail.ts")).tail(context, target, options),
+			),
+		);
+
+	asJson(remote(nexus.command("replay")), "print the frames as NDJSON")
+		.description("show a run again with its original timing")
+		.argument("<run>", "a run id")
+		.option("--speed <factor>", "2 = twice as fast; max = without pauses", speed, 1)
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText("after", "\nExample:\n  nexus replay run_01JD… --speed 4")
+		.action((run, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/replay.ts")).replay(context, run, options),
+			),
+		);
+}
+
+function addLists(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("runs")), "one JSON object a line")
+		.description("list runs, newest first, or show one")
+		.argument("[run]", "a run id")
+		.option("-s, --session <session>", "only this session's")
+		.option("--limit <count>", "at most this many", whole, 20)
+		.action((id, options) =>
+			withDaemon(local, options, async (context) => {
+				const list = await import("./commands/list.ts");
+				return id === undefined ? list.runs(context, options) : list.run(context, id, options);
+			}),
+		);
+
+	asJson(remote(nexus.command("sessions")), "one JSON object a line")
+		.description("list sessions, most recently used first")
+		.option("--limit <count>", "at most this many", whole, 50)
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).sessions(context, options)),
+		);
+
+	remote(nexus.command("stop"))
+		.description("stop a run; what it said so far is kept")
+		.argument("<run>", "a run id")
+		.action((run, options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).stop(context, run)),
+		);
+
+	remote(nexus.command("url"))
+		.description("print an address that signs the page in, once")
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).url(context)),
+		);
+}
+
+function addChats(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("inbox")), "one JSON object a line")
+		.description("list inbound messages and what became of them, newest first")
+		.option("--channel <channel>", "only this channel's")
+		.option("-s, --session <session>", "only this session's")
+		.option("--state <state>", "started, queued, batched, superseded, rejected or dropped")
+		.option("--limit <count>", "at most this many", whole, 20)
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/channels.ts")).inbox(context, options)),
+		);
+
+	asJson(remote(nexus.command("pair")), "one JSON object a line")
+		.description("list senders who asked to be let in, or let one in")
+		.argument("[code]", "the code that the sender was told")
+		.option("--remove <channel/account/sender>", "let a sender in no longer")
+		.addHelpText("after", "\nExamples:\n  nexus pair\n  nexus pair AB2CD3\n  nexus pair --remove telegram/main/42")
+		.action((code, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/channels.ts")).pair(context, code, options),
+			),
+		);
+
+	asJson(remote(nexus.command("deliver")), "print the delivery as JSON")
+		.description("send a text, or a run's answer, to a chat")
+		.argument("[text]", "the text; - reads it from stdin")
+		.requiredOption("--channel <channel>", "telegram, slack …")
+		.option("--account <account>", "which account of the channel", "main")
+		.requiredOption("--to <address>", "the platform's address of the chat")
+		.option("--thread <id>", "the thread or topic in it")
+		.option(
+			"--run <run>",
+			"deliver this run's answer, live or finished; one that failed there or became stale goes on where it stopped",
+		)
+		.option("--tools", "show tool status while the answer is written (default: as the channel's config says)")
+		.option("--no-tools", "do not show it")
+		.option("--reasoning", "show the reasoning, quoted (default: as the channel's config says)")
+		.option("--no-reasoning", "do not show it")
+		.option("--no-wait", "do not wait until it is delivered")
+		.addHelpText(
+			"after",
+			'\nExamples:\n  nexus deliver "Backup done" --channel telegram --to 1001\n  nexus deliver --run run_01JD… --channel slack --to C012345',
+		)
+		.action((text, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/deliver.ts")).deliver(context, text, options),
+			),
+		);
+
+	asJson(remote(nexus.command("deliveries")), "one JSON object a line")
+		.description("list deliveries, newest first")
+		.option("--run <run>", "only this run's")
+		.option("--channel <channel>", "only this channel's")
+		.option("--state <state>", "active, complete, failed, unknown or stale")
+		.option("--limit <count>", "at most this many", whole, 20)
+		.action((options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/channels.ts")).deliveries(context, options),
+			),
+		);
+
+	asJson(remote(nexus.command("adapters")), "one JSON object a line")
+		.description("list accounts on chat platforms and how they are doing")
+		.action((options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/channels.ts")).adapters(context, options),
+			),
+		);
+}
+
+function addAccounts(nexus: Command, local: Local): void {
+	const adapter = nexus.command("adapter").description("add or remove an account on a chat platform");
+
+	adapter
+		.command("add")
+		.description("ask for an account's settings, store them for you only, and test the connection")
+		.argument("<channel>", "telegram, discord, slack, whatsapp, sms, gmail, imessage, signal, or one of nexus.yaml")
+		.option("--account <account>", "a name of your choice", "main")
+		.option("--set <name=value>", "a setting, without being asked (repeatable)", each)
+		.option("--secret-file <name=file>", "a setting from a file (repeatable)", each)
+		.option("--secret-env <name=variable>", "a setting from an environment variable (repeatable)", each)
+		.option("--no-test", "do not test the connection")
+		.option("--data <dir>", "the daemon's data directory (NEXUS_DATA)")
+		.option("--config <file>", "its configuration (NEXUS_CONFIG)")
+		.addHelpText(
+			"after",
+			"\nExamples:\n  nexus adapter add telegram\n  nexus adapter add telegram --secret-env token=BOT_TOKEN < /dev/null",
+		)
+		.action(async (channel, options) => {
+			const { add } = await import("./commands/adapter.ts");
+			local.host.exitCode = await add(local, channel, options);
+		});
+
+	adapter
+		.command("remove")
+		.description("forget an account's settings and secrets")
+		.argument("<channel>", "its channel")
+		.option("--account <account>", "its name", "main")
+		.option("--data <dir>", "the daemon's data directory (NEXUS_DATA)")
+		.option("--config <file>", "its configuration (NEXUS_CONFIG)")
+		.action(async (channel, options) => {
+			const { remove } = await import("./commands/adapter.ts");
+			local.host.exitCode = await remove(local, channel, options);
+		});
+}
+
+function addChecks(nexus: Command, local: Local): void {
+	asJson(nexus.command("conformance"), "print the report as JSON")
+		.description("check an adapter in any language against the protocol")
+		.argument("<command...>", "the adapter without the verb, after --")
+		.option("--account <id>", "the account of NEXUS_ACCOUNT_FILE, for adapters that need one")
+		.option("--to <address>", "where test messages go")
+		.option("--only <text>", "only cases whose name has this")
+		.addHelpText("after", "\nExample:\n  nexus conformance -- python3 my_adapter.py")
+		.action(async (command, options) => {
+			const { conformance } = await import("./commands/conformance.ts");
+			local.host.exitCode = await conformance(local, command, options);
+		});
+
+	asJson(nexus.command("doctor"), "one JSON object a line")
+		.description("check this machine, the data directory, the configuration and the engine")
+		.option("--host <host>", "as for up")
+		.option("--port <port>", "as for up")
+		.option("--data <dir>", "as for up")
+		.option("--token <token>", "as for up")
+		.option("--config <file>", "as for up")
+		.action(async (options) => {
+			const { doctor } = await import("./commands/doctor.ts");
+			local.host.exitCode = await doctor(local, options);
+		});
+}

@@ -1,0 +1,21 @@
+/** The process that a command runs in, as far as commands deal with it: `process` is one, a test makes its own. */
+
+export type Input = NodeJS.ReadableStream & { readonly isTTY?: boolean };
+export type Output = NodeJS.WritableStream & { readonly isTTY?: boolean; readonly columns?: number };
+
+export interface Host {
+	readonly stdin: Input;
+	readonly stdout: Output;
+	readonly stderr: Output;
+	readonly env: Readonly<Record<string, string | undefined>>;
+	cwd(): string;
+	on(event: "SIGINT" | "SIGTERM", listener: (signal: NodeJS.Signals) => void): unknown;
+	on(event: "uncaughtException", listener: (cause: Error) => void): unknown;
+	/** Leaves at once. */
+	exit(code: number): void;
+	/** What the process ends with once nothing is left to do. */
+	exitCode?: number | string | null | undefined;
+}
+
+/** Where configuration is looked for. */
+export const placeOf = (host: Host) => ({ cwd: host.cwd(), env: host.env });

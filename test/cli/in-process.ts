@@ -1,0 +1,77 @@
+/** The command inside this process, with streams, signals and an exit of its own; and a daemon for it to talk to. */
+
+import { EventEmitter } from "node:events";
+import { PassThrough } from "node:stream";
+import type { Host, Output } from "../../src/cli/host.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { NexusError } from "../../src/protocol/protocol.ts";
+import { type Daemon, loadConfig, startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { type Finished, type Running, watch } from "./running.ts";
+
+export interface RunOptions {
+	cwd?: string;
+	env?: NodeJS.ProcessEnv;
+	/** All of stdin; nothing by default. */
+	input?: string;
+	/** A person sits at it, and types. */
+	tty?: boolean;
+}
+
+export function nexus(args: readonly string[], options: RunOptions = {}): Running & { type(keys: string): void } {
+	const { cwd = process.cwd(), env = {}, input = "", tty = false } = options;
+	const signals = new EventEmitter();
+	const closed = Promise.withResolvers<number | null>();
+	let over = false;
+	const finish = (code: number | null) => {
+		over = true;
+		closed.resolve(code);
+	};
+	const { running, wrote } = watch(closed.promise, (signal) => {
+		// As for a process: what nobody listens to ends it.
+		if (signal === "SIGKILL" || !signals.emit(signal, signal)) finish(null);
+	});
+	const output = (name: "out" | "err"): Output => {
+		const write = (text: string | Uint8Array) => {
+			if (!over) wrote(name, Buffer.from(text as string).toString());
+			return true;
+		};
+		return Object.assign(new PassThrough(), { write, isTTY: tty });
+	};
+	const stdin = Object.assign(new PassThrough(), { isTTY: tty, setRawMode: () => {} });
+	if (!tty) stdin.end(input);
+	const host: Host = {
+		stdin,
+		stdout: output("out"),
+		stderr: output("err"),
+		env,
+		cwd() {
+			// What was killed finds no daemon any more, so it does not come back to one for ever.
+			if (over) throw new NexusError("aborted", "this command has ended");
+			return cwd;
+		},
+		on: signals.on.bind(signals),
+		exit: finish,
+	};
+	createProgram(host)
+		.run([process.execPath, "nexus", ...args])
+		.then(() => finish(Number(host.exitCode ?? 0)), closed.reject);
+	return Object.assign(running, { type: (keys: string) => void stdin.write(keys) });
+}
+
+export const run = (args: readonly string[], options?: RunOptions): Promise<Finished> => nexus(args, options).end();
+
+/** What a test leaves running is not waited for. */
+const STOP_MS = 100;
+
+/** A daemon on a free port, configured as `nexus up` is: by the `nexus.yaml` of its folder and the environment. */
+export async function daemonHere(data: string, { cwd = process.cwd(), env = {} }: RunOptions = {}): Promise<Daemon> {
+	const config = await loadConfig({ data, port: "0" }, { cwd, env });
+	return startDaemon({
+		...config,
+		// A key in the environment of the tests chooses none.
+		engine: config.engine ?? "demo",
+		stopDeadlineMs: STOP_MS,
+		logger: silentLog,
+	});
+}

@@ -1,0 +1,66 @@
+/** What only a process of its own can show of a client: real signals, a pipe that closes, a daemon that is killed. */
+
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { freshFolder } from "../runtime/folder.ts";
+import { daemonHere, nexus as here, run } from "./in-process.ts";
+import { nexus, up } from "./nexus.ts";
+
+const jsonLines = <T>(out: string): T[] =>
+	out
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as T);
+
+/** A daemon of the test's own, and the command beside it. */
+async function daemonAnd() {
+	const data = join(freshFolder(), "data");
+	const daemon = await daemonHere(data);
+	onTestFinished(() => daemon.close());
+	return { data, on: (...args: string[]) => run([...args, "--data", data]) };
+}
+
+it("send reads from a pipe, stops the run on Ctrl-C and says so", async () => {
+	const { data, on } = await daemonAnd();
+	const input = "/demo tokens=5000 rate=100";
+	const sending = nexus(["send", "-", "--session", "stop", "--data", data], { input });
+	await sending.until(({ out }) => out.length > 20);
+	const { code, out, err } = await sending.end("SIGINT");
+	expect(code).toBe(130);
+	expect(err).toMatch(/^stopped$/m);
+	expect(out.endsWith("\n")).toBe(true);
+	const [stopped] = jsonLines<{ status: string; messages: { text: string }[] }>(
+		(await on("runs", "--session", "stop", "--json")).out,
+	);
+	expect(stopped).toMatchObject({ status: "aborted" });
+	expect(out.trim()).toBe(stopped!.messages[1]!.text.trim());
+});
+
+it("I10: send waits on over a restart of the daemon, and reads the answer then", async () => {
+	const own = join(freshFolder(), "data");
+	const first = await up(own);
+	onTestFinished(async () => void (await first.end("SIGKILL")));
+	const busy = here(["send", "/demo tokens=5000 rate=50", "--session", "long", "--data", own]);
+	onTestFinished(async () => void (await busy.end("SIGKILL")));
+	await busy.until(({ out }) => out.length > 20);
+	const waiting = here(["send", "/demo tokens=5 rate=0", "--session", "long", "--data", own]);
+	await waiting.until(({ err }) => err.includes("queued"));
+	await first.end("SIGKILL");
+	await waiting.until(({ err }) => err.includes("reconnecting"));
+	const second = await daemonHere(own);
+	onTestFinished(() => second.close());
+	const { code, out } = await waiting.end();
+	expect({ code, out }).toEqual({ code: 0, out: "Demo engine: this text is\n" });
+});
+
+it("send is content when the reader has seen enough (EPIPE)", async () => {
+	const { data, on } = await daemonAnd();
+	const sending = nexus(["send", "/demo tokens=100000 rate=100", "--session", "pipe", "--data", data]);
+	await sending.until(({ out }) => out.length > 0);
+	sending.child.stdout?.destroy();
+	const { code, err } = await sending.end();
+	expect([code, err]).toEqual([0, ""]);
+	// The run goes on without a reader.
+	const [left] = jsonLines<{ run_id: string; status: string }>((await on("runs", "--session", "pipe", "--json")).out);
+	expect(left!.status).toBe("running");
+});
