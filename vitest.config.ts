@@ -1,5 +1,9 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+
+// Workers and the processes that tests start compile each module once, not once per process.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/nexus-compiled", import.meta.url));
 
 /** The small file that takes minutes, because adapters keep their platforms' pace in it: begun last, all would wait for it. */
 const LONGEST = "adapter/conformance/bundled.test.ts";
@@ -29,7 +33,16 @@ export default defineConfig({
 				test: {
 					name: "parts",
 					include: ["test/**/*.test.ts", "test/**/*.test.tsx"],
-					exclude: ["test/proof/**"],
+					exclude: ["test/proof/**", "test/browser/**"],
+					sequence: { groupOrder: 0 },
+				},
+			},
+			{
+				extends: true,
+				test: {
+					name: "browser",
+					include: ["test/browser/*.test.ts"],
+					globalSetup: ["test/browser/shared.ts"],
 					sequence: { groupOrder: 0 },
 				},
 			},
