@@ -1,6 +1,10 @@
+import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { effort, FULL_EFFORT } from "./test/effort.ts";
+
+// Workers and the processes that tests start compile each module once, not once per process.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/nexus-compiled", import.meta.url));
 
 /** Begun first: begun last, everything would wait for them. */
 const LONGEST = ["adapter/conformance/bundled.test.ts", "proof/fault-matrix.test.ts", "proof/daemon-matrix.test.ts"];
@@ -14,9 +18,9 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** They wait for processes, browsers and timers most of the time. */
-const WAITING = ["adapter", "browser", "cli", "nex/outbound", "proof", "runtime"].map(
-	(folder) => `test/${folder}/**/*.test.ts`,
-);
+const WAITING = ["adapter", "cli", "nex/outbound", "proof", "runtime"].map((folder) => `test/${folder}/**/*.test.ts`);
+/** They share a browser and a daemon. */
+const BROWSER = ["test/browser/*.test.ts"];
 /** What they measure is disturbed by others, or fills a disk. */
 const ALONE = ["test/proof/slow-reader.test.ts", "test/proof/disk-full.test.ts"];
 const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
@@ -49,9 +53,19 @@ export default defineConfig({
 			{
 				extends: true,
 				test: {
+					name: "browser",
+					include: BROWSER,
+					globalSetup: ["test/setup.ts", "test/browser/shared.ts"],
+					maxWorkers: WAITING_WORKERS,
+					sequence: { groupOrder: 0 },
+				},
+			},
+			{
+				extends: true,
+				test: {
 					name: "computing",
 					include: ALL,
-					exclude: [...WAITING, ...ALONE],
+					exclude: [...WAITING, ...BROWSER, ...ALONE],
 					maxWorkers: 2,
 					sequence: { groupOrder: 1 },
 				},

@@ -27,8 +27,6 @@ export async function runTests(args: readonly string[], env: NodeJS.ProcessEnv =
 		const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
 		const { code } = await runBin("vitest", ["run", ...reporters, ...args], {
 			env: {
-				// Processes that tests start are compiled once for all of them.
-				NODE_COMPILE_CACHE: join(ROOT, "node_modules/.cache/nexus-compiled"),
 				NEXUS_SEED: String(seed),
 				...env,
 			},

@@ -1,8 +1,7 @@
 /** Chat in a real browser: send, wait, stop, and everything an answer can carry. */
 
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { expect, it } from "vitest";
+import { TOKEN } from "./daemon.ts";
 import {
 	describeInBrowser,
 	freshSignInUrl,
@@ -11,7 +10,6 @@ import {
 	openSession,
 	openTab,
 	say,
-	token,
 	upTo,
 	waitForEnd,
 	wordsFrom,
@@ -20,27 +18,6 @@ import { createWorld } from "./world.ts";
 
 describeInBrowser("the chat", () => {
 	const world = createWorld();
-
-	it("signs in with the printed address once, and leaves no code behind", async () => {
-		const { page, faults } = await openTab(world.context, world.daemon.url);
-		await page.goto(world.daemon.signInUrl);
-		await page.waitForSelector(".composer");
-		expect(page.url()).not.toContain("code=");
-		expect(
-			await page.evaluate(() =>
-				JSON.stringify([Object.entries(localStorage), Object.entries(sessionStorage), document.cookie]),
-			),
-		).not.toContain(new URL(world.daemon.signInUrl).hash.slice("#code=".length));
-		await page.goBack();
-		expect(page.url()).not.toContain("code=");
-		expect(faults).toEqual([]);
-		const stranger = await world.browser.newContext();
-		const second = await openTab(stranger, world.daemon.url);
-		await second.page.goto(world.daemon.signInUrl);
-		await second.page.waitForSelector(".sign-in");
-		expect(second.page.url()).not.toContain("code=");
-		await stranger.close();
-	});
 
 	it("signs in when a new printed address is opened in a tab that already shows the page", async () => {
 		const { page } = await openTab(world.context, world.daemon.url);
@@ -57,7 +34,7 @@ describeInBrowser("the chat", () => {
 		await page.fill("#token", "wrong");
 		await page.click(".sign-in .primary");
 		await expect.poll(() => page.textContent(".sign-in-error")).toContain("not the right one");
-		await page.fill("#token", token);
+		await page.fill("#token", TOKEN);
 		await page.click(".sign-in .primary");
 		await page.waitForSelector(".composer");
 		expect(page.url()).toContain("#/s/pointed");
@@ -87,16 +64,17 @@ describeInBrowser("the chat", () => {
 			await held;
 			await route.continue();
 		});
-		await say(page, "count 300 20");
+		await say(page, "count 300 0 20 send");
 		await page.waitForSelector(".bubble");
-		expect(await page.textContent(".bubble")).toBe("count 300 20");
+		expect(await page.textContent(".bubble")).toBe("count 300 0 20 send");
 		release();
-		const early = await wordsFrom(page, 3);
-		expect(early.length).toBeLessThan(300);
+		// It streams: what is written is shown while the rest is not written yet.
+		expect(await wordsFrom(page, 20)).toEqual(upTo(20));
+		world.daemon.release("send");
 		await waitForEnd(page);
 		expect(await lastWords(page)).toEqual(upTo(300));
 		expect(await page.getAttribute(".verified", "data-ok")).toBe("true");
-		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toContain("count 300 20");
+		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toContain("count 300 0 20 send");
 		expect(faults).toEqual([]);
 	});
 
@@ -125,10 +103,13 @@ describeInBrowser("the chat", () => {
 			{ times: 1 },
 		);
 		await page.reload();
-		await say(page, "count 300 10");
-		await wordsFrom(page, 5);
+		await say(page, "count 300 0 20 early");
+		await wordsFrom(page, 20);
 		// Only now the first answer about the session comes, with the same run.
+		const loaded = page.waitForResponse("**/turns?*");
 		release();
+		await loaded;
+		world.daemon.release("early");
 		await waitForEnd(page);
 		expect(await lastWords(page)).toEqual(upTo(300));
 		expect(await page.getAttribute(".verified", "data-ok")).toBe("true");
@@ -188,10 +169,9 @@ describeInBrowser("the chat", () => {
 
 	it("puts reasoning, tools, cards and pictures where they belong, live and after a reload", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "parts");
-		const seen = join(world.daemon.data, "seen");
-		await say(page, `everything ${seen}`);
+		await say(page, "everything parts");
 		await page.waitForSelector('.tool[data-state="running"]');
-		writeFileSync(seen, "");
+		world.daemon.release("parts");
 		await waitForEnd(page);
 		const order = () =>
 			page.$$eval(".answer .prose > *", (nodes) =>
@@ -229,8 +209,9 @@ describeInBrowser("the chat", () => {
 	it("shows what another tab does in the same session", async () => {
 		const first = await openSession(world.context, world.daemon, "tabs");
 		const second = await openSession(world.context, world.daemon, "tabs");
-		await say(first.page, "count 30 20");
-		await expect.poll(() => second.page.locator(".bubble").allTextContents()).toEqual(["count 30 20"]);
+		await say(first.page, "count 30 0 10 tabs");
+		await expect.poll(() => second.page.locator(".bubble").allTextContents()).toEqual(["count 30 0 10 tabs"]);
+		world.daemon.release("tabs");
 		await Promise.all([waitForEnd(first.page), waitForEnd(second.page)]);
 		expect(await lastWords(second.page)).toEqual(upTo(30));
 	});

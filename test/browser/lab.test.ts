@@ -1,7 +1,7 @@
 /** The channel lab in a real browser: one run on every platform, through the real adapters, and what they do when a platform misbehaves. */
 
 import type { Page } from "playwright-core";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { describeInBrowser, openAt, upTo } from "./kit.ts";
 import { createWorld } from "./world.ts";
 
@@ -56,15 +56,16 @@ describeInBrowser("the channel lab", () => {
 		async () => {
 			const { page, faults } = await openAt(world.context, world.daemon, "#/lab");
 			await openReady(page);
-			await runIn(page, "count 150 30");
+			await runIn(page, "count 150 0 20 lab");
 			await page.waitForSelector('.lab-message[data-open="true"]', { timeout: DELIVER_MS });
+			world.daemon.release("lab");
 			await expect
 				.poll(() => states(page), { timeout: DELIVER_MS, interval: 250 })
 				.toEqual(PLATFORMS.map(() => "complete"));
 			expect(numbersIn(await card(page, "web").locator(".answer").innerText())).toEqual(upTo(150));
 			for (const channel of PLATFORMS) {
 				expect(await saidOn(page, channel), channel).toEqual(upTo(150));
-				expect(await card(page, channel).locator(".lab-asked").innerText()).toContain("count 150 30");
+				expect(await card(page, channel).locator(".lab-asked").innerText()).toContain("count 150 0 20 lab");
 				await card(page, channel).locator("summary").click();
 				expect(await card(page, channel).locator(".lab-calls tbody tr").count()).toBeGreaterThan(0);
 			}
@@ -94,7 +95,7 @@ describeInBrowser("the channel lab", () => {
 			await card(page, "discord").locator('[data-fault="429"]').click();
 			await expect.poll(() => page.textContent(".lab-toast")).toContain("Discord refuses the next call");
 			await keepCountdowns(page, "discord");
-			await runIn(page, "count 60 30");
+			await runIn(page, "count 60 5");
 			await expect
 				.poll(() => countdowns(page), { timeout: DELIVER_MS })
 				.toContainEqual(expect.stringMatching(/Rate limited, goes on in\s+\d\.\d s/));
@@ -153,4 +154,25 @@ describeInBrowser("the channel lab", () => {
 		},
 		START_MS + 10_000,
 	);
+
+	it("is reached from everywhere, by pointer and by keyboard, and fits a phone", async () => {
+		const context = await world.browser.newContext({ viewport: { width: 320, height: 640 }, hasTouch: true });
+		onTestFinished(() => context.close());
+		const { page } = await openAt(context, world.daemon, "#/adapters");
+		const tooWide = () => page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+		await page.click(".open-drawer");
+		await page.locator('.pages a:has-text("Lab")').focus();
+		await page.keyboard.press("Enter");
+		await page.waitForSelector(".lab-card");
+		await expect.poll(() => page.isVisible(".sessions")).toBe(false);
+		expect(await page.title()).toBe("Channel lab · Nexus");
+		expect(await tooWide()).toBe(0);
+		await page.click(".open-drawer");
+		expect(await page.getAttribute('.pages a:has-text("Lab")', "aria-current")).toBe("page");
+		await page.click('.pages a:has-text("Chat")');
+		await page.waitForSelector(".composer");
+		expect(page.url()).toContain("#/s/");
+		await page.goBack();
+		await page.waitForSelector(".lab-card");
+	});
 });

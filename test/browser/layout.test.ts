@@ -1,18 +1,9 @@
 /** Small screens, keyboards, screen readers and colours. */
 
-import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import {
-	type Daemon,
-	describeInBrowser,
-	openBrowser,
-	openSession,
-	openTab,
-	say,
-	startDaemon,
-	waitForEnd,
-	wordsFrom,
-} from "./kit.ts";
+import type { BrowserContextOptions, Page } from "playwright-core";
+import { expect, it, onTestFinished } from "vitest";
+import { describeInBrowser, openSession, openTab, say, waitForEnd, wordsFrom } from "./kit.ts";
+import { createWorld } from "./world.ts";
 
 const phone = { viewport: { width: 320, height: 640 }, hasTouch: true, isMobile: true };
 
@@ -34,24 +25,20 @@ const sticksOut = (page: Page) =>
 	});
 
 describeInBrowser("the layout", () => {
-	let browser: Browser;
-	let daemon: Daemon;
-
-	beforeAll(async () => {
-		[browser, daemon] = await Promise.all([openBrowser(), startDaemon()]);
-	});
-	afterAll(async () => {
-		await browser?.close();
-		await daemon?.close();
-	});
+	const world = createWorld();
+	const newContext = async (options: BrowserContextOptions) => {
+		const context = await world.browser.newContext(options);
+		onTestFinished(() => context.close());
+		return context;
+	};
 
 	it("has no horizontal scroll at 320 px: sign-in, empty session, answers, inspector", async () => {
-		const context = await browser.newContext(phone);
-		const outside = await openTab(context, daemon.url);
-		await outside.page.goto(daemon.url);
+		const context = await newContext(phone);
+		const outside = await openTab(context, world.daemon.url);
+		await outside.page.goto(world.daemon.url);
 		await outside.page.waitForSelector(".sign-in");
 		expect((await sticksOut(outside.page)).page).toBe(0);
-		const { page } = await openSession(context, daemon, "phone");
+		const { page } = await openSession(context, world.daemon, "phone");
 		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
 		await say(page, "hostile");
 		await waitForEnd(page);
@@ -61,23 +48,21 @@ describeInBrowser("the layout", () => {
 		await page.locator(".inspect").last().click();
 		await page.waitForSelector('.inspector .verified[data-ok="true"]');
 		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
-		await context.close();
 	});
 
 	it("keeps a tool's time in sight on a phone, however long its name is", async () => {
-		const context = await browser.newContext(phone);
-		const { page } = await openSession(context, daemon, "long-tool");
+		const context = await newContext(phone);
+		const { page } = await openSession(context, world.daemon, "long-tool");
 		await say(page, `tool ${"a_tool_with_a_long_name_".repeat(6)} ${"and-a-long-summary-".repeat(6)}`);
 		await waitForEnd(page);
 		expect(await page.$eval(".scroll", (box) => box.scrollWidth - box.clientWidth)).toBe(0);
 		const right = await page.$eval(".tool .elapsed", (time) => time.getBoundingClientRect().right);
 		expect(right).toBeLessThan(phone.viewport.width);
-		await context.close();
 	});
 
 	it("names the lanes of the time line on a phone, too", async () => {
-		const context = await browser.newContext(phone);
-		const { page } = await openSession(context, daemon, "lanes");
+		const context = await newContext(phone);
+		const { page } = await openSession(context, world.daemon, "lanes");
 		await say(page, "everything");
 		await waitForEnd(page);
 		await page.click(".inspect");
@@ -85,12 +70,11 @@ describeInBrowser("the layout", () => {
 		const names = page.locator(".timeline-names li:visible");
 		expect(await names.allInnerTexts()).toEqual(expect.arrayContaining(["text 1", "reasoning 2"]));
 		expect(await sticksOut(page)).toEqual({ page: 0, wide: [] });
-		await context.close();
 	});
 
 	it("opens the sessions as a drawer on a phone and closes it with Escape", async () => {
-		const context = await browser.newContext(phone);
-		const { page } = await openSession(context, daemon, "drawer");
+		const context = await newContext(phone);
+		const { page } = await openSession(context, world.daemon, "drawer");
 		expect(await page.isVisible(".sessions")).toBe(false);
 		await page.click(".open-drawer");
 		await expect.poll(() => page.isVisible(".new-session")).toBe(true);
@@ -103,12 +87,10 @@ describeInBrowser("the layout", () => {
 		await page.keyboard.press("Escape");
 		await expect.poll(() => page.isVisible(".sessions")).toBe(false);
 		await expect.poll(() => page.evaluate(() => document.activeElement?.className)).toContain("open-drawer");
-		await context.close();
 	});
 
 	it("writes every block in its own direction", async () => {
-		const context = await browser.newContext();
-		const { page } = await openSession(context, daemon, "directions");
+		const { page } = await openSession(world.context, world.daemon, "directions");
 		await say(page, "مرحبا");
 		await waitForEnd(page);
 		const direction = (selector: string) => page.$eval(selector, (node) => getComputedStyle(node).direction);
@@ -117,12 +99,10 @@ describeInBrowser("the layout", () => {
 		expect(await direction(".answer p")).toBe("ltr");
 		await page.fill("textarea", "שלום");
 		expect(await direction("textarea")).toBe("rtl");
-		await context.close();
 	});
 
 	it("announces the beginning and the end of an answer, not its words", async () => {
-		const context = await browser.newContext();
-		const { page } = await openSession(context, daemon, "announce");
+		const { page } = await openSession(world.context, world.daemon, "announce");
 		await page.evaluate(() => {
 			const said: string[] = [];
 			Object.assign(window, { said });
@@ -134,19 +114,19 @@ describeInBrowser("the layout", () => {
 					subtree: true,
 				});
 		});
-		// Long enough for the page to see it begin before it has ended.
-		await say(page, "count 800 5");
+		const heard = () => page.evaluate(() => (window as unknown as { said: string[] }).said);
+		await say(page, "count 800 0 400 announce");
+		await wordsFrom(page, 400);
+		await expect.poll(heard).toEqual(["The answer is being written."]);
+		world.daemon.release("announce");
 		await waitForEnd(page);
-		await expect.poll(() => page.evaluate(() => (window as unknown as { said: string[] }).said.length)).toBe(2);
-		const said = await page.evaluate(() => (window as unknown as { said: string[] }).said);
-		expect(said[0]).toBe("The answer is being written.");
+		await expect.poll(async () => (await heard()).length).toBe(2);
+		const said = await heard();
 		expect(said[1]).toMatch(/^Answer finished\. 1 2 3/);
-		await context.close();
 	});
 
 	it("can be used with the keyboard alone, with a visible focus", async () => {
-		const context = await browser.newContext();
-		const { page } = await openSession(context, daemon, "keys");
+		const { page } = await openSession(world.context, world.daemon, "keys");
 		await page.keyboard.type("everything");
 		await page.keyboard.press("Enter");
 		await waitForEnd(page);
@@ -176,13 +156,11 @@ describeInBrowser("the layout", () => {
 		// Between its last and its first element a page hands the focus to the browser.
 		expect(reached.filter((name) => name.startsWith("invisible") && !name.includes("BODY"))).toEqual([]);
 		expect(reached).toEqual(expect.arrayContaining(["skip", "new-session", "SUMMARY", "inspect", "TEXTAREA"]));
-		await context.close();
 	});
 
 	it("keeps the focus when a view or a button changes, and names the run in the title", async () => {
-		const context = await browser.newContext();
-		for (let turn = 0; turn < 61; turn += 1) await daemon.send("focus", `number ${turn}`);
-		const { page } = await openSession(context, daemon, "focus");
+		for (let turn = 0; turn < 61; turn += 1) await world.daemon.send("focus", `number ${turn}`);
+		const { page } = await openSession(world.context, world.daemon, "focus");
 		const focused = () => page.evaluate(() => document.activeElement?.id || document.activeElement?.className);
 		await page.focus(".older");
 		await page.keyboard.press("Enter");
@@ -195,16 +173,15 @@ describeInBrowser("the layout", () => {
 		await page.waitForSelector(".inspector");
 		await expect.poll(focused).toBe("main");
 		expect(await page.title()).toBe(`Run ${run} · Nexus`);
-		await context.close();
 	});
 
 	it("leaves the reader alone who has scrolled up, and offers the way back", async () => {
-		const context = await browser.newContext({ viewport: { width: 900, height: 400 } });
-		const { page } = await openSession(context, daemon, "scroll");
+		const context = await newContext({ viewport: { width: 900, height: 400 } });
+		const { page } = await openSession(context, world.daemon, "scroll");
 		await say(page, "hostile");
 		await waitForEnd(page);
 		// It is not over before the reader is.
-		await say(page, "count 50000 2");
+		await say(page, "count 50000 2 400");
 		await wordsFrom(page, 400);
 		const atEnd = () => page.$eval(".scroll", (box) => box.scrollHeight - box.scrollTop - box.clientHeight < 60);
 		await expect.poll(atEnd).toBe(true);
@@ -219,12 +196,13 @@ describeInBrowser("the layout", () => {
 		await page.mouse.move(450, 150);
 		await page.mouse.wheel(0, -6);
 		await page.waitForSelector(".jump");
-		await context.close();
+		await page.press("textarea", "Escape");
+		await expect.poll(() => page.locator(".stop").count()).toBe(0);
 	});
 
 	it("follows the system's colours until a person chooses, and remembers the choice", async () => {
-		const context = await browser.newContext({ colorScheme: "dark" });
-		const { page } = await openSession(context, daemon, "colours");
+		const context = await newContext({ colorScheme: "dark" });
+		const { page } = await openSession(context, world.daemon, "colours");
 		const background = () => page.$eval("body", (body) => getComputedStyle(body).backgroundColor);
 		const dark = await background();
 		await page.click(".theme");
@@ -233,18 +211,17 @@ describeInBrowser("the layout", () => {
 		await page.waitForSelector(".composer");
 		expect(await background()).not.toBe(dark);
 		await page.emulateMedia({ reducedMotion: "reduce" });
-		await say(page, "count 500 20");
+		await say(page, "count 20 0 10 colours");
 		await page.waitForSelector(".live-mark i");
 		expect(
 			await page.$eval(".live-mark i", (dot) => Number.parseFloat(getComputedStyle(dot).animationDuration)),
 		).toBeLessThan(0.01);
-		await context.close();
+		world.daemon.release("colours");
 	});
 
 	it("lists fifty sessions and the older ones on demand, and knows the title of one that is not listed", async () => {
-		const context = await browser.newContext();
-		for (let session = 0; session < 52; session += 1) await daemon.send(`listed-${session}`, `number ${session}`);
-		const { page } = await openSession(context, daemon, "listed-0");
+		for (let session = 0; session < 52; session += 1) await world.daemon.send(`listed-${session}`, `number ${session}`);
+		const { page } = await openSession(world.context, world.daemon, "listed-0");
 		await expect.poll(() => page.textContent("h1")).toBe("number 0");
 		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toBe("number 0");
 		const titles = () => page.locator(".sessions .row-title").allTextContents();
@@ -252,6 +229,5 @@ describeInBrowser("the layout", () => {
 		await page.click(".older-sessions");
 		await expect.poll(titles).toContain("number 1");
 		expect((await titles()).filter((title) => title === "number 0")).toHaveLength(1);
-		await context.close();
 	});
 });

@@ -1,8 +1,8 @@
 /** What a model writes stays text: nothing runs, nothing is loaded, nothing leaves its place. */
 
-import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Daemon, describeInBrowser, openBrowser, openSession, say, startDaemon, waitForEnd } from "./kit.ts";
+import { expect, it } from "vitest";
+import { describeInBrowser, openSession, say, waitForEnd } from "./kit.ts";
+import { createWorld } from "./world.ts";
 
 const ELEMENTS = new Set(
 	"A BLOCKQUOTE BR BUTTON CODE DEL DIV EM FIGCAPTION FIGURE H3 H4 H5 H6 HR IMG INPUT LI OL P PATH PRE SPAN STRONG SUP SVG TABLE TBODY TD TH THEAD TR UL".split(
@@ -11,20 +11,10 @@ const ELEMENTS = new Set(
 );
 
 describeInBrowser("hostile markdown", () => {
-	let browser: Browser;
-	let daemon: Daemon;
-
-	beforeAll(async () => {
-		[browser, daemon] = await Promise.all([openBrowser(), startDaemon()]);
-	});
-	afterAll(async () => {
-		await browser?.close();
-		await daemon?.close();
-	});
+	const world = createWorld();
 
 	it("runs nothing, loads nothing, and makes only known elements", async () => {
-		const context = await browser.newContext();
-		const { page, faults } = await openSession(context, daemon, "hostile");
+		const { page, faults } = await openSession(world.context, world.daemon, "hostile");
 		await say(page, "hostile");
 		await waitForEnd(page);
 		expect(await page.textContent(".answer")).toContain("The hostile text ends here.");
@@ -50,11 +40,10 @@ describeInBrowser("hostile markdown", () => {
 			await link.hover({ force: true });
 		expect(await page.evaluate(() => (window as unknown as { hacked?: number }).hacked)).toBeUndefined();
 		expect(faults).toEqual([]);
-		await context.close();
 	});
 
 	it("is served under a policy that would stop it anyway", async () => {
-		const response = await fetch(daemon.url);
+		const response = await fetch(world.daemon.url);
 		const policy = response.headers.get("content-security-policy") ?? "";
 		expect(policy).toContain("script-src 'self'");
 		expect(policy).toContain("style-src 'self'");

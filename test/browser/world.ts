@@ -1,28 +1,51 @@
-/** What most browser tests stand in: one browser and one daemon for a file, fresh cookies and storage for each test. */
+/** What browser tests stand in: the run's one browser and its daemon, or one of the file's own, and fresh cookies and storage for each test. */
 
-import type { Browser, BrowserContext } from "playwright-core";
-import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
-import { type Daemon, openBrowser, startDaemon } from "./kit.ts";
+import { type Browser, type BrowserContext, chromium } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, inject } from "vitest";
+import { type Daemon, daemonAt, type OwnDaemon } from "./daemon.ts";
 
-export interface World {
+export interface World<D extends Daemon = Daemon> {
 	readonly browser: Browser;
-	readonly daemon: Daemon;
+	readonly daemon: D;
 	readonly context: BrowserContext;
 }
 
-/** For the body of a `describe`; filled in before its tests run. */
-export function createWorld(start: () => Promise<Daemon> = startDaemon): World {
-	const world: { -readonly [K in keyof World]?: World[K] } = {};
+/** For the body of a `describe`; filled in before its tests run. The daemon is shared: sessions need names that no other test uses. */
+export function createWorld(): World {
+	const world = inBrowser<Daemon>();
+	beforeAll(() => {
+		world.daemon = daemonAt(shared().daemon);
+	});
+	return world as World;
+}
+
+/** With a daemon that only these tests use: they may kill it, or need it configured in their own way. */
+export function createOwnWorld(start: () => Promise<OwnDaemon>): World<OwnDaemon> {
+	const world = inBrowser<OwnDaemon>();
 	beforeAll(async () => {
-		[world.browser, world.daemon] = await Promise.all([openBrowser(), start()]);
+		world.daemon = await start();
 	});
-	afterAll(async () => {
-		await world.browser?.close();
-		await world.daemon?.close();
+	afterAll(() => world.daemon?.close());
+	return world as World<OwnDaemon>;
+}
+
+function inBrowser<D extends Daemon>(): { -readonly [K in keyof World<D>]?: World<D>[K] } {
+	const world: { -readonly [K in keyof World<D>]?: World<D>[K] } = {};
+	beforeAll(async () => {
+		world.browser = await chromium.connect(shared().wsEndpoint);
 	});
+	// Leaves the browser to the other files; what was opened here is closed.
+	afterAll(() => world.browser?.close());
 	beforeEach(async () => {
-		world.context = await world.browser!.newContext();
+		// Dots that breathe for ever cost more than all the rest where the processor paints.
+		world.context = await world.browser!.newContext({ reducedMotion: "reduce" });
 	});
 	afterEach(() => world.context?.close());
-	return world as World;
+	return world;
+}
+
+function shared() {
+	const world = inject("browserWorld");
+	if ("failure" in world) throw new Error(world.failure);
+	return world;
 }

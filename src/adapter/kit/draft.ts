@@ -90,7 +90,8 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 		case "announced":
 			return { draft, effects: [] };
 		case "ready": {
-			if (!draft.inked || !fresh) return { draft, effects: [] };
+			// A complete message is decided: it does not wait for text that belongs to the next one.
+			if (!draft.inked || !(fresh || message.fixed?.view)) return { draft, effects: [] };
 			if (ended || showsEarly(rules) || message.fixed) return want(ended ? "final" : "create");
 			const checked = full(draft, rules);
 			return { draft: checked.draft, effects: checked.view ? want("create").effects : [] };

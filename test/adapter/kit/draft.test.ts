@@ -270,6 +270,15 @@ describe("draft", () => {
 		expect(after("denied")).not.toMatchObject({ type: "want" });
 	});
 
+	it("a message that is complete is created although nothing follows it yet", () => {
+		const preview = { style: "preview", intent: true } as const;
+		const full = play([token("word ".repeat(20)), { type: "due" }], preview);
+		expect(full.said).toMatchObject([{ type: "message_creating", nonce: "n1", to: 60 }]);
+		const { effects, calls } = play([{ type: "ack", nonce: "n1" }, { type: "due" }], preview, full.draft);
+		expect(effects[0]).toEqual({ type: "want", rank: "create", paced: true });
+		expect(calls).toMatchObject([{ type: "create", nonce: "n1", final: true }]);
+	});
+
 	it("a stream that is gone needs no closing; one that may not be closed is reported", () => {
 		const stop = (fault: PlatformFault) => {
 			const ended: DraftInput[] = [...opened, { type: "end", final: true }, { type: "due" }];

@@ -1,12 +1,12 @@
 /** The router with adapters that others wrote: the kit's, and one in Python, each killed while it writes. */
 
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
-import { visibleIn } from "../../adapter/kit/file-platform.ts";
+import { callsIn, visibleIn } from "../../adapter/kit/file-platform.ts";
 import { beginRun, createRigWith, FAST, type Rig, strike, until } from "./rig.ts";
 
 let rig: Rig | undefined;
@@ -27,8 +27,8 @@ const at = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const words = (count: number) =>
 	Array.from({ length: count }, (_, n) => `word ${n} of the answer.${n % 9 === 8 ? "\n\n" : " "}`).join("");
 
-/** Says a text in small pieces and kills the adapter's process every now and then. */
-async function deliverUnderFire(of: Rig, channel: string, source: string, kills: number) {
+/** Says a text in small pieces and kills the adapter's process whenever it has done something with one, by what its platform `saw`; without that, whenever it runs. */
+async function deliverUnderFire(of: Rig, channel: string, source: string, kills: number, saw?: () => number) {
 	const run = await beginRun(of.bus);
 	const { id } = await of.outbound.deliver({
 		runId: run.runId,
@@ -36,12 +36,17 @@ async function deliverUnderFire(of: Rig, channel: string, source: string, kills:
 		target: { to: "c1" },
 	});
 	const step = Math.ceil(source.length / (kills + 1));
+	let struck: number | undefined;
 	for (let begin = 0; begin < source.length; begin += step) {
 		const piece = source.slice(begin, begin + step);
+		const before = saw?.();
 		for (let n = 0; n < piece.length; n += 11) run.text(piece.slice(n, n + 11));
-		await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 250));
-		const pid = of.outbound.accounts()[0]!.processes.stream?.pid;
-		if (pid !== undefined && begin + step < source.length) strike(pid);
+		if (begin + step >= source.length) break;
+		const pid = () => of.outbound.accounts()[0]!.processes.stream?.pid;
+		const isNext = () => pid() !== undefined && pid() !== struck;
+		await until(() => isNext() && (before === undefined || saw!() > before), `the adapter is at work ${begin}`);
+		struck = pid()!;
+		strike(struck);
 	}
 	await run.end();
 	return of.outbound.settled(id);
@@ -86,7 +91,13 @@ describe("adapters of others", () => {
 				},
 			}));
 			const source = words(60);
-			const done = await deliverUnderFire(rig, "folder", source, 6);
+			const done = await deliverUnderFire(
+				rig,
+				"folder",
+				source,
+				6,
+				style === "whole" ? undefined : () => callsIn(folder).length,
+			);
 			expect(done).toMatchObject({ state: "complete", cursor: source.length });
 			const bare = (text: string) => text.replaceAll(/\s+/g, "");
 			expect(bare(visibleIn(folder, "c1").join(""))).toBe(bare(source));
@@ -103,7 +114,7 @@ describe("adapters of others", () => {
 			},
 		}));
 		const source = words(60);
-		const done = await deliverUnderFire(rig, "terminal", source, 6);
+		const done = await deliverUnderFire(rig, "terminal", source, 6, () => (existsSync(file) ? statSync(file).size : 0));
 		expect(done).toMatchObject({ state: "complete" });
 		await until(() => existsSync(file), "it wrote");
 		const rows = readFileSync(file, "utf8")

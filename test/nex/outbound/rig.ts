@@ -1,9 +1,11 @@
 /** A store, an outbound side and file platforms for tests: everything real, in a folder of its own. */
 
+import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import fc from "fast-check";
 import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../../src/bus/bus.ts";
 import { type Deliveries, sqliteDeliveries } from "../../../src/ledger/ledger.ts";
 import {
@@ -14,9 +16,13 @@ import {
 	type OutboundOptions,
 } from "../../../src/nex/nex.ts";
 import {
+	checksumOf,
+	crc32,
 	createToFrames,
 	type EndFrame,
 	encodeFrame,
+	type Frame,
+	type Modality,
 	newRunId,
 	type StreamEvent,
 } from "../../../src/protocol/protocol.ts";
@@ -60,6 +66,26 @@ export const FAST = {
 	process: { ...OUTBOUND_LIMITS.process, endGraceMs: 1000, termGraceMs: 500 },
 };
 
+/** Answers `info` itself, as the adapter did when it was asked once: each test would start a Node process only for that. */
+const FRONT =
+	'if [ "$4" = info ]; then echo "$3"; exit; fi; node=$0 main=$1 flavour=$2; shift 3; exec "$node" "$main" "$flavour" "$@"';
+const infos = new Map<Flavour, string>();
+
+function adapterCommand(flavour: Flavour): string[] {
+	const info = infos.get(flavour) ?? execFileSync(process.execPath, [ADAPTER, flavour, "info"], { encoding: "utf8" });
+	infos.set(flavour, info);
+	return ["/bin/sh", "-c", FRONT, process.execPath, ADAPTER, flavour, info.trim()];
+}
+
+/** When adapters die (see file-platform.mjs): the first surely, in the first line that it gets; the others anywhere, or never. */
+export const deathsOf = (max: number) =>
+	fc
+		.tuple(
+			fc.integer({ min: 1, max: 3 }),
+			fc.array(fc.integer({ min: 1, max: 12 }), { maxLength: max - 1, size: "max" }),
+		)
+		.map(([first, others]) => [first, ...others].join());
+
 export function createRig(flavour: Flavour, settings: Record<string, string> = {}, more: Partial<ChannelConfig> = {}) {
 	return createRigWith((channel) => ({ [flavour]: channel(flavour, settings, more) }));
 }
@@ -71,7 +97,7 @@ export function createRigWith(
 	const dir = mkdtempSync(join(tmpdir(), "nexus-outbound-"));
 	const platform = join(dir, "platform.jsonl");
 	const channel: Rig["channel"] = (flavour, settings = {}, more = {}) => ({
-		command: [process.execPath, ADAPTER, flavour],
+		command: adapterCommand(flavour),
 		accounts: { main: { settings: { file: platform, ...settings } } },
 		...more,
 	});
@@ -170,7 +196,7 @@ export interface TestRun {
 	say(event: StreamEvent): void;
 	text(text: string): void;
 	/** An image, a card … */
-	part(modality: string, contentType: string, payload: string): void;
+	part(modality: Modality, contentType: string, payload: string): void;
 	/** Another assistant message begins. */
 	next(): void;
 	end(): Promise<void>;
@@ -195,13 +221,15 @@ export async function beginRun(bus: Bus, session = "main"): Promise<TestRun> {
 		say,
 		text: (text) => say({ type: "token", text }),
 		part(modality, contentType, payload) {
-			const message_id = `${runId}.part${++parts}`;
-			const ids = { message_id, run_id: runId, trace_id: "0".repeat(32), correlation_group: runId, ts: Date.now() };
-			const chunk = { message_id, seq_no: 1, payload, is_partial: false, ts: Date.now() };
-			const end = { message_id, total_chunks: 1, checksum: "0", final: false, reason: "completed", ts: Date.now() };
-			writer.append(JSON.stringify({ type: "stream.begin", modality, content_type: contentType, ...ids }));
-			writer.append(JSON.stringify({ type: "stream.chunk", ...chunk }));
-			writer.append(JSON.stringify({ type: "stream.end", ...end }));
+			const of = { message_id: `${runId}.part${++parts}`, ts: Date.now() };
+			const run = { run_id: runId, trace_id: "1".repeat(32), correlation_group: runId };
+			const checksum = checksumOf(crc32(payload));
+			const written: Frame[] = [
+				{ type: "stream.begin", modality, content_type: contentType, ...run, ...of },
+				{ type: "stream.chunk", seq_no: 1, payload, is_partial: false, ...of },
+				{ type: "stream.end", total_chunks: 1, checksum, final: false, reason: "completed", ...of },
+			];
+			for (const frame of written) writer.append(encodeFrame(frame));
 		},
 		next: () => say({ type: "stream_end", runId, final: false }),
 		end: () => writer.seal(records({ type: "stream_end", runId, final: true })),

@@ -3,7 +3,17 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { modeOf } from "../../../src/nex/router.ts";
-import { beginRun, createRig, createRigWith, FAST, type Flavour, finishedRun, type Rig, until } from "./rig.ts";
+import {
+	beginRun,
+	createRig,
+	createRigWith,
+	deathsOf,
+	FAST,
+	type Flavour,
+	finishedRun,
+	type Rig,
+	until,
+} from "./rig.ts";
 
 let rig: Rig | undefined;
 afterEach(async () => {
@@ -136,8 +146,8 @@ describe("sends", () => {
 		let lookedUp = 0;
 		const text = fc.string({ minLength: 1, maxLength: 300, unit: "grapheme-ascii" }).filter((each) => /\S/.test(each));
 		await fc.assert(
-			fc.asyncProperty(text, async (source) => {
-				const each = createRig("blocks", { deathRate: "0.3", deathsMax: "5" });
+			fc.asyncProperty(text, deathsOf(5), async (source, deaths) => {
+				const each = createRig("blocks", { deaths });
 				try {
 					expect(await deliver(each, "blocks", [source])).toMatchObject({ state: "complete" });
 					expect(each.visible("c1").join("").replaceAll(/\s/g, "")).toBe(source.replaceAll(/\s/g, ""));
@@ -152,14 +162,14 @@ describe("sends", () => {
 	});
 
 	it("I7: however often the adapter dies over the question, it is asked again", { timeout: 300_000 }, async () => {
-		rig = createRig("blocks", { deathRate: "1", deathsMax: "12" });
+		rig = createRig("blocks", { deaths: Array(12).fill(1).join() });
 		expect(await deliver(rig, "blocks", ["at last"])).toMatchObject({ state: "complete" });
 		expect(rig.visible("c1")).toEqual(["at last"]);
 		expect(rig.outbound.accounts()[0]!.restarts).toBe(12);
 	});
 
 	it("I7: where the platform cannot tell, it is flagged and never repeated", async () => {
-		rig = createRig("blind", { deathRate: "1", deathsMax: "1" });
+		rig = createRig("blind", { deaths: "1" });
 		const done = await deliver(rig, "blind", ["maybe"]);
 		expect(done).toMatchObject({ state: "unknown", messages: [{ state: "unknown" }] });
 		expect(done.error).toMatch(/cannot tell/);

@@ -50,11 +50,15 @@ if (verb === "health") {
 	process.exit(0);
 }
 
-/** Dies as often as it is told, at any of the moments where it is asked. */
+const deaths = settings.deaths?.split(",").map(Number) ?? [];
+const died = deaths.length > 0 ? (remembered().died ?? 0) : 0;
+let moments = 0;
+
+/** `deaths: "3,1"`: the first process dies at its third moment, the second at its first, the others live. Lines and calls have moments before and after. */
 function maybeDie() {
-	const deaths = remembered().deaths ?? 0;
-	if (deaths >= number("deathsMax", 0) || Math.random() >= number("deathRate", 0)) return;
-	remember({ deaths: deaths + 1 });
+	moments += 1;
+	if (moments !== deaths[died]) return;
+	remember({ died: died + 1 });
 	process.kill(process.pid, "SIGKILL");
 	// The signal is on its way; nothing more may happen.
 	for (;;);
