@@ -15,6 +15,7 @@ class LongestFirst extends BaseSequencer {
 export default defineConfig({
 	test: {
 		setupFiles: ["test/seed.ts"],
+		globalSetup: ["test/time/build.ts"],
 		sequence: { sequencer: LongestFirst },
 		// Only what hangs takes this long. A test that starts ten processes takes half a minute where the machine has other work.
 		testTimeout: 120_000,

@@ -8,7 +8,7 @@ import { type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } 
 
 export const DISCORD_TOKEN = "fake-token.for.discord";
 const EPOCH_MS = 1_420_070_400_000;
-/** "The past few minutes". */
+/** "The past few minutes", of real time: so are the waits of the daemon, which repeats a nonce. */
 const NONCE_LIFE_MS = 300_000;
 const CONTENT_MAX = 2000;
 
@@ -89,6 +89,7 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 		token: DISCORD_TOKEN,
 		me: world.me,
 		gateway: world.gateway,
+		begun: world.http.begun,
 		calls: world.http.calls,
 		fault: world.http.fault,
 		async close() {
@@ -255,7 +256,7 @@ function create(world: World, channel: string, request: FakeRequest): object {
 	const content = checkContent(body.content, parts.length > 0);
 	const nonce = body.enforce_nonce === true && typeof body.nonce === "string" ? body.nonce : undefined;
 	const known = nonce === undefined ? undefined : world.nonces.get(nonce);
-	if (known && request.at - known.at < NONCE_LIFE_MS) {
+	if (known && Date.now() - known.at < NONCE_LIFE_MS) {
 		const exists = world.messages.get(channel)?.includes(known.message);
 		if (!exists) throw new Refusal(404, 10008, "Unknown Message");
 		return { ...wire(known.message), nonce };
@@ -278,7 +279,7 @@ function create(world: World, channel: string, request: FakeRequest): object {
 		files: parts.map(({ data }) => data),
 	};
 	world.messages.set(channel, [...(world.messages.get(channel) ?? []), message]);
-	if (nonce !== undefined) world.nonces.set(nonce, { message, at: request.at });
+	if (nonce !== undefined) world.nonces.set(nonce, { message, at: Date.now() });
 	return { ...wire(message), ...(nonce === undefined ? {} : { nonce }) };
 }
 

@@ -102,6 +102,7 @@ export async function createGmailFake(options: GmailFakeOptions = {}): Promise<G
 	return {
 		url: http.url,
 		settings: { ...GMAIL_CREDENTIALS, api_url: http.url, token_url: `${http.url}/token` },
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close: http.close,

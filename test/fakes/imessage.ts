@@ -99,6 +99,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 	const ours = (to: string) => world.messages.filter(({ chat, fromMe }) => fromMe && chat === to);
 	return {
 		url: world.http.url,
+		begun: world.http.begun,
 		calls: world.http.calls,
 		fault: world.http.fault,
 		close: world.http.close,

@@ -45,6 +45,7 @@ interface World {
 	/** Every message has its own time. */
 	timestamp: number;
 	lookup: boolean;
+	clock: Clock;
 }
 
 class Refusal extends Error {
@@ -76,6 +77,7 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 		bucket: createBucket(...(options.rate ?? [60, 100])),
 		timestamp: clock.now(),
 		lookup: options.lookup ?? true,
+		clock,
 	};
 	const http: FakeHttp = await serveFake({
 		clock,
@@ -107,6 +109,7 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 	const push = (envelope: object) => publish(world, envelope);
 	return {
 		url: http.url,
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close() {
@@ -162,9 +165,16 @@ function listen(world: World, url: string, after: string | string[] | undefined,
 	const last = known.startsWith(`${RUN}-`) ? Number(known.slice(RUN.length + 1)) : 0;
 	if (after !== undefined) for (const event of world.events) if (event.id > last) write(response, event);
 	world.listeners.add(response);
-	const alive = setInterval(() => response.write(":\n"), KEEP_ALIVE_MS);
+	let cancel = () => {};
+	const keepAlive = () => {
+		cancel = world.clock.after(KEEP_ALIVE_MS, () => {
+			response.write(":\n");
+			keepAlive();
+		});
+	};
+	keepAlive();
 	response.once("close", () => {
-		clearInterval(alive);
+		cancel();
 		world.listeners.delete(response);
 	});
 }

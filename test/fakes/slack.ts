@@ -145,6 +145,7 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	return {
 		url: settings.api_url,
 		settings,
+		begun: http.begun,
 		calls: http.calls,
 		visible: (to) => store.in(to).filter(isOurs).map(readable),
 		raw: (to) => store.in(to),

@@ -110,6 +110,7 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 	};
 	const fake: SmsFake = {
 		url: http.url,
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close: http.close,

@@ -110,6 +110,7 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 	return {
 		url: world.http.url,
 		token: TELEGRAM_TOKEN,
+		begun: world.http.begun,
 		calls: world.http.calls,
 		fault: world.http.fault,
 		close() {

@@ -105,6 +105,7 @@ export async function createWhatsAppFake(options: WhatsAppFakeOptions = {}): Pro
 			verify_token: "my-word",
 			api_url: `${http.url}/v23.0`,
 		},
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close: http.close,

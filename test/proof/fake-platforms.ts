@@ -1,6 +1,5 @@
 /** All fake platforms as places that answers are delivered to, and what the proof has to know about each. */
 
-import { join } from "node:path";
 import type { Target } from "../../src/adapter/port.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { createDiscordFake } from "../fakes/discord.ts";
@@ -12,7 +11,7 @@ import { createSlackFake } from "../fakes/slack.ts";
 import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../fakes/sms.ts";
 import { createTelegramFake } from "../fakes/telegram.ts";
 import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../fakes/whatsapp.ts";
-import { REAL_TIME, type TestTime } from "../time/time.ts";
+import { REAL_TIME, type TestTime, timedAdapter } from "../time/time.ts";
 
 export const CHANNELS = ["discord", "telegram", "slack", "whatsapp", "sms", "signal", "imessage", "gmail"] as const;
 export type Channel = (typeof CHANNELS)[number];
@@ -157,17 +156,18 @@ export async function startPlatforms(
 	{ clock }: TestTime = REAL_TIME,
 ): Promise<FakePlatform[]> {
 	return await Promise.all(
-		channels.map(async (channel) => ({ channel, begun: clock.now(), ...(await STARTS[channel](clock)) })),
+		channels.map(async (channel) => {
+			const started = await STARTS[channel](clock);
+			return { channel, begun: started.fake.begun, ...started };
+		}),
 	);
 }
-
-const FAST_ADAPTER = join(import.meta.dirname, "../time/adapter.ts");
 
 export const channelsConfig = (platforms: readonly FakePlatform[], time: TestTime = REAL_TIME) =>
 	Object.fromEntries(
 		platforms.map(({ channel, settings }) => {
 			const config = { blocks: { humanDelayMs: null }, accounts: { main: { settings } } };
-			const fast = { command: [process.execPath, FAST_ADAPTER, channel], env: time.env };
+			const fast = { command: timedAdapter(channel), env: time.env };
 			return [channel, time === REAL_TIME ? config : { ...config, ...fast }];
 		}),
 	);

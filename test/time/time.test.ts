@@ -9,7 +9,7 @@ import { expect, test } from "vitest";
 import { manualClock } from "../../src/std/clock.ts";
 import { serveFake, TIME_HEADER } from "../fakes/http.ts";
 import { createTelegramFake } from "../fakes/telegram.ts";
-import { fastTime } from "./time.ts";
+import { fastTime, timedAdapter } from "./time.ts";
 
 const FACTOR = 1000;
 const run = promisify(execFile);
@@ -68,8 +68,10 @@ test.each([
 		const account = join(folder, "account.json");
 		writeFileSync(account, JSON.stringify({ id: "a", settings: { ...settings, api_url: fake.url } }));
 		const before = clock.now();
-		const args = [join(import.meta.dirname, "adapter.ts"), channel, "health", "--account", "a"];
-		const child = run(process.execPath, args, { env: { ...process.env, ...env, NEXUS_ACCOUNT_FILE: account } });
+		const [program = "", ...fixed] = timedAdapter(channel);
+		const child = run(program, [...fixed, "health", "--account", "a"], {
+			env: { ...process.env, ...env, NEXUS_ACCOUNT_FILE: account },
+		});
 		await expect(child).rejects.toMatchObject({ code: 1 });
 		expect(Number(stamps[0])).toBeGreaterThan(before);
 		expect(Number(stamps[0])).toBeLessThan(clock.now());

@@ -3,10 +3,14 @@
  * restarted adapter reads the same time as the one before it. Only waiting is fast: limits on what others take (a call, an ack) keep their real length.
  */
 
+import { join } from "node:path";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
 
 /** Names the epoch and the factor to child processes. Adapters inherit NODE_ variables. */
 const VARIABLE = "NODE_NEXUS_TIME";
+
+/** Names the bundled adapters, where a run has made them (build.ts). */
+export const ADAPTER_VARIABLE = "NODE_NEXUS_ADAPTER";
 
 export interface TestTime {
 	/** How much faster than real time. */
@@ -25,6 +29,15 @@ export function fastTime(factor: number, epochMs = Date.now()): TestTime {
 	};
 	return { factor, clock, env: { [VARIABLE]: `${epochMs}x${factor}` } };
 }
+
+/** An adapter that takes its time from whoever starts it: `<adapter> <verb> …`. */
+export const timedAdapter = (channel: string): string[] => [
+	process.execPath,
+	// Of a library: Node is silent about those in node_modules only.
+	"--disable-warning=DEP0040",
+	process.env[ADAPTER_VARIABLE] ?? join(import.meta.dirname, "adapter.ts"),
+	channel,
+];
 
 /** The time that the parent has given to this process. */
 export function timeOf(env: NodeJS.ProcessEnv): TestTime {
