@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Block, type Doc, EMPTY_DOC, grow, parseWhole } from "../../src/web/markdown.ts";
+import { atEffort } from "../effort.ts";
 
 const bare = (blocks: readonly Block[]) =>
 	JSON.parse(JSON.stringify(blocks, (key, value) => (key === "position" ? undefined : value)));
@@ -73,7 +74,7 @@ describe("markdown that grows", () => {
 	it("equals the whole text parsed at once, wherever it is cut", () => {
 		fc.assert(
 			fc.property(source, cuts, (text, at) => void inPieces(text, at)),
-			{ numRuns: 600 },
+			{ numRuns: atEffort(600, 100) },
 		);
 	});
 
@@ -84,7 +85,7 @@ describe("markdown that grows", () => {
 				for (let end = 1; end <= text.length; end += 1) doc = grow(doc, text.slice(0, end));
 				expect(bare(doc.blocks)).toEqual(bare(parseWhole(text)));
 			}),
-			{ numRuns: 120 },
+			{ numRuns: atEffort(120, 100) },
 		);
 	});
 

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { normalise } from "../../../src/adapter/kit/split.ts";
 import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
 import { markdown } from "../../adapter/split/arbitrary.ts";
+import { atEffort } from "../../effort.ts";
 
 const IDLE_MS = 1000;
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });
@@ -77,7 +78,7 @@ describe("I7: blocks of adversarial markdown", () => {
 			fc.property(markdown, sizes, rules, (source, lengths, figures) => {
 				expect(fault(source, blocksOf(source, lengths, [0], figures), figures, seen)).toBeUndefined();
 			}),
-			{ numRuns: 10_000 },
+			{ numRuns: atEffort(10_000, 100) },
 		);
 	}, 300_000);
 
@@ -90,7 +91,7 @@ describe("I7: blocks of adversarial markdown", () => {
 			fc.property(unnamed, sizes, waits, rules, (source, lengths, pauses, figures) => {
 				expect(fault(source, blocksOf(source, lengths, pauses, figures), figures, seen)).toBeUndefined();
 			}),
-			{ numRuns: 2_000 },
+			{ numRuns: atEffort(2_000, 100) },
 		);
 	}, 300_000);
 });
