@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** The small file that takes minutes, because adapters keep their platforms' pace in it: begun last, all would wait for it. */
+/** The small file that takes longest, because it starts adapters two hundred times: begun last, all would wait for it. */
 const LONGEST = "adapter/conformance/bundled.test.ts";
 
 class LongestFirst extends BaseSequencer {

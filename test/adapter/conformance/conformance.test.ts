@@ -82,6 +82,12 @@ describe("conformance: what it notices", () => {
 
 	it.each([
 		["nothing is created before", "a message was created without an intent", "if not self.intent:", "if True:"],
+		[
+			"nothing is created before",
+			"a message was created before the ack",
+			"\n\n    def cut(",
+			"\n        self.waiting = None\n        self.create(nonce)\n\n    def cut(",
+		],
 		["open message", "it finished another message than the open one", 'if "messageId" in resume:', "if False:"],
 		["a new assistant message", "1 messages instead of 2", "self.bounds.append(len(self.text))", "pass"],
 		["any text", "the messages end at 8067, the source at 8071", "sum(ord(char) > 0xFFFF for char in text)", "0"],
