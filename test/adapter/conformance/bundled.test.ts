@@ -15,7 +15,7 @@ const LIMIT_MS = 60_000;
 const WITHOUT_STREAM: readonly string[] = ["whatsapp", "sms", "imessage", "gmail"];
 
 // Part of each case is waiting, so they wait together.
-describe.concurrent("conformance: bundled adapters", { timeout: 180_000 }, () => {
+describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () => {
 	it.each(CHANNELS)("I7: %s passes every case that it declares", async (channel) => {
 		const folder = mkdtempSync(join(tmpdir(), `nexus-conformance-${channel}-`));
 		const [platform] = await startPlatforms([channel], TIME);
