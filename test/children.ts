@@ -6,5 +6,12 @@ const built = (path: string): string => join(import.meta.dirname, "../dist-test"
 
 export const NEXUS = built("cli/main.js");
 export const ADAPTER = built("adapter/main.js");
-/** The same on the time of the test that starts it. */
-export const TIMED_ADAPTER = built("time/adapter.js");
+
+/** An adapter that takes its time from whoever starts it: `<adapter> <verb> …`. */
+export const timedAdapter = (channel: string): string[] => [
+	process.execPath,
+	// Of a library: Node is silent about those in node_modules only.
+	"--disable-warning=DEP0040",
+	built("time/adapter.js"),
+	channel,
+];

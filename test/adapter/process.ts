@@ -4,7 +4,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { expect } from "vitest";
 import type { StreamStatus, Target } from "../../src/adapter/port.ts";
+import { timedAdapter } from "../children.ts";
+import type { Fake } from "../fakes/fake.ts";
+import { fastTime, type TestTime } from "../time/time.ts";
+import { until } from "../until.ts";
 import { Daemon } from "./kit/world.ts";
 
 export type Settings = Readonly<Record<string, string>>;
@@ -21,7 +26,8 @@ export interface AdapterProcess {
 	end(): Promise<number | null>;
 }
 
-const MAIN = join(import.meta.dirname, "../../src/adapter/main.ts");
+/** Of the adapters here, and of the fakes that they call: a second of a platform's pace is 100 ms, which is long beside a call. */
+export const TIME = fastTime(10);
 
 export function startAdapter(
 	channel: string,
@@ -30,12 +36,14 @@ export function startAdapter(
 	onLine: (line: Record<string, unknown>) => void = () => {},
 	/** Where its account and its memory are; without one it has a folder of its own, which goes with it. */
 	kept?: string,
+	time: TestTime = TIME,
 ): AdapterProcess {
 	const folder = kept ?? mkdtempSync(join(tmpdir(), `nexus-${channel}-`));
 	writeFileSync(join(folder, "account.json"), JSON.stringify({ id: "a", settings }));
 	const files = { NEXUS_ACCOUNT_FILE: join(folder, "account.json"), NEXUS_STATE_FILE: join(folder, "state.json") };
-	const child = spawn(process.execPath, [MAIN, channel, verb, "--account", "a", "--format", "jsonl"], {
-		env: { ...process.env, ...files },
+	const [program = "", ...fixed] = timedAdapter(channel);
+	const child = spawn(program, [...fixed, verb, "--account", "a", "--format", "jsonl"], {
+		env: { ...process.env, ...files, ...time.env },
 		stdio: ["pipe", "pipe", "pipe"],
 	});
 	const lines: Record<string, unknown>[] = [];
@@ -87,37 +95,50 @@ export interface DeliverOptions {
 	target: Target;
 	/** The source, in the pieces in which it comes. */
 	tokens: readonly string[];
+	/** By `TIME`. */
 	tokenEveryMs?: number;
 	/** Looked at before a token: false holds it back, so that what is to happen before it does, on however slow a machine. */
 	comes?: (index: number) => boolean;
 	/** Looked at after every status: true kills the process, and another one resumes. */
 	dies?: (status: StreamStatus, deaths: number) => boolean;
-	deadlineMs?: number;
 }
 
 export interface Delivered {
 	daemon: Daemon;
 	statuses: StreamStatus[];
 	deaths: number;
-	/** From the first token on. */
-	tookMs: number;
+	/** When the first process was told of the delivery, by `TIME`. */
+	begun: number;
 }
 
 /** Each of these tokens waits for one more write: there is something to write again, and it is seen to be. */
 export const afterWrites = (writes: () => number, tokens: readonly number[]) => (index: number) =>
 	writes() >= tokens.filter((each) => index >= each).length;
 
+/**
+ * Calls at a pace, by the adapter's own clock: one was allowed at least an interval after the one before it, and then made, sooner or later. The last
+ * is the final, which waits for nothing.
+ */
+export function expectPaced(fake: Fake, name: string, { begun }: Delivered, intervalMs: number): void {
+	const times = fake.calls.filter((call) => call.name === name).map(({ at }) => fake.begun + at - begun);
+	const paced = times.slice(0, -1);
+	expect(paced.length).toBeGreaterThanOrEqual(2);
+	for (const [index, ms] of paced.entries()) expect(ms).toBeGreaterThanOrEqual((index + 1) * intervalMs);
+}
+
+/** Processes that one delivery may take; more make no progress. */
+const LIVES_MAX = 30;
+
 /** One answer, delivered to its end, by as many processes as it takes. */
 export async function deliver(options: DeliverOptions): Promise<Delivered> {
-	const result: Delivered = { daemon: new Daemon(), statuses: [], deaths: 0, tookMs: 0 };
-	const until = Date.now() + (options.deadlineMs ?? 100_000);
+	const result: Delivered = { daemon: new Daemon(), statuses: [], deaths: 0, begun: 0 };
 	// An account's files outlive its processes.
 	const folder = mkdtempSync(join(tmpdir(), `nexus-${options.channel}-`));
 	let errors = "";
 	try {
-		while (result.daemon.over === undefined) {
-			if (Date.now() > until) throw new Error(`not delivered in time: ${JSON.stringify(result.daemon)} ${errors}`);
-			errors = await life(options, result, until, folder);
+		for (let lives = 0; result.daemon.over === undefined; lives++) {
+			if (lives === LIVES_MAX) throw new Error(`never delivered: ${JSON.stringify(result.daemon)} ${errors}`);
+			errors = await life(options, result, folder);
 		}
 	} finally {
 		rmSync(folder, { recursive: true, force: true });
@@ -125,17 +146,13 @@ export async function deliver(options: DeliverOptions): Promise<Delivered> {
 	return result;
 }
 
-const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+const pause = (ms: number) => new Promise<void>((resolve) => TIME.clock.after(ms, resolve, "due"));
 
-/** One process, until it is done, dead or late; resolves with what it said on stderr. */
-async function life(options: DeliverOptions, result: Delivered, until: number, folder: string): Promise<string> {
+/** One process, until it is done or dead; resolves with what it said on stderr. */
+async function life(options: DeliverOptions, result: Delivered, folder: string): Promise<string> {
 	const { channel, settings, target, tokens, tokenEveryMs = 15, comes = () => true } = options;
 	const { daemon } = result;
 	const resumed = daemon.rows.length > 0;
-	let over = () => {};
-	const ended = new Promise<void>((resolve) => {
-		over = resolve;
-	});
 	let doomed = false;
 	const hear = (line: Record<string, unknown>) => {
 		if (doomed) return;
@@ -144,35 +161,34 @@ async function life(options: DeliverOptions, result: Delivered, until: number, f
 		const nonce = daemon.hear(status);
 		doomed = options.dies?.(status, result.deaths) === true;
 		if (doomed) adapter.child.kill("SIGKILL");
-		if (doomed || daemon.over) over();
 		else if (nonce !== undefined) adapter.write({ type: "ack", nonce, delivery: "d1", runId: "run_1" });
 	};
 	const adapter = startAdapter(channel, "stream", settings, hear, folder);
-	let closed = false;
-	adapter.child.once("close", () => {
-		closed = true;
-		over();
-	});
-	await adapter.reads();
-	const begun = performance.now();
-	const name = { delivery: "d1", runId: "run_1" };
-	const resume = daemon.resume();
-	adapter.write({ type: "stream_start", sessionLabel: "main", target, ...name, ...(resumed ? { resume } : {}) });
-	let position = 0;
-	for (const [index, token] of tokens.entries()) {
-		const owed = token.slice(Math.max(0, resume.position - position));
-		position += token.length;
-		while (owed !== "" && !doomed && !closed && !comes(index) && Date.now() < until) await pause(5);
-		if (owed === "" || doomed) continue;
-		adapter.write({ type: "token", text: owed, ...name });
-		await pause(tokenEveryMs);
+	const { child } = adapter;
+	const isOver = () => doomed || daemon.over !== undefined || child.exitCode !== null || child.signalCode !== null;
+	try {
+		await adapter.reads();
+		result.begun ||= TIME.clock.now();
+		const name = { delivery: "d1", runId: "run_1" };
+		const resume = daemon.resume();
+		adapter.write({ type: "stream_start", sessionLabel: "main", target, ...name, ...(resumed ? { resume } : {}) });
+		let position = 0;
+		for (const [index, token] of tokens.entries()) {
+			const owed = token.slice(Math.max(0, resume.position - position));
+			position += token.length;
+			if (owed === "") continue;
+			await until(`token ${index} may come`, () => isOver() || comes(index));
+			if (isOver()) break;
+			adapter.write({ type: "token", text: owed, ...name });
+			await pause(tokenEveryMs);
+		}
+		adapter.write({ type: "stream_end", final: true, ...name });
+		await until("the delivery is over, or its adapter gone", isOver);
+	} catch (cause) {
+		throw new Error(`${String(cause)} ${JSON.stringify(daemon)} ${adapter.stderr()}`, { cause });
+	} finally {
+		if (doomed) result.deaths++;
+		await adapter.end();
 	}
-	adapter.write({ type: "stream_end", final: true, ...name });
-	const timer = setTimeout(over, Math.max(0, until - Date.now()));
-	await ended;
-	clearTimeout(timer);
-	result.tookMs += performance.now() - begun;
-	if (doomed) result.deaths++;
-	await adapter.end();
 	return adapter.stderr();
 }

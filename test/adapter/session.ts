@@ -4,6 +4,7 @@ import { expect } from "vitest";
 import { type Account, type Platform, PlatformError, type Session, type Tools } from "../../src/adapter/kit/kit.ts";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { until } from "../until.ts";
 
 export function memory(): Tools["state"] {
 	const kept = new Map<string, string>();
@@ -47,7 +48,7 @@ export const sendOptions = (nonce = "n1", signal = AbortSignal.timeout(60_000)) 
 export function abortedWhen(condition: () => boolean): AbortSignal {
 	const leaving = new AbortController();
 	const leave = () => leaving.abort();
-	void until(condition).then(leave, leave);
+	void until("the call is made", condition).then(leave, leave);
 	return leaving.signal;
 }
 
@@ -58,12 +59,4 @@ export async function faultOf(work: Promise<unknown> | undefined): Promise<Platf
 	);
 	expect(outcome).toBeInstanceOf(PlatformError);
 	return outcome as PlatformError;
-}
-
-export async function until(condition: () => boolean, deadlineMs = 100_000): Promise<void> {
-	const deadline = Date.now() + deadlineMs;
-	while (!condition()) {
-		if (Date.now() > deadline) throw new Error("it did not come to pass");
-		await new Promise((resolve) => setTimeout(resolve, 5));
-	}
 }

@@ -8,6 +8,7 @@ import { NexusError } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
+import { atEffort } from "../effort.ts";
 import { engineOf, gate, never, type Play, rig, tempFile, text, ticks, until } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
@@ -338,7 +339,7 @@ test("I10: for all arrivals, paces, modes and a kill in the middle nothing is lo
 			const answered = ledger.turns({ limit: 99 }).flatMap((turn) => turn.messages.flatMap((one) => one.eventId ?? []));
 			expect(new Set(answered).size).toBe(answered.length);
 		}),
-		{ numRuns: 25, endOnFailure: true },
+		{ numRuns: atEffort(100, 25), endOnFailure: true },
 	);
 }, 60_000);
 

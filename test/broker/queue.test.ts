@@ -10,6 +10,7 @@ import {
 	wakeAt,
 } from "../../src/broker/queue.ts";
 import type { QueueSettings } from "../../src/ledger/ledger.ts";
+import { atEffort } from "../effort.ts";
 
 const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
 	...{ mode: "followup", collectMs: 100, messagesMax: 3, atCap: "drop_newest" },
@@ -316,6 +317,6 @@ test("I10: for all arrivals, settlements, modes, caps and restarts every message
 			expect([...ended.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, n) => n));
 			expect(order).toEqual(order.toSorted((a, b) => a - b));
 		}),
-		{ numRuns: 2000 },
+		{ numRuns: atEffort(2000, 100) },
 	);
 });

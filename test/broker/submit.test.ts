@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { EngineRequest } from "../../src/engine/engine.ts";
 import { manualClock } from "../../src/std/clock.ts";
+import { atEffort } from "../effort.ts";
 import { finalEnd, gate, never, type Play, rig, tempFile, text, ticks, turnWhenSettled, until } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {
@@ -155,7 +156,7 @@ describe("a message for a busy session", () => {
 					);
 				}
 			}),
-			{ numRuns: 30 },
+			{ numRuns: atEffort(120, 30) },
 		);
 	});
 

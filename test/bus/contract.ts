@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, createBus, follow, type LogSpec } from "../../src/bus/bus.ts";
 import type { Storage } from "../../src/bus/storage.ts";
 import { type ManualClock, manualClock } from "../../src/std/clock.ts";
+import { atEffort } from "../effort.ts";
 
 export interface StorageUnderTest {
 	/** Opens the store; a second call sees what the first one committed, as after a crash. */
@@ -144,7 +145,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 						expect(await readAll(bus, log, after)).toEqual(all.slice(after));
 					},
 				),
-				{ numRuns: 40 },
+				{ numRuns: atEffort(160, 40) },
 			);
 		});
 

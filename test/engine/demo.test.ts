@@ -6,6 +6,7 @@ import { paceFrom, waitMs } from "../../src/engine/demo/pace.ts";
 import { shorten, tokensOf } from "../../src/engine/demo/words.ts";
 import type { EngineEvent, EngineMessage } from "../../src/engine/engine.ts";
 import { manualClock } from "../../src/std/clock.ts";
+import { atEffort } from "../effort.ts";
 import { countOf, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";
 
 const never = new AbortController().signal;
@@ -106,7 +107,7 @@ describe("the answer to an ordinary message", () => {
 				expect(said.join("")).toContain("Demo engine:");
 				expect(said).not.toContain("");
 			}),
-			{ numRuns: 50 },
+			{ numRuns: atEffort(200, 50) },
 		);
 	});
 });
@@ -132,7 +133,7 @@ describe("directives", () => {
 				expect(countOf(events, "message")).toBe(asked.messages - 1);
 				expect(events.at(-1)).toMatchObject({ type: "usage", output: asked.tokens });
 			}),
-			{ numRuns: 60 },
+			{ numRuns: atEffort(240, 60) },
 		);
 	});
 
@@ -311,7 +312,7 @@ describe("abort", () => {
 				await settle();
 				expect([played.done, played.events.length, clock.pending()]).toEqual([true, before, 0]);
 			}),
-			{ numRuns: 60 },
+			{ numRuns: atEffort(240, 60) },
 		);
 	});
 

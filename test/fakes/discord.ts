@@ -1,13 +1,14 @@
 /** Discord's REST API and gateway: requests checked by the official schemas, buckets with their headers, nonces, sessions that resume. */
 
 import { MessageCreateRequestSchema, MessageEditRequestPartialSchema } from "discord-api-spec/zod";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { createGateway, type FakeGateway } from "./discord-gateway.ts";
 import type { Fake } from "./fake.ts";
 import { type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
 
 export const DISCORD_TOKEN = "fake-token.for.discord";
 const EPOCH_MS = 1_420_070_400_000;
-/** "The past few minutes". */
+/** "The past few minutes", of real time: so are the waits of the daemon, which repeats a nonce. */
 const NONCE_LIFE_MS = 300_000;
 const CONTENT_MAX = 2000;
 
@@ -18,6 +19,8 @@ export interface DiscordFakeOptions {
 	editRate?: Rate;
 	/** Whether the privileged message content intent is enabled in the portal. */
 	messageContent?: boolean;
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 export interface DiscordMessage {
@@ -69,10 +72,11 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 		files: new Map(),
 		nonces: new Map(),
 		windows: new Map(),
-		options: { createRate: [5, 5000], editRate: [5, 5000], messageContent: true, ...options },
+		options: { createRate: [5, 5000], editRate: [5, 5000], messageContent: true, clock: systemClock, ...options },
 		ids: { last: 0n },
 	} as unknown as World;
 	world.http = await serveFake({
+		clock: world.options.clock,
 		name: nameOf,
 		handle: (request) => handle(world, request),
 		refuse: ({ kind, ms = 1000 }) =>
@@ -85,6 +89,7 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 		token: DISCORD_TOKEN,
 		me: world.me,
 		gateway: world.gateway,
+		begun: world.http.begun,
 		calls: world.http.calls,
 		fault: world.http.fault,
 		async close() {
@@ -156,11 +161,10 @@ function route(world: World, request: FakeRequest): FakeReply {
 	// Discord sends a content type with its empty answers too.
 	if (what === "typing") return { status: 204, headers: { "content-type": "application/json" } };
 	if (method === "GET") return list(world, channel, Number(request.query.get("limit") ?? 50));
-	if (method === "POST")
-		return limited(world, `POST ${channel}`, world.options.createRate, () => create(world, channel, request));
-	return limited(world, `PATCH ${channel}`, world.options.editRate, () =>
-		edit(world, channel, messageId ?? "", request),
-	);
+	const { createRate, editRate } = world.options;
+	return method === "POST"
+		? limited(world, request, createRate, () => create(world, channel, request))
+		: limited(world, request, editRate, () => edit(world, channel, messageId ?? "", request));
 }
 
 function checkAccess(channel: string): void {
@@ -173,8 +177,9 @@ function checkAccess(channel: string): void {
 }
 
 /** A bucket: so many calls in a window that begins with the first. */
-function limited(world: World, key: string, [limit, windowMs]: Rate, work: () => object): FakeReply {
-	const now = Date.now();
+function limited(world: World, request: FakeRequest, [limit, windowMs]: Rate, work: () => object): FakeReply {
+	const { at: now, method } = request;
+	const key = `${method} ${CHANNEL.exec(request.path)?.[1]}`;
 	const known = world.windows.get(key);
 	const window = known && known.resetAt > now ? known : { used: 0, resetAt: now + windowMs };
 	world.windows.set(key, window);
@@ -185,7 +190,7 @@ function limited(world: World, key: string, [limit, windowMs]: Rate, work: () =>
 		"x-ratelimit-remaining": String(remaining),
 		"x-ratelimit-reset-after": seconds.toFixed(3),
 		"x-ratelimit-reset": (window.resetAt / 1000).toFixed(3),
-		"x-ratelimit-bucket": key.split(" ")[0] ?? "",
+		"x-ratelimit-bucket": method,
 	};
 	if (window.used >= limit) {
 		const reply = tooMany(seconds, false);
@@ -237,7 +242,7 @@ function checkShape(schema: typeof MessageCreateRequestSchema, body: unknown): v
 }
 
 function nextId(world: World): string {
-	const id = BigInt(Date.now() - EPOCH_MS) << 22n;
+	const id = BigInt(Math.floor(world.options.clock.now()) - EPOCH_MS) << 22n;
 	world.ids.last = id > world.ids.last ? id : world.ids.last + 1n;
 	return String(world.ids.last);
 }

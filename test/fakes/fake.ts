@@ -20,7 +20,7 @@ export interface FakeFault {
 export interface FakeCall {
 	/** The platform's name of the call. */
 	name: string;
-	/** Milliseconds since the fake started. */
+	/** Milliseconds since the fake began, by the clock of whoever called. */
 	at: number;
 	to: string;
 	/** 0 = no answer. */
@@ -37,6 +37,8 @@ export interface Fake {
 	visible(to: string): string[];
 	/** The messages as the platform stores them. */
 	raw(to: string): unknown[];
+	/** When it started, by its clock. */
+	readonly begun: number;
 	readonly calls: readonly FakeCall[];
 	/** Undefined ends all misbehaviour. */
 	fault(fault: FakeFault | undefined): void;

@@ -2,6 +2,7 @@
 
 import MailComposer from "nodemailer/lib/mail-composer";
 import PostalMime, { type Email } from "postal-mime";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
 
@@ -23,6 +24,8 @@ export interface GmailFakeOptions {
 	ownIds?: boolean;
 	/** Quota units in a second. */
 	units?: number;
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 export interface GmailFake extends Fake {
@@ -48,7 +51,8 @@ interface World {
 	messages: GmailMessage[];
 	watched: string[];
 	oldest: number;
-	spent: { second: number; units: number };
+	/** Quota units by second. */
+	spent: Map<number, number>;
 	options: Required<GmailFakeOptions>;
 }
 
@@ -76,10 +80,11 @@ export async function createGmailFake(options: GmailFakeOptions = {}): Promise<G
 		messages: [],
 		watched: [],
 		oldest: 1000,
-		spent: { second: 0, units: 0 },
-		options: { ownIds: false, units: 250, ...options },
+		spent: new Map(),
+		options: { ownIds: false, units: 250, clock: systemClock, ...options },
 	};
 	const http: FakeHttp = await serveFake({
+		clock: world.options.clock,
 		name: (request) => {
 			const name = nameOf(request);
 			return name && name !== "getProfile" && name !== "history.list" ? { name, to: "" } : undefined;
@@ -97,6 +102,7 @@ export async function createGmailFake(options: GmailFakeOptions = {}): Promise<G
 	return {
 		url: http.url,
 		settings: { ...GMAIL_CREDENTIALS, api_url: http.url, token_url: `${http.url}/token` },
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close: http.close,
@@ -129,7 +135,7 @@ async function put(world: World, raw: Buffer, labelIds: string[], threadId?: str
 	const thread = world.messages.find((each) => each.threadId === threadId);
 	const historyId = newest(world) + 7;
 	const place = thread && belongs(mail, thread) ? thread.threadId : `t${id}`;
-	const message = { id, threadId: place, labelIds, historyId, internalDate: Date.now(), raw, mail };
+	const message = { id, threadId: place, labelIds, historyId, internalDate: world.options.clock.now(), raw, mail };
 	world.messages.push(message);
 	return message;
 }
@@ -159,11 +165,10 @@ async function handle(world: World, request: FakeRequest): Promise<FakeReply> {
 	if (name === "token") return token(request);
 	if (request.headers.authorization !== "Bearer access") return refusal(401, "authError", "Invalid Credentials");
 	if (!name) return refusal(404, "notFound", "Not Found");
-	const second = Math.floor(Date.now() / 1000);
-	if (world.spent.second !== second) world.spent = { second, units: 0 };
-	world.spent.units += COSTS[name] ?? 0;
-	if (world.spent.units > world.options.units)
-		return refusal(403, "userRateLimitExceeded", "User-rate limit exceeded.");
+	const second = Math.floor(request.at / 1000);
+	const units = (world.spent.get(second) ?? 0) + (COSTS[name] ?? 0);
+	world.spent.set(second, units);
+	if (units > world.options.units) return refusal(403, "userRateLimitExceeded", "User-rate limit exceeded.");
 	switch (name) {
 		case "getProfile":
 			return { status: 200, body: { emailAddress: GMAIL_ADDRESS, historyId: String(newest(world)) } };
@@ -171,7 +176,7 @@ async function handle(world: World, request: FakeRequest): Promise<FakeReply> {
 			world.watched.push(String(request.json.topicName));
 			return {
 				status: 200,
-				body: { historyId: String(newest(world)), expiration: String(Date.now() + 7 * 86_400_000) },
+				body: { historyId: String(newest(world)), expiration: String(world.options.clock.now() + 7 * 86_400_000) },
 			};
 		case "messages.send":
 			return await send(world, request);
@@ -213,7 +218,9 @@ async function send(world: World, { json }: FakeRequest): Promise<FakeReply> {
 	}
 	const { ownIds } = world.options;
 	const text = ownIds
-		? raw.toString("latin1").replace(/^Message-ID: .*$/im, `Message-ID: <CA${Date.now()}@mail.gmail.com>`)
+		? raw
+				.toString("latin1")
+				.replace(/^Message-ID: .*$/im, `Message-ID: <CA${world.options.clock.now()}@mail.gmail.com>`)
 		: "";
 	const { id, threadId: place } = await put(world, ownIds ? Buffer.from(text, "latin1") : raw, ["SENT"], threadId);
 	return { status: 200, body: { id, threadId: place, labelIds: ["SENT"] } };

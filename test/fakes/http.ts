@@ -41,6 +41,8 @@ export interface FakeHandlers {
 export interface FakeHttp {
 	readonly url: string;
 	readonly server: Server;
+	/** When it started, by its clock: calls count from there. */
+	readonly begun: number;
 	readonly calls: FakeCall[];
 	fault(fault: FakeFault | undefined): void;
 	close(): Promise<void>;
@@ -89,6 +91,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
 		server,
+		begun,
 		calls,
 		fault: (fault) => faults.set(fault),
 		async close() {

@@ -1,6 +1,7 @@
 /** A Mac with Messages: BlueBubbles' REST interface, and what the fake imsg program (imsg.ts) asks of it. */
 
 import { join } from "node:path";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
 
@@ -39,6 +40,8 @@ export interface IMessageFakeOptions {
 	privateApi?: boolean;
 	/** Messages has not sent anything before this; a second try meanwhile is refused. */
 	sent?: Promise<void>;
+	/** What time it is here. */
+	clock?: Clock;
 }
 
 interface World {
@@ -72,9 +75,10 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 		messages: [],
 		sending: new Set(),
 		blocked: undefined,
-		options: { privateApi: false, sent: Promise.resolve(), ...options },
+		options: { privateApi: false, sent: Promise.resolve(), clock: systemClock, ...options },
 	};
 	world.http = await serveFake({
+		clock: world.options.clock,
 		name(request) {
 			if (request.path === "/imsg") {
 				const { method, params = {} } = request.json as { method: string; params?: Record<string, unknown> };
@@ -95,6 +99,7 @@ export async function createIMessageFake(options: IMessageFakeOptions = {}): Pro
 	const ours = (to: string) => world.messages.filter(({ chat, fromMe }) => fromMe && chat === to);
 	return {
 		url: world.http.url,
+		begun: world.http.begun,
 		calls: world.http.calls,
 		fault: world.http.fault,
 		close: world.http.close,
@@ -122,7 +127,7 @@ type Put = Omit<IMessageMessage, "row" | "guid" | "created"> & { created?: numbe
 
 function put(world: World, given: Put): IMessageMessage {
 	const row = world.messages.length + 1;
-	const message = { row, guid: `GUID-${String(row).padStart(4, "0")}`, created: Date.now(), ...given };
+	const message = { row, guid: `GUID-${String(row).padStart(4, "0")}`, created: world.options.clock.now(), ...given };
 	world.messages.push(message);
 	return message;
 }

@@ -1,6 +1,7 @@
 /** A signal-cli daemon with `--http`: JSON-RPC, an event stream that can be resumed, edits, typing, attachments. */
 
 import type { ServerResponse } from "node:http";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
 
@@ -19,6 +20,8 @@ export interface SignalFakeOptions {
 	rate?: [burst: number, refillMs: number];
 	/** Signal refuses to look numbers up. */
 	lookup?: false;
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 export interface SignalFake extends Fake {
@@ -39,8 +42,10 @@ interface World {
 	events: { id: number; data: string }[];
 	listeners: Set<ServerResponse>;
 	bucket: ReturnType<typeof createBucket>;
-	clock: number;
+	/** Every message has its own time. */
+	timestamp: number;
 	lookup: boolean;
+	clock: Clock;
 }
 
 class Refusal extends Error {
@@ -62,6 +67,7 @@ const RUN = "1700000000000";
 const word = (value: unknown): string => (typeof value === "string" ? value : "");
 
 export async function createSignalFake(options: SignalFakeOptions = {}): Promise<SignalFake> {
+	const { clock = systemClock } = options;
 	const world: World = {
 		messages: new Map(),
 		typing: new Set(),
@@ -69,10 +75,12 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 		events: [],
 		listeners: new Set(),
 		bucket: createBucket(...(options.rate ?? [60, 100])),
-		clock: Date.now(),
+		timestamp: clock.now(),
 		lookup: options.lookup ?? true,
+		clock,
 	};
 	const http: FakeHttp = await serveFake({
+		clock,
 		name: ({ path, json }) => {
 			if (path !== "/api/v1/rpc" || json.method === "getUserStatus") return undefined;
 			const params = (json.params ?? {}) as Params;
@@ -101,6 +109,7 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 	const push = (envelope: object) => publish(world, envelope);
 	return {
 		url: http.url,
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close() {
@@ -118,7 +127,7 @@ export async function createSignalFake(options: SignalFakeOptions = {}): Promise
 		inject({ text, from = "+15551230001", to, file, fileName, ...extra }) {
 			const id = `file${world.files.size + 1}.bin`;
 			if (file) world.files.set(id, file as Buffer);
-			const timestamp = ++world.clock;
+			const timestamp = ++world.timestamp;
 			const attachment = { id, contentType: "text/plain", filename: fileName ?? null, size: (file as Buffer)?.length };
 			push({
 				source: from,
@@ -156,9 +165,16 @@ function listen(world: World, url: string, after: string | string[] | undefined,
 	const last = known.startsWith(`${RUN}-`) ? Number(known.slice(RUN.length + 1)) : 0;
 	if (after !== undefined) for (const event of world.events) if (event.id > last) write(response, event);
 	world.listeners.add(response);
-	const alive = setInterval(() => response.write(":\n"), KEEP_ALIVE_MS);
+	let cancel = () => {};
+	const keepAlive = () => {
+		cancel = world.clock.after(KEEP_ALIVE_MS, () => {
+			response.write(":\n");
+			keepAlive();
+		});
+	};
+	keepAlive();
 	response.once("close", () => {
-		clearInterval(alive);
+		cancel();
 		world.listeners.delete(response);
 	});
 }
@@ -191,14 +207,14 @@ function handle(world: World, request: FakeRequest): FakeReply {
 	const { id, method, params = {} } = request.json as { id: string; method: string; params?: Params };
 	try {
 		if (params.account !== SIGNAL_NUMBER) throw new Refusal(-32602, "Specified account does not exist");
-		return { status: 200, body: { jsonrpc: "2.0", id, result: call(world, method, params) } };
+		return { status: 200, body: { jsonrpc: "2.0", id, result: call(world, method, params, request.at) } };
 	} catch (cause) {
 		if (cause instanceof Refusal) return failure(request, cause, cause.code === -5 ? 1000 : undefined);
 		throw cause;
 	}
 }
 
-function call(world: World, method: string, params: Params): unknown {
+function call(world: World, method: string, params: Params, at: number): unknown {
 	switch (method) {
 		case "getUserStatus":
 			if (!world.lookup) throw new Refusal(-3, "Unable to check if users are registered");
@@ -216,15 +232,15 @@ function call(world: World, method: string, params: Params): unknown {
 		case "sendTyping":
 			if (params.stop === true) world.typing.delete(placeOf(params));
 			else world.typing.add(placeOf(params));
-			return { timestamp: ++world.clock, results: [{ type: "SUCCESS" }] };
+			return { timestamp: ++world.timestamp, results: [{ type: "SUCCESS" }] };
 		case "send":
-			return send(world, params);
+			return send(world, params, at);
 		default:
 			throw new Refusal(-32601, "Method not implemented");
 	}
 }
 
-function send(world: World, params: Params): unknown {
+function send(world: World, params: Params, at: number): unknown {
 	const to = placeOf(params);
 	const files = (params.attachments as string[] | undefined) ?? [];
 	const text = word(params.message);
@@ -232,10 +248,10 @@ function send(world: World, params: Params): unknown {
 	if (to === "group:404") throw new Refusal(-1, "Group not found: 404");
 	if (to === "+403") throw new Refusal(-4, "Failed to send message due to untrusted identities", "IDENTITY_FAILURE");
 	if (to === "+503") throw new Refusal(-1, "Failed to send message", "NETWORK_FAILURE");
-	if (to === "+410") return { timestamp: ++world.clock, results: [{ type: "UNREGISTERED_FAILURE" }] };
+	if (to === "+410") return { timestamp: ++world.timestamp, results: [{ type: "UNREGISTERED_FAILURE" }] };
 	if (text === "" && files.length === 0) throw new Refusal(-1, "Sending empty message is not allowed");
-	if (world.bucket.take(Date.now()) > 0) throw new Refusal(-5, "Rate limited", "RATE_LIMIT_FAILURE");
-	const timestamp = ++world.clock;
+	if (world.bucket.take(at) > 0) throw new Refusal(-5, "Rate limited", "RATE_LIMIT_FAILURE");
+	const timestamp = ++world.timestamp;
 	if (params.editTimestamp !== undefined) edit(world, to, Number(params.editTimestamp), text, timestamp);
 	else put(world, to, { timestamps: [timestamp], text, ...quoteOf(params), ...fileOf(files[0]) });
 	return { timestamp, results: [{ recipientAddress: { number: to }, type: "SUCCESS" }] };

@@ -1,5 +1,7 @@
 /** What a fake Slack workspace holds: messages in channels and threads, files, and how a person reads them. */
 
+import type { Clock } from "../../src/std/clock.ts";
+
 export interface StoredFile {
 	id: string;
 	name: string;
@@ -29,12 +31,17 @@ export const BOT = { user: "UBOT", bot: "BBOT", team: "TTEAM" } as const;
 export class SlackStore {
 	readonly messages: StoredMessage[] = [];
 	readonly files = new Map<string, StoredFile>();
+	private readonly clock: Clock;
 	private counter = 0;
+
+	constructor(clock: Clock) {
+		this.clock = clock;
+	}
 
 	/** Later messages have greater stamps, and no two are the same. */
 	stamp(): string {
 		this.counter += 1;
-		return `${Math.floor(Date.now() / 1000)}.${String(this.counter).padStart(6, "0")}`;
+		return `${Math.floor(this.clock.now() / 1000)}.${String(this.counter).padStart(6, "0")}`;
 	}
 
 	add(message: Partial<StoredMessage> & { channel: string; text: string }): StoredMessage {

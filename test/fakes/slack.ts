@@ -1,6 +1,7 @@
 /** A Slack workspace with one app: Web API with its tiers, Socket Mode, signed events, files. */
 
 import { createHmac } from "node:crypto";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
 import { methodsOf, type SlackArgs, SlackRefusal } from "./slack-methods.ts";
@@ -18,6 +19,8 @@ export interface SlackFakeOptions {
 	filesRead?: boolean;
 	/** How long an event waits to be confirmed before it comes again. */
 	ackMs?: number;
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 /** Every event comes once, however long it takes to be confirmed. */
@@ -66,19 +69,20 @@ const TIERS: Readonly<Record<string, [capacity: number, refillMs: number]>> = {
 const SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5";
 
 export async function createSlackFake(options: SlackFakeOptions = {}): Promise<SlackFake> {
-	const store = new SlackStore();
+	const { clock = systemClock } = options;
+	const store = new SlackStore(clock);
 	const settings: Record<string, string> = { bot_token: "xoxb-1", app_token: "xapp-1", signing_secret: SIGNING_SECRET };
 	const buckets = new Map<string, ReturnType<typeof createBucket>>();
 	let methods: ReturnType<typeof methodsOf> = {};
 
 	/** 0 = allowed. One message a second is counted by channel. */
-	function waitMs(method: string, args: SlackArgs): number {
+	function waitMs(method: string, args: SlackArgs, now: number): number {
 		const tier = options.rate === "off" ? undefined : TIERS[method];
 		if (!tier) return 0;
 		const key = method === "chat.postMessage" ? `${method} ${args.channel}` : method;
 		const bucket = buckets.get(key) ?? createBucket(...tier);
 		buckets.set(key, bucket);
-		return bucket.take(Date.now());
+		return bucket.take(now);
 	}
 
 	function handle(request: FakeRequest): FakeReply {
@@ -89,7 +93,7 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 		const token = method === "apps.connections.open" ? settings.app_token : settings.bot_token;
 		const given = request.headers.authorization?.replace("Bearer ", "") ?? args.token;
 		if (given !== token) return refuse("invalid_auth");
-		const late = waitMs(method, args);
+		const late = waitMs(method, args, request.at);
 		if (late > 0) return tooMany(late);
 		const work = methods[method];
 		if (!work) return refuse("unknown_method");
@@ -120,6 +124,7 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	}
 
 	const http = await serveFake({
+		clock,
 		name(request) {
 			const upload = request.path.startsWith("/upload/") ? "upload" : undefined;
 			const name = upload ?? methodOf(request);
@@ -140,13 +145,14 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	return {
 		url: settings.api_url,
 		settings,
+		begun: http.begun,
 		calls: http.calls,
 		visible: (to) => store.in(to).filter(isOurs).map(readable),
 		raw: (to) => store.in(to),
 		fault: http.fault,
 		event,
 		inject: (message) => sockets.deliver(event(message)),
-		signed: (payload, { at = Date.now(), secret = SIGNING_SECRET } = {}) => sign(payload, at, secret),
+		signed: (payload, { at = clock.now(), secret = SIGNING_SECRET } = {}) => sign(payload, at, secret),
 		expireStreams() {
 			for (const message of store.messages) message.streaming = false;
 		},

@@ -1,6 +1,7 @@
 /** Twilio's messaging API: the checks on numbers and length, the list of messages, media, and webhooks with their signature. */
 
 import { createHmac } from "node:crypto";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, serveFake } from "./http.ts";
 
@@ -35,6 +36,8 @@ export interface SmsFakeOptions {
 	prefix?: string;
 	/** Where messages of persons are posted to. */
 	webhookUrl?: string;
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 export interface SmsFake extends Fake {
@@ -57,6 +60,7 @@ interface World {
 	bucket: ReturnType<typeof createBucket>;
 	prefix: string;
 	count: number;
+	clock: Clock;
 }
 
 const ROOT = `/2010-04-01/Accounts/${TWILIO_SID}`;
@@ -74,8 +78,10 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 		bucket: createBucket(...(options.rate ?? [100, 10])),
 		prefix: options.prefix ?? "",
 		count: 0,
+		clock: options.clock ?? systemClock,
 	};
 	const http: FakeHttp = await serveFake({
+		clock: world.clock,
 		name: (request) => {
 			if (!request.path.includes("/Messages.json")) return undefined;
 			const fields = formOf(request);
@@ -104,6 +110,7 @@ export async function createSmsFake(options: SmsFakeOptions = {}): Promise<SmsFa
 	};
 	const fake: SmsFake = {
 		url: http.url,
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close: http.close,
@@ -152,7 +159,7 @@ function handle(world: World, request: FakeRequest): FakeReply {
 	if (request.path !== `${ROOT}/Messages.json`) {
 		return refusal(404, 20404, `The requested resource ${request.path} was not found`);
 	}
-	const waitMs = world.bucket.take(Date.now());
+	const waitMs = world.bucket.take(request.at);
 	if (waitMs > 0) return refusal(429, 20429, "Too Many Requests");
 	return request.method === "POST" ? create(world, formOf(request)) : list(world, request);
 }
@@ -169,7 +176,7 @@ function create(world: World, fields: URLSearchParams): FakeReply {
 	if (from !== TWILIO_NUMBER) return refusal(400, 21606, `The 'From' phone number ${from} is not a valid number`);
 	if (body.trim() === "") return refusal(400, 21602, "Message body is required.");
 	if (body.length > 1600) return refusal(400, 21617, "The concatenated message body exceeds the 1600 character limit.");
-	const message = { sid: sidOf("SM", ++world.count), to, from, body: world.prefix + body, created: Date.now() };
+	const message = { sid: sidOf("SM", ++world.count), to, from, body: world.prefix + body, created: world.clock.now() };
 	world.messages.push(message);
 	return { status: 201, body: wire(message) };
 }

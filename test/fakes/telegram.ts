@@ -1,5 +1,6 @@
 /** A Bot API server: polling and webhooks, HTML entities, the limits on length and speed, files, drafts. */
 
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
 import { type Entity, parseTelegramHtml } from "./telegram-html.ts";
@@ -12,6 +13,8 @@ export interface TelegramFakeOptions {
 	privateRate?: [burst: number, refillMs: number];
 	groupRate?: [burst: number, refillMs: number];
 	accountRate?: [burst: number, refillMs: number];
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 export interface TelegramMessage {
@@ -85,9 +88,11 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 		webhook: { url: "", secret: "" },
 		ids: { message: 100, update: 5000 },
 		buckets: new Map(),
-		options: { privateRate: [15, 1000], groupRate: [20, 3000], accountRate: [30, 34], ...options },
+		options: { privateRate: [15, 1000], groupRate: [20, 3000], accountRate: [30, 34], clock: systemClock, ...options },
 	};
+	const { clock } = world.options;
 	world.http = await serveFake({
+		clock,
 		name: (request) => {
 			const method = methodOf(request);
 			if (!method || method === "getUpdates") return undefined;
@@ -105,6 +110,7 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 	return {
 		url: world.http.url,
 		token: TELEGRAM_TOKEN,
+		begun: world.http.begun,
 		calls: world.http.calls,
 		fault: world.http.fault,
 		close() {
@@ -115,7 +121,7 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 		visible: (to) => of(to).map(({ text }) => text),
 		draft: (to) => {
 			const draft = world.drafts.get(to);
-			return draft && draft.until > Date.now() ? draft.text : undefined;
+			return draft && draft.until > clock.now() ? draft.text : undefined;
 		},
 		pending: () => world.updates.length,
 		migrate: (from, to) => void world.migrated.set(from, to),
@@ -182,13 +188,13 @@ async function call(
 				throw new Refusal(400, "Bad Request: wrong file_id or the file is temporarily unavailable");
 			return { file_id: fields.file_id, file_unique_id: "u", file_path: fields.file_id };
 		case "sendChatAction":
-			limit(world, chatOf(world, fields));
+			limit(world, chatOf(world, fields), request.at);
 			if (fields.action !== "typing") throw new Refusal(400, "Bad Request: wrong parameter action in request");
 			return true;
 		case "sendMessage":
-			return sendMessage(world, fields);
+			return sendMessage(world, fields, request.at);
 		case "editMessageText":
-			return editMessage(world, fields);
+			return editMessage(world, fields, request.at);
 		case "sendMessageDraft":
 			return sendDraft(world, fields);
 		case "sendPhoto":
@@ -212,12 +218,13 @@ async function getUpdates(world: World, fields: Record<string, unknown>, gone: A
 	}
 	// The offset confirms everything before it.
 	world.updates = world.updates.filter(({ update_id }) => update_id >= Number(fields.offset ?? 0));
-	const until = Date.now() + Number(fields.timeout ?? 0) * 1000;
-	while (world.updates.length === 0 && Date.now() < until && !gone.aborted) {
+	const { clock } = world.options;
+	const until = clock.now() + Number(fields.timeout ?? 0) * 1000;
+	while (world.updates.length === 0 && clock.now() < until && !gone.aborted) {
 		await new Promise<void>((resolve) => {
-			const timer = setTimeout(resolve, until - Date.now());
+			const cancel = clock.after(until - clock.now(), resolve);
 			world.waiting.push(() => {
-				clearTimeout(timer);
+				cancel();
 				resolve();
 			});
 			gone.addEventListener("abort", () => resolve(), { once: true });
@@ -240,7 +247,7 @@ function chatOf(world: World, fields: Record<string, unknown>): string {
 	return chat;
 }
 
-function limit(world: World, chat: string): void {
+function limit(world: World, chat: string, now: number): void {
 	const { privateRate, groupRate, accountRate } = world.options;
 	for (const [key, [burst, refillMs]] of [
 		["account", accountRate],
@@ -248,7 +255,7 @@ function limit(world: World, chat: string): void {
 	] as const) {
 		const bucket = world.buckets.get(key) ?? createBucket(burst, refillMs);
 		world.buckets.set(key, bucket);
-		const waitMs = bucket.take(Date.now());
+		const waitMs = bucket.take(now);
 		if (waitMs === 0) continue;
 		const seconds = Math.max(1, Math.ceil(waitMs / 1000));
 		throw new Refusal(429, `Too Many Requests: retry after ${seconds}`, { retry_after: seconds });
@@ -285,28 +292,28 @@ function put(world: World, chat: string, fields: Record<string, unknown>, rest: 
 	world.drafts.delete(chat);
 	return {
 		message_id: message.message_id,
-		date: Math.floor(Date.now() / 1000),
+		date: Math.floor(world.options.clock.now() / 1000),
 		chat: { id: chat },
 		text: message.text,
 	};
 }
 
-function sendMessage(world: World, fields: Record<string, unknown>): unknown {
+function sendMessage(world: World, fields: Record<string, unknown>, at: number): unknown {
 	const chat = chatOf(world, fields);
 	const said = readText(fields);
 	if (said.text === "") throw new Refusal(400, "Bad Request: message text is empty");
 	if (fields.message_thread_id === 404) throw new Refusal(400, "Bad Request: message thread not found");
-	limit(world, chat);
+	limit(world, chat, at);
 	return put(world, chat, fields, said);
 }
 
-function editMessage(world: World, fields: Record<string, unknown>): unknown {
+function editMessage(world: World, fields: Record<string, unknown>, at: number): unknown {
 	const chat = chatOf(world, fields);
 	const message = world.messages.get(chat)?.find((each) => each.message_id === Number(fields.message_id));
 	if (!message) throw new Refusal(400, "Bad Request: message to edit not found");
 	const said = readText(fields);
 	if (said.text === "") throw new Refusal(400, "Bad Request: message text is empty");
-	limit(world, chat);
+	limit(world, chat, at);
 	if (JSON.stringify(said) === JSON.stringify({ text: message.text, entities: message.entities })) {
 		throw new Refusal(
 			400,
@@ -323,7 +330,7 @@ function sendDraft(world: World, fields: Record<string, unknown>): unknown {
 	if (!Number.isInteger(fields.draft_id) || fields.draft_id === 0)
 		throw new Refusal(400, "Bad Request: RANDOM_ID_INVALID");
 	const { text } = readText(fields);
-	world.drafts.set(chat, { id: Number(fields.draft_id), text, until: Date.now() + 30_000 });
+	world.drafts.set(chat, { id: Number(fields.draft_id), text, until: world.options.clock.now() + 30_000 });
 	return true;
 }
 
@@ -337,7 +344,7 @@ function sendFile(world: World, method: string, fields: Record<string, unknown>,
 	if (kind === "photo" && part.data.toString("latin1", 0, 6) === "broken") {
 		throw new Refusal(400, "Bad Request: IMAGE_PROCESS_FAILED");
 	}
-	limit(world, chat);
+	limit(world, chat, request.at);
 	return put(world, chat, fields, { file: { name: part.filename ?? "", kind, data: part.data } });
 }
 
@@ -361,7 +368,7 @@ async function inject(
 		update_id: world.ids.update++,
 		message: {
 			message_id: world.ids.message++,
-			date: Math.floor(Date.now() / 1000),
+			date: Math.floor(world.options.clock.now() / 1000),
 			chat: isPrivate(chat)
 				? { id: Number(chat), type: "private", first_name: "Ann" }
 				: { id: Number(chat), type: "supergroup", title: "Group" },

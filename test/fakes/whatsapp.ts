@@ -1,6 +1,7 @@
 /** WhatsApp's Cloud API with one phone number: messages with its limits, media, signed webhooks with messages and statuses. */
 
 import { createHmac } from "node:crypto";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
 
@@ -49,8 +50,8 @@ export interface WhatsAppFakeOptions {
 	/** Messages to one person: so many at once, then one every so many milliseconds. */
 	pairRate?: [capacity: number, refillMs: number];
 	accountRate?: [capacity: number, refillMs: number];
-	/** The time by which messages are counted. */
-	now?: () => number;
+	/** What time it is here. Rates go by the caller's. */
+	clock?: Clock;
 }
 
 const PHONE = "1066100";
@@ -81,8 +82,10 @@ class Refusal extends Error {
 const replyOf = ({ status, error }: Refusal): FakeReply => ({ status, body: { error } });
 
 export async function createWhatsAppFake(options: WhatsAppFakeOptions = {}): Promise<WhatsAppFake> {
-	const world = new World(options);
+	const { clock = systemClock } = options;
+	const world = new World(options, clock);
 	const http = await serveFake({
+		clock,
 		name: (request) => {
 			const name = nameOf(request);
 			return name === undefined ? undefined : { name, to: addresseeOf(request.json), body: request.json };
@@ -102,6 +105,7 @@ export async function createWhatsAppFake(options: WhatsAppFakeOptions = {}): Pro
 			verify_token: "my-word",
 			api_url: `${http.url}/v23.0`,
 		},
+		begun: http.begun,
 		calls: http.calls,
 		fault: http.fault,
 		close: http.close,
@@ -109,7 +113,7 @@ export async function createWhatsAppFake(options: WhatsAppFakeOptions = {}): Pro
 		raw: (to) => world.of(to),
 		subscribe: (hook) => world.subscribe(hook),
 		payload: (message) => world.payload(message),
-		status: statusOf,
+		status: (message, status, errors) => world.status(message, status, errors),
 		signed: sign,
 		closeWindow: (to) => void world.closed.add(to),
 		inject: (message) => world.notify(world.payload(message)),
@@ -123,13 +127,13 @@ class World {
 	private readonly pairs = new Map<string, ReturnType<typeof createBucket>>();
 	private readonly account: ReturnType<typeof createBucket>;
 	private readonly pairRate: [number, number];
-	private readonly now: () => number;
+	private readonly clock: Clock;
 	private hook: ((call: WebhookCall) => Promise<number>) | undefined;
 	private counter = 0;
 
-	constructor({ pairRate = [45, 6000], accountRate = [80, 12.5], now = Date.now }: WhatsAppFakeOptions) {
+	constructor({ pairRate = [45, 6000], accountRate = [80, 12.5] }: WhatsAppFakeOptions, clock: Clock) {
 		this.pairRate = pairRate;
-		this.now = now;
+		this.clock = clock;
 		this.account = createBucket(...accountRate);
 	}
 
@@ -166,7 +170,7 @@ class World {
 		}
 		if (first !== PHONE) throw new Refusal(400, 100, "Unsupported request: no such object.", { error_subcode: 33 });
 		if (second === "media") return this.upload(request);
-		if (second === "messages") return this.message(request.json);
+		if (second === "messages") return this.message(request);
 		const body = { display_phone_number: "+1 555 0100", verified_name: "Fake", quality_rating: "GREEN", id: PHONE };
 		return { status: 200, body };
 	}
@@ -195,7 +199,7 @@ class World {
 		return id;
 	}
 
-	private message(json: Record<string, unknown>): FakeReply {
+	private message({ json, at }: FakeRequest): FakeReply {
 		if (json.messaging_product !== "whatsapp") throw new Refusal(400, 100, "messaging_product is required");
 		if (json.status === "read") {
 			if (!String(json.message_id).startsWith("wamid.")) throw new Refusal(400, 100, "message_id is not valid");
@@ -206,10 +210,10 @@ class World {
 		if (this.closed.has(to)) throw new Refusal(400, 131047, "Re-engagement message");
 		const pair = this.pairs.get(to) ?? createBucket(...this.pairRate);
 		this.pairs.set(to, pair);
-		if (pair.take(this.now()) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
-		if (this.account.take(this.now()) > 0) throw new Refusal(400, 130429, "Rate limit hit");
+		if (pair.take(at) > 0) throw new Refusal(400, 131056, "Pair rate limit hit");
+		if (this.account.take(at) > 0) throw new Refusal(400, 130429, "Rate limit hit");
 		this.messages.push(message);
-		if (this.hook) void this.notify(statusOf(message, "sent")).catch(() => {});
+		if (this.hook) void this.notify(this.status(message, "sent")).catch(() => {});
 		const body = {
 			messaging_product: "whatsapp",
 			contacts: [json.to === undefined ? { input: to, user_id: to } : { input: to, wa_id: to }],
@@ -243,7 +247,7 @@ class World {
 		};
 	}
 
-	payload({ text, from = "15550001", id, media, at = Date.now(), ...extra }: WhatsAppInbound): object {
+	payload({ text, from = "15550001", id, media, at = this.clock.now(), ...extra }: WhatsAppInbound): object {
 		const kept = media && this.keep(media.name ?? "file", media.contentType, media.data);
 		const said = media
 			? {
@@ -267,6 +271,13 @@ class World {
 		const timestamp = String(Math.floor(at / 1000));
 		const message = { ...sender, id: id ?? `wamid.IN${++this.counter}`, timestamp, ...said };
 		return changeOf({ contacts: [contact], messages: [{ ...message, ...extra }] });
+	}
+
+	status({ id, to, nonce }: WhatsAppMessage, status: string, errors?: object[]): object {
+		const timestamp = String(Math.floor(this.clock.now() / 1000));
+		const recipient = BSUID.test(to) ? { recipient_user_id: to } : { recipient_id: to };
+		const said = { id, status, timestamp, ...recipient, ...(errors ? { errors } : {}) };
+		return changeOf({ statuses: [nonce === undefined ? said : { ...said, biz_opaque_callback_data: nonce }] });
 	}
 
 	/** Resolves when it was answered with 200. */
@@ -307,13 +318,6 @@ const changeOf = (value: object): object => ({
 		},
 	],
 });
-
-function statusOf({ id, to, nonce }: WhatsAppMessage, status: string, errors?: object[]): object {
-	const timestamp = String(Math.floor(Date.now() / 1000));
-	const recipient = BSUID.test(to) ? { recipient_user_id: to } : { recipient_id: to };
-	const said = { id, status, timestamp, ...recipient, ...(errors ? { errors } : {}) };
-	return changeOf({ statuses: [nonce === undefined ? said : { ...said, biz_opaque_callback_data: nonce }] });
-}
 
 function sign(payload: object, secret = APP_SECRET): WebhookCall {
 	const body = Buffer.from(JSON.stringify(payload));

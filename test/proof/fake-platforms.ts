@@ -1,6 +1,8 @@
 /** All fake platforms as places that answers are delivered to, and what the proof has to know about each. */
 
 import type { Target } from "../../src/adapter/port.ts";
+import type { Clock } from "../../src/std/clock.ts";
+import { timedAdapter } from "../children.ts";
 import { createDiscordFake } from "../fakes/discord.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { createGmailFake } from "../fakes/gmail.ts";
@@ -10,6 +12,7 @@ import { createSlackFake } from "../fakes/slack.ts";
 import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../fakes/sms.ts";
 import { createTelegramFake } from "../fakes/telegram.ts";
 import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../fakes/whatsapp.ts";
+import { REAL_TIME, type TestTime } from "../time/time.ts";
 
 export const CHANNELS = ["discord", "telegram", "slack", "whatsapp", "sms", "signal", "imessage", "gmail"] as const;
 export type Channel = (typeof CHANNELS)[number];
@@ -35,14 +38,14 @@ export interface FakePlatform {
 	sentences: number;
 }
 
-type Start = () => Promise<Omit<FakePlatform, "channel" | "begun">>;
+type Start = (clock: Clock) => Promise<Omit<FakePlatform, "channel" | "begun">>;
 
 const number = (n: number): string => `+1555123${String(1000 + n)}`;
 
 /** Quick paces where the platform's own would make minutes of a proof: the number of calls is what matters here, not their speed. */
 const STARTS: Record<Channel, Start> = {
-	async discord() {
-		const fake = await createDiscordFake({ createRate: [50, 1000], editRate: [50, 1000] });
+	async discord(clock) {
+		const fake = await createDiscordFake({ createRate: [50, 1000], editRate: [50, 1000], clock });
 		return {
 			fake,
 			settings: { token: fake.token, api_url: fake.url },
@@ -53,8 +56,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 80,
 		};
 	},
-	async telegram() {
-		const fake = await createTelegramFake({ privateRate: [100, 100], accountRate: [100, 10] });
+	async telegram(clock) {
+		const fake = await createTelegramFake({ privateRate: [100, 100], accountRate: [100, 10], clock });
 		return {
 			fake,
 			settings: { token: fake.token, api_url: fake.url },
@@ -65,8 +68,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 120,
 		};
 	},
-	async slack() {
-		const fake = await createSlackFake({ rate: "off" });
+	async slack(clock) {
+		const fake = await createSlackFake({ rate: "off", clock });
 		return {
 			fake,
 			settings: fake.settings,
@@ -81,8 +84,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 120,
 		};
 	},
-	async whatsapp() {
-		const fake = await createWhatsAppFake({ pairRate: [1000, 100], accountRate: [1000, 1] });
+	async whatsapp(clock) {
+		const fake = await createWhatsAppFake({ pairRate: [1000, 100], accountRate: [1000, 1], clock });
 		return {
 			fake,
 			settings: fake.settings,
@@ -93,8 +96,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 60,
 		};
 	},
-	async sms() {
-		const fake = await createSmsFake();
+	async sms(clock) {
+		const fake = await createSmsFake({ clock });
 		return {
 			fake,
 			settings: { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER, api_url: fake.url },
@@ -105,8 +108,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 12,
 		};
 	},
-	async signal() {
-		const fake = await createSignalFake({ rate: [1000, 10] });
+	async signal(clock) {
+		const fake = await createSignalFake({ rate: [1000, 10], clock });
 		return {
 			fake,
 			settings: { number: SIGNAL_NUMBER, api_url: fake.url, drafts: "true" },
@@ -117,8 +120,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 80,
 		};
 	},
-	async imessage() {
-		const fake = await createIMessageFake();
+	async imessage(clock) {
+		const fake = await createIMessageFake({ clock });
 		const chat = (n: number) => `iMessage;-;${number(n)}`;
 		return {
 			fake,
@@ -134,8 +137,8 @@ const STARTS: Record<Channel, Start> = {
 			sentences: 60,
 		};
 	},
-	async gmail() {
-		const fake = await createGmailFake({ units: 100_000 });
+	async gmail(clock) {
+		const fake = await createGmailFake({ units: 100_000, clock });
 		return {
 			fake,
 			settings: fake.settings,
@@ -148,18 +151,26 @@ const STARTS: Record<Channel, Start> = {
 	},
 };
 
-export async function startPlatforms(channels: readonly Channel[] = CHANNELS): Promise<FakePlatform[]> {
+/** `time`: of the adapters too, see `channelsConfig`. */
+export async function startPlatforms(
+	channels: readonly Channel[] = CHANNELS,
+	{ clock }: TestTime = REAL_TIME,
+): Promise<FakePlatform[]> {
 	return await Promise.all(
-		channels.map(async (channel) => ({ channel, begun: Date.now(), ...(await STARTS[channel]()) })),
+		channels.map(async (channel) => {
+			const started = await STARTS[channel](clock);
+			return { channel, begun: started.fake.begun, ...started };
+		}),
 	);
 }
 
-export const channelsConfig = (platforms: readonly FakePlatform[]) =>
+export const channelsConfig = (platforms: readonly FakePlatform[], time: TestTime = REAL_TIME) =>
 	Object.fromEntries(
-		platforms.map(({ channel, settings }) => [
-			channel,
-			{ blocks: { humanDelayMs: null }, accounts: { main: { settings } } },
-		]),
+		platforms.map(({ channel, settings }) => {
+			const config = { blocks: { humanDelayMs: null }, accounts: { main: { settings } } };
+			const fast = { command: timedAdapter(channel), env: time.env };
+			return [channel, time === REAL_TIME ? config : { ...config, ...fast }];
+		}),
 	);
 
 /** WhatsApp tells by webhook what became of messages. */

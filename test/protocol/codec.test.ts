@@ -10,6 +10,7 @@ import {
 	frameTypeOf,
 	NexusError,
 } from "../../src/protocol/protocol.ts";
+import { atEffort } from "../effort.ts";
 import { anyFrame, anyText } from "./arbitrary.ts";
 
 const begin: Frame = {
@@ -39,7 +40,7 @@ test("P1.1: every frame survives encoding, whatever text is in it", () => {
 		fc.property(anyFrame, (frame) => {
 			expect(decodeFrame(encodeFrame(frame))).toEqual(frame);
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: atEffort(1000, 100) },
 	);
 });
 
@@ -82,7 +83,7 @@ test("P1.1: the decoder of the hot path reads the same payload among other recor
 			if (read === undefined) return;
 			expect(frame).toMatchObject({ type: "stream.chunk", message_id: id, payload: read, is_partial: true });
 		}),
-		{ numRuns: 2000 },
+		{ numRuns: atEffort(2000, 100) },
 	);
 });
 

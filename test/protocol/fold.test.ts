@@ -10,6 +10,7 @@ import {
 	type Frame,
 	type RunView,
 } from "../../src/protocol/protocol.ts";
+import { atEffort } from "../effort.ts";
 import { runLog, textId } from "./arbitrary.ts";
 
 function fold(frames: Frame[]): RunView {
@@ -90,7 +91,7 @@ test("P3.3: how streams are interleaved does not change what is seen", () => {
 			expect(other.violations).toEqual([]);
 			expect(withoutLogOrder(other)).toEqual(withoutLogOrder(fold(frames)));
 		}),
-		{ numRuns: 300 },
+		{ numRuns: atEffort(300, 100) },
 	);
 });
 

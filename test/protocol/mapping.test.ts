@@ -10,6 +10,7 @@ import {
 	type StreamEvent,
 	type ToolStatusEvent,
 } from "../../src/protocol/protocol.ts";
+import { atEffort } from "../effort.ts";
 import { anyJson, anyText, runLog } from "./arbitrary.ts";
 
 const RUN = "run_0";
@@ -65,7 +66,7 @@ describe("P2.1: StreamEvents and frames say the same", () => {
 				expect(toEvents(frames)).toEqual(events);
 				expect(toEvents(frames.map((frame) => decodeFrame(encodeFrame(frame))))).toEqual(events);
 			}),
-			{ numRuns: 300 },
+			{ numRuns: atEffort(300, 100) },
 		);
 	});
 
@@ -76,7 +77,7 @@ describe("P2.1: StreamEvents and frames say the same", () => {
 				for (const frame of toFrames(events)) expect(verifier.push(frame)).toBeUndefined();
 				expect(verifier.finish()).toBeUndefined();
 			}),
-			{ numRuns: 300 },
+			{ numRuns: atEffort(300, 100) },
 		);
 	});
 

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type LinkEffect, type LinkInput, type LinkState, newLink, nextTickAt, stepLink } from "../../src/web/link.ts";
+import { atEffort } from "../effort.ts";
 
 const limits = { retryFirstMs: 100, retryMaxMs: 1000, silenceMs: 5000 };
 const run = (state: LinkState, input: LinkInput, now = 0) => stepLink(state, input, now, () => 1, limits);
@@ -72,7 +73,7 @@ describe("the link to a stream", () => {
 			fc.property(fc.integer({ min: 1, max: 30 }), fc.array(fault, { maxLength: 60 }), (total, faults) => {
 				expect(simulate(total, faults)).toEqual(Array.from({ length: total }, (_, index) => index + 1));
 			}),
-			{ numRuns: 2000 },
+			{ numRuns: atEffort(2000, 100) },
 		);
 	});
 

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type Block, type Doc, EMPTY_DOC, grow, nextStep, parseWhole } from "../../src/web/markdown.ts";
+import { atEffort } from "../effort.ts";
 import { HOSTILE_TEXTS } from "../markdown/texts.ts";
 
 const bare = (blocks: readonly Block[]) =>
@@ -74,7 +75,7 @@ describe("markdown that grows", () => {
 	it("equals the whole text parsed at once, wherever it is cut", () => {
 		fc.assert(
 			fc.property(source, cuts, (text, at) => void inPieces(text, at)),
-			{ numRuns: 600 },
+			{ numRuns: atEffort(600, 100) },
 		);
 	});
 
@@ -85,7 +86,7 @@ describe("markdown that grows", () => {
 				for (let end = 1; end <= text.length; end += 1) doc = grow(doc, text.slice(0, end));
 				expect(bare(doc.blocks)).toEqual(bare(parseWhole(text)));
 			}),
-			{ numRuns: 120 },
+			{ numRuns: atEffort(120, 100) },
 		);
 	});
 

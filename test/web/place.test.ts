@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { createFold, type Frame, type MessageView } from "../../src/protocol/protocol.ts";
 import { parseWhole } from "../../src/web/markdown.ts";
 import { insetsOf, place } from "../../src/web/place.ts";
+import { atEffort } from "../effort.ts";
 
 const RUN = "run_00000000000000000000000000";
 const stream = (n: number) => `${RUN}.${n}`;
@@ -107,7 +108,7 @@ describe("the place of what is not text", () => {
 					);
 				},
 			),
-			{ numRuns: 500 },
+			{ numRuns: atEffort(500, 100) },
 		);
 	});
 });

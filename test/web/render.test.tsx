@@ -10,6 +10,7 @@ import { CodeBlock } from "../../src/web/view/code-block.tsx";
 import { definitionsOf, renderBlock } from "../../src/web/view/markdown.tsx";
 import { Scrollable } from "../../src/web/view/scrollable.tsx";
 import { HOSTILE } from "../browser/hostile.ts";
+import { atEffort } from "../effort.ts";
 
 const ATTRIBUTES: Record<string, readonly string[]> = {
 	a: ["href", "target", "rel"],
@@ -121,9 +122,9 @@ describe("markdown from a model", () => {
 	it("becomes only known elements and attributes, whatever it says", () => {
 		fc.assert(
 			fc.property(fc.array(scrap, { maxLength: 40 }), (scraps) => check(scraps.join(""))),
-			{ numRuns: 1000 },
+			{ numRuns: atEffort(1000, 100) },
 		);
-		fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), check), { numRuns: 300 });
+		fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), check), { numRuns: atEffort(300, 100) });
 		check(HOSTILE);
 	});
 

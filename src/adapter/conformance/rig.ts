@@ -11,6 +11,8 @@ export interface ConformanceOptions {
 	target?: Target;
 	/** How long to wait for what the adapter must say. */
 	limitMs?: number;
+	/** How long to wait for what should take only a moment, such as stopping; by default a third of `limitMs`, and at least ten seconds. */
+	momentMs?: number;
 	/** Only cases whose name contains this. */
 	only?: string;
 }
@@ -39,7 +41,7 @@ export class Rig {
 		this.options = options;
 		this.target = options.target ?? { to: "conformance" };
 		this.limitMs = options.limitMs ?? 30_000;
-		this.momentMs = Math.min(this.limitMs, Math.max(MOMENT_MS, this.limitMs / 3));
+		this.momentMs = options.momentMs ?? Math.min(this.limitMs, Math.max(MOMENT_MS, this.limitMs / 3));
 	}
 
 	start(verb: string): AdapterProcess {
@@ -154,9 +156,15 @@ export class Drive {
 		return this.process.hear(`${type} of ${this.name}`, (line) => line.type === type && this.isMine(line), limitMs);
 	}
 
+	/** Whichever of these comes first, or the end of this delivery. */
+	hearFirst(types: readonly string[]): Promise<Heard> {
+		const fits = (line: Heard) => (types.includes(line.type) || isEnd(line)) && this.isMine(line);
+		return this.process.hear(`${[...types, "the end"].join(" or ")} of ${this.name}`, fits, this.rig.limitMs);
+	}
+
 	/** Waits for the end of this delivery, good or bad. */
 	settled(): Promise<Heard> {
-		return this.process.hear(`the end of ${this.name}`, (line) => isEnd(line) && this.isMine(line), this.rig.limitMs);
+		return this.hearFirst([]);
 	}
 
 	all(type: string): Heard[] {

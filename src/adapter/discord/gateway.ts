@@ -37,6 +37,8 @@ export interface GatewayOptions {
 
 export async function listen(options: GatewayOptions): Promise<void> {
 	const { rest, token, signal, log } = options;
+	// Stopped before it began: no event would tell.
+	if (signal.aborted) return;
 	const sessions = createSessions(options.state);
 	const manager = new WebSocketManager({
 		rest,

@@ -16,6 +16,7 @@ import {
 	sameSecret,
 	type Target,
 	type Tools,
+	unlessAborted,
 	type WebhookAnswer,
 	type WebhookRequest,
 	type WireAttachment,
@@ -145,8 +146,7 @@ export class TelegramSession implements Session {
 			await this.call("setWebhook", () =>
 				this.api.setWebhook({ url: this.webhookUrl, secret_token, allowed_updates: UPDATES }),
 			);
-			await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
-			return;
+			return await unlessAborted(signal, new Promise<never>(() => {}));
 		}
 		await poll({
 			api: this.api,

@@ -5,26 +5,28 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { formatReport, runConformance } from "../../../src/adapter/adapter.ts";
+import { timedAdapter } from "../../children.ts";
 import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
+import { fastTime } from "../../time/time.ts";
 
-const MAIN = join(import.meta.dirname, "../../../src/adapter/main.ts");
-/** Some cases write many messages into one chat, at the platform's pace. */
-const LIMIT_MS = 120_000;
+const TIME = fastTime(10);
+/** Only what hangs takes this long. */
+const LIMIT_MS = 60_000;
 /** These send finished messages only. */
 const WITHOUT_STREAM: readonly string[] = ["whatsapp", "sms", "imessage", "gmail"];
 
-// They mostly wait for their platform's pace, so they wait together.
+// Part of each case is waiting, so they wait together.
 describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () => {
 	it.each(CHANNELS)("I7: %s passes every case that it declares", async (channel) => {
 		const folder = mkdtempSync(join(tmpdir(), `nexus-conformance-${channel}-`));
-		const [platform] = await startPlatforms([channel]);
+		const [platform] = await startPlatforms([channel], TIME);
 		if (!platform) throw new Error(`no fake of ${channel}`);
 		try {
 			const account = join(folder, "account.json");
 			writeFileSync(account, JSON.stringify({ id: "a", settings: platform.settings }));
-			const env = { NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
+			const env = { ...TIME.env, NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
 			const options = { account: "a", env, target: platform.target(1), limitMs: LIMIT_MS };
-			const report = await runConformance([process.execPath, MAIN, channel], options);
+			const report = await runConformance(timedAdapter(channel), options);
 			expect(formatReport(report, "human")).not.toContain("✗");
 			expect(report.passed).toBe(true);
 			const skipped = report.cases.filter(({ result }) => result === "skipped");

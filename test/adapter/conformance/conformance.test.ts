@@ -5,7 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type ConformanceOptions, faultsOf, formatReport, runConformance } from "../../../src/adapter/adapter.ts";
+import {
+	type ConformanceOptions,
+	type ConformanceReport,
+	faultsOf,
+	formatReport,
+	runConformance,
+} from "../../../src/adapter/adapter.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(`../../../${relative}`, import.meta.url));
 
@@ -51,69 +57,99 @@ describe("conformance: adapters that pass", () => {
 
 describe("conformance: what it notices", () => {
 	/** The Python example with one thing wrong. */
-	async function broken(right: string, wrong: string, only: string) {
+	async function broken(right: string, wrong: string, options: ConformanceOptions) {
 		const source = readFileSync(path("examples/adapter.py"), "utf8");
 		expect(source).toContain(right);
 		const file = join(folder, "broken.py");
 		writeFileSync(file, source.replace(right, wrong));
-		return await runConformance(["python3", file], { ...terminal(), only, limitMs: 10_000 });
+		return await runConformance(["python3", file], { ...terminal(), limitMs: LIMIT_MS, ...options });
 	}
 
+	/** For its reason, and not because the machine was slow. */
+	function expectNoticed({ cases, passed }: ConformanceReport, only: string, reason: string): void {
+		const failed = cases.filter(({ result }) => result === "failed");
+		expect(failed.length).toBeGreaterThan(0);
+		for (const { name, detail } of failed)
+			expect([name, detail]).toEqual([expect.stringContaining(only), expect.stringContaining(reason)]);
+		expect(passed).toBe(false);
+	}
+
+	/** Done after the last answer. */
+	const AT_ITS_END = (work: string): [right: string, wrong: string] => {
+		const end = "    # The daemon has closed our input";
+		return [end, `    ${work}\n${end}`];
+	};
+
 	it.each([
-		["creating without waiting for the ack", "if not self.intent:", "if True:", "nothing is created before"],
-		["creating an open message again", 'if "messageId" in resume:', "if False:", "open message"],
-		["losing the boundary between messages", "self.bounds.append(len(self.text))", "pass", "a new assistant message"],
-		["positions in the wrong unit", "sum(ord(char) > 0xFFFF for char in text)", "0", "any text"],
-		["a message beyond the limit", "elif len(segment) > TEXT_MAX:", "elif False:", "rollover"],
-		["dying of garbage", "except ValueError as error:", "except KeyError as error:", "garbage"],
-		["mixing deliveries up", 'key = line.get("delivery", line.get("runId", latest))', 'key = ""', "interleaved"],
+		["nothing is created before", "a message was created without an intent", "if not self.intent:", "if True:"],
 		[
-			"not stopping",
-			"    # The daemon has closed our input",
-			"    time.sleep(60)\n    # The daemon has closed our input",
-			"stops it",
+			"nothing is created before",
+			"a message was created before the ack",
+			"\n\n    def cut(",
+			"\n        self.waiting = None\n        self.create(nonce)\n\n    def cut(",
 		],
-		["finding what is not there", "there = terminal.shown", 'there = "" is not None or terminal.shown', "find"],
-		["nonces of pieces that are not of their line", '.{piece}"', '-{piece}"', "in pieces"],
-		["a second final", "\n\ndef monitor(account):", "    emit(sent)\n\n\ndef monitor(account):", "one final"],
-		["an error's text without an intent", "if not self.intent:", "if self.closed:", "a failed answer"],
-		["ids that are numbers", '"messageId": message, "final"', '"messageId": 7, "final"', "one delivery"],
+		["open message", "it finished another message than the open one", 'if "messageId" in resume:', "if False:"],
+		["a new assistant message", "1 messages instead of 2", "self.bounds.append(len(self.text))", "pass"],
+		["any text", "the messages end at 8067, the source at 8071", "sum(ord(char) > 0xFFFF for char in text)", "0"],
+		["rollover", "1 messages cannot hold the text; it needs 3", "elif len(segment) > TEXT_MAX:", "elif False:"],
+		["garbage", "the process ended", "except ValueError as error:", "except KeyError as error:"],
 		[
-			"a second end",
+			"interleaved",
+			"the messages end at 1040, the source at 130",
+			'key = line.get("delivery", line.get("runId", latest))',
+			'key = ""',
+		],
+		[
+			"find",
+			"it found a message that was never sent",
+			"there = terminal.shown",
+			'there = "" is not None or terminal.shown',
+		],
+		["in pieces", "message 2 of a line does not have the nonce <nonce>.2", '.{piece}"', '-{piece}"'],
+		[
+			"one final",
+			"3 messages are final, for 2 lines",
+			"\n\ndef monitor(account):",
+			"    emit(sent)\n\n\ndef monitor(account):",
+		],
+		["a failed answer", "1 of 2 messages were announced", "if not self.intent:", "if self.closed:"],
+		["one delivery", "expected string, received number", '"messageId": message, "final"', '"messageId": 7, "final"'],
+		[
+			"several deliveries",
+			"6 ends for 3 deliveries",
 			'self.say({"type": "delivery_complete", "messageIds": self.ids})',
 			'[self.say({"type": "delivery_complete", "messageIds": self.ids}) for _ in range(2)]',
-			"several deliveries",
 		],
 		[
-			"a second end long after the first",
-			"    # The daemon has closed our input",
-			'    emit({"type": "delivery_complete", "messageIds": []})\n    # The daemon has closed our input',
 			"several deliveries",
+			"4 ends for 3 deliveries",
+			...AT_ITS_END('emit({"type": "delivery_complete", "messageIds": []})'),
 		],
 		[
-			"garbage without a word",
+			"garbage is skipped",
+			"nothing on stderr tells of the garbage",
 			'log("skipped a line of the input", reason=str(error)',
 			"dict(reason=str(error)",
-			"garbage is skipped",
 		],
+		["one delivery", "stdout had a line that is not JSON: bye", ...AT_ITS_END("print('bye', flush=True)")],
 		[
-			"words between the lines, long after the answer",
-			"    # The daemon has closed our input",
-			"    print('bye', flush=True)\n    # The daemon has closed our input",
-			"one delivery",
-		],
-		[
-			"reasoning in a status, long after the answer",
-			"    # The daemon has closed our input",
-			'    emit({"type": "call", "call": "SECRET-REASONING", "ms": 1, "ok": True})\n    # The daemon has closed our input',
 			"the seed's lines",
+			"reasoning appears in a status",
+			...AT_ITS_END('emit({"type": "call", "call": "SECRET-REASONING", "ms": 1, "ok": True})'),
 		],
-		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
-	])("%s", async (_what, right, wrong, only) => {
-		const report = await broken(right, wrong, only);
-		const failed = report.cases.filter(({ result }) => result === "failed").map(({ name }) => name);
-		expect(failed.join()).toContain(only);
-		expect(report.passed).toBe(false);
+		[
+			"a part is out",
+			"it told of the part that was known to be out",
+			'done = line.get("done", ',
+			'done = ({}).get("done", ',
+		],
+	])("%s: %s", async (only, reason, right, wrong) => {
+		expectNoticed(await broken(right, wrong, { only }), only, reason);
+	});
+
+	it("an adapter that does not stop", async () => {
+		const report = await broken(...AT_ITS_END("time.sleep(600)"), { only: "stops it", momentMs: 1000 });
+		expectNoticed(report, "stops it", "it has not ended 1000 ms after its input");
 	});
 
 	it("a command that is not there, as a failed case that says so", async () => {

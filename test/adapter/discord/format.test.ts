@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { measure, render } from "../../../src/adapter/discord/format.ts";
+import { atEffort } from "../../effort.ts";
 
 test.each([
 	["plain **bold** *it* `code` & <x>", "plain **bold** *it* `code` & <x>"],
@@ -54,6 +55,6 @@ test("whatever the markdown: no letter is lost, and the order stays", () => {
 			const markdown = parts.join("");
 			expect(letters(render(markdown))).toBe(letters(markdown));
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: atEffort(1000, 100) },
 	);
 });

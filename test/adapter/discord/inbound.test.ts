@@ -6,7 +6,7 @@ import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
-import { until } from "../session.ts";
+import { until } from "../../until.ts";
 
 const ME = { id: "7" };
 const ANN = { id: "42", username: "ann", global_name: "Ann" };
@@ -131,18 +131,18 @@ describe("from the gateway", () => {
 			taken.push(message.text);
 			return message.text === "two" ? new Promise(() => {}) : Promise.resolve();
 		}, first.signal);
-		await until(() => fake.gateway.connections === 1);
+		await until("the gateway is connected", () => fake.gateway.connections === 1);
 		await fake.inject({ text: "one" });
 		await fake.inject({ text: "two" });
 		await fake.inject({ text: "three" });
-		await until(() => taken.length === 2);
+		await until("2 messages are heard", () => taken.length === 2);
 		first.abort();
 		await monitor;
-		await until(() => fake.gateway.connections === 0);
+		await until("the gateway is left", () => fake.gateway.connections === 0);
 		await fake.inject({ text: "four" });
 		const again: InboundMessage[] = [];
 		const next = (await open()).monitor?.(async (message) => void again.push(message), stopping.signal);
-		await until(() => again.length === 3);
+		await until("3 messages are heard", () => again.length === 3);
 		stopping.abort();
 		await next;
 		expect(taken).toEqual(["one", "two"]);
@@ -153,10 +153,10 @@ describe("from the gateway", () => {
 	test("a dropped connection is resumed without loss", async () => {
 		const seen: string[] = [];
 		const monitor = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
-		await until(() => fake.gateway.connections === 1);
+		await until("the gateway is connected", () => fake.gateway.connections === 1);
 		fake.gateway.drop(4000);
 		await fake.inject({ text: "meanwhile" });
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		stopping.abort();
 		await monitor;
 		expect(fake.gateway.begun).toEqual(["identify", "resume"]);
@@ -165,16 +165,22 @@ describe("from the gateway", () => {
 	test("attachments are fetched; one that is too large is named", async () => {
 		const seen: InboundMessage[] = [];
 		const monitor = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until(() => fake.gateway.connections === 1);
+		await until("the gateway is connected", () => fake.gateway.connections === 1);
 		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "and", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
-		await until(() => seen.length === 2);
+		await until("2 messages are heard", () => seen.length === 2);
 		stopping.abort();
 		await monitor;
 		expect(seen[0]?.attachments).toEqual([
 			{ name: "a.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") },
 		]);
 		expect(seen[1]?.text).toBe("and\n[attachment b.txt is too large: 99000000 bytes]");
+	});
+
+	test("stopped before it is connected, it ends at once", async () => {
+		stopping.abort();
+		await (await open()).monitor?.(async () => {}, stopping.signal);
+		expect(fake.gateway.begun).toEqual([]);
 	});
 
 	test("a wrong token ends with the reason", async () => {
@@ -191,7 +197,7 @@ describe("from the gateway", () => {
 			message: expect.stringContaining("message_content"),
 		});
 		const monitor = (await open({ message_content: "false" })).monitor?.(async () => {}, stopping.signal);
-		await until(() => fake.gateway.connections === 1);
+		await until("the gateway is connected", () => fake.gateway.connections === 1);
 		stopping.abort();
 		await monitor;
 	});

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
-import { afterWrites, deliver, startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { until } from "../../until.ts";
+import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
 
 let fake: DiscordFake;
 
 beforeEach(async () => {
-	fake = await createDiscordFake();
+	fake = await createDiscordFake({ clock: TIME.clock });
 });
 afterEach(() => fake.close());
 
@@ -20,13 +20,10 @@ const letters = (text: string): string => text.replace(/\s+/g, "");
 test("I7: an answer grows by edits within the bucket, and is complete", async () => {
 	const tokens = sentences(60);
 	const wish = { channel: "discord", settings: settings(), target: { to: "77" }, tokens, tokenEveryMs: 50 };
-	const { tookMs } = await deliver({ ...wish, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
+	const delivered = await deliver({ ...wish, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("77")).toEqual([tokens.join("").trim()]);
-	const edits = fake.calls.filter(({ name }) => name === "PATCH messages/:id");
-	expect(edits.length).toBeGreaterThanOrEqual(2);
 	expect(fake.calls.filter(({ status }) => status === 429)).toHaveLength(0);
-	// How long one is under way varies, so not the gaps are counted but the edits. The last is the final, which waits for nothing.
-	expect(edits.length - 1).toBeLessThanOrEqual(tookMs / 300);
+	expectPaced(fake, "PATCH messages/:id", delivered, 300);
 });
 
 test("I7: killed at every kind of moment, even before its intent was confirmed, it shows the text once", async () => {
@@ -84,7 +81,7 @@ test("send: blocks with an attachment; monitor: a message", async () => {
 		to: 5,
 		attachments,
 	});
-	await until(() => sender.lines.some(({ final }) => final === true));
+	await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
 	expect(await sender.end()).toBe(0);
 	expect(fake.raw("77").map((message) => message.attachments[0]?.filename ?? message.content)).toEqual([
 		"hello",
@@ -97,7 +94,7 @@ test("send: blocks with an attachment; monitor: a message", async () => {
 			void monitor.end();
 		});
 	});
-	await until(() => fake.gateway.connections === 1);
+	await until("the gateway is connected", () => fake.gateway.connections === 1);
 	await fake.inject({ text: "hi there", to: "77" });
 	expect(await heard).toMatchObject({ type: "message", text: "hi there", target: { to: "77", direct: true } });
 });

@@ -3,7 +3,8 @@ import { platform } from "../../../src/adapter/gmail/gmail.ts";
 import { withoutQuote } from "../../../src/adapter/gmail/inbound.ts";
 import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../fakes/gmail.ts";
-import { faultOf, memory, openSession, until } from "../session.ts";
+import { until } from "../../until.ts";
+import { faultOf, memory, openSession } from "../session.ts";
 
 let fake: GmailFake;
 let stopping: AbortController;
@@ -25,7 +26,7 @@ async function hear(count: number, state = memory()): Promise<InboundMessage[]> 
 	state.set("history_id", "1000");
 	const seen: InboundMessage[] = [];
 	const listening = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-	await until(() => seen.length >= count);
+	await until(`${count} messages are heard`, () => seen.length >= count);
 	stopping.abort();
 	await listening;
 	return seen;
@@ -120,7 +121,7 @@ describe("the mailbox", () => {
 		const state = memory();
 		const starting = new AbortController();
 		const start = (await open(state)).monitor?.(async () => {}, starting.signal);
-		await until(() => state.get("history_id") !== undefined);
+		await until("the mailbox was read", () => state.get("history_id") !== undefined);
 		starting.abort();
 		await start;
 		for (const text of ["one", "two", "three"]) await fake.inject({ text, mail: { inReplyTo: "<x@y>" } });
@@ -130,11 +131,11 @@ describe("the mailbox", () => {
 			seen.push(message.text);
 			return seen.length === 1 ? Promise.resolve() : new Promise(() => {});
 		}, first.signal);
-		await until(() => seen.length === 2);
+		await until("2 messages are heard", () => seen.length === 2);
 		first.abort();
 		await never;
 		const going = (await open(state)).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
-		await until(() => seen.length === 5);
+		await until("5 messages are heard", () => seen.length === 5);
 		stopping.abort();
 		await going;
 		expect(seen).toEqual(["one", "two", "one", "two", "three"]);
@@ -159,7 +160,7 @@ describe("the mailbox", () => {
 			session.webhook?.({ method, query: new URLSearchParams({ secret }), headers: {}, body: Buffer.from("{}") });
 		expect(await post("s3cret")).toMatchObject({ status: 503 });
 		const listening = session.monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
-		await until(() => state.get("history_id") !== undefined);
+		await until("the mailbox was read", () => state.get("history_id") !== undefined);
 		await fake.inject({ text: "hi", mail: { inReplyTo: "<x@y>" } });
 		expect(await post("s3cret")).toEqual({ status: 204, messages: [] });
 		expect(seen).toEqual(["hi"]);

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createGmailFake, type GmailFake } from "../../fakes/gmail.ts";
+import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
-import { startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { startAdapter, TIME } from "../process.ts";
 
 const TO = "ann@example.com";
 const ANSWERS = ["# First answer\n\nIt is **long**. ", "ok", "ok"];
@@ -10,7 +10,7 @@ const ANSWERS = ["# First answer\n\nIt is **long**. ", "ok", "ok"];
 let fake: GmailFake;
 
 beforeEach(async () => {
-	fake = await createGmailFake();
+	fake = await createGmailFake({ clock: TIME.clock });
 });
 afterEach(() => fake.close());
 
@@ -29,7 +29,7 @@ test("I7: killed before, while and after a mail is sent, every mail arrives once
 		...wish(),
 		async dies(status, count) {
 			if (status.type !== moments[count]) return false;
-			if (status.type === "written") await until(() => fake.visible(TO).length > 0);
+			if (status.type === "written") await until("the platform has the message", () => fake.visible(TO).length > 0);
 			return true;
 		},
 	});
@@ -61,7 +61,7 @@ test("send: one mail with its attachment; monitor: a mail and its confirmation",
 		attachments,
 	};
 	sender.write(line);
-	await until(() => sender.lines.some(({ final }) => final === true));
+	await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
 	expect(await sender.end()).toBe(0);
 	expect(fake.raw(TO).map(({ mail }) => [mail.text?.trim(), mail.attachments[0]?.filename])).toEqual([
 		["hello", "a.txt"],
@@ -69,14 +69,14 @@ test("send: one mail with its attachment; monitor: a mail and its confirmation",
 	const monitor = startAdapter("gmail", "monitor", { ...fake.settings, topic: "t", webhook_secret: "s" }, (said) => {
 		if (said.type === "message") monitor.write({ type: "ack", eventId: said.eventId });
 	});
-	await until(() => fake.watched.length > 0);
+	await until("the mailbox is watched", () => fake.watched.length > 0);
 	// A push comes after the mailbox was first read, as soon as that is.
 	const push = { type: "webhook", method: "POST", query: "secret=s", headers: {}, body: "" };
 	monitor.write({ ...push, id: "w1" });
-	await until(() => monitor.lines.length === 1);
+	await until("the monitor says one line", () => monitor.lines.length === 1);
 	await fake.inject({ text: "hi", mail: { inReplyTo: "<x@y>" } });
 	monitor.write({ ...push, id: "w2" });
-	await until(() => monitor.lines.length === 3);
+	await until("the monitor says 3 lines", () => monitor.lines.length === 3);
 	expect(monitor.lines).toMatchObject([
 		{ type: "webhook_response", id: "w1", status: 204 },
 		{ type: "message", text: "hi", target: { to: TO } },

@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/imessage/imessage.ts";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions, until } from "../session.ts";
+import { until } from "../../until.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const FILE = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") };
@@ -110,7 +111,7 @@ describe("BlueBubbles", () => {
 		const slow = await createIMessageFake({ sent: sent.promise });
 		const session = await open("bluebubbles", { api_url: slow.url });
 		const first = session.create({ to: CHAT }, "x", sendOptions("same"));
-		await until(() => slow.sending.size === 1);
+		await until("the message is being sent", () => slow.sending.size === 1);
 		const second = await faultOf(session.create({ to: CHAT }, "x", sendOptions("same")));
 		expect(second.fault).toBe("unknown_outcome");
 		sent.resolve();

@@ -6,7 +6,8 @@ import { platform } from "../../../src/adapter/imessage/imessage.ts";
 import { type BlueBubblesMessage, readBlueBubbles, readImsg } from "../../../src/adapter/imessage/inbound.ts";
 import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake, OWN_CHAT } from "../../fakes/imessage.ts";
-import { faultOf, memory, openSession, sendOptions, until } from "../session.ts";
+import { until } from "../../until.ts";
+import { faultOf, memory, openSession, sendOptions } from "../session.ts";
 
 const message = (more: Partial<BlueBubblesMessage> = {}): BlueBubblesMessage => ({
 	originalROWID: 3,
@@ -120,15 +121,15 @@ describe("from the Mac", () => {
 				seen.push(inbound);
 				return new Promise(() => {});
 			}, first.signal);
-			await until(() => seen.length === 1);
+			await until("one message is heard", () => seen.length === 1);
 			first.abort();
 			await never;
 			const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-			await until(() => seen.length === 2);
+			await until("2 messages are heard", () => seen.length === 2);
 			const filePath = join(folder, "a.txt");
 			writeFileSync(filePath, "content");
 			await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt", filePath });
-			await until(() => seen.length === 3);
+			await until("3 messages are heard", () => seen.length === 3);
 			stopping.abort();
 			await going;
 			expect(seen.map(({ text }) => text)).toEqual(["one", "one", "read"]);
@@ -146,10 +147,10 @@ describe("from the Mac", () => {
 		await fake.inject({ text: "overtakes", cursor: 1 });
 		const seen: InboundMessage[] = [];
 		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		expect(state.get("last_row")).toBe("1");
 		await fake.inject({ text: "next" });
-		await until(() => state.get("last_row") === "3");
+		await until("row 3 was heard", () => state.get("last_row") === "3");
 		stopping.abort();
 		await going;
 	});
@@ -162,7 +163,7 @@ describe("from the Mac", () => {
 		await fake.inject({ text: "last year", at: Date.now() - 365 * 86_400_000 });
 		await fake.inject({ text: "now" });
 		const going = (await open(backend, state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until(() => state.get("last_row") === "3");
+		await until("row 3 was heard", () => state.get("last_row") === "3");
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["now"]);
@@ -182,7 +183,7 @@ describe("from the Mac", () => {
 			// Somebody else says the same in another minute.
 			await fake.inject({ text: "An answer", to: OWN_CHAT, at: Date.now() - 60_000 });
 			await fake.inject({ text: "hello", to: OWN_CHAT });
-			await until(() => seen.some(({ text }) => text === "hello"));
+			await until("hello is heard", () => seen.some(({ text }) => text === "hello"));
 			stopping.abort();
 			await going;
 			expect(seen.map(({ text }) => text)).toEqual(["An answer", "hello"]);
@@ -197,7 +198,7 @@ describe("from the Mac", () => {
 		await session.create({ to: "iMessage;-;+15550009" }, "OK", sendOptions("n1"));
 		const going = session.monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
 		await fake.inject({ text: "OK", to: "iMessage;-;+15550009", at: Date.now() + 5000 });
-		await until(() => seen.some(({ text }) => text === "OK"));
+		await until("OK is heard", () => seen.some(({ text }) => text === "OK"));
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["OK"]);
@@ -220,13 +221,13 @@ describe("from the Mac", () => {
 		const state = memory();
 		const first = new AbortController();
 		const silent = (await open("imsg", state)).monitor?.(async () => {}, first.signal);
-		await until(() => state.get("last_row") === "1");
+		await until("row 1 was heard", () => state.get("last_row") === "1");
 		first.abort();
 		await silent;
 		await fake.inject({ text: "meanwhile" });
 		const seen: InboundMessage[] = [];
 		const going = (await open("imsg", state)).monitor?.(async (inbound) => void seen.push(inbound), stopping.signal);
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		expect(seen[0]?.text).toBe("meanwhile");
 		stopping.abort();
 		await going;
@@ -240,9 +241,9 @@ describe("from the Mac", () => {
 			async (inbound) => void seen.push(inbound),
 			stopping.signal,
 		);
-		await until(() => state.get("last_row") === "1");
+		await until("row 1 was heard", () => state.get("last_row") === "1");
 		await fake.inject({ text: "new" });
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		expect(seen[0]?.text).toBe("new");
 		const wrong = await open("bluebubbles", memory(), { password: "wrong" });
 		expect((await faultOf(wrong.monitor?.(async () => {}, stopping.signal))).fault).toBe("denied");

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
+import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
-import { startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { startAdapter, TIME } from "../process.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const BLOCKS = ["First part.", "ok", "ok", "Last part, with 🙂."];
@@ -10,7 +10,7 @@ const BLOCKS = ["First part.", "ok", "ok", "Last part, with 🙂."];
 let fake: IMessageFake;
 
 beforeEach(async () => {
-	fake = await createIMessageFake();
+	fake = await createIMessageFake({ clock: TIME.clock });
 	// A chat that is written to has begun.
 	await fake.inject({ text: "hello" });
 });
@@ -31,7 +31,7 @@ test.each(["bluebubbles", "imsg"])(
 			...wish(backend),
 			async dies(status, count) {
 				if (status.type !== moments[count]) return false;
-				if (status.type === "written") await until(() => fake.visible(CHAT).length > 0);
+				if (status.type === "written") await until("the platform has the message", () => fake.visible(CHAT).length > 0);
 				return true;
 			},
 		});
@@ -57,7 +57,7 @@ test("monitor: a message and its confirmation", async () => {
 		monitor.write({ type: "ack", eventId: said.eventId }),
 	);
 	const repeat = setInterval(() => void fake.inject({ text: "hi" }), 500);
-	await until(() => monitor.lines.length > 0);
+	await until("the monitor says something", () => monitor.lines.length > 0);
 	clearInterval(repeat);
 	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hi", target: { to: CHAT, direct: true } });
 	expect(await monitor.end()).toBe(0);

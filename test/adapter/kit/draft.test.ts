@@ -12,6 +12,7 @@ import {
 } from "../../../src/adapter/kit/draft-state.ts";
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import type { PlatformFault } from "../../../src/adapter/port.ts";
+import { atEffort } from "../../effort.ts";
 import { seeded } from "../../fakes/fake.ts";
 import { type Source, World } from "./world.ts";
 
@@ -106,7 +107,7 @@ describe.each(styles)("draft, style $style (can edit: $canEdit)", (style) => {
 				expectWhole(world, lines);
 				expectContiguous(world);
 			}),
-			{ numRuns: 150 },
+			{ numRuns: atEffort(150, 100) },
 		);
 	});
 
@@ -117,7 +118,7 @@ describe.each(styles)("draft, style $style (can edit: $canEdit)", (style) => {
 				expectWhole(world, lines);
 				expectContiguous(world);
 			}),
-			{ numRuns: 400 },
+			{ numRuns: atEffort(400, 100) },
 		);
 	});
 
@@ -127,7 +128,7 @@ describe.each(styles)("draft, style $style (can edit: $canEdit)", (style) => {
 				const world = live(lines, seed, { ...style, faults: 0.2, crashes: 4 });
 				expectWhole(world, lines);
 			}),
-			{ numRuns: 300 },
+			{ numRuns: atEffort(300, 100) },
 		);
 	});
 });

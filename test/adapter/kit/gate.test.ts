@@ -14,6 +14,7 @@ import {
 } from "../../../src/adapter/kit/gate-step.ts";
 import { PlatformError } from "../../../src/adapter/kit/platform.ts";
 import { manualClock } from "../../../src/std/clock.ts";
+import { atEffort } from "../../effort.ts";
 import { seeded } from "../../fakes/fake.ts";
 
 const TARGET_MS = 100;
@@ -116,7 +117,7 @@ function simulate(seed: number, jobCount: number) {
 const simulations = (check: (result: ReturnType<typeof simulate>) => void) =>
 	fc.assert(
 		fc.property(fc.nat(), fc.integer({ min: 1, max: 60 }), (seed, count) => check(simulate(seed, count))),
-		{ numRuns: 200 },
+		{ numRuns: atEffort(200, 100) },
 	);
 
 describe("gate, rules", () => {

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { smsSegments } from "../../../src/adapter/kit/length.ts";
 import { renderPlain } from "../../../src/adapter/kit/plain.ts";
+import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 
 test.each([
@@ -28,7 +29,7 @@ test("whatever the markdown: no letter is lost", () => {
 		fc.property(anyMarkdown, (markdown) => {
 			expect(lostLetters(markdown, renderPlain(markdown))).toEqual([]);
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: atEffort(1000, 100) },
 	);
 });
 
@@ -39,6 +40,6 @@ test("whatever the markdown: a text of the GSM alphabet stays one", () => {
 			fc.pre(smsSegments(given).encoding === "gsm7");
 			expect(smsSegments(renderPlain(given)).encoding).toBe("gsm7");
 		}),
-		{ numRuns: 500 },
+		{ numRuns: atEffort(500, 100) },
 	);
 });

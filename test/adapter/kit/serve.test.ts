@@ -8,12 +8,14 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { AdapterProcess, type Heard } from "../../../src/adapter/conformance/process.ts";
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import type { StreamStatus } from "../../../src/adapter/port.ts";
+import { atEffort } from "../../effort.ts";
 import { seeded } from "../../fakes/fake.ts";
 import { callsIn, visibleIn } from "./file-platform.ts";
 import { Daemon, from, type Source } from "./world.ts";
 
 const PROGRAM = [process.execPath, fileURLToPath(new URL("./file-platform.ts", import.meta.url))];
 const LIMIT_MS = 60_000;
+const DEATHS = atEffort(8, 3);
 
 let root = "";
 let messages = "";
@@ -205,13 +207,12 @@ describe("serve: kill -9", () => {
 
 	it.each<DraftStyle>(["edit", "append", "preview", "whole"])(
 		"I7: style %s shows the answer once, whole, after many deaths",
-		{ timeout: 120_000 },
 		async (style) => {
 			account({ style, pace_ms: "5" });
 			const daemon = new Daemon();
 			const random = seeded(style.length);
 			let deaths = 0;
-			for (; daemon.over === undefined && deaths < 8; deaths++) await life(daemon, 1 + Math.floor(random() * 6));
+			for (; daemon.over === undefined && deaths < DEATHS; deaths++) await life(daemon, 1 + Math.floor(random() * 6));
 			if (daemon.over === undefined) await life(daemon, Number.POSITIVE_INFINITY);
 			expect(daemon.over).toBe("complete");
 			const visible = visibleIn(messages, "c").map((text) => text.trim());

@@ -3,7 +3,8 @@ import type { InboundMessage } from "../../../src/adapter/kit/kit.ts";
 import { readEnvelope } from "../../../src/adapter/signal/inbound.ts";
 import { platform } from "../../../src/adapter/signal/signal.ts";
 import { createSignalFake, SIGNAL_NUMBER, SIGNAL_UUID, type SignalFake } from "../../fakes/signal.ts";
-import { faultOf, memory, openSession, until } from "../session.ts";
+import { until } from "../../until.ts";
+import { faultOf, memory, openSession } from "../session.ts";
 
 const ME = { number: SIGNAL_NUMBER, uuid: SIGNAL_UUID };
 
@@ -126,14 +127,14 @@ describe("the event stream", () => {
 			return new Promise(() => {});
 		}, first.signal);
 		await fake.inject({ text: "one" });
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		first.abort();
 		await never;
 		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until(() => seen.length === 2);
+		await until("2 messages are heard", () => seen.length === 2);
 		fake.dropEvents();
 		await fake.inject({ text: "two" });
-		await until(() => seen.length === 3);
+		await until("3 messages are heard", () => seen.length === 3);
 		stopping.abort();
 		await going;
 		expect(seen.map(({ text }) => text)).toEqual(["one", "one", "two"]);
@@ -147,7 +148,7 @@ describe("the event stream", () => {
 		await fake.inject({ text: "read", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "gone", attachments: [{ id: "404", contentType: "text/plain" }] });
 		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until(() => seen.length === 2);
+		await until("2 messages are heard", () => seen.length === 2);
 		stopping.abort();
 		await going;
 		const data = Buffer.from("content").toString("base64");
@@ -164,7 +165,7 @@ describe("the event stream", () => {
 		const mentions = [{ number: SIGNAL_NUMBER, uuid: "u", start: 0, length: 1 }];
 		await fake.inject({ text: "\uFFFC hi", to: "group:abc=", mentions });
 		const going = (await open(state)).monitor?.(async (message) => void seen.push(message), stopping.signal);
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		stopping.abort();
 		await going;
 		expect(seen).toMatchObject([{ text: "hi", mention: true }]);

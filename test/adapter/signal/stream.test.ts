@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSignalFake, SIGNAL_NUMBER, type SignalFake } from "../../fakes/signal.ts";
-import { deliver, startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { until } from "../../until.ts";
+import { deliver, startAdapter, TIME } from "../process.ts";
 
 const TO = "+15551230001";
 
 let fake: SignalFake;
 
 beforeEach(async () => {
-	fake = await createSignalFake();
+	fake = await createSignalFake({ clock: TIME.clock });
 });
 afterEach(() => fake.close());
 
@@ -48,7 +48,7 @@ test("I7: through 429s and broken edits the text arrives once", async () => {
 	fake.fault({ kind: "429", count: 2, ms: 1000 });
 	const tokens = sentences(40);
 	const done = deliver({ ...wish("true"), tokens, tokenEveryMs: 100 });
-	await until(() => fake.visible(TO).length === 1);
+	await until("the platform has the message", () => fake.visible(TO).length === 1);
 	fake.fault({ kind: "reset_after_accept", count: 1, call: "send" });
 	fake.fault({ kind: "5xx", count: 1, call: "send" });
 	const { statuses } = await done;
@@ -69,7 +69,7 @@ test("monitor: a message and its confirmation", async () => {
 	);
 	// A stream begins when it is open; what is said before is not brought.
 	const repeat = setInterval(() => void fake.inject({ text: "hi" }), 300);
-	await until(() => monitor.lines.length > 0);
+	await until("the monitor says something", () => monitor.lines.length > 0);
 	clearInterval(repeat);
 	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hi", target: { to: TO, direct: true } });
 	expect(await monitor.end()).toBe(0);

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CALL_CHARS_MAX, measure, render, withoutCalls } from "../../../src/adapter/slack/format.ts";
+import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 
 test.each([
@@ -44,7 +45,7 @@ test("whatever the markdown: no letter is lost, and nothing but our own links st
 			const rest = rendered.replace(/<https:[^<>|]*(?:\|[^<>]*)?>/g, "").replace(/^(?:> )+/gm, "");
 			expect(rest.replace(/&(?:amp|lt|gt);/g, "").replace(/^[ •\d.]*(?:> )+/gm, "")).not.toMatch(/[<&]/);
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: atEffort(1000, 100) },
 	);
 });
 

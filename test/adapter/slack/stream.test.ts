@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createSlackFake, PATIENT, type SlackFake, type SlackFakeOptions } from "../../fakes/slack.ts";
-import { afterWrites, deliver, startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { until } from "../../until.ts";
+import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
 
 const THREAD = "1700000000.000001";
 const inThread = { to: "C1", thread_id: THREAD, user_id: "U1", team_id: "TTEAM" };
@@ -21,16 +21,9 @@ const timesOf = (fake: SlackFake, name: string): number[] =>
 
 const writesOf = (fake: SlackFake): number => fake.calls.filter(({ name }) => name.startsWith("chat.")).length;
 
-/** Some calls are under way longer than others, so they are counted. The last one is the final, which waits for nothing. */
-function expectPaced(times: number[], tookMs: number, intervalMs: number): void {
-	const paced = times.slice(0, -1);
-	expect(paced.length).toBeGreaterThanOrEqual(2);
-	expect(paced.length).toBeLessThanOrEqual(tookMs / intervalMs);
-}
-
 /** Every test has a workspace of its own: they wait a lot, so they wait together. */
 async function withFake(work: (fake: SlackFake) => Promise<void>, options: SlackFakeOptions = {}): Promise<void> {
-	const fake = await createSlackFake(options);
+	const fake = await createSlackFake({ clock: TIME.clock, ...options });
 	try {
 		await work(fake);
 	} finally {
@@ -43,11 +36,11 @@ describe.concurrent("the adapter as a process", () => {
 		withFake(async (fake) => {
 			const tokens = sentences(60);
 			const wish = { channel: "slack", settings: fake.settings, target: inThread, tokens, tokenEveryMs: 60 };
-			const { tookMs } = await deliver({ ...wish, comes: afterWrites(() => writesOf(fake), [1, 20, 40]) });
+			const delivered = await deliver({ ...wish, comes: afterWrites(() => writesOf(fake), [1, 20, 40]) });
 			expect(fake.visible("C1")).toEqual([tokens.join("").trim()]);
 			expect(timesOf(fake, "chat.startStream")).toHaveLength(1);
 			expect(timesOf(fake, "chat.stopStream")).toHaveLength(1);
-			expectPaced(timesOf(fake, "chat.appendStream"), tookMs, 600);
+			expectPaced(fake, "chat.appendStream", delivered, 600);
 			const stored = { thread_ts: THREAD, streaming: false, metadata: { event_type: "nexus_message" } };
 			expect(fake.raw("C1")).toMatchObject([stored]);
 		}));
@@ -56,9 +49,9 @@ describe.concurrent("the adapter as a process", () => {
 		withFake(async (fake) => {
 			const tokens = sentences(80);
 			const wish = { channel: "slack", settings: fake.settings, target: inChannel, tokens, tokenEveryMs: 60 };
-			const { tookMs } = await deliver({ ...wish, comes: afterWrites(() => writesOf(fake), [1, 25, 50]) });
+			const delivered = await deliver({ ...wish, comes: afterWrites(() => writesOf(fake), [1, 25, 50]) });
 			expect(fake.visible("C2")).toEqual([tokens.join("").trim()]);
-			expectPaced(timesOf(fake, "chat.update"), tookMs, 1200);
+			expectPaced(fake, "chat.update", delivered, 1200);
 			expect(timesOf(fake, "chat.startStream")).toEqual([]);
 		}));
 
@@ -136,7 +129,7 @@ describe.concurrent("the adapter as a process", () => {
 			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
 			const said = { target: inChannel, text: "hello", from: 0, to: 5, attachments };
 			sender.write({ type: "send", delivery: "d", nonce: "n", ...said });
-			await until(() => sender.lines.some(({ final }) => final === true));
+			await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
 			expect(await sender.end()).toBe(0);
 			expect(fake.visible("C2")).toEqual(["hello", "[a.txt]"]);
 			const monitor = startAdapter("slack", "monitor", fake.settings, ({ eventId }) =>

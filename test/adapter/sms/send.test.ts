@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createSmsFake, type SmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../../fakes/sms.ts";
+import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
-import { startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { startAdapter, TIME } from "../process.ts";
 
 const TO = "+15551230001";
 const BLOCKS = ["First part.", "ok", "ok", "Last part, with € and 🙂."];
@@ -10,7 +10,7 @@ const BLOCKS = ["First part.", "ok", "ok", "Last part, with € and 🙂."];
 let fake: SmsFake;
 
 beforeEach(async () => {
-	fake = await createSmsFake();
+	fake = await createSmsFake({ clock: TIME.clock });
 });
 afterEach(() => fake.close());
 
@@ -28,7 +28,7 @@ test("I7: killed before, while and after a block is sent, every block arrives on
 		async dies(status, count) {
 			if (status.type !== moments[count]) return false;
 			// Killed when Twilio has the message and the daemon has not heard of it.
-			if (status.type === "written") await until(() => fake.visible(TO).length > 0);
+			if (status.type === "written") await until("the platform has the message", () => fake.visible(TO).length > 0);
 			return true;
 		},
 	});
@@ -61,10 +61,10 @@ test("monitor: a webhook brings a message, and is answered when it is safe", asy
 	const headers = { "x-twilio-signature": fake.sign(url, fields) };
 	const body = Buffer.from(fields.toString()).toString("base64");
 	monitor.write({ type: "webhook", id: "w1", method: "POST", query: "", headers, body });
-	await until(() => monitor.lines.length === 1);
+	await until("the monitor says one line", () => monitor.lines.length === 1);
 	expect(monitor.lines[0]).toMatchObject({ type: "message", text: "hello", target: { to: TO } });
 	monitor.write({ type: "ack", eventId: fields.get("MessageSid") });
-	await until(() => monitor.lines.length === 2);
+	await until("the monitor says 2 lines", () => monitor.lines.length === 2);
 	expect(monitor.lines[1]).toMatchObject({ type: "webhook_response", id: "w1", status: 200 });
 	expect(await monitor.end()).toBe(0);
 });

@@ -3,6 +3,7 @@ import type { Nodes } from "mdast";
 import { describe, expect, it } from "vitest";
 import { parseMarkdown } from "../../../src/adapter/kit/markdown.ts";
 import { cut, normalise, type Piece, type Place, splitAll, standalone } from "../../../src/adapter/kit/split.ts";
+import { atEffort } from "../../effort.ts";
 import { markdown } from "./arbitrary.ts";
 
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });
@@ -84,18 +85,18 @@ function splitGrowing(source: string, fits: (text: string) => boolean, chunk: nu
 }
 
 describe("I7: cutting markdown", () => {
-	it("covers the source, fits, keeps graphemes and fences whole (7,000 cases)", () => {
+	it("covers the source, fits, keeps graphemes and fences whole", () => {
 		fc.assert(
 			fc.property(markdown, fc.integer({ min: 60, max: 400 }), (source, limit) => {
 				const fits = (text: string) => text.length <= limit;
 				const pieces = splitAll(source, fits);
 				expect(fault(source, pieces, fits) ?? codeFault(source, pieces, limit)).toBeUndefined();
 			}),
-			{ numRuns: 7_000 },
+			{ numRuns: atEffort(7_000, 100) },
 		);
 	}, 300_000);
 
-	it("covers a growing source just as well (2,000 cases)", () => {
+	it("covers a growing source just as well", () => {
 		const chunk = fc.integer({ min: 1, max: 60 });
 		fc.assert(
 			fc.property(markdown, fc.integer({ min: 60, max: 300 }), chunk, (source, limit, size) => {
@@ -103,17 +104,17 @@ describe("I7: cutting markdown", () => {
 				const pieces = splitGrowing(source, fits, size);
 				expect(fault(source, pieces, fits) ?? codeFault(source, pieces, limit)).toBeUndefined();
 			}),
-			{ numRuns: 2_000 },
+			{ numRuns: atEffort(2_000, 100) },
 		);
 	}, 300_000);
 
-	it("covers and fits at limits as small as 20 (2,000 cases)", () => {
+	it("covers and fits at limits as small as 20", () => {
 		fc.assert(
 			fc.property(markdown, fc.integer({ min: 20, max: 60 }), (source, limit) => {
 				const fits = (text: string) => text.length <= limit;
 				expect(fault(source, splitAll(source, fits), fits)).toBeUndefined();
 			}),
-			{ numRuns: 2_000 },
+			{ numRuns: atEffort(2_000, 100) },
 		);
 	}, 300_000);
 });

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { measure, render } from "../../../src/adapter/telegram/format.ts";
+import { atEffort } from "../../effort.ts";
 import { parseTelegramHtml } from "../../fakes/telegram-html.ts";
 
 test.each([
@@ -106,6 +107,6 @@ test("whatever the markdown: Telegram can read it, the length is not more than i
 				);
 			}
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: atEffort(1000, 100) },
 	);
 });

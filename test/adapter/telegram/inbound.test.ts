@@ -7,7 +7,7 @@ import { platform } from "../../../src/adapter/telegram/telegram.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
-import { until } from "../session.ts";
+import { until } from "../../until.ts";
 
 const ME = { id: 7, username: "Nexus_bot" };
 const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
@@ -202,14 +202,14 @@ describe("from the platform", () => {
 			taken.push(message);
 			return new Promise(() => {});
 		}, first.signal);
-		await until(() => taken.length === 1);
+		await until("one message is heard", () => taken.length === 1);
 		first.abort();
 		await never;
 		expect(fake.pending()).toBe(1);
 		const safe = (await open()).monitor?.(async (message) => void taken.push(message), stopping.signal);
-		await until(() => taken.length === 2);
+		await until("2 messages are heard", () => taken.length === 2);
 		await fake.inject({ text: "two" });
-		await until(() => taken.length === 3 && fake.pending() === 0);
+		await until("3 messages are heard and confirmed", () => taken.length === 3 && fake.pending() === 0);
 		stopping.abort();
 		await safe;
 		expect(taken.map(({ text }) => text)).toEqual(["one", "one", "two"]);
@@ -221,7 +221,7 @@ describe("from the platform", () => {
 		fake.fault({ kind: "5xx", count: 1, call: "deleteWebhook" });
 		const polling = (await open()).monitor?.(async ({ text }) => void seen.push(text), stopping.signal);
 		await fake.inject({ text: "late" });
-		await until(() => seen.length === 1);
+		await until("one message is heard", () => seen.length === 1);
 		stopping.abort();
 		await polling;
 		expect(fake.calls.filter(({ name }) => name === "deleteWebhook")).toHaveLength(2);
@@ -272,7 +272,7 @@ describe("from the platform", () => {
 		const polling = (await open()).monitor?.(async (message) => void seen.push(message), stopping.signal);
 		await fake.inject({ text: "read this", file: Buffer.from("content"), fileName: "a.txt" });
 		await fake.inject({ text: "and this", file: Buffer.from("x"), fileBytes: 99_000_000, fileName: "b.txt" });
-		await until(() => seen.length === 2);
+		await until("2 messages are heard", () => seen.length === 2);
 		stopping.abort();
 		await polling;
 		expect(seen[0]?.attachments).toEqual([
@@ -282,10 +282,19 @@ describe("from the platform", () => {
 		expect(seen[1]?.attachments).toBeUndefined();
 	});
 
+	test("webhook: stopped while it is announced, it ends at once", async () => {
+		const session = await open({ webhook_url: "https://example.org/hook", webhook_secret: "s3cret" });
+		stopping.abort();
+		await session.monitor?.(async () => {}, stopping.signal);
+		expect(fake.calls.map(({ name }) => name)).toEqual(["setWebhook"]);
+	});
+
 	test("webhook: announced with its secret; right secret in, wrong or no secret out", async () => {
 		const session = await open({ webhook_url: "https://example.org/hook", webhook_secret: "s3cret" });
 		const listening = session.monitor?.(async () => {}, stopping.signal);
-		await until(() => fake.calls.some(({ name, status }) => name === "setWebhook" && status === 200));
+		await until("the webhook is set", () =>
+			fake.calls.some(({ name, status }) => name === "setWebhook" && status === 200),
+		);
 		expect(fake.calls.find(({ name }) => name === "setWebhook")?.body).toEqual({
 			url: "https://example.org/hook",
 			secret_token: "s3cret",

@@ -3,13 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
-import { afterWrites, deliver, startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { until } from "../../until.ts";
+import { afterWrites, deliver, expectPaced, startAdapter, TIME } from "../process.ts";
 
 let fake: TelegramFake;
 
 beforeEach(async () => {
-	fake = await createTelegramFake();
+	fake = await createTelegramFake({ clock: TIME.clock });
 });
 afterEach(() => fake.close());
 
@@ -23,12 +23,9 @@ const letters = (text: string): string => text.replace(/\s+/g, "");
 test("I7: an answer grows by edits, at least 500 ms apart, and is complete", async () => {
 	const tokens = sentences(60);
 	const wish = { channel: "telegram", settings: settings(), target: { to: "42" }, tokens, tokenEveryMs: 25 };
-	const { tookMs } = await deliver({ ...wish, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
+	const delivered = await deliver({ ...wish, comes: afterWrites(() => fake.calls.length, [1, 20, 40]) });
 	expect(fake.visible("42")).toEqual([tokens.join("").trim()]);
-	const edits = fake.calls.filter(({ name }) => name === "editMessageText");
-	expect(edits.length).toBeGreaterThanOrEqual(2);
-	// How long one is under way varies, so not the gaps are counted but the edits. The last is the final, which waits for nothing.
-	expect(edits.length - 1).toBeLessThanOrEqual(tookMs / 500);
+	expectPaced(fake, "editMessageText", delivered, 500);
 });
 
 test("I7: an answer full of links goes on in further messages before Telegram ignores them", async () => {
@@ -103,7 +100,7 @@ test("send: blocks with an attachment; monitor: a message and its confirmation",
 	const text = "hello";
 	const line = { type: "send", delivery: "d", nonce: "n", target: { to: "42" }, text, from: 0, to: 5, attachments };
 	sender.write(line);
-	await until(() => sender.lines.some(({ final }) => final === true));
+	await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
 	expect(await sender.end()).toBe(0);
 	expect(fake.raw("42").map((message) => message.file?.name ?? message.text)).toEqual(["hello", "a.txt"]);
 	await fake.inject({ text: "hi there" });
@@ -120,7 +117,7 @@ test("send: blocks with an attachment; monitor: a message and its confirmation",
 test("I7: when the daemon dies, a call that is under way is waited for, and what came of it is noted", async () => {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-telegram-"));
 	try {
-		fake.fault({ kind: "slow", count: 1, call: "sendMessage", ms: 1000 });
+		fake.fault({ kind: "slow", count: 1, call: "sendMessage", ms: 3000 });
 		const adapter = startAdapter("telegram", "stream", settings(), () => {}, folder);
 		const begin = (n: number) => {
 			const name = { delivery: `d${n}`, runId: `run_${n}` };
@@ -128,9 +125,9 @@ test("I7: when the daemon dies, a call that is under way is waited for, and what
 			adapter.write({ type: "token", text: "once", ...name });
 		};
 		begin(1);
-		await until(() => adapter.lines.some(({ type }) => type === "message_creating"));
+		await until("the adapter asks to create", () => adapter.lines.some(({ type }) => type === "message_creating"));
 		adapter.write({ type: "ack", nonce: adapter.lines[0]?.nonce, delivery: "d1", runId: "run_1" });
-		await until(() => fake.calls.length === 1);
+		await until("the call is made", () => fake.calls.length === 1);
 		adapter.child.stdout?.destroy();
 		// What it says of this one reaches nobody.
 		begin(2);

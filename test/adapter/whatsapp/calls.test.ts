@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { platform } from "../../../src/adapter/whatsapp/whatsapp.ts";
+import { manualClock } from "../../../src/std/clock.ts";
 import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 
@@ -163,8 +164,8 @@ describe("refusals", () => {
 
 	test("131056 slows one chat, longer every time, until a message is taken", async () => {
 		await fake.close();
-		let now = 1000;
-		fake = await createWhatsAppFake({ pairRate: [1, 6000], now: () => now });
+		const clock = manualClock(1000);
+		fake = await createWhatsAppFake({ pairRate: [1, 6000], clock });
 		const session = await open();
 		await session.create(ANN, "one", sendOptions());
 		const waits: unknown[] = [];
@@ -175,7 +176,7 @@ describe("refusals", () => {
 		}
 		expect(waits).toEqual([6000, 12_000, 24_000]);
 		await session.create({ to: "15550002" }, "others go on", sendOptions());
-		now += 6000;
+		clock.advance(6000);
 		await session.create(ANN, "two", sendOptions());
 		expect((await faultOf(session.create(ANN, "three", sendOptions()))).retryAfterMs).toBe(6000);
 	});

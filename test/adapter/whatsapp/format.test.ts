@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { render } from "../../../src/adapter/whatsapp/format.ts";
+import { atEffort } from "../../effort.ts";
 import { anyMarkdown, lostLetters } from "../marks.ts";
 
 test.each([
@@ -23,6 +24,6 @@ test("whatever the markdown: no letter is lost", () => {
 		fc.property(anyMarkdown, (markdown) => {
 			expect(lostLetters(markdown, render(markdown))).toEqual([]);
 		}),
-		{ numRuns: 1000 },
+		{ numRuns: atEffort(1000, 100) },
 	);
 });

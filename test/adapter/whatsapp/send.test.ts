@@ -2,15 +2,16 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { createWhatsAppFake, type WhatsAppFake, type WhatsAppFakeOptions } from "../../fakes/whatsapp.ts";
+import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
+import { REAL_TIME, type TestTime } from "../../time/time.ts";
+import { until } from "../../until.ts";
 import { deliverBlocks } from "../blocks.ts";
-import { type AdapterProcess, startAdapter } from "../process.ts";
-import { until } from "../session.ts";
+import { type AdapterProcess, startAdapter, TIME } from "../process.ts";
 
 const ANN = { to: "15550001", reply_to: "wamid.IN1", direct: true };
 
-async function withFake(work: (fake: WhatsAppFake) => Promise<void>, options: WhatsAppFakeOptions = {}): Promise<void> {
-	const fake = await createWhatsAppFake(options);
+async function withFake(work: (fake: WhatsAppFake) => Promise<void>, { clock } = TIME): Promise<void> {
+	const fake = await createWhatsAppFake({ clock });
 	try {
 		await work(fake);
 	} finally {
@@ -29,7 +30,7 @@ const line = (index: number, text: string) => ({
 });
 
 /** The fake's webhooks go through the monitor, as the daemon hands them on. */
-function listenFor(fake: WhatsAppFake, folder: string): AdapterProcess {
+function listenFor(fake: WhatsAppFake, folder: string, time: TestTime): AdapterProcess {
 	const waiting = new Map<string, (status: number) => void>();
 	const monitor = startAdapter(
 		"whatsapp",
@@ -40,6 +41,7 @@ function listenFor(fake: WhatsAppFake, folder: string): AdapterProcess {
 			if (said.type === "webhook_response") waiting.get(String(said.id))?.(Number(said.status));
 		},
 		folder,
+		time,
 	);
 	let count = 0;
 	fake.subscribe(({ method, headers, body }) => {
@@ -58,7 +60,7 @@ describe.concurrent("the adapter as a process", () => {
 			const sender = startAdapter("whatsapp", "send", fake.settings);
 			const texts = ["one", "two", "three", "four"];
 			for (const [index, text] of texts.entries()) sender.write(line(index, text));
-			await until(() => sender.lines.filter(({ type }) => type === "message_sent").length === 4);
+			await until("4 messages are sent", () => sender.lines.filter(({ type }) => type === "message_sent").length === 4);
 			expect(await sender.end()).toBe(0);
 			expect(fake.visible(ANN.to)).toEqual(texts);
 			expect(sender.lines.filter(({ type }) => type === "rate_limited").length).toBeGreaterThanOrEqual(2);
@@ -67,20 +69,21 @@ describe.concurrent("the adapter as a process", () => {
 	test("I7: a send without an answer is found by its status, which another process hears", () =>
 		withFake(async (fake) => {
 			const folder = mkdtempSync(join(tmpdir(), "nexus-whatsapp-"));
-			const monitor = listenFor(fake, folder);
+			const monitor = listenFor(fake, folder, REAL_TIME);
 			await monitor.reads();
 			fake.fault({ kind: "reset_after_accept", count: 1, call: "messages" });
-			const sender = startAdapter("whatsapp", "send", fake.settings, () => {}, folder);
+			const sender = startAdapter("whatsapp", "send", fake.settings, () => {}, folder, REAL_TIME);
 			sender.write(line(0, "once"));
 			sender.write(line(1, "more"));
-			await until(() => sender.lines.filter(({ type }) => type === "message_sent").length === 2);
+			await until("2 messages are sent", () => sender.lines.filter(({ type }) => type === "message_sent").length === 2);
 			await fake.inject({ text: "thanks" });
 			expect(monitor.lines).toContainEqual(expect.objectContaining({ type: "message", text: "thanks" }));
 			await Promise.all([sender.end(), monitor.end()]);
 			rmSync(folder, { recursive: true, force: true });
 			expect(fake.visible(ANN.to)).toEqual(["once", "more"]);
 			expect(sender.lines.filter(({ type }) => type === "delivery_error")).toEqual([]);
-		}));
+			// In real time: what it waits for is another process.
+		}, REAL_TIME));
 
 	test("I7: killed when the platform has taken a block, it is not said twice; what nobody can tell is flagged", () =>
 		withFake(async (fake) => {
@@ -93,7 +96,7 @@ describe.concurrent("the adapter as a process", () => {
 				blocks,
 				dies: async (status, deaths) => {
 					if (deaths > 0 || status.type !== "written") return false;
-					await until(() => fake.raw(ANN.to).length > 0);
+					await until("the platform has the message", () => fake.raw(ANN.to).length > 0);
 					return true;
 				},
 			});
@@ -106,11 +109,11 @@ describe.concurrent("the adapter as a process", () => {
 		withFake(async (fake) => {
 			const sender = startAdapter("whatsapp", "send", fake.settings);
 			sender.write({ type: "typing", target: ANN, on: true });
-			await until(() => fake.calls.length === 1);
+			await until("the call is made", () => fake.calls.length === 1);
 			const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
 			const long = Array.from({ length: 900 }, (_, index) => `word${index}`).join(" ");
 			sender.write({ ...line(0, long), to: long.length, attachments });
-			await until(() => sender.lines.some(({ final }) => final === true));
+			await until("the last message is sent", () => sender.lines.some(({ final }) => final === true));
 			expect(await sender.end()).toBe(0);
 			const seen = fake.visible(ANN.to);
 			expect(seen.at(-1)).toBe("[a.txt]");

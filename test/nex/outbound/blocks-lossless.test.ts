@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { normalise } from "../../../src/adapter/kit/split.ts";
 import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
 import { markdown } from "../../adapter/split/arbitrary.ts";
+import { atEffort } from "../../effort.ts";
 
 const IDLE_MS = 1000;
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });
@@ -71,17 +72,17 @@ function fault(
 }
 
 describe("I7: blocks of adversarial markdown", () => {
-	it("cover the answer in contiguous ranges, fit, and keep graphemes and text whole (10,000 cases)", () => {
+	it("cover the answer in contiguous ranges, fit, and keep graphemes and text whole", () => {
 		const seen = (part: string) => normalise(part).replace(/[`~>]/g, "");
 		fc.assert(
 			fc.property(markdown, sizes, rules, (source, lengths, figures) => {
 				expect(fault(source, blocksOf(source, lengths, [0], figures), figures, seen)).toBeUndefined();
 			}),
-			{ numRuns: 10_000 },
+			{ numRuns: atEffort(10_000, 100) },
 		);
 	}, 300_000);
 
-	it("lose no letter where the model falls silent in the middle of anything (2,000 cases)", () => {
+	it("lose no letter where the model falls silent in the middle of anything", () => {
 		const waits = fc.array(fc.constantFrom(0, 5, IDLE_MS + 500), { minLength: 1, maxLength: 6 });
 		const seen = (part: string) => part.replace(/[^\p{L}\p{Extended_Pictographic}]/gu, "");
 		// What follows the opening of code is a mark, not text.
@@ -90,7 +91,7 @@ describe("I7: blocks of adversarial markdown", () => {
 			fc.property(unnamed, sizes, waits, rules, (source, lengths, pauses, figures) => {
 				expect(fault(source, blocksOf(source, lengths, pauses, figures), figures, seen)).toBeUndefined();
 			}),
-			{ numRuns: 2_000 },
+			{ numRuns: atEffort(2_000, 100) },
 		);
 	}, 300_000);
 });

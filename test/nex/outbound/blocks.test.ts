@@ -8,6 +8,7 @@ import { platform as sms } from "../../../src/adapter/sms/sms.ts";
 import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
 import { blocksOf } from "../../../src/nex/block-machine.ts";
 import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;
@@ -271,7 +272,7 @@ describe("S0: the four rules", () => {
 				}
 				expect(normalise(source.slice(at))).toBe("");
 			}),
-			{ numRuns: 300 },
+			{ numRuns: atEffort(300, 100) },
 		);
 	});
 

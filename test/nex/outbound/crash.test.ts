@@ -5,6 +5,7 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { staleness } from "../../../src/nex/recovery.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, createRigWith, deathsOf, FAST, finishedRun, type Rig, strike, until } from "./rig.ts";
 
 let rig: Rig;
@@ -41,7 +42,7 @@ describe("adapter crashes", () => {
 					await each.close();
 				}
 			}),
-			{ numRuns: 8 },
+			{ numRuns: atEffort(32, 8) },
 		);
 		expect(restarts).toBeGreaterThan(5);
 		rig = createRig("full");

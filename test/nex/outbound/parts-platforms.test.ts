@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Delivery } from "../../../src/ledger/ledger.ts";
+import { seeded } from "../../fakes/fake.ts";
 import {
 	CHANNELS,
 	type Channel,
@@ -9,7 +10,12 @@ import {
 	type FakePlatform,
 	startPlatforms,
 } from "../../proof/fake-platforms.ts";
+import { seed } from "../../seed.ts";
+import { fastTime } from "../../time/time.ts";
+import { until } from "../../until.ts";
 import { beginRun, createRigWith, type Rig, strike } from "./rig.ts";
+
+const TIME = fastTime(10);
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const CARD = JSON.stringify({ title: "Kettle", price: "34.00", url: "https://a.example/1" });
@@ -17,7 +23,9 @@ const CARD = JSON.stringify({ title: "Kettle", price: "34.00", url: "https://a.e
 let rig: Rig;
 let platforms: FakePlatform[];
 let rows: Map<Channel, Delivery>;
-let underFire: Map<Channel, Delivery>;
+const underFire = new Map<Channel, Delivery>();
+const strikes = new Map<Channel, number>();
+const random = seeded(seed);
 
 async function answer(): Promise<string> {
 	const run = await beginRun(rig.bus, `s${Math.random()}`);
@@ -41,38 +49,51 @@ async function deliverTo(of: readonly FakePlatform[], chat: number): Promise<Map
 	return new Map(await Promise.all(done));
 }
 
-/** Adapter processes die at random moments. */
-async function withStrikes<T>(work: Promise<T>): Promise<T> {
-	let over = false;
-	const killing = (async () => {
-		for (let kill = 0; kill < 8 && !over; kill++) {
-			await new Promise((resolve) => setTimeout(resolve, 400 + Math.random() * 800));
-			for (const { processes } of rig.outbound.accounts()) {
-				const { pid } = (kill % 2 ? processes.send : processes.stream) ?? processes.send ?? {};
-				if (pid !== undefined && Math.random() < 0.6) strike(pid);
-			}
+/** Kills what delivers to a platform when it has made so many calls, twice; resolves with how often it was there to be killed. */
+async function strikeAtCalls({ channel, fake }: FakePlatform, isOver: () => boolean): Promise<number> {
+	const before = fake.calls.length;
+	let strikes = 0;
+	for (const least of [1, 4]) {
+		const count = least + Math.floor(random() * 3);
+		await until(`call ${count} on ${channel}`, () => isOver() || fake.calls.length >= before + count);
+		if (isOver()) break;
+		const account = rig.outbound.accounts().find((each) => each.channel === channel);
+		for (const each of [account?.processes.send, account?.processes.stream]) {
+			if (each?.pid === undefined) continue;
+			strike(each.pid);
+			strikes++;
 		}
-	})();
-	try {
-		return await work;
-	} finally {
-		over = true;
-		await killing;
 	}
+	return strikes;
+}
+
+async function deliverUnderFire(of: readonly FakePlatform[], chat: number): Promise<void> {
+	const over = new Set<Channel>();
+	const delivering = of.map(async (platform) => {
+		const [delivered] = await deliverTo([platform], chat);
+		over.add(platform.channel);
+		if (delivered) underFire.set(...delivered);
+	});
+	const striking = of.map(async (platform) => {
+		strikes.set(platform.channel, await strikeAtCalls(platform, () => over.has(platform.channel)));
+	});
+	await Promise.all([...delivering, ...striking]);
 }
 
 beforeAll(async () => {
-	platforms = await startPlatforms();
-	const config = Object.entries(channelsConfig(platforms)).map(([channel, each]) => [
+	platforms = await startPlatforms(CHANNELS, TIME);
+	const config = Object.entries(channelsConfig(platforms, TIME)).map(([channel, each]) => [
 		channel,
 		{ ...each, streaming: { reasoning: true } },
 	]);
 	rig = createRigWith(() => Object.fromEntries(config));
 	rows = await deliverTo(platforms, 1);
 	// The others cannot tell what became of a call that was under way.
-	const telling = platforms.filter(({ tells }) => tells);
-	underFire = await withStrikes(deliverTo(telling, 2));
-}, 300_000);
+	await deliverUnderFire(
+		platforms.filter(({ tells }) => tells),
+		2,
+	);
+});
 
 afterAll(async () => {
 	await rig?.close();
@@ -123,6 +144,7 @@ describe("what stands beside the text, on every platform", () => {
 	});
 
 	it.each(["discord", "slack", "sms", "imessage"] as const)("I7: %s, adapters killed: each once", (channel) => {
+		expect(strikes.get(channel)).toBeGreaterThan(0);
 		expect(underFire.get(channel)).toMatchObject({ state: "complete", cursor: 41 });
 		expectOrder(channel, shown(channel, 2));
 	});

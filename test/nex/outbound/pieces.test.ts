@@ -18,6 +18,7 @@ import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { openSqlite } from "../../../src/std/sqlite.ts";
+import { atEffort } from "../../effort.ts";
 import { FAST, finishedRun } from "./rig.ts";
 
 type Victim = "adapter" | "daemon";
@@ -218,7 +219,7 @@ describe("a send in several messages", () => {
 				expect(whole(story)).toBe(normalise(source));
 				expect(story.row.cursor).toBe(source.length);
 			}),
-			{ numRuns: 60 },
+			{ numRuns: atEffort(240, 60) },
 		);
 	});
 

@@ -3,6 +3,7 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { modeOf } from "../../../src/nex/router.ts";
+import { atEffort } from "../../effort.ts";
 import {
 	beginRun,
 	createRig,
@@ -156,7 +157,7 @@ describe("sends", () => {
 					await each.close();
 				}
 			}),
-			{ numRuns: 8 },
+			{ numRuns: atEffort(32, 8) },
 		);
 		expect(lookedUp).toBeGreaterThan(0);
 	});

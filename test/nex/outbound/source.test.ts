@@ -6,6 +6,7 @@ import { createBus, memoryStorage } from "../../../src/bus/bus.ts";
 import { readSource, type SourceEvent } from "../../../src/nex/source.ts";
 import { createToFrames, encodeFrame, newRunId, type StreamEvent } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { atEffort } from "../../effort.ts";
 
 const said: fc.Arbitrary<StreamEvent> = fc.oneof(
 	{
@@ -66,5 +67,5 @@ it("I7: from any position on the tokens are the rest of the text, each where it 
 			expect(found.filter(({ event }) => event.type === "stream_end" && event.final !== false)).toHaveLength(1);
 		},
 	);
-	await fc.assert(cases, { numRuns: 300 });
+	await fc.assert(cases, { numRuns: atEffort(300, 100) });
 });
