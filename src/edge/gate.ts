@@ -11,9 +11,11 @@ export interface Caller {
 	address: string;
 }
 
+export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeaders" | "socket" | "url">;
+
 export interface Gate {
-	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page). */
-	admit(request: Pick<IncomingMessage, "method" | "headers" | "socket" | "url">): Caller;
+	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
+	admit(request: GateRequest): Caller;
 }
 
 const WEBHOOKS = "/v1/webhooks/";
@@ -37,6 +39,7 @@ export function createGate(facts: GateFacts): Gate {
 	return {
 		admit(request) {
 			const { headers } = request;
+			checkOneHost(request.rawHeaders);
 			const host = hostOf(request);
 			checkHost(host, facts.hosts());
 			const address = request.socket?.remoteAddress ?? "";
@@ -65,6 +68,12 @@ const hostOf = ({ url = "/", headers }: Pick<IncomingMessage, "headers" | "url">
 /** As the router sees it, which resolves `..`: nothing else may pass unchecked under this name. */
 const isWebhook = (target: string): boolean =>
 	target.startsWith(WEBHOOKS) && URL.parse(target, "http://localhost")?.pathname.startsWith(WEBHOOKS) === true;
+
+/** A proxy may have looked at another one than Node, which keeps the first (RFC 9112, 3.2). */
+function checkOneHost(rawHeaders: readonly string[]): void {
+	const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
+	if (hosts.length > 1) throw new NexusError("invalid", "send one Host header");
+}
 
 function checkHost(host: string | undefined, names: ReadonlySet<string>): void {
 	const name = hostNameOf(host ?? "");

@@ -6,6 +6,7 @@ import type { DeliveryCounts } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { own } from "../std/own.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
@@ -46,7 +47,7 @@ export function createInfoCache(adapters: () => AdapterConfig, limits: OneShotLi
 		ask(channel) {
 			const before = asked.get(channel);
 			if (before) return before;
-			const config = adapters()[channel] ?? { accounts: {} };
+			const config = own(adapters(), channel) ?? { accounts: {} };
 			const command = commandOf(channel, config);
 			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, limits);
 			asked.set(channel, answer);
@@ -89,7 +90,7 @@ export class Account {
 		this.#options = options;
 		this.gate = createGate(options.clock);
 		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
-			...options.config.accounts[this.id]?.settings,
+			...own(options.config.accounts, this.id)?.settings,
 		});
 		this.#env = { ...this.#places.env, ...options.config.env };
 	}

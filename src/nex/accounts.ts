@@ -1,6 +1,7 @@
 /** The configured accounts, each made when it is first needed. */
 
 import { NexusError } from "../protocol/protocol.ts";
+import { own } from "../std/own.ts";
 import { Account, type AccountOptions, createInfoCache, type InfoCache } from "./account.ts";
 import type { AccountChanges, AccountName, AdapterConfig, ChannelConfig } from "./port.ts";
 
@@ -34,8 +35,8 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 	const infos = createInfoCache(() => adapters, deps.limits.oneShot);
 	const made = new Map<string, Account>();
 	const configOf = (channel: string, id: string): ChannelConfig => {
-		const config = adapters[channel];
-		if (config?.accounts[id]) return config;
+		const config = own(adapters, channel);
+		if (config && own(config.accounts, id)) return config;
 		const others = Object.keys(config?.accounts ?? {});
 		const add = `nexus adapter add ${channel}${id === "main" ? "" : ` --account ${id}`}`;
 		const known = others.length === 0 ? "" : `; the channel has ${others.join(", ")} (\`--account\`)`;

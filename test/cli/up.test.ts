@@ -149,6 +149,15 @@ describe("nexus up", () => {
 		]);
 	});
 
+	it("ends after it has refused an agent that leaves a timer behind", async () => {
+		const cwd = freshFolder();
+		writeFileSync(join(cwd, "agent.mjs"), "setInterval(() => {}, 1000); export const nothing = 1;");
+		writeFileSync(join(cwd, "nexus.yaml"), "engine: { module: ./agent.mjs }\nport: 0\n");
+		const { code, err } = await run(["up"], { cwd });
+		expect(code).toBe(78);
+		expect(err).toContain("nexus: engine module ./agent.mjs: has no default export; it exports `nothing`");
+	});
+
 	it("refuses a damaged database with the exit code for damaged data", async () => {
 		const data = freshFolder();
 		writeFileSync(join(data, "nexus.db"), "no database ".repeat(1000));
