@@ -27,6 +27,14 @@ const brokerLimits = {
 
 const edgeLimits = {
 	bodyBytesMax: bytes,
+	webhookBodyBytesMax: say(
+		z.int().positive().max(3_000_000),
+		"a whole number of bytes from 1 to 3000000, which one line to an adapter can hold",
+	),
+	webhookRequestsMax: count,
+	webhookRequestsPerAccountMax: count,
+	webhookBytesMax: bytes,
+	webhookBytesPerAccountMax: bytes,
 	headersBytesMax: bytes,
 	connectionsMax: count,
 	connectionsPerClientMax: count,
