@@ -4,11 +4,17 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
+import type { Proxies } from "./proxies.ts";
 
 export interface Caller {
 	/** How the caller proved itself, if it did. */
 	auth: "bearer" | "cookie" | "none";
+	/** The client's own, also behind proxies that are trusted. */
 	address: string;
+	/** It came over a trusted proxy, whose connection others share. */
+	proxied: boolean;
+	/** A trusted proxy says that the client speaks https to it. */
+	https: boolean;
 }
 
 export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeaders" | "socket" | "url">;
@@ -25,6 +31,7 @@ export interface GateFacts {
 	/** Names that a Host may carry besides localhost and IP addresses, in lower case. */
 	hosts(): ReadonlySet<string>;
 	cookieName(): string;
+	proxies: Proxies;
 }
 
 export function requireAuth(caller: Caller): void {
@@ -42,9 +49,9 @@ export function createGate(facts: GateFacts): Gate {
 			checkOneHost(request.rawHeaders);
 			const host = hostOf(request);
 			checkHost(host, facts.hosts());
-			const address = request.socket?.remoteAddress ?? "";
+			const client = facts.proxies.clientOf(request);
 			// Platforms prove themselves by a signature that the adapter checks; they have no credential of ours to be misused.
-			if (isWebhook(request.url ?? "")) return { auth: "none", address };
+			if (isWebhook(request.url ?? "")) return { auth: "none", ...client };
 			const cookie = cookieOf(headers.cookie, facts.cookieName());
 			const auth = credentialOf(headers, cookie, facts.auth);
 			const origin = headers.origin;
@@ -56,7 +63,7 @@ export function createGate(facts: GateFacts): Gate {
 			if (auth === "cookie" && !sameOrigin && (changes || headers.upgrade !== undefined)) {
 				throw new NexusError("forbidden", "a signed-in page must send its Origin with this request");
 			}
-			return { auth, address };
+			return { auth, ...client };
 		},
 	};
 }

@@ -21,7 +21,7 @@ export interface EdgeLimits {
 	/** Larger request headers are refused with 431. */
 	headersBytesMax: number;
 	connectionsMax: number;
-	/** Connections from one address. */
+	/** Connections from one address; over a trusted proxy: requests and streams of one client at a time. */
 	connectionsPerClientMax: number;
 	/** SSE readers and WebSockets together. */
 	streamsMax: number;
@@ -173,6 +173,8 @@ export interface EdgeDeps {
 	version: string;
 	/** Names besides localhost, IP addresses and the bound host that a request's Host may carry. */
 	allowedHosts?: readonly string[];
+	/** Addresses and CIDR blocks of reverse proxies, whose `Forwarded` and `X-Forwarded-…` headers are believed. */
+	trustedProxies?: readonly string[];
 	clock?: Clock;
 }
 
