@@ -153,7 +153,7 @@ async function ask(wanted: readonly Setting[], given: Record<string, string>): P
 	try {
 		for (const setting of wanted.filter(({ name }) => given[name] === undefined)) {
 			for (;;) {
-				const prompt = `${setting.prompt}${setting.default ? ` [${setting.default}]` : ""}: `;
+				const prompt = `${oneLine(`${setting.prompt}${setting.default ? ` [${setting.default}]` : ""}`, 300)}: `;
 				if (setting.secret) process.stderr.write(prompt);
 				hidden = setting.secret;
 				const answer = (await lines.question(setting.secret ? "" : prompt, { signal: left.signal })).trim();

@@ -5,18 +5,9 @@ import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../ru
 import type { Outcome } from "../command.ts";
 import { giveBackMemory } from "../give-back.ts";
 import { onInterrupt } from "../interrupt.ts";
-import { reportFailure, type Terminal } from "../terminal.ts";
+import type { Terminal } from "../terminal.ts";
 
-/** Never rejects: a module of the user's that was refused may hold timers, and only whoever has the code ends the process. */
 export async function up(terminal: Terminal, flags: ConfigFlags): Outcome {
-	try {
-		return await serve(terminal, flags);
-	} catch (cause) {
-		return reportFailure(cause, terminal);
-	}
-}
-
-async function serve(terminal: Terminal, flags: ConfigFlags): Outcome {
 	const config = await loadConfig(flags, { cwd: process.cwd(), env: process.env });
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
 	onInterrupt(stopped.resolve);
