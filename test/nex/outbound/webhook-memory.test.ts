@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
+import type { Platform } from "../../../src/adapter/kit/kit.ts";
 import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
 import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
@@ -84,3 +85,17 @@ it("P6.15: a POST that cannot be signed is refused by what the adapter's info sa
 	const deaf = info({ supports: ["monitor"] });
 	expect(() => checkSignable("x", deaf, head({}))).toThrow(expect.objectContaining({ code: "not_found" }));
 });
+
+it.each(["telegram", "slack", "whatsapp", "sms", "imessage", "gmail"])(
+	"P6.15: %s says what its requests are signed with, so that others are refused unread",
+	async (channel) => {
+		const { platform } = (await import(`../../../src/adapter/${channel}/${channel}.ts`)) as { platform: Platform };
+		const { info } = platform;
+		const { requiredHeaders = [], requiredQuery = [] } = info.webhook ?? {};
+		const head = (method: string, headers: Record<string, string>, query: string) => ({ method, headers, query });
+		const forbidden = expect.objectContaining({ code: "forbidden" });
+		expect(() => checkSignable(channel, info, head("POST", {}, ""))).toThrow(forbidden);
+		const signed = Object.fromEntries(requiredHeaders.map((name) => [name, "x"]));
+		checkSignable(channel, info, head("POST", signed, requiredQuery.map((name) => `${name}=x`).join("&")));
+	},
+);
