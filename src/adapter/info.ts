@@ -35,6 +35,7 @@ const shape = z.looseObject({
 		})
 		.optional(),
 	reconcile: z.enum(["nonce", "history", "none"]).optional(),
+	webhook: z.looseObject({ requiredHeaders: names.optional(), requiredQuery: names.optional() }).optional(),
 	public: z.boolean().optional(),
 	settings: z.array(setting).default([]),
 });

@@ -40,6 +40,8 @@ export interface AdapterInfo {
 	blocks?: { minChars?: number; maxChars?: number; idleMs?: number; humanDelayMs?: { min: number; max: number } };
 	/** How a send with an unknown outcome can be looked up. */
 	reconcile?: "nonce" | "history" | "none";
+	/** Names of what every POST to its webhook carries as its proof; one without it is refused before its body is read. */
+	webhook?: { requiredHeaders?: readonly string[]; requiredQuery?: readonly string[] };
 	/** Anybody can write to it, so unknown senders have to be paired. */
 	public?: boolean;
 	/** What an account needs; `nexus adapter add` asks for these. */

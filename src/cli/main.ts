@@ -23,3 +23,7 @@ setTimeout(module.flushCompileCache, FLUSH_MS).unref();
 
 const { createProgram } = await import("./program.ts");
 await createProgram(process).run(process.argv);
+// A module of the user's may have left timers behind. What was said goes out first.
+for (const stream of [process.stdout, process.stderr])
+	await new Promise<void>((resolve) => void stream.write("", () => resolve()));
+process.exit();

@@ -14,7 +14,7 @@ import {
 	type Verifier,
 	type Violation,
 } from "../protocol/protocol.ts";
-import { harmless, oneLine, type Terminal } from "./terminal.ts";
+import { oneLine, type Terminal } from "./terminal.ts";
 
 export interface ShowOptions {
 	/** Frames as NDJSON instead of text. */
@@ -53,7 +53,7 @@ export function createShow(terminal: Terminal, options: ShowOptions): Show {
 			const runId = frame.type === "stream.begin" ? frame.run_id : runIdOf(frame.message_id);
 			const broken = options.partial ? undefined : checked(verifiers, runId, frame);
 			if (broken && !violations.has(runId)) violations.set(runId, broken);
-			if (options.json) terminal.out(`${text}\n`);
+			if (options.json) terminal.json(text);
 			else showFrame(screen, frame);
 			const final = frame.type === "stream.end" && frame.final ? frame : undefined;
 			if (final) {
@@ -96,11 +96,11 @@ function showFrame(screen: Screen, frame: Frame): void {
 
 function showChunk(screen: Screen, messageId: string, payload: string, ts: number): void {
 	const modality = screen.begins.get(messageId)?.modality ?? "text";
-	if (modality === "text") say(screen, "text", harmless(payload));
+	if (modality === "text") say(screen, "text", payload);
 	else if (modality === "reasoning") {
-		if (screen.options.reasoning) say(screen, "reasoning", harmless(payload));
+		if (screen.options.reasoning) say(screen, "reasoning", payload);
 	} else if (modality === "tool") showTool(screen, payload, ts);
-	else screen.terminal.note(screen.terminal.dim(`[${modality}] ${partTitle(payload)}`));
+	else screen.terminal.note(screen.terminal.dim(`[${oneLine(modality, 40)}] ${partTitle(payload)}`));
 }
 
 /** Messages, and reasoning between them, stand apart by an empty line. */
@@ -116,7 +116,7 @@ function showTool(screen: Screen, payload: string, ts: number): void {
 	const began = screen.toolStart.get(toolCallId);
 	const took = status === "completed" || status === "failed" ? ` (${ts - (began ?? ts)} ms)` : "";
 	const detail = summary && summary !== `${toolName} ${status}` ? `: ${oneLine(summary, 100)}` : "";
-	const line = `[tool] ${oneLine(toolName, 60)} ${status}${took}${detail}`;
+	const line = `[tool] ${oneLine(toolName, 60)} ${oneLine(status, 20)}${took}${detail}`;
 	screen.terminal.note(status === "failed" ? screen.terminal.paint("red", line) : screen.terminal.dim(line));
 }
 
@@ -145,7 +145,9 @@ function showEnd(screen: Screen, frame: EndFrame): void {
 /** How a run's end is said: nothing when it completed, a line on stderr and an exit code when not. */
 export function concludeRun(end: EndFrame, violation: Violation | undefined, terminal: Terminal): number {
 	if (violation) {
-		terminal.note(terminal.paint("red", `nexus: the answer is damaged: ${violation.message} (${violation.rule})`));
+		terminal.note(
+			terminal.paint("red", `nexus: the answer is damaged: ${oneLine(violation.message, 500)} (${violation.rule})`),
+		);
 		return exitCodeOf("data_loss");
 	}
 	switch (end.reason) {

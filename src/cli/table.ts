@@ -1,6 +1,6 @@
 /** Lists for a person or a pipe. */
 
-import type { Terminal } from "./terminal.ts";
+import { oneLine, type Terminal } from "./terminal.ts";
 
 export function since(at: number): string {
 	const seconds = Math.max(0, Math.round((Date.now() - at) / 1000));
@@ -11,7 +11,8 @@ export function since(at: number): string {
 }
 
 /** Columns for a person; tab-separated without a head when piped, so that `cut -f1` works. */
-export function table(terminal: Terminal, head: string[], rows: string[][]): void {
+export function table(terminal: Terminal, head: string[], cells: string[][]): void {
+	const rows = cells.map((row) => row.map((cell) => oneLine(cell, Number.POSITIVE_INFINITY)));
 	if (!terminal.interactive) {
 		for (const row of rows) terminal.out(`${row.join("\t")}\n`);
 		return;

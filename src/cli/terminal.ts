@@ -1,11 +1,15 @@
 /** What a command writes to: answers on stdout, everything about them on stderr, plain unless a person looks. */
 
+import { randomUUID } from "node:crypto";
 import { exitCodeOf, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { printable, printableJson } from "../std/printable.ts";
 import type { Host, Output } from "./host.ts";
 
 export interface Terminal {
-	/** The answer. */
+	/** The answer. What could steer a terminal is left out, as in `note`: whatever comes from outside passes here. */
 	out(text: string): void;
+	/** A value, or the JSON of one, as one line. */
+	json(value: object | string): void;
 	/** Makes the answer so far end with this many line feeds: 1 = a fresh line, 2 = an empty line between. */
 	feed(lines: 1 | 2): void;
 	/** About the answer; begins on a fresh line. */
@@ -25,10 +29,16 @@ const CODE: Record<Colour, number> = { red: 31, green: 32, yellow: 33 };
 export function createTerminal(stdout: Output, stderr: Output, env: Host["env"]): Terminal {
 	// https://no-color.org: any value but the empty one counts.
 	const colour = stdout.isTTY && stderr.isTTY && !env.NO_COLOR && env.TERM !== "dumb";
-	const wrap = (open: number, close: number, text: string) => (colour ? `\x1b[${open}m${text}\x1b[${close}m` : text);
+	/** Stands for our own escape sequences until all others are gone; nobody outside can guess it. */
+	const mark = randomUUID();
+	const marks = new RegExp(`${mark}(\\d+);`, "g");
+	const wrap = (open: number, close: number, text: string) =>
+		colour ? `${mark}${open};${text}${mark}${close};` : text;
+	const shown = (text: string) => printable(text).replace(marks, "\x1b[$1m");
 	/** The line feeds at the end of what stands on stdout; as if there were two before the first word. */
 	let feeds = 2;
-	const out = (text: string) => {
+	const out = (given: string) => {
+		const text = shown(given);
 		if (text === "") return;
 		stdout.write(text);
 		const ending = /\n*$/.exec(text)![0].length;
@@ -37,11 +47,12 @@ export function createTerminal(stdout: Output, stderr: Output, env: Host["env"])
 	const feed = (lines: number) => out("\n".repeat(Math.max(0, lines - feeds)));
 	return {
 		out,
+		json: (value) => out(`${printableJson(typeof value === "string" ? value : JSON.stringify(value))}\n`),
 		feed,
 		note(line) {
 			const shared = stdout.isTTY && stderr.isTTY;
 			if (shared) feed(1);
-			stderr.write(`${line}\n`);
+			stderr.write(`${shown(line)}\n`);
 			if (shared) feeds = 1;
 		},
 		dim: (text) => wrap(2, 22, text),
@@ -87,15 +98,7 @@ export const noteDrop = (terminal: Terminal) => (because: string) =>
 
 /** Text from a model or a stranger, safe to show on one line: no control characters, no line breaks. */
 export function oneLine(text: string, width: number): string {
-	const flat = text
-		.replace(/\s+/gu, " ")
-		.replace(/\p{Cc}/gu, "")
-		.trim();
+	const flat = printable(text.replace(/\s+/gu, " ")).trim();
 	const letters = Array.from(flat);
 	return letters.length <= width ? flat : `${letters.slice(0, Math.max(0, width - 1)).join("")}…`;
-}
-
-/** Removes what could steer a terminal (escape sequences) from streamed text; keeps line feeds and tabs. */
-export function harmless(text: string): string {
-	return text.replace(/(?![\t\n])\p{Cc}/gu, "");
 }

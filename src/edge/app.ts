@@ -34,7 +34,7 @@ export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono
 				params: route.params && check(route.params, c.req.param(), "path"),
 				query: route.query && check(route.query, c.req.query(), "query"),
 				body: route.raw
-					? await readBytes(c.req.raw, outgoing.req, bodyBytesMax)
+					? (bytesMax: number) => readBytes(c.req.raw, outgoing.req, bytesMax)
 					: route.body && check(route.body, await readJson(c.req.raw, outgoing.req, bodyBytesMax), "body"),
 			};
 			const answer = await handle(input, { caller, outgoing, headers: c.req.raw.headers, url: c.req.raw.url });

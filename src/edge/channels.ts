@@ -5,11 +5,11 @@ import type { Pairing } from "../ledger/ledger.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
-import type { Context, Handlers } from "./handler.ts";
+import type { Handlers } from "./handler.ts";
 import type { Channels, EdgeDeps, EdgeLimits, LabState } from "./port.ts";
 import { defined } from "./present.ts";
-import type { Input } from "./routes.ts";
 import type * as shape from "./schema-channels.ts";
+import { webhookHandlers } from "./webhook.ts";
 
 type AccountView = z.infer<typeof shape.AccountList>["accounts"][number];
 type DeliveryView = z.infer<typeof shape.DeliveryView>;
@@ -17,10 +17,7 @@ type DeliveryView = z.infer<typeof shape.DeliveryView>;
 const LIMIT_DEFAULT = 50;
 /** How many of the lab's deliveries are counted by state; there are few, and not all of them are shown. */
 const LAB_COUNTED_MAX = 200;
-/** Headers that are about the connection to the adapter's side, not about what it says. */
-const NOT_PASSED_ON = new Set(["connection", "content-length", "transfer-encoding", "keep-alive", "set-cookie"]);
-
-export function channelHandlers({ channels, clock = systemClock }: EdgeDeps, limits: EdgeLimits) {
+export function channelHandlers({ channels, log, clock = systemClock }: EdgeDeps, limits: EdgeLimits) {
 	const needed = (): Channels => {
 		if (channels) return channels;
 		throw new NexusError("not_found", "no channels are configured; see docs/configuration.md");
@@ -28,7 +25,7 @@ export function channelHandlers({ channels, clock = systemClock }: EdgeDeps, lim
 	return {
 		...accountHandlers(channels, needed, clock),
 		...deliveryHandlers(channels, needed, limits),
-		...webhookHandlers(needed),
+		...webhookHandlers(needed, limits, log),
 		...labHandlers(needed),
 	};
 }
@@ -98,32 +95,6 @@ function deliveryHandlers(channels: Channels | undefined, needed: () => Channels
 		},
 	} satisfies Partial<Handlers>;
 }
-
-function webhookHandlers(needed: () => Channels) {
-	const pass =
-		(method: "GET" | "POST") =>
-		async ({ params, body }: Pick<Input<"postWebhook">, "params" | "body">, { headers, url }: Context) => {
-			const { outbound } = needed();
-			const answer = await outbound.webhook(params.channel, params.account, {
-				method,
-				query: new URL(url).search.slice(1),
-				headers: Object.fromEntries(headers),
-				body: body.toString("base64"),
-			});
-			const said = Object.entries(answer.headers).map(([name, value]): [string, string] => [name.toLowerCase(), value]);
-			const kept = said.filter(([name]) => !NOT_PASSED_ON.has(name));
-			const { status } = answer;
-			const hasBody = status !== 204 && status !== 304;
-			return new Response(hasBody ? answer.body : null, {
-				status,
-				// What an adapter says is data: nothing in it may run on the daemon's origin.
-				headers: { "content-type": "text/plain; charset=utf-8", ...Object.fromEntries(kept), ...WEBHOOK_HEADERS },
-			});
-		};
-	return { getWebhook: pass("GET"), postWebhook: pass("POST") } satisfies Partial<Handlers>;
-}
-
-const WEBHOOK_HEADERS = { "content-security-policy": "default-src 'none'; sandbox" };
 
 function labHandlers(needed: () => Channels) {
 	const lab = () => {

@@ -1,38 +1,32 @@
 /** Connections before they are requests: how many there may be, and what a broken or too slow request is told. */
 
+import type { EventEmitter } from "node:events";
 import type { Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { httpStatusOf, NexusError } from "../protocol/protocol.ts";
 import type { EdgeLimits } from "./port.ts";
+import type { Proxies } from "./proxies.ts";
 
 export interface Connections {
 	readonly count: number;
+	/** Counts one more of a client until `ended` closes; throws `busy` at the limit. For clients who share a proxy's connections. */
+	enter(address: string, ended: EventEmitter): void;
 	destroy(): void;
 }
 
-export function guardConnections(server: Server, limits: EdgeLimits): Connections {
+export function guardConnections(server: Server, limits: EdgeLimits, proxies: Proxies): Connections {
 	const open = new Set<Socket>();
-	const perClient = new Map<string, number>();
+	const perClient = createCounts();
 	/** Whether an answer is under way, in which an error text would be garbage. */
 	const answering = new WeakMap<Socket, { headersSent: boolean }>();
 	server.on("connection", (socket: Socket) => {
 		const address = socket.remoteAddress ?? "";
-		const count = (perClient.get(address) ?? 0) + 1;
-		perClient.set(address, count);
 		open.add(socket);
-		socket.once("close", () => {
-			open.delete(socket);
-			const left = perClient.get(address)! - 1;
-			if (left === 0) perClient.delete(address);
-			else perClient.set(address, left);
-		});
-		if (count > limits.connectionsPerClientMax) {
-			refuse(
-				socket,
-				new NexusError("busy", `${limits.connectionsPerClientMax} connections from one address are the limit`),
-			);
-		}
+		socket.once("close", () => open.delete(socket));
+		// Those who share a proxy's connections are counted by their requests.
+		if (proxies.isTrusted(address)) return;
+		if (perClient.add(address, socket) > limits.connectionsPerClientMax) refuse(socket, tooMany(limits));
 	});
 	server.prependListener("request", (incoming, outgoing) => void answering.set(incoming.socket, outgoing));
 	server.on("clientError", (cause: NodeJS.ErrnoException, socket: Socket) => {
@@ -47,8 +41,33 @@ export function guardConnections(server: Server, limits: EdgeLimits): Connection
 		get count() {
 			return open.size;
 		},
+		enter(address, ended) {
+			if (perClient.of(address) >= limits.connectionsPerClientMax) throw tooMany(limits);
+			perClient.add(address, ended);
+		},
 		destroy() {
 			for (const socket of open) socket.destroy();
+		},
+	};
+}
+
+const tooMany = ({ connectionsPerClientMax }: EdgeLimits) =>
+	new NexusError("busy", `${connectionsPerClientMax} connections from one address are the limit`);
+
+function createCounts() {
+	const counts = new Map<string, number>();
+	const of = (key: string) => counts.get(key) ?? 0;
+	return {
+		of,
+		/** Until `ended` closes; returns how many there are now. */
+		add(key: string, ended: EventEmitter): number {
+			counts.set(key, of(key) + 1);
+			ended.once("close", () => {
+				const left = of(key) - 1;
+				if (left === 0) counts.delete(key);
+				else counts.set(key, left);
+			});
+			return of(key);
 		},
 	};
 }

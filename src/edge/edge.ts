@@ -1,5 +1,6 @@
 /** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
 
+import type { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
@@ -10,6 +11,7 @@ import { type Caller, createGate, hostNameOf, requireAuth } from "./gate.ts";
 import { createHandlers } from "./handlers.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
+import { createProxies } from "./proxies.ts";
 import { createHttpServer, listen, pathOf, serve } from "./server.ts";
 import { createSources } from "./source.ts";
 import { createReaders } from "./sse.ts";
@@ -30,8 +32,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { readers, sockets, signIn, server } = assemble(deps, limits, clock, door);
-	const connections = guardConnections(server, limits);
+	const { readers, sockets, signIn, server, connections } = assemble(deps, limits, clock, door);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
@@ -71,14 +72,19 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const { log } = deps;
 	const auth = createAuth(deps.token, limits, clock);
 	const cookieName = () => `nexus_${door.port}`;
-	const gate = createGate({ auth, hosts: () => door.hosts, cookieName });
+	const proxies = createProxies(deps.trustedProxies ?? []);
+	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
+	const server = createHttpServer(limits);
+	const connections = guardConnections(server, limits, proxies);
 	const sources = createSources(deps.bus, deps.ledger);
 	const readers = createReaders(log);
 	const sockets = createSockets({ sources, limits, log });
-	const admit = (request: IncomingMessage): Caller => {
+	const admit = (request: IncomingMessage, ended: EventEmitter): Caller => {
 		door.requests++;
 		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
-		return gate.admit(request);
+		const caller = gate.admit(request);
+		if (caller.proxied) connections.enter(caller.address, ended);
+		return caller;
 	};
 	const admitStream = () => {
 		if (readers.count + sockets.count < limits.streamsMax) return;
@@ -94,21 +100,21 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		bodyBytesMax: limits.bodyBytesMax,
 		log,
 	});
-	const server = createHttpServer(limits);
 	serve(server, {
-		answer: (request, { incoming, outgoing }) => app.fetch(request, { caller: admit(incoming), outgoing }),
+		answer: (request, { incoming, outgoing }) => app.fetch(request, { caller: admit(incoming, outgoing), outgoing }),
 		failure: (cause) => failure(cause, log),
 		upgrade(request, socket, head) {
-			const caller = admit(request);
+			const caller = admit(request, socket);
 			if (pathOf(request) !== "/v1/ws") throw new NexusError("not_found", "there is no WebSocket at this address");
 			requireAuth(caller);
 			admitStream();
 			sockets.upgrade(request, socket, head);
 		},
 		closing: () => door.closing,
+		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { readers, sockets, signIn, server };
+	return { readers, sockets, signIn, server, connections };
 }
 
 /** One beat for all connections. */

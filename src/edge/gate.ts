@@ -4,16 +4,24 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
+import type { Proxies } from "./proxies.ts";
 
 export interface Caller {
 	/** How the caller proved itself, if it did. */
 	auth: "bearer" | "cookie" | "none";
+	/** The client's own, also behind proxies that are trusted. */
 	address: string;
+	/** It came over a trusted proxy, whose connection others share. */
+	proxied: boolean;
+	/** A trusted proxy says that the client speaks https to it. */
+	https: boolean;
 }
 
+export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeaders" | "socket" | "url">;
+
 export interface Gate {
-	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page). */
-	admit(request: Pick<IncomingMessage, "method" | "headers" | "socket" | "url">): Caller;
+	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
+	admit(request: GateRequest): Caller;
 }
 
 const WEBHOOKS = "/v1/webhooks/";
@@ -23,6 +31,7 @@ export interface GateFacts {
 	/** Names that a Host may carry besides localhost and IP addresses, in lower case. */
 	hosts(): ReadonlySet<string>;
 	cookieName(): string;
+	proxies: Proxies;
 }
 
 export function requireAuth(caller: Caller): void {
@@ -37,11 +46,12 @@ export function createGate(facts: GateFacts): Gate {
 	return {
 		admit(request) {
 			const { headers } = request;
+			checkOneHost(request.rawHeaders);
 			const host = hostOf(request);
 			checkHost(host, facts.hosts());
-			const address = request.socket?.remoteAddress ?? "";
+			const client = facts.proxies.clientOf(request);
 			// Platforms prove themselves by a signature that the adapter checks; they have no credential of ours to be misused.
-			if (isWebhook(request.url ?? "")) return { auth: "none", address };
+			if (isWebhook(request.url ?? "")) return { auth: "none", ...client };
 			const cookie = cookieOf(headers.cookie, facts.cookieName());
 			const auth = credentialOf(headers, cookie, facts.auth);
 			const origin = headers.origin;
@@ -53,7 +63,7 @@ export function createGate(facts: GateFacts): Gate {
 			if (auth === "cookie" && !sameOrigin && (changes || headers.upgrade !== undefined)) {
 				throw new NexusError("forbidden", "a signed-in page must send its Origin with this request");
 			}
-			return { auth, address };
+			return { auth, ...client };
 		},
 	};
 }
@@ -65,6 +75,12 @@ const hostOf = ({ url = "/", headers }: Pick<IncomingMessage, "headers" | "url">
 /** As the router sees it, which resolves `..`: nothing else may pass unchecked under this name. */
 const isWebhook = (target: string): boolean =>
 	target.startsWith(WEBHOOKS) && URL.parse(target, "http://localhost")?.pathname.startsWith(WEBHOOKS) === true;
+
+/** A proxy may have looked at another one than Node, which keeps the first (RFC 9112, 3.2). */
+function checkOneHost(rawHeaders: readonly string[]): void {
+	const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
+	if (hosts.length > 1) throw new NexusError("invalid", "send one Host header");
+}
 
 function checkHost(host: string | undefined, names: ReadonlySet<string>): void {
 	const name = hostNameOf(host ?? "");

@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Cursor } from "../bus/bus.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { NexusError, toNexusError } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
@@ -113,8 +113,15 @@ function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts
 	const document = openapi(deps.version);
 	return {
 		signIn({ body }, { caller, headers }) {
-			auth.signIn(body, caller.address);
-			const secure = headers.get("origin")?.startsWith("https:") ? "; Secure" : "";
+			try {
+				auth.signIn(body, caller.address);
+			} catch (cause) {
+				const { code, message } = toNexusError(cause);
+				// Not those that are refused for being too many: they would fill the log.
+				if (code === "unauthenticated") deps.log.warn({ client: caller.address, error: message }, "a sign-in failed");
+				throw cause;
+			}
+			const secure = caller.https || headers.get("origin")?.startsWith("https:") ? "; Secure" : "";
 			const attributes = `Path=/; Max-Age=${Math.floor(limits.signedInMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 			return Response.json(
 				{ signed_in: true },

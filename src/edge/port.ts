@@ -10,10 +10,18 @@ import type { Log } from "../std/log.ts";
 export interface EdgeLimits {
 	/** A larger request body is refused with 413, unread. */
 	bodyBytesMax: number;
+	/** A larger webhook request is refused with 413; in base64 it has to fit one line to the adapter. */
+	webhookBodyBytesMax: number;
+	/** Webhook requests that wait for their adapters, all together and for one account; further ones are refused at once. */
+	webhookRequestsMax: number;
+	webhookRequestsPerAccountMax: number;
+	/** Bytes of their bodies. */
+	webhookBytesMax: number;
+	webhookBytesPerAccountMax: number;
 	/** Larger request headers are refused with 431. */
 	headersBytesMax: number;
 	connectionsMax: number;
-	/** Connections from one address. */
+	/** Connections from one address; over a trusted proxy: requests and streams of one client at a time. */
 	connectionsPerClientMax: number;
 	/** SSE readers and WebSockets together. */
 	streamsMax: number;
@@ -47,6 +55,11 @@ export interface EdgeLimits {
 
 export const EDGE_LIMITS: EdgeLimits = {
 	bodyBytesMax: 4 * 1024 * 1024,
+	webhookBodyBytesMax: 1024 * 1024,
+	webhookRequestsMax: 256,
+	webhookRequestsPerAccountMax: 64,
+	webhookBytesMax: 32 * 1024 * 1024,
+	webhookBytesPerAccountMax: 8 * 1024 * 1024,
 	headersBytesMax: 16 * 1024,
 	connectionsMax: 16_384,
 	connectionsPerClientMax: 4096,
@@ -74,7 +87,7 @@ export interface Readiness {
 }
 
 export interface Channels {
-	outbound: Pick<Outbound, "accounts" | "deliveries" | "deliver" | "health" | "webhook">;
+	outbound: Pick<Outbound, "accounts" | "deliveries" | "deliver" | "health" | "admitWebhook" | "webhook">;
 	pairing: Nex["pairing"];
 	/** Takes up the accounts as they are stored now. */
 	reload?(): Promise<AccountChanges>;
@@ -160,6 +173,8 @@ export interface EdgeDeps {
 	version: string;
 	/** Names besides localhost, IP addresses and the bound host that a request's Host may carry. */
 	allowedHosts?: readonly string[];
+	/** Addresses and CIDR blocks of reverse proxies, whose `Forwarded` and `X-Forwarded-…` headers are believed. */
+	trustedProxies?: readonly string[];
 	clock?: Clock;
 }
 

@@ -13,7 +13,7 @@ export interface Route {
 	params?: z.ZodObject;
 	query?: z.ZodObject;
 	body?: z.ZodType;
-	/** The body is handed over as the bytes it is, whatever they are. */
+	/** The handler reads the body itself, as the bytes it is, once it knows that it wants it. */
 	raw?: true;
 	/** Of success. */
 	status: number;

@@ -10,7 +10,7 @@ const webhook = {
 	raw: true,
 	status: 200,
 	answer: { type: "*/*" },
-	errors: ["not_found", "too_large"],
+	errors: ["forbidden", "not_found", "too_large", "busy", "unavailable"],
 } as const;
 
 export const CHANNEL_ROUTES = {

@@ -198,9 +198,12 @@ export type RouteId = keyof typeof ROUTES;
 
 type Parsed<R, K extends string> = R extends { [key in K]: infer S extends z.ZodType } ? z.infer<S> : undefined;
 
+/** Reads the body, or throws `too_large`. */
+export type RawBody = (bytesMax: number) => Promise<Buffer>;
+
 /** What a handler of the route is given: already checked. */
 export interface Input<Id extends RouteId> {
 	params: Parsed<(typeof ROUTES)[Id], "params">;
 	query: Parsed<(typeof ROUTES)[Id], "query">;
-	body: (typeof ROUTES)[Id] extends { raw: true } ? Buffer : Parsed<(typeof ROUTES)[Id], "body">;
+	body: (typeof ROUTES)[Id] extends { raw: true } ? RawBody : Parsed<(typeof ROUTES)[Id], "body">;
 }

@@ -89,7 +89,13 @@ export const MessageRequest = component(
 	z
 		.object({
 			text: z.string(),
-			idempotency_key: z.string().min(1).optional().describe("At most `broker.idempotencyKeyCharsMax` characters."),
+			idempotency_key: z
+				.string()
+				.min(1)
+				.optional()
+				.describe(
+					"At most `broker.idempotencyKeyCharsMax` characters. Sent again with the same content, the message is the same one; with another content it is refused with 409, which names the earlier event.",
+				),
 			attachments: z.array(AttachmentUpload).max(64).optional(),
 		})
 		.refine(({ text, attachments }) => text.trim() !== "" || (attachments?.length ?? 0) > 0, {

@@ -46,10 +46,12 @@ export interface Answering {
 	failure(cause: unknown): Response;
 	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void;
 	closing(): boolean;
+	/** The address of who asks, for the log. */
+	clientOf(request: IncomingMessage): string;
 	log: Log;
 }
 
-export function serve(server: Server, { answer, failure, upgrade, closing, log }: Answering): void {
+export function serve(server: Server, { answer, failure, upgrade, closing, clientOf, log }: Answering): void {
 	const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
 		overrideGlobalObjects: false,
 		autoCleanupIncoming: false,
@@ -57,6 +59,8 @@ export function serve(server: Server, { answer, failure, upgrade, closing, log }
 	});
 	server.on("request", (incoming, outgoing) => {
 		const started = performance.now();
+		// Gone from the socket once it has closed.
+		const client = clientOf(incoming);
 		for (const [name, value] of HEADERS) outgoing.setHeader(name, value);
 		if (closing()) outgoing.setHeader("Connection", "close");
 		// Many clients write all of a body before they read that it was refused. It is taken in and thrown away, for
@@ -64,7 +68,8 @@ export function serve(server: Server, { answer, failure, upgrade, closing, log }
 		outgoing.on("finish", () => void incoming.resume());
 		outgoing.on("close", () => {
 			const ms = Math.round(performance.now() - started);
-			log.debug({ method: incoming.method, path: pathOf(incoming), status: outgoing.statusCode, ms }, "request");
+			const { method } = incoming;
+			log.debug({ client, method, path: pathOf(incoming), status: outgoing.statusCode, ms }, "request");
 			if (closing()) setImmediate(() => server.closeIdleConnections());
 		});
 		listener(incoming, outgoing).catch((cause: unknown) => {

@@ -6,13 +6,14 @@ import type { DeliveryCounts } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { own } from "../std/own.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
 import type { KeeperOptions, ProcessStatus } from "./supervise/keeper.ts";
 import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
-import { inherited, type Places, preparePlaces } from "./supervise/places.ts";
+import { inherited, noteChannelProcess, type Places, preparePlaces } from "./supervise/places.ts";
 import { SendPort } from "./supervise/send-port.ts";
 import { createStreamPort, type StreamPort } from "./supervise/stream-port.ts";
 
@@ -26,9 +27,18 @@ export interface AccountOptions {
 	random: () => number;
 	log: Log;
 	infos: InfoCache;
+	/** Aborts when the daemon stops. */
+	stopping: AbortSignal;
 	onCall?: (call: PlatformCall) => void;
 	/** Hears of messages that the platform had taken and did not deliver. */
 	onFailure(failure: MessageFailure & { channel: string; account: string }): void;
+}
+
+export interface InfoCacheOptions {
+	limits: OneShotLimits;
+	/** Aborts when nobody will ask any more. */
+	signal: AbortSignal;
+	dataDir: string;
 }
 
 /** What the adapter of a channel says of itself. Asked once; a failure is asked again the next time. */
@@ -38,7 +48,8 @@ export interface InfoCache {
 	known(channel: string): { info?: AdapterInfo; error?: string };
 }
 
-export function createInfoCache(adapters: () => AdapterConfig, limits: OneShotLimits): InfoCache {
+export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
+	const { limits, signal, dataDir } = options;
 	const asked = new Map<string, Promise<AdapterInfo>>();
 	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
 	return {
@@ -46,9 +57,10 @@ export function createInfoCache(adapters: () => AdapterConfig, limits: OneShotLi
 		ask(channel) {
 			const before = asked.get(channel);
 			if (before) return before;
-			const config = adapters()[channel] ?? { accounts: {} };
+			const config = own(adapters(), channel) ?? { accounts: {} };
 			const command = commandOf(channel, config);
-			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, limits);
+			const born = noteChannelProcess(dataDir, channel, "info");
+			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, { limits, signal, born });
 			asked.set(channel, answer);
 			answer.then(
 				(info) => known.set(channel, { info }),
@@ -89,7 +101,7 @@ export class Account {
 		this.#options = options;
 		this.gate = createGate(options.clock);
 		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
-			...options.config.accounts[this.id]?.settings,
+			...own(options.config.accounts, this.id)?.settings,
 		});
 		this.#env = { ...this.#places.env, ...options.config.env };
 	}
@@ -99,7 +111,9 @@ export class Account {
 	}
 
 	health(): Promise<HealthReport> {
-		return askHealth(this.#command(), this.id, this.#env, this.#options.limits.oneShot);
+		const { limits, stopping } = this.#options;
+		const born = (pid: number) => this.#places.born("health", pid);
+		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, born });
 	}
 
 	stream(info: AdapterInfo): StreamPort {

@@ -1,6 +1,7 @@
 /** The configured accounts, each made when it is first needed. */
 
 import { NexusError } from "../protocol/protocol.ts";
+import { own } from "../std/own.ts";
 import { Account, type AccountOptions, createInfoCache, type InfoCache } from "./account.ts";
 import type { AccountChanges, AccountName, AdapterConfig, ChannelConfig } from "./port.ts";
 
@@ -27,15 +28,18 @@ function namesOf(adapters: AdapterConfig): Map<string, { name: AccountName; prin
 	return new Map(all.map((each) => [keyOf(each.name.channel, each.name.id), each]));
 }
 
-export type AccountDeps = Omit<AccountOptions, "channel" | "id" | "config" | "infos">;
+export type AccountDeps = Omit<AccountOptions, "channel" | "id" | "config" | "infos" | "stopping">;
 
 export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Accounts {
 	let adapters = configured;
-	const infos = createInfoCache(() => adapters, deps.limits.oneShot);
+	const ending = new AbortController();
+	const stopping = ending.signal;
+	const { limits, dataDir } = deps;
+	const infos = createInfoCache(() => adapters, { limits: limits.oneShot, signal: stopping, dataDir });
 	const made = new Map<string, Account>();
 	const configOf = (channel: string, id: string): ChannelConfig => {
-		const config = adapters[channel];
-		if (config?.accounts[id]) return config;
+		const config = own(adapters, channel);
+		if (config && own(config.accounts, id)) return config;
 		const others = Object.keys(config?.accounts ?? {});
 		const add = `nexus adapter add ${channel}${id === "main" ? "" : ` --account ${id}`}`;
 		const known = others.length === 0 ? "" : `; the channel has ${others.join(", ")} (\`--account\`)`;
@@ -45,7 +49,7 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 		const key = keyOf(channel, id);
 		const known = made.get(key);
 		if (known) return known;
-		const account = new Account({ channel, id, config: configOf(channel, id), infos, ...deps });
+		const account = new Account({ channel, id, config: configOf(channel, id), infos, stopping, ...deps });
 		made.set(key, account);
 		return account;
 	};
@@ -75,6 +79,9 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 			});
 			return { ...found, retired };
 		},
-		stop: async () => void (await Promise.all([...made.values()].map((account) => account.stop()))),
+		async stop() {
+			ending.abort();
+			await Promise.all([...made.values()].map((account) => account.stop()));
+		},
 	};
 }

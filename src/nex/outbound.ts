@@ -15,6 +15,7 @@ import { staleness } from "./recovery.ts";
 import { createRetirement, type Retirement } from "./retire.ts";
 import { sleep } from "./sleep.ts";
 import { endLeftProcesses } from "./supervise/places.ts";
+import { checkSignable } from "./supervise/signable.ts";
 import { sealLeftTexts, writeTextLog } from "./text-log.ts";
 
 export interface OutboundOptions {
@@ -79,6 +80,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			return changes;
 		},
 		monitor: (channel, account, onMessage) => accounts.of(channel, account).listen(onMessage),
+		admitWebhook(channel, account, head) {
+			accounts.check(channel, account);
+			checkSignable(channel, accounts.infos.known(channel).info, head);
+		},
 		async webhook(channel, account, request) {
 			const answer = await accounts.of(channel, account).monitor.webhook(request);
 			// What it brought is safe before the platform hears that it was taken.

@@ -1,6 +1,7 @@
 /** What a chat shows of what is not text: a file where the platform takes files, else words. Reasoning is quoted, cards are written out. */
 
 import type { AdapterInfo, WireAttachment } from "../adapter/adapter.ts";
+import { own } from "../std/own.ts";
 import type { PartEvent } from "./source.ts";
 
 export interface PartContent {
@@ -87,7 +88,7 @@ const EXTENSIONS: Readonly<Record<string, string>> = {
 };
 
 const extensionOf = (type: string): string =>
-	EXTENSIONS[type] ?? ((type.split("/")[1] ?? "").replace(/^x-|\+.*$/g, "").replace(/[^a-z0-9]/g, "") || "bin");
+	own(EXTENSIONS, type) ?? ((type.split("/")[1] ?? "").replace(/^x-|\+.*$/g, "").replace(/[^a-z0-9]/g, "") || "bin");
 
 const CARDS_MAX = 50;
 

@@ -130,6 +130,8 @@ export interface Outbound {
 	reconfigure(adapters: AdapterConfig): Promise<AccountChanges>;
 	/** Starts listening to an account; once per account. */
 	monitor(channel: string, account: string, onMessage: OnMessage): void;
+	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
+	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
 	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */
 	stop(deadlineMs: number): Promise<void>;

@@ -9,6 +9,7 @@ import { sqliteDeliveries } from "../ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { silentLog } from "../std/log.ts";
+import { own } from "../std/own.ts";
 import { openSqlite } from "../std/sqlite.ts";
 import { nexConfig } from "./channels.ts";
 import type { NexusConfig } from "./config.ts";
@@ -36,9 +37,9 @@ async function withOutbound<T>(
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-adapter-"));
 	const file = openSqlite(":memory:", "process");
 	const bus = createBus({ storage: memoryStorage() });
-	const configured = nexConfig({ ...config, data: dataDir }).adapters[channel];
-	const own = configured?.accounts[account]?.settings;
-	const adapters = { [channel]: { ...configured, accounts: { [account]: { settings: { ...settings, ...own } } } } };
+	const configured = own(nexConfig({ ...config, data: dataDir }).adapters, channel);
+	const written = own(configured?.accounts, account)?.settings;
+	const adapters = { [channel]: { ...configured, accounts: { [account]: { settings: { ...settings, ...written } } } } };
 	const outbound = createOutbound({ bus, deliveries: sqliteDeliveries(file), dataDir, adapters, log: silentLog });
 	try {
 		return await work(outbound);

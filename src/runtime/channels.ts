@@ -2,6 +2,7 @@
 
 import { resolve } from "node:path";
 import type { AccountConfig, AdapterConfig, ChannelConfig, InboundConfig } from "../nex/nex.ts";
+import { own } from "../std/own.ts";
 import type { NexusConfig } from "./config.ts";
 import { readAccounts, type StoredAccount } from "./stored-accounts.ts";
 
@@ -19,7 +20,7 @@ type FileChannel = NonNullable<NexusConfig["channels"]>[string];
 export function nexConfig(config: NexusConfig): NexConfig {
 	const channels: Record<string, FileChannel> = { ...config.channels };
 	const stored = readAccounts(config.data);
-	for (const { channel } of stored) channels[channel] ??= {};
+	for (const { channel } of stored) channels[channel] = own(channels, channel) ?? {};
 	const merged = Object.entries(channels).map(([name, channel]) => [name, withStored(name, channel, stored)] as const);
 	return {
 		adapters: Object.fromEntries(merged.map(([name, channel]) => [name, outboundOf(channel, config.base)])),
@@ -35,8 +36,8 @@ export function nexConfig(config: NexusConfig): NexConfig {
 function withStored(name: string, channel: FileChannel, stored: readonly StoredAccount[]): FileChannel {
 	const accounts = { ...channel.accounts };
 	for (const { account, settings } of stored.filter((each) => each.channel === name)) {
-		const own = accounts[account];
-		accounts[account] = { ...own, settings: { ...settings, ...own?.settings } };
+		const written = own(accounts, account);
+		accounts[account] = { ...written, settings: { ...settings, ...written?.settings } };
 	}
 	return { ...channel, accounts };
 }

@@ -5,7 +5,7 @@ import { type Document, isMap, isScalar, LineCounter, parseDocument, type YAMLEr
 import type { z } from "zod";
 import { CHANNELS } from "../adapter/adapter.ts";
 import { WEB } from "../nex/nex.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { configSchema, type FileConfig, schemaAt } from "./config-schema.ts";
 import { NAME_ALLOWED } from "./config-words.ts";
 
@@ -34,7 +34,7 @@ export function parseConfig(text: string, file: string): FileConfig {
 		throw new NexusError("config", said.join("\n"));
 	}
 	// An empty file, or one with comments only, sets nothing.
-	const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {};
+	const value = valuesOf(document, file) ?? {};
 	const result = configSchema.safeParse(value);
 	const said = result.success
 		? unknownChannels(result.data, document)
@@ -43,6 +43,17 @@ export function parseConfig(text: string, file: string): FileConfig {
 	said.sort((a, b) => a.offset - b.offset);
 	throw new NexusError("config", said.map(({ offset, message }) => `${at(offset)}: ${message}`).join("\n"));
 }
+
+/** A few lines of aliases of aliases stand for gigabytes: the library stops counting and throws. */
+function valuesOf(document: Document, file: string): unknown {
+	try {
+		return document.toJS({ maxAliasCount: ALIASES_MAX });
+	} catch (cause) {
+		throw new NexusError("config", `${file}: its aliases (*name) cannot be resolved: ${wordsOf(cause)}`, { cause });
+	}
+}
+
+const ALIASES_MAX = 100;
 
 /** The library speaks to programmers here. */
 const yamlWords = ({ code, message }: YAMLError) =>

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
+import { isAddressBlock } from "../std/address-block.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
 import { bytes, count, group, ms, oneOf, say, text, watchdog } from "./config-words.ts";
 
@@ -27,6 +28,14 @@ const brokerLimits = {
 
 const edgeLimits = {
 	bodyBytesMax: bytes,
+	webhookBodyBytesMax: say(
+		z.int().positive().max(3_000_000),
+		"a whole number of bytes from 1 to 3000000, which one line to an adapter can hold",
+	),
+	webhookRequestsMax: count,
+	webhookRequestsPerAccountMax: count,
+	webhookBytesMax: bytes,
+	webhookBytesPerAccountMax: bytes,
 	headersBytesMax: bytes,
 	connectionsMax: count,
 	connectionsPerClientMax: count,
@@ -56,6 +65,10 @@ export const configSchema = z.strictObject({
 		"a text of visible ASCII characters without spaces; digits alone in quotes",
 	),
 	allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
+	trustedProxies: say(
+		z.array(z.string().refine(isAddressBlock)),
+		"a list of IP addresses and CIDR blocks of reverse proxies, such as 127.0.0.1 or 10.0.0.0/8",
+	),
 	engine: say(
 		z.union([z.enum(["demo", "pi", "pi-coding-agent"]), z.strictObject({ module: z.string().min(1) })]),
 		"demo, pi, pi-coding-agent, or { module: ./my-agent.ts }",

@@ -22,6 +22,7 @@ export interface NexusConfig {
 	/** Given by a person; without it one is generated and kept in the data directory. */
 	token?: string;
 	allowedHosts: string[];
+	trustedProxies: string[];
 	/** Undefined: `pi` when a model is configured or a key is in the environment, else `demo`. */
 	engine?: EngineChoice;
 	pi?: PiConfig;
@@ -93,6 +94,7 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 	return {
 		port: CONFIG_DEFAULTS.port,
 		allowedHosts: [],
+		trustedProxies: [],
 		durability: CONFIG_DEFAULTS.durability,
 		stopDeadlineMs: CONFIG_DEFAULTS.stopDeadlineMs,
 		broker: {},

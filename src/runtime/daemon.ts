@@ -169,6 +169,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		token,
 		limits: config.edge,
 		allowedHosts: config.allowedHosts,
+		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
 		readiness() {

@@ -16,6 +16,7 @@ import {
 } from "../nex/nex.ts";
 import { NexusError, toNexusError } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
+import { own } from "../std/own.ts";
 import { openSqlite } from "../std/sqlite.ts";
 
 export const LAB_ACCOUNT = "lab";
@@ -64,7 +65,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 	host.once("exit", onLost);
 	const file = openSqlite(":memory:", "process");
 	const adapters: AdapterConfig = Object.fromEntries(
-		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, tuned[channel])]),
+		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, own(tuned, channel))]),
 	);
 	// What the lab delivered is nobody's business after it: its deliveries live in memory.
 	const deliveries = sqliteDeliveries(file);

@@ -4,6 +4,7 @@ import type { Lab, LabFault, LabRun, LabState } from "../edge/edge.ts";
 import type { Nex } from "../nex/nex.ts";
 import { NexusError, newId } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
+import { own } from "../std/own.ts";
 import { type Bench, type BenchOptions, type HostState, LAB_ACCOUNT, startBench } from "./lab-bench.ts";
 
 const UNUSED_MS = 10 * 60_000;
@@ -61,7 +62,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 }
 
 function known(bench: Bench, channel: string): void {
-	if (!bench.channels[channel]) throw new NexusError("not_found", `the lab has no ${channel}`);
+	if (!own(bench.channels, channel)) throw new NexusError("not_found", `the lab has no ${channel}`);
 }
 
 interface Life {

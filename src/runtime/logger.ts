@@ -2,15 +2,18 @@
 
 import { type DestinationStream, pino } from "pino";
 import type { Log } from "../std/log.ts";
+import { printable, printableJson } from "../std/printable.ts";
 
 export type LogLevel = "debug" | "info" | "warn" | "error" | "silent";
 
 const SECRET = ["token", "*.token", "authorization", "*.authorization", "cookie", "*.cookie", "sign_in_url"];
 
 export function createLogger(level: LogLevel, stderr: NodeJS.WriteStream & { fd?: number } = process.stderr): Log {
-	const destination: DestinationStream = stderr.isTTY
-		? { write: (line) => void stderr.write(readable(line)) }
-		: pino.destination({ fd: stderr.fd ?? 2, sync: true });
+	// Logs hold what strangers and adapters said, and are read in terminals.
+	const file = stderr.isTTY ? undefined : pino.destination({ fd: stderr.fd ?? 2, sync: true });
+	const destination: DestinationStream = {
+		write: (line) => void (file ? file.write(printableJson(line)) : stderr.write(readable(line))),
+	};
 	return pino(
 		{
 			level,
@@ -28,11 +31,12 @@ export function createLogger(level: LogLevel, stderr: NodeJS.WriteStream & { fd?
 export function readable(line: string): string {
 	const { level, time, msg, ...facts } = JSON.parse(line) as Record<string, unknown>;
 	const shown = Object.entries(facts).map(([key, value]) => `${key}=${short(value)}`);
-	return `${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${[String(msg), ...shown].join("  ")}\n`;
+	return printable(`${String(time).slice(11, 19)} ${String(level).padEnd(5)} ${[short(msg), ...shown].join("  ")}\n`);
 }
 
 function short(value: unknown): string {
-	if (typeof value === "string") return value;
+	// A line feed of somebody else's would make a line of the log.
+	if (typeof value === "string") return value.replaceAll("\n", "\\n");
 	if (typeof value === "object" && value !== null && "stack" in value) return String(value.stack);
 	return JSON.stringify(value);
 }

@@ -2,7 +2,8 @@
 
 import { pathToFileURL } from "node:url";
 
-const MODULE_LOAD_MS = 30_000;
+/** A person who waits for a start reads the error within ten seconds. */
+const MODULE_LOAD_MS = 8_000;
 
 export async function importWithin(path: string, loadMs = MODULE_LOAD_MS): Promise<Record<string, unknown>> {
 	let timer: NodeJS.Timeout | undefined;

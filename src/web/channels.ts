@@ -9,25 +9,29 @@ export interface Words {
 	readonly text: string;
 }
 
-const NAMES: Readonly<Record<string, string>> = {
-	web: "Web page",
-	telegram: "Telegram",
-	discord: "Discord",
-	slack: "Slack",
-	whatsapp: "WhatsApp",
-	imessage: "iMessage",
-	signal: "Signal",
-	sms: "SMS",
-	gmail: "Gmail",
-};
+const NAMES: ReadonlyMap<string, string> = new Map([
+	["web", "Web page"],
+	["telegram", "Telegram"],
+	["discord", "Discord"],
+	["slack", "Slack"],
+	["whatsapp", "WhatsApp"],
+	["imessage", "iMessage"],
+	["signal", "Signal"],
+	["sms", "SMS"],
+	["gmail", "Gmail"],
+]);
 
-export const channelName = (channel: string): string => NAMES[channel] ?? channel;
+export const channelName = (channel: string): string => NAMES.get(channel) ?? channel;
 
-const MARKS: Readonly<Record<string, string>> = { whatsapp: "WA", imessage: "iM", sms: "SM" };
+const MARKS: ReadonlyMap<string, string> = new Map([
+	["whatsapp", "WA"],
+	["imessage", "iM"],
+	["sms", "SM"],
+]);
 
 /** One or two letters that stand for a channel where there is no room for its name. */
 export const channelMark = (channel: string): string =>
-	MARKS[channel] ?? channelName(channel).slice(0, 1).toUpperCase();
+	MARKS.get(channel) ?? channelName(channel).slice(0, 1).toUpperCase();
 
 export const MODE_WORDS: Readonly<Record<DeliveryMode, string>> = {
 	stream: "Live",

@@ -25,6 +25,8 @@ export interface Outgoing {
 	readonly eventId?: string;
 	readonly runId?: string;
 	readonly error?: string;
+	/** While the daemon has not answered: the messages that it had told of before. */
+	readonly toldBefore?: readonly string[] | undefined;
 }
 
 export interface ChatState {
@@ -105,7 +107,7 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 		case "sent":
 			return sent(chat, action.key, action.accepted);
 		case "send-failed":
-			return patchOutgoing(chat, action.key, { state: "failed", error: action.message });
+			return patchOutgoing(chat, action.key, { state: "failed", error: action.message, toldBefore: undefined });
 		case "discard":
 			return { ...chat, outgoing: chat.outgoing.filter(({ key }) => key !== action.key) };
 		case "stopping":
@@ -159,10 +161,35 @@ function settleOutgoing(chat: ChatState, row: RunRow): ChatState {
 }
 
 function sending(chat: ChatState, key: string, text: string): ChatState {
+	const toldBefore = toldOf(chat).map(({ eventId }) => eventId);
 	if (chat.outgoing.some((mine) => mine.key === key)) {
-		return patchOutgoing(chat, key, { state: "sending" });
+		return patchOutgoing(chat, key, { state: "sending", toldBefore });
 	}
-	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending" }] };
+	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending", toldBefore }] };
+}
+
+/** The messages that the daemon tells of: in turns, and waiting for theirs. */
+function toldOf({ turns, queued }: ChatState): { eventId: string; text: string }[] {
+	const shown = turns.flatMap(({ row }) => row?.messages ?? []);
+	return [...shown, ...queued].flatMap(({ event_id: eventId, text }) =>
+		eventId === undefined ? [] : [{ eventId, text }],
+	);
+}
+
+/**
+ * Messages that the daemon already tells of, while the answer to their own POST is still on its way: each is shown once. Until the answer
+ * names the event, the text has to do.
+ */
+function overtakenOf(chat: ChatState): ReadonlySet<Outgoing> {
+	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
+	const unclaimed = toldOf(chat).filter(({ eventId }) => !own.has(eventId));
+	const overtaken = chat.outgoing.filter(({ state, text, toldBefore = [] }) => {
+		if (state !== "sending") return false;
+		const at = unclaimed.findIndex((told) => told.text === text && !toldBefore.includes(told.eventId));
+		if (at >= 0) unclaimed.splice(at, 1);
+		return at >= 0;
+	});
+	return new Set(overtaken);
 }
 
 function sent(chat: ChatState, key: string, accepted: Accepted): ChatState {
@@ -171,10 +198,12 @@ function sent(chat: ChatState, key: string, accepted: Accepted): ChatState {
 	const row = chat.turns.find((turn) => turn.row?.messages.some((message) => message.event_id === eventId));
 	if (row) return reduceChat(chat, { type: "discard", key });
 	if (accepted.disposition === "rejected" || accepted.disposition === "dropped") {
-		return patchOutgoing(chat, key, { state: "failed", eventId, error: "The daemon did not accept this message." });
+		const error = "The daemon did not accept this message.";
+		return patchOutgoing(chat, key, { state: "failed", eventId, error, toldBefore: undefined });
 	}
 	const waits = runId === undefined;
-	return patchOutgoing(chat, key, { state: waits ? "queued" : "started", eventId, ...(!waits && { runId }) });
+	const state = waits ? "queued" : "started";
+	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), toldBefore: undefined });
 }
 
 /** A message that no run will answer has its place in the thread: it waits no longer. */
@@ -203,7 +232,10 @@ export function userMessagesOf(chat: ChatState, turn: TurnItem): readonly Messag
 /** What is not part of a turn yet, in the order it will be. */
 export function waitingOf(chat: ChatState): readonly Outgoing[] {
 	const known = new Set(chat.turns.map((turn) => turn.runId));
-	const mine = chat.outgoing.filter(({ runId }) => runId === undefined || !known.has(runId));
+	const overtaken = overtakenOf(chat);
+	const mine = chat.outgoing.filter(
+		(each) => !overtaken.has(each) && (each.runId === undefined || !known.has(each.runId)),
+	);
 	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
 	const foreign = chat.queued
 		.filter(({ event_id }) => !own.has(event_id))

@@ -30,7 +30,7 @@ const OF_RANGE: Readonly<Record<string, Mark>> = {
 /** A text whose marks are told beside it. */
 export function runsOfRanges(text: string, ranges: readonly RangeRow[]): Run[] {
 	const spans = ranges.flatMap(({ type, offset, length }): Span[] => {
-		const mark = OF_RANGE[type];
+		const mark = Object.hasOwn(OF_RANGE, type) ? OF_RANGE[type] : undefined;
 		const from = Math.max(0, offset);
 		const to = Math.min(text.length, offset + length);
 		return mark && from < to ? [{ mark, from, to }] : [];

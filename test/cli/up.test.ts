@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, nexus, run as runHere } from "./in-process.ts";
-import { up } from "./nexus.ts";
+import { run, up } from "./nexus.ts";
 import type { Running } from "./running.ts";
 
 const stopLater = <T extends Running>(daemon: T): T => {
@@ -155,6 +155,15 @@ describe("nexus up", () => {
 			'nexus: nexus.yaml:2:9: engine: "gpt" is not allowed; allowed: demo, pi, pi-coding-agent, or { module: ./my-agent.ts }',
 			"",
 		]);
+	});
+
+	it("ends after it has refused an agent that leaves a timer behind", async () => {
+		const cwd = freshFolder();
+		writeFileSync(join(cwd, "agent.mjs"), "setInterval(() => {}, 1000); export const nothing = 1;");
+		writeFileSync(join(cwd, "nexus.yaml"), "engine: { module: ./agent.mjs }\nport: 0\n");
+		const { code, err } = await run(["up"], { cwd });
+		expect(code).toBe(78);
+		expect(err).toContain("nexus: engine module ./agent.mjs: has no default export; it exports `nothing`");
 	});
 
 	it("refuses a damaged database with the exit code for damaged data", async () => {

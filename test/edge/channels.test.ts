@@ -48,6 +48,7 @@ function platforms() {
 				return DELIVERY;
 			},
 			health: async () => ({ ok: true, detail: "@nexus_bot" }),
+			admitWebhook() {},
 			async webhook(_channel, account, request) {
 				if (account !== "main") throw new NexusError("not_found", "There is no such account.");
 				seen.webhooks.push(request);

@@ -122,6 +122,16 @@ describe("gate", () => {
 		}
 	});
 
+	it("P6.14: several Host headers are refused, whichever of them is ours", async () => {
+		for (const second of ["localhost", "evil.example"]) {
+			const head = `GET /healthz HTTP/1.1\r\nHost: localhost\r\nhOST: ${second}\r\nConnection: close\r\n\r\n`;
+			const client = rawClient(rig.port, head);
+			await client.closed;
+			expect(client.received()).toMatch(/^HTTP\/1\.1 400 /);
+			expect(client.received()).toContain('"code":"invalid"');
+		}
+	});
+
 	it("P6.14: Origin: another site's page is refused, whatever it asks for, unless it has the token itself", async () => {
 		for (const foreign of [
 			"http://evil.example",

@@ -26,6 +26,18 @@ interface Inner {
 }
 
 describe("nexus.yaml", () => {
+	it("I11: a few lines that stand for gigabytes are a mistake of the configuration", () => {
+		const lines = ["a: &a [x, x, x, x, x, x, x, x]"];
+		for (const [at, name] of "bcdefghi".split("").entries())
+			lines.push(`${name}: &${name} [${Array.from({ length: 9 }, () => `*${"abcdefgh"[at]}`).join(", ")}]`);
+		const bombs = [lines.join("\n"), `pi: ${"[".repeat(5000)}`, "pi: *nothing"];
+		for (const bomb of bombs) {
+			expect(() => parseConfig(bomb, "nexus.yaml")).toThrow(
+				expect.objectContaining({ code: "config", message: expect.stringMatching(/^nexus\.yaml:/) }),
+			);
+		}
+	});
+
 	it("says file, line, column, path, what is wrong and what is allowed", () => {
 		expect(mistakes("host: 127.0.0.1\nport: 70000\n")).toEqual([
 			"nexus.yaml:2:7: port: 70000 is not allowed; allowed: a whole number from 0 (any free port) to 65535",

@@ -65,6 +65,26 @@ describe("a message on its way", () => {
 		expect(written(after(sending, ...actions))).toEqual(["hi"]);
 	});
 
+	it("is shown once while the daemon tells of it before it has answered", () => {
+		expect(written(after(sending, known))).toEqual(["hi"]);
+		expect(written(after(sending, begun, known))).toEqual(["hi"]);
+		const queued: ChatAction = { type: "queue", queued: [{ event_id: "e1", text: "hi", received_at: 1 }] };
+		expect(written(after(sending, queued))).toEqual(["hi (queued)"]);
+		expect(written(after(sending, queued, known, started))).toEqual(["hi"]);
+	});
+
+	it("is not taken for an earlier one with the same words, nor for another's", () => {
+		const earlier: ChatAction = { type: "row", row: row("r0", [user("e0", "hi")]) };
+		expect(written(after(earlier, sending))).toEqual(["hi", "hi (sending)"]);
+		expect(written(after(earlier, sending, known))).toEqual(["hi", "hi"]);
+		const second = { type: "sending", key: "k2", text: "hi" } as const;
+		expect(written(after(sending, second, known))).toEqual(["hi", "hi (sending)"]);
+		const theirs: ChatAction = { type: "row", row: row("r9", [user("e9", "hi")]) };
+		expect(written(after(sending, theirs, started))).toEqual(["hi", "hi (started)"]);
+		const failed: ChatAction = { type: "send-failed", key: "k", message: "no" };
+		expect(written(after(sending, theirs, failed))).toEqual(["hi", "hi (failed)"]);
+	});
+
 	it("I10: waits visibly while another answer is written, and is one with the daemon's own record of it", () => {
 		const queued = after(sending, { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } });
 		expect(written(queued)).toEqual(["hi (queued)"]);

@@ -17,6 +17,7 @@ export const platform: Platform = {
 		delivery: "whole",
 		// Mails carry their nonce, and an account can search what it sent.
 		reconcile: "history",
+		webhook: { requiredQuery: ["secret"] },
 		public: true,
 		settings: [
 			{ name: "client_id", secret: false, required: true, prompt: "OAuth client id" },

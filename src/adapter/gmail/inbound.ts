@@ -1,6 +1,7 @@
 /** What a person wrote, from a mail. */
 
 import type { Address, Email, Mailbox } from "postal-mime";
+import { own } from "../../std/own.ts";
 import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
 
 export interface MailFile extends RemoteFile {
@@ -112,7 +113,7 @@ function textOf(html: string): string {
 		.replace(/<blockquote\b[\s\S]*$/i, "")
 		.replace(/<br\b[^>]*>|<\/(?:p|div|li|tr|h\d)>/gi, "\n")
 		.replace(/<[^>]*>/g, "")
-		.replace(/&(\w+|#39);/g, (entity, name: string) => ENTITIES[name] ?? entity)
+		.replace(/&(\w+|#39);/g, (entity, name: string) => own(ENTITIES, name) ?? entity)
 		.replace(/\n{3,}/g, "\n\n")
 		.trim();
 }

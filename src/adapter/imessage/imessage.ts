@@ -15,6 +15,7 @@ export const platform: Platform = {
 		blocks: { minChars: 600, maxChars: 1000, humanDelayMs: { min: 1000, max: 3000 } },
 		// The Mac keeps what was sent.
 		reconcile: "history",
+		webhook: { requiredQuery: ["secret"] },
 		public: true,
 		settings: [
 			{ name: "backend", secret: false, required: false, prompt: "bluebubbles or imsg", default: "bluebubbles" },

@@ -18,6 +18,7 @@ export const platform: Platform = {
 		typing: { intervalMs: 60_000, expiryMs: 120_000 },
 		// Messages carry their nonce as metadata, and an app can read what it wrote.
 		reconcile: "history",
+		webhook: { requiredHeaders: ["x-slack-signature", "x-slack-request-timestamp"] },
 		// Only members of the workspace can write to an app.
 		public: false,
 		settings: [

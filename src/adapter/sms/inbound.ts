@@ -1,5 +1,6 @@
 /** What a person wrote, from Twilio's webhook. */
 
+import { own } from "../../std/own.ts";
 import type { InboundMessage, MessageFailure, RemoteFile } from "../kit/kit.ts";
 
 export interface SmsFile extends RemoteFile {
@@ -54,7 +55,7 @@ export function readFailure(fields: URLSearchParams): MessageFailure | undefined
 	const status = fields.get("MessageStatus") ?? "";
 	if (messageId === "" || (status !== "failed" && status !== "undelivered")) return undefined;
 	const code = fields.get("ErrorCode") ?? "";
-	const cause = CAUSES[code] ?? (code && `see https://www.twilio.com/docs/errors/${code}`);
+	const cause = own(CAUSES, code) ?? (code && `see https://www.twilio.com/docs/errors/${code}`);
 	return { messageId, error: `${status}${code && `, ${code}`}${cause && `: ${cause}`}` };
 }
 

@@ -16,6 +16,7 @@ export const platform: Platform = {
 		blocks: { minChars: 140, maxChars: 160, humanDelayMs: { min: 500, max: 1500 } },
 		// Twilio lists what was sent to a number, with its text.
 		reconcile: "history",
+		webhook: { requiredHeaders: ["x-twilio-signature"] },
 		public: true,
 		settings: [
 			{ name: "account_sid", secret: false, required: true, prompt: "Account SID (AC…)" },

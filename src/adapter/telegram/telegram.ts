@@ -17,6 +17,7 @@ export const platform: Platform = {
 		typing: { intervalMs: 3000, expiryMs: 5000 },
 		// By the account's own notes: bots cannot read a chat's history.
 		reconcile: "history",
+		webhook: { requiredHeaders: ["x-telegram-bot-api-secret-token"] },
 		public: true,
 		settings: [
 			{ name: "token", secret: true, required: true, prompt: "Bot token from @BotFather" },

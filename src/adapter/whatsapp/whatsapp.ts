@@ -19,6 +19,7 @@ export const platform: Platform = {
 		blocks: { minChars: 600, maxChars: 1000, humanDelayMs: { min: 800, max: 2500 } },
 		// Statuses tell of messages by their nonce.
 		reconcile: "history",
+		webhook: { requiredHeaders: ["x-hub-signature-256"] },
 		public: true,
 		settings: [
 			{

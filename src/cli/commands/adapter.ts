@@ -161,7 +161,7 @@ async function ask(
 	try {
 		for (const setting of wanted.filter(({ name }) => given[name] === undefined)) {
 			for (;;) {
-				const prompt = `${setting.prompt}${setting.default ? ` [${setting.default}]` : ""}: `;
+				const prompt = `${oneLine(`${setting.prompt}${setting.default ? ` [${setting.default}]` : ""}`, 300)}: `;
 				if (setting.secret) stderr.write(prompt);
 				hidden = setting.secret;
 				const answer = (await lines.question(setting.secret ? "" : prompt, { signal: left.signal })).trim();

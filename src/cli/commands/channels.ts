@@ -10,14 +10,14 @@ interface ListOptions {
 }
 
 /** The rows as JSON lines, or as a table. */
-function show<Row>(
+function show<Row extends object>(
 	{ terminal }: Context,
 	options: ListOptions,
 	rows: Row[],
 	head: string[],
 	cells: (row: Row) => string[],
 ) {
-	if (options.json) for (const row of rows) terminal.out(`${JSON.stringify(row)}\n`);
+	if (options.json) for (const row of rows) terminal.json(row);
 	else
 		table(
 			terminal,
@@ -106,7 +106,7 @@ export async function pair(
 		]);
 	}
 	const approved = await client.post<PairingJson>(`/v1/pairings/${encodeURIComponent(code)}/approve`);
-	if (options.json) terminal.out(`${JSON.stringify(approved)}\n`);
+	if (options.json) terminal.json(approved);
 	else
 		terminal.out(
 			oneLine(`${approved.sender_name ?? approved.sender} is let in on ${approved.channel}/${approved.account}`, 500),

@@ -18,7 +18,7 @@ export async function conformance(
 		const why = detail === undefined ? "" : `: ${oneLine(detail, 300)}`;
 		terminal.out(`${result.padEnd(8)} ${name} (${ms} ms)${why}\n`);
 	});
-	if (options.json) terminal.out(`${JSON.stringify(report)}\n`);
+	if (options.json) terminal.json(report);
 	else {
 		const count = (result: string) => report.cases.filter((each) => each.result === result).length;
 		terminal.out(`\n${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped\n`);

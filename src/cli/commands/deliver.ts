@@ -35,12 +35,13 @@ export async function deliver(context: Context, words: string | undefined, optio
 		...(reasoning !== undefined && { reasoning }),
 	});
 	if (!options.wait) {
-		terminal.out(options.json ? `${JSON.stringify({ delivery_id: id, run_id })}\n` : `${id}\n`);
+		if (options.json) terminal.json({ delivery_id: id, run_id });
+		else terminal.out(`${id}\n`);
 		return 0;
 	}
 	const delivery = await ended(context, id, channel);
 	const { state, messages, error } = delivery;
-	if (options.json) terminal.out(`${JSON.stringify(delivery)}\n`);
+	if (options.json) terminal.json(delivery);
 	else terminal.out(`${id} ${state} (${messages.length} ${messages.length === 1 ? "message" : "messages"})\n`);
 	if (state === "complete") return 0;
 	throw new NexusError("unavailable", `not delivered: ${error ?? state}`);

@@ -48,7 +48,8 @@ export async function doctor({ host, terminal }: Local, options: ConfigFlags & {
 		for (const [check, run] of checks) {
 			const finding = { check, ...(await run().catch(unexpected)) };
 			findings.push(finding);
-			terminal.out(options.json ? `${JSON.stringify(finding)}\n` : line(finding, terminal));
+			if (options.json) terminal.json(finding);
+			else terminal.out(line(finding, terminal));
 		}
 	};
 	let config: NexusConfig | undefined;

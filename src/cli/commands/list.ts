@@ -2,7 +2,7 @@
 
 import type { Context, Outcome, RunJson } from "../command.ts";
 import { since, table } from "../table.ts";
-import { harmless, oneLine, type Terminal } from "../terminal.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
 
 export interface RunsOptions {
 	session?: string;
@@ -15,7 +15,7 @@ export async function runs({ client, terminal }: Context, options: RunsOptions):
 	if (options.session !== undefined) query.set("session", options.session);
 	const { runs } = await client.get<{ runs: RunJson[] }>(`/v1/runs?${query}`);
 	if (options.json) {
-		for (const run of runs) terminal.out(`${JSON.stringify(run)}\n`);
+		for (const run of runs) terminal.json(run);
 		return 0;
 	}
 	if (runs.length === 0) terminal.note("no runs yet: try `nexus send hello`");
@@ -34,7 +34,7 @@ export async function runs({ client, terminal }: Context, options: RunsOptions):
 export async function run({ client, terminal }: Context, runId: string, options: { json?: boolean }): Outcome {
 	const found = await client.get<RunJson>(`/v1/runs/${encodeURIComponent(runId)}`);
 	if (options.json) {
-		terminal.out(`${JSON.stringify(found)}\n`);
+		terminal.json(found);
 		return 0;
 	}
 	const facts: [string, string | undefined][] = [
@@ -56,7 +56,7 @@ export async function run({ client, terminal }: Context, runId: string, options:
 	}
 	if (found.trace) showTrace(found.trace, terminal);
 	for (const message of found.messages)
-		terminal.out(`\n${terminal.bold(`${message.role}:`)}\n${harmless(message.text)}\n`);
+		terminal.out(`\n${terminal.bold(`${oneLine(message.role, 20)}:`)}\n${message.text}\n`);
 	return 0;
 }
 
@@ -82,7 +82,7 @@ interface SessionJson {
 export async function sessions({ client, terminal }: Context, options: { limit: number; json?: boolean }): Outcome {
 	const { sessions } = await client.get<{ sessions: SessionJson[] }>(`/v1/sessions?limit=${options.limit}`);
 	if (options.json) {
-		for (const session of sessions) terminal.out(`${JSON.stringify(session)}\n`);
+		for (const session of sessions) terminal.json(session);
 		return 0;
 	}
 	if (sessions.length === 0) terminal.note("no sessions yet: try `nexus send hello`");

@@ -1,7 +1,7 @@
 /** Reads a text file below one folder and nothing else: no way out by `..`, absolute paths or links. */
 
 import { constants } from "node:fs";
-import { type FileHandle, open, realpath } from "node:fs/promises";
+import { type FileHandle, lstat, open, readlink, realpath } from "node:fs/promises";
 import path from "node:path";
 
 /** What one call may bring into the model's context. */
@@ -13,22 +13,23 @@ export async function readTextFile(
 	asked: string,
 	fileBytesMax: number = FILE_BYTES_MAX,
 ): Promise<string> {
-	const real = await insidePath(root, asked);
+	const realRoot = await realpath(root);
+	const real = await insidePath(realRoot, asked);
 	// No following of a link put there since; no waiting on a pipe.
 	const file = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK).catch((cause) => {
 		throw unreadable(asked, cause);
 	});
 	try {
-		if ((await realpath(real)) !== real) throw outside(asked);
+		const opened = await placeOf(file, real);
+		if (opened === undefined || !isInside(realRoot, opened)) throw outside(asked);
 		return await readAsText(file, asked, fileBytesMax);
 	} finally {
 		await file.close();
 	}
 }
 
-async function insidePath(root: string, asked: string): Promise<string> {
+async function insidePath(realRoot: string, asked: string): Promise<string> {
 	if (asked.includes("\0")) throw new Error("a path cannot contain a zero byte");
-	const realRoot = await realpath(root);
 	const wanted = path.resolve(realRoot, asked);
 	if (!isInside(realRoot, wanted)) throw outside(asked);
 	const real = await realpath(wanted).catch((cause) => {
@@ -36,6 +37,19 @@ async function insidePath(root: string, asked: string): Promise<string> {
 	});
 	if (!isInside(realRoot, real)) throw outside(asked);
 	return real;
+}
+
+/** Where the opened file is. Its path may lead elsewhere by now: a folder on the way can be swapped for a link and back. */
+async function placeOf(file: FileHandle, real: string): Promise<string | undefined> {
+	if (process.platform === "linux") {
+		const place = await readlink(`/proc/self/fd/${file.fd}`).catch(() => undefined);
+		if (place !== undefined) return place;
+	}
+	// The best there is without /proc: it is the file that stands there now.
+	const again = await realpath(real).catch(() => undefined);
+	if (again !== real) return undefined;
+	const [opened, named] = await Promise.all([file.stat({ bigint: true }), lstat(real, { bigint: true })]);
+	return opened.ino === named.ino && opened.dev === named.dev ? real : undefined;
 }
 
 function isInside(root: string, target: string): boolean {

@@ -1,6 +1,7 @@
 /** What the inbound side is configured with: per channel, per account, per session. */
 
 import type { QueueSettings } from "../../ledger/ledger.ts";
+import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
 import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
@@ -79,10 +80,10 @@ export interface InboundRules {
 }
 
 export function rulesOf({ channels = {} }: InboundConfig, channel: string, account: string): InboundRules {
-	const { accounts, busyText = BUSY_TEXT, ...common } = channels[channel] ?? {};
-	const own = accounts?.[account] ?? {};
-	const { session = "chat", agent = "main" } = { ...common, ...own };
-	return { acl: aclOf(common.acl, own.acl), session, agent, busyText };
+	const { accounts, busyText = BUSY_TEXT, ...common } = own(channels, channel) ?? {};
+	const particular = own(accounts, account) ?? {};
+	const { session = "chat", agent = "main" } = { ...common, ...particular };
+	return { acl: aclOf(common.acl, particular.acl), session, agent, busyText };
 }
 
 /** Undefined for the web and the API when nothing is said: the Broker's own way, one after another. */
@@ -92,8 +93,8 @@ export function queueOf(
 	account: string,
 	session: string,
 ): QueueSettings | undefined {
-	const common = config.channels?.[channel];
-	const words = [common?.queue, common?.accounts?.[account]?.queue, config.sessions?.[session]?.queue];
+	const common = own(config.channels, channel);
+	const words = [common?.queue, own(common?.accounts, account)?.queue, own(config.sessions, session)?.queue];
 	if (channel === WEB && words.every((word) => word === undefined)) return undefined;
 	const isWeb = channel === WEB;
 	const { mode, ...rest } = {

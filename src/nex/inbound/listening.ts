@@ -38,8 +38,9 @@ export function createListening(deps: ListeningDeps): Listening {
 		try {
 			info = await outbound.info(channel);
 		} catch (cause) {
+			if (stopped) return;
 			log.error({ channel, err: cause, againMs: limits.monitorRetryMs }, "the adapter cannot be asked what it is");
-			if (!stopped) again(channel, accounts);
+			again(channel, accounts);
 			return;
 		}
 		if (stopped || !info.supports.includes("monitor")) return;

@@ -16,6 +16,7 @@ import {
 	type ChannelMessage,
 	factsOf,
 	hookRequestOf,
+	isSameSubmission,
 	type NexusRequest,
 	originOf,
 	requestOfMessage,
@@ -84,7 +85,20 @@ export class Reception {
 		broker.check(inbound);
 		if (idempotencyKey === undefined) return this.#submission(inbound, now);
 		const known = () => ledger.eventByKey(session, idempotencyKey);
-		return this.#once(JSON.stringify([session, idempotencyKey]), known, () => this.#submission(inbound, now));
+		const work = () => this.#submission(inbound, now);
+		const accepted = await this.#once(JSON.stringify([session, idempotencyKey]), known, work);
+		this.#checkSame(inbound, accepted.eventId);
+		return accepted;
+	}
+
+	/** A client that uses a key for two messages would otherwise never learn that the second was not taken. */
+	#checkSame(submission: ApiSubmission, eventId: string): void {
+		const event = this.#deps.ledger.event(eventId);
+		if (!event || isSameSubmission(event, submission)) return;
+		throw new NexusError(
+			"conflict",
+			`not accepted: its idempotency key belongs to another message of this session already, event ${eventId}; send it with a key of its own`,
+		);
 	}
 
 	/** The same message twice: the second one gets the first one's answer. */

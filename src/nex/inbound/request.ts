@@ -1,5 +1,6 @@
 /** The one object that passes all stages: a message, who it is from, where its answer goes, and what happened to it so far. */
 
+import { createHash } from "node:crypto";
 import type { InboundMessage, Target } from "../../adapter/adapter.ts";
 import type { Submission } from "../../broker/broker.ts";
 import type {
@@ -37,6 +38,8 @@ export interface NexusRequest {
 		/** The platform's id of the message. */
 		sourceId?: string;
 		idempotencyKey?: string;
+		/** With a key: the digest of what the client sent, before plugins changed it. */
+		digest?: string;
 		/** The messages that this one is answered with, oldest first, itself included. */
 		batch?: readonly { eventId: string; text: string }[];
 	};
@@ -84,7 +87,10 @@ export function requestOfSubmission(submission: ApiSubmission, named: Named): Ne
 	const { eventId, receivedAt, session, routing } = named;
 	const { text, attachments = [], idempotencyKey } = submission;
 	return {
-		event: { eventId, text, attachments, receivedAt, ...(idempotencyKey !== undefined && { idempotencyKey }) },
+		event: {
+			...{ eventId, text, attachments, receivedAt },
+			...(idempotencyKey !== undefined && { idempotencyKey, digest: digestOf(submission) }),
+		},
 		...{ channel: WEB, account: WEB, session, routing, chat: { id: session, type: "direct" } },
 		sender: { id: "owner", owner: true },
 		...begun(),
@@ -103,11 +109,30 @@ type Facts = Pick<NexusRequest, "sender" | "chat" | "hooks" | "timings"> & {
 	target?: Target;
 	/** When it was handed to the queue. */
 	queuedAt: number;
+	digest?: string;
 };
 
-export function factsOf({ sender, chat, hooks, timings, routing }: NexusRequest, now: number): Facts {
+export function factsOf({ event, sender, chat, hooks, timings, routing }: NexusRequest, now: number): Facts {
 	const { agent, target } = routing;
-	return { sender, chat, hooks, timings, agent, ...(target && { target }), queuedAt: now };
+	const { digest } = event;
+	return {
+		...{ sender, chat, hooks, timings, agent, queuedAt: now },
+		...(target && { target }),
+		...(digest !== undefined && { digest }),
+	};
+}
+
+const digestOf = ({ text, attachments = [] }: ApiSubmission): string => {
+	const files = attachments.map(({ name, contentType, data }) => [name, contentType, data]);
+	return createHash("sha256")
+		.update(JSON.stringify([text, files]))
+		.digest("base64url");
+};
+
+/** An event of a version that kept no digest counts as the same: nobody can tell any more. */
+export function isSameSubmission(event: InboundEvent, submission: ApiSubmission): boolean {
+	const { digest } = (event.facts ?? {}) as Partial<Facts>;
+	return digest === undefined || digest === digestOf(submission);
 }
 
 /** The request of a run: the newest of its messages, with what plugins said to all of them. */

@@ -56,6 +56,7 @@ export interface Keeper {
 }
 
 const GARBAGE_LOGGED_MAX = 20;
+const MINUTE_MS = 60_000;
 const EXCERPT_CHARS = 120;
 /** How an adapter exits that cannot reach its platform (docs/adapter-protocol.md §1). */
 const UNREACHABLE = exitCodeOf("unavailable");
@@ -68,6 +69,8 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	let state: Supervision = UNSTARTED;
 	let process: LineProcess | undefined;
 	let garbage = 0;
+	/** Since when, and how much of it the process that runs now has said. */
+	let flood = { since: clock.now(), lines: 0 };
 	let lastError: string | undefined;
 	let cancelWake = () => {};
 	let stopped = false;
@@ -87,6 +90,10 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	function skip(fault: LineFault): void {
 		lastError = `garbage on stdout: ${fault.reason}`;
 		if (++garbage <= GARBAGE_LOGGED_MAX) log.warn({ ...facts, ...fault, garbage }, "garbage on the adapter's stdout");
+		const now = clock.now();
+		if (now - flood.since >= MINUTE_MS) flood = { since: now, lines: 0 };
+		const max = options.limits.garbageLinesPerMinuteMax;
+		if (++flood.lines === max + 1) process?.kill(`said more than ${max} lines of garbage within a minute`);
 	}
 
 	function sound(line: object): object[] {
@@ -100,6 +107,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	function start(): void {
 		const started = begin();
 		process = started;
+		flood = { since: clock.now(), lines: 0 };
 		// A command that is not there has no pid; its exit follows.
 		if (started?.pid === undefined) return;
 		note(started.pid);

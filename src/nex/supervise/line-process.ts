@@ -6,6 +6,7 @@ import type { Readable, Writable } from "node:stream";
 import { createLineReader, createLineWriter, type LineFault, type LineWriter } from "../../adapter/adapter.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
+import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
 
 export interface ProcessLimits {
 	/** Longest line on stdout. */
@@ -21,6 +22,8 @@ export interface ProcessLimits {
 	termGraceMs: number;
 	/** Longest time that it may read nothing while its pipe is full. */
 	unreadMs: number;
+	/** A process that says more lines that are none of the protocol is ended. */
+	garbageLinesPerMinuteMax: number;
 }
 
 export const PROCESS_LIMITS: ProcessLimits = {
@@ -32,6 +35,7 @@ export const PROCESS_LIMITS: ProcessLimits = {
 	endGraceMs: 5000,
 	termGraceMs: 2000,
 	unreadMs: 600_000,
+	garbageLinesPerMinuteMax: 1000,
 };
 
 export interface ProcessSpec {
@@ -81,7 +85,8 @@ type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProcess {
 	const { clock, limits } = spec;
 	const [file = "", ...args] = spec.command;
-	const child: Child = spawn(file, args, { env: spec.env, stdio: ["pipe", "pipe", "pipe"] });
+	const child: Child = spawn(file, args, { env: spec.env, stdio: ["pipe", "pipe", "pipe"], ...OWN_GROUP });
+	const group = watchGroup(child);
 	const writer = createLineWriter(child.stdin, (cause) => {
 		spec.log.debug({ ...spec.facts, error: cause.message }, "the adapter no longer reads");
 		if (!spec.mayIgnoreInput) lame("it closed its input");
@@ -96,6 +101,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 		stopWatching();
 		cancelLame();
 		turns.release();
+		group.end();
 		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
 		// What has an exit code had ended by itself, also when it was given up meanwhile.
 		events.exited({ code, detail: code === null || why === STOPPED ? (why ?? detail) : detail });
@@ -103,7 +109,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	};
 	const kill = (reason: string) => {
 		why ??= reason;
-		if (!gone) child.kill("SIGKILL");
+		if (!gone) group.signal("SIGKILL");
 	};
 	let cancelLame = () => {};
 	/** Without one of its pipes it is of no use; mostly it is about to end by itself. */
@@ -120,8 +126,9 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 	child.stdout.on("end", () => lame("it closed its output"));
 	child.on("error", (cause) => exit(null, `${file}: ${cause.message}`));
 	child.on("exit", (code, signal) => {
-		// A process that it started and left behind has its pipes: it hears that it is over, and does not keep the dead one alive.
+		// Processes that it started and left behind may have its pipes: they hear that it is over, and do not keep the dead one alive.
 		child.stdin.destroy();
+		group.signal("SIGTERM");
 		clock.after(limits.endGraceMs, () => exit(code, endOf(code, signal)));
 	});
 	child.on("close", (code, signal) => exit(code, endOf(code, signal)));
@@ -141,7 +148,7 @@ export function startProcess(spec: ProcessSpec, events: ProcessEvents): LineProc
 			if (gone) return;
 			why ??= STOPPED;
 			endInput();
-			const term = clock.after(limits.endGraceMs, () => child.kill("SIGTERM"));
+			const term = clock.after(limits.endGraceMs, () => group.signal("SIGTERM"));
 			const last = clock.after(limits.endGraceMs + limits.termGraceMs, () => kill("stopped by force"));
 			await end;
 			term();

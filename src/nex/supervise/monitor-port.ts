@@ -1,5 +1,6 @@
 /** The `monitor` process of an account: inbound messages in order, each acknowledged once it is safe, and webhook requests with their answers. */
 
+import { setImmediate } from "node:timers/promises";
 import {
 	type InboundMessage,
 	type MessageFailure,
@@ -51,6 +52,9 @@ export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost"
 export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const { clock, log, facts } = options;
 	const webhooks = new Map<string, (answer: WebhookAnswer) => void>();
+	/** Those of them that the process has not been given yet, in order. */
+	const unsent = new Map<string, { process: LineProcess; request: WebhookRequest }>();
+	let handing = false;
 	const stopping = new AbortController();
 	const queue: { message: InboundMessage; process: LineProcess }[] = [];
 	let working = false;
@@ -85,6 +89,24 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		working = false;
 	}
 
+	/** One after another while the process reads, so that what its caller no longer waits for never enters the pipe. */
+	async function handOver(): Promise<void> {
+		handing = true;
+		for (const [id, { process }] of unsent) {
+			await process.turn();
+			const waiting = unsent.get(id);
+			unsent.delete(id);
+			if (waiting) process.write({ type: "webhook", id, ...waiting.request } satisfies MonitorCommand);
+			await setImmediate();
+		}
+		handing = false;
+	}
+
+	const forget = (id: string) => {
+		webhooks.delete(id);
+		unsent.delete(id);
+	};
+
 	function take(line: MonitorLine, process: LineProcess): void {
 		if (line.type === "message") {
 			const { type: _type, ...message } = line;
@@ -97,7 +119,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		} else if (line.type === "webhook_response") {
 			const { id, status, headers = {}, body = "" } = line;
 			webhooks.get(id)?.({ status, headers, body });
-			webhooks.delete(id);
+			forget(id);
 		}
 	}
 
@@ -110,6 +132,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		lost() {
 			for (const answer of webhooks.values()) answer({ status: 503, headers: {}, body: "the adapter ended" });
 			webhooks.clear();
+			unsent.clear();
 			// It is kept for as long as the daemon runs: its end is never in order.
 			return false;
 		},
@@ -126,10 +149,11 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
 			webhooks.set(id, resolve);
 			const cancel = clock.after(options.webhookMs, () => {
-				webhooks.delete(id);
+				forget(id);
 				resolve({ status: 504, headers: {}, body: "the adapter did not answer" });
 			});
-			process.write({ type: "webhook", id, ...request } satisfies MonitorCommand);
+			unsent.set(id, { process, request });
+			if (!handing) void handOver();
 			return promise.finally(cancel);
 		},
 		status: keeper.status,

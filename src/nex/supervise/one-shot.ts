@@ -1,8 +1,10 @@
 /** Verbs that answer with one JSON object and end: `info` and `health`. */
 
-import { execFile } from "node:child_process";
+import { type ChildProcessByStdio, spawn } from "node:child_process";
+import type { Readable, Writable } from "node:stream";
 import { type AdapterInfo, type HealthReport, readInfo } from "../../adapter/adapter.ts";
-import { NexusError } from "../../protocol/protocol.ts";
+import { NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { OWN_GROUP, watchGroup } from "../../std/process-group.ts";
 
 export interface OneShotLimits {
 	answerMs: number;
@@ -11,25 +13,67 @@ export interface OneShotLimits {
 
 export const ONE_SHOT_LIMITS: OneShotLimits = { answerMs: 20_000, answerBytesMax: 1024 * 1024 };
 
+export interface OneShotOptions {
+	limits: OneShotLimits;
+	/** Nobody waits any longer. */
+	signal?: AbortSignal;
+	/** Told of the process, so that it can be found should it outlive the daemon. */
+	born?(pid: number): void;
+}
+
 interface Answer {
 	value: unknown;
 	code: number;
 	detail: string;
 }
 
-function ask(command: readonly string[], env: Record<string, string>, limits: OneShotLimits): Promise<Answer> {
+/** Ends by its answer, by its time limit or by the signal; what it has started ends with it. Never rejects. */
+function ask(
+	command: readonly string[],
+	env: Record<string, string>,
+	{ limits, signal, born }: OneShotOptions,
+): Promise<Answer> {
 	const [file = "", ...args] = command;
-	const options = { env, timeout: limits.answerMs, maxBuffer: limits.answerBytesMax, killSignal: "SIGKILL" as const };
-	return new Promise((resolve) => {
-		const child = execFile(file, args, options, (cause, stdout, stderr) => {
-			const code = cause ? (typeof cause.code === "number" ? cause.code : -1) : 0;
-			const said = lastWords(stderr);
-			const late = cause?.killed ? `no answer within ${limits.answerMs} ms` : (cause?.message.split("\n")[0] ?? "");
-			resolve({ value: parsed(stdout), code, detail: said === "" ? late : `${late} (${said})` });
-		});
-		child.stdin?.on("error", () => {}); // It need not read.
-		child.stdin?.end();
-	});
+	const { promise, resolve } = Promise.withResolvers<Answer>();
+	const said = { out: "", err: "" };
+	let why: string | undefined;
+	let child: ChildProcessByStdio<Writable, Readable, Readable>;
+	try {
+		child = spawn(file, args, { env, stdio: ["pipe", "pipe", "pipe"], ...OWN_GROUP });
+	} catch (cause) {
+		return Promise.resolve({ value: undefined, code: -1, detail: wordsOf(cause) });
+	}
+	const group = watchGroup(child);
+	if (child.pid !== undefined) born?.(child.pid);
+	const over = (code: number | null, detail: string) => {
+		clearTimeout(timer);
+		signal?.removeEventListener("abort", stop);
+		group.end();
+		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
+		const words = [why ?? detail, lastWords(said.err)].filter((each) => each !== "");
+		const [first = "", last] = words;
+		resolve({ value: parsed(said.out), code: code ?? -1, detail: last === undefined ? first : `${first} (${last})` });
+	};
+	const give = (reason: string) => {
+		why ??= reason;
+		over(child.exitCode, reason);
+	};
+	const stop = () => give("the daemon stops");
+	const timer = setTimeout(() => give(`no answer within ${limits.answerMs} ms`), limits.answerMs);
+	signal?.addEventListener("abort", stop, { once: true });
+	const collect = (name: "out" | "err") => (text: string) => {
+		said[name] += text;
+		if (said[name].length > limits.answerBytesMax) give(`said more than ${limits.answerBytesMax} bytes`);
+	};
+	child.stdout.setEncoding("utf8").on("data", collect("out"));
+	child.stderr.setEncoding("utf8").on("data", collect("err"));
+	child.on("error", (cause) => over(null, cause.message));
+	// Processes that it left behind may have its pipes.
+	child.on("exit", () => group.signal("SIGKILL"));
+	child.on("close", (code, killed) => over(code, code === 0 ? "" : `ended by ${killed ?? `code ${code}`}`));
+	child.stdin.on("error", () => {}); // It need not read.
+	child.stdin.end();
+	return promise;
 }
 
 /** Where in its code a program failed is nothing to a person; what it says of it is. */
@@ -58,9 +102,9 @@ export async function askInfo(
 	channel: string,
 	command: readonly string[],
 	env: Record<string, string>,
-	limits: OneShotLimits,
+	options: OneShotOptions,
 ): Promise<AdapterInfo> {
-	const { value, detail } = await ask([...command, "info"], env, limits);
+	const { value, detail } = await ask([...command, "info"], env, options);
 	const read = readInfo(value);
 	if ("info" in read) return read.info;
 	const fault = value === undefined ? `is no JSON object. ${detail}` : `is not understood: ${read.faults.join("; ")}`;
@@ -71,9 +115,9 @@ export async function askHealth(
 	command: readonly string[],
 	account: string,
 	env: Record<string, string>,
-	limits: OneShotLimits,
+	options: OneShotOptions,
 ): Promise<HealthReport> {
-	const { value, code, detail } = await ask([...command, "health", "--account", account], env, limits);
+	const { value, code, detail } = await ask([...command, "health", "--account", account], env, options);
 	const report = value as Partial<HealthReport> | undefined;
 	if (typeof report?.ok === "boolean") {
 		return { ok: report.ok && code === 0, detail: String(report.detail ?? "") };

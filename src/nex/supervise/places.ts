@@ -1,7 +1,8 @@
 /** Where an account's files are: its settings for the adapter (0600), the adapter's own memory, and the processes that were started for it. */
 
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { signalGroup } from "../../std/process-group.ts";
 
 export interface Places {
 	/** What an adapter process finds in its environment. */
@@ -24,10 +25,21 @@ export function preparePlaces(dataDir: string, channel: string, id: string, sett
 	writeFileSync(account, JSON.stringify({ id, settings }), { mode: 0o600 });
 	return {
 		env: { ...inherited(process.env), NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") },
-		born(verb, pid) {
-			const begun = beginningOf(pid);
-			if (begun !== undefined) writeFileSync(join(folder, `${safe(verb)}.pid`), `${pid} ${begun}`, { mode: 0o600 });
-		},
+		born: (verb, pid) => note(folder, verb, pid),
+	};
+}
+
+function note(folder: string, verb: string, pid: number): void {
+	const begun = beginningOf(pid);
+	if (begun !== undefined) writeFileSync(join(folder, `${safe(verb)}.pid`), `${pid} ${begun}`, { mode: 0o600 });
+}
+
+/** As `born`, for a verb of the channel as a whole. */
+export function noteChannelProcess(dataDir: string, channel: string, verb: string): (pid: number) => void {
+	return (pid) => {
+		const folder = join(folderOf(dataDir), safe(channel));
+		mkdirSync(folder, { recursive: true, mode: 0o700 });
+		note(folder, verb, pid);
 	};
 }
 
@@ -60,24 +72,62 @@ export function endLeftProcesses(dataDir: string): number[] {
 	for (const name of files.filter((file) => file.endsWith(".pid"))) {
 		const path = join(folderOf(dataDir), name);
 		const [pid = 0, begun] = readFileSync(path, "utf8").split(" ").map(Number);
+		const beginning = pid > 0 ? beginningOf(pid) : undefined;
 		// A pid is used again: the same process also began at the same time.
-		if (pid > 0 && beginningOf(pid) === begun) {
-			process.kill(pid, "SIGKILL");
+		if (beginning !== undefined && beginning === begun) {
+			kill(pid);
+			signalGroup(pid, "SIGKILL");
 			ended.push(pid);
-		}
+		} else if (pid > 0 && beginning === undefined) ended.push(...endOrphans(pid, dirname(path)));
 		rmSync(path);
 	}
 	return ended;
 }
 
-/** When a process began, in clock ticks since boot; undefined when it is gone, or where there is no /proc. */
-function beginningOf(pid: number): number | undefined {
+/** What a process that has ended left behind: still of its group, and given this account's settings. */
+function endOrphans(leader: number, folder: string): number[] {
+	const account = `NEXUS_ACCOUNT_FILE=${join(folder, "account.json")}`;
+	const orphans = pidsOf(leader).filter((pid) => readProc(pid, "environ")?.split("\0").includes(account));
+	for (const pid of orphans) kill(pid);
+	return orphans;
+}
+
+function kill(pid: number): void {
 	try {
-		const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-		// The second field is the name in brackets and may hold anything; the 22nd is the time.
-		const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-		return fields[0] === "Z" ? undefined : Number(fields[19]);
+		process.kill(pid, "SIGKILL");
+	} catch (cause) {
+		// It has ended meanwhile.
+		if ((cause as NodeJS.ErrnoException).code !== "ESRCH") throw cause;
+	}
+}
+
+/** Of a group; none where there is no /proc. */
+function pidsOf(group: number): number[] {
+	try {
+		const pids = readdirSync("/proc").map(Number).filter(Number.isInteger);
+		return pids.filter((pid) => statOf(pid)?.[2] === String(group));
 	} catch {
+		return [];
+	}
+}
+
+function readProc(pid: number, name: string): string | undefined {
+	try {
+		return readFileSync(`/proc/${pid}/${name}`, "utf8");
+	} catch {
+		// It is gone, or somebody else's, or there is no /proc.
 		return undefined;
 	}
+}
+
+/** State, parent, group …: the second field before them is the name in brackets and may hold anything. */
+function statOf(pid: number): string[] | undefined {
+	const stat = readProc(pid, "stat");
+	return stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
+
+/** When a process began, in clock ticks since boot; undefined when it is gone, or where there is no /proc. */
+function beginningOf(pid: number): number | undefined {
+	const fields = statOf(pid);
+	return fields === undefined || fields[0] === "Z" ? undefined : Number(fields[19]);
 }

@@ -15,15 +15,15 @@ export interface Ink {
 
 const WAITED_FOR: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
 
-const MODALITY_VAR: Record<string, string> = {
-	text: "--lane-text",
-	reasoning: "--lane-reasoning",
-	tool: "--lane-tool",
-	card: "--lane-part",
-	carousel: "--lane-part",
-	image: "--lane-media",
-	audio: "--lane-media",
-};
+const MODALITY_VAR: ReadonlyMap<string, string> = new Map([
+	["text", "--lane-text"],
+	["reasoning", "--lane-reasoning"],
+	["tool", "--lane-tool"],
+	["card", "--lane-part"],
+	["carousel", "--lane-part"],
+	["image", "--lane-media"],
+	["audio", "--lane-media"],
+]);
 
 /** The colours of the page, so that the canvas follows dark and light. */
 export function inkOf(element: Element): Ink {
@@ -35,7 +35,7 @@ export function inkOf(element: Element): Ink {
 		gap: value("--gap"),
 		bad: value("--bad"),
 		cursor: value("--ink"),
-		lane: (modality) => value(MODALITY_VAR[modality] ?? "--lane-other"),
+		lane: (modality) => value(MODALITY_VAR.get(modality) ?? "--lane-other"),
 	};
 }
 
