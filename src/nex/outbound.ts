@@ -1,6 +1,6 @@
 /** Outbound delivery: takes what is to be delivered on record, has it carried to its end, and finishes after a restart what was owed. */
 
-import type { MessageFailure } from "../adapter/adapter.ts";
+import { isSameChat, type MessageFailure } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Deliveries, Delivery, MessagePlace } from "../ledger/ledger.ts";
 import { NexusError, newId } from "../protocol/protocol.ts";
@@ -178,9 +178,8 @@ function register({ deliveries, accounts, clock }: Parts, request: DeliverReques
 	const { channel, id: account } = request.account;
 	accounts.check(channel, account);
 	const now = clock.now();
-	return deliveries.open({
-		...{ id: newId("dlv", now), runId, channel, account, target, options: { ...options }, createdAt: now },
-	});
+	const fresh = { id: newId("dlv", now), runId, channel, account, target, options: { ...options }, createdAt: now };
+	return deliveries.open(fresh, (known) => isSameChat(channel, known, target));
 }
 
 /** The log that a request is about. */

@@ -23,6 +23,7 @@ import {
 	type Tools,
 	type WireAttachment,
 } from "../kit/kit.ts";
+import { PERSON } from "./chat.ts";
 import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
@@ -176,8 +177,6 @@ export class DiscordSession implements Session {
 		return id;
 	}
 }
-
-const PERSON = "user:";
 
 /** Nobody is called by what an agent writes; embeds of links would come and go while a text grows. */
 const COMMON = {

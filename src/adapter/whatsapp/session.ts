@@ -22,6 +22,7 @@ import {
 	type WireAttachment,
 } from "../kit/kit.ts";
 import { createGraph, DEFAULT_API_URL, type Graph } from "./api.ts";
+import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
 import { type Inbound, readPayload, type Status, type WhatsAppFile } from "./inbound.ts";
 import { type Allowance, FULL, isRested, paceOf, refuse, spend, waitMs } from "./pace.ts";
@@ -200,7 +201,7 @@ export class WhatsAppSession implements Session {
 
 /** A number as people write it, or the id of a person whose number WhatsApp does not tell. */
 const recipientOf = ({ to }: Target): { to: string } | { recipient: string } =>
-	/^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]+$/.test(to) ? { recipient: to } : { to: to.replace(/[^\d]/g, "") };
+	isPersonId(to) ? { recipient: to } : { to: digitsOf(to) };
 
 /** WhatsApp takes no other kind of text than plain text; the name tells what it is. */
 const takenAs = (contentType: string): string =>
