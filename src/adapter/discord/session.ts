@@ -10,6 +10,7 @@ import {
 } from "discord-api-types/v10";
 import {
 	type Account,
+	createdId,
 	download,
 	fetchFiles,
 	harmless,
@@ -156,7 +157,11 @@ export class DiscordSession implements Session {
 	}
 
 	private async post(channel: string, request: NonNullable<Parameters<Client["call"]>[2]>): Promise<APIMessage> {
-		return (await this.client.call("post", Routes.channelMessages(channel), request)) as APIMessage;
+		const message = (await this.client.call("post", Routes.channelMessages(channel), request)) as
+			| APIMessage
+			| undefined;
+		createdId("POST message", message?.id);
+		return message as APIMessage;
 	}
 
 	/** Undefined: a person that was not written to yet. */

@@ -4,6 +4,7 @@ import type { gmail_v1 } from "@googleapis/gmail";
 import PostalMime, { type Email } from "postal-mime";
 import {
 	type Account,
+	createdId,
 	fetchFiles,
 	harmless,
 	type InboundMessage,
@@ -88,7 +89,7 @@ export class GmailSession implements Session {
 				(users, options) => users.messages.send({ userId: "me", requestBody }, options),
 				signal,
 			);
-			return { messageId: sent.id ?? "" };
+			return { messageId: createdId("messages.send", sent.id) };
 		});
 	}
 

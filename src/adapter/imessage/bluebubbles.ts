@@ -2,14 +2,15 @@
 
 import {
 	type Account,
+	createdId,
 	download,
 	fetchJson,
+	foreignAnswer,
 	type JsonAnswer,
 	keepListening,
 	PlatformError,
 	retryAfter,
 	type SendOptions,
-	serverFault,
 	type Target,
 	type Tools,
 } from "../kit/kit.ts";
@@ -34,7 +35,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 			const answered = method === "private-api" && target.reply_to ? { selectedMessageGuid: target.reply_to } : {};
 			const wish = { chatGuid: chatOf(target), tempGuid: options.nonce, message, method, ...answered };
 			const { guid } = await call<{ guid: string }>("message/text", { json: wish, ...options });
-			return { messageId: guid };
+			return { messageId: createdId("message/text", guid) };
 		},
 		async attach(target, { name: fileName, contentType, data }, options) {
 			const form = new FormData();
@@ -42,7 +43,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 			for (const [field, value] of Object.entries(fields)) form.set(field, value);
 			form.set("attachment", new Blob([Buffer.from(data, "base64")], { type: contentType }), fileName);
 			const { guid } = await call<{ guid: string }>("message/attachment", { form, ...options });
-			return { messageId: guid };
+			return { messageId: createdId("message/attachment", guid) };
 		},
 		async recent(target, after): Promise<Kept[]> {
 			const wish = { after, with: ["attachments"], sort: "DESC", limit: RECENT_MESSAGES_MAX };
@@ -138,7 +139,7 @@ function createCaller(settings: Account["settings"]): {
 			const answer = await fetchJson(path, address(path), signal ? { ...init, signal } : init);
 			if (answer.status >= 300) throw refusal(path, answer);
 			const { data, message = "" } = (answer.body ?? {}) as { data?: unknown; message?: string };
-			if (data === undefined) throw new PlatformError("invalid", `${path}: this is no BlueBubbles server`);
+			if (data === undefined || data === null) throw foreignAnswer(path, answer);
 			check?.(path, message);
 			return data as never;
 		},
@@ -151,7 +152,10 @@ function refuseUnknownChat(call: string, message: string): void {
 }
 
 function refusal(call: string, { status, headers, body }: JsonAnswer): PlatformError {
-	const { error, data } = (body ?? {}) as { error?: { message?: string }; data?: { error?: number } | null };
+	const answer = (body ?? {}) as { status?: unknown; error?: { message?: string }; data?: { error?: number } | null };
+	// BlueBubbles repeats the status in every answer.
+	if (answer.status !== status) return foreignAnswer(call, { status, headers });
+	const { error, data } = answer;
 	const reason = error?.message ?? "";
 	const said = `${call}: ${status} ${reason}`.trim();
 	if (status === 401 || status === 403) return new PlatformError("denied", `${said}. The server password is wrong.`);
@@ -164,6 +168,5 @@ function refusal(call: string, { status, headers, body }: JsonAnswer): PlatformE
 		return new PlatformError("gone", `${said}. Check the chat's id.`);
 	}
 	if (/private api/i.test(reason)) return new PlatformError("denied", `${said}. Turn it on in the server.`);
-	if (status < 500) return new PlatformError("invalid", said);
-	return reason === "" ? serverFault(call, status) : new PlatformError("unknown_outcome", said);
+	return new PlatformError(status < 500 ? "invalid" : "unknown_outcome", said);
 }

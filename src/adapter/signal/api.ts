@@ -2,7 +2,7 @@
 
 import { createParser } from "eventsource-parser";
 import type { Clock } from "../../std/clock.ts";
-import { fetchJson, networkError, PlatformError, serverFault } from "../kit/kit.ts";
+import { fetchJson, foreignAnswer, networkError, PlatformError } from "../kit/kit.ts";
 import { type RpcError, refusal } from "./faults.ts";
 
 export const DEFAULT_API_URL = "http://127.0.0.1:8080";
@@ -31,13 +31,10 @@ export function createApi(apiUrl: string, account: string): SignalApi {
 			const request = { jsonrpc: "2.0", id: String(++count), method, params: { account, ...params } };
 			const headers = { "content-type": "application/json" };
 			const init = { method: "POST", headers, body: JSON.stringify(request), ...(signal ? { signal } : {}) };
-			const { status, body } = await fetchJson(method, `${apiUrl}/api/v1/rpc`, init);
-			if (status >= 500) throw serverFault(method, status);
-			const { result, error } = (body ?? {}) as { result?: unknown; error?: RpcError };
-			if (error) throw refusal(method, error);
-			if (status >= 300 || result === undefined) {
-				throw new PlatformError("invalid", `${method}: HTTP ${status}. Is ${apiUrl} a signal-cli daemon?`);
-			}
+			const answer = await fetchJson(method, `${apiUrl}/api/v1/rpc`, init);
+			const { result, error } = (answer.body ?? {}) as { result?: unknown; error?: RpcError };
+			if (typeof error?.code === "number") throw refusal(method, error);
+			if (answer.status >= 300 || result === undefined || result === null) throw foreignAnswer(method, answer);
 			return result as never;
 		},
 		events: (options) => readEvents(`${apiUrl}/api/v1/events?account=${encodeURIComponent(account)}`, options),

@@ -3,6 +3,7 @@
 import {
 	type Account,
 	cannotTell,
+	createdId,
 	fetchFiles,
 	type InboundMessage,
 	keepListening,
@@ -121,7 +122,7 @@ export class SignalSession implements Session {
 		const { timestamp, results = [] } = await this.api.call<Sent>("send", wish, signal);
 		const refused = refusedBy("send", results);
 		if (refused) throw refused;
-		return timestamp;
+		return Number(createdId("send", timestamp));
 	}
 
 	private me(): Promise<Me> {

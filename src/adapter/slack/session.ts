@@ -4,6 +4,7 @@ import type { WebClient } from "@slack/web-api";
 import {
 	type Account,
 	cannotTell,
+	createdId,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -97,7 +98,7 @@ export class SlackSession implements Session {
 			const made = await this.write("chat.postMessage", target, options, () =>
 				this.client.chat.postMessage({ ...place, text, metadata, ...NO_UNFURL }),
 			);
-			return { messageId: made.ts ?? "" };
+			return { messageId: createdId("chat.postMessage", made.ts) };
 		});
 	}
 
@@ -122,7 +123,7 @@ export class SlackSession implements Session {
 		try {
 			return await this.sent.create(options.nonce, async () => {
 				const made = await this.write("chat.startStream", target, options, () => this.client.chat.startStream(wish));
-				const messageId = made.ts ?? "";
+				const messageId = createdId("chat.startStream", made.ts);
 				this.tails.set(messageId, markdown_text.slice(-CALL_CHARS_MAX));
 				return { messageId };
 			});

@@ -3,6 +3,7 @@
 import twilio from "twilio";
 import {
 	type Account,
+	createdId,
 	download,
 	fetchFiles,
 	type InboundMessage,
@@ -57,7 +58,7 @@ export class SmsSession implements Session {
 		const wish = { to: target.to, body: text, ...told, ...this.senderOf(target) };
 		return await this.sent.create(nonce, async () => {
 			const made = await this.call("create", (api) => api.messages.create(wish), signal);
-			return { messageId: made.sid };
+			return { messageId: createdId("create", made.sid) };
 		});
 	}
 

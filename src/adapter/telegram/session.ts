@@ -5,6 +5,7 @@ import type { Update, UserFromGetMe } from "grammy/types";
 import {
 	type Account,
 	cannotTell,
+	createdId,
 	download,
 	fetchFiles,
 	type InboundMessage,
@@ -73,7 +74,7 @@ export class TelegramSession implements Session {
 					this.api.sendMessage({ ...place, ...replyTo(target), ...said, ...NO_LINK_PREVIEW }, signal as Signal),
 				),
 			);
-			return { messageId: String(sent.message_id) };
+			return { messageId: createdId("sendMessage", sent.message_id) };
 		});
 	}
 
@@ -136,7 +137,7 @@ export class TelegramSession implements Session {
 			if (cause.fault !== "invalid" || kind === DOCUMENT) throw cause;
 			return upload(DOCUMENT);
 		});
-		return { messageId: String(sent.message_id) };
+		return { messageId: createdId("attach", sent.message_id) };
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {

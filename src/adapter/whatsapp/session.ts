@@ -3,6 +3,7 @@
 import {
 	type Account,
 	cannotTell,
+	createdId,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -141,9 +142,8 @@ export class WhatsAppSession implements Session {
 			const answer = await this.counted(target, () =>
 				this.graph.post("messages", `${this.phone}/messages`, wish, signal),
 			);
-			const messageId = (answer.messages as { id?: string }[] | undefined)?.[0]?.id;
-			if (messageId === undefined) throw new PlatformError("unknown_outcome", "messages: the answer names no message.");
-			return { messageId };
+			const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
+			return { messageId: createdId("messages", made?.id) };
 		});
 	}
 
