@@ -178,7 +178,10 @@ export class GmailSession implements Session {
 		const mail = await this.parse(raw, id);
 		if (!mail) return undefined;
 		const inbound = readMail(mail, { id, threadId, labelIds: labelIds ?? [], receivedAt: Number(internalDate) }, me);
-		if (!inbound) return undefined;
+		if ("skipped" in inbound) {
+			this.tools.log.info({ id, reason: inbound.skipped }, "skipped a mail");
+			return undefined;
+		}
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, async ({ data }) => data);
 		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
