@@ -9,6 +9,7 @@ import type { Log } from "../std/log.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
+import { sleep } from "./sleep.ts";
 import type { KeeperOptions, ProcessStatus } from "./supervise/keeper.ts";
 import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
@@ -81,6 +82,9 @@ export class Account {
 	#send: SendPort | undefined;
 	#monitor: MonitorPort | undefined;
 	readonly #retiring = new AbortController();
+	/** Aborts when the account is listened to, or never will be. */
+	readonly #hearing = new AbortController();
+	#held = 0;
 
 	constructor(options: AccountOptions) {
 		this.channel = options.channel;
@@ -130,9 +134,21 @@ export class Account {
 		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
 		const more = { onMessage, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
 		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more });
+		this.#hearing.abort();
 	}
 
-	get monitor(): MonitorPort {
+	/**
+	 * The monitor. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask only once.
+	 * Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
+	 */
+	async listened(): Promise<MonitorPort> {
+		const { webhookMs, webhooksHeldMax } = this.#options.limits;
+		const isDeaf = this.#options.infos.known(this.channel).info?.supports.includes("monitor") === false;
+		if (!this.#monitor && !isDeaf && this.#held < webhooksHeldMax) {
+			this.#held++;
+			await sleep(this.#options.clock, webhookMs, this.#hearing.signal);
+			this.#held--;
+		}
 		if (this.#monitor) return this.#monitor;
 		throw new NexusError("unavailable", `${this.channel}/${this.id} is not listened to.`);
 	}
@@ -173,10 +189,12 @@ export class Account {
 
 	/** Nothing is heard from it any more. */
 	async deafen(): Promise<void> {
+		this.#hearing.abort();
 		await this.#monitor?.stop();
 	}
 
 	async stop(): Promise<void> {
+		this.#hearing.abort();
 		await Promise.all([this.#monitor?.stop(), this.#stream?.stop(), this.#send?.stop()]);
 	}
 

@@ -80,7 +80,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		},
 		monitor: (channel, account, onMessage) => accounts.of(channel, account).listen(onMessage),
 		async webhook(channel, account, request) {
-			const answer = await accounts.of(channel, account).monitor.webhook(request);
+			const monitor = await accounts.of(channel, account).listened();
+			const answer = await monitor.webhook(request);
 			// What it brought is safe before the platform hears that it was taken.
 			await parts.journal.recorded();
 			return answer;
