@@ -8,6 +8,7 @@ import { createSends } from "../../src/adapter/kit/send.ts";
 import type { SendStatus, StreamStatus } from "../../src/adapter/port.ts";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { serveFake } from "../fakes/http.ts";
 import { type Place, STARTS } from "../fakes/lab-places.ts";
 import { faultOf, memory, openSession, sendOptions } from "./session.ts";
 
@@ -85,6 +86,22 @@ describe.each(CHANNELS)("%s", (channel) => {
 		expect(shown(text)).toBe(1);
 		await session.close?.();
 	});
+
+	test.each(ANSWERS.filter(([name]) => /^(?:502|403|200)/.test(name)))(
+		"health behind %s is not fine, and says so in words",
+		async (_name, { status, body }) => {
+			const headers = typeof body === "string" ? { "content-type": "text/html" } : {};
+			const handle = () => ({ status, headers, ...(body === undefined ? {} : { body }) });
+			const gateway = await serveFake({ name: () => undefined, handle, refuse: handle });
+			const settings = { ...place.settings, api_url: gateway.url, token_url: gateway.url };
+			const session = await openSession(platform, settings, { clock: leaping(), state: memory() });
+			const { ok, detail } = await session.health().catch((cause: unknown) => ({ ok: false, detail: String(cause) }));
+			await gateway.close();
+			expect(detail).not.toMatch(/undefined|\[object/);
+			expect(ok).toBe(false);
+			await session.close?.();
+		},
+	);
 
 	test("I7: a send behind a gateway's 502 shows its text once, and says so or that nobody knows", async () => {
 		const session = await open();

@@ -10,6 +10,7 @@ import {
 } from "discord-api-types/v10";
 import {
 	type Account,
+	addressOf,
 	createdId,
 	download,
 	fetchFiles,
@@ -46,7 +47,7 @@ export class DiscordSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.token = settings.token ?? "";
 		this.messageContent = settings.message_content !== "false";
-		this.client = createClient(this.token, (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, ""), tools.clock);
+		this.client = createClient(this.token, addressOf("api_url", settings.api_url, DEFAULT_API_URL), tools.clock);
 		this.tools = tools;
 		this.sent = openSentLog(tools);
 	}
@@ -126,7 +127,10 @@ export class DiscordSession implements Session {
 	}
 
 	private me(): Promise<APIUser> {
-		this.myself ??= this.client.call("get", Routes.user()) as Promise<APIUser>;
+		this.myself ??= this.client.call("get", Routes.user()).then((user) => {
+			if ((user as APIUser | undefined)?.id) return user as APIUser;
+			throw new PlatformError("unavailable", "GET user: the answer is not Discord's own. Check api_url.");
+		});
 		// A failure is not remembered.
 		this.myself.catch(() => {
 			this.myself = undefined;

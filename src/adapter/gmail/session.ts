@@ -4,6 +4,7 @@ import type { gmail_v1 } from "@googleapis/gmail";
 import PostalMime, { type Email } from "postal-mime";
 import {
 	type Account,
+	addressOf,
 	createdId,
 	fetchFiles,
 	harmless,
@@ -50,13 +51,12 @@ export class GmailSession implements Session {
 	private watchedAt = Number.NEGATIVE_INFINITY;
 
 	constructor({ settings }: Account, tools: Tools) {
-		const withoutSlash = (url: string) => url.replace(/\/+$/, "");
 		this.call = createApi({
 			clientId: settings.client_id ?? "",
 			clientSecret: settings.client_secret ?? "",
 			refreshToken: settings.refresh_token ?? "",
-			apiUrl: withoutSlash(settings.api_url || DEFAULT_API_URL),
-			tokenUrl: settings.token_url || DEFAULT_TOKEN_URL,
+			apiUrl: addressOf("api_url", settings.api_url, DEFAULT_API_URL),
+			tokenUrl: addressOf("token_url", settings.token_url, DEFAULT_TOKEN_URL),
 		});
 		this.fromName = settings.from_name ?? "";
 		this.topic = settings.topic ?? "";

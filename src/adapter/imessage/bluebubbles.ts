@@ -2,6 +2,7 @@
 
 import {
 	type Account,
+	addressOf,
 	createdId,
 	download,
 	fetchJson,
@@ -121,10 +122,10 @@ function createCaller(settings: Account["settings"]): {
 	call<T>(path: string, wish: Wish, check?: Check): Promise<T>;
 	address(path: string): URL;
 } {
-	const root = (settings.api_url ?? "").replace(/\/+$/, "");
-	if (!URL.canParse(root) || !settings.password) {
+	if (!settings.api_url || !settings.password) {
 		throw new PlatformError("invalid", "BlueBubbles needs api_url (http://my-mac:1234) and password.");
 	}
+	const root = addressOf("api_url", settings.api_url);
 	const address = (path: string): URL => {
 		const url = new URL(`${root}/api/v1/${path}`);
 		url.searchParams.set("password", settings.password ?? "");

@@ -2,6 +2,7 @@
 
 import {
 	type Account,
+	addressOf,
 	cannotTell,
 	createdId,
 	fetchFiles,
@@ -44,7 +45,7 @@ export class SignalSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.number = settings.number ?? "";
 		this.drafts = settings.drafts === "true";
-		this.api = createApi((settings.api_url || DEFAULT_API_URL).replace(/\/+$/, ""), this.number);
+		this.api = createApi(addressOf("api_url", settings.api_url, DEFAULT_API_URL), this.number);
 		this.tools = tools;
 		this.sent = openSentLog(tools);
 		if (!/^\+[1-9]\d{6,14}$/.test(this.number)) {

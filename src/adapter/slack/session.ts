@@ -3,6 +3,7 @@
 import type { WebClient } from "@slack/web-api";
 import {
 	type Account,
+	addressOf,
 	cannotTell,
 	createdId,
 	download,
@@ -68,7 +69,8 @@ export class SlackSession implements Session {
 		this.botToken = settings.bot_token ?? "";
 		this.appToken = settings.app_token ?? "";
 		this.signingSecret = settings.signing_secret ?? "";
-		this.apiUrl = settings.api_url || DEFAULT_API_URL;
+		// The SDK takes it with its slash.
+		this.apiUrl = `${addressOf("api_url", settings.api_url, DEFAULT_API_URL)}/`;
 		this.threads = oneOf("threads", settings.threads, ["channels", "always", "never"]);
 		this.streaming = oneOf("streaming", settings.streaming, ["native", "direct", "update"]);
 		this.tools = tools;

@@ -4,6 +4,7 @@ import { InputFile, type RawApi } from "grammy";
 import type { Update, UserFromGetMe } from "grammy/types";
 import {
 	type Account,
+	addressOf,
 	cannotTell,
 	createdId,
 	download,
@@ -46,7 +47,7 @@ export class TelegramSession implements Session {
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.token = settings.token ?? "";
-		this.apiUrl = (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, "");
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
 		this.webhookUrl = settings.webhook_url ?? "";
 		this.webhookSecret = settings.webhook_secret ?? "";
 		this.drafts = settings.drafts === "true";

@@ -2,6 +2,7 @@
 
 import {
 	type Account,
+	addressOf,
 	cannotTell,
 	createdId,
 	download,
@@ -49,7 +50,7 @@ export class WhatsAppSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.phone = settings.phone_number_id ?? "";
 		this.token = settings.access_token ?? "";
-		this.apiUrl = (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, "");
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
 		this.quotes = settings.quote === "true";
 		this.secrets = { appSecret: settings.app_secret ?? "", verifyToken: settings.verify_token ?? "" };
 		this.graph = createGraph(this.apiUrl, this.token);
@@ -115,6 +116,9 @@ export class WhatsAppSession implements Session {
 	async health(): Promise<HealthReport> {
 		const fields = "display_phone_number,verified_name,quality_rating";
 		const number = await this.graph.get("number", `${this.phone}?fields=${fields}`);
+		if (typeof number.display_phone_number !== "string") {
+			throw new PlatformError("unavailable", "number: the answer is not WhatsApp's own. Check api_url.");
+		}
 		const { appSecret, verifyToken } = this.secrets;
 		const deaf = appSecret === "" || verifyToken === "" ? "; set app_secret and verify_token to hear people" : "";
 		const failure = this.tools.state.get(FAILURE_KEY);
