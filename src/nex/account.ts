@@ -6,11 +6,12 @@ import type { DeliveryCounts } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { type CallHealth, createCallHealth } from "./call-health.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
 import { sleep } from "./sleep.ts";
-import type { KeeperOptions, ProcessStatus } from "./supervise/keeper.ts";
+import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
 import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
 import { inherited, type Places, preparePlaces } from "./supervise/places.ts";
@@ -85,6 +86,7 @@ export class Account {
 	/** Aborts when the account is listened to, or never will be. */
 	readonly #hearing = new AbortController();
 	#held = 0;
+	readonly #calls: CallHealth;
 
 	constructor(options: AccountOptions) {
 		this.channel = options.channel;
@@ -92,6 +94,7 @@ export class Account {
 		this.config = options.config;
 		this.#options = options;
 		this.gate = createGate(options.clock);
+		this.#calls = createCallHealth(options.clock);
 		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
 			...options.config.accounts[this.id]?.settings,
 		});
@@ -157,7 +160,9 @@ export class Account {
 		const ports = { stream: this.#stream, send: this.#send, monitor: this.#monitor };
 		const processes: AccountStatus["processes"] = {};
 		for (const [verb, port] of Object.entries(ports)) {
-			if (port) processes[verb as keyof typeof ports] = port.status();
+			if (!port) continue;
+			const called = verb === "monitor" ? undefined : this.#calls.error();
+			processes[verb as keyof typeof ports] = unreachable(port.status(), called);
 		}
 		const all: ProcessStatus[] = Object.values(processes);
 		const { info, error } = this.#options.infos.known(this.channel);
@@ -222,6 +227,7 @@ export class Account {
 		const { onCall, clock, log } = this.#options;
 		const { channel, id: account } = this;
 		if (status.type === "call") {
+			this.#calls.note(status);
 			onCall?.({ ...status, channel, account, at: clock.now() });
 			return;
 		}

@@ -105,9 +105,9 @@ export class GmailSession implements Session {
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		this.emit = emit;
-		const { clock, log } = this.tools;
+		const { clock, log, listening } = this.tools;
 		const pauseMs = this.topic === "" ? POLL_MS : POLL_BESIDE_PUSH_MS;
-		await keepListening({ round: () => this.round(), pauseMs, signal, clock, log });
+		await keepListening({ round: () => this.round(), pauseMs, signal, clock, log, listening });
 	}
 
 	/** A push says only that there is something; what it is comes with a poll, and the push is confirmed after it. */

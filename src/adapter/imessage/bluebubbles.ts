@@ -59,7 +59,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 		},
 		fetchFile: (guid, bytesMax) => download(address(`attachment/${encodeURIComponent(guid)}/download`), { bytesMax }),
 		async listen({ take, signal }) {
-			const { state, clock, log } = tools;
+			const { state, clock, log, listening } = tools;
 			const round = async () => {
 				const last = state.get(LAST_ROW) ?? (await newestRow(query));
 				if (state.get(LAST_ROW) === undefined) state.set(LAST_ROW, last);
@@ -72,7 +72,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 					state.set(LAST_ROW, String(message.originalROWID));
 				}
 			};
-			await keepListening({ round, pauseMs, signal, clock, log });
+			await keepListening({ round, pauseMs, signal, clock, log, listening });
 		},
 		async health() {
 			const info = await call<{ server_version?: string; os_version?: string; private_api?: boolean }>(

@@ -10,7 +10,7 @@ import { createDeliveries } from "./deliver.ts";
 import { createDesk, type DeskLimits } from "./desk.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
 import { startMonitor } from "./monitor.ts";
-import { type Platform, PlatformError, type Session } from "./platform.ts";
+import { type Platform, PlatformError, type Session, type Tools } from "./platform.ts";
 import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
 import { openSentNotes } from "./sent.ts";
@@ -116,13 +116,27 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 	}
 }
 
-async function openSession({ platform, account: id, env, log, secrets }: Context): Promise<Session> {
+async function openSession(
+	{ platform, account: id, env, log, secrets }: Context,
+	more: Pick<Tools, "listening"> = {},
+): Promise<Session> {
 	const account = loadAccount(platform.info, id, env);
 	secrets.redact = createRedactor(platform.info, account);
 	const state = openState(env.NEXUS_STATE_FILE);
 	const notes = openSentNotes(env.NEXUS_STATE_FILE);
-	const tools = { log, clock: systemClock, state, ...(notes && { notes }) };
+	const tools = { log, clock: systemClock, state, ...(notes && { notes }), ...more };
 	return await platform.open(account, tools);
+}
+
+/** Each change once. */
+function tellListening({ writer, secrets }: Context): NonNullable<Tools["listening"]> {
+	let told: string | undefined;
+	return (error = "") => {
+		if (error === told) return;
+		told = error;
+		const line = error === "" ? { ok: true } : { ok: false, error: secrets.redact(error) };
+		writer.write({ type: "listening", ...line });
+	};
 }
 
 async function health(context: Context): Promise<number> {
@@ -139,7 +153,7 @@ async function converse(context: Context, verb: "monitor" | "send" | "stream"): 
 	const { writer, log, limits } = context;
 	// Listening first: lines may come before the session is open, and the input may end meanwhile.
 	const input = readInput(log, limits.lineBytesMax ?? LINE_BYTES_MAX);
-	const session = await openSession(context);
+	const session = await openSession(context, verb === "monitor" ? { listening: tellListening(context) } : {});
 	const service = serviceOf(context, session, verb);
 	// A timer keeps the process alive while only timers of the gate are waiting.
 	const alive = setInterval(() => {}, 60_000);

@@ -19,6 +19,8 @@ export interface SignalApi {
 export interface EventsOptions {
 	/** The last event that was taken. */
 	after: string | undefined;
+	/** The connection is there. */
+	opened(): void;
 	take(data: string, id: string | undefined): Promise<void>;
 	signal: AbortSignal;
 	clock: Clock;
@@ -41,7 +43,7 @@ export function createApi(apiUrl: string, account: string): SignalApi {
 	};
 }
 
-async function readEvents(url: string, { after, take, signal, clock }: EventsOptions): Promise<void> {
+async function readEvents(url: string, { after, opened, take, signal, clock }: EventsOptions): Promise<void> {
 	const silence = new AbortController();
 	let cancel = () => {};
 	const heard = () => {
@@ -57,6 +59,7 @@ async function readEvents(url: string, { after, take, signal, clock }: EventsOpt
 		if (response.status === 400)
 			throw new PlatformError("denied", "signal-cli does not know this number: register it.");
 		if (!response.ok) throw new PlatformError("unavailable", `events: HTTP ${response.status}`);
+		opened();
 		const decoder = new TextDecoder();
 		for await (const chunk of response.body ?? []) {
 			heard();

@@ -95,14 +95,15 @@ export class SignalSession implements Session {
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
-		const { clock, log, state } = this.tools;
+		const { clock, log, state, listening } = this.tools;
 		const take = async (data: string, id: string | undefined) => {
 			const message = await this.read(data);
 			if (message) await emit(message);
 			if (id !== undefined) state.set(LAST_EVENT, id);
 		};
-		const round = () => this.api.events({ after: state.get(LAST_EVENT), take, signal, clock });
-		await keepListening({ round, pauseMs: 0, signal, clock, log });
+		const opened = () => listening?.();
+		const round = () => this.api.events({ after: state.get(LAST_EVENT), opened, take, signal, clock });
+		await keepListening({ round, pauseMs: 0, signal, clock, log, listening });
 	}
 
 	async health() {

@@ -230,7 +230,8 @@ export class SlackSession implements Session {
 			const message = await this.read(payload);
 			if (message) await emit(message);
 		};
-		await listen({ appToken, apiUrl, take, signal, clock: tools.clock, log: tools.log });
+		const { clock, log, listening } = tools;
+		await listen({ appToken, apiUrl, take, signal, clock, log, listening });
 	}
 
 	private me(): Promise<Me> {

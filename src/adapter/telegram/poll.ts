@@ -4,7 +4,7 @@ import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { PlatformError, unlessAborted } from "../kit/kit.ts";
+import { PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
 
 /** What we want to hear of. */
 export const UPDATES = ["message"] as const;
@@ -25,9 +25,10 @@ export interface PollOptions {
 	signal: AbortSignal;
 	clock: Clock;
 	log: Log;
+	listening?: Tools["listening"];
 }
 
-export async function poll({ api, call, take, signal, clock, log }: PollOptions): Promise<void> {
+export async function poll({ api, call, take, signal, clock, log, listening }: PollOptions): Promise<void> {
 	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let offset = 0;
 	let failures = 0;
@@ -50,6 +51,7 @@ export async function poll({ api, call, take, signal, clock, log }: PollOptions)
 			const begun = clock.now();
 			const updates = await next();
 			failures = 0;
+			listening?.();
 			// What was confirmed comes again only from a server that does not count.
 			const isNews = updates.some(({ update_id }) => update_id >= offset);
 			idle = !isNews && clock.now() - begun < BRIEF_MS ? idle + 1 : 0;
@@ -65,6 +67,7 @@ export async function poll({ api, call, take, signal, clock, log }: PollOptions)
 			// Somebody may have set a webhook meanwhile.
 			isOurs = false;
 			if (!(cause instanceof PlatformError) || cause.fault === "denied") throw cause;
+			listening?.(cause.message);
 			const waitMs = cause.retryAfterMs ?? BACKOFF_MS * 2 ** failures++;
 			if (failures === FAILURES_MAX) throw new PlatformError("unavailable", cause.message, { cause });
 			log.warn({ error: cause.message, waitMs }, "no updates from Telegram; trying again");

@@ -147,6 +147,7 @@ export class TelegramSession implements Session {
 			await this.call("setWebhook", () =>
 				this.api.setWebhook({ url: this.webhookUrl, secret_token, allowed_updates: UPDATES }),
 			);
+			this.tools.listening?.();
 			await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 			return;
 		}

@@ -5,7 +5,7 @@ import { type PollOptions, poll } from "../../../src/adapter/telegram/poll.ts";
 import { silentLog } from "../../../src/std/log.ts";
 
 /** Answers each poll at once, until there are no more answers. Waits take no time, and are noted. */
-async function play(answers: readonly unknown[], take = async () => {}) {
+async function play(answers: readonly unknown[], take = async () => {}, told: (string | undefined)[] = []) {
 	const stopping = new AbortController();
 	const waits: number[] = [];
 	const left = [...answers];
@@ -28,7 +28,8 @@ async function play(answers: readonly unknown[], take = async () => {}) {
 		},
 	} as unknown as PollOptions["api"];
 	const call: PollOptions["call"] = (_method, work) => work();
-	await poll({ api, call, take, signal: stopping.signal, clock, log: silentLog });
+	const listening = (error?: string) => void told.push(error);
+	await poll({ api, call, take, signal: stopping.signal, clock, log: silentLog, listening });
 	return waits;
 }
 
@@ -47,5 +48,8 @@ test("a backlog comes without waits; what has come before is no news, and is tak
 });
 
 test("an answer that is no list is a failure that is tried again later", async () => {
-	expect(await play([{}, "page", []])).toEqual([1000, 2000, 1000]);
+	const told: (string | undefined)[] = [];
+	expect(await play([{}, "page", []], async () => {}, told)).toEqual([1000, 2000, 1000]);
+	const reason = "getUpdates: the answer is no list of updates";
+	expect(told).toEqual([reason, reason, undefined]);
 });
