@@ -171,6 +171,8 @@ export type MonitorLine =
 	| ({ type: "message" } & InboundMessage)
 	/** The platform had taken a message of ours, and says now that it did not reach its reader. */
 	| ({ type: "message_failed" } & MessageFailure)
+	/** Whether the platform can be heard, when that changes. */
+	| { type: "listening"; ok: boolean; error?: string }
 	| { type: "webhook_response"; id: string; status: number; headers?: Record<string, string>; body?: string };
 
 export interface MessageFailure {

@@ -73,6 +73,7 @@ export const MONITOR_SHAPES = shapes({
 		ts: z.number().optional(),
 	},
 	message_failed: { messageId: name, nonce: name.optional(), error },
+	listening: { ok: z.boolean(), error: z.string().optional() },
 	webhook_response: {
 		id: name,
 		status: z.int().min(200).max(599),

@@ -23,11 +23,13 @@ const lab = z.literal(true).optional().describe("It belongs to the channel lab: 
 const ProcessView = component(
 	"AdapterProcess",
 	z.object({
-		state: z.enum(["starting", "running", "backing_off", "open_circuit", "stopped"]),
+		state: z
+			.enum(["starting", "running", "unreachable", "backing_off", "open_circuit", "stopped"])
+			.describe("`unreachable`: it runs, and its platform does not answer."),
 		pid: count.optional(),
 		restarts: count,
 		until: time.optional().describe("When it is tried again."),
-		last_error: z.string().optional(),
+		last_error: z.string().optional().describe("Until it has gone well for a while."),
 	}),
 );
 

@@ -87,8 +87,8 @@ export interface MessagePlace {
 
 /** Each call is its own transaction, or part of the one that is open. A delivery or nonce that is not there is `not_found`. */
 export interface Deliveries {
-	/** The same run, account and target is the same delivery. */
-	open(delivery: NewDelivery): { delivery: Delivery; created: boolean };
+	/** The same run, account and target is the same delivery, and so is the oldest whose target `isSame` takes for it. */
+	open(delivery: NewDelivery, isSame?: (target: DeliveryTarget) => boolean): { delivery: Delivery; created: boolean };
 	setMode(id: string, mode: DeliveryMode, now: number): void;
 	/** A message may exist from now on. Announcing the same nonce again changes nothing but its text and positions. */
 	intend(id: string, message: Omit<DeliveryMessage, "state" | "messageId" | "shown">, now: number): void;
@@ -181,6 +181,7 @@ function reading({ db, transaction }: SqliteFile): Reading {
 	const byId = db.prepare("SELECT * FROM delivery WHERE id = ?");
 	const active = db.prepare("SELECT * FROM delivery WHERE state = 'active' ORDER BY seq");
 	const same = db.prepare("SELECT * FROM delivery WHERE run_id = ? AND channel = ? AND account = ? AND target = ?");
+	const ofRun = db.prepare("SELECT * FROM delivery WHERE run_id = ? AND channel = ? AND account = ? ORDER BY seq");
 	const insert = db.prepare(
 		`INSERT INTO delivery (id, run_id, channel, account, target, options, state, position, created_at, updated_at)
 		VALUES (?, ?, ?, ?, ?, ?, 'active', 0, ?7, ?7)`,
@@ -217,11 +218,12 @@ function reading({ db, transaction }: SqliteFile): Reading {
 		list({ runId = null, state = null, channel = null, account = null, before = null, limit }) {
 			return newest.all(runId, state, channel, account, before, limit).map(whole);
 		},
-		open: ({ id, runId, channel, account, target, options, createdAt }) =>
+		open: ({ id, runId, channel, account, target, options, createdAt }, isSame = () => false) =>
 			transaction(() => {
 				const place = [runId, channel, account, canonical(target)] as const;
-				const known = one(same, ...place);
-				if (known) return { delivery: known, created: false };
+				const alike = () => ofRun.all(runId, channel, account).find((row) => isSame(targetOf(row)));
+				const known = same.get(...place) ?? alike();
+				if (known) return { delivery: whole(known), created: false };
 				insert.run(id, ...place, JSON.stringify(options), createdAt);
 				return { delivery: one(byId, id)!, created: true };
 			}),
@@ -301,13 +303,15 @@ function canonical(target: DeliveryTarget): string {
 	return JSON.stringify(sorted(target));
 }
 
+const targetOf = (row: Row): DeliveryTarget => JSON.parse(String(row.target)) as DeliveryTarget;
+
 function deliveryOf(row: Row, messages: Row[]): Delivery {
 	return {
 		id: String(row.id),
 		runId: String(row.run_id),
 		channel: String(row.channel),
 		account: String(row.account),
-		target: JSON.parse(String(row.target)) as DeliveryTarget,
+		target: targetOf(row),
 		options: JSON.parse(String(row.options)) as Record<string, unknown>,
 		...(row.mode !== null && { mode: String(row.mode) as DeliveryMode }),
 		state: String(row.state) as DeliveryState,

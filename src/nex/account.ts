@@ -7,10 +7,12 @@ import { NexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { own } from "../std/own.ts";
+import { type CallHealth, createCallHealth } from "./call-health.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
-import type { KeeperOptions, ProcessStatus } from "./supervise/keeper.ts";
+import { sleep } from "./sleep.ts";
+import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
 import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
 import { inherited, noteChannelProcess, type Places, preparePlaces } from "./supervise/places.ts";
@@ -93,6 +95,10 @@ export class Account {
 	#send: SendPort | undefined;
 	#monitor: MonitorPort | undefined;
 	readonly #retiring = new AbortController();
+	/** Aborts when the account is listened to, or never will be. */
+	readonly #hearing = new AbortController();
+	#held = 0;
+	readonly #calls: CallHealth;
 
 	constructor(options: AccountOptions) {
 		this.channel = options.channel;
@@ -100,6 +106,7 @@ export class Account {
 		this.config = options.config;
 		this.#options = options;
 		this.gate = createGate(options.clock);
+		this.#calls = createCallHealth(options.clock);
 		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
 			...own(options.config.accounts, this.id)?.settings,
 		});
@@ -144,9 +151,21 @@ export class Account {
 		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
 		const more = { onMessage, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
 		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more });
+		this.#hearing.abort();
 	}
 
-	get monitor(): MonitorPort {
+	/**
+	 * The monitor. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask only once.
+	 * Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
+	 */
+	async listened(): Promise<MonitorPort> {
+		const { webhookMs, webhooksHeldMax } = this.#options.limits;
+		const isDeaf = this.#options.infos.known(this.channel).info?.supports.includes("monitor") === false;
+		if (!this.#monitor && !isDeaf && this.#held < webhooksHeldMax) {
+			this.#held++;
+			await sleep(this.#options.clock, webhookMs, this.#hearing.signal);
+			this.#held--;
+		}
 		if (this.#monitor) return this.#monitor;
 		throw new NexusError("unavailable", `${this.channel}/${this.id} is not listened to.`);
 	}
@@ -155,7 +174,9 @@ export class Account {
 		const ports = { stream: this.#stream, send: this.#send, monitor: this.#monitor };
 		const processes: AccountStatus["processes"] = {};
 		for (const [verb, port] of Object.entries(ports)) {
-			if (port) processes[verb as keyof typeof ports] = port.status();
+			if (!port) continue;
+			const called = verb === "monitor" ? undefined : this.#calls.error();
+			processes[verb as keyof typeof ports] = unreachable(port.status(), called);
 		}
 		const all: ProcessStatus[] = Object.values(processes);
 		const { info, error } = this.#options.infos.known(this.channel);
@@ -187,10 +208,12 @@ export class Account {
 
 	/** Nothing is heard from it any more. */
 	async deafen(): Promise<void> {
+		this.#hearing.abort();
 		await this.#monitor?.stop();
 	}
 
 	async stop(): Promise<void> {
+		this.#hearing.abort();
 		await Promise.all([this.#monitor?.stop(), this.#stream?.stop(), this.#send?.stop()]);
 	}
 
@@ -218,6 +241,7 @@ export class Account {
 		const { onCall, clock, log } = this.#options;
 		const { channel, id: account } = this;
 		if (status.type === "call") {
+			this.#calls.note(status);
 			onCall?.({ ...status, channel, account, at: clock.now() });
 			return;
 		}

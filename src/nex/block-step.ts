@@ -25,7 +25,7 @@ export interface Block {
 }
 
 export interface BlockState {
-	/** Everything before is in blocks. What lies between it and `from` shows nothing. */
+	/** Everything before is in blocks. What lies between it and `from` is in `said`, or shows nothing. */
 	readonly since: number;
 	readonly from: number;
 	/** The source from `from` on. */
@@ -35,7 +35,9 @@ export interface BlockState {
 	readonly place: Place;
 	/** How much of `text` has no paragraph's end that could end a block. */
 	readonly read: number;
-	/** Shown in front of the next block: no part of the source. */
+	/** Markdown that the next block begins with: what was said before a tool, with the notes between. */
+	readonly said: string;
+	/** Shown behind `said` and in front of `text`: no part of the source. */
 	readonly notes: readonly string[];
 	/** When the last text came; undefined when none waits. */
 	readonly heardAt: number | undefined;
@@ -61,7 +63,7 @@ export interface BlockStep {
 export const MARKDOWN_START: Place = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
 export const beginBlocks = (from: number, place: Place = MARKDOWN_START): BlockState => ({
-	...{ since: from, from, text: "", inked: false, place, read: 0, notes: [], heardAt: undefined },
+	...{ since: from, from, text: "", inked: false, place, read: 0, said: "", notes: [], heardAt: undefined },
 });
 
 export function stepBlocks(state: BlockState, input: BlockInput, now: number, rules: BlockRules): BlockStep {
@@ -74,7 +76,7 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 			return awaited(input.text.includes("\n") ? withParagraphs(sized, rules) : sized, rules);
 		}
 		case "note":
-			return awaited({ state: { ...state, notes: withNote(state.notes, input.text, rules) }, blocks: [] }, rules);
+			return awaited(withNote(state, input.text, rules), rules);
 		case "end": {
 			const flushed = flush(state, rules);
 			// The next assistant message is markdown of its own.
@@ -96,23 +98,56 @@ const hasInk = (text: string): boolean => /\S/.test(text);
 type Gathered = Omit<BlockStep, "wakeAt">;
 
 const awaited = (gathered: Gathered, rules: BlockRules): BlockStep => {
-	const { heardAt, inked } = gathered.state;
-	const waits = heardAt !== undefined && inked && Number.isFinite(rules.idleMs);
+	const { heardAt, inked, said } = gathered.state;
+	const waits = heardAt !== undefined && (inked || said !== "") && Number.isFinite(rules.idleMs);
 	return { ...gathered, wakeAt: waits ? heardAt + rules.idleMs : undefined };
 };
 
-/** The newest, as far as they leave at least half of a block to the text. */
-function withNote(notes: readonly string[], note: string, { maxChars }: BlockRules): readonly string[] {
-	const kept = [...notes, note];
-	while (kept.length > 0 && noteOf(kept).length > maxChars / 2) kept.shift();
-	return kept;
+/** Behind what was said before the tool. What stands in front of a block's text leaves at least half of the block to it: the newest notes stay. */
+function withNote(before: BlockState, note: string, rules: BlockRules): Gathered {
+	const { state, blocks } = withSaid(before, rules);
+	const tooLong = (next: BlockState) => headOf(next).length > rules.maxChars / 2;
+	let next = { ...state, notes: [...state.notes, note] };
+	if (state.said !== "" && tooLong(next)) next = { ...emitted(state, blocks), notes: [note] };
+	while (next.notes.length > 0 && tooLong(next)) next = { ...next, notes: next.notes.slice(1) };
+	return { state: next, blocks };
 }
 
-const noteOf = (notes: readonly string[]): string => (notes.length === 0 ? "" : `${notes.join("\n")}\n\n`);
+/** Moves the text to what was said; more of it than a message holds becomes blocks. */
+function withSaid(state: BlockState, rules: BlockRules): Gathered {
+	const blocks: Block[] = [];
+	let current = state;
+	while (current.inked) {
+		const piece = nextPiece(current, rules, false);
+		if (!piece) break;
+		const isLast = !hasInk(current.text.slice(piece.to));
+		if (!isLast || !hasInk(piece.text)) {
+			current = taken(current, piece, blocks);
+			continue;
+		}
+		const end = current.from + current.text.length;
+		const said = headOf(current) + piece.text;
+		current = { ...current, ...{ said, notes: [], from: end, text: "", inked: false, place: piece.next, read: 0 } };
+	}
+	return { state: current, blocks };
+}
+
+/** What was said becomes a block, with the notes behind it. */
+function emitted(state: BlockState, blocks: Block[]): BlockState {
+	const end = state.from + state.text.length;
+	blocks.push({ from: state.since, to: end, text: headOf(state).trimEnd() });
+	return { ...state, since: end, from: end, text: "", read: 0, said: "", notes: [] };
+}
+
+/** What stands in front of a block's text. */
+const headOf = ({ said, notes }: Pick<BlockState, "said" | "notes">): string =>
+	[...(said === "" ? [] : [said]), ...(notes.length === 0 ? [] : [notes.join("\n")])]
+		.map((each) => `${each}\n\n`)
+		.join("");
 
 /** The next message of a text, notes included. A good end leaves at least `minChars`, where there is room for a choice. */
 function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: boolean): Cut | undefined {
-	const room = maxChars - noteOf(state.notes).length;
+	const room = maxChars - headOf(state).length;
 	return cut(state.text, 0, {
 		...{ fits: (text) => text.length <= room, more, at: state.place, guess: room },
 		...(minChars < maxChars && { prefer: minChars }),
@@ -177,6 +212,7 @@ function flush(state: BlockState, rules: BlockRules): Gathered {
 		if (!piece) break;
 		current = taken(current, piece, blocks);
 	}
+	if (current.said !== "" && !current.inked) current = emitted(current, blocks);
 	return { state: { ...current, heardAt: undefined }, blocks };
 }
 
@@ -188,6 +224,6 @@ function taken(state: BlockState, piece: Cut, blocks: Block[]): BlockState {
 	// What shows nothing belongs to the block before it.
 	const rest = next.inked ? 0 : text.length;
 	const end = to + rest;
-	blocks.push({ from: state.since, to: end, text: noteOf(state.notes) + piece.text });
-	return { ...next, since: end, from: end, text: text.slice(rest), notes: [] };
+	blocks.push({ from: state.since, to: end, text: headOf(state) + piece.text });
+	return { ...next, since: end, from: end, text: text.slice(rest), said: "", notes: [] };
 }

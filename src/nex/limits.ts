@@ -29,7 +29,10 @@ export interface OutboundLimits {
 	typingTtlMs: number;
 	/** Inbound messages of an account that wait for being safe. */
 	inboundWaitingMax: number;
+	/** How long a webhook request waits for its account to be listened to, and again for its answer. */
 	webhookMs: number;
+	/** Requests of an account that wait for it to be listened to. */
+	webhooksHeldMax: number;
 	textCharsMax: number;
 }
 
@@ -49,5 +52,6 @@ export const OUTBOUND_LIMITS: OutboundLimits = {
 	typingTtlMs: TYPING_TTL_MS,
 	inboundWaitingMax: 64,
 	webhookMs: 25_000,
+	webhooksHeldMax: 16,
 	textCharsMax: 1024 * 1024,
 };

@@ -1,6 +1,6 @@
 /** Outbound delivery: takes what is to be delivered on record, has it carried to its end, and finishes after a restart what was owed. */
 
-import type { MessageFailure } from "../adapter/adapter.ts";
+import { isSameChat, type MessageFailure } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Deliveries, Delivery, MessagePlace } from "../ledger/ledger.ts";
 import { NexusError, newId } from "../protocol/protocol.ts";
@@ -85,7 +85,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			checkSignable(channel, accounts.infos.known(channel).info, head);
 		},
 		async webhook(channel, account, request) {
-			const answer = await accounts.of(channel, account).monitor.webhook(request);
+			const monitor = await accounts.of(channel, account).listened();
+			const answer = await monitor.webhook(request);
 			// What it brought is safe before the platform hears that it was taken.
 			await parts.journal.recorded();
 			return answer;
@@ -183,9 +184,8 @@ function register({ deliveries, accounts, clock }: Parts, request: DeliverReques
 	const { channel, id: account } = request.account;
 	accounts.check(channel, account);
 	const now = clock.now();
-	return deliveries.open({
-		...{ id: newId("dlv", now), runId, channel, account, target, options: { ...options }, createdAt: now },
-	});
+	const fresh = { id: newId("dlv", now), runId, channel, account, target, options: { ...options }, createdAt: now };
+	return deliveries.open(fresh, (known) => isSameChat(channel, known, target));
 }
 
 /** The log that a request is about. */

@@ -105,7 +105,7 @@ export interface Outbound {
 	/** Goes on with what an earlier process owes. Call when the runs are recovered. */
 	start(): Promise<void>;
 	/**
-	 * Resolves once the delivery is on record; the same run, account and target is the same delivery. One that failed or became stale is taken
+	 * Resolves once the delivery is on record; the same run, account and chat is the same delivery. One that failed or became stale is taken
 	 * up again where it stopped, unless it is in doubt what of it is out.
 	 */
 	deliver(request: DeliverRequest): Promise<DeliveryInfo>;

@@ -30,7 +30,7 @@ export interface TraceRow {
 }
 
 export interface ProcessRow {
-	state: "starting" | "running" | "backing_off" | "open_circuit" | "stopped";
+	state: "starting" | "running" | "unreachable" | "backing_off" | "open_circuit" | "stopped";
 	pid?: number;
 	restarts: number;
 	/** When it is tried again. */

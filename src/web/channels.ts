@@ -52,6 +52,7 @@ export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[sta
 const PROCESS_WORDS: Readonly<Record<ProcessRow["state"], Words>> = {
 	starting: { tone: "live", text: "Starting" },
 	running: { tone: "good", text: "Running" },
+	unreachable: { tone: "bad", text: "Platform unreachable" },
 	backing_off: { tone: "warn", text: "Waiting to restart" },
 	open_circuit: { tone: "bad", text: "Given up for now" },
 	stopped: { tone: "quiet", text: "Stopped" },

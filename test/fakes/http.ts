@@ -83,6 +83,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 		const reply = await handlers.handle(request);
 		record(reply.status);
 		if (fault?.kind === "reset_after_accept") return void incoming.socket.destroy();
+		if (fault?.kind === "foreign") return send(response, foreign(fault));
 		if (fault?.kind === "slow") await new Promise<void>((resolve) => clock.after(fault.ms ?? 200, resolve));
 		send(response, reply);
 	}
@@ -99,6 +100,11 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 			await new Promise<void>((resolve) => server.close(() => resolve()));
 		},
 	};
+}
+
+function foreign({ answer = { status: 502, body: { message: "upstream" } } }: FakeFault): FakeReply {
+	const headers = typeof answer.body === "string" ? { "content-type": "text/html" } : {};
+	return { ...answer, headers };
 }
 
 async function readRequest(incoming: IncomingMessage, response: ServerResponse, clock: Clock): Promise<FakeRequest> {

@@ -39,7 +39,7 @@ afterAll(async () => {
 
 /** How many creations and other calls go wrong. A storm refuses whatever comes. */
 const FAULTS: Record<
-	Exclude<FakeFault["kind"], "slow">,
+	Exclude<FakeFault["kind"], "slow" | "foreign">,
 	{ name: string; creates: number; others: number; any: number }
 > = {
 	"429": { name: "429 storm", creates: 3, others: 3, any: 12 },

@@ -2,7 +2,7 @@
 
 import { DiscordAPIError, HTTPError, RateLimitError } from "@discordjs/rest";
 import { RESTJSONErrorCodes as Codes } from "discord-api-types/v10";
-import { networkError, PlatformError, type PlatformFault } from "../kit/kit.ts";
+import { foreignAnswer, networkError, PlatformError, type PlatformFault } from "../kit/kit.ts";
 
 const BY_CODE: Readonly<Record<number, [PlatformFault, string]>> = {
 	[Codes.UnknownChannel]: ["gone", "Check the channel id, and that the bot is in its server."],
@@ -31,18 +31,15 @@ export function toPlatformError(call: string, cause: unknown): PlatformError {
 		const retryAfterMs = Math.ceil(Math.max(cause.retryAfter, cause.sublimitTimeout));
 		return new PlatformError("rate_limited", `${call}: the bucket is empty`, { retryAfterMs, cause });
 	}
-	if (cause instanceof HTTPError)
-		return new PlatformError(faultOfServer(cause.status), `${call}: ${cause.message}`, { cause });
+	// The library does not say what a server error's body was.
+	if (cause instanceof HTTPError) return foreignAnswer(call, { status: cause.status, headers: new Headers() });
 	if (!(cause instanceof DiscordAPIError)) return networkError(call, cause);
+	if (typeof cause.code !== "number") return foreignAnswer(call, { status: cause.status, headers: new Headers() });
 	const [fault, advice] = BY_CODE[Number(cause.code)] ?? BY_STATUS[cause.status] ?? ["invalid", ""];
 	return new PlatformError(fault, `${call}: ${cause.status} ${cause.message} (${cause.code}). ${advice}`.trimEnd(), {
 		cause,
 	});
 }
-
-/** A gateway that got no answer does not know what became of the call. */
-const faultOfServer = (status: number): PlatformFault =>
-	status === 502 || status === 504 ? "unknown_outcome" : "unavailable";
 
 /** A 429, from its body or, when it comes from the network in front of Discord, from its header. */
 export function refusal(status: number, headers: Headers, body: unknown): PlatformError {

@@ -33,10 +33,11 @@ export interface GatewayOptions {
 	state: Tools["state"];
 	clock: Clock;
 	log: Log;
+	listening?: Tools["listening"];
 }
 
 export async function listen(options: GatewayOptions): Promise<void> {
-	const { rest, token, signal, log } = options;
+	const { rest, token, signal, log, listening } = options;
 	// Stopped before it began: no event would tell.
 	if (signal.aborted) return;
 	const sessions = createSessions(options.state);
@@ -51,8 +52,14 @@ export async function listen(options: GatewayOptions): Promise<void> {
 	manager.on(WebSocketShardEvents.Closed, (code) => {
 		closedWith = code;
 		log.debug({ code }, "the gateway closed the connection");
+		if (!signal.aborted) listening?.(`the gateway closed the connection (${code})`);
 	});
-	manager.on(WebSocketShardEvents.SocketError, (error) => log.warn({ error: error.message }, "gateway connection"));
+	manager.on(WebSocketShardEvents.SocketError, (error) => {
+		log.warn({ error: error.message }, "gateway connection");
+		listening?.(`the gateway: ${error.message}`);
+	});
+	for (const there of [WebSocketShardEvents.Ready, WebSocketShardEvents.Resumed] as const)
+		manager.on(there, () => listening?.());
 	const failed = new Promise<never>((_, reject) => {
 		manager.on(WebSocketShardEvents.Error, (error) => reject(fatal(closedWith, error)));
 		manager.on(WebSocketShardEvents.Dispatch, inOrder(options, sessions, reject));

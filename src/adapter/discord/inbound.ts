@@ -48,7 +48,12 @@ export function readMessage(data: GatewayMessageCreateDispatchData, me: { id: st
 			text,
 			...(direct ? {} : { mention }),
 			// A thread is a channel of its own. `since`: our messages that answer this one are all newer.
-			target: { to: data.channel_id, ...(direct ? {} : { reply_to: data.id }), direct, since: data.id },
+			target: {
+				to: data.channel_id,
+				...(direct ? { user_id: data.author.id } : { reply_to: data.id }),
+				direct,
+				since: data.id,
+			},
 			ts: Date.parse(data.timestamp),
 		},
 	};

@@ -10,6 +10,8 @@ import {
 } from "discord-api-types/v10";
 import {
 	type Account,
+	addressOf,
+	createdId,
 	download,
 	fetchFiles,
 	harmless,
@@ -23,6 +25,7 @@ import {
 	type Tools,
 	type WireAttachment,
 } from "../kit/kit.ts";
+import { PERSON } from "./chat.ts";
 import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
@@ -44,7 +47,7 @@ export class DiscordSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.token = settings.token ?? "";
 		this.messageContent = settings.message_content !== "false";
-		this.client = createClient(this.token, (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, ""), tools.clock);
+		this.client = createClient(this.token, addressOf("api_url", settings.api_url, DEFAULT_API_URL), tools.clock);
 		this.tools = tools;
 		this.sent = openSentLog(tools);
 	}
@@ -124,7 +127,10 @@ export class DiscordSession implements Session {
 	}
 
 	private me(): Promise<APIUser> {
-		this.myself ??= this.client.call("get", Routes.user()) as Promise<APIUser>;
+		this.myself ??= this.client.call("get", Routes.user()).then((user) => {
+			if ((user as APIUser | undefined)?.id) return user as APIUser;
+			throw new PlatformError("unavailable", "GET user: the answer is not Discord's own. Check api_url.");
+		});
 		// A failure is not remembered.
 		this.myself.catch(() => {
 			this.myself = undefined;
@@ -155,7 +161,11 @@ export class DiscordSession implements Session {
 	}
 
 	private async post(channel: string, request: NonNullable<Parameters<Client["call"]>[2]>): Promise<APIMessage> {
-		return (await this.client.call("post", Routes.channelMessages(channel), request)) as APIMessage;
+		const message = (await this.client.call("post", Routes.channelMessages(channel), request)) as
+			| APIMessage
+			| undefined;
+		createdId("POST message", message?.id);
+		return message as APIMessage;
 	}
 
 	/** Undefined: a person that was not written to yet. */
@@ -176,8 +186,6 @@ export class DiscordSession implements Session {
 		return id;
 	}
 }
-
-const PERSON = "user:";
 
 /** Nobody is called by what an agent writes; embeds of links would come and go while a text grows. */
 const COMMON = {

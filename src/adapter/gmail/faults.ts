@@ -1,6 +1,6 @@
 /** What Gmail's refusals mean, and what to do about them. */
 
-import { networkError, PlatformError, type PlatformFault, retryAfter, serverFault } from "../kit/kit.ts";
+import { foreignAnswer, networkError, PlatformError, type PlatformFault, retryAfter } from "../kit/kit.ts";
 
 const SIGN_IN = "Sign in again: the refresh token is wrong, expired or revoked.";
 
@@ -32,7 +32,7 @@ interface Answer {
 	headers: Headers;
 	data?: {
 		/** The API says an object, the token address a word. */
-		error?: string | { message?: string; errors?: { reason?: string }[] };
+		error?: string | { code?: number; message?: string; errors?: { reason?: string }[] };
 		error_description?: string;
 	};
 }
@@ -44,10 +44,11 @@ export function toPlatformError(call: string, cause: unknown): PlatformError {
 	if (!answer) return networkError(call, cause);
 	const { status, headers, data } = answer;
 	const error = data?.error;
+	if (!isGoogles(error)) return foreignAnswer(call, answer);
 	const reason = typeof error === "object" ? error.errors?.[0]?.reason : error;
 	const message = (typeof error === "object" ? error.message : data?.error_description) ?? "";
 	const known = BY_REASON[reason ?? ""];
-	if (status >= 500 && !known) return serverFault(call, status);
+	if (status >= 500 && !known) return new PlatformError("unknown_outcome", `${call}: ${status} ${message}`.trim());
 	const [fault, advice] = known ?? BY_STATUS[status] ?? ["invalid", ""];
 	const said = `${call}: ${status} ${reason ?? ""} ${message} ${advice}`.replace(/ {2,}/g, " ").trim();
 	return new PlatformError(
@@ -56,6 +57,10 @@ export function toPlatformError(call: string, cause: unknown): PlatformError {
 		fault === "rate_limited" ? { ...saidIn(message), ...retryAfter(headers, Date.now()) } : {},
 	);
 }
+
+/** The token address refuses with a word, the API with an object that has the status. */
+const isGoogles = (error: NonNullable<Answer["data"]>["error"]): boolean =>
+	typeof error === "string" ? /^\w+$/.test(error) : typeof error?.code === "number";
 
 /** "User-rate limit exceeded. Retry after 2026-01-02T03:04:05.678Z" */
 function saidIn(message: string): { retryAfterMs?: number } {

@@ -1,8 +1,9 @@
 /** What a person wrote, from a mail. */
 
 import type { Address, Email, Mailbox } from "postal-mime";
-import { own } from "../../std/own.ts";
 import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
+import { textOf } from "./html.ts";
+import { withoutQuote } from "./quote.ts";
 
 export interface MailFile extends RemoteFile {
 	data: Buffer;
@@ -28,17 +29,25 @@ const UNWANTED: ReadonlySet<string> = new Set(["SENT", "DRAFT", "SPAM", "TRASH"]
 /** Programs that answer programs never stop. */
 const ROBOTS = /^(?:mailer-daemon|postmaster|no-?reply|do-?not-?reply)(?:[+@]|$)/i;
 
-/** Undefined: nothing a person said to the agent (our own, lists, programs). */
-export function readMail(mail: Email, stored: Stored, me: string): Inbound | undefined {
+/** Why a mail is nothing that a person said to the agent. */
+export interface Skipped {
+	skipped: string;
+}
+
+export function readMail(mail: Email, stored: Stored, me: string): Inbound | Skipped {
 	const from = mailboxes(mail.from)[0];
-	if (!from || isSame(from.address, me) || stored.labelIds.some((label) => UNWANTED.has(label))) return undefined;
-	if (isAutomatic(mail) || ROBOTS.test(from.address)) return undefined;
+	const unwanted = stored.labelIds.find((label) => UNWANTED.has(label));
+	if (!from) return { skipped: "it names no sender" };
+	if (isSame(from.address, me)) return { skipped: "it is our own" };
+	if (unwanted !== undefined) return { skipped: `it is labelled ${unwanted}` };
+	if (isAutomatic(mail) || ROBOTS.test(from.address)) return { skipped: "a program or a list sent it" };
 	const files = filesOf(mail);
 	const subject = mail.subject?.trim() ?? "";
-	const said = withoutQuote(mail.text ?? textOf(mail.html ?? ""));
+	const written = mail.text?.trim() ? mail.text : textOf(mail.html ?? "");
+	const said = withoutQuote(written, { isReply: Boolean(mail.inReplyTo), me });
 	// What a thread is about stands only in its first mail.
 	const text = mail.inReplyTo ? said : [subject, said].filter((each) => each !== "").join("\n\n");
-	if (text === "" && files.length === 0) return undefined;
+	if (text === "" && files.length === 0) return { skipped: "it is empty" };
 	const addressees = mailboxes(mail.to);
 	const others = [...addressees, ...mailboxes(mail.cc)].filter(
 		({ address }) => !isSame(address, me) && !isSame(address, from.address),
@@ -82,40 +91,6 @@ function isAutomatic({ headers }: Email): boolean {
 	if (value(NONCE_HEADER) !== undefined || value("List-Id") !== undefined) return true;
 	if ((value("Auto-Submitted") ?? "no") !== "no") return true;
 	return /^(?:bulk|junk|list|auto_reply)/.test(value("Precedence") ?? "");
-}
-
-/** Takes the history off the end: the line that introduces it and quoted lines to the last one. What is between quotes stays. */
-export function withoutQuote(text: string): string {
-	const lines = text.replace(/\r\n?/g, "\n").trimEnd().split("\n");
-	let end = lines.length;
-	while (end > 0 && /^(?:>.*|\s*)$/.test(lines[end - 1] ?? "")) end--;
-	const quoted = lines.slice(end).some((line) => line.startsWith(">"));
-	if (!quoted) return text.trim();
-	// "On …, … wrote:" may be broken into up to three lines.
-	for (let size = 1; size <= 3 && size <= end; size++) {
-		const intro = lines.slice(end - size, end).join(" ");
-		if (/^.{0,40}\d.*[::]$/.test(intro.trim()) && intro.length < 300) {
-			return lines
-				.slice(0, end - size)
-				.join("\n")
-				.trim();
-		}
-	}
-	return lines.slice(0, end).join("\n").trim();
-}
-
-const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', nbsp: " ", "#39": "'" };
-
-/** For mails without a text part. */
-function textOf(html: string): string {
-	return html
-		.replace(/<(style|script|head)\b[\s\S]*?<\/\1>/gi, "")
-		.replace(/<blockquote\b[\s\S]*$/i, "")
-		.replace(/<br\b[^>]*>|<\/(?:p|div|li|tr|h\d)>/gi, "\n")
-		.replace(/<[^>]*>/g, "")
-		.replace(/&(\w+|#39);/g, (entity, name: string) => own(ENTITIES, name) ?? entity)
-		.replace(/\n{3,}/g, "\n\n")
-		.trim();
 }
 
 const filesOf = ({ attachments }: Email): MailFile[] =>

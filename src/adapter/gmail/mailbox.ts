@@ -72,8 +72,8 @@ export function createMailbox(call: Call, { state, clock, log }: Tools): Mailbox
 		for (const id of news.ids) {
 			const wish = { userId: "me", id, format: "raw" };
 			const mail = await call("messages.get", (users) => users.messages.get(wish)).catch(orUndefinedWhenGone);
-			// Deleted before it was read.
 			if (mail) await take(mail);
+			else log.info({ id, reason: "it was deleted before it was read" }, "skipped a mail");
 		}
 		state.set(HISTORY, news.historyId);
 		state.set(READ_AT, String(begun));

@@ -4,6 +4,8 @@ import type { gmail_v1 } from "@googleapis/gmail";
 import PostalMime, { type Email } from "postal-mime";
 import {
 	type Account,
+	addressOf,
+	createdId,
 	fetchFiles,
 	harmless,
 	type InboundMessage,
@@ -49,13 +51,12 @@ export class GmailSession implements Session {
 	private watchedAt = Number.NEGATIVE_INFINITY;
 
 	constructor({ settings }: Account, tools: Tools) {
-		const withoutSlash = (url: string) => url.replace(/\/+$/, "");
 		this.call = createApi({
 			clientId: settings.client_id ?? "",
 			clientSecret: settings.client_secret ?? "",
 			refreshToken: settings.refresh_token ?? "",
-			apiUrl: withoutSlash(settings.api_url || DEFAULT_API_URL),
-			tokenUrl: settings.token_url || DEFAULT_TOKEN_URL,
+			apiUrl: addressOf("api_url", settings.api_url, DEFAULT_API_URL),
+			tokenUrl: addressOf("token_url", settings.token_url, DEFAULT_TOKEN_URL),
 		});
 		this.fromName = settings.from_name ?? "";
 		this.topic = settings.topic ?? "";
@@ -88,7 +89,7 @@ export class GmailSession implements Session {
 				(users, options) => users.messages.send({ userId: "me", requestBody }, options),
 				signal,
 			);
-			return { messageId: sent.id ?? "" };
+			return { messageId: createdId("messages.send", sent.id) };
 		});
 	}
 
@@ -104,9 +105,9 @@ export class GmailSession implements Session {
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {
 		this.emit = emit;
-		const { clock, log } = this.tools;
+		const { clock, log, listening } = this.tools;
 		const pauseMs = this.topic === "" ? POLL_MS : POLL_BESIDE_PUSH_MS;
-		await keepListening({ round: () => this.round(), pauseMs, signal, clock, log });
+		await keepListening({ round: () => this.round(), pauseMs, signal, clock, log, listening });
 	}
 
 	/** A push says only that there is something; what it is comes with a poll, and the push is confirmed after it. */
@@ -177,7 +178,10 @@ export class GmailSession implements Session {
 		const mail = await this.parse(raw, id);
 		if (!mail) return undefined;
 		const inbound = readMail(mail, { id, threadId, labelIds: labelIds ?? [], receivedAt: Number(internalDate) }, me);
-		if (!inbound) return undefined;
+		if ("skipped" in inbound) {
+			this.tools.log.info({ id, reason: inbound.skipped }, "skipped a mail");
+			return undefined;
+		}
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, async ({ data }) => data);
 		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");

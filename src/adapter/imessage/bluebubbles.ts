@@ -2,14 +2,16 @@
 
 import {
 	type Account,
+	addressOf,
+	createdId,
 	download,
 	fetchJson,
+	foreignAnswer,
 	type JsonAnswer,
 	keepListening,
 	PlatformError,
 	retryAfter,
 	type SendOptions,
-	serverFault,
 	type Target,
 	type Tools,
 } from "../kit/kit.ts";
@@ -34,7 +36,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 			const answered = method === "private-api" && target.reply_to ? { selectedMessageGuid: target.reply_to } : {};
 			const wish = { chatGuid: chatOf(target), tempGuid: options.nonce, message, method, ...answered };
 			const { guid } = await call<{ guid: string }>("message/text", { json: wish, ...options });
-			return { messageId: guid };
+			return { messageId: createdId("message/text", guid) };
 		},
 		async attach(target, { name: fileName, contentType, data }, options) {
 			const form = new FormData();
@@ -42,7 +44,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 			for (const [field, value] of Object.entries(fields)) form.set(field, value);
 			form.set("attachment", new Blob([Buffer.from(data, "base64")], { type: contentType }), fileName);
 			const { guid } = await call<{ guid: string }>("message/attachment", { form, ...options });
-			return { messageId: guid };
+			return { messageId: createdId("message/attachment", guid) };
 		},
 		async recent(target, after): Promise<Kept[]> {
 			const wish = { after, with: ["attachments"], sort: "DESC", limit: RECENT_MESSAGES_MAX };
@@ -57,7 +59,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 		},
 		fetchFile: (guid, bytesMax) => download(address(`attachment/${encodeURIComponent(guid)}/download`), { bytesMax }),
 		async listen({ take, signal }) {
-			const { state, clock, log } = tools;
+			const { state, clock, log, listening } = tools;
 			const round = async () => {
 				const last = state.get(LAST_ROW) ?? (await newestRow(query));
 				if (state.get(LAST_ROW) === undefined) state.set(LAST_ROW, last);
@@ -70,7 +72,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 					state.set(LAST_ROW, String(message.originalROWID));
 				}
 			};
-			await keepListening({ round, pauseMs, signal, clock, log });
+			await keepListening({ round, pauseMs, signal, clock, log, listening });
 		},
 		async health() {
 			const info = await call<{ server_version?: string; os_version?: string; private_api?: boolean }>(
@@ -120,10 +122,10 @@ function createCaller(settings: Account["settings"]): {
 	call<T>(path: string, wish: Wish, check?: Check): Promise<T>;
 	address(path: string): URL;
 } {
-	const root = (settings.api_url ?? "").replace(/\/+$/, "");
-	if (!URL.canParse(root) || !settings.password) {
+	if (!settings.api_url || !settings.password) {
 		throw new PlatformError("invalid", "BlueBubbles needs api_url (http://my-mac:1234) and password.");
 	}
+	const root = addressOf("api_url", settings.api_url);
 	const address = (path: string): URL => {
 		const url = new URL(`${root}/api/v1/${path}`);
 		url.searchParams.set("password", settings.password ?? "");
@@ -138,7 +140,7 @@ function createCaller(settings: Account["settings"]): {
 			const answer = await fetchJson(path, address(path), signal ? { ...init, signal } : init);
 			if (answer.status >= 300) throw refusal(path, answer);
 			const { data, message = "" } = (answer.body ?? {}) as { data?: unknown; message?: string };
-			if (data === undefined) throw new PlatformError("invalid", `${path}: this is no BlueBubbles server`);
+			if (data === undefined || data === null) throw foreignAnswer(path, answer);
 			check?.(path, message);
 			return data as never;
 		},
@@ -151,7 +153,10 @@ function refuseUnknownChat(call: string, message: string): void {
 }
 
 function refusal(call: string, { status, headers, body }: JsonAnswer): PlatformError {
-	const { error, data } = (body ?? {}) as { error?: { message?: string }; data?: { error?: number } | null };
+	const answer = (body ?? {}) as { status?: unknown; error?: { message?: string }; data?: { error?: number } | null };
+	// BlueBubbles repeats the status in every answer.
+	if (answer.status !== status) return foreignAnswer(call, { status, headers });
+	const { error, data } = answer;
 	const reason = error?.message ?? "";
 	const said = `${call}: ${status} ${reason}`.trim();
 	if (status === 401 || status === 403) return new PlatformError("denied", `${said}. The server password is wrong.`);
@@ -164,6 +169,5 @@ function refusal(call: string, { status, headers, body }: JsonAnswer): PlatformE
 		return new PlatformError("gone", `${said}. Check the chat's id.`);
 	}
 	if (/private api/i.test(reason)) return new PlatformError("denied", `${said}. Turn it on in the server.`);
-	if (status < 500) return new PlatformError("invalid", said);
-	return reason === "" ? serverFault(call, status) : new PlatformError("unknown_outcome", said);
+	return new PlatformError(status < 500 ? "invalid" : "unknown_outcome", said);
 }

@@ -57,12 +57,14 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 			return await readFile(path);
 		},
 		async listen({ take, signal }) {
-			const { state, clock, log } = tools;
+			const { state, clock, log, listening } = tools;
 			const round = async () => {
 				const last = state.get(LAST_ROW) ?? (await newestRow());
 				if (last !== undefined) state.set(LAST_ROW, last);
 				const since = last === undefined ? {} : { since_rowid: Number(last) };
-				await rpc.follow("watch.subscribe", { attachments: true, ...since }, signal, async (method, params) => {
+				const wish = { attachments: true, ...since };
+				const begun = () => listening?.();
+				await rpc.follow("watch.subscribe", wish, { signal, begun }, async (method, params) => {
 					const { message } = params as { message?: ImsgMessage };
 					// What it says beside messages is that it ends: its buffer was full, or the database was exchanged.
 					if (method !== "message" || !message) throw new PlatformError("unavailable", `imsg: ${method}`);
@@ -72,7 +74,7 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 					if (!signal.aborted) state.set(LAST_ROW, String(message.cursor ?? message.id));
 				});
 			};
-			await keepListening({ round, pauseMs: 0, signal, clock, log });
+			await keepListening({ round, pauseMs: 0, signal, clock, log, listening });
 		},
 		async health() {
 			const { chats } = await rpc.call<{ chats: unknown[] }>("chats.list", { limit: 1 });

@@ -11,7 +11,7 @@ const STOP_GRACE_MS = 2000;
 export interface Rpc {
 	call<Result>(method: string, params: object, signal?: AbortSignal): Promise<Result>;
 	/** Subscribes and takes notifications, one after another, until the process ends or the signal aborts. */
-	follow(method: string, params: object, signal: AbortSignal, take: Take): Promise<void>;
+	follow(method: string, params: object, options: { signal: AbortSignal; begun(): void }, take: Take): Promise<void>;
 	close(): Promise<void>;
 }
 
@@ -102,7 +102,7 @@ export function createRpc(command: string, log: Log): Rpc {
 
 	return {
 		call,
-		async follow(method, params, signal, take) {
+		async follow(method, params, { signal, begun }, take) {
 			running ??= start();
 			const now = running;
 			const queue: [method: string, params: unknown][] = [];
@@ -115,6 +115,7 @@ export function createRpc(command: string, log: Log): Rpc {
 			signal.addEventListener("abort", now.over, { once: true });
 			try {
 				await call(method, params, signal);
+				begun();
 				while (!signal.aborted) {
 					const next = queue.shift();
 					const woken = new Promise<void>((resolve) => {

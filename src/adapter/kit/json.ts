@@ -37,6 +37,20 @@ export function retryAfter(headers: Headers, now: number): { retryAfterMs?: numb
 	return Number.isNaN(ms) ? {} : { retryAfterMs: Math.max(0, ms) };
 }
 
-/** A server error that the platform does not explain: only 503 says that nobody looked at the request. */
-export const serverFault = (call: string, status: number): PlatformError =>
-	new PlatformError(status === 503 ? "unavailable" : "unknown_outcome", `${call}: HTTP ${status}`);
+/**
+ * An answer that does not have the platform's own shape came from something on the way: a gateway, a proxy, a captive portal. The platform may
+ * have taken the call before, whatever the status says; only 429 refuses to pass it on.
+ */
+export function foreignAnswer(
+	call: string,
+	{ status, headers }: Pick<JsonAnswer, "status" | "headers">,
+): PlatformError {
+	if (status === 429) return new PlatformError("rate_limited", `${call}: HTTP 429`, retryAfter(headers, Date.now()));
+	return new PlatformError("unknown_outcome", `${call}: HTTP ${status} that is not the platform's own answer`);
+}
+
+/** The id of a message that was just created. Without one in the answer nobody knows whether there is a message. */
+export function createdId(call: string, id: unknown): string {
+	if (typeof id === "number" || (typeof id === "string" && id !== "")) return String(id);
+	throw new PlatformError("unknown_outcome", `${call}: the answer names no message`);
+}

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { PlatformError } from "./platform.ts";
+import { PlatformError, type Tools } from "./platform.ts";
 
 const BACKOFF_MS = 1000;
 const BACKOFF_MAX_MS = 30_000;
@@ -15,10 +15,13 @@ export interface ListenOptions {
 	signal: AbortSignal;
 	clock: Clock;
 	log: Log;
+	/** A round that is a connection says by itself when it is there. */
+	listening?: Tools["listening"];
 }
 
 /** Rejects when the platform denies; everything else is tried again. */
-export async function keepListening({ round, pauseMs, signal, clock, log }: ListenOptions): Promise<void> {
+export async function keepListening(options: ListenOptions): Promise<void> {
+	const { round, pauseMs, signal, clock, log, listening } = options;
 	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let failures = 0;
 	while (!signal.aborted) {
@@ -26,6 +29,7 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 		try {
 			await unlessAborted(signal, round());
 			failures = 0;
+			if (!signal.aborted) listening?.();
 			// A connection that ends as soon as it is there is not made again in a circle.
 			const brief = clock.now() - begun < BACKOFF_MS;
 			if (!signal.aborted) await wait(brief ? Math.max(pauseMs, BACKOFF_MS) : pauseMs);
@@ -36,6 +40,7 @@ export async function keepListening({ round, pauseMs, signal, clock, log }: List
 			if (clock.now() - begun >= BACKOFF_MAX_MS) failures = 0;
 			const known = cause instanceof PlatformError ? cause.retryAfterMs : undefined;
 			const waitMs = known ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
+			listening?.(cause instanceof Error ? cause.message : String(cause));
 			log.warn({ error: String(cause), waitMs }, "listening was interrupted; trying again");
 			await wait(waitMs);
 		}

@@ -49,6 +49,13 @@ export function reasonOf(cause: unknown): string {
 export const networkError = (call: string, cause: unknown): PlatformError =>
 	new PlatformError(networkFault(cause), `${call}: ${reasonOf(cause)}`, { cause });
 
+/** A setting that is an address, without a slash at its end. A wrong one is not shown: what people write there may carry a password. */
+export function addressOf(setting: string, given: string | undefined, fallback = ""): string {
+	const address = given || fallback;
+	if (/^https?:$/.test(URL.parse(address)?.protocol ?? "")) return address.replace(/\/+$/, "");
+	throw new PlatformError("invalid", `${setting} must be an address that begins with https:// or http://.`);
+}
+
 /** A call before the one that matters: when its outcome is unknown, nothing that anybody sees has happened. */
 export async function harmless<T>(work: Promise<T>): Promise<T> {
 	try {

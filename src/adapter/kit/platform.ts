@@ -24,6 +24,8 @@ export interface Tools {
 	clock: Clock;
 	/** A small durable memory for the account: polling positions and the like. */
 	state: { get(key: string): string | undefined; set(key: string, value: string): void };
+	/** Tells people how the account is: whether the platform can be heard, or why not. Saying the same again is nothing. Absent outside `monitor`. */
+	listening?(error?: string): void;
 	/** What the account has sent, for `openSentLog`. Absent: nothing outlives the process. */
 	notes?: Notes;
 }

@@ -10,7 +10,8 @@ import { createDeliveries } from "./deliver.ts";
 import { createDesk, type DeskLimits } from "./desk.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
 import { startMonitor } from "./monitor.ts";
-import { type Platform, PlatformError, type Session } from "./platform.ts";
+import { type Platform, PlatformError, type Session, type Tools } from "./platform.ts";
+import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
 import { openSentNotes } from "./sent.ts";
 
@@ -43,6 +44,7 @@ interface Context {
 	/** Resolves when nobody can read what it says any more. */
 	unread: Promise<void>;
 	log: Log;
+	secrets: Secrets;
 	env: Environment;
 	clock: Clock;
 	limits: Partial<ServeLimits>;
@@ -51,30 +53,40 @@ interface Context {
 const VERBS = ["info", "monitor", "send", "stream", "health"] as const;
 
 /** Runs one verb and exits. */
-export async function serve(platform: Platform, argv: readonly string[], options: ServeOptions = {}): Promise<never> {
-	const log = stderrLog();
+export async function serve(
+	platform: Platform,
+	argv: readonly string[],
+	{ clock = systemClock, ...limits }: ServeOptions = {},
+): Promise<never> {
+	// Nothing is known of an account before its file is read.
+	const secrets: Secrets = { redact: (text) => text };
+	const say = (line: object) => void process.stderr.write(`${secrets.redact(JSON.stringify(line))}\n`);
 	let code = 0;
 	try {
-		code = await run(platform, argv, log, options);
+		code = await run(platform, argv, { log: stderrLog(say), secrets, clock, limits });
 	} catch (cause) {
 		const error = inNexusWords(cause);
-		process.stderr.write(`${JSON.stringify({ level: "error", msg: error.message, code: error.code })}\n`);
+		say({ level: "error", msg: error.message, code: error.code });
 		code = exitCodeOf(error.code);
 	}
 	process.exit(code);
 }
 
+/** Set once the account is known. */
+interface Secrets {
+	redact: Redact;
+}
+
 async function run(
 	platform: Platform,
 	argv: readonly string[],
-	log: Log,
-	{ clock = systemClock, ...limits }: ServeOptions,
+	more: Pick<Context, "log" | "secrets" | "clock" | "limits">,
 ): Promise<number> {
 	const { verb, account } = readArguments(platform.info.channel, argv);
 	// Nobody reads any more: the daemon is gone, and another will resume what is open. A call that is under way is not cut off: what came of it is noted.
 	const unread = Promise.withResolvers<void>();
 	const writer = createLineWriter(process.stdout, () => unread.resolve());
-	const context: Context = { platform, account, writer, unread: unread.promise, log, env: process.env, clock, limits };
+	const context: Context = { platform, account, writer, unread: unread.promise, env: process.env, ...more };
 	switch (verb) {
 		case "info":
 			writer.write({ ...platform.info, fields: fieldsOf(platform) });
@@ -110,17 +122,33 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 	}
 }
 
-async function openSession({ platform, account, env, log, clock }: Context): Promise<Session> {
+async function openSession(
+	{ platform, account: id, env, log, clock, secrets }: Context,
+	more: Pick<Tools, "listening"> = {},
+): Promise<Session> {
+	const account = loadAccount(platform.info, id, env);
+	secrets.redact = createRedactor(platform.info, account);
 	const state = openState(env.NEXUS_STATE_FILE);
 	const notes = openSentNotes(env.NEXUS_STATE_FILE);
-	const tools = { log, clock, state, ...(notes && { notes }) };
-	return await platform.open(loadAccount(platform.info, account, env), tools);
+	const tools = { log, clock, state, ...(notes && { notes }), ...more };
+	return await platform.open(account, tools);
+}
+
+/** Each change once. */
+function tellListening({ writer, secrets }: Context): NonNullable<Tools["listening"]> {
+	let told: string | undefined;
+	return (error = "") => {
+		if (error === told) return;
+		told = error;
+		const line = error === "" ? { ok: true } : { ok: false, error: secrets.redact(error) };
+		writer.write({ type: "listening", ...line });
+	};
 }
 
 async function health(context: Context): Promise<number> {
 	const session = await openSession(context);
 	const report = await session.health().catch((cause) => ({ ok: false, detail: inNexusWords(cause).message }));
-	context.writer.write(report);
+	context.writer.write(withoutSecrets(report, context.secrets.redact));
 	await context.writer.flushed();
 	await session.close?.();
 	return report.ok ? 0 : 1;
@@ -131,7 +159,7 @@ async function converse(context: Context, verb: "monitor" | "send" | "stream"): 
 	const { writer, log, limits } = context;
 	// Listening first: lines may come before the session is open, and the input may end meanwhile.
 	const input = readInput(log, limits.lineBytesMax ?? LINE_BYTES_MAX);
-	const session = await openSession(context);
+	const session = await openSession(context, verb === "monitor" ? { listening: tellListening(context) } : {});
 	const service = serviceOf(context, session, verb);
 	// A timer keeps the process alive while only timers of the gate are waiting.
 	const alive = setInterval(() => {}, 60_000);
@@ -148,7 +176,7 @@ async function converse(context: Context, verb: "monitor" | "send" | "stream"): 
 function serviceOf(context: Context, session: Session, verb: "monitor" | "send" | "stream"): Service {
 	const { platform, account, writer, log, clock, limits } = context;
 	const ready = () => writer.drained();
-	const say = (line: object) => writer.write(line);
+	const say = (line: object) => writer.write(withoutSecrets(line, context.secrets.redact));
 	if (verb === "monitor") {
 		const monitor = startMonitor({ session, say, ready, log });
 		return { ...monitor, accept: (line) => monitor.accept(line as MonitorCommand) };
@@ -221,9 +249,8 @@ function takeOne(line: object, take: (line: object) => void, log: Log): void {
 	}
 }
 
-function stderrLog(): Log {
-	const write = (level: string) => (facts: object, message: string) =>
-		void process.stderr.write(`${JSON.stringify({ level, msg: message, ...facts })}\n`);
+function stderrLog(say: (line: object) => void): Log {
+	const write = (level: string) => (facts: object, message: string) => say({ level, msg: message, ...facts });
 	return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 

@@ -2,7 +2,7 @@
 
 import { createParser } from "eventsource-parser";
 import type { Clock } from "../../std/clock.ts";
-import { fetchJson, networkError, PlatformError, serverFault } from "../kit/kit.ts";
+import { fetchJson, foreignAnswer, networkError, PlatformError } from "../kit/kit.ts";
 import { type RpcError, refusal } from "./faults.ts";
 
 export const DEFAULT_API_URL = "http://127.0.0.1:8080";
@@ -19,6 +19,8 @@ export interface SignalApi {
 export interface EventsOptions {
 	/** The last event that was taken. */
 	after: string | undefined;
+	/** The connection is there. */
+	opened(): void;
 	take(data: string, id: string | undefined): Promise<void>;
 	signal: AbortSignal;
 	clock: Clock;
@@ -31,20 +33,17 @@ export function createApi(apiUrl: string, account: string): SignalApi {
 			const request = { jsonrpc: "2.0", id: String(++count), method, params: { account, ...params } };
 			const headers = { "content-type": "application/json" };
 			const init = { method: "POST", headers, body: JSON.stringify(request), ...(signal ? { signal } : {}) };
-			const { status, body } = await fetchJson(method, `${apiUrl}/api/v1/rpc`, init);
-			if (status >= 500) throw serverFault(method, status);
-			const { result, error } = (body ?? {}) as { result?: unknown; error?: RpcError };
-			if (error) throw refusal(method, error);
-			if (status >= 300 || result === undefined) {
-				throw new PlatformError("invalid", `${method}: HTTP ${status}. Is ${apiUrl} a signal-cli daemon?`);
-			}
+			const answer = await fetchJson(method, `${apiUrl}/api/v1/rpc`, init);
+			const { result, error } = (answer.body ?? {}) as { result?: unknown; error?: RpcError };
+			if (typeof error?.code === "number") throw refusal(method, error);
+			if (answer.status >= 300 || result === undefined || result === null) throw foreignAnswer(method, answer);
 			return result as never;
 		},
 		events: (options) => readEvents(`${apiUrl}/api/v1/events?account=${encodeURIComponent(account)}`, options),
 	};
 }
 
-async function readEvents(url: string, { after, take, signal, clock }: EventsOptions): Promise<void> {
+async function readEvents(url: string, { after, opened, take, signal, clock }: EventsOptions): Promise<void> {
 	const silence = new AbortController();
 	let cancel = () => {};
 	const heard = () => {
@@ -60,6 +59,7 @@ async function readEvents(url: string, { after, take, signal, clock }: EventsOpt
 		if (response.status === 400)
 			throw new PlatformError("denied", "signal-cli does not know this number: register it.");
 		if (!response.ok) throw new PlatformError("unavailable", `events: HTTP ${response.status}`);
+		opened();
 		const decoder = new TextDecoder();
 		for await (const chunk of response.body ?? []) {
 			heard();

@@ -2,6 +2,7 @@
 
 import type { InboundMessage, RemoteFile, Target } from "../kit/kit.ts";
 import { inReplyTo } from "../kit/reply.ts";
+import { GROUP } from "./chat.ts";
 
 export interface SignalFile extends RemoteFile {
 	id: string;
@@ -48,8 +49,6 @@ interface Envelope {
 	};
 }
 
-const GROUP = "group:";
-
 /** Undefined: nothing a person said to the agent (receipts, typing, reactions, changes, our own other devices). */
 export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
 	const { envelope } = (payload ?? {}) as { envelope?: Envelope };
@@ -70,6 +69,7 @@ export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
 	const group = data.groupInfo;
 	const to = group ? `${GROUP}${group.groupId}` : from;
 	const name = group?.groupName;
+	const uuid = envelope.sourceUuid && envelope.sourceUuid !== to ? { uuid: envelope.sourceUuid } : {};
 	return {
 		files,
 		message: {
@@ -81,7 +81,7 @@ export function readEnvelope(payload: unknown, me: Me): Inbound | undefined {
 			...(group ? { mention } : {}),
 			target: group
 				? { to, direct: false, reply_to: String(data.timestamp), reply_author: from }
-				: { to, direct: true },
+				: { to, direct: true, ...uuid },
 			ts: data.timestamp,
 		},
 	};

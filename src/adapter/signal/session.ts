@@ -2,7 +2,9 @@
 
 import {
 	type Account,
+	addressOf,
 	cannotTell,
+	createdId,
 	fetchFiles,
 	type InboundMessage,
 	keepListening,
@@ -43,7 +45,7 @@ export class SignalSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.number = settings.number ?? "";
 		this.drafts = settings.drafts === "true";
-		this.api = createApi((settings.api_url || DEFAULT_API_URL).replace(/\/+$/, ""), this.number);
+		this.api = createApi(addressOf("api_url", settings.api_url, DEFAULT_API_URL), this.number);
 		this.tools = tools;
 		this.sent = openSentLog(tools);
 		if (!/^\+[1-9]\d{6,14}$/.test(this.number)) {
@@ -93,14 +95,15 @@ export class SignalSession implements Session {
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
-		const { clock, log, state } = this.tools;
+		const { clock, log, state, listening } = this.tools;
 		const take = async (data: string, id: string | undefined) => {
 			const message = await this.read(data);
 			if (message) await emit(message);
 			if (id !== undefined) state.set(LAST_EVENT, id);
 		};
-		const round = () => this.api.events({ after: state.get(LAST_EVENT), take, signal, clock });
-		await keepListening({ round, pauseMs: 0, signal, clock, log });
+		const opened = () => listening?.();
+		const round = () => this.api.events({ after: state.get(LAST_EVENT), opened, take, signal, clock });
+		await keepListening({ round, pauseMs: 0, signal, clock, log, listening });
 	}
 
 	async health() {
@@ -121,7 +124,7 @@ export class SignalSession implements Session {
 		const { timestamp, results = [] } = await this.api.call<Sent>("send", wish, signal);
 		const refused = refusedBy("send", results);
 		if (refused) throw refused;
-		return timestamp;
+		return Number(createdId("send", timestamp));
 	}
 
 	private me(): Promise<Me> {

@@ -1,7 +1,7 @@
 /** What Slack's refusals mean, and what to do about them. */
 
 import { WebAPIHTTPError, WebAPIPlatformError, WebAPIRateLimitedError, WebAPIRequestError } from "@slack/web-api";
-import { networkError, PlatformError, type PlatformFault } from "../kit/kit.ts";
+import { foreignAnswer, networkError, PlatformError, type PlatformFault } from "../kit/kit.ts";
 
 const TOKEN = "The token is wrong or was revoked: copy it from the app's page at api.slack.com again.";
 const INVITE = "Invite the app to the channel: /invite @app.";
@@ -54,9 +54,8 @@ export function toPlatformError(method: string, cause: unknown): PlatformError {
 		return new PlatformError("rate_limited", `${method}: slow down for ${cause.retryAfter} s`, { retryAfterMs, cause });
 	}
 	if (cause instanceof WebAPIHTTPError) {
-		// Only 503 says that nobody looked at the request.
-		const fault = cause.statusCode === 503 ? "unavailable" : cause.statusCode >= 500 ? "unknown_outcome" : "invalid";
-		return new PlatformError(fault, `${method}: HTTP ${cause.statusCode} ${cause.statusMessage}`, { cause });
+		// Slack refuses with 200 and a word.
+		return foreignAnswer(method, { status: cause.statusCode, headers: new Headers() });
 	}
 	if (cause instanceof WebAPIRequestError) return networkError(method, cause.original);
 	if (!(cause instanceof WebAPIPlatformError)) {
@@ -64,7 +63,11 @@ export function toPlatformError(method: string, cause: unknown): PlatformError {
 		const unsaid = cause instanceof Error && cause.message.startsWith("Retry header did not contain");
 		return unsaid ? new PlatformError("rate_limited", `${method}: slow down`, { cause }) : networkError(method, cause);
 	}
-	const { error, needed } = cause.data as { error: string; needed?: string };
+	const { error, needed } = cause.data as { error: unknown; needed?: string };
+	// The SDK gives a body that is no JSON as the word.
+	if (typeof error !== "string" || !/^\w{1,100}$/.test(error)) {
+		return foreignAnswer(method, { status: 200, headers: new Headers() });
+	}
 	const [fault, advice] = BY_WORD[error] ?? ["invalid", ""];
 	const words = [`${method}: ${error}`, needed ? `(${needed})` : "", advice].filter((each) => each !== "");
 	return new PlatformError(fault, words.join(" "), { cause });

@@ -3,7 +3,9 @@
 import type { WebClient } from "@slack/web-api";
 import {
 	type Account,
+	addressOf,
 	cannotTell,
+	createdId,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -67,7 +69,8 @@ export class SlackSession implements Session {
 		this.botToken = settings.bot_token ?? "";
 		this.appToken = settings.app_token ?? "";
 		this.signingSecret = settings.signing_secret ?? "";
-		this.apiUrl = settings.api_url || DEFAULT_API_URL;
+		// The SDK takes it with its slash.
+		this.apiUrl = `${addressOf("api_url", settings.api_url, DEFAULT_API_URL)}/`;
 		this.threads = oneOf("threads", settings.threads, ["channels", "always", "never"]);
 		this.streaming = oneOf("streaming", settings.streaming, ["native", "direct", "update"]);
 		this.tools = tools;
@@ -97,7 +100,7 @@ export class SlackSession implements Session {
 			const made = await this.write("chat.postMessage", target, options, () =>
 				this.client.chat.postMessage({ ...place, text, metadata, ...NO_UNFURL }),
 			);
-			return { messageId: made.ts ?? "" };
+			return { messageId: createdId("chat.postMessage", made.ts) };
 		});
 	}
 
@@ -122,7 +125,7 @@ export class SlackSession implements Session {
 		try {
 			return await this.sent.create(options.nonce, async () => {
 				const made = await this.write("chat.startStream", target, options, () => this.client.chat.startStream(wish));
-				const messageId = made.ts ?? "";
+				const messageId = createdId("chat.startStream", made.ts);
 				this.tails.set(messageId, markdown_text.slice(-CALL_CHARS_MAX));
 				return { messageId };
 			});
@@ -227,7 +230,8 @@ export class SlackSession implements Session {
 			const message = await this.read(payload);
 			if (message) await emit(message);
 		};
-		await listen({ appToken, apiUrl, take, signal, clock: tools.clock, log: tools.log });
+		const { clock, log, listening } = tools;
+		await listen({ appToken, apiUrl, take, signal, clock, log, listening });
 	}
 
 	private me(): Promise<Me> {

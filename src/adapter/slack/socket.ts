@@ -3,7 +3,7 @@
 import { SocketModeClient } from "@slack/socket-mode";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { keepListening, PlatformError, unlessAborted } from "../kit/kit.ts";
+import { keepListening, PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
 import { clientOptions, sdkLog } from "./api.ts";
 import { toPlatformError } from "./faults.ts";
 
@@ -20,6 +20,7 @@ export interface SocketOptions {
 	signal: AbortSignal;
 	clock: Clock;
 	log: Log;
+	listening?: Tools["listening"];
 }
 
 interface Envelope {
@@ -30,8 +31,8 @@ interface Envelope {
 
 /** The SDK's own reconnecting leaves a failed attempt unhandled, so every connection here is a client of its own. */
 export async function listen(options: SocketOptions): Promise<void> {
-	const { signal, clock, log } = options;
-	await keepListening({ round: () => connection(options), pauseMs: RECONNECT_MS, signal, clock, log });
+	const { signal, clock, log, listening } = options;
+	await keepListening({ round: () => connection(options), pauseMs: RECONNECT_MS, signal, clock, log, listening });
 }
 
 /** Until it ends. Rejects when there is none to be had. */
@@ -51,6 +52,7 @@ async function connection(options: SocketOptions): Promise<void> {
 	});
 	try {
 		await unlessAborted(signal, Promise.race([start(client), silent]));
+		if (!signal.aborted) options.listening?.();
 		await unlessAborted(signal, ended);
 	} finally {
 		cancel();

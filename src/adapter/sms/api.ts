@@ -1,7 +1,7 @@
 /** Twilio's SDK over Node's own fetch: another address for tests, a signal for every call, no retries, and refusals with their headers. */
 
 import twilio from "twilio";
-import { fetchJson } from "../kit/kit.ts";
+import { fetchJson, foreignAnswer } from "../kit/kit.ts";
 import { refusal } from "./faults.ts";
 
 export const DEFAULT_API_URL = "https://api.twilio.com";
@@ -23,6 +23,7 @@ export function createApi(sid: string, token: string, apiUrl: string, signal?: A
 		const call = `${method.toUpperCase()} ${pathname.split("/").at(-1)}`;
 		const answer = await fetchJson(call, url, signal ? { ...init, signal } : init);
 		if (answer.status >= 300) throw refusal(call, answer);
+		if (typeof answer.body !== "object" || answer.body === null) throw foreignAnswer(call, answer);
 		return { statusCode: answer.status, body: answer.body, headers: answer.headers };
 	};
 	return twilio(sid, token, { httpClient: { request } as unknown as HttpClient });

@@ -1,6 +1,6 @@
 /** What Twilio's refusals mean, and what to do about them. */
 
-import { type JsonAnswer, PlatformError, type PlatformFault, retryAfter, serverFault } from "../kit/kit.ts";
+import { foreignAnswer, type JsonAnswer, PlatformError, type PlatformFault, retryAfter } from "../kit/kit.ts";
 
 const CREDENTIALS = "The account SID or the auth token is wrong: copy both from the Twilio console again.";
 const SENDER = "Use a number or messaging service of this account as `from`.";
@@ -34,10 +34,16 @@ const BY_STATUS: Readonly<Record<number, readonly [fault: PlatformFault, advice:
 	429: ["rate_limited", ""],
 };
 
+/** Only 503 says that nobody looked at the request. */
+function meaningOf(status: number): readonly [fault: PlatformFault, advice: string] {
+	if (status >= 500) return [status === 503 ? "unavailable" : "unknown_outcome", ""];
+	return BY_STATUS[status] ?? ["invalid", ""];
+}
+
 export function refusal(call: string, { status, headers, body }: JsonAnswer): PlatformError {
-	if (status >= 500) return serverFault(call, status);
-	const { code, message } = (body ?? {}) as { code?: number; message?: string };
-	const [fault, advice] = BY_CODE[code ?? 0] ?? BY_STATUS[status] ?? ["invalid", ""];
-	const said = `${call}: ${status}${code === undefined ? "" : ` (${code})`} ${message ?? ""} ${advice}`;
+	const { code, message } = (body ?? {}) as { code?: unknown; message?: unknown };
+	if (typeof code !== "number" || typeof message !== "string") return foreignAnswer(call, { status, headers });
+	const [fault, advice] = BY_CODE[code] ?? meaningOf(status);
+	const said = `${call}: ${status} (${code}) ${message} ${advice}`;
 	return new PlatformError(fault, said.replace(/ {2,}/g, " ").trim(), retryAfter(headers, Date.now()));
 }

@@ -3,6 +3,8 @@
 import twilio from "twilio";
 import {
 	type Account,
+	addressOf,
+	createdId,
 	download,
 	fetchFiles,
 	type InboundMessage,
@@ -42,7 +44,7 @@ export class SmsSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.sid = settings.account_sid ?? "";
 		this.token = settings.auth_token ?? "";
-		this.apiUrl = (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, "");
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
 		this.sender = settings.from ?? "";
 		this.webhookUrl = settings.webhook_url ?? "";
 		this.tools = tools;
@@ -57,7 +59,7 @@ export class SmsSession implements Session {
 		const wish = { to: target.to, body: text, ...told, ...this.senderOf(target) };
 		return await this.sent.create(nonce, async () => {
 			const made = await this.call("create", (api) => api.messages.create(wish), signal);
-			return { messageId: made.sid };
+			return { messageId: createdId("create", made.sid) };
 		});
 	}
 
@@ -88,6 +90,7 @@ export class SmsSession implements Session {
 
 	async health() {
 		const { friendlyName, status } = await this.call("account", (api) => api.api.v2010.accounts(this.sid).fetch());
+		if (!status) throw new PlatformError("unavailable", "account: the answer is not Twilio's own. Check api_url.");
 		const way = this.webhookUrl === "" ? "no webhook_url, so nothing comes in" : `webhook ${this.webhookUrl}`;
 		return { ok: status === "active", detail: `${friendlyName} (${status}), ${this.sender}, ${way}` };
 	}

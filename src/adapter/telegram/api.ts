@@ -1,7 +1,7 @@
 /** The Bot API over Node's own fetch: it tells a refused connection from a broken one, and a gateway's page from the platform's answer. */
 
 import { Api, type RawApi } from "grammy";
-import { PlatformError } from "../kit/kit.ts";
+import { foreignAnswer } from "../kit/kit.ts";
 
 type Fetch = NonNullable<NonNullable<ConstructorParameters<typeof Api>[1]>["fetch"]>;
 
@@ -26,8 +26,22 @@ async function fetchJson(
 	init.signal.addEventListener("abort", () => abort.abort());
 	const { method, body } = init;
 	const response = await fetch(url, { method, headers, body, signal: abort.signal, duplex: "half" } as RequestInit);
-	if (response.headers.get("content-type")?.includes("json")) return response;
-	await response.body?.cancel();
-	const fault = response.status === 503 ? "unavailable" : "unknown_outcome";
-	throw new PlatformError(fault, `HTTP ${response.status} from a gateway, not from Telegram`);
+	const text = await response.text();
+	const { status } = response;
+	if (!isTelegrams(text)) throw foreignAnswer(methodOf(url), response);
+	return new Response(text, { status, headers: { "content-type": "application/json" } });
+}
+
+const methodOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1);
+
+/** Telegram's answers say of themselves whether they are results or refusals; what a gateway says does not. */
+function isTelegrams(text: string): boolean {
+	try {
+		const { ok, result, error_code, description } = JSON.parse(text) as Record<string, unknown>;
+		return ok === true
+			? result !== undefined
+			: ok === false && typeof error_code === "number" && typeof description === "string";
+	} catch {
+		return false;
+	}
 }

@@ -4,7 +4,9 @@ import { InputFile, type RawApi } from "grammy";
 import type { Update, UserFromGetMe } from "grammy/types";
 import {
 	type Account,
+	addressOf,
 	cannotTell,
+	createdId,
 	download,
 	fetchFiles,
 	type InboundMessage,
@@ -46,7 +48,7 @@ export class TelegramSession implements Session {
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.token = settings.token ?? "";
-		this.apiUrl = (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, "");
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
 		this.webhookUrl = settings.webhook_url ?? "";
 		this.webhookSecret = settings.webhook_secret ?? "";
 		this.drafts = settings.drafts === "true";
@@ -74,7 +76,7 @@ export class TelegramSession implements Session {
 					this.api.sendMessage({ ...place, ...replyTo(target), ...said, ...NO_LINK_PREVIEW }, signal as Signal),
 				),
 			);
-			return { messageId: String(sent.message_id) };
+			return { messageId: createdId("sendMessage", sent.message_id) };
 		});
 	}
 
@@ -137,7 +139,7 @@ export class TelegramSession implements Session {
 			if (cause.fault !== "invalid" || kind === DOCUMENT) throw cause;
 			return upload(DOCUMENT);
 		});
-		return { messageId: String(sent.message_id) };
+		return { messageId: createdId("attach", sent.message_id) };
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
@@ -146,6 +148,7 @@ export class TelegramSession implements Session {
 			await this.call("setWebhook", () =>
 				this.api.setWebhook({ url: this.webhookUrl, secret_token, allowed_updates: UPDATES }),
 			);
+			this.tools.listening?.();
 			return await unlessAborted(signal, new Promise<never>(() => {}));
 		}
 		await poll({

@@ -1,6 +1,6 @@
 /** What refusals of the Cloud API mean, and what to do about them. */
 
-import { type JsonAnswer, PlatformError, type PlatformFault, retryAfter, serverFault } from "../kit/kit.ts";
+import { foreignAnswer, type JsonAnswer, PlatformError, type PlatformFault, retryAfter } from "../kit/kit.ts";
 
 const TOKEN = "Make a new access token of a system user with whatsapp_business_messaging.";
 const WINDOW =
@@ -41,13 +41,6 @@ const BY_CODE: Readonly<Record<number, Meaning>> = {
 	133004: ["unavailable", LATER],
 };
 
-const BY_STATUS: Readonly<Record<number, Meaning>> = {
-	401: ["denied", TOKEN],
-	403: ["denied", TOKEN],
-	404: ["gone", "Check phone_number_id."],
-	429: ["rate_limited", ""],
-};
-
 /** Graph's word for "there is no such object, or you may not see it". */
 const NO_OBJECT_SUBCODE = 33;
 
@@ -61,12 +54,7 @@ export interface GraphError {
 
 export function refusal(call: string, { status, headers, body }: JsonAnswer): PlatformError {
 	const error = (body as { error?: GraphError } | undefined)?.error;
-	if (error?.code === undefined) {
-		// An answer that is no answer of Graph's.
-		if (status < 300 || status >= 500) return serverFault(call, status);
-		const [fault, advice] = BY_STATUS[status] ?? ["invalid", ""];
-		return new PlatformError(fault, `${call}: HTTP ${status} ${advice}`.trim(), retryAfter(headers, Date.now()));
-	}
+	if (typeof error?.code !== "number") return foreignAnswer(call, { status, headers });
 	if (error.code === 100 && error.error_subcode === NO_OBJECT_SUBCODE) {
 		return new PlatformError("denied", `${call}: ${wordsOf(error)} Check phone_number_id and the token's permissions.`);
 	}

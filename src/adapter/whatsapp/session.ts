@@ -2,7 +2,9 @@
 
 import {
 	type Account,
+	addressOf,
 	cannotTell,
+	createdId,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -22,6 +24,7 @@ import {
 	type WireAttachment,
 } from "../kit/kit.ts";
 import { createGraph, DEFAULT_API_URL, type Graph } from "./api.ts";
+import { digitsOf, isPersonId } from "./chat.ts";
 import { codeOf, explain, PAIR_LIMIT_CODE } from "./faults.ts";
 import { type Inbound, readPayload, type Status, type WhatsAppFile } from "./inbound.ts";
 import { type Allowance, FULL, isRested, paceOf, refuse, spend, waitMs } from "./pace.ts";
@@ -47,7 +50,7 @@ export class WhatsAppSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.phone = settings.phone_number_id ?? "";
 		this.token = settings.access_token ?? "";
-		this.apiUrl = (settings.api_url || DEFAULT_API_URL).replace(/\/+$/, "");
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
 		this.quotes = settings.quote === "true";
 		this.secrets = { appSecret: settings.app_secret ?? "", verifyToken: settings.verify_token ?? "" };
 		this.graph = createGraph(this.apiUrl, this.token);
@@ -113,6 +116,9 @@ export class WhatsAppSession implements Session {
 	async health(): Promise<HealthReport> {
 		const fields = "display_phone_number,verified_name,quality_rating";
 		const number = await this.graph.get("number", `${this.phone}?fields=${fields}`);
+		if (typeof number.display_phone_number !== "string") {
+			throw new PlatformError("unavailable", "number: the answer is not WhatsApp's own. Check api_url.");
+		}
 		const { appSecret, verifyToken } = this.secrets;
 		const deaf = appSecret === "" || verifyToken === "" ? "; set app_secret and verify_token to hear people" : "";
 		const failure = this.tools.state.get(FAILURE_KEY);
@@ -140,9 +146,8 @@ export class WhatsAppSession implements Session {
 			const answer = await this.counted(target, () =>
 				this.graph.post("messages", `${this.phone}/messages`, wish, signal),
 			);
-			const messageId = (answer.messages as { id?: string }[] | undefined)?.[0]?.id;
-			if (messageId === undefined) throw new PlatformError("unknown_outcome", "messages: the answer names no message.");
-			return { messageId };
+			const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
+			return { messageId: createdId("messages", made?.id) };
 		});
 	}
 
@@ -200,7 +205,7 @@ export class WhatsAppSession implements Session {
 
 /** A number as people write it, or the id of a person whose number WhatsApp does not tell. */
 const recipientOf = ({ to }: Target): { to: string } | { recipient: string } =>
-	/^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]+$/.test(to) ? { recipient: to } : { to: to.replace(/[^\d]/g, "") };
+	isPersonId(to) ? { recipient: to } : { to: digitsOf(to) };
 
 /** WhatsApp takes no other kind of text than plain text; the name tells what it is. */
 const takenAs = (contentType: string): string =>

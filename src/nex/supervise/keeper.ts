@@ -15,13 +15,15 @@ import {
 } from "./policy.ts";
 
 export interface ProcessStatus {
-	state: Phase["at"];
+	/** `unreachable`: it runs, and its platform does not answer it. */
+	state: Phase["at"] | "unreachable";
 	/** When it is tried again, while it waits for that. */
 	until?: number;
 	pid?: number;
 	restarts: number;
 	/** Lines that were no JSON objects, too long, or of a known type with wrong fields. */
 	garbage: number;
+	/** What went wrong last, until it has gone well for a while. */
 	lastError?: string;
 }
 
@@ -52,6 +54,8 @@ export interface Keeper {
 	/** The process, if it runs now. */
 	readonly current: LineProcess | undefined;
 	status(): ProcessStatus;
+	/** It works again: what went wrong before is over. */
+	recovered(): void;
 	stop(): Promise<void>;
 }
 
@@ -71,7 +75,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	let garbage = 0;
 	/** Since when, and how much of it the process that runs now has said. */
 	let flood = { since: clock.now(), lines: 0 };
-	let lastError: string | undefined;
+	let failure: { error: string; at: number } | undefined;
 	let cancelWake = () => {};
 	let stopped = false;
 
@@ -88,7 +92,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	}
 
 	function skip(fault: LineFault): void {
-		lastError = `garbage on stdout: ${fault.reason}`;
+		failure = { error: `garbage on stdout: ${fault.reason}`, at: clock.now() };
 		if (++garbage <= GARBAGE_LOGGED_MAX) log.warn({ ...facts, ...fault, garbage }, "garbage on the adapter's stdout");
 		const now = clock.now();
 		if (now - flood.since >= MINUTE_MS) flood = { since: now, lines: 0 };
@@ -146,12 +150,23 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		const clean = stopped || (idle && exit.code === 0);
 		apply({ type: "exited", clean, unreachable: exit.code === UNREACHABLE });
 		if (clean) return;
-		lastError = exit.detail;
+		failure = { error: exit.detail, at: clock.now() };
 		const until = "until" in state.phase ? state.phase.until : undefined;
 		log.warn({ ...facts, exit: exit.detail, state: state.phase.at, until }, "the adapter process ended");
 	}
 
+	/** A process that has lived for a while since is healthy. */
+	function lastError(): string | undefined {
+		const { phase } = state;
+		const quietSince = phase.at === "running" && failure ? Math.max(phase.since, failure.at) : undefined;
+		if (quietSince !== undefined && clock.now() - quietSince >= rules.healthyMs) failure = undefined;
+		return failure?.error;
+	}
+
 	return {
+		recovered() {
+			failure = undefined;
+		},
 		get current() {
 			return state.phase.at === "running" ? process : undefined;
 		},
@@ -176,14 +191,17 @@ export function createKeeper(options: KeeperOptions): Keeper {
 				apply({ type: "want" });
 			});
 		},
-		status: () => ({
-			state: state.phase.at,
-			...("until" in state.phase && { until: state.phase.until }),
-			...(process?.pid !== undefined && { pid: process.pid }),
-			restarts: state.restarts,
-			garbage,
-			...(lastError !== undefined && { lastError }),
-		}),
+		status() {
+			const error = lastError();
+			return {
+				state: state.phase.at,
+				...("until" in state.phase && { until: state.phase.until }),
+				...(process?.pid !== undefined && { pid: process.pid }),
+				restarts: state.restarts,
+				garbage,
+				...(error !== undefined && { lastError: error }),
+			};
+		},
 		async stop() {
 			stopped = true;
 			cancelWake();
@@ -192,5 +210,9 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		},
 	};
 }
+
+/** A process that runs, and cannot reach its platform. */
+export const unreachable = (status: ProcessStatus, error: string | undefined): ProcessStatus =>
+	status.state === "running" && error !== undefined ? { ...status, state: "unreachable", lastError: error } : status;
 
 const aborted = () => new DOMException("The adapter is no longer waited for.", "AbortError");

@@ -10,7 +10,7 @@ import {
 } from "../../adapter/adapter.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import { sleep } from "../sleep.ts";
-import { createKeeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
+import { createKeeper, type KeeperOptions, type ProcessStatus, unreachable } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
 
 /** Resolves once the message is safe; the platform hears of it only then. */
@@ -59,6 +59,8 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const queue: { message: InboundMessage; process: LineProcess }[] = [];
 	let working = false;
 	let requests = 0;
+	/** Why the platform cannot be heard. */
+	let unheard: string | undefined;
 
 	/** An adapter waits for the ack: while the store refuses a message it is tried again, as long as the process that said it lives. */
 	async function taken(message: InboundMessage, process: LineProcess): Promise<boolean> {
@@ -116,6 +118,9 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		} else if (line.type === "message_failed") {
 			const { type: _type, ...failure } = line;
 			options.onFailure(failure);
+		} else if (line.type === "listening") {
+			unheard = line.ok ? undefined : (line.error ?? "the platform cannot be heard");
+			if (line.ok) keeper.recovered();
 		} else if (line.type === "webhook_response") {
 			const { id, status, headers = {}, body = "" } = line;
 			webhooks.get(id)?.({ status, headers, body });
@@ -133,6 +138,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			for (const answer of webhooks.values()) answer({ status: 503, headers: {}, body: "the adapter ended" });
 			webhooks.clear();
 			unsent.clear();
+			unheard = undefined;
 			// It is kept for as long as the daemon runs: its end is never in order.
 			return false;
 		},
@@ -156,7 +162,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			if (!handing) void handOver();
 			return promise.finally(cancel);
 		},
-		status: keeper.status,
+		status: () => unreachable(keeper.status(), unheard),
 		async stop() {
 			stopping.abort();
 			await keeper.stop();

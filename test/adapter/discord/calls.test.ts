@@ -158,10 +158,10 @@ describe("faults", () => {
 		expect(error).toMatchObject({ fault: "rate_limited", retryAfterMs: 1234 });
 	});
 
-	test("503: unavailable; refused: unavailable; broken: unknown outcome", async () => {
+	test("refused: unavailable; 503 of a gateway, broken: unknown outcome", async () => {
 		const session = await open();
 		fake.fault({ kind: "5xx", count: 1 });
-		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unavailable");
+		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unknown_outcome");
 		fake.fault({ kind: "reset_after_accept", count: 1 });
 		expect((await faultOf(session.create({ to: "77" }, "x", options()))).fault).toBe("unknown_outcome");
 		expect(fake.visible("77")).toEqual(["x"]);

@@ -33,7 +33,7 @@ describe("a dispatch as a message", () => {
 				from: { id: "42", name: "Ann" },
 				chat: { id: "77", type: "direct" },
 				text: "hi",
-				target: { to: "77", direct: true, since: "1000" },
+				target: { to: "77", user_id: "42", direct: true, since: "1000" },
 				ts: Date.parse("2025-01-02T03:04:05.000Z"),
 			},
 		});

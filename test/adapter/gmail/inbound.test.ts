@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/gmail/gmail.ts";
-import { withoutQuote } from "../../../src/adapter/gmail/inbound.ts";
 import type { InboundMessage, Session } from "../../../src/adapter/kit/kit.ts";
 import { createGmailFake, GMAIL_ADDRESS, type GmailFake } from "../../fakes/gmail.ts";
 import { until } from "../../until.ts";
@@ -76,7 +75,7 @@ describe("a mail as a message", () => {
 		const [first, second] = await hear(2);
 		const data = Buffer.from("content").toString("base64");
 		expect(first?.attachments).toEqual([{ name: "a.txt", contentType: "text/plain", data }]);
-		expect(second?.text).toBe("one & two\nthree");
+		expect(second?.text).toBe("one & two\nthree\n\n> old");
 	});
 
 	test("our own, programs', lists' and unwanted mails are none", async () => {
@@ -102,16 +101,6 @@ describe("a mail as a message", () => {
 		const [first] = fake.messages;
 		if (first) first.raw = Buffer.from(`From: a@example.com\r\n${parts.join("")}\r\nhi\r\n`);
 		expect((await hear(1)).map(({ text }) => text)).toEqual(["person"]);
-	});
-
-	test.each([
-		["yes\n\nOn Mon, 2 Jan 2026 at 10:00, Agent <a@b.c> wrote:\n> old\n>\n> older\n", "yes"],
-		["ja\n\nAm Mo., 2. Jan. 2026 um 10:00 Uhr schrieb Agent\n<a@b.c>:\n\n> alt", "ja"],
-		["> quoted\n\nmy answer", "> quoted\n\nmy answer"],
-		["plain\n> code?", "plain"],
-		["a list:\n- one", "a list:\n- one"],
-	])("history is taken off: %j", (given, text) => {
-		expect(withoutQuote(given)).toBe(text);
 	});
 });
 

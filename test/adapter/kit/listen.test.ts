@@ -56,8 +56,11 @@ test("a round that was under way when the signal aborts is not waited for, one t
 		setImmediate(() => stopping.abort());
 		await new Promise(() => {});
 	};
-	await keepListening({ round, pauseMs: 1, signal: stopping.signal, clock: hurried, log: silentLog });
+	const told: (string | undefined)[] = [];
+	const listening = (error?: string) => void told.push(error);
+	await keepListening({ round, pauseMs: 1, signal: stopping.signal, clock: hurried, log: silentLog, listening });
 	expect(rounds).toBe(3);
+	expect(told).toEqual(["not now", "not now"]);
 	await unlessAborted(stopping.signal, new Promise(() => {}));
 	const denied = async () => Promise.reject(new PlatformError("denied", "no"));
 	const { signal } = new AbortController();
@@ -125,7 +128,8 @@ test("I11: nothing is kept of calls that were answered while their process lives
 	);
 	const rpc = createRpc(`${process.execPath} ${server}`, silentLog);
 	onTestFinished(() => rpc.close());
-	const following = rpc.follow("watch", {}, new AbortController().signal, async () => {});
+	const { signal } = new AbortController();
+	const following = rpc.follow("watch", {}, { signal, begun() {} }, async () => {});
 	const ended = expect(following).rejects.toMatchObject({ fault: "unknown_outcome" });
 	const answered: WeakRef<object>[] = [];
 	for (let n = 0; n < 20; n++) answered.push(new WeakRef(await rpc.call<object>("list", {})));

@@ -30,7 +30,7 @@ describe("an envelope as a message", () => {
 				from: { id: "+15551230001", name: "Ann" },
 				chat: { id: "+15551230001", type: "direct" },
 				text: "hi",
-				target: { to: "+15551230001", direct: true },
+				target: { to: "+15551230001", direct: true, uuid: "u1" },
 				ts: 1700,
 			},
 		});

@@ -255,7 +255,7 @@ describe("refusals", () => {
 	});
 
 	test.each([
-		["5xx", "unavailable"],
+		["5xx", "unknown_outcome"],
 		["reset_before", "unknown_outcome"],
 		["reset_after_accept", "unknown_outcome"],
 	] as const)("%s is %s", async (kind, fault) => {

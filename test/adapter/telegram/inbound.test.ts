@@ -8,6 +8,7 @@ import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { createTelegramFake, type TelegramFake } from "../../fakes/telegram.ts";
 import { until } from "../../until.ts";
+import { hurriedClock } from "../session.ts";
 
 const ME = { id: 7, username: "Nexus_bot" };
 const PRIVATE = { id: 42, type: "private", first_name: "Ann" };
@@ -239,7 +240,7 @@ describe("from the platform", () => {
 			},
 		} as unknown as PollOptions["api"];
 		const call: PollOptions["call"] = (_method, work) => work();
-		await poll({ api, call, take: async () => {}, signal: stopping.signal, clock: systemClock, log: silentLog });
+		await poll({ api, call, take: async () => {}, signal: stopping.signal, clock: hurriedClock, log: silentLog });
 		expect(deleted).toEqual([0, 4]);
 	});
 

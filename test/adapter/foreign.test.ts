@@ -1,0 +1,127 @@
+/** An answer that is not the platform's own says nothing about what the platform did: no message is said twice for it, and none is called complete. */
+
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { CHANNELS, type Channel } from "../../src/adapter/channels.ts";
+import { createDesk } from "../../src/adapter/kit/desk.ts";
+import type { Platform } from "../../src/adapter/kit/platform.ts";
+import { createSends } from "../../src/adapter/kit/send.ts";
+import type { SendStatus, StreamStatus } from "../../src/adapter/port.ts";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { serveFake } from "../fakes/http.ts";
+import { type Place, STARTS } from "../fakes/lab-places.ts";
+import { faultOf, memory, openSession, sendOptions } from "./session.ts";
+
+const LOADERS: Record<Channel, () => Promise<{ platform: Platform }>> = {
+	discord: () => import("../../src/adapter/discord/discord.ts"),
+	telegram: () => import("../../src/adapter/telegram/telegram.ts"),
+	slack: () => import("../../src/adapter/slack/slack.ts"),
+	whatsapp: () => import("../../src/adapter/whatsapp/whatsapp.ts"),
+	sms: () => import("../../src/adapter/sms/sms.ts"),
+	signal: () => import("../../src/adapter/signal/signal.ts"),
+	imessage: () => import("../../src/adapter/imessage/imessage.ts"),
+	gmail: () => import("../../src/adapter/gmail/gmail.ts"),
+};
+
+/** What gateways, proxies and captive portals say in a platform's place. */
+const ANSWERS: [string, { status: number; body?: string | object }][] = [
+	["502 with a gateway's JSON", { status: 502, body: { message: "upstream" } }],
+	["500 with a gateway's JSON", { status: 500, body: { error: "internal", code: "E1" } }],
+	["503 with text", { status: 503, body: "upstream connect error or disconnect/reset before headers" }],
+	["504 without a body", { status: 504 }],
+	["403 with a firewall's JSON", { status: 403, body: { message: "Forbidden" } }],
+	["404 with HTML", { status: 404, body: "<html>Not Found</html>" }],
+	["400 with a list", { status: 400, body: ["bad"] }],
+	["413 without a body", { status: 413 }],
+	["200 with {}", { status: 200, body: {} }],
+	["200 with a portal's HTML", { status: 200, body: "<html>Please sign in</html>" }],
+	["200 without a body", { status: 200 }],
+	["200 with null", { status: 200, body: "null" }],
+];
+
+const CREATES: Record<Channel, string | RegExp> = {
+	telegram: "sendMessage",
+	discord: /^POST .*messages/,
+	slack: "chat.postMessage",
+	whatsapp: "messages",
+	imessage: "message/text",
+	signal: "send",
+	sms: /create|Messages/,
+	gmail: "messages.send",
+};
+
+/** Waits of a session take no time of ours, and pass on its own clock. */
+function leaping(): Clock {
+	let ahead = 0;
+	return {
+		now: () => Date.now() + ahead,
+		after(ms, callback) {
+			ahead += ms;
+			return systemClock.after(0, callback);
+		},
+	};
+}
+
+describe.each(CHANNELS)("%s", (channel) => {
+	let place: Place;
+	let platform: Platform;
+
+	beforeEach(async () => {
+		place = await STARTS[channel]!();
+		({ platform } = await LOADERS[channel]());
+	});
+	afterEach(() => place.fake.close());
+
+	const open = () => openSession(platform, place.settings, { clock: leaping(), state: memory() });
+	const shown = (text: string) => place.bubbles().filter((bubble) => bubble.text.includes(text)).length;
+
+	test.each(ANSWERS)("an accepted creation behind %s is an unknown outcome", async (name, answer) => {
+		const session = await open();
+		const text = `said behind ${name.replace(/\W+/g, " ").trim()}`;
+		place.fake.fault({ kind: "foreign", count: 1, call: CREATES[channel], answer });
+		const error = await faultOf(session.create(place.target, text, sendOptions()));
+		place.fake.fault(undefined);
+		expect(error.fault).toBe("unknown_outcome");
+		expect(error.message).not.toMatch(/undefined|\[object/);
+		expect(shown(text)).toBe(1);
+		await session.close?.();
+	});
+
+	test.each(ANSWERS.filter(([name]) => /^(?:502|403|200)/.test(name)))(
+		"health behind %s is not fine, and says so in words",
+		async (_name, { status, body }) => {
+			const headers = typeof body === "string" ? { "content-type": "text/html" } : {};
+			const handle = () => ({ status, headers, ...(body === undefined ? {} : { body }) });
+			const gateway = await serveFake({ name: () => undefined, handle, refuse: handle });
+			const settings = { ...place.settings, api_url: gateway.url, token_url: gateway.url };
+			const session = await openSession(platform, settings, { clock: leaping(), state: memory() });
+			const { ok, detail } = await session.health().catch((cause: unknown) => ({ ok: false, detail: String(cause) }));
+			await gateway.close();
+			expect(detail).not.toMatch(/undefined|\[object/);
+			expect(ok).toBe(false);
+			await session.close?.();
+		},
+	);
+
+	test("I7: a send behind a gateway's 502 shows its text once, and says so or that nobody knows", async () => {
+		const session = await open();
+		session.pace = () => ({ targetIntervalMs: 0 });
+		const said: (StreamStatus | SendStatus)[] = [];
+		const desk = createDesk({
+			...{ platform, session, account: "a", clock: systemClock, random: () => 0.5, log: silentLog },
+			say: (status) => void said.push(status),
+			ready: async () => {},
+			limits: { doubtWaitMs: 1 },
+		});
+		const sends = createSends(desk);
+		place.fake.fault({ kind: "foreign", count: 1, call: CREATES[channel] });
+		sends.accept({ type: "send", delivery: "d", nonce: "n", target: place.target, text: "once only", from: 0, to: 9 });
+		await sends.idle();
+		place.fake.fault(undefined);
+		expect(shown("once only")).toBe(1);
+		const outcome = said.filter(({ type }) => type === "message_sent" || type === "delivery_error");
+		expect(outcome).toHaveLength(1);
+		if (outcome[0]?.type === "delivery_error") expect(outcome[0].code).toBe("unknown_outcome");
+		await session.close?.();
+	});
+});

@@ -1,0 +1,56 @@
+/** No secret of an account appears in what people read: errors, logs, health. */
+
+import { describe, expect, test } from "vitest";
+import { CHANNELS } from "../../../src/adapter/channels.ts";
+import { platform as discord } from "../../../src/adapter/discord/discord.ts";
+import { platform as gmail } from "../../../src/adapter/gmail/gmail.ts";
+import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
+import { createRedactor, withoutSecrets } from "../../../src/adapter/kit/secrets.ts";
+import { platform as signal } from "../../../src/adapter/signal/signal.ts";
+import { platform as slack } from "../../../src/adapter/slack/slack.ts";
+import { platform as sms } from "../../../src/adapter/sms/sms.ts";
+import { platform as telegram } from "../../../src/adapter/telegram/telegram.ts";
+import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
+import { startAdapter } from "../process.ts";
+import { faultOf, openSession } from "../session.ts";
+
+const PLATFORMS = { discord, telegram, slack, whatsapp, sms, signal, imessage, gmail };
+const SECRET = '123456:AA-bb cc"dd/ee';
+
+describe.each(CHANNELS)("%s", (channel) => {
+	const platform = PLATFORMS[channel];
+	const secrets = platform.info.settings.filter(({ secret }) => secret).map(({ name }) => [name, SECRET]);
+	const numbers = { account_sid: `AC${"0".repeat(32)}`, phone_number_id: "1", number: "+15550000000" };
+	const settings = { ...numbers, ...Object.fromEntries(secrets) };
+
+	test.each(["example.com", "localhost:8081", "ftp://example.com", `example.com/${SECRET}`])(
+		"an api_url that is no address (%s) is refused before anything is called, without being shown",
+		async (api_url) => {
+			const opened = (async () => await openSession(platform, { ...settings, api_url }))();
+			const error = await faultOf(opened);
+			expect(error).toMatchObject({ fault: "invalid", message: expect.stringContaining("api_url must be an address") });
+			expect(error.message).not.toContain(SECRET);
+			expect(error.message).not.toContain("example");
+		},
+	);
+
+	test("its secrets are taken out of texts, in every spelling", () => {
+		const redact = createRedactor(platform.info, { id: "a", settings });
+		const quoted = `GET https://x/bot${SECRET}/y?password=${encodeURIComponent(SECRET)} ${JSON.stringify({ SECRET })}`;
+		const told = redact(quoted);
+		if (secrets.length === 0) expect(told).toBe(quoted);
+		else expect(told).not.toMatch(/AA-bb/);
+		const line = { type: "call", call: "create", detail: `failed: ${SECRET}`, ok: false };
+		expect(withoutSecrets(line, redact)).toEqual({ ...line, detail: redact(line.detail) });
+	});
+});
+
+test("a process tells no token: neither in its log nor in its health", async () => {
+	const token = "987654:very-secret-token";
+	const adapter = startAdapter("telegram", "health", { token, api_url: `http://127.0.0.1:1/${token}` });
+	const code = await adapter.end();
+	const said = JSON.stringify(adapter.lines) + adapter.stderr();
+	expect(code).toBe(1);
+	expect(adapter.lines).toHaveLength(1);
+	expect(said).not.toContain("very-secret");
+});

@@ -1,0 +1,55 @@
+/** Polling of servers that do not hold a poll: they are asked less often, and no update is left out for it. */
+
+import { expect, test } from "vitest";
+import { type PollOptions, poll } from "../../../src/adapter/telegram/poll.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+/** Answers each poll at once, until there are no more answers. Waits take no time, and are noted. */
+async function play(answers: readonly unknown[], take = async () => {}, told: (string | undefined)[] = []) {
+	const stopping = new AbortController();
+	const waits: number[] = [];
+	const left = [...answers];
+	let now = 0;
+	const clock = {
+		now: () => now,
+		after(ms: number, callback: () => void) {
+			waits.push(ms);
+			now += ms;
+			queueMicrotask(callback);
+			return () => {};
+		},
+	};
+	const api = {
+		deleteWebhook: async () => true,
+		async getUpdates() {
+			const next = left.shift();
+			if (left.length === 0) stopping.abort();
+			return next;
+		},
+	} as unknown as PollOptions["api"];
+	const call: PollOptions["call"] = (_method, work) => work();
+	const listening = (error?: string) => void told.push(error);
+	await poll({ api, call, take, signal: stopping.signal, clock, log: silentLog, listening });
+	return waits;
+}
+
+test("a server that answers polls at once is polled ever later, at last every ten seconds", async () => {
+	expect(await play(Array.from({ length: 8 }, () => []))).toEqual([
+		1000, 2000, 4000, 8000, 10_000, 10_000, 10_000, 10_000,
+	]);
+});
+
+test("a backlog comes without waits; what has come before is no news, and is taken all the same", async () => {
+	const update = (update_id: number) => [{ update_id }];
+	const taken: unknown[] = [];
+	const take = async (...given: unknown[]) => void taken.push(...given);
+	expect(await play([update(1), update(2), update(2), update(2), update(3), []], take)).toEqual([1000, 2000, 1000]);
+	expect(taken).toEqual([1, 2, 2, 2, 3].map((update_id) => ({ update_id })));
+});
+
+test("an answer that is no list is a failure that is tried again later", async () => {
+	const told: (string | undefined)[] = [];
+	expect(await play([{}, "page", []], async () => {}, told)).toEqual([1000, 2000, 1000]);
+	const reason = "getUpdates: the answer is no list of updates";
+	expect(told).toEqual([reason, reason, undefined]);
+});

@@ -1,0 +1,95 @@
+/** Blocks with tool notes: what a person reads is in the order in which it happened. */
+
+import fc from "fast-check";
+import { afterEach, describe, expect, it } from "vitest";
+import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { beginRun, createRig, type Rig } from "./rig.ts";
+
+const RULES: BlockRules = { minChars: 800, maxChars: 1200, idleMs: 1000 };
+
+function play(inputs: readonly (BlockInput & { at?: number })[], rules = RULES): Block[] {
+	let state = beginBlocks(0);
+	return inputs.flatMap(({ at = 0, ...input }) => {
+		const step = stepBlocks(state, input as BlockInput, at, rules);
+		({ state } = step);
+		return step.blocks;
+	});
+}
+
+const texts = (blocks: readonly Block[]) => blocks.map(({ text }) => text);
+const token = (text: string) => ({ type: "token" as const, text });
+const note = (text: string) => ({ type: "note" as const, text });
+
+describe("tool notes", () => {
+	it("I7: a note stands behind what was said before its tool", () => {
+		const blocks = play([token("Let me check that for you."), note("[Read...]"), token("Found it."), { type: "end" }]);
+		expect(texts(blocks)).toEqual(["Let me check that for you.\n\n[Read...]\n\nFound it."]);
+		expect(blocks[0]).toMatchObject({ from: 0, to: 35 });
+	});
+
+	it("what was said goes out with its note when the tool takes long, and when nothing follows", () => {
+		const said = [token("One moment."), note("[Read...]")];
+		expect(texts(play([...said, { type: "tick", at: 999 }]))).toEqual([]);
+		expect(texts(play([...said, { type: "tick", at: 1000 }, { type: "end" }]))).toEqual(["One moment.\n\n[Read...]"]);
+		expect(texts(play([...said, { type: "end" }]))).toEqual(["One moment.\n\n[Read...]"]);
+	});
+
+	it("a long text before a tool is a message of its own, and the note begins the next", () => {
+		const blocks = play([token("a".repeat(700)), note("[Read...]"), token("Found it."), { type: "end" }]);
+		expect(texts(blocks)).toEqual(["a".repeat(700), "[Read...]\n\nFound it."]);
+		expect(blocks.map(({ from, to }) => [from, to])).toEqual([
+			[0, 700],
+			[700, 709],
+		]);
+	});
+
+	it("I7: words and notes come in the order of their events, whole, once, within a message's size", () => {
+		const input = fc.oneof(
+			{ weight: 3, arbitrary: fc.integer({ min: 1, max: 60 }).map((length) => ({ kind: "token" as const, length })) },
+			{ weight: 1, arbitrary: fc.constant({ kind: "note" as const, length: 0 }) },
+			{ weight: 1, arbitrary: fc.constant({ kind: "tick" as const, length: 0 }) },
+		);
+		fc.assert(
+			fc.property(fc.array(input, { maxLength: 30 }), fc.integer({ min: 60, max: 200 }), (given, maxChars) => {
+				const inputs = given.map(({ kind, length }, n): BlockInput & { at: number } => {
+					if (kind === "token") return { ...token(`w${n}${"x".repeat(length)} `), at: n };
+					return kind === "note" ? { ...note(`[n${n}]`), at: n } : { type: "tick", at: n + 5000 };
+				});
+				const rules = { minChars: 20, maxChars, idleMs: 1000 };
+				const blocks = play([...inputs, { type: "end", at: 9999 }], rules);
+				const shown = blocks.map(({ text }) => text).join("\n");
+				const named = [...shown.matchAll(/(?<![a-z])[wn](\d+)(?=x|\])/g)].map(([, n]) => Number(n));
+				// Notes may be left out, words never.
+				expect(named).toEqual(named.toSorted((a, b) => a - b));
+				const words = given.flatMap(({ kind }, n) => (kind === "token" ? [n] : []));
+				expect([...shown.matchAll(/w(\d+)x/g)].map(([, n]) => Number(n))).toEqual(words);
+				const ends = blocks.map(({ to }) => to);
+				expect(blocks.map(({ from }) => from)).toEqual([0, ...ends].slice(0, blocks.length));
+				for (const { text } of blocks) expect(text.length).toBeLessThanOrEqual(maxChars);
+			}),
+		);
+	});
+});
+
+describe("on a send-only platform", () => {
+	let rig: Rig | undefined;
+	afterEach(async () => {
+		await rig?.close();
+		rig = undefined;
+	});
+
+	it.each(["blocks", "mail"] as const)("I7: %s: a note is below what was said before the tool", async (flavour) => {
+		const current = createRig(flavour, {}, { streaming: { tools: true }, blocks: { humanDelayMs: null } });
+		rig = current;
+		const run = await beginRun(current.bus);
+		const account = { channel: flavour, id: "main" };
+		const { id } = await current.outbound.deliver({ account, target: { to: "c1" }, runId: run.runId });
+		run.text("Let me check that for you.");
+		run.say({ type: "tool_status", toolName: "Read", toolCallId: "t1", status: "started" });
+		run.text("Found it.");
+		await run.end();
+		expect(await current.outbound.settled(id)).toMatchObject({ state: "complete" });
+		const shown = current.visible("c1").join("\n\n");
+		expect(shown).toMatch(/Let me check that for you\.\s+\[Read\.\.\.\]\s+Found it\./);
+	});
+});

@@ -1,0 +1,84 @@
+/** How an account is, as people see it: unreachable while its platform does not answer, without old errors when it works again. */
+
+import { expect, it, onTestFinished } from "vitest";
+import { MONITOR_SHAPES } from "../../../src/adapter/adapter.ts";
+import { createCallHealth } from "../../../src/nex/call-health.ts";
+import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
+import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
+import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
+import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
+import { manualClock, systemClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { until } from "./rig.ts";
+
+const node = (program: string) => [process.execPath, "-e", program];
+const common = { env: {}, facts: {}, limits: PROCESS_LIMITS, random: () => 0.5, log: silentLog };
+
+it("a monitor that cannot hear its platform is unreachable, and running again without an error when it can", async () => {
+	// Every webhook request changes what it says of itself.
+	const program = `
+		const say = (line) => process.stdout.write(JSON.stringify(line) + "\\n");
+		let rest = "", asked = 0;
+		process.stdin.on("data", (chunk) => {
+			const lines = (rest + chunk).split("\\n");
+			rest = lines.pop();
+			for (const line of lines) {
+				say(++asked % 2 ? { type: "listening", ok: false, error: "ENOTFOUND" } : { type: "listening", ok: true });
+				say({ type: "webhook_response", id: JSON.parse(line).id, status: 200 });
+			}
+		});
+		say({ type: "listening", ok: true, error: 7 });
+	`;
+	const monitor = createMonitorPort({
+		...{ ...common, command: node(program), rules: RESTART_RULES, clock: systemClock },
+		...{ onMessage: async () => {}, onFailure() {} },
+		...{ waitingMax: 10, webhookMs: 25_000, retryMs: 10, retryMsMax: 10 },
+	});
+	onTestFinished(() => monitor.stop());
+	const change = () => monitor.webhook({ method: "POST", query: "", headers: {}, body: "" });
+	await until(() => monitor.status().lastError !== undefined, "its garbage is seen");
+	expect(monitor.status()).toMatchObject({ state: "running", lastError: /garbage/ });
+	await change();
+	expect(monitor.status()).toMatchObject({ state: "unreachable", lastError: "ENOTFOUND" });
+	await change();
+	expect(monitor.status()).toMatchObject({ state: "running" });
+	expect(monitor.status()).not.toHaveProperty("lastError");
+});
+
+it("a process that has lived for a while has no old error", async () => {
+	const clock = manualClock(1000);
+	const keeper = createKeeper({
+		...{ ...common, command: node("console.log('garbage'); process.stdin.resume()"), rules: RESTART_RULES, clock },
+		...{ shapes: MONITOR_SHAPES, lines() {}, lost: () => false },
+	});
+	onTestFinished(async () => {
+		const stopped = keeper.stop();
+		clock.advance(60_000);
+		await stopped;
+	});
+	await keeper.running(new AbortController().signal);
+	await until(() => keeper.status().lastError !== undefined, "its garbage is seen");
+	clock.advance(RESTART_RULES.healthyMs - 1);
+	expect(keeper.status().lastError).toMatch(/garbage/);
+	clock.advance(1);
+	expect(keeper.status()).not.toHaveProperty("lastError");
+	expect(keeper.status()).toMatchObject({ state: "running", garbage: 1 });
+});
+
+it("calls that find no platform tell it, until one does or they are long ago", () => {
+	const clock = manualClock(1000);
+	const calls = createCallHealth(clock);
+	const call = (detail?: string) =>
+		calls.note({ call: "create", ok: detail === undefined, ...(detail === undefined ? {} : { detail }) });
+	expect(calls.error()).toBeUndefined();
+	call("unavailable: create: ECONNREFUSED");
+	expect(calls.error()).toBe("create: ECONNREFUSED");
+	call("gone: the chat is not there");
+	expect(calls.error()).toBeUndefined();
+	call("unknown_outcome: create: HTTP 502");
+	call();
+	expect(calls.error()).toBeUndefined();
+	call("unavailable: create: ECONNREFUSED");
+	clock.advance(60_000);
+	expect(calls.error()).toBeUndefined();
+});
