@@ -10,6 +10,7 @@ import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/engine
 import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
 import { createVerifier, decodeFrame, type EndFrame, type Frame } from "../../src/protocol/protocol.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
+import { until as waitUntil } from "../until.ts";
 
 export type Play = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<EngineEvent>;
 
@@ -68,17 +69,8 @@ export function finalEnd(frames: readonly Frame[]): EndFrame {
 	return last;
 }
 
-/** Some tests wait for several processes one after another, on a machine that may stand still for seconds. */
-const PATIENCE_MS = 60_000;
-
-/** Waits for a condition. */
-export async function until(holds: () => boolean | Promise<boolean>, what = String(holds)): Promise<void> {
-	const deadline = Date.now() + PATIENCE_MS;
-	while (!(await holds())) {
-		if (Date.now() > deadline) throw new Error(`waited in vain for ${what}`);
-		await new Promise((resolve) => setImmediate(resolve));
-	}
-}
+export const until = (holds: () => boolean | Promise<boolean>, what = String(holds)): Promise<void> =>
+	waitUntil(what, holds);
 
 /** Gives everything that is under way the chance to go on. */
 export async function ticks(count: number): Promise<void> {

@@ -10,6 +10,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Daemon, storeAccount } from "../../src/runtime/runtime.ts";
 import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
 import { freshFolder } from "../runtime/folder.ts";
+import { until } from "../until.ts";
 import { daemonHere, nexus, run } from "./in-process.ts";
 import { type Child, up } from "./nexus.ts";
 
@@ -66,14 +67,6 @@ const added = ({ data, fake }: Place, settings: Record<string, string> = {}): vo
 
 const add = ({ cli, fake }: Place) =>
 	cli("adapter", "add", "telegram", "--secret-env", "token=BOT_TOKEN", "--set", `api_url=${fake.url}`);
-
-async function until(what: string, condition: () => boolean | Promise<boolean>): Promise<void> {
-	const limit = Date.now() + WAIT_MS;
-	while (!(await condition())) {
-		if (Date.now() > limit) throw new Error(`not within ${WAIT_MS} ms: ${what}`);
-		await new Promise((resolve) => setTimeout(resolve, 25));
-	}
-}
 
 const jsonLines = <T>(text: string): T[] =>
 	text

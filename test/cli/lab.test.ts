@@ -4,9 +4,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { freshFolder } from "../runtime/folder.ts";
+import { until } from "../until.ts";
 import { daemonHere } from "./in-process.ts";
-
-const WAIT_MS = 120_000;
 
 interface State {
 	run_id?: string;
@@ -45,19 +44,17 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 	// Refused before it is accepted: nothing of it runs later.
 	const second = await fetch(`${daemon.url}/v1/lab`, { headers, method: "POST", body: '{"text":"again"}' });
 	expect(second.status).toBe(409);
-	const limit = Date.now() + WAIT_MS;
 	let state = await api<State>("/v1/lab/state");
 	const ours = () => state.channels.filter(({ channel }) => channel === "telegram" || channel === "sms");
-	const until = async (done: () => boolean) => {
-		while (!done() && Date.now() < limit) {
-			await new Promise((resolve) => setTimeout(resolve, 100));
+	const reached = (what: string, done: () => boolean) =>
+		until(what, async () => {
 			state = await api<State>("/v1/lab/state");
-		}
-	};
+			return done();
+		});
 	// It goes silent and ends when it is told to, so that it was still under way above, however long that took.
-	await until(() => ours().every(({ messages }) => messages.length > 0));
+	await reached("both chats show something", () => ours().every(({ messages }) => messages.length > 0));
 	await api(`/v1/runs/${begun.run_id}/abort`, {});
-	await until(() => ours().every((each) => each.state === "complete"));
+	await reached("both deliveries are complete", () => ours().every((each) => each.state === "complete"));
 	expect(ours().map((each) => [each.channel, each.state])).toEqual([
 		["telegram", "complete"],
 		["sms", "complete"],

@@ -16,6 +16,7 @@ import type { Clock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { removeFolder } from "../runtime/folder.ts";
+import { until } from "../until.ts";
 
 export const TOKEN = "a-token-of-the-tests-0123456789";
 export const BEARER = { authorization: `Bearer ${TOKEN}` };
@@ -207,13 +208,8 @@ export async function readAll(url: string, headers: Record<string, string> = {})
 	return reader.events;
 }
 
-export async function waitFor(condition: () => boolean | Promise<boolean>, deadlineMs = 30_000): Promise<void> {
-	const deadline = performance.now() + deadlineMs;
-	while (!(await condition())) {
-		if (performance.now() > deadline) throw new Error(`not reached within ${deadlineMs} ms: ${condition.toString()}`);
-		await new Promise((resolve) => setTimeout(resolve, 2));
-	}
-}
+export const waitFor = (condition: () => boolean | Promise<boolean>): Promise<void> =>
+	until(String(condition), condition);
 
 export interface RawClient {
 	socket: Socket;

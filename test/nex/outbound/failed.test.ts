@@ -64,7 +64,7 @@ describe("a message that the platform took and did not deliver", { timeout: 300_
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ ...place, runId: run.runId });
 		run.text("First paragraph.\n\n");
-		await until(() => rig.deliveries.get(id)!.messages[0]?.state === "sent", "the first is out", 30_000);
+		await until(() => rig.deliveries.get(id)!.messages[0]?.state === "sent", "the first is out");
 		await report(0);
 		run.text("Second paragraph.");
 		await run.end();

@@ -29,6 +29,7 @@ import {
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { openSqlite } from "../../../src/std/sqlite.ts";
+import { until as waitUntil } from "../../until.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapters/file-platform.mjs", import.meta.url));
 
@@ -253,13 +254,7 @@ export async function finishedRun(bus: Bus, messages: readonly string[], session
 	return run.runId;
 }
 
-export async function until(condition: () => boolean, what: string, deadlineMs = 60_000): Promise<void> {
-	const limit = Date.now() + deadlineMs;
-	while (!condition()) {
-		if (Date.now() > limit) throw new Error(`not within ${deadlineMs} ms: ${what}`);
-		await new Promise((resolve) => setTimeout(resolve, 5));
-	}
-}
+export const until = (condition: () => boolean, what: string): Promise<void> => waitUntil(what, condition);
 
 /** Kills a process that may already be gone: its exit is not always known here yet. */
 export function strike(pid: number): void {
