@@ -14,7 +14,6 @@ import { until } from "../until.ts";
 import { daemonHere, nexus, run } from "./in-process.ts";
 import { type Child, up } from "./nexus.ts";
 
-const WAIT_MS = 60_000;
 const NEXUS = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 
 interface Place {
