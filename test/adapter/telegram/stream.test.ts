@@ -106,7 +106,6 @@ test("send: blocks with an attachment; monitor: a message and its confirmation",
 	await fake.inject({ text: "hi there" });
 	const heard = new Promise<Record<string, unknown>>((resolve) => {
 		const monitor = startAdapter("telegram", "monitor", settings(), (said) => {
-			if (said.type !== "message") return;
 			monitor.write({ type: "ack", eventId: said.eventId });
 			resolve(said);
 			void monitor.end();
