@@ -1,5 +1,6 @@
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { LIMIT_MS } from "./test/effort.ts";
 
 /** The small file that takes minutes, because adapters keep their platforms' pace in it: begun last, all would wait for it. */
 const LONGEST = "adapter/conformance/bundled.test.ts";
@@ -16,9 +17,8 @@ export default defineConfig({
 	test: {
 		setupFiles: ["test/seed.ts"],
 		sequence: { sequencer: LongestFirst },
-		// Only what hangs takes this long. A test that starts ten processes takes half a minute where the machine has other work.
-		testTimeout: 120_000,
-		hookTimeout: 120_000,
+		testTimeout: LIMIT_MS,
+		hookTimeout: LIMIT_MS,
 		// A second, the default, is short for a browser beside three daemons.
 		expect: { poll: { timeout: 30_000 } },
 		// Process and browser tests share two cores with the daemons they start.

@@ -4,8 +4,9 @@ export interface FakeFault {
 	/**
 	 * `429`: refused, with the platform's own way to say how long. `5xx`: an error, nothing happened. `hang`: no answer. `reset_before`: the connection
 	 * breaks and nothing happened. `reset_after_accept`: it happened, then the connection breaks. `slow`: the answer takes `ms`.
+	 * `watched`: `watch` is told of it as it happens.
 	 */
-	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "slow";
+	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "slow" | "watched";
 	/** Either the next `count` calls … */
 	count?: number;
 	/** … or each call with this probability, drawn from `seed`, until `fault(undefined)`. */
@@ -15,6 +16,15 @@ export interface FakeFault {
 	call?: string | RegExp;
 	/** How long a `slow` answer or a refusal takes. */
 	ms?: number;
+	watch?: CallWatch;
+}
+
+/** Whoever kills the caller at a certain point of a call. */
+export interface CallWatch {
+	/** Before anything has come of it; `lost`: nothing does, and there is no answer. */
+	arrived(call: string): "lost" | undefined;
+	/** The answer is out. */
+	answered(call: string): void;
 }
 
 export interface FakeCall {
@@ -27,6 +37,8 @@ export interface FakeCall {
 	status: number;
 	/** How long the caller waited, once the answer is out or the caller is gone. */
 	ms?: number;
+	/** How it went wrong, if it was made to. */
+	fault?: FakeFault["kind"];
 	body: unknown;
 }
 
