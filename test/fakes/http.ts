@@ -89,6 +89,8 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 		send(response, reply);
 	}
 
+	// A server that closes an idle connection may meet the next call on it, which is then lost without a fault.
+	server.keepAliveTimeout = 0;
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

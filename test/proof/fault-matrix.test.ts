@@ -14,7 +14,7 @@ import { CHANNELS, type Channel, type FakePlatform } from "./fake-platforms.ts";
 import { drawKillPoints, type KillPoint, underWay, type Watch, watch } from "./kills.ts";
 import { type Matrix, startMatrix } from "./matrix.ts";
 import { seededRandom } from "./random.ts";
-import { brokenCreate, killedUnderWay, type Line, printTable } from "./table.ts";
+import { brokenCreate, type Doubt, killedUnderWay, type Line, printTable } from "./table.ts";
 
 const KILLS = atEffort(30, 3);
 /** Answers at the same time while adapters are killed, and while platforms fail. */
@@ -135,12 +135,19 @@ async function kill(platform: FakePlatform, plan: readonly KillPoint[], killed: 
 async function deliverThroughKills(platform: FakePlatform, plan: readonly KillPoint[]): Promise<Line> {
 	let kills = 0;
 	const inTheAir = new Set<string>();
+	const collect = () => {
+		for (const nonce of underWay(matrix.rig.dir, platform.channel)) inTheAir.add(nonce);
+	};
 	const killing = kill(platform, plan, () => {
 		kills++;
-		for (const nonce of underWay(matrix.rig.dir, platform.channel)) inTheAir.add(nonce);
+		collect();
 	});
-	const more = () => kills < plan.length;
-	const work = { chats: CHATS.killed, more, inDoubt: killedUnderWay(inTheAir) };
+	const inDoubt: Doubt = (...record) => {
+		// It may be flagged before the kill is noticed here.
+		collect();
+		return killedUnderWay(inTheAir)(...record);
+	};
+	const work = { chats: CHATS.killed, more: () => kills < plan.length, inDoubt };
 	const [line] = await Promise.all([matrix.deliver(platform, "adapter killed", work), killing]);
 	return Object.assign(line, { kills, inTheAir: inTheAir.size });
 }

@@ -47,10 +47,11 @@ export async function startMatrix({ channels, time, onCall }: MatrixOptions): Pr
 	const restart = { ...FAST.restart, backoffMs: 5, backoffMsMax: 20, failuresMax: 100_000 };
 	// Dozens of kills in a row would make every wait a minute. Only an adapter that hangs takes so long to say what it is.
 	const limits = { ...FAST, restart, retryMsMax: 500, oneShot: { ...FAST.oneShot, answerMs: LIMIT_MS } };
-	/** Deliveries with a creation that was not answered within the limit, as their adapters tell it. */
-	const unanswered = new Set<string>();
+	/** By delivery, what its adapter tells of calls that failed. */
+	const failures = new Map<string, PlatformCall[]>();
 	const noteCall = (call: PlatformCall) => {
-		if (isUnanswered(call)) unanswered.add(call.delivery ?? "");
+		const { delivery = "", ok } = call;
+		if (!ok) failures.set(delivery, [...(failures.get(delivery) ?? []), call]);
 		onCall?.(call);
 	};
 	const rig = createRigWith(() => channelsConfig(platforms, time), { limits, onCall: noteCall });
@@ -81,8 +82,9 @@ export async function startMatrix({ channels, time, onCall }: MatrixOptions): Pr
 				do {
 					const sentences = sentencesOf(platform.sentences, `answer ${line.deliveries + 1} in chat ${chat}`);
 					const row = await deliverOne(rig, platform, chat, sentences);
+					const failed = failures.get(row.id) ?? [];
 					const source = said + sentences.join("");
-					const inDoubt: Doubt = (...record) => unanswered.has(row.id) || work.inDoubt(...record);
+					const inDoubt: Doubt = (...record) => failed.some(isUnanswered) || work.inDoubt(...record);
 					judge(line, {
 						row,
 						platform,
@@ -91,6 +93,7 @@ export async function startMatrix({ channels, time, onCall }: MatrixOptions): Pr
 						before: said.length,
 						inDoubt,
 						toldAt: (nonce) => told.get(nonce),
+						failures: failed.map(({ call, detail }) => `${call}: ${detail}`),
 					});
 					said = source;
 					// A flagged answer may lack its end: what comes after it goes elsewhere.

@@ -60,17 +60,20 @@ export interface Judged {
 	inDoubt: Doubt;
 	/** When the platform has told what became of a message, of those that tell it later. */
 	toldAt?(nonce: string): number | undefined;
+	/** What the adapter told of calls that failed. */
+	failures?: readonly string[];
 }
 
 /** How long after its last look a delivery may be flagged. */
 const LAST_LOOK_MS = 1000;
 
 /** Adds what became of a delivery. */
-export function judge(line: Line, { row, platform, chat, source, before = 0, inDoubt, toldAt }: Judged): void {
+export function judge(line: Line, judged: Judged): void {
+	const { row, platform, chat, source, before = 0, inDoubt, toldAt, failures = [] } = judged;
 	const { to } = platform.target(chat);
 	const shown = letters(platform.fake.visible(to).join(""));
 	const owed = letters(source);
-	const wrong = (what = "") => void line.wrong.push(what + describe(row, shown, owed));
+	const wrong = (what = "") => void line.wrong.push([what + describe(row, shown, owed), ...failures].join("; "));
 	line.deliveries++;
 	if (row.state === "complete" && shown === owed) line.exact++;
 	else if (row.state !== "unknown" || !owed.startsWith(shown)) wrong();
