@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { effort, FULL_EFFORT } from "./test/effort.ts";
+import { effort, FULL_EFFORT, LIMIT_MS } from "./test/effort.ts";
 
 // Workers and the processes that tests start compile each module once, not once per process.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/nexus-compiled", import.meta.url));
@@ -27,8 +27,6 @@ const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
 
 /** At full effort every proof has the machine for itself. */
 const WAITING_WORKERS = effort < FULL_EFFORT ? 5 : 1;
-/** Only a hang takes this long. */
-const LIMIT_MS = 120_000 * Math.max(1, effort);
 
 export default defineConfig({
 	test: {

@@ -1,9 +1,9 @@
 /** The one way in which tests wait: for what happened, with one deadline that only a hang reaches. */
 
-import { effort } from "./effort.ts";
+import { LIMIT_MS } from "./effort.ts";
 
 /** Under the time limit of a test, so that a hang is reported by what was waited for. */
-const DEADLINE_MS = 100_000 * Math.max(1, effort);
+const DEADLINE_MS = LIMIT_MS - 20_000;
 const LOOK_EVERY_MS = 5;
 /** What is only a few turns of the event loop away is seen at once. */
 const QUICK_LOOKS = 50;

@@ -4,9 +4,9 @@ export interface FakeFault {
 	/**
 	 * `429`: refused, with the platform's own way to say how long. `5xx`: an error, nothing happened. `hang`: no answer. `reset_before`: the connection
 	 * breaks and nothing happened. `reset_after_accept`: it happened, then the connection breaks. `foreign`: it happened, and something on the way
-	 * answers in the platform's place. `slow`: the answer takes `ms`.
+	 * answers in the platform's place. `slow`: the answer takes `ms`. `watched`: `watch` is told of it as it happens.
 	 */
-	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "foreign" | "slow";
+	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "foreign" | "slow" | "watched";
 	/** Either the next `count` calls … */
 	count?: number;
 	/** … or each call with this probability, drawn from `seed`, until `fault(undefined)`. */
@@ -18,6 +18,15 @@ export interface FakeFault {
 	ms?: number;
 	/** What a `foreign` answer is; else a gateway's 502. Strings are sent as HTML, objects as JSON. */
 	answer?: { status: number; body?: string | object };
+	watch?: CallWatch;
+}
+
+/** Whoever kills the caller at a certain point of a call. */
+export interface CallWatch {
+	/** Before anything has come of it; `lost`: nothing does, and there is no answer. */
+	arrived(call: string): "lost" | undefined;
+	/** The answer is out. */
+	answered(call: string): void;
 }
 
 export interface FakeCall {
@@ -30,6 +39,8 @@ export interface FakeCall {
 	status: number;
 	/** How long the caller waited, once the answer is out or the caller is gone. */
 	ms?: number;
+	/** How it went wrong, if it was made to. */
+	fault?: FakeFault["kind"];
 	body: unknown;
 }
 

@@ -64,12 +64,16 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 		const named = handlers.name(request);
 		if (!named) return send(response, await handlers.handle(request));
 		const asked = clock.now();
+		const fault = faults.next(named.name);
 		const record = (status: number) => {
 			const call: FakeCall = { body: request.json, ...named, at: request.at - begun, status };
+			if (fault && fault.kind !== "watched") call.fault = fault.kind;
 			response.once("close", () => Object.assign(call, { ms: clock.now() - asked }));
 			calls.push(call);
 		};
-		const fault = faults.next(named.name);
+		const { watch } = fault ?? {};
+		if (watch?.arrived(named.name) === "lost") return record(0);
+		if (watch) response.once("finish", () => watch.answered(named.name));
 		if (fault?.kind === "hang" || fault?.kind === "reset_before") {
 			record(0);
 			if (fault.kind === "reset_before") incoming.socket.destroy();
@@ -88,6 +92,8 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 		send(response, reply);
 	}
 
+	// A server that closes an idle connection may meet the next call on it, which is then lost without a fault.
+	server.keepAliveTimeout = 0;
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	return {
 		url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -3,15 +3,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { until } from "../until.ts";
 
 const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 export const TOKEN = "proof-token-0123456789";
 export const AUTHORIZATION = { authorization: `Bearer ${TOKEN}` };
-const READY_TIMEOUT_MS = 60_000;
 
 export interface DaemonProcess {
 	readonly port: number;
@@ -26,18 +26,21 @@ export interface DaemonProcess {
 }
 
 /**
- * Below the range that outgoing connections take theirs from: a client that connects to a port in that range while nobody
- * listens may be connected to itself.
+ * A port that stays this process's own while its daemon is down, because the one above it is held: whoever looks for a port this way takes
+ * both. Below the range that outgoing connections take theirs from: a client that connects to a port in that range while nobody listens
+ * may be connected to itself.
  */
-async function freePort(): Promise<number> {
-	for (let tries = 0; tries < 100; tries++) {
-		const port = 20_000 + Math.floor(Math.random() * 10_000);
-		const server = createServer();
-		const free = await new Promise<boolean>((resolve) => {
-			server.once("error", () => resolve(false));
-			server.listen(port, "127.0.0.1", () => resolve(true));
-		});
-		if (!free) continue;
+async function ownPort(): Promise<number> {
+	for (let tries = 0; tries < 1000; tries++) {
+		const port = 20_000 + 2 * Math.floor(Math.random() * 5000);
+		const guard = await listen(port + 1);
+		if (!guard) continue;
+		const server = await listen(port);
+		if (!server) {
+			guard.close();
+			continue;
+		}
+		guard.unref();
 		server.close();
 		await once(server, "close");
 		return port;
@@ -45,12 +48,21 @@ async function freePort(): Promise<number> {
 	throw new Error("no free port between 20000 and 30000");
 }
 
+/** Undefined: somebody else has the port. */
+function listen(port: number): Promise<Server | undefined> {
+	const server = createServer();
+	return new Promise((resolve) => {
+		server.once("error", () => resolve(undefined));
+		server.listen(port, "127.0.0.1", () => resolve(server));
+	});
+}
+
 export async function daemonIn(
 	folder: string,
 	config: string,
 	nodeFlags: readonly string[] = [],
 ): Promise<DaemonProcess> {
-	const port = await freePort();
+	const port = await ownPort();
 	const file = join(folder, "nexus.yaml");
 	const data = join(folder, "data");
 	mkdirSync(data, { recursive: true });
@@ -85,36 +97,22 @@ export async function daemonIn(
 	};
 }
 
+/** Its first line says that it listens. */
 async function ready(child: ChildProcess, log: () => string): Promise<void> {
-	const signal = AbortSignal.timeout(READY_TIMEOUT_MS);
 	const lines = createInterface({ input: child.stdout! });
-	const exit = once(child, "exit", { signal }).then(([code]) => Promise.reject(new Error(`it ended with ${code}`)));
-	try {
-		await Promise.race([once(lines, "line", { signal }), exit]);
-	} catch (cause) {
-		throw new Error(`the daemon did not become ready:\n${log()}`, { cause });
-	} finally {
-		exit.catch(() => {});
-	}
+	let first: string | undefined;
+	lines.once("line", () => (first ??= "line"));
+	child.once("exit", (code) => (first ??= `it ended with ${code}`));
+	await until("the daemon says that it listens", () => first !== undefined).catch((cause) => {
+		first = String(cause);
+	});
+	if (first !== "line") throw new Error(`the daemon did not become ready: ${first}\n${log()}`);
 }
 
 /** Bytes of memory that the process has in use (Linux). */
 export function residentBytes(pid: number): number {
 	const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
 	return Number(found?.[1]) * 1024;
-}
-
-/** Waits for a condition, not for a time. */
-export async function until(
-	what: string,
-	condition: () => boolean | Promise<boolean>,
-	deadlineMs = 60_000,
-): Promise<void> {
-	const deadline = performance.now() + deadlineMs;
-	while (!(await condition())) {
-		if (performance.now() > deadline) throw new Error(`not within ${deadlineMs} ms: ${what}`);
-		await new Promise((resolve) => setTimeout(resolve, 10));
-	}
 }
 
 /** A JSON answer; anything but 2xx is an error with the body in it. */

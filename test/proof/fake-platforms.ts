@@ -164,12 +164,14 @@ export async function startPlatforms(
 	);
 }
 
+/** How a bundled adapter is run on the time of a test. */
+export const adapterOn = (channel: string, { env }: TestTime) => ({ command: timedAdapter(channel), env });
+
 export const channelsConfig = (platforms: readonly FakePlatform[], time: TestTime = REAL_TIME) =>
 	Object.fromEntries(
 		platforms.map(({ channel, settings }) => {
 			const config = { blocks: { humanDelayMs: null }, accounts: { main: { settings } } };
-			const fast = { command: timedAdapter(channel), env: time.env };
-			return [channel, time === REAL_TIME ? config : { ...config, ...fast }];
+			return [channel, time === REAL_TIME ? config : { ...config, ...adapterOn(channel, time) }];
 		}),
 	);
 
@@ -178,6 +180,10 @@ export function listenForStatuses(platforms: readonly FakePlatform[], hook: (cal
 	const found = platforms.find(({ channel }) => channel === "whatsapp");
 	if (found) (found.fake as WhatsAppFake).subscribe(hook);
 }
+
+/** The messages that a webhook of WhatsApp tells of. */
+export const noncesOf = (body: Buffer): string[] =>
+	[...body.toString("utf8").matchAll(/"biz_opaque_callback_data":"([^"]+)"/g)].map(([, nonce]) => nonce!);
 
 /** Numbered, so that any loss, repetition or change of order shows. Paragraphs of three. */
 export const sentencesOf = (count: number, name: string): string[] =>

@@ -6,6 +6,8 @@ export interface Random {
 	readonly seed: number;
 	/** A whole number from `low` to `high`, both included. */
 	between(low: number, high: number): number;
+	/** In another order. */
+	shuffled<T>(list: readonly T[]): T[];
 }
 
 /** mulberry32 */
@@ -17,5 +19,13 @@ export function seededRandom(seed = runSeed): Random {
 		mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
 		return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
 	};
-	return { seed, between: (low, high) => low + Math.floor(next() * (high - low + 1)) };
+	const between = (low: number, high: number) => low + Math.floor(next() * (high - low + 1));
+	return {
+		seed,
+		between,
+		shuffled(list) {
+			const left = [...list];
+			return list.map(() => left.splice(between(0, left.length - 1), 1)[0]!);
+		},
+	};
 }

@@ -29,5 +29,6 @@ await serve(await loadPlatform(channel), argv, {
 	clock,
 	callTimeoutMs,
 	ackLimitMs: DESK_LIMITS.ackLimitMs * factor,
+	doubtMs: DESK_LIMITS.doubtMs * factor,
 	stopGraceMs: STOP_GRACE_MS,
 });

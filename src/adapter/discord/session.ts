@@ -87,14 +87,21 @@ export class DiscordSession implements Session {
 		if (on) await this.client.call("post", Routes.channelTyping(await this.channel(target)));
 	}
 
-	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
+	async find(
+		target: Target,
+		nonce: string,
+		text: string,
+		signal?: AbortSignal,
+	): Promise<{ messageId: string } | undefined> {
 		const known = this.sent.of(nonce);
 		if (known !== undefined) return { messageId: known };
 		if (!this.sent.mayHaveLeft(nonce)) return undefined;
 		const { id: me } = await this.me();
 		const channel = await this.channel(target);
 		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
-		const history = (await this.client.call("get", Routes.channelMessages(channel), { query })) as APIMessage[];
+		// Without its signal a hanging call would keep its place in the queue of the SDK, and every later look-up behind it.
+		const request = { query, ...(signal && { signal }) };
+		const history = (await this.client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
 		const since = typeof target.since === "string" ? { since: target.since } : {};
 		const unaccounted = history.filter(({ id }) => !this.sent.has(id));
 		const found = recognise(unaccounted, { me, nonce, text, ...since }, this.tools.clock.now());

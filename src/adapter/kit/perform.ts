@@ -56,7 +56,7 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		case "find": {
 			const { find } = session;
 			if (!find) throw missing("find");
-			const found = await named(() => find.call(session, target, call.nonce, render(call.markdown)));
+			const found = await named((signal) => find.call(session, target, call.nonce, render(call.markdown), signal));
 			return { type: "found", ...(found === undefined ? {} : { messageId: found.messageId }) };
 		}
 		default:

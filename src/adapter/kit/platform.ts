@@ -99,7 +99,7 @@ export interface Session {
 	): Promise<{ messageId: string }>;
 	attach?(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }>;
 	/** Looks for a message that may have been created with this nonce. Undefined: it was certainly not. Absent: the platform cannot tell. */
-	find?(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined>;
+	find?(target: Target, nonce: string, text: string, signal?: AbortSignal): Promise<{ messageId: string } | undefined>;
 	health(): Promise<HealthReport>;
 	close?(): Promise<void>;
 }

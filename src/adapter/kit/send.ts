@@ -154,7 +154,7 @@ async function createOnce(
 			// A refusal of this try says nothing about one before it.
 			if (cause.fault !== "unknown_outcome") throw open ? inDoubt(open, cause) : cause;
 			const { find } = session;
-			const look = () => find?.call(session, target, nonce, part.text) ?? Promise.resolve(undefined);
+			const look = async (signal: AbortSignal) => find?.call(session, target, nonce, part.text, signal);
 			const found = find && (await lookUp(desk, target, fields, look, cause));
 			if (found) return found;
 			const waitMs = doubtWait(limits, tries);
@@ -173,7 +173,7 @@ async function lookUp<T>(
 	desk: Desk,
 	target: Target,
 	fields: DeliveryFields,
-	look: () => Promise<T>,
+	look: (signal: AbortSignal) => Promise<T>,
 	open: PlatformError,
 ): Promise<T> {
 	try {
@@ -196,7 +196,7 @@ async function find(desk: Desk, line: Find): Promise<void> {
 	try {
 		const parts = partsOf(desk, line);
 		for (const part of parts) {
-			const work = () => look.call(session, target, part.nonce, part.text);
+			const work = (signal: AbortSignal) => look.call(session, target, part.nonce, part.text, signal);
 			const found = await desk.gated(target, "create", () => desk.call("find", fields, work));
 			if (!found || part === parts.at(-1)) {
 				desk.say({ type: "found", nonce, known: true, ...(found ? { messageId: found.messageId } : {}) });

@@ -180,6 +180,18 @@ describe("faults", () => {
 		await session.create({ to: "77" }, "x", options());
 		expect(fake.visible("77")).toEqual(["x"]);
 	});
+
+	test("a look-up that hangs ends with its signal, and the next one is not behind it", async () => {
+		const session = await open();
+		const target = { to: "77", since: "1" };
+		fake.fault({ kind: "hang", count: 1, call: "GET messages" });
+		const signal = abortedWhen(() => fake.calls.length === 1);
+		await faultOf(session.find?.(target, "n1", "x", signal));
+		// The SDK's own limit is a minute.
+		await expect.poll(() => fake.calls[0]?.ms).toBeLessThan(30_000);
+		expect(await session.find?.(target, "n1", "x", options().signal)).toBeUndefined();
+		expect(fake.calls.map(({ status }) => status)).toEqual([0, 200]);
+	});
 });
 
 test("health says who we are", async () => {
