@@ -29,6 +29,15 @@ export const UNWRITTEN: Ending = {
 	synthetic: true,
 };
 
+/** What recovery found of it has holes: the end says so, whatever else was the matter. */
+export const damagedEnding = ({ error, ...ending }: Ending, damage: string): Ending => ({
+	...ending,
+	error: {
+		code: "data_loss",
+		message: `${error?.message ?? ""} What was stored of it is damaged: ${damage}.`.trimStart(),
+	},
+});
+
 /** What an engine threw. */
 export function failureOf(cause: unknown): Ending {
 	const code = cause instanceof NexusError ? cause.code : "engine_failed";

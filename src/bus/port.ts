@@ -22,6 +22,8 @@ export interface LogInfo extends LogSpec {
 	createdAt: number;
 	/** Undefined while the log is live. */
 	sealedAt?: number;
+	/** Why records at its end are missing, found when the store was opened. */
+	damaged?: string;
 }
 
 /** Work that commits with a record, or before it: a turn must be saved before its final frame is visible (I5). */
@@ -52,6 +54,8 @@ export interface Cursor {
 	readonly ended: boolean;
 	/** The next durable records, `undefined` when there are none yet. A promise only when the store has to be read. */
 	next(): Batch | undefined | Promise<Batch | undefined>;
+	/** Throws what `next` would throw now (`data_loss`, `expired`), and takes nothing: before a first byte is sent (I9). */
+	check(): void | Promise<void>;
 	/** Called when `next` may have more, or the end was reached. One listener; never called from inside `next`. */
 	onWake(listener: () => void): void;
 	close(): void;

@@ -193,7 +193,7 @@ asJson(remote(program.command("deliveries")), "one JSON object a line")
 	.description("list deliveries, newest first")
 	.option("--run <run>", "only this run's")
 	.option("--channel <channel>", "only this channel's")
-	.option("--state <state>", "active, complete, failed, unknown or stale")
+	.option("--state <state>", "active, complete, failed, unknown, stale or damaged")
 	.option("--limit <count>", "at most this many", whole, 20)
 	.action((options) =>
 		withDaemon(options, async (context) => (await import("./commands/channels.ts")).deliveries(context, options)),

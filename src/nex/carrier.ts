@@ -103,7 +103,8 @@ export class Carrier {
 		if (outcome.state === "left") return;
 		const missed = row.messages.find((message) => message.state === "failed");
 		const isOut = outcome.state === "complete" && !missed;
-		const state = isOut ? "complete" : outcome.state === "unknown" ? "unknown" : "failed";
+		const { state: ended } = outcome;
+		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
 		const error = "error" in outcome ? outcome.error : missed?.error;
 		tracked.finish(state, error);
 		if (state === "complete") log.debug({ ...facts, messages: row.messages.length }, "delivered");

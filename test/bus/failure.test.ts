@@ -163,7 +163,7 @@ describe("the journal of the SQLite store", () => {
 		const clock = manualClock();
 		const first = createBus({ storage: sqliteStorage(file), clock });
 		await first.create({ log: "a", kind: "run" }, ["1"]);
-		file.db.exec("INSERT INTO journal VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
+		file.db.exec("INSERT INTO journal (id, entries) VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
 		const second = createBus({ storage: sqliteStorage(file), clock });
 		const writer = await second.create({ log: "b", kind: "run" }, ["1"]);
 		await (await second.reopen("a")).seal(["2"]);

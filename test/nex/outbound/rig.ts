@@ -14,6 +14,8 @@ import {
 	type OutboundOptions,
 } from "../../../src/nex/nex.ts";
 import {
+	checksumOf,
+	crc32,
 	createToFrames,
 	type EndFrame,
 	encodeFrame,
@@ -198,7 +200,14 @@ export async function beginRun(bus: Bus, session = "main"): Promise<TestRun> {
 			const message_id = `${runId}.part${++parts}`;
 			const ids = { message_id, run_id: runId, trace_id: "0".repeat(32), correlation_group: runId, ts: Date.now() };
 			const chunk = { message_id, seq_no: 1, payload, is_partial: false, ts: Date.now() };
-			const end = { message_id, total_chunks: 1, checksum: "0", final: false, reason: "completed", ts: Date.now() };
+			const end = {
+				message_id,
+				total_chunks: 1,
+				checksum: checksumOf(crc32(payload)),
+				final: false,
+				reason: "completed",
+				ts: Date.now(),
+			};
 			writer.append(JSON.stringify({ type: "stream.begin", modality, content_type: contentType, ...ids }));
 			writer.append(JSON.stringify({ type: "stream.chunk", ...chunk }));
 			writer.append(JSON.stringify({ type: "stream.end", ...end }));
