@@ -5,7 +5,7 @@ import type { Bus, LogWriter, Participant } from "../bus/bus.ts";
 import type { Engine, EngineEvent } from "../engine/engine.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, neverBack } from "../std/clock.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { asked, assembleContext, told } from "./context.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, UNWRITTEN } from "./ending.ts";
@@ -49,7 +49,7 @@ export class Run {
 	readonly request: ExecuteRequest;
 	readonly startedAt: number;
 	readonly #deps: RunDeps;
-	/** Set back, the clock must not keep a watchdog from its work or let an answer end before it began. */
+	/** Setting the clock must neither keep a watchdog from its work, nor set one off, nor let an answer end before it began. */
 	readonly #now: () => number;
 	readonly #onSettled: (turn: Turn) => void;
 	readonly #framer: Framer;
@@ -73,7 +73,7 @@ export class Run {
 		this.#deps = deps;
 		this.request = request;
 		this.#onSettled = onSettled;
-		this.#now = neverBack(deps.clock);
+		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
 		const { runId, session, events, target } = request;
 		this.#framer = new Framer({ runId, session, target, ...deps.limits });
@@ -107,7 +107,7 @@ export class Run {
 	}
 
 	/** Makes the first begin durable, together with the participant's work, says so, then lets the engine go (I9). */
-	async establish(participant?: Participant, onEstablished?: () => void): Promise<void> {
+	async establish(participant?: Participant, onEstablished?: () => void, patienceMs?: number): Promise<void> {
 		const { runId, session, events } = this.request;
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
@@ -117,7 +117,8 @@ export class Run {
 			events: events.map(({ eventId }) => ({ eventId })),
 		};
 		try {
-			const writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, participant);
+			const spec = { log: runId, kind: "run", chain: chainOf(session), meta } as const;
+			const writer = await bus.create(spec, records, participant, patienceMs);
 			this.#writer = writer;
 			this.#append = (record) => writer.append(record);
 		} catch (cause) {

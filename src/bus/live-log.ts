@@ -19,6 +19,8 @@ export interface Seal extends Waiting {
 
 export interface Creation extends Waiting {
 	participant?: Participant | undefined;
+	/** For how long a failing store is waited for. */
+	patienceMs: number;
 }
 
 export class LiveLog {

@@ -79,8 +79,11 @@ export interface Retention {
 }
 
 export interface Bus {
-	/** Creates a log with its first records; resolves once they are durable. */
-	create(spec: LogSpec, records: readonly string[], participant?: Participant): Promise<LogWriter>;
+	/**
+	 * Creates a log with its first records; resolves once they are durable. A store that refuses commits is waited for as long as the limit
+	 * says, or not longer than `patienceMs`.
+	 */
+	create(spec: LogSpec, records: readonly string[], participant?: Participant, patienceMs?: number): Promise<LogWriter>;
 	/** The writer of a log that was live when the process before this one died, or that the store gave up: goes on after what is durable. */
 	reopen(log: string): Promise<LogWriter>;
 	/** Reads strictly after an offset, then follows (I4). Rejects with `not_found`, `expired` or `invalid` (after > head). */

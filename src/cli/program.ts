@@ -258,6 +258,7 @@ asJson(program.command("doctor"), "one JSON object a line")
 	.option("--data <dir>", "as for up")
 	.option("--token <token>", "as for up")
 	.option("--config <file>", "as for up")
+	.option("--deep", "read all of the database and look for damage, however large it is")
 	.action(async (options) => {
 		const { doctor } = await import("./commands/doctor.ts");
 		process.exitCode = await doctor(terminal, options);

@@ -23,6 +23,8 @@ export interface CarrierDeps {
 	accounts: Accounts;
 	limits: OutboundLimits;
 	clock: Clock;
+	/** What is written into rows. */
+	stamp: () => number;
 	random: () => number;
 	log: Log;
 	/** Aborts when this process stops. */
@@ -40,7 +42,7 @@ export class Carrier {
 
 	/** Begins, or goes on with, a delivery. */
 	launch(row: Delivery): void {
-		const tracked = new Tracked(row, this.#deps.journal, this.#deps.clock);
+		const tracked = new Tracked(row, this.#deps.journal, { now: this.#deps.stamp });
 		const done = this.#work(tracked).finally(() => this.#active.delete(row.id));
 		this.#active.set(row.id, { tracked, done });
 	}

@@ -6,6 +6,8 @@ const begun = Date.now();
 const realNow = Date.now.bind(Date);
 
 Date.now = () => Math.round(begun + (realNow() - begun) * factor);
+const realElapsed = performance.now.bind(performance);
+performance.now = () => realElapsed() * factor;
 globalThis.setTimeout = Object.assign(
 	(work: (...given: unknown[]) => void, ms = 0, ...given: unknown[]) => realTimeout(work, ms / factor, ...given),
 	realTimeout,
