@@ -27,6 +27,7 @@ import { Run, type RunDeps } from "./run.ts";
 import type { RunMeta } from "./run-log.ts";
 import { checkSession, checkSubmission } from "./submission.ts";
 
+export { currentRun } from "./current-run.ts";
 export { acceptedOf } from "./lanes.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
@@ -186,7 +187,7 @@ class TurnBroker implements Broker {
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
 		if (await within(clock, deadlineMs, settled())) return;
 		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
-		for (const run of this.#runs.values()) run.abort();
+		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
 		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
 	}

@@ -16,6 +16,10 @@ export interface Ending {
 
 export const COMPLETED: Ending = { reason: "completed" };
 export const ABORTED: Ending = { reason: "aborted" };
+export const SHUT_DOWN: Ending = {
+	reason: "aborted",
+	error: { code: "unavailable", message: "Nexus was shut down. What was written is kept." },
+};
 export const CRASHED: Ending = {
 	reason: "crashed",
 	error: { code: "crashed", message: "The process ended while this answer was being written." },

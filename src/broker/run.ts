@@ -8,7 +8,8 @@ import { isToolDone, NexusError, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { asked, assembleContext, told } from "./context.ts";
-import { ABORTED, COMPLETED, type Ending, failureOf, UNWRITTEN } from "./ending.ts";
+import { asRun } from "./current-run.ts";
+import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
@@ -127,12 +128,18 @@ export class Run {
 			throw cause;
 		}
 		onEstablished?.();
-		void this.#drive(this.#writer);
+		const writer = this.#writer;
+		void asRun(runId, () => this.#drive(writer));
 	}
 
 	/** Settles within the grace time, even if the engine ignores its signal (I12). */
 	abort(): void {
 		this.#stopWith(ABORTED);
+	}
+
+	/** The daemon stops: as `abort`, and whoever reads it later is told why. */
+	shutDown(): void {
+		this.#stopWith(SHUT_DOWN);
 	}
 
 	snapshot(): LiveRun {
@@ -153,8 +160,10 @@ export class Run {
 			this.#iterator = undefined;
 			this.#settle(COMPLETED);
 		} catch (cause) {
-			if (this.#settled)
-				this.#deps.log.debug({ runId: this.request.runId, err: cause }, "the engine failed after its run");
+			const { log } = this.#deps;
+			const facts = { runId: this.request.runId, err: cause };
+			if (this.#settled || this.#stop) log.debug(facts, "the engine failed after its run was over or stopped");
+			else log.error(facts, "the engine failed");
 			this.#settle(failureOf(cause));
 		}
 	}

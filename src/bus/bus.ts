@@ -318,6 +318,10 @@ class LogBus implements Bus {
 		return first && first.base < base ? first : stored;
 	}
 
+	flush(): void {
+		this.#committer.commit();
+	}
+
 	async close(): Promise<void> {
 		if (this.#closed) return;
 		this.#committer.stop();

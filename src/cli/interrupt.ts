@@ -5,14 +5,19 @@ import { exitCodeOf } from "../protocol/protocol.ts";
 /** npm passes on what the terminal has already sent: two signals this close are one key press. */
 const SAME_PRESS_MS = 250;
 
-export function onInterrupt(first: (signal: NodeJS.Signals) => void): void {
+export function onInterrupt(
+	first: (signal: NodeJS.Signals) => void,
+	signals: readonly NodeJS.Signals[] = ["SIGINT", "SIGTERM"],
+): void {
 	let askedAt: number | undefined;
 	const handle = (signal: NodeJS.Signals) => {
 		if (askedAt === undefined) {
 			askedAt = performance.now();
 			first(signal);
-		} else if (performance.now() - askedAt > SAME_PRESS_MS) process.exit(exitCodeOf("aborted"));
+			return;
+		}
+		// A terminal that closes may say so several times; nobody is there any more who could be impatient.
+		if (signal !== "SIGHUP" && performance.now() - askedAt > SAME_PRESS_MS) process.exit(exitCodeOf("aborted"));
 	};
-	process.on("SIGINT", handle);
-	process.on("SIGTERM", handle);
+	for (const signal of signals) process.on(signal, handle);
 }

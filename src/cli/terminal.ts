@@ -60,6 +60,8 @@ export function createTerminal(
 export function endOnClosedPipe(...streams: NodeJS.WriteStream[]): void {
 	for (const stream of streams)
 		stream.on("error", (cause: NodeJS.ErrnoException) => {
+			// The terminal was closed: whoever runs on has nobody to talk to, and ends by its signal.
+			if (cause.code === "EIO") return;
 			if (cause.code !== "EPIPE") throw cause;
 			process.exit(0);
 		});

@@ -87,6 +87,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			await parts.journal.recorded();
 			return answer;
 		},
+		flush: () => parts.journal.flush(),
 		async stop(deadlineMs) {
 			closing = true;
 			const enough = new AbortController();

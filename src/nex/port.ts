@@ -131,6 +131,8 @@ export interface Outbound {
 	/** Starts listening to an account; once per account. */
 	monitor(channel: string, account: string, onMessage: OnMessage): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
+	/** Puts on record what waits for it, in the tick of the call; throws when the store refuses it. */
+	flush(): void;
 	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */
 	stop(deadlineMs: number): Promise<void>;
 }

@@ -94,7 +94,15 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		get liveRuns() {
 			return parts.broker.liveRuns().length;
 		},
+		get liveDeliveries() {
+			return parts.outbound.accounts().reduce((total, account) => total + account.deliveries, 0);
+		},
+		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
+		flush() {
+			store.bus.flush();
+			parts.outbound.flush();
+		},
 		close: () => stop(life),
 	};
 }
