@@ -91,10 +91,14 @@ export function isDataDirLocked(paths: DataPaths): boolean {
 	return lock === undefined;
 }
 
-/** Which file stands at a path; undefined when there is none. */
+/** Which file stands at a path; undefined when there is none, or none that can be seen. */
 function identity(path: string): string | undefined {
-	const found = statSync(path, { throwIfNoEntry: false });
-	return found && `${found.dev}:${found.ino}`;
+	try {
+		const found = statSync(path, { throwIfNoEntry: false });
+		return found && `${found.dev}:${found.ino}`;
+	} catch {
+		return undefined;
+	}
 }
 
 function tryLock(paths: DataPaths, waitMs: number): DatabaseSync | undefined {

@@ -171,4 +171,19 @@ describe("a lock file that is deleted while it is held", () => {
 		expect((await start({ data })).state).toBe("READY");
 		expect(readToken(paths)).toBeDefined();
 	});
+
+	it("stops the daemon from writing as long as another process has it", async () => {
+		const data = freshFolder();
+		const daemon = await start({ data });
+		const { lock } = dataPaths(data);
+		rmSync(lock);
+		const other = new DatabaseSync(lock);
+		other.exec("BEGIN EXCLUSIVE");
+		await until(() => daemon.state === "DEGRADED");
+		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "x" });
+		expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining("another process has taken")]);
+		other.close();
+		await until(() => daemon.state === "READY");
+		await answered(daemon, "/demo tokens=2 rate=0");
+	});
 });
