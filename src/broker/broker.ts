@@ -4,7 +4,7 @@ import type { Bus, Participant } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { InboundEvent, Ledger, Turn } from "../ledger/ledger.ts";
 import { NexusError, newEventId, newRunId, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, systemClock } from "../std/clock.ts";
+import { type Clock, neverBack, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { CRASHED, type Ending } from "./ending.ts";
 import { History } from "./history.ts";
@@ -27,6 +27,7 @@ import { Run, type RunDeps } from "./run.ts";
 import type { RunMeta } from "./run-log.ts";
 import { checkSession, checkSubmission } from "./submission.ts";
 
+export { currentRun } from "./current-run.ts";
 export { acceptedOf } from "./lanes.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
@@ -47,6 +48,8 @@ class TurnBroker implements Broker {
 	readonly #deps: RunDeps;
 	readonly #lanes: Lanes;
 	readonly #runs = new Map<string, Run>();
+	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
+	readonly #idTime: () => number;
 	/** Runs that are not started because their stages still prepare them. */
 	#preparing = 0;
 	#stages: RunStages = {};
@@ -56,6 +59,7 @@ class TurnBroker implements Broker {
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
+		this.#idTime = neverBack(clock);
 		const settling = (turn: Turn) => this.#guarded(turn.runId, () => this.#stages.settling?.(turn)) ?? turn;
 		const settleLate = (runId: string, ending: Ending) =>
 			settleWhenPossible(this.#deps, runId, ending, () => this.#draining);
@@ -183,7 +187,7 @@ class TurnBroker implements Broker {
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
 		if (await within(clock, deadlineMs, settled())) return;
 		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
-		for (const run of this.#runs.values()) run.abort();
+		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
 		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
 	}
@@ -201,8 +205,13 @@ class TurnBroker implements Broker {
 	}
 
 	/** Messages become a run, once its stages have prepared it. Without a preparation it starts in the tick of the call. */
-	#launch(session: string, events: readonly InboundEvent[], record: (runId: string) => void): Launched {
-		const start: RunStart = { session, runId: newRunId(this.#deps.clock.now()), events };
+	#launch(
+		session: string,
+		events: readonly InboundEvent[],
+		record: (runId: string) => void,
+		patienceMs?: number,
+	): Launched {
+		const start: RunStart = { session, runId: newRunId(this.#idTime()), events };
 		let run: Run | undefined;
 		let stopped = false;
 		const begin = async (changes: RunChanges): Promise<void> => {
@@ -213,7 +222,8 @@ class TurnBroker implements Broker {
 				record(start.runId);
 				this.#stages.starting?.(start);
 			};
-			await this.#establish(run, participant, () => this.#guarded(start.runId, () => this.#stages.started?.(start)));
+			const started = () => this.#guarded(start.runId, () => this.#stages.started?.(start));
+			await this.#establish(run, participant, started, patienceMs);
 		};
 		const prepared = this.#stages.prepare?.(start) ?? {};
 		const established = prepared instanceof Promise ? this.#prepared(prepared).then(begin) : begin(prepared);
@@ -257,9 +267,14 @@ class TurnBroker implements Broker {
 		return run;
 	}
 
-	async #establish(run: Run, participant?: Participant, onEstablished?: () => void): Promise<void> {
+	async #establish(
+		run: Run,
+		participant?: Participant,
+		onEstablished?: () => void,
+		patienceMs?: number,
+	): Promise<void> {
 		try {
-			await run.establish(participant, onEstablished);
+			await run.establish(participant, onEstablished, patienceMs);
 		} catch (cause) {
 			this.#runs.delete(run.request.runId);
 			throw toNexusError(cause);

@@ -16,6 +16,10 @@ export interface Ending {
 
 export const COMPLETED: Ending = { reason: "completed" };
 export const ABORTED: Ending = { reason: "aborted" };
+export const SHUT_DOWN: Ending = {
+	reason: "aborted",
+	error: { code: "unavailable", message: "Nexus was shut down. What was written is kept." },
+};
 export const CRASHED: Ending = {
 	reason: "crashed",
 	error: { code: "crashed", message: "The process ended while this answer was being written." },
@@ -28,6 +32,15 @@ export const UNWRITTEN: Ending = {
 	error: { code: "unavailable", message: "The answer could not be written to disk; this is what there is of it." },
 	synthetic: true,
 };
+
+/** What recovery found of it has holes: the end says so, whatever else was the matter. */
+export const damagedEnding = ({ error, ...ending }: Ending, damage: string): Ending => ({
+	...ending,
+	error: {
+		code: "data_loss",
+		message: `${error?.message ?? ""} What was stored of it is damaged: ${damage}.`.trimStart(),
+	},
+});
 
 /** What an engine threw. */
 export function failureOf(cause: unknown): Ending {

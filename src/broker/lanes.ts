@@ -2,7 +2,7 @@
 
 import type { InboundEvent, Ledger, QueueSettings, Turn } from "../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, neverBack } from "../std/clock.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Accepted } from "./port.ts";
 import { batchIdOf, EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
@@ -21,8 +21,17 @@ export interface LanesDeps {
 	log: Log;
 	/** How a message waits that does not say it. */
 	settings: QueueSettings;
-	launch(session: string, events: readonly InboundEvent[], record: (runId: string) => void): Launched;
+	/** A store that refuses commits is waited for no longer than `patienceMs`. */
+	launch(
+		session: string,
+		events: readonly InboundEvent[],
+		record: (runId: string) => void,
+		patienceMs?: number,
+	): Launched;
 }
+
+/** Whoever sent the message waits to hear that it is safe. */
+const ADMIT_MS_MAX = 1000;
 
 interface Shell {
 	lane: Lane;
@@ -42,7 +51,7 @@ export class Lanes {
 
 	constructor(deps: LanesDeps) {
 		this.#deps = deps;
-		this.#now = neverBack(deps.clock);
+		this.#now = elapsing(deps.clock);
 	}
 
 	has(session: string): boolean {
@@ -127,10 +136,11 @@ export class Lanes {
 		const { session, eventId } = event;
 		shell.lane = lane;
 		try {
-			const { established, abort } = this.#deps.launch(session, [event], (runId) => {
+			const record = (runId: string) => {
 				event.disposition = { state: "started", runId };
 				this.#accept(event);
-			});
+			};
+			const { established, abort } = this.#deps.launch(session, [event], record, ADMIT_MS_MAX);
 			shell.active = { abort, eventIds: [eventId] };
 			await established;
 		} catch (cause) {

@@ -2,10 +2,19 @@
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import type { InboundEvent, Ledger, StoredMessage, Turn } from "../ledger/ledger.ts";
-import { decodeFrame, decodeToolStatus, type Frame, type Modality } from "../protocol/protocol.ts";
+import {
+	createVerifier,
+	decodeFrame,
+	decodeToolStatus,
+	type Frame,
+	isDamage,
+	type Modality,
+	NexusError,
+	wordsOf,
+} from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { CRASHED, type Ending } from "./ending.ts";
+import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { RunMeta } from "./run-log.ts";
@@ -69,7 +78,7 @@ export async function settleWhenPossible(
 async function settleLeftRun(
 	deps: RecoveryDeps,
 	info: LogInfo,
-	ending: Ending,
+	why: Ending,
 	how: "at once" | "patiently",
 ): Promise<Turn> {
 	const { bus, ledger, limits, clock } = deps;
@@ -84,11 +93,12 @@ async function settleLeftRun(
 	const retell = reteller(transcript);
 	// The clock may have been set back since; an answer does not end before its last token.
 	let now = Math.max(clock.now(), meta.startedAt);
-	for await (const frame of frames(deps, info.log)) {
+	const damage = await readWhole(deps, info, (frame) => {
 		framer.replay(frame);
 		retell(frame);
 		now = Math.max(now, frame.ts);
-	}
+	});
+	const ending = damage === undefined ? why : damagedEnding(why, damage);
 	const records: string[] = [];
 	if (!framer.finished) framer.end(ending, transcript.usage, now, (record) => records.push(record));
 	const known = ledger.turn(info.log);
@@ -98,27 +108,47 @@ async function settleLeftRun(
 	return turn;
 }
 
-/** A damaged record is passed over: a session whose run never ends would be lost as a whole. */
-async function* frames({ bus, log }: RecoveryDeps, runId: string): AsyncGenerator<Frame, void, undefined> {
-	const cursor = await bus.cursor({ log: runId }, 0);
-	const decode = (record: string) => {
-		try {
-			return decodeFrame(record);
-		} catch (cause) {
-			log.error({ runId, err: cause }, "a record of the run is damaged");
-			return undefined;
-		}
+/**
+ * Hands over what is whole, and returns what is wrong with the rest. A stream is not taken further than its first hole: its end then counts
+ * and sums up what came before, and nobody who verifies it takes the stream for whole.
+ */
+async function readWhole(deps: RecoveryDeps, info: LogInfo, take: (frame: Frame) => void): Promise<string | undefined> {
+	const { bus, log } = deps;
+	const verifier = createVerifier({ complete: false });
+	const torn = new Set<string>();
+	let damage = info.damaged;
+	const found = (what: string) => {
+		log.error({ runId: info.log, damage: what }, "the log of a run is damaged");
+		damage ??= what;
 	};
+	const takeRecord = (record: string) => {
+		const frame = decodeFrame(record);
+		const violation = verifier.push(frame);
+		if (isDamage(violation)) {
+			found(`${violation.message} (${violation.rule})`);
+			torn.add(frame.message_id);
+		}
+		if (frame.type !== "stream.chunk" || !torn.has(frame.message_id)) take(frame);
+	};
+	const cursor = await bus.cursor({ log: info.log }, 0);
 	try {
 		for (let batch = await cursor.next(); batch; batch = await cursor.next()) {
 			for (const record of batch.records) {
-				const frame = decode(record);
-				if (frame) yield frame;
+				try {
+					takeRecord(record);
+				} catch (cause) {
+					found(wordsOf(cause));
+				}
 			}
 		}
+	} catch (cause) {
+		// Behind a damaged segment nothing can be read.
+		if (!(cause instanceof NexusError) || cause.code !== "data_loss") throw cause;
+		found(cause.message);
 	} finally {
 		cursor.close();
 	}
+	return damage;
 }
 
 const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>

@@ -5,10 +5,11 @@ import type { Bus, LogWriter, Participant } from "../bus/bus.ts";
 import type { Engine, EngineEvent } from "../engine/engine.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, neverBack } from "../std/clock.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { asked, assembleContext, told } from "./context.ts";
-import { ABORTED, COMPLETED, type Ending, failureOf, UNWRITTEN } from "./ending.ts";
+import { asRun } from "./current-run.ts";
+import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
@@ -49,7 +50,7 @@ export class Run {
 	readonly request: ExecuteRequest;
 	readonly startedAt: number;
 	readonly #deps: RunDeps;
-	/** Set back, the clock must not keep a watchdog from its work or let an answer end before it began. */
+	/** Setting the clock must neither keep a watchdog from its work, nor set one off, nor let an answer end before it began. */
 	readonly #now: () => number;
 	readonly #onSettled: (turn: Turn) => void;
 	readonly #framer: Framer;
@@ -73,7 +74,7 @@ export class Run {
 		this.#deps = deps;
 		this.request = request;
 		this.#onSettled = onSettled;
-		this.#now = neverBack(deps.clock);
+		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
 		const { runId, session, events, target } = request;
 		this.#framer = new Framer({ runId, session, target, ...deps.limits });
@@ -107,7 +108,7 @@ export class Run {
 	}
 
 	/** Makes the first begin durable, together with the participant's work, says so, then lets the engine go (I9). */
-	async establish(participant?: Participant, onEstablished?: () => void): Promise<void> {
+	async establish(participant?: Participant, onEstablished?: () => void, patienceMs?: number): Promise<void> {
 		const { runId, session, events } = this.request;
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
@@ -117,7 +118,8 @@ export class Run {
 			events: events.map(({ eventId }) => ({ eventId })),
 		};
 		try {
-			const writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, participant);
+			const spec = { log: runId, kind: "run", chain: chainOf(session), meta } as const;
+			const writer = await bus.create(spec, records, participant, patienceMs);
 			this.#writer = writer;
 			this.#append = (record) => writer.append(record);
 		} catch (cause) {
@@ -126,12 +128,18 @@ export class Run {
 			throw cause;
 		}
 		onEstablished?.();
-		void this.#drive(this.#writer);
+		const writer = this.#writer;
+		void asRun(runId, () => this.#drive(writer));
 	}
 
 	/** Settles within the grace time, even if the engine ignores its signal (I12). */
 	abort(): void {
 		this.#stopWith(ABORTED);
+	}
+
+	/** The daemon stops: as `abort`, and whoever reads it later is told why. */
+	shutDown(): void {
+		this.#stopWith(SHUT_DOWN);
 	}
 
 	snapshot(): LiveRun {
@@ -152,8 +160,10 @@ export class Run {
 			this.#iterator = undefined;
 			this.#settle(COMPLETED);
 		} catch (cause) {
-			if (this.#settled)
-				this.#deps.log.debug({ runId: this.request.runId, err: cause }, "the engine failed after its run");
+			const { log } = this.#deps;
+			const facts = { runId: this.request.runId, err: cause };
+			if (this.#settled || this.#stop) log.debug(facts, "the engine failed after its run was over or stopped");
+			else log.error(facts, "the engine failed");
 			this.#settle(failureOf(cause));
 		}
 	}

@@ -4,7 +4,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { Batch } from "./batch.ts";
-import { type CommitLimits, Committer } from "./committer.ts";
+import { type CommitLimits, Committer, unwritten } from "./committer.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { LiveLog, type Wake } from "./live-log.ts";
@@ -14,6 +14,7 @@ import type { Storage, StoredLog } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
 export { follow } from "./follow.ts";
+export { damagedJournalRows, storedLogs } from "./inspect.ts";
 export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
 export { sqliteStorage } from "./sqlite.ts";
@@ -96,7 +97,12 @@ class LogBus implements Bus {
 		return { records: this.#records, bytes: this.#bytes, commits, cursors: this.#cursors, liveLogs };
 	}
 
-	async create(spec: LogSpec, records: readonly string[], participant?: Participant): Promise<LogWriter> {
+	async create(
+		spec: LogSpec,
+		records: readonly string[],
+		participant?: Participant,
+		patienceMs = Infinity,
+	): Promise<LogWriter> {
 		this.#refuseWhenClosed();
 		if (this.#directory.exists(spec.log)) throw new NexusError("conflict", `log ${spec.log} exists already`);
 		if (spec.chain !== undefined && this.#directory.liveLink(spec.chain)) {
@@ -109,7 +115,7 @@ class LogBus implements Bus {
 		const log = new LiveLog(++this.#lastId, { ...spec, base, createdAt: this.#clock.now(), head: 0, bytes: 0 });
 		this.#directory.admit(log);
 		const created = new Promise<void>((resolve, reject) => {
-			log.creation = { participant, resolve, reject };
+			log.creation = { participant, patienceMs, resolve, reject };
 		});
 		for (const record of records) this.#append(log, record);
 		this.#committer.touch(log);
@@ -163,7 +169,7 @@ class LogBus implements Bus {
 
 	#refusal(log: LiveLog): NexusError {
 		const name = log.spec.log;
-		if (log.broken) return new NexusError("unavailable", `log ${name} could not be written`, { cause: log.broken });
+		if (log.broken) return unwritten(name, log.broken);
 		return this.#closed
 			? new NexusError("unavailable", "the daemon is stopping")
 			: new NexusError("conflict", `log ${name} is sealed`);
@@ -310,6 +316,10 @@ class LogBus implements Bus {
 		const { chain, base } = stored;
 		const first = chain === undefined ? undefined : this.#storage.link(chain, this.#storage.chain(chain)?.start ?? 0);
 		return first && first.base < base ? first : stored;
+	}
+
+	flush(): void {
+		this.#committer.commit();
 	}
 
 	async close(): Promise<void> {

@@ -1,8 +1,9 @@
 /** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). */
 
-import { NexusError } from "../protocol/protocol.ts";
-import { type Clock, neverBack } from "../std/clock.ts";
+import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { sqliteFailure } from "../std/sqlite.ts";
 import type { LiveLog } from "./live-log.ts";
 import type { Attempt, LogWrite, Storage } from "./storage.ts";
 
@@ -29,6 +30,13 @@ export interface Outcome {
 	/** After all logs of the commit are in their new state. */
 	visible(log: LiveLog, records: number): void;
 	live(): Iterable<LiveLog>;
+}
+
+/** What whoever waits is told when the store does not take it. */
+export function unwritten(log: string, cause: unknown): NexusError {
+	const isFull = sqliteFailure(cause)?.kind === "full";
+	const why = isFull ? "the disk is full or failing. Free some space, then try again" : wordsOf(cause);
+	return new NexusError("unavailable", `log ${log} could not be written: ${why}`, { cause });
 }
 
 /** What a commit will do to one log, decided while it is being made. */
@@ -61,7 +69,7 @@ export class Committer {
 		this.#limits = limits;
 		this.#outcome = outcome;
 		this.#clock = clock;
-		this.#steady = neverBack(clock);
+		this.#steady = elapsing(clock);
 		this.#log = log;
 	}
 
@@ -170,6 +178,16 @@ export class Committer {
 		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
 		this.#failingSince ??= now;
 		const { commitRetryMs, commitRetryMsMax } = this.#limits;
+		for (const log of this.#dirty) {
+			if (!log.creation || now - this.#failingSince < log.creation.patienceMs) continue;
+			this.#giveUp(log, cause);
+			this.#dirty.delete(log);
+		}
+		if (this.#dirty.size === 0) {
+			// Nobody waits any more; the next commit tells how the store is.
+			this.#failingSince = undefined;
+			return;
+		}
 		if (now - this.#failingSince < commitRetryMsMax && !this.#stopped) {
 			this.#clock.after(commitRetryMs, () => this.commit(), "due");
 			return;
@@ -183,7 +201,7 @@ export class Committer {
 	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
 	#giveUp(log: LiveLog, cause: unknown): void {
 		log.broken = cause ?? new Error("unknown");
-		const error = new NexusError("unavailable", `log ${log.spec.log} could not be written`, { cause });
+		const error = unwritten(log.spec.log, cause);
 		log.clearPending();
 		for (const waiting of log.flushes.splice(0)) waiting.reject(error);
 		log.seal?.reject(error);

@@ -53,6 +53,17 @@ export class LogCursor implements Cursor {
 		return page instanceof Promise ? page.then((found) => this.#takePage(found)) : this.#takePage(page);
 	}
 
+	check(): void | Promise<void> {
+		const { live, head, id, name } = this.#readable;
+		if (this.offset >= (live ? live.head : head) || live?.newest(this.offset) || live?.tail.after(this.offset)) return;
+		const found = (page: Batch | undefined) => {
+			if (!page) throw expired(name);
+		};
+		const page = this.#reading.page(id, this.offset + 1);
+		if (page instanceof Promise) return page.then(found);
+		found(page);
+	}
+
 	#takePage(page: Batch | undefined): Batch {
 		if (!page) throw expired(this.#readable.name);
 		return this.#take(page.after(this.offset));
@@ -118,6 +129,10 @@ export class ChainCursor implements Cursor {
 			const batch = cursor.next();
 			return batch instanceof Promise ? batch.then((found) => this.#take(found, base)) : this.#take(batch, base);
 		}
+	}
+
+	check(): void | Promise<void> {
+		if (this.#link || this.#enter()) return this.#link?.cursor.check();
 	}
 
 	#enter(): boolean {

@@ -19,6 +19,8 @@ export interface Seal extends Waiting {
 
 export interface Creation extends Waiting {
 	participant?: Participant | undefined;
+	/** For how long a failing store is waited for. */
+	patienceMs: number;
 }
 
 export class LiveLog {
@@ -33,6 +35,8 @@ export class LiveLog {
 	sealedAt: number | undefined;
 	/** Why no record can be added any more although the log is not sealed. */
 	broken: unknown;
+	/** Why records at its end are missing. */
+	readonly damaged: string | undefined;
 
 	/** Durable records since the last cut. */
 	readonly tail = new Tail();
@@ -51,7 +55,8 @@ export class LiveLog {
 	#newest: Batch | undefined;
 
 	constructor(id: number, info: Omit<LogInfo, "sealedAt">) {
-		const { base, createdAt, head, bytes, ...spec } = info;
+		const { base, createdAt, head, bytes, damaged, ...spec } = info;
+		this.damaged = damaged;
 		this.id = id;
 		this.spec = spec;
 		this.base = base;
@@ -120,8 +125,9 @@ export class LiveLog {
 	}
 
 	info(): LogInfo {
-		const { spec, base, createdAt, head, sealedAt } = this;
-		const info = { ...spec, base, createdAt, head, bytes: this.bytes + this.tail.size };
+		const { spec, base, createdAt, head, sealedAt, damaged } = this;
+		const info: LogInfo = { ...spec, base, createdAt, head, bytes: this.bytes + this.tail.size };
+		if (damaged !== undefined) info.damaged = damaged;
 		return sealedAt === undefined ? info : { ...info, sealedAt };
 	}
 }

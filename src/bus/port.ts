@@ -22,6 +22,8 @@ export interface LogInfo extends LogSpec {
 	createdAt: number;
 	/** Undefined while the log is live. */
 	sealedAt?: number;
+	/** Why records at its end are missing, found when the store was opened. */
+	damaged?: string;
 }
 
 /** Work that commits with a record, or before it: a turn must be saved before its final frame is visible (I5). */
@@ -52,6 +54,8 @@ export interface Cursor {
 	readonly ended: boolean;
 	/** The next durable records, `undefined` when there are none yet. A promise only when the store has to be read. */
 	next(): Batch | undefined | Promise<Batch | undefined>;
+	/** Throws what `next` would throw now (`data_loss`, `expired`), and takes nothing: before a first byte is sent (I9). */
+	check(): void | Promise<void>;
 	/** Called when `next` may have more, or the end was reached. One listener; never called from inside `next`. */
 	onWake(listener: () => void): void;
 	close(): void;
@@ -75,8 +79,11 @@ export interface Retention {
 }
 
 export interface Bus {
-	/** Creates a log with its first records; resolves once they are durable. */
-	create(spec: LogSpec, records: readonly string[], participant?: Participant): Promise<LogWriter>;
+	/**
+	 * Creates a log with its first records; resolves once they are durable. A store that refuses commits is waited for as long as the limit
+	 * says, or not longer than `patienceMs`.
+	 */
+	create(spec: LogSpec, records: readonly string[], participant?: Participant, patienceMs?: number): Promise<LogWriter>;
 	/** The writer of a log that was live when the process before this one died, or that the store gave up: goes on after what is durable. */
 	reopen(log: string): Promise<LogWriter>;
 	/** Reads strictly after an offset, then follows (I4). Rejects with `not_found`, `expired` or `invalid` (after > head). */
@@ -93,6 +100,8 @@ export interface Bus {
 	readonly healthy: boolean;
 	/** Counters since start. */
 	readonly stats: { records: number; bytes: number; commits: number; cursors: number; liveLogs: number };
+	/** Commits what waits, in the tick of the call: for a process that has to end. */
+	flush(): void;
 	/** Commits what waits, ends the cursors, releases the store. */
 	close(): Promise<void>;
 }

@@ -4,8 +4,10 @@
  */
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
-import { migrate, type SqliteFile } from "../std/sqlite.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import { migrate, type SqliteFile, sqliteFailure } from "../std/sqlite.ts";
 import { Batch } from "./batch.ts";
+import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
 import type { LogQuery } from "./port.ts";
 import type { Attempt, LogWrite, Opened, Storage, StoredLog } from "./storage.ts";
 
@@ -23,6 +25,9 @@ const SCHEMA = [
 	CREATE UNIQUE INDEX segment_place ON segment (log, first);
 	CREATE TABLE journal (id INTEGER PRIMARY KEY, entries TEXT NOT NULL) STRICT;
 	CREATE TABLE chain_removed (chain TEXT PRIMARY KEY, up_to INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
+	// NULL in rows of before: those are taken as they are.
+	`ALTER TABLE segment ADD COLUMN crc INTEGER;
+	ALTER TABLE journal ADD COLUMN crc INTEGER;`,
 ];
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
@@ -62,26 +67,28 @@ class SqliteStorage implements Storage {
 	/** The live logs with what the journal holds of them, and the highest log number it knows. */
 	#replay(): Pick<Opened, "live" | "lastId"> {
 		let lastId = 0;
-		const found = new Map<number, { log: StoredLog; tail: string[] }>();
+		const found = new Map<number, Replayed>();
 		for (const row of this.#sql.live.all()) {
 			const log = storedOf(row);
-			found.set(log.id, { log, tail: [] });
+			found.set(log.id, { log, tail: [], incomplete: false });
 		}
 		for (const row of this.#sql.journal.all()) {
 			const id = Number(row.id);
 			if (this.#journalNext === 1) this.#journalFirst = id;
 			this.#journalNext = id + 1;
+			if (!isWholeJournal(row)) {
+				// Whose records it held is not known; a log that goes on without a gap proves that it lost none.
+				for (const live of found.values()) live.incomplete = true;
+				continue;
+			}
 			for (const entry of entriesOf(row.entries as string)) {
 				if (entry.log > lastId) lastId = entry.log;
 				const live = found.get(entry.log);
-				// Records that a later cut moved into a segment stand in the journal until it is tidied.
-				if (!live || entry.first !== live.log.head + live.tail.length + 1) continue;
-				live.tail.push(...entry.records);
-				if (!this.#journalFrom.has(entry.log)) this.#journalFrom.set(entry.log, id);
+				if (live && takeEntry(live, entry) && !this.#journalFrom.has(entry.log)) this.#journalFrom.set(entry.log, id);
 			}
 		}
-		const live = [...found.values()].map(({ log, tail }) => ({
-			log,
+		const live = [...found.values()].map(({ log, tail, incomplete }) => ({
+			log: incomplete ? { ...log, damaged: "its newest records are damaged on disk" } : log,
 			tail: tail.length > 0 ? Batch.of(log.head + 1, tail) : undefined,
 		}));
 		return { live, lastId };
@@ -123,7 +130,7 @@ class SqliteStorage implements Storage {
 			}
 			if (cut) {
 				const { first, count, text, last } = cut.batch;
-				sql.addSegment.run(id, first, count, text);
+				sql.addSegment.run(id, first, count, text, segmentCrc(id, first, count, text));
 				sql.cutLog.run(last, cut.bytes, sealedAt ?? null, id);
 			} else if (sealedAt !== undefined) {
 				sql.cutLog.run(0, 0, sealedAt, id);
@@ -131,7 +138,7 @@ class SqliteStorage implements Storage {
 				journal += `${id} ${batch.first} ${batch.count}\n${batch.text}\n`;
 			}
 		}
-		if (journal !== "") sql.addJournal.run(this.#journalNext, journal);
+		if (journal !== "") sql.addJournal.run(this.#journalNext, journal, journalCrc(journal));
 	}
 
 	/** After the commit: which journal row each log still needs. */
@@ -153,11 +160,22 @@ class SqliteStorage implements Storage {
 	}
 
 	segment(id: number, offset: number): Batch | undefined {
-		const row = this.#sql.segment.get(id, offset);
-		if (!row) return undefined;
-		const first = Number(row.first);
-		if (first + Number(row.count) <= offset) return undefined;
-		return new Batch(first, Number(row.count), row.records as string);
+		const row = this.#segmentRow(id, offset);
+		if (row && Number(row.first) + Number(row.count) > offset && isWholeSegment(id, row))
+			return new Batch(Number(row.first), Number(row.count), row.records as string);
+		// What retention removed is gone with its log; a log that is still listed has lost it.
+		const log = this.#sql.holder.get(id, offset);
+		if (log) throw damaged(log.name as string, offset);
+		return undefined;
+	}
+
+	#segmentRow(id: number, offset: number): Row | undefined {
+		try {
+			return this.#sql.segment.get(id, offset);
+		} catch (cause) {
+			if (sqliteFailure(cause)?.kind === "corrupt") return undefined;
+			throw cause;
+		}
 	}
 
 	link(chain: string, after: number): StoredLog | undefined {
@@ -221,15 +239,16 @@ const STATEMENTS = {
 	totals:
 		"SELECT coalesce(max(id), 0) AS last_id, coalesce(sum(bytes) FILTER (WHERE removed = 0), 0) AS bytes FROM log",
 	live: "SELECT * FROM log WHERE sealed_at IS NULL ORDER BY id",
-	journal: "SELECT id, entries FROM journal ORDER BY id",
+	journal: "SELECT id, entries, crc FROM journal ORDER BY id",
 	createLog:
 		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0)",
-	addSegment: "INSERT INTO segment (log, first, count, records) VALUES (?, ?, ?, ?)",
+	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, ?, ?)",
 	cutLog: "UPDATE log SET head = max(head, ?1), bytes = bytes + ?2, sealed_at = ?3 WHERE id = ?4",
-	addJournal: "INSERT INTO journal (id, entries) VALUES (?, ?)",
+	addJournal: "INSERT INTO journal (id, entries, crc) VALUES (?, ?, ?)",
 	removeJournal: "DELETE FROM journal WHERE id < ?",
 	find: "SELECT * FROM log WHERE name = ? AND removed = 0",
-	segment: "SELECT first, count, records FROM segment WHERE log = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+	holder: "SELECT name FROM log WHERE id = ? AND removed = 0 AND head >= ?",
+	segment: "SELECT first, count, records, crc FROM segment WHERE log = ? AND first <= ? ORDER BY first DESC LIMIT 1",
 	link: "SELECT * FROM log WHERE chain = ?1 AND sealed_at IS NOT NULL AND removed = 0 AND base + head > ?2 ORDER BY base LIMIT 1",
 	lastLink:
 		"SELECT base, head FROM log WHERE chain = ? AND sealed_at IS NOT NULL AND removed = 0 ORDER BY base DESC LIMIT 1",
@@ -261,6 +280,29 @@ function storedOf(row: Row): StoredLog {
 	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
 	return log;
 }
+
+interface Replayed {
+	log: StoredLog;
+	tail: string[];
+	/** Records behind the tail may be missing. */
+	incomplete: boolean;
+}
+
+/** True when the entry is the log's next; records that a later cut moved into a segment stand in the journal until it is tidied. */
+function takeEntry(live: Replayed, { first, records }: { first: number; records: string[] }): boolean {
+	const next = live.log.head + live.tail.length + 1;
+	if (first > next) live.incomplete = true;
+	if (first !== next) return false;
+	live.incomplete = false;
+	live.tail.push(...records);
+	return true;
+}
+
+const damaged = (log: string, offset: number): NexusError =>
+	new NexusError(
+		"data_loss",
+		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
+	);
 
 /** The entries of a journal row: a header line with log, first offset and count, then that many records. */
 function* entriesOf(text: string): Generator<{ log: number; first: number; records: string[] }> {

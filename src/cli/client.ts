@@ -194,7 +194,7 @@ async function* follow(route: Route, path: string, options: FollowOptions): Asyn
 			for await (const record of connection(route, `${path}?after=${after}`)) {
 				if (record === "gone") return;
 				if (record === "open") {
-					openedAt = Date.now();
+					openedAt = performance.now();
 					continue;
 				}
 				good = true;
@@ -206,13 +206,13 @@ async function* follow(route: Route, path: string, options: FollowOptions): Asyn
 			cause = thrown;
 		}
 		// A stream that opens and is cut at once, again and again, is as bad as none.
-		if (good || (openedAt !== undefined && Date.now() - openedAt > STEADY_MS)) {
+		if (good || (openedAt !== undefined && performance.now() - openedAt > STEADY_MS)) {
 			failures = 0;
 			lostAt = undefined;
 		}
 		if (lostAt === undefined) options.onDrop?.(cause instanceof NexusError ? cause.message : "the connection was cut");
-		else if (Date.now() - lostAt > RECONNECT_MS_MAX) throw cause;
-		lostAt ??= Date.now();
+		else if (performance.now() - lostAt > RECONNECT_MS_MAX) throw cause;
+		lostAt ??= performance.now();
 		await sleep(BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)]);
 	}
 }
@@ -225,9 +225,9 @@ export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: s
 			return await ask();
 		} catch (cause) {
 			if (!isPassing(cause)) throw cause;
-			lostAt ??= Date.now();
+			lostAt ??= performance.now();
 			if (failures === 0) onDrop(cause instanceof Error ? cause.message : String(cause));
-			else if (Date.now() - lostAt > RECONNECT_MS_MAX) throw cause;
+			else if (performance.now() - lostAt > RECONNECT_MS_MAX) throw cause;
 		}
 		await sleep(BACKOFF_MS[Math.min(failures, BACKOFF_MS.length - 1)]);
 	}

@@ -186,7 +186,7 @@ function addChats(nexus: Command, local: Local): void {
 		.description("list deliveries, newest first")
 		.option("--run <run>", "only this run's")
 		.option("--channel <channel>", "only this channel's")
-		.option("--state <state>", "active, complete, failed, unknown or stale")
+		.option("--state <state>", "active, complete, failed, unknown, stale or damaged")
 		.option("--limit <count>", "at most this many", whole, 20)
 		.action((options) =>
 			withDaemon(local, options, async (context) =>
@@ -259,6 +259,7 @@ function addChecks(nexus: Command, local: Local): void {
 		.option("--data <dir>", "as for up")
 		.option("--token <token>", "as for up")
 		.option("--config <file>", "as for up")
+		.option("--deep", "read all of the database and look for damage, however large it is")
 		.action(async (options) => {
 			const { doctor } = await import("./commands/doctor.ts");
 			local.host.exitCode = await doctor(local, options);

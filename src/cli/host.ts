@@ -9,8 +9,9 @@ export interface Host {
 	readonly stderr: Output;
 	readonly env: Readonly<Record<string, string | undefined>>;
 	cwd(): string;
-	on(event: "SIGINT" | "SIGTERM", listener: (signal: NodeJS.Signals) => void): unknown;
+	on(event: "SIGINT" | "SIGTERM" | "SIGHUP", listener: (signal: NodeJS.Signals) => void): unknown;
 	on(event: "uncaughtException", listener: (cause: Error) => void): unknown;
+	on(event: "unhandledRejection", listener: (cause: unknown) => void): unknown;
 	/** Leaves at once. */
 	exit(code: number): void;
 	/** What the process ends with once nothing is left to do. */

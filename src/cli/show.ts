@@ -154,7 +154,7 @@ export function concludeRun(end: EndFrame, violation: Violation | undefined, ter
 		case "completed":
 			return 0;
 		case "aborted":
-			terminal.note("stopped");
+			terminal.note(end.error ? `stopped: ${oneLine(end.error.message, 500)}` : "stopped");
 			return exitCodeOf("aborted");
 		case "error":
 		case "timeout":

@@ -68,6 +68,8 @@ export function createTerminal(stdout: Output, stderr: Output, env: Host["env"])
 export function endOnClosedPipe(host: Host): void {
 	for (const stream of [host.stdout, host.stderr])
 		stream.on("error", (cause: NodeJS.ErrnoException) => {
+			// The terminal was closed: whoever runs on has nobody to talk to, and ends by its signal.
+			if (cause.code === "EIO") return;
 			if (cause.code !== "EPIPE") throw cause;
 			host.exit(0);
 		});

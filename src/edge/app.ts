@@ -6,6 +6,7 @@ import { Hono } from "hono";
 import type { z } from "zod";
 import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
+import { sqliteFailure } from "../std/sqlite.ts";
 import { type Caller, requireAuth } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
@@ -117,12 +118,24 @@ const tooLarge = (bytesMax: number) => new NexusError("too_large", `the body may
 
 /** The one way from an error to an answer, for hono and for the gate before it. */
 export function failure(cause: unknown, log: Log): Response {
-	const known = cause instanceof NexusError;
-	const error = toNexusError(cause);
+	const refused = refusalOf(cause);
+	const known = refused !== undefined || cause instanceof NexusError;
+	const error = refused ?? toNexusError(cause);
 	const status = httpStatusOf(error.code);
 	if (status >= 500 && error.code !== "unavailable") log.error({ err: cause, code: error.code }, "a request failed");
 	const shown = known ? error : new NexusError("internal", "the daemon failed at this request; its log says why");
 	return Response.json(shown.toJSON(), { status, headers: failureHeaders(error) });
+}
+
+/** A store that cannot be written is no fault of the request, and passes. */
+function refusalOf(cause: unknown): NexusError | undefined {
+	for (let inner = cause; inner instanceof Error; inner = inner.cause) {
+		const kind = sqliteFailure(inner)?.kind;
+		if (kind !== "full" && kind !== "unwritable") continue;
+		const why = kind === "full" ? "the disk is full or failing. Free some space" : "the database cannot be written";
+		return new NexusError("unavailable", `nothing can be saved now: ${why}, then try again`, { cause });
+	}
+	return undefined;
 }
 
 function failureHeaders(error: NexusError): Record<string, string> {

@@ -2,7 +2,7 @@
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "../protocol/protocol.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { EdgeLimits } from "./port.ts";
 
 export type Credential = { code: string } | { token: string };
@@ -64,12 +64,13 @@ export function createAuth(token: string, limits: AuthLimits, clock: Clock): Aut
 
 /** One-time codes, kept as digests so that looking one up tells nothing by its timing. */
 function createCodes(limits: AuthLimits, clock: Clock) {
+	const now = elapsing(clock);
 	const goodUntil = new Map<string, number>();
 	const key = (code: string) => digest(code).toString("base64");
 	return {
 		make(): string {
 			const code = randomBytes(16).toString("base64url");
-			goodUntil.set(key(code), clock.now() + limits.signInCodeMs);
+			goodUntil.set(key(code), now() + limits.signInCodeMs);
 			for (const oldest of goodUntil.keys()) {
 				if (goodUntil.size <= limits.signInCodesMax) break;
 				goodUntil.delete(oldest);
@@ -79,16 +80,17 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 		redeem(code: string): boolean {
 			const until = goodUntil.get(key(code));
 			goodUntil.delete(key(code));
-			return until !== undefined && until > clock.now();
+			return until !== undefined && until > now();
 		},
 	};
 }
 
 function createFailures(perMinuteMax: number, clock: Clock) {
+	const now = elapsing(clock);
 	const windows = new Map<string, { since: number; count: number }>();
 	const current = (address: string) => {
 		const window = windows.get(address);
-		return window && clock.now() - window.since < FAILURE_WINDOW_MS ? window : undefined;
+		return window && now() - window.since < FAILURE_WINDOW_MS ? window : undefined;
 	};
 	return {
 		check(address: string): void {
@@ -96,7 +98,7 @@ function createFailures(perMinuteMax: number, clock: Clock) {
 			throw new NexusError("busy", "too many failed sign-ins; wait a minute");
 		},
 		add(address: string): void {
-			const window = current(address) ?? { since: clock.now(), count: 0 };
+			const window = current(address) ?? { since: now(), count: 0 };
 			window.count++;
 			windows.delete(address);
 			windows.set(address, window);

@@ -36,7 +36,7 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 	const inLab = ({ lab }: Channels) =>
 		(lab?.accounts() ?? []).map((status) => {
 			const { channel, account } = status;
-			const states = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0 };
+			const states = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
 			for (const { state } of lab?.deliveries({ channel, account, limit: LAB_COUNTED_MAX }) ?? []) states[state]++;
 			return { ...accountView({ ...status, states }), ...IN_LAB };
 		});

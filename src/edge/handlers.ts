@@ -76,7 +76,13 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 }
 
 function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
-	const send = (outgoing: ServerResponse, cursor: Cursor, dialect: typeof SSE): Response => {
+	const send = async (outgoing: ServerResponse, cursor: Cursor, dialect: typeof SSE): Promise<Response> => {
+		try {
+			await cursor.check();
+		} catch (cause) {
+			cursor.close();
+			throw cause;
+		}
 		readers.open(outgoing, cursor, dialect);
 		return RESPONSE_ALREADY_SENT;
 	};

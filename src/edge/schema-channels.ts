@@ -4,7 +4,7 @@ import { z } from "zod";
 import { component, count, limit, time } from "./schema.ts";
 
 const name = z.string().min(1).max(128);
-const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale"]);
+const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale", "damaged"]);
 
 export const accountParams = z.object({ channel: name, account: name });
 export const pairingParams = z.object({ code: name });

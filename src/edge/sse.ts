@@ -287,6 +287,7 @@ export function upTo(cursor: Cursor, last: number): Cursor {
 			const batch = cursor.next();
 			return batch instanceof Promise ? batch.then(cutBatch) : cutBatch(batch);
 		},
+		check: () => (cursor.offset >= last ? undefined : cursor.check()),
 		onWake: (listener) => cursor.onWake(listener),
 		close: () => cursor.close(),
 	};

@@ -5,8 +5,11 @@ import { NexusError } from "../protocol/protocol.ts";
 import { migrate, type SqliteFile } from "../std/sqlite.ts";
 import type { Row } from "./rows.ts";
 
-/** `unknown`: nobody can tell whether a message exists. `stale`: too old to be finished after a restart. */
-export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale";
+/**
+ * `unknown`: nobody can tell whether a message exists. `stale`: too old to be finished after a restart. `damaged`: the stored answer is
+ * damaged, and only what is whole of it was sent.
+ */
+export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale" | "damaged";
 export type DeliveryMode = "stream" | "blocks" | "whole";
 
 /** The platform's own address; a JSON object. */
@@ -207,7 +210,7 @@ function reading({ db, transaction }: SqliteFile): Reading {
 		get: (id) => one(byId, id),
 		unfinished: () => active.all().map(whole),
 		counts(channel, account) {
-			const counts: DeliveryCounts = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0 };
+			const counts: DeliveryCounts = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
 			for (const { state, n } of byState.all(channel, account)) counts[state as DeliveryState] = Number(n);
 			return counts;
 		},

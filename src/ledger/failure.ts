@@ -14,7 +14,7 @@ export function storeFailure(cause: unknown, path: string): NexusError {
 		case "corrupt":
 			return say(
 				"data_loss",
-				"the database is damaged. Restore it from a backup, or move it away with its -wal and -shm files to start empty",
+				"the database is damaged. Restore it from a backup, or move it away with its -wal and -shm files and store.json to start empty",
 			);
 		case "unwritable":
 			return say(

@@ -16,7 +16,14 @@ export async function* readBlocks(delivering: Delivering, typing: Typing): Async
 	const machine = createBlockMachine(delivering, await placeOfCursor(delivering));
 	const over = new AbortController();
 	const reading = AbortSignal.any([signal, over.signal]);
-	const source = readSource(bus, tracked.row.runId, { position: tracked.row.cursor, signal: reading, log });
+	const source = readSource(bus, tracked.row.runId, {
+		position: tracked.row.cursor,
+		signal: reading,
+		log,
+		onDamage: (reason) => {
+			delivering.damage = reason;
+		},
+	});
 	let next = source.next();
 	let ended = false;
 	try {

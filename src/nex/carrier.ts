@@ -23,6 +23,8 @@ export interface CarrierDeps {
 	accounts: Accounts;
 	limits: OutboundLimits;
 	clock: Clock;
+	/** What is written into rows. */
+	stamp: () => number;
 	random: () => number;
 	log: Log;
 	/** Aborts when this process stops. */
@@ -40,7 +42,7 @@ export class Carrier {
 
 	/** Begins, or goes on with, a delivery. */
 	launch(row: Delivery): void {
-		const tracked = new Tracked(row, this.#deps.journal, this.#deps.clock);
+		const tracked = new Tracked(row, this.#deps.journal, { now: this.#deps.stamp });
 		const done = this.#work(tracked).finally(() => this.#active.delete(row.id));
 		this.#active.set(row.id, { tracked, done });
 	}
@@ -103,7 +105,8 @@ export class Carrier {
 		if (outcome.state === "left") return;
 		const missed = row.messages.find((message) => message.state === "failed");
 		const isOut = outcome.state === "complete" && !missed;
-		const state = isOut ? "complete" : outcome.state === "unknown" ? "unknown" : "failed";
+		const { state: ended } = outcome;
+		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
 		const error = "error" in outcome ? outcome.error : missed?.error;
 		tracked.finish(state, error);
 		if (state === "complete") log.debug({ ...facts, messages: row.messages.length }, "delivered");

@@ -28,6 +28,8 @@ export interface Delivering {
 	parts: boolean;
 	/** Files of the lines that this process has intended to send, by their nonce. */
 	files: Map<string, readonly WireAttachment[]>;
+	/** Why the stored answer cannot be delivered as a whole. */
+	damage?: string;
 }
 
 /** How a path ended. */
@@ -36,6 +38,8 @@ export type Outcome =
 	| { state: "failed"; error: string }
 	/** Nobody can tell what the platform shows. */
 	| { state: "unknown"; error: string }
+	/** What is whole of the stored answer is out; the rest is damaged. */
+	| { state: "damaged"; error: string }
 	/** What is still owed is to be sent. */
 	| { state: "degraded"; error: string }
 	/** This process stops; the next one goes on. */

@@ -13,6 +13,8 @@ export interface Journal {
 	record(entry: Entry): void;
 	/** Everything recorded so far is durable. */
 	recorded(): Promise<void>;
+	/** Writes what waits, now; throws when the store refuses it. */
+	flush(): void;
 	/** Writes what waits, and nothing after it; throws when the store refuses it. */
 	close(): void;
 }
@@ -67,6 +69,7 @@ export function createJournal(deliveries: Deliveries, clock: Clock, log: Log): J
 			setImmediate(flush);
 		},
 		recorded: () => (entries.length === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve))),
+		flush: write,
 		close() {
 			closed = true;
 			write();

@@ -4,7 +4,7 @@ import { isSameChat, type MessageFailure } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Deliveries, Delivery, MessagePlace } from "../ledger/ledger.ts";
 import { NexusError, newId } from "../protocol/protocol.ts";
-import { type Clock, steady, systemClock } from "../std/clock.ts";
+import { type Clock, neverBack, steady, systemClock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type Accounts, createAccounts } from "./accounts.ts";
 import { Carrier } from "./carrier.ts";
@@ -37,6 +37,8 @@ type Failure = MessagePlace & MessageFailure;
 
 interface Parts extends Omit<Required<OutboundOptions>, "onCall" | "limits"> {
 	limits: OutboundLimits;
+	/** What is written into rows: the wall clock's time, which never goes back. */
+	stamp: () => number;
 	journal: Journal;
 	accounts: Accounts;
 	carrier: Carrier;
@@ -91,6 +93,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			await parts.journal.recorded();
 			return answer;
 		},
+		flush: () => parts.journal.flush(),
 		async stop(deadlineMs) {
 			closing = true;
 			const enough = new AbortController();
@@ -108,8 +111,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
 
 function assemble(options: OutboundOptions): Parts {
 	const { random = Math.random, onCall, ...given } = options;
-	// Set back, the clock must not hold up pauses, blocks, retries or restarts for the time that was taken away.
+	// Setting the clock must neither hold up pauses, blocks, retries and restarts, nor make anybody give up.
 	const clock = steady(options.clock ?? systemClock);
+	const stamp = neverBack(options.clock ?? systemClock);
 	const { deliveries, adapters, log, dataDir, bus } = given;
 	const limits = { ...OUTBOUND_LIMITS, ...options.limits };
 	const stopping = new AbortController();
@@ -117,14 +121,14 @@ function assemble(options: OutboundOptions): Parts {
 	const onFailure = (failure: Failure) => missed(parts, failure);
 	const shared = { dataDir, limits, clock, random, log, onFailure };
 	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });
-	const carrier = new Carrier({ bus, journal, accounts, limits, clock, random, log, signal: stopping.signal });
+	const carrier = new Carrier({ bus, journal, accounts, limits, clock, stamp, random, log, signal: stopping.signal });
 	const retirement = createRetirement({ carrier, clock, log, limits, signal: stopping.signal });
-	const parts: Parts = { ...given, clock, random, limits, journal, accounts, carrier, retirement, stopping };
+	const parts: Parts = { ...given, clock, stamp, random, limits, journal, accounts, carrier, retirement, stopping };
 	return parts;
 }
 
 /** A message that a platform had taken did not reach its reader: the delivery that was thought complete is not. */
-function missed({ deliveries, carrier, journal, clock, log }: Parts, failure: Failure): void {
+function missed({ deliveries, carrier, journal, stamp, log }: Parts, failure: Failure): void {
 	const { channel, account, messageId, error } = failure;
 	const live = carrier.ofMessage(failure);
 	const known = live ? { delivery: live.tracked.row, nonce: live.nonce } : deliveries.ofMessage(failure);
@@ -140,24 +144,24 @@ function missed({ deliveries, carrier, journal, clock, log }: Parts, failure: Fa
 		{ ...facts, delivery: delivery.id, runId: delivery.runId },
 		"the platform took a message and did not deliver it",
 	);
-	const now = clock.now();
+	const now = stamp();
 	if (live) live.tracked.failed(nonce, { messageId, error });
 	else journal.record((ledger) => ledger.failed(delivery.id, nonce, { messageId, error }, now));
 }
 
-async function recover({ bus, deliveries, dataDir, log, clock, limits, carrier, journal }: Parts): Promise<void> {
+async function recover({ bus, deliveries, dataDir, log, stamp, limits, carrier, journal }: Parts): Promise<void> {
 	const left = endLeftProcesses(dataDir);
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
 	await sealLeftTexts(bus);
 	for (const row of deliveries.unfinished()) {
 		if (carrier.row(row.id)) continue;
-		const stale = await staleness(bus, row, clock.now(), limits.staleMs);
+		const stale = await staleness(bus, row, stamp(), limits.staleMs);
 		if (stale === undefined) {
 			carrier.launch(row);
 			continue;
 		}
 		log.warn({ delivery: row.id, runId: row.runId, channel: row.channel, account: row.account }, stale);
-		journal.record((ledger) => ledger.finish(row.id, "stale", stale, clock.now()));
+		journal.record((ledger) => ledger.finish(row.id, "stale", stale, stamp()));
 	}
 	await journal.recorded();
 }
@@ -171,25 +175,25 @@ async function take(parts: Parts, request: DeliverRequest): Promise<Delivery> {
 }
 
 /** One that failed or became stale is taken up where it stopped, unless something of it may be out already without our knowing. */
-function takeAgain({ deliveries, carrier, clock }: Parts, { id }: Delivery): Delivery | undefined {
+function takeAgain({ deliveries, carrier, stamp }: Parts, { id }: Delivery): Delivery | undefined {
 	const known = carrier.row(id) ? undefined : deliveries.get(id);
 	if (!known || (known.state !== "failed" && known.state !== "stale")) return undefined;
 	if (known.messages.some(({ state }) => state !== "sent" && state !== "open")) return undefined;
-	deliveries.reopen(id, clock.now());
+	deliveries.reopen(id, stamp());
 	return deliveries.get(id);
 }
 
-function register({ deliveries, accounts, clock }: Parts, request: DeliverRequest, runId: string) {
+function register({ deliveries, accounts, stamp }: Parts, request: DeliverRequest, runId: string) {
 	const { target, options } = request;
 	const { channel, id: account } = request.account;
 	accounts.check(channel, account);
-	const now = clock.now();
+	const now = stamp();
 	const fresh = { id: newId("dlv", now), runId, channel, account, target, options: { ...options }, createdAt: now };
 	return deliveries.open(fresh, (known) => isSameChat(channel, known, target));
 }
 
 /** The log that a request is about. */
-async function logOf({ bus, clock, limits }: Parts, request: DeliverRequest): Promise<string> {
+async function logOf({ bus, stamp, limits }: Parts, request: DeliverRequest): Promise<string> {
 	if ("runId" in request) {
 		if (await bus.describe(request.runId)) return request.runId;
 		throw new NexusError("not_found", `There is no run ${request.runId}, or its log is no longer kept.`);
@@ -199,5 +203,5 @@ async function logOf({ bus, clock, limits }: Parts, request: DeliverRequest): Pr
 	if (text.length > limits.textCharsMax) {
 		throw new NexusError("too_large", `A text has at most ${limits.textCharsMax} characters.`);
 	}
-	return writeTextLog(bus, text, clock);
+	return writeTextLog(bus, text, stamp);
 }

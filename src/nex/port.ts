@@ -133,6 +133,8 @@ export interface Outbound {
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
 	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
+	/** Puts on record what waits for it, in the tick of the call; throws when the store refuses it. */
+	flush(): void;
 	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */
 	stop(deadlineMs: number): Promise<void>;
 }

@@ -2,7 +2,7 @@
 
 import type { Bus } from "../bus/bus.ts";
 import type { Delivery } from "../ledger/ledger.ts";
-import type { Frame } from "../protocol/protocol.ts";
+import { decodeFrame } from "../protocol/protocol.ts";
 
 /** Why a delivery is not finished any more; undefined when it is to be. */
 export async function staleness(bus: Bus, row: Delivery, now: number, staleMs: number): Promise<string | undefined> {
@@ -21,8 +21,11 @@ async function endedByRecovery(bus: Bus, log: string, head: number): Promise<boo
 	const cursor = await bus.cursor({ log }, head - 1);
 	try {
 		const last = (await cursor.next())?.records.at(-1);
-		const frame = last === undefined ? undefined : (JSON.parse(last) as Frame);
+		const frame = last === undefined ? undefined : decodeFrame(last);
 		return frame?.type === "stream.end" && frame.synthetic === true;
+	} catch {
+		// A damaged end says nothing; whoever delivers the answer reads it all, and tells of the damage.
+		return false;
 	} finally {
 		cursor.close();
 	}

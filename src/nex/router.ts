@@ -30,8 +30,10 @@ export async function route(delivering: Delivering, options: DeliverOptions): Pr
 	return inSum(delivering, await carry(delivering, begun));
 }
 
-/** The text is out; of something beside it nobody can tell. */
-function inSum({ tracked }: Delivering, outcome: Outcome): Outcome {
+/** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
+function inSum({ tracked, damage }: Delivering, outcome: Outcome): Outcome {
+	if (outcome.state === "complete" && damage !== undefined)
+		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
 	const doubtful = tracked.row.messages.some(({ state, nonce }) => state === "unknown" && isAside(nonce));
 	if (outcome.state !== "complete" || !doubtful) return outcome;
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };

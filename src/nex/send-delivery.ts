@@ -231,8 +231,7 @@ async function reconcile(delivering: Delivering, typing: Typing): Promise<Knowle
 		if (answer.messageId !== undefined) return { type: "there", messageId: answer.messageId };
 		if (answer.known) return { type: "absent" };
 		// The platform knows the nonce of what it created a moment ago, and does not create it again.
-		if (info.reconcile === "nonce" && clock.now() - tracked.row.updatedAt < limits.nonceWindowMs)
-			return { type: "absent" };
+		if (info.reconcile === "nonce" && tracked.idleMs < limits.nonceWindowMs) return { type: "absent" };
 		return unknown("A message may or may not have been sent; the platform could not tell.");
 	}
 	return unknown("A message may or may not have been sent; it could not be looked up.");

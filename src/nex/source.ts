@@ -1,7 +1,17 @@
 /** A run's log as a platform hears it: StreamEvents with their positions in the answer's text, from any position on, then live. */
 
 import { type Batch, type Bus, follow } from "../bus/bus.ts";
-import { chunkDecoder, createToEvents, type Frame, type StreamEvent } from "../protocol/protocol.ts";
+import {
+	chunkDecoder,
+	createToEvents,
+	createVerifier,
+	decodeFrame,
+	type Frame,
+	isDamage,
+	NexusError,
+	type StreamEvent,
+	wordsOf,
+} from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 
 /** A card, an image … : what is neither text nor a tool. A passage of reasoning is one when it has ended. */
@@ -28,6 +38,8 @@ export interface SourceOptions {
 	position: number;
 	signal: AbortSignal;
 	log: Log;
+	/** Records are lost or changed: what was handed out before is whole, and the end that follows is not the run's own. */
+	onDamage?: (reason: string) => void;
 }
 
 /**
@@ -40,59 +52,85 @@ export async function* readSource(
 	options: SourceOptions,
 ): AsyncGenerator<SourceEvent[], void, undefined> {
 	const cursor = await bus.cursor({ log: runId }, 0);
-	const read = createReader(options.position, (record) => frameOf(record, runId, options.log));
+	const reader = createReader(options.position);
 	let ended = false;
 	let last: SourceEvent = { event: { type: "token", text: "" }, offset: 0, position: options.position };
-	for await (const batch of follow(cursor, options.signal)) {
-		const events = read(batch);
-		last = events.at(-1) ?? last;
-		ended ||= isEnd(last.event);
-		if (events.length > 0) yield events;
+	let damage: string | undefined;
+	try {
+		for await (const batch of follow(cursor, options.signal)) {
+			const events = reader.read(batch);
+			last = events.at(-1) ?? last;
+			ended ||= isEnd(last.event);
+			if (events.length > 0) yield events;
+			damage = reader.damage;
+			if (damage !== undefined) break;
+		}
+	} catch (cause) {
+		if (!(cause instanceof NexusError) || cause.code !== "data_loss") throw cause;
+		damage = cause.message;
 	}
-	if (ended || options.signal.aborted) return;
-	// Only a damaged store has such a log (I3); whoever waits for the end still gets one.
+	if (options.signal.aborted || (ended && damage === undefined)) return;
+	// Whoever waits for the end still gets one: a log without it is damaged as well (I3).
+	const reason = damage ?? "the log has no end";
+	options.log.error({ runId, offset: last.offset, reason }, "the stored answer is damaged; its delivery ends here");
+	options.onDamage?.(reason);
 	const position = last.position + (last.event.type === "token" ? last.event.text.length : 0);
-	yield [
-		{ event: { type: "stream_error", error: "the log has no end", partial: true }, offset: last.offset, position },
-	];
+	const error = `The stored answer is damaged: ${reason}`;
+	yield [{ event: { type: "stream_error", error, partial: true }, offset: last.offset, position }];
 }
 
 /** The run is over. */
 export const isEnd = (event: SourceEvent["event"]): boolean =>
 	event.type === "stream_error" || (event.type === "stream_end" && event.final !== false);
 
-/** The Bus holds what the Broker wrote; only a damaged store gives something else. */
-function frameOf(record: string, runId: string, log: Log): Frame | undefined {
-	try {
-		return JSON.parse(record) as Frame;
-	} catch (cause) {
-		log.error({ runId, err: cause }, "a record of the run is damaged; its delivery goes on without it");
-		return undefined;
-	}
+interface Reader {
+	/** The events of a batch, up to the first damaged record. */
+	read(batch: Batch): SourceEvent[];
+	readonly damage: string | undefined;
 }
 
-type Read = (batch: Batch) => SourceEvent[];
+class Damage extends Error {}
 
-function createReader(start: number, frameIn: (record: string) => Frame | undefined): Read {
+/** Every frame is verified on its way: a hole in an answer must not look like an answer (I2). */
+function createReader(start: number): Reader {
+	const verifier = createVerifier();
 	const toEvents = createToEvents();
 	const parts = createParts();
+	let damage: string | undefined;
 	let position = 0;
 	/** Reads the tokens of the text that spoke last, which is what most records are, without parsing them. */
 	let tokenAt: ReturnType<typeof chunkDecoder> = () => undefined;
+	let spoken = { message_id: "", seq_no: 0 };
+
+	function verify(frame: Frame): void {
+		const violation = verifier.push(frame);
+		if (isDamage(violation)) throw new Damage(`${violation.message} (${violation.rule})`);
+	}
 
 	function eventOf(record: string, offset: number): SourceEvent | undefined {
-		const frame = frameIn(record);
-		const heard = frame && toEvents.push(frame);
-		const part = frame && parts(frame);
+		const frame = frameOf(record, offset);
+		verify(frame);
+		const heard = toEvents.push(frame);
+		const part = parts(frame);
 		const event = heard ?? part;
-		if (!frame || !event) return undefined;
-		if (event.type === "token") {
+		if (!event) return undefined;
+		if (event.type === "token" && frame.type === "stream.chunk") {
 			tokenAt = chunkDecoder(frame.message_id);
+			spoken = { message_id: frame.message_id, seq_no: frame.seq_no };
 			return tokenOf(event.text, offset);
 		}
 		if (position < start && !isLast(event) && event.type !== "part") return undefined;
 		if (position === start && start > 0 && event.type === "stream_end" && event.final === false) return undefined;
 		return { event, offset, position, ...(frame.type === "stream.end" && { reason: frame.reason }) };
+	}
+
+	/** The next token of the text that spoke last, verified; undefined when it is something else. */
+	function nextToken(text: string, at: number, end: number): string | undefined {
+		const payload = tokenAt(text, at, end, spoken.seq_no + 1);
+		if (payload === undefined) return undefined;
+		spoken.seq_no++;
+		verify({ type: "stream.chunk", ...spoken, payload, is_partial: true, ts: 0 });
+		return payload;
 	}
 
 	function tokenOf(text: string, offset: number): SourceEvent | undefined {
@@ -103,18 +141,40 @@ function createReader(start: number, frameIn: (record: string) => Frame | undefi
 		return { event: { type: "token", text: text.slice(start - at) }, offset, position: start };
 	}
 
-	return ({ text, first }) => {
-		const events: SourceEvent[] = [];
+	function readAll({ text, first }: Batch, events: SourceEvent[]): void {
 		for (let at = 0, offset = first; at <= text.length; offset++) {
 			const feed = text.indexOf("\n", at);
 			const end = feed < 0 ? text.length : feed;
-			const token = tokenAt(text, at, end);
+			const token = nextToken(text, at, end);
 			const event = token === undefined ? eventOf(text.slice(at, end), offset) : tokenOf(token, offset);
 			if (event) events.push(event);
 			at = end + 1;
 		}
-		return events;
+	}
+
+	return {
+		read(batch) {
+			const events: SourceEvent[] = [];
+			try {
+				readAll(batch, events);
+			} catch (cause) {
+				if (!(cause instanceof Damage)) throw cause;
+				damage = cause.message;
+			}
+			return events;
+		},
+		get damage() {
+			return damage;
+		},
 	};
+}
+
+function frameOf(record: string, offset: number): Frame {
+	try {
+		return decodeFrame(record);
+	} catch (cause) {
+		throw new Damage(`record ${offset} is no frame: ${wordsOf(cause)}`);
+	}
 }
 
 /** Begin and end of the run are always told. */

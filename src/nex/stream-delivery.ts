@@ -144,7 +144,10 @@ async function pushAll(pushing: Pushing, onEnd: (position: number, inked: boolea
 	const resume = named ? tracked.resume() : undefined;
 	const position = resume?.position ?? 0;
 	const push = pusher(pushing, position);
-	for await (const events of readSource(bus, runId, { position, signal, log })) {
+	const onDamage = (reason: string) => {
+		delivering.damage = reason;
+	};
+	for await (const events of readSource(bus, runId, { position, signal, log, onDamage })) {
 		if (signal.aborted) return;
 		const [first] = events;
 		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));

@@ -2,19 +2,18 @@
 
 import type { Bus } from "../bus/bus.ts";
 import { createToFrames, encodeFrame, type Frame, newId, type StreamEvent } from "../protocol/protocol.ts";
-import type { Clock } from "../std/clock.ts";
 
 const CHUNK_CHARS = 16 * 1024;
 
 /** Resolves with the log's name once it is durable. */
-export async function writeTextLog(bus: Bus, text: string, clock: Clock): Promise<string> {
-	const log = newId("txt", clock.now());
+export async function writeTextLog(bus: Bus, text: string, stamp: () => number): Promise<string> {
+	const log = newId("txt", stamp());
 	const events: StreamEvent[] = [
 		{ type: "stream_start", runId: log, sessionLabel: "", target: null },
 		...piecesOf(text).map((piece): StreamEvent => ({ type: "token", text: piece })),
 		{ type: "stream_end", runId: log, final: true },
 	];
-	const toFrames = createToFrames({ runId: log, session: "", now: () => clock.now() });
+	const toFrames = createToFrames({ runId: log, session: "", now: stamp });
 	const records = events.flatMap((event) => toFrames.push(event).map((frame) => encodeFrame(withoutSession(frame))));
 	const writer = await bus.create({ log, kind: "text" }, records);
 	await writer.seal([]);

@@ -8,9 +8,10 @@ import type { Journal } from "./journal.ts";
 export class Tracked {
 	readonly row: Delivery;
 	readonly #journal: Journal;
-	readonly #clock: Clock;
+	/** The wall clock, which may not go back. */
+	readonly #clock: Pick<Clock, "now">;
 
-	constructor(row: Delivery, journal: Journal, clock: Clock) {
+	constructor(row: Delivery, journal: Journal, clock: Pick<Clock, "now">) {
 		this.row = row;
 		this.#journal = journal;
 		this.#clock = clock;
@@ -18,6 +19,11 @@ export class Tracked {
 
 	get id(): string {
 		return this.row.id;
+	}
+
+	/** How long ago the last progress was; also over a restart. */
+	get idleMs(): number {
+		return this.#clock.now() - this.row.updatedAt;
 	}
 
 	/** The message that has not been finished, if there is one: at most one at a time. */

@@ -78,14 +78,20 @@ const chunkHead = (messageId: string): string =>
 const BEFORE_PAYLOAD = ',"payload":"';
 const AFTER_PAYLOAD = '","is_partial":true,"ts":';
 
-/** The way back: the payload of the record in `text` from `at` to `end`; undefined when the record has to be parsed to know it. */
-export function chunkDecoder(messageId: string): (text: string, at: number, end: number) => string | undefined {
+/**
+ * The way back: the payload of chunk `seqNo` (any, when left out) in the record in `text` from `at` to `end`; undefined when the record has
+ * to be parsed to know it.
+ */
+export function chunkDecoder(
+	messageId: string,
+): (text: string, at: number, end: number, seqNo?: number) => string | undefined {
 	const head = chunkHead(messageId);
-	return (text, at, end) => {
+	return (text, at, end, seqNo) => {
 		if (!text.startsWith(head, at) || text[end - 1] !== "}") return undefined;
 		let digits = at + head.length;
 		while (isDigit(text.charCodeAt(digits))) digits++;
 		if (!text.startsWith(BEFORE_PAYLOAD, digits)) return undefined;
+		if (seqNo !== undefined && Number(text.slice(at + head.length, digits)) !== seqNo) return undefined;
 		const from = digits + BEFORE_PAYLOAD.length;
 		const to = text.indexOf('"', from);
 		if (!text.startsWith(AFTER_PAYLOAD, to)) return undefined;

@@ -26,6 +26,15 @@ export const VIOLATION_RULE = {
 
 export type ViolationKind = keyof typeof VIOLATION_RULE;
 
+/** What only lost or changed records can cause: such a log must not be passed on as whole. */
+const DAMAGE: ReadonlySet<ViolationKind> = new Set<ViolationKind>([
+	...(["second_begin", "chunk_before_begin", "chunk_after_end", "end_before_begin", "second_end"] as const),
+	...(["gap", "duplicate", "wrong_count", "wrong_checksum", "begin_after_final", "second_final"] as const),
+]);
+
+export const isDamage = (violation: Violation | undefined): violation is Violation =>
+	violation !== undefined && DAMAGE.has(violation.kind);
+
 export interface Violation {
 	rule: (typeof VIOLATION_RULE)[ViolationKind];
 	kind: ViolationKind;

@@ -5,12 +5,14 @@ import { createEdge, type Edge } from "../edge/edge.ts";
 import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../engine/engine.ts";
 import type { Ledger, TurnStatus } from "../ledger/ledger.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
+import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
-import { daemonToken, lockDataDir, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
+import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
+import { lockDataDir } from "./data-lock.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
 import type { MetricsSource } from "./metrics.ts";
@@ -26,12 +28,19 @@ interface Life {
 	state: DaemonState;
 	readonly log: Log;
 	readonly undo: Undo;
+	/** Why nothing can be saved, whatever the store says. */
+	problem(): string | undefined;
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
 	const { engine, logger, ...rest } = options;
 	const config = completeConfig(rest);
-	const life: Life = { state: "STARTING", log: logger ?? createLogger(config.log.level), undo: [] };
+	const life: Life = {
+		state: "STARTING",
+		log: logger ?? createLogger(config.log.level),
+		undo: [],
+		problem: () => undefined,
+	};
 	try {
 		return await start(life, config, engine);
 	} catch (cause) {
@@ -50,7 +59,12 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "lock", stop: () => lock.release() });
 	// Whoever wrote it is gone: the lock is ours.
 	removeDaemonRecord(paths);
-	const store = openStore(paths.db, config.durability, log);
+	const store = openStore(paths.db, config.durability, log, () => {
+		const problem = lock.problem();
+		if (problem !== undefined) throw new NexusError("unavailable", problem);
+	});
+	lock.settle(log);
+	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
 	const engine = isEngine(choice) ? choice : await findEngine(choice, config);
@@ -80,13 +94,23 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		get liveRuns() {
 			return parts.broker.liveRuns().length;
 		},
+		get liveDeliveries() {
+			return parts.outbound.accounts().reduce((total, account) => total + account.deliveries, 0);
+		},
+		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
+		flush() {
+			store.bus.flush();
+			parts.outbound.flush();
+		},
 		close: () => stop(life),
 	};
 }
 
 const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
-	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0) ? "DEGRADED" : life.state;
+	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0 || life.problem() !== undefined)
+		? "DEGRADED"
+		: life.state;
 
 /** Takes down what was started; a part that fails to stop does not keep the others up. */
 async function stop(life: Life): Promise<void> {
@@ -176,7 +200,8 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 			const state = stateOf(life, store, broker);
 			if (state === "DEGRADED") {
 				const refused = "answers cannot be saved: see the log";
-				return { ready: false, state, detail: store.bus.healthy ? refused : "commits fail: is the disk full?" };
+				const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
+				return { ready: false, state, detail: life.problem() ?? unhealthy };
 			}
 			return { ready: state === "READY", state };
 		},

@@ -15,13 +15,14 @@ import {
 	writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { NexusError } from "../protocol/protocol.ts";
 
 export interface DataPaths {
 	dir: string;
 	db: string;
 	lock: string;
+	/** There when the directory has held data. */
+	marker: string;
 	token: string;
 	daemon: string;
 }
@@ -30,6 +31,7 @@ export const dataPaths = (dir: string): DataPaths => ({
 	dir,
 	db: join(dir, "nexus.db"),
 	lock: join(dir, "lock.db"),
+	marker: join(dir, "store.json"),
 	token: join(dir, "token"),
 	daemon: join(dir, "daemon.json"),
 });
@@ -41,10 +43,7 @@ export interface DaemonRecord {
 	started_at: number;
 }
 
-/** How long a starting daemon waits for a lock that a check holds for an instant. */
-const LOCK_WAIT_MS = 200;
-
-const reason = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
+export const reasonOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));
 
 /** Makes the directory, for its owner only. Throws `config` when it cannot be used. */
 export function prepareDataDir(dir: string): DataPaths {
@@ -53,12 +52,15 @@ export function prepareDataDir(dir: string): DataPaths {
 		// The mode of a directory that was there before is its owner's decision; every file in it is private all the same.
 		makePrivateDir(dir);
 		accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK);
+		refuseEmptied(paths);
 		// SQLite gives its journal files the mode of the file they belong to.
 		for (const file of [paths.lock, paths.db]) closeSync(openSync(file, "a", 0o600));
 	} catch (cause) {
+		if (cause instanceof NexusError) throw cause;
+		if (isFull(cause)) throw fullDisk(dir, cause);
 		throw new NexusError(
 			"config",
-			`the data directory ${dir} cannot be used (${reason(cause)}): make it writable for this user, or choose another with --data`,
+			`the data directory ${dir} cannot be used (${reasonOf(cause)}): make it writable for this user, or choose another with --data`,
 			{ cause },
 		);
 	}
@@ -72,57 +74,41 @@ export function makePrivateDir(dir: string): void {
 	mkdirSync(dir, { mode: 0o700 });
 }
 
-/** Held for the life of the process; the operating system lets go of it even after a kill -9. */
-export interface DataLock {
-	release(): void;
+/** What says that the directory has held data, and which lock file was used last. */
+export interface Marker {
+	lock?: string | undefined;
 }
 
-/** Throws `conflict` when another process has the directory. */
-export function lockDataDir(paths: DataPaths): DataLock {
-	const lock = tryLock(paths, LOCK_WAIT_MS);
-	if (lock) return lock;
-	const other = readDaemonRecord(paths);
-	const who = other ? ` (pid ${other.pid}, ${other.url})` : "";
+export function readMarker(paths: DataPaths): Marker | undefined {
+	if (!existsSync(paths.marker)) return undefined;
+	try {
+		return JSON.parse(readFileSync(paths.marker, "utf8")) as Marker;
+	} catch {
+		// That it is there says enough.
+		return {};
+	}
+}
+
+export function writeMarker(paths: DataPaths, marker: Marker): void {
+	if (readMarker(paths)?.lock !== marker.lock) writePrivate(paths.marker, `${JSON.stringify(marker)}\n`);
+}
+
+/** A database that lost everything must not look like one that is new. */
+function refuseEmptied(paths: DataPaths): void {
+	if (!existsSync(paths.marker)) return;
+	const found = statSync(paths.db, { throwIfNoEntry: false });
+	if (found && found.size > 0) return;
 	throw new NexusError(
-		"conflict",
-		`another Nexus${who} uses ${paths.dir}: stop it or use --data with another directory`,
+		"data_loss",
+		`${paths.db} is ${found ? "empty" : "missing"}, but this directory has held data: restore it from a backup, or delete ${paths.marker} to start empty`,
 	);
 }
-
-/** True when a live process holds the directory. */
-export function isDataDirLocked(paths: DataPaths): boolean {
-	if (!existsSync(paths.lock)) return false;
-	const lock = tryLock(paths, 0);
-	lock?.release();
-	return lock === undefined;
-}
-
-function tryLock(paths: DataPaths, waitMs: number): DataLock | undefined {
-	let db: DatabaseSync | undefined;
-	try {
-		db = new DatabaseSync(paths.lock, { timeout: waitMs });
-		db.exec("BEGIN EXCLUSIVE");
-	} catch (cause) {
-		db?.close();
-		if (isLockedError(cause)) return undefined;
-		throw new NexusError(
-			"config",
-			`cannot lock the data directory with ${paths.lock} (${reason(cause)}): delete that file if no Nexus is running, and check that the disk is writable`,
-			{ cause },
-		);
-	}
-	const held = db;
-	return { release: () => held.close() };
-}
-
-/** SQLITE_BUSY. */
-const isLockedError = (cause: unknown) => (cause as { errcode?: number } | undefined)?.errcode === 5;
 
 /** The given token, or the directory's own: made on the first start, readable by its owner only. */
 export function daemonToken(paths: DataPaths, given: string | undefined): string {
 	// Written in both cases, so that the commands on this machine find it.
 	const token = given ?? readToken(paths) ?? randomBytes(32).toString("base64url");
-	writePrivate(paths.token, `${token}\n`);
+	if (token !== readToken(paths)) writePrivate(paths.token, `${token}\n`);
 	return token;
 }
 
@@ -162,6 +148,17 @@ export const removeDaemonRecord = (paths: DataPaths): void => rmSync(paths.daemo
 export function writePrivate(path: string, text: string): void {
 	const half = `${path}.${process.pid}.tmp`;
 	rmSync(half, { force: true });
-	writeFileSync(half, text, { mode: 0o600, flag: "wx" });
-	renameSync(half, path);
+	try {
+		writeFileSync(half, text, { mode: 0o600, flag: "wx" });
+		renameSync(half, path);
+	} catch (cause) {
+		rmSync(half, { force: true });
+		throw isFull(cause) ? fullDisk(dirname(path), cause) : cause;
+	}
 }
+
+const isFull = (cause: unknown): boolean =>
+	["ENOSPC", "EDQUOT"].includes((cause as NodeJS.ErrnoException | undefined)?.code ?? "");
+
+const fullDisk = (dir: string, cause: unknown): NexusError =>
+	new NexusError("unavailable", `the disk of ${dir} is full: free some space, then start again`, { cause });

@@ -19,9 +19,15 @@ export interface Daemon {
 	readonly state: DaemonState;
 	/** Runs that have not settled. */
 	readonly liveRuns: number;
+	/** Deliveries that are under way or wait for their turn. */
+	readonly liveDeliveries: number;
+	/** How long `close` waits for both. */
+	readonly stopDeadlineMs: number;
 	readonly log: Log;
 	/** A fresh address that signs the page in, once. */
 	signInUrl(): string;
+	/** Commits what is pending, in the tick of the call: for a process that has to end. */
+	flush(): void;
 	/** Stops accepting, lets runs end until the deadline, saves what is left as aborted, lets go of the data directory. */
 	close(): Promise<void>;
 }

@@ -11,7 +11,8 @@ export {
 	type PartialConfig,
 	refuseOpenDoor,
 } from "./config.ts";
-export { dataPaths, isDataDirLocked, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
+export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
+export { isDataDirLocked } from "./data-lock.ts";
 export { packageVersion, pageDir } from "./package.ts";
 export type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
 export { removeAccount, storeAccount } from "./stored-accounts.ts";
@@ -24,6 +25,9 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 
 /** Whether the database could be opened, without changing it; loaded when asked for. */
 export const storeCheck = () => import("./store.ts");
+
+/** What of the database is damaged; loaded when asked for. */
+export const deepCheck = () => import("./deep-check.ts");
 
 /** What an adapter needs, and whether an account works; loaded when asked for. */
 export const adapterCheck = () => import("./adapter-check.ts");

@@ -23,10 +23,10 @@ export interface Store {
 }
 
 /** Throws with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
-export function openStore(path: string, durability: Durability, log: Log): Store {
+export function openStore(path: string, durability: Durability, log: Log, guard?: () => void): Store {
 	let file: SqliteFile | undefined;
 	try {
-		const opened = openSqlite(path, durability);
+		const opened = openSqlite(path, durability, guard);
 		file = opened;
 		const ledger = sqliteLedger(opened);
 		const bus = createBus({ storage: sqliteStorage(opened), log });

@@ -5,6 +5,8 @@ export interface Clock {
 	now(): number;
 	/** Calls back once after `ms`; returns how to cancel it. A pending call keeps the process alive only when it is `due` work. */
 	after(ms: number, callback: () => void, due?: "due"): () => void;
+	/** Milliseconds of a clock that nobody sets, from any beginning. Where it is left out, `now` has to do. */
+	monotonic?(): number;
 }
 
 /** What one timer of Node can hold; it fires at once when asked for more. */
@@ -12,6 +14,7 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
 	now: () => Date.now(),
+	monotonic: () => performance.now(),
 	after(ms, callback, due) {
 		let timer: NodeJS.Timeout;
 		const wait = (left: number) => {
@@ -24,7 +27,7 @@ export const systemClock: Clock = {
 	},
 };
 
-/** The clock's time, except that it never goes back: when the clock is set back it goes on from where it was. For measuring. */
+/** The clock's time, except that it never goes back: when the clock is set back it goes on from where it was. For ids and stamps in order. */
 export function neverBack(clock: Pick<Clock, "now">): () => number {
 	let seen = clock.now();
 	let last = seen;
@@ -40,9 +43,16 @@ export function neverBack(clock: Pick<Clock, "now">): () => number {
 	};
 }
 
-/** The same clock, except that its time never goes back: what is planned by it is not put off when the clock is set back. */
+/** What the clock says now, and from here on what really passes, whatever the clock is set to. For limits and for measuring. */
+export function elapsing(clock: Pick<Clock, "now" | "monotonic">): () => number {
+	if (!clock.monotonic) return neverBack(clock);
+	const begun = clock.now() - clock.monotonic();
+	return () => Math.floor(begun + clock.monotonic!());
+}
+
+/** The same clock, except that nobody sets it: what is planned by it is neither put off nor brought on. */
 export const steady = (clock: Clock): Clock => ({
-	now: neverBack(clock),
+	now: elapsing(clock),
 	after: (...what) => clock.after(...what),
 });
 

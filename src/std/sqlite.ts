@@ -13,7 +13,8 @@ export interface SqliteFile {
 	close(): void;
 }
 
-export function openSqlite(path: string, durability: Durability): SqliteFile {
+/** `guard` throws when nothing may be written; it is asked before every transaction. */
+export function openSqlite(path: string, durability: Durability, guard: () => void = () => {}): SqliteFile {
 	const db = new DatabaseSync(path, { timeout: 5000 });
 	db.exec(
 		`PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"}; PRAGMA foreign_keys = ON`,
@@ -26,6 +27,7 @@ export function openSqlite(path: string, durability: Durability): SqliteFile {
 		db,
 		transaction<T>(work: () => T): T {
 			if (db.isTransaction) return work();
+			guard();
 			begin.run();
 			try {
 				const result = work();

@@ -38,7 +38,7 @@ export interface ProcessRow {
 	last_error?: string;
 }
 
-export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale";
+export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale" | "damaged";
 
 export interface AccountRow {
 	channel: string;

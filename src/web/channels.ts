@@ -45,6 +45,7 @@ const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
 	failed: { tone: "bad", text: "Failed" },
 	unknown: { tone: "warn", text: "Outcome unknown" },
 	stale: { tone: "quiet", text: "Too old to finish" },
+	damaged: { tone: "bad", text: "Stored answer damaged" },
 };
 
 export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[state];

@@ -26,7 +26,11 @@ export function outcomeOf(view: RunView | undefined, row: RunRow | undefined): O
 		case "completed":
 			return { tone: "good", title: "Done" };
 		case "aborted":
-			return { tone: "quiet", title: "Stopped", detail: "This answer was stopped. What was written is kept." };
+			return {
+				tone: "quiet",
+				title: "Stopped",
+				detail: error?.message ?? "This answer was stopped. What was written is kept.",
+			};
 		case "timeout":
 			return { tone: "bad", title: "Timed out", detail: error?.message ?? "The agent did not answer in time." };
 		case "crashed":
@@ -34,6 +38,7 @@ export function outcomeOf(view: RunView | undefined, row: RunRow | undefined): O
 				tone: "bad",
 				title: "Cut off",
 				detail:
+					(error?.code === "data_loss" ? error.message : undefined) ??
 					"The daemon restarted while this answer was being written. What was saved is shown; nothing more will come.",
 			};
 		default:

@@ -173,7 +173,7 @@ describe("a run that was live when the process died", () => {
 		const logged: object[] = [];
 		const { broker, ledger, frames } = rig(echo, { path, log: { ...silentLog, error: (facts) => logged.push(facts) } });
 		expect(await broker.recover()).toEqual({ recovered: 2 });
-		expect(logged).toMatchObject([{ runId: "run_bad", err: { code: "invalid" } }]);
+		expect(logged).toMatchObject([{ runId: "run_bad", damage: expect.stringContaining("not JSON") }]);
 		for (const id of [runId, "run_bad"]) expect(ledger.turn(id)?.status).toBe("failed");
 		expect(finalEnd(await frames(runId)).reason).toBe("crashed");
 	});

@@ -298,7 +298,8 @@ describe("drain", () => {
 		clock.advance(2000);
 		await drained;
 		expect(ledger.turn(runId!)).toMatchObject({ status: "aborted", messages: [{}, { text: "thinking" }] });
-		expect(finalEnd(await frames(runId!)).reason).toBe("aborted");
+		const error = { code: "unavailable", message: expect.stringContaining("Nexus was shut down") };
+		expect(finalEnd(await frames(runId!))).toMatchObject({ reason: "aborted", error });
 	});
 
 	test("has nothing to wait for when nothing runs", async () => {

@@ -50,6 +50,35 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
+	it("P4.9: a creation with less patience is given up sooner, and leaves nothing behind; the others wait on", async () => {
+		const disk = fillable();
+		const clock = manualClock();
+		const bus = createBus({ storage: disk.storage, clock });
+		const writer = await bus.create({ log: "a", kind: "run" }, ["1"]);
+		disk.full = true;
+		writer.append("2");
+		const flushed = writer.flushed();
+		const refused = expect(bus.create({ log: "b", kind: "run" }, ["1"], undefined, 1000)).rejects.toMatchObject({
+			code: "unavailable",
+			message: expect.stringContaining("disk is full"),
+		});
+		await tick();
+		clock.advance(1000);
+		await refused;
+		expect(bus.healthy).toBe(false);
+		disk.full = false;
+		clock.advance(250);
+		await flushed;
+		expect((await bus.list()).map(({ log }) => log)).toEqual(["a"]);
+		disk.full = true;
+		const alone = expect(bus.create({ log: "b", kind: "run" }, ["1"], undefined, 0)).rejects.toThrow();
+		await alone;
+		disk.full = false;
+		await bus.create({ log: "b", kind: "run" }, ["1"]);
+		expect(bus.healthy).toBe(true);
+		await bus.close();
+	});
+
 	it("I11: after the limit the writers are told, and the log stays for recovery", async () => {
 		const disk = fillable();
 		const clock = manualClock();
@@ -163,7 +192,7 @@ describe("the journal of the SQLite store", () => {
 		const clock = manualClock();
 		const first = createBus({ storage: sqliteStorage(file), clock });
 		await first.create({ log: "a", kind: "run" }, ["1"]);
-		file.db.exec("INSERT INTO journal VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
+		file.db.exec("INSERT INTO journal (id, entries) VALUES (7, 'no entry' || char(10) || 'at all' || char(10))");
 		const second = createBus({ storage: sqliteStorage(file), clock });
 		const writer = await second.create({ log: "b", kind: "run" }, ["1"]);
 		await (await second.reopen("a")).seal(["2"]);

@@ -35,7 +35,7 @@ function platforms() {
 			accounts: () => [
 				{
 					...{ channel: "telegram", account: "main", pausedUntil: 99, deliveries: 1, restarts: 2, garbage: 3 },
-					states: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0 },
+					states: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0, damaged: 0 },
 					processes: { monitor: { state: "open_circuit", until: 5, restarts: 2, garbage: 3, lastError: "gone" } },
 				},
 			],
@@ -88,7 +88,7 @@ describe("accounts, deliveries and pairings", () => {
 				{
 					...{ channel: "telegram", account: "main", rate: { blocked_until: 99 }, garbage_lines: 3 },
 					processes: { monitor: { state: "open_circuit", until: 5, restarts: 2, last_error: "gone" } },
-					deliveries: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0 },
+					deliveries: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0, damaged: 0 },
 				},
 			],
 		});
@@ -238,7 +238,7 @@ describe("the channel lab", () => {
 			accounts: () => [
 				{
 					...{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 },
-					states: { active: 9, complete: 0, failed: 0, unknown: 0, stale: 0 },
+					states: { active: 9, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 },
 				},
 			],
 			deliveries: () => [delivery],

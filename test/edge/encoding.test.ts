@@ -103,6 +103,7 @@ describe("encoding", () => {
 								Array.from({ length: size }, (_, i) => `${first + i}`),
 							);
 						},
+						check() {},
 						onWake() {},
 						close() {},
 					},

@@ -156,9 +156,23 @@ describe("deliveries", () => {
 				if (n % 2 === 0) deliveries.finish(`dlv_${n}`, n % 4 === 0 ? "complete" : "failed", undefined, 9);
 			}
 		});
-		expect(deliveries.counts("c", "a")).toEqual({ active: 300, complete: 150, failed: 150, unknown: 0, stale: 0 });
+		expect(deliveries.counts("c", "a")).toEqual({
+			active: 300,
+			complete: 150,
+			failed: 150,
+			unknown: 0,
+			stale: 0,
+			damaged: 0,
+		});
 		expect(deliveries.counts("c", "b").active).toBe(50);
-		expect(deliveries.counts("c", "no")).toEqual({ active: 0, complete: 0, failed: 0, unknown: 0, stale: 0 });
+		expect(deliveries.counts("c", "no")).toEqual({
+			active: 0,
+			complete: 0,
+			failed: 0,
+			unknown: 0,
+			stale: 0,
+			damaged: 0,
+		});
 		const plan = file.db
 			.prepare(
 				"EXPLAIN QUERY PLAN SELECT state, count(*) FROM delivery WHERE channel = ? AND account = ? GROUP BY state",

@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
+import { startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
@@ -45,6 +47,18 @@ const readyz = async (url: string) => {
 	return { status: answer.status, text: await answer.text() };
 };
 
+/** A message is refused with what to do, while whoever sent it still looks. */
+async function refusesAtOnce(url: string, session: string): Promise<void> {
+	const begun = performance.now();
+	const answer = await fetch(`${url}/v1/sessions/${session}/messages`, {
+		method: "POST",
+		headers: { ...AUTHORIZATION, "content-type": "application/json" },
+		body: JSON.stringify({ text: "hello ".repeat(20_000) }),
+	});
+	if (isFull) expect(performance.now() - begun).toBeLessThan(2000);
+	expect([answer.status, await answer.text()]).toEqual([503, expect.stringMatching(/[Ff]ree some space/)]);
+}
+
 afterAll(async () => {
 	await daemon?.stop();
 	if (mounted) spawnSync("umount", [disk]);
@@ -66,6 +80,8 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 			expect((await readyz(url)).text).toMatch(/disk/i);
 			expect((await fetch(`${url}/healthz`)).status).toBe(200);
 			if (isFull) expect(daemon.log).toMatch(/full/i);
+			await refusesAtOnce(url, "another");
+			await refusesAtOnce(url, "full");
 			// What cannot be saved is not shown.
 			const shown = reader.records.length;
 			expect(shown).toBeLessThan(TOKENS);
@@ -119,4 +135,19 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "failed", reason: "crashed" });
 		});
 	}
+
+	it("a start says that the disk is full, and does not advise to delete what is kept", async () => {
+		await daemon?.stop();
+		const data = join(disk, "fresh");
+		mkdirSync(data);
+		fill();
+		try {
+			await expect(startDaemon({ data, port: 0, engine: "demo", logger: silentLog })).rejects.toMatchObject({
+				code: "unavailable",
+				message: expect.stringMatching(/^(?!.*delete).*disk.* full.*[Ff]ree/),
+			});
+		} finally {
+			rmSync(ballast);
+		}
+	});
 });

@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from "vitest";
-import { neverBack, systemClock } from "../../src/std/clock.ts";
+import { elapsing, neverBack, systemClock } from "../../src/std/clock.ts";
 
 afterEach(() => void vi.useRealTimers());
 
@@ -43,4 +43,15 @@ test("a time that never goes back goes on from where it was, however often the c
 		return now();
 	};
 	expect([1000, 1010, 400, 405, 100, 101, 5000].map(read)).toEqual([1000, 1010, 1010, 1015, 1015, 1016, 5915]);
+});
+
+test("a time that elapses is moved by nothing but what really passes", () => {
+	const wall = { time: 1000, passed: 7.25 };
+	const now = elapsing({ now: () => wall.time, monotonic: () => wall.passed });
+	const read = (time: number, passed: number) => {
+		Object.assign(wall, { time, passed });
+		return now();
+	};
+	expect([read(1000, 7.25), read(9_000_000, 8.25), read(0, 10.75)]).toEqual([1000, 1001, 1003]);
+	expect(Math.abs(elapsing(systemClock)() - Date.now())).toBeLessThan(1000);
 });

@@ -148,7 +148,10 @@ describe("words for people", () => {
 		["crashed", "Cut off"],
 		["error", "Failed"],
 	])("a run that ended with %s is called %s", (reason, title) => {
-		expect(outcomeOf(undefined, { ...row("r", [], "failed"), reason })?.title).toBe(title);
+		const ended = { ...row("r", [], "failed"), reason };
+		expect(outcomeOf(undefined, ended)?.title).toBe(title);
+		const error = { code: "data_loss", message: "Said by the daemon." };
+		expect(outcomeOf(undefined, { ...ended, error })?.detail).toBe(error.message);
 	});
 
 	it("a link that never was live is connecting; one that was is reconnecting", () => {

@@ -1,6 +1,6 @@
 /** Listening that goes on: rounds of polling or connections, one after another, slower after failures, until the signal or a denial ends it. */
 
-import type { Clock } from "../../std/clock.ts";
+import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { PlatformError, type Tools } from "./platform.ts";
 
@@ -22,22 +22,23 @@ export interface ListenOptions {
 /** Rejects when the platform denies; everything else is tried again. */
 export async function keepListening(options: ListenOptions): Promise<void> {
 	const { round, pauseMs, signal, clock, log, listening } = options;
+	const now = elapsing(clock);
 	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
 	let failures = 0;
 	while (!signal.aborted) {
-		const begun = clock.now();
+		const begun = now();
 		try {
 			await unlessAborted(signal, round());
 			failures = 0;
 			if (!signal.aborted) listening?.();
 			// A connection that ends as soon as it is there is not made again in a circle.
-			const brief = clock.now() - begun < BACKOFF_MS;
+			const brief = now() - begun < BACKOFF_MS;
 			if (!signal.aborted) await wait(brief ? Math.max(pauseMs, BACKOFF_MS) : pauseMs);
 		} catch (cause) {
 			if (signal.aborted) return;
 			if (cause instanceof PlatformError && cause.fault === "denied") throw cause;
 			// A connection that held is not one of a row of failures, although it ends with one.
-			if (clock.now() - begun >= BACKOFF_MAX_MS) failures = 0;
+			if (now() - begun >= BACKOFF_MAX_MS) failures = 0;
 			const known = cause instanceof PlatformError ? cause.retryAfterMs : undefined;
 			const waitMs = known ?? Math.min(BACKOFF_MS * 2 ** failures++, BACKOFF_MAX_MS);
 			listening?.(cause instanceof Error ? cause.message : String(cause));

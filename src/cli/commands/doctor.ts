@@ -7,6 +7,7 @@ import { chooseEngine, detectProvider, keyVariable, loadEngine } from "../../eng
 import {
 	type ConfigFlags,
 	dataPaths,
+	deepCheck,
 	isDataDirLocked,
 	isWeakToken,
 	loadConfig,
@@ -35,6 +36,9 @@ type Check = [name: string, look: () => Promise<Seen>];
 const NODE_MAJOR_MIN = 24;
 const DISK_BYTES_MIN = 100 * 1024 ** 2;
 const DISK_BYTES_COMFORTABLE = 1024 ** 3;
+/** A database up to here is read through without being asked: it takes a second. */
+const READ_THROUGH_BYTES_MAX = 32 * 1024 ** 2;
+const PROBLEMS_SHOWN_MAX = 20;
 /** A machine that is busy is slow to answer, not dead. */
 const ANSWER_MS_MAX = 10_000;
 
@@ -42,7 +46,10 @@ const ok = (detail: string): Seen => ({ result: "ok", detail });
 const warn = (detail: string, todo: string): Seen => ({ result: "warn", detail, todo });
 const fail = (detail: string, todo: string): Seen => ({ result: "fail", detail, todo });
 
-export async function doctor({ host, terminal }: Local, options: ConfigFlags & { json?: boolean }): Outcome {
+export async function doctor(
+	{ host, terminal }: Local,
+	options: ConfigFlags & { json?: boolean; deep?: boolean },
+): Outcome {
 	const findings: Finding[] = [];
 	const look = async (checks: Check[]) => {
 		for (const [check, run] of checks) {
@@ -65,7 +72,7 @@ export async function doctor({ host, terminal }: Local, options: ConfigFlags & {
 		],
 	]);
 	// Without a configuration nobody knows which directory, port and engine are meant.
-	if (config) await look(checksOf(config, host.env));
+	if (config) await look(checksOf(config, host.env, options.deep === true));
 	else if (!options.json) terminal.out("      the other checks follow once the configuration is right\n");
 	return findings.some((finding) => finding.result === "fail") ? 1 : 0;
 }
@@ -82,10 +89,10 @@ function line({ check, result, detail, todo }: Finding, terminal: Terminal): str
 	return `${mark}  ${check.padEnd(8)}  ${lines.join(`\n${INDENT}`).replace(/ +$/gm, "")}\n`;
 }
 
-const checksOf = (config: NexusConfig, env: Host["env"]): Check[] => [
+const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[] => [
 	["data", async () => dataDir(config)],
 	["disk", async () => disk(config)],
-	["database", () => database(config)],
+	["database", () => database(config, deep)],
 	["token", async () => token(config)],
 	["daemon", () => daemon(config)],
 	["port", () => port(config)],
@@ -135,11 +142,27 @@ function disk({ data }: NexusConfig): Seen {
 	return ok(detail);
 }
 
-async function database({ data }: NexusConfig): Promise<Seen> {
-	const { db: path } = dataPaths(data);
+async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
+	const { db: path, marker } = dataPaths(data);
+	const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+	if (bytes === 0 && existsSync(marker))
+		return fail(
+			`${path} is empty or missing, but this directory has held data`,
+			`restore it from a backup, or delete ${marker} to start empty`,
+		);
 	if (!existsSync(path)) return ok("none yet: the first start makes it");
 	(await storeCheck()).checkStore(path);
-	return ok(`${(statSync(path).size / 1024 ** 2).toFixed(1)} MiB`);
+	const size = `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
+	if (!deep && bytes > READ_THROUGH_BYTES_MAX)
+		return ok(`${size}; not read through, \`nexus doctor --deep\` looks for damage`);
+	const { logs, problems } = (await deepCheck()).checkDeeply(path);
+	if (problems.length === 0) return ok(`${size}, ${logs} logs without damage`);
+	const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
+	const more = problems.length - shown.length;
+	return fail(
+		[`${size}, damaged:`, ...shown, ...(more > 0 ? [`and ${more} more`] : [])].join("\n"),
+		"restore the data directory from a backup; what is not damaged can still be read",
+	);
 }
 
 function token(config: NexusConfig): Seen {

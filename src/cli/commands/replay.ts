@@ -20,10 +20,10 @@ export async function replay({ client, terminal }: Context, runId: string, optio
 		for await (const record of client.lines(`/v1/runs/${encodeURIComponent(runId)}/frames?after=${after}`)) {
 			after++;
 			const { ts } = decodeFrame(record);
-			startedAt ??= Date.now();
+			startedAt ??= performance.now();
 			firstTs ||= ts;
 			// Against the first frame, not the one before: rounding must not add up over thousands of frames.
-			const due = startedAt + (ts - firstTs) / options.speed - Date.now();
+			const due = startedAt + (ts - firstTs) / options.speed - performance.now();
 			if (due > 1) await sleep(due);
 			const end = show.record(record);
 			if (end) return concludeRun(end, show.violation, terminal);

@@ -4,27 +4,62 @@ import { exitCodeOf } from "../../protocol/protocol.ts";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
 import type { Local, Outcome } from "../command.ts";
 import { giveBackMemory } from "../give-back.ts";
-import { placeOf } from "../host.ts";
+import { type Host, placeOf } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { Terminal } from "../terminal.ts";
 
 export async function up({ host, terminal }: Local, flags: ConfigFlags): Outcome {
 	const config = await loadConfig(flags, placeOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
-	onInterrupt(host, stopped.resolve);
+	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);
 	const daemon = await startDaemon(config);
-	host.on("uncaughtException", (cause) => {
-		// Nothing is lost by leaving now: every visible record is durable, and the next start settles what was live.
-		daemon.log.error({ cause }, "an error that nobody handled; the daemon ends");
-		host.exit(exitCodeOf("internal"));
-	});
+	await reportUnhandled(host, daemon);
 	terminal.out(terminal.interactive ? greeting(daemon, terminal) : readyLine(daemon));
 	giveBackMemory(() => daemon.liveRuns === 0);
 	const signal = await stopped.promise;
-	daemon.log.info({ signal }, "stopping; once more to leave at once");
+	const waiting = stopWords(daemon);
+	daemon.log.info({ signal }, waiting);
+	// At another log level a person at the terminal would wait without knowing for what.
+	if (terminal.interactive && signal !== "SIGHUP" && !SHOWN_LEVELS.has(config.log.level)) terminal.note(waiting);
 	await daemon.close();
 	daemon.log.info({}, "stopped");
 	return 0;
+}
+
+/** Levels at which the log itself tells of a stop. */
+const SHOWN_LEVELS: ReadonlySet<string> = new Set(["debug", "info"]);
+
+/** How long a stop takes at most, and what it waits for. */
+function stopWords({ liveRuns, liveDeliveries, stopDeadlineMs }: Daemon): string {
+	const some = (count: number, one: string, many: string) =>
+		count === 0 ? [] : [`${count} ${count === 1 ? one : many}`];
+	const work = [...some(liveRuns, "run", "runs"), ...some(liveDeliveries, "delivery", "deliveries")];
+	const wait =
+		work.length === 0 ? "" : `: waiting up to ${Math.ceil(stopDeadlineMs / 1000)} s for ${work.join(" and ")} to end`;
+	return `stopping${wait}; once more to leave at once`;
+}
+
+/** What a user's agent or plugin left unhandled is told with its stack and, where it is known, its run. */
+async function reportUnhandled(host: Host, daemon: Daemon): Promise<void> {
+	const { currentRun } = await import("../../broker/broker.ts");
+	const factsOf = (cause: unknown) => {
+		const runId = currentRun();
+		return { cause, ...(runId !== undefined && { runId }) };
+	};
+	host.on("unhandledRejection", (cause) => {
+		// Whose promise it was goes on or times out by itself; everybody else's runs have nothing to do with it.
+		daemon.log.error(factsOf(cause), "a rejected promise that nobody handled; the daemon goes on");
+	});
+	host.on("uncaughtException", (cause) => {
+		daemon.log.error(factsOf(cause), "an error that nobody handled; the daemon ends");
+		try {
+			// The code that threw may have left anything behind, so the process ends; what was said until now is kept.
+			daemon.flush();
+		} catch (refused) {
+			daemon.log.error({ cause: refused }, "what was pending could not be saved");
+		}
+		host.exit(exitCodeOf("internal"));
+	});
 }
 
 /** One JSON object for the program that started this one. */

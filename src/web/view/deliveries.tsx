@@ -10,7 +10,7 @@ import { ChannelMark, Status } from "./channel-parts.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
-const STATES: readonly DeliveryState[] = ["active", "complete", "failed", "unknown", "stale"];
+const STATES: readonly DeliveryState[] = ["active", "complete", "failed", "unknown", "stale", "damaged"];
 
 export function Deliveries({ adapters, app, now }: { adapters: AdaptersView; app: App; now: number }) {
 	const { deliveries, filter } = adapters;

@@ -1,0 +1,19 @@
+/** Checksums of what is stored: a flipped byte on disk is found when it is read, and never served. */
+
+import type { SQLOutputValue } from "node:sqlite";
+import { crc32 } from "node:zlib";
+
+type Row = Record<string, SQLOutputValue>;
+
+/** Over the place, too: a segment that answers for another log or offset is as wrong as a flipped byte. */
+export const segmentCrc = (log: number, first: number, count: number, records: string): number =>
+	crc32(records, crc32(`${log} ${first} ${count}\n`));
+
+export const journalCrc = (entries: string): number => crc32(entries);
+
+/** Rows from before there were checksums have none. */
+export const isWholeSegment = (log: number, { first, count, records, crc }: Row): boolean =>
+	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
+
+export const isWholeJournal = ({ entries, crc }: Row): boolean =>
+	typeof crc !== "number" || crc === journalCrc(entries as string);

@@ -1,0 +1,91 @@
+/** The wall clock jumps while something is under way: nothing falls due that has not really passed, and runs keep their order. */
+
+import { describe, expect, test } from "vitest";
+import { createReads } from "../../src/edge/reads.ts";
+import { type Clock, manualClock } from "../../src/std/clock.ts";
+import { never, request, rig, text, ticks, until } from "./rig.ts";
+
+const HOUR_MS = 3_600_000;
+
+/** Time passes by `advance` alone; what the clock says can be set. */
+function settable() {
+	const clock = manualClock(10 * HOUR_MS);
+	let ahead = 0;
+	const shown: Clock = {
+		now: () => clock.now() + ahead,
+		monotonic: () => clock.now(),
+		after: (ms, callback) => clock.after(ms, callback),
+	};
+	return {
+		clock: shown,
+		advance: (ms: number) => clock.advance(ms),
+		set(ms: number) {
+			ahead += ms;
+		},
+	};
+}
+
+describe("a clock that jumps forward by hours", () => {
+	test("I12: fires no watchdog, and those that are due fire on time", async () => {
+		const time = settable();
+		const { broker } = rig(
+			async function* () {
+				yield text("x");
+				await never;
+			},
+			{ clock: time.clock, limits: { interTokenMs: 5000, abortGraceMs: 1000 } },
+		);
+		const { result } = broker.execute(request());
+		await until(() => broker.live("run_1")?.text === "x");
+		time.advance(2000);
+		time.set(9 * HOUR_MS);
+		time.advance(2900);
+		await ticks(4);
+		expect(broker.live("run_1")?.status).toBe("running");
+		time.advance(100);
+		expect(broker.live("run_1")?.status).toBe("stopping");
+		time.advance(1000);
+		const turn = await result;
+		expect(turn.reason).toBe("timeout");
+		expect(turn.endedAt - turn.startedAt).toBe(6000);
+	});
+
+	test("I10: messages that are being collected still wait for more", async () => {
+		const time = settable();
+		const { broker, ledger } = rig(
+			async function* () {
+				yield text("answer");
+			},
+			{ clock: time.clock },
+		);
+		const queue = { mode: "collect", collectMs: 1500, messagesMax: 10, atCap: "drop_newest" } as const;
+		await broker.submit({ session: "main", text: "one", queue });
+		time.set(HOUR_MS);
+		await broker.submit({ session: "main", text: "two", queue });
+		time.advance(1400);
+		await ticks(4);
+		expect(ledger.turns({ limit: 9 })).toEqual([]);
+		time.advance(100);
+		await until(() => ledger.turns({ limit: 9 }).length === 1);
+	});
+});
+
+test("a clock that is set back does not reorder runs", async () => {
+	const time = settable();
+	const { broker, ledger, bus } = rig(
+		async function* () {
+			yield text("answer");
+		},
+		{ clock: time.clock },
+	);
+	const runIds: string[] = [];
+	for (let n = 0; n < 4; n++) {
+		const { runId } = await broker.submit({ session: `s${n}`, text: "x" });
+		runIds.push(runId!);
+		await until(() => ledger.turn(runId!) !== undefined);
+		time.set(-HOUR_MS);
+		time.advance(10);
+	}
+	const { runs } = await createReads(bus, ledger, broker, 100).runs({});
+	expect(runs.map(({ run_id }) => run_id)).toEqual(runIds.toReversed());
+});
