@@ -15,12 +15,15 @@ import { createSlackFake } from "../fakes/slack.ts";
 import { createTelegramFake } from "../fakes/telegram.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";
+import { until } from "../until.ts";
 import { residentBytes } from "./daemon.ts";
 import { adapterOn, letters } from "./fake-platforms.ts";
 
 const TOKENS = atEffort(100_000, 5000);
 const TOKENS_PER_TICK = 50;
 const TICK_MS = 10;
+/** The rest is written while these are shown. */
+const FIRST = 500;
 const SAMPLE_MS = 100;
 /** Share of a window by which a call may be late on a machine that has other work, and the next one not. */
 const JITTER = 0.1;
@@ -133,6 +136,7 @@ describe(`proof: an answer of ${TOKENS} tokens`, { concurrent: !isFull }, () => 
 				const token = tokenOf(n);
 				source += token;
 				run.text(token);
+				if (n === FIRST) await until("the answer has begun on the platform", () => way.fake.calls.length > 0);
 				if (n % TOKENS_PER_TICK === 0) await sleep(TICK_MS);
 			}
 			await run.end();

@@ -8,11 +8,14 @@ import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
 import { beginRun, createRigWith, type Rig } from "../nex/outbound/rig.ts";
 import { fastTime } from "../time/time.ts";
+import { until } from "../until.ts";
 import { residentBytes } from "./daemon.ts";
 import { adapterOn, letters, sentencesOf } from "./fake-platforms.ts";
 
 const CHATS = atEffort(200, 40);
 const SENTENCES = 40;
+/** Of these before any answer goes on. */
+const FIRST = 5;
 const TIME = fastTime(5);
 const SENTENCE_EVERY_MS = 50;
 const isFull = effort >= FULL_EFFORT;
@@ -43,6 +46,9 @@ beforeAll(async () => {
 		if (isFull) bytes = Math.max(bytes, residentBytes(pid));
 	}, 100);
 	const begun = await Promise.all(Array.from({ length: CHATS }, (_, n) => begin(n)));
+	const shown = () =>
+		Array.from({ length: CHATS }, (_, n) => fake.visible(chatOf(n))).filter((texts) => texts.length > 0);
+	await until("every answer has begun on the platform", () => shown().length === CHATS);
 	atOnce = rig.outbound.accounts()[0]?.deliveries ?? 0;
 	rows = await Promise.all(begun.map((finish) => finish()));
 	clearInterval(watch);
@@ -53,7 +59,7 @@ afterAll(async () => {
 	await fake?.close();
 });
 
-/** A delivery, and what writes and ends its answer. */
+/** A delivery whose answer has begun, and what writes the rest of it. */
 async function begin(n: number): Promise<() => Promise<DeliveryInfo>> {
 	const run = await beginRun(rig.bus, `chat-${n}`);
 	const request = {
@@ -62,8 +68,10 @@ async function begin(n: number): Promise<() => Promise<DeliveryInfo>> {
 		target: { to: chatOf(n), direct: true },
 	};
 	const { id } = await rig.outbound.deliver(request);
+	const sentences = sourceOf(n);
+	for (const sentence of sentences.slice(0, FIRST)) run.text(sentence);
 	return async () => {
-		for (const sentence of sourceOf(n)) {
+		for (const sentence of sentences.slice(FIRST)) {
 			run.text(sentence);
 			await sleep(SENTENCE_EVERY_MS);
 		}
