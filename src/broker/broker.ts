@@ -207,7 +207,9 @@ class TurnBroker implements Broker {
 		let stopped = false;
 		const begin = async (changes: RunChanges): Promise<void> => {
 			this.#refuseWhenDraining();
-			run = this.#run({ ...start, ...changes });
+			// Of several messages the newest one that is part of a trace names it.
+			const traceId = events.findLast((event) => event.traceId !== undefined)?.traceId;
+			run = this.#run({ ...start, ...(traceId !== undefined && { traceId }), ...changes });
 			if (stopped) run.abort();
 			const participant = () => {
 				record(start.runId);

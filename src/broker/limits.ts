@@ -15,7 +15,7 @@ export interface BrokerLimits {
 	contextTurnsMax: number;
 	/** Past turns kept ready in memory, all sessions together. */
 	historyCharsMax: number;
-	/** A longer delta or part becomes several chunks. */
+	/** Above this no modality's chunk goes, whatever P1.18 allows it. */
 	chunkBytesMax: number;
 	/** Arguments and results of tools are kept up to here. */
 	toolJsonCharsMax: number;

@@ -19,6 +19,8 @@ export interface ExecuteRequest {
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
 	/** Where the answer should go, for consumers that push. Carried in stream.begin. */
 	target?: unknown;
+	/** The trace that the run is a part of, 32 hex digits; derived from the run's id when left out. */
+	traceId?: string;
 	/** What the engine is told beside the messages, for this run only. */
 	context?: readonly string[];
 }
@@ -78,6 +80,8 @@ export interface Submission {
 	origin?: Origin;
 	/** How it waits when the session is busy; without it one after another. */
 	queue?: QueueSettings;
+	/** The caller's trace, 32 hex digits: its run is a part of it. */
+	traceId?: string;
 	/** Kept with the event; a JSON object. */
 	facts?: Record<string, unknown>;
 }

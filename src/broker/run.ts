@@ -75,8 +75,8 @@ export class Run {
 		this.#onSettled = onSettled;
 		this.#now = neverBack(deps.clock);
 		this.startedAt = this.#now();
-		const { runId, session, events, target } = request;
-		this.#framer = new Framer({ runId, session, target, ...deps.limits });
+		const { runId, session, events, target, traceId } = request;
+		this.#framer = new Framer({ runId, session, target, traceId, ...deps.limits });
 		this.#transcript = new Transcript({
 			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
 			asked: events.map(({ eventId, text, attachments }) => ({

@@ -133,6 +133,8 @@ export interface InboundEvent {
 	queue?: QueueSettings;
 	/** A synthetic event: the original events it stands for, oldest first. */
 	batch?: string[];
+	/** The caller's trace: the run that answers it is a part of it. */
+	traceId?: string;
 	/** What the pipeline knows of it; a JSON object. */
 	facts?: Record<string, unknown>;
 }

@@ -106,6 +106,7 @@ export function eventOf(row: Row): InboundEvent {
 	}
 	if (row.queue !== null) event.queue = JSON.parse(String(row.queue)) as QueueSettings;
 	if (row.batch !== null) event.batch = JSON.parse(String(row.batch)) as string[];
+	if (row.trace_id !== null) event.traceId = String(row.trace_id);
 	if (row.facts !== null) event.facts = JSON.parse(String(row.facts)) as Record<string, unknown>;
 	return event;
 }
@@ -119,14 +120,14 @@ export function eventColumns({ origin, ...event }: InboundEvent) {
 		...[event.receivedAt, ...dispositionColumns(event.disposition)],
 		...[origin?.channel ?? null, origin?.account ?? null, origin?.sourceId ?? null],
 		...[origin?.sender ?? null, origin?.senderName ?? null],
-		...[jsonOrNull(event.queue), jsonOrNull(event.batch), jsonOrNull(event.facts)],
+		...[jsonOrNull(event.queue), jsonOrNull(event.batch), jsonOrNull(event.facts), event.traceId ?? null],
 	];
 }
 
 export const EVENT_COLUMNS = [
 	...["event_id", "session", "text", "attachments", "idempotency_key", "received_at"],
 	...["state", "run_id", "because", "superseded_by"],
-	...["channel", "account", "source_id", "sender", "sender_name", "queue", "batch", "facts"],
+	...["channel", "account", "source_id", "sender", "sender_name", "queue", "batch", "facts", "trace_id"],
 ];
 
 function dispositionOf(row: Row): Disposition {

@@ -26,7 +26,7 @@ export interface ChannelMessage {
 }
 
 /** A message from a client of the daemon itself: the page, the CLI, a program. Its caller has proven to be the owner. */
-export type ApiSubmission = Pick<Submission, "session" | "text" | "attachments" | "idempotencyKey">;
+export type ApiSubmission = Pick<Submission, "session" | "text" | "attachments" | "idempotencyKey" | "traceId">;
 
 export interface NexusRequest {
 	event: {
@@ -37,6 +37,8 @@ export interface NexusRequest {
 		/** The platform's id of the message. */
 		sourceId?: string;
 		idempotencyKey?: string;
+		/** The caller's trace. */
+		traceId?: string;
 		/** The messages that this one is answered with, oldest first, itself included. */
 		batch?: readonly { eventId: string; text: string }[];
 	};
@@ -82,9 +84,13 @@ export function requestOfMessage({ channel, account, message }: ChannelMessage, 
 
 export function requestOfSubmission(submission: ApiSubmission, named: Named): NexusRequest {
 	const { eventId, receivedAt, session, routing } = named;
-	const { text, attachments = [], idempotencyKey } = submission;
+	const { text, attachments = [], idempotencyKey, traceId } = submission;
 	return {
-		event: { eventId, text, attachments, receivedAt, ...(idempotencyKey !== undefined && { idempotencyKey }) },
+		event: {
+			...{ eventId, text, attachments, receivedAt },
+			...(idempotencyKey !== undefined && { idempotencyKey }),
+			...(traceId !== undefined && { traceId }),
+		},
 		...{ channel: WEB, account: WEB, session, routing, chat: { id: session, type: "direct" } },
 		sender: { id: "owner", owner: true },
 		...begun(),
