@@ -92,7 +92,7 @@ export interface Deliveries {
 	setMode(id: string, mode: DeliveryMode, now: number): void;
 	/** A message may exist from now on. Announcing the same nonce again changes nothing but its text and positions. */
 	intend(id: string, message: Omit<DeliveryMessage, "state" | "messageId" | "shown">, now: number): void;
-	/** It was announced but certainly never created. */
+	/** It was announced and certainly never created, or showed no text of the answer and is gone again. */
 	withdraw(id: string, nonce: string, now: number): void;
 	created(id: string, nonce: string, messageId: string, now: number): void;
 	shown(id: string, nonce: string, to: number, now: number): void;
@@ -245,7 +245,7 @@ function writing({ db, transaction }: SqliteFile): Writing {
 		SET source_from = ?4, source_to = ?5, text = ?6, text_done = ?7, state = 'intended'`,
 	);
 	const ofNonce = "WHERE delivery = (SELECT seq FROM delivery WHERE id = ?1) AND nonce = ?2";
-	const drop = db.prepare(`DELETE FROM delivery_message ${ofNonce} AND state = 'intended'`);
+	const drop = db.prepare(`DELETE FROM delivery_message ${ofNonce} AND state IN ('intended', 'open')`);
 	const opened = db.prepare(`UPDATE delivery_message SET state = 'open', message_id = ?3 ${ofNonce}`);
 	const grown = db.prepare(`UPDATE delivery_message SET shown = ?3 ${ofNonce}`);
 	const closed = db.prepare(

@@ -8,7 +8,7 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
-import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
+import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import type { KeeperOptions, ProcessStatus } from "./supervise/keeper.ts";
 import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
@@ -73,6 +73,8 @@ export class Account {
 	readonly channel: string;
 	readonly id: string;
 	readonly config: ChannelConfig;
+	/** The channel's, with what the account has of its own. */
+	readonly streaming: StreamingConfig;
 	readonly gate: AccountGate;
 	readonly #options: AccountOptions;
 	readonly #places: Places;
@@ -86,6 +88,7 @@ export class Account {
 		this.channel = options.channel;
 		this.id = options.id;
 		this.config = options.config;
+		this.streaming = { ...options.config.streaming, ...options.config.accounts[this.id]?.streaming };
 		this.#options = options;
 		this.gate = createGate(options.clock);
 		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {

@@ -51,8 +51,13 @@ export class Tracked {
 
 	/** What was announced was certainly never created. */
 	withdraw(nonce: string): void {
-		const at = this.row.messages.findIndex((message) => message.nonce === nonce && message.state === "intended");
-		if (at < 0) return;
+		if (this.#message(nonce)?.state === "intended") this.remove(nonce);
+	}
+
+	/** It was not created, or showed no text of the answer and is gone again. */
+	remove(nonce: string): void {
+		const at = this.row.messages.findIndex((message) => message.nonce === nonce);
+		if (at < 0 || (this.row.messages[at]!.state !== "intended" && this.row.messages[at]!.state !== "open")) return;
 		this.row.messages.splice(at, 1);
 		const now = this.#now();
 		this.#journal.record((deliveries) => deliveries.withdraw(this.id, nonce, now));

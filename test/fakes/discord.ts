@@ -158,6 +158,7 @@ function route(world: World, request: FakeRequest): FakeReply {
 	if (method === "GET") return list(world, channel, Number(request.query.get("limit") ?? 50));
 	if (method === "POST")
 		return limited(world, `POST ${channel}`, world.options.createRate, () => create(world, channel, request));
+	if (method === "DELETE") return remove(world, channel, messageId ?? "");
 	return limited(world, `PATCH ${channel}`, world.options.editRate, () =>
 		edit(world, channel, messageId ?? "", request),
 	);
@@ -287,6 +288,18 @@ function edit(world: World, channel: string, id: string, request: FakeRequest): 
 	message.content = checkContent(request.json.content, false);
 	message.edits++;
 	return wire(message);
+}
+
+function remove(world: World, channel: string, id: string): FakeReply {
+	const messages = world.messages.get(channel) ?? [];
+	const message = messages.find((each) => each.id === id);
+	if (!message) throw new Refusal(404, 10008, "Unknown Message");
+	if (message.author.id !== world.me.id) throw new Refusal(403, 50013, "Missing Permissions");
+	world.messages.set(
+		channel,
+		messages.filter((each) => each !== message),
+	);
+	return { status: 204 };
 }
 
 function inject(

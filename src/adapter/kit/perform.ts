@@ -47,6 +47,9 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		case "stop":
 			await named(async (signal) => session.stop?.(target, call.id, options(call.nonce, true, signal)));
 			return { type: "edited" };
+		case "remove":
+			await named(async (signal) => session.remove?.(target, call.id, options(call.nonce, true, signal)));
+			return { type: "edited" };
 		case "preview": {
 			const draftId = to.draftId(call.ordinal);
 			const text = render(call.markdown);
@@ -56,7 +59,9 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		case "find": {
 			const { find } = session;
 			if (!find) throw missing("find");
-			const found = await named(() => find.call(session, target, call.nonce, render(call.markdown)));
+			const look = (markdown: string) => named(() => find.call(session, target, call.nonce, render(markdown)));
+			const { instead } = call;
+			const found = (await look(call.markdown)) ?? (instead === undefined ? undefined : await look(instead));
 			return { type: "found", ...(found === undefined ? {} : { messageId: found.messageId }) };
 		}
 		default:

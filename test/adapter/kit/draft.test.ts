@@ -154,6 +154,8 @@ describe("draft", () => {
 		nonceWindowMs: 60_000,
 		intent: false,
 		tools: true,
+		early: false,
+		placeholder: "",
 		errorText: "",
 		nonce: (ordinal) => `n${ordinal}`,
 	};
