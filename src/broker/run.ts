@@ -79,6 +79,7 @@ export class Run {
 		this.#framer = new Framer({ runId, session, target, traceId, ...deps.limits });
 		this.#transcript = new Transcript({
 			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
+			reasoningCharsMax: deps.limits.reasoningCharsMax,
 			asked: events.map(({ eventId, text, attachments }) => ({
 				...{ role: "user", eventId, text },
 				...(attachments.length > 0 && { attachments: [...attachments] }),

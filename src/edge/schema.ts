@@ -135,6 +135,20 @@ const MessageView = component(
 		message_id: z.string().optional().describe("The stream that carried it."),
 		event_id: z.string().optional(),
 		attachments: z.array(z.object({ name: z.string(), content_type: z.string(), bytes: count })).optional(),
+		parts: z
+			.array(
+				z.object({
+					modality: z.string(),
+					content_type: z.string(),
+					description: z.string(),
+					bytes: count,
+					after: count.describe("After how many characters of the text it stands."),
+					payload: z.string().optional().describe("Text and JSON that are not long; the rest is in the frames."),
+				}),
+			)
+			.optional()
+			.describe("Cards, pictures, sound … of an assistant message, in order."),
+		reasoning: z.string().optional().describe("Only where `broker.reasoningCharsMax` keeps it."),
 	}),
 );
 

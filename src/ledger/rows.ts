@@ -9,6 +9,7 @@ import type {
 	SessionInfo,
 	StoredAttachment,
 	StoredMessage,
+	StoredPart,
 	StoredToolCall,
 	Trace,
 	Turn,
@@ -69,6 +70,8 @@ function messageOf(row: Row): StoredMessage {
 	const message: StoredMessage = { role: row.role === "user" ? "user" : "assistant", text: String(row.text) };
 	if (row.message_id !== null) message.messageId = String(row.message_id);
 	if (row.event_id !== null) message.eventId = String(row.event_id);
+	if (row.parts !== null) message.parts = JSON.parse(String(row.parts)) as StoredPart[];
+	if (row.reasoning !== null) message.reasoning = String(row.reasoning);
 	const attachments = attachmentsOf(row.attachments);
 	if (attachments.length > 0) message.attachments = attachments;
 	return message;
@@ -111,7 +114,7 @@ export function eventOf(row: Row): InboundEvent {
 	return event;
 }
 
-const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+export const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /** In the order of EVENT_COLUMNS. */
 export function eventColumns({ origin, ...event }: InboundEvent) {

@@ -94,5 +94,9 @@ export const LEDGER_STEPS: readonly string[] = [
 	`,
 	`
 	ALTER TABLE inbound ADD COLUMN trace_id TEXT;
+
+	-- JSON.
+	ALTER TABLE messages ADD COLUMN parts TEXT;
+	ALTER TABLE messages ADD COLUMN reasoning TEXT;
 	`,
 ];
