@@ -192,9 +192,17 @@ class TurnBroker implements Broker {
 		this.#refuseWhenDraining();
 		if (!this.#lanes.has(submission.session)) this.#refuseWhenFull();
 		const receivedAt = this.#deps.clock.now();
-		const { session, text, attachments = [], eventId = newEventId(receivedAt), ...known } = submission;
+		const {
+			session,
+			text,
+			attachments = [],
+			eventId = newEventId(receivedAt),
+			disableStreaming,
+			...known
+		} = submission;
+		const facts = disableStreaming === true ? { facts: { ...known.facts, disableStreaming } } : {};
 		const event: InboundEvent = {
-			...{ ...known, eventId, session, text, attachments: [...attachments], receivedAt },
+			...{ ...known, ...facts, eventId, session, text, attachments: [...attachments], receivedAt },
 			disposition: { state: "queued" },
 		};
 		return this.#lanes.arrive(event);
@@ -202,7 +210,9 @@ class TurnBroker implements Broker {
 
 	/** Messages become a run, once its stages have prepared it. Without a preparation it starts in the tick of the call. */
 	#launch(session: string, events: readonly InboundEvent[], record: (runId: string) => void): Launched {
-		const start: RunStart = { session, runId: newRunId(this.#deps.clock.now()), events };
+		const runId = newRunId(this.#deps.clock.now());
+		const disableStreaming = this.#guarded(runId, () => this.#isInOnePiece(session, events)) ?? false;
+		const start: RunStart = { session, runId, events, disableStreaming };
 		let run: Run | undefined;
 		let stopped = false;
 		const begin = async (changes: RunChanges): Promise<void> => {
@@ -228,6 +238,12 @@ class TurnBroker implements Broker {
 		};
 	}
 
+	#isInOnePiece(session: string, events: readonly InboundEvent[]): boolean {
+		const { disableStreaming: wish } = this.#deps.engine;
+		if (events.some(({ facts }) => facts?.disableStreaming === true)) return true;
+		return typeof wish === "function" ? wish({ session, text: events.at(-1)?.text ?? "" }) === true : wish === true;
+	}
+
 	/** A stage that fails after the start must not keep the run from going on or ending. */
 	#guarded<T>(runId: string, stage: () => T): T | undefined {
 		try {
@@ -250,10 +266,10 @@ class TurnBroker implements Broker {
 	#run(request: ExecuteRequest): Run {
 		const { session, runId } = request;
 		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
-		const run = new Run(this.#deps, request, (turn) => {
+		const run = new Run(this.#deps, request, (turn, stats) => {
 			this.#runs.delete(runId);
 			this.#lanes.free(session, turn);
-			this.#guarded(runId, () => this.#stages.settled?.(turn));
+			this.#guarded(runId, () => this.#stages.settled?.(turn, stats));
 		});
 		this.#runs.set(runId, run);
 		return run;

@@ -45,6 +45,8 @@ export interface FramerOptions {
 	target?: unknown;
 	/** The trace that the run is a part of; derived from the run's id when left out. */
 	traceId?: string | undefined;
+	/** A message's text is one chunk, once it is whole or something else comes (P1.14). */
+	whole?: boolean;
 	/** Above this no modality goes (P1.18). */
 	chunkBytesMax: number;
 	toolJsonCharsMax: number;
@@ -62,6 +64,9 @@ export class Framer {
 	#reasoning: Stream | undefined;
 	#compaction: Stream | undefined;
 	#opened = 0;
+	#chunks = 0;
+	/** Text that waits until it is whole. */
+	#held = "";
 	#finished = false;
 
 	constructor(options: FramerOptions) {
@@ -76,6 +81,11 @@ export class Framer {
 
 	get compacting(): boolean {
 		return this.#compaction !== undefined;
+	}
+
+	/** Of the streams that have ended. */
+	get chunks(): number {
+		return this.#chunks;
 	}
 
 	/** The final end has been written. */
@@ -100,15 +110,19 @@ export class Framer {
 				if (event.delta !== "") this.#takeText(event.delta, ts, sink);
 				return event;
 			case "reasoning":
+				this.#release(false, ts, sink);
 				if (typeof event.delta !== "string") throw malformed(event);
 				if (event.delta !== "") this.#takeReasoning(event.delta, ts, sink);
 				return event;
 			case "message":
+				this.#release(true, ts, sink);
 				this.#nextMessage(ts, sink);
 				return event;
 			case "tool":
+				this.#release(false, ts, sink);
 				return this.#takeTool(event, ts, sink);
 			case "part":
+				this.#release(false, ts, sink);
 				this.#takePart(event, ts, sink);
 				return event;
 			case "compaction":
@@ -124,6 +138,7 @@ export class Framer {
 	/** Ends whatever is open; the text stream last, and it alone is final (I3). */
 	end(ending: Ending, usage: Usage, ts: number, sink: Sink): void {
 		if (this.#text === undefined) this.open(ts, sink);
+		this.#release(ending.reason === "completed", ts, sink);
 		const text = this.#text!;
 		for (const stream of [...this.#open.values()]) {
 			if (stream === text) continue;
@@ -162,7 +177,18 @@ export class Framer {
 
 	#takeText(delta: string, ts: number, sink: Sink): void {
 		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		this.#partial(this.#text!, delta, ts, sink);
+		if (this.#options.whole) this.#held += delta;
+		else this.#partial(this.#text!, delta, ts, sink);
+	}
+
+	/** `isAll`: nothing more comes for this message. */
+	#release(isAll: boolean, ts: number, sink: Sink): void {
+		if (this.#held === "") return;
+		const stream = this.#text!;
+		const pieces = piecesOf(this.#held.toWellFormed(), stream.bytesMax);
+		this.#held = "";
+		const isWhole = isAll && stream.seqNo === 0 && pieces.length === 1;
+		for (const piece of pieces) this.#chunk(stream, piece, !isWhole, undefined, ts, sink);
 	}
 
 	#takeReasoning(delta: string, ts: number, sink: Sink): void {
@@ -324,6 +350,7 @@ export class Framer {
 	/** With usage it is the run's final end. */
 	#end(stream: Stream, ending: Ending, ts: number, sink: Sink, usage?: Usage): void {
 		this.#endHalf(stream, ts, sink);
+		this.#chunks += stream.seqNo;
 		this.#forget(stream);
 		sink(
 			encodeFrame({

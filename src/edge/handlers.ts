@@ -45,6 +45,7 @@ function messageHandlers({ deps }: HandlerParts) {
 				text: body.text,
 				...(body.idempotency_key !== undefined && { idempotencyKey: body.idempotency_key }),
 				...(traceId !== undefined && { traceId }),
+				...(body.disable_streaming === true && { disableStreaming: true }),
 				...(body.attachments && {
 					attachments: body.attachments.map(({ name, content_type, data }) => ({
 						name,

@@ -91,6 +91,7 @@ export const MessageRequest = component(
 			text: z.string(),
 			idempotency_key: z.string().min(1).optional().describe("At most `broker.idempotencyKeyCharsMax` characters."),
 			attachments: z.array(AttachmentUpload).max(64).optional(),
+			disable_streaming: z.boolean().optional().describe("The answer comes in one piece: one chunk per message."),
 		})
 		.refine(({ text, attachments }) => text.trim() !== "" || (attachments?.length ?? 0) > 0, {
 			message: "a message needs a text or an attachment",
