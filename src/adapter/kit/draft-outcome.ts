@@ -133,6 +133,8 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 		case "remove":
 			return fault === "gone" ? removed(draft) : giveUp(draft, failure);
 		case "edit":
+			// An earlier process took it away and could not say so; there was no text in it.
+			if (fault === "gone" && !draft.inked) return removed(draft);
 			if (calling.done || message.at !== "open" || !PASSING.includes(fault)) return giveUp(draft, failure);
 			// The next text or the end tries again.
 			return { draft, effects: [] };

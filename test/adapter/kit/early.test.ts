@@ -2,6 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import { seeded } from "../../fakes/fake.ts";
 import { type Source, World } from "./world.ts";
 
@@ -34,9 +35,10 @@ function live(
 	seed: number,
 	trouble: { faults: number; crashes: number },
 	placeholder: string,
+	style: DraftStyle = "edit",
 ) {
 	const world = new World({
-		...{ style: "edit", canEdit: true, textMax: 60, tools: true, early: true, placeholder },
+		...{ style, canEdit: true, textMax: 60, tools: true, early: true, placeholder },
 		...{ lines, errorText: ERROR_TEXT, random: seeded(seed), ...trouble },
 	});
 	world.run();
@@ -59,7 +61,7 @@ describe.each(["", PLACEHOLDER])("messages that begin early, placeholder %j", (p
 				expect(ink(visible.filter((text) => text !== ERROR_TEXT).join(""))).toBe(ink(said(lines)));
 				expect(world.daemon.rows.every(({ state }) => state === "sent")).toBe(true);
 			}),
-			{ numRuns: 300 },
+			{ numRuns: 400 },
 		);
 	});
 });
@@ -83,3 +85,17 @@ it("a message of an answer that turns out to have no text is taken away", () => 
 });
 
 const NO_TROUBLE = { faults: 0, crashes: 0 };
+
+it("I7: previews show which tool runs before there is text, and no message is made for it", () => {
+	fc.assert(
+		fc.property(answer, fc.nat(), (lines, seed) => {
+			const world = live(lines, seed, { faults: 0.3, crashes: 6 }, PLACEHOLDER, "preview");
+			const visible = world.messages.map(({ text }) => text).filter((text) => text !== ERROR_TEXT);
+			expect(ink(visible.join(""))).toBe(ink(said(lines)));
+			expect(world.counts.removed).toBe(0);
+		}),
+		{ numRuns: 200 },
+	);
+	const world = live([started, { type: "end", final: true }], 3, NO_TROUBLE, "", "preview");
+	expect(world.messages).toEqual([]);
+});

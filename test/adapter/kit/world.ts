@@ -247,7 +247,8 @@ export class World {
 			case "edit":
 			case "append": {
 				const message = this.messages.find(({ id }) => id === call.id);
-				if (!message) throw new Error("an edit of nothing");
+				if (!message && !this.options.early) throw new Error("an edit of nothing");
+				if (!message) return { type: "failed", fault: "gone", error: "not there" };
 				message.text = call.type === "edit" ? call.markdown : message.text + call.markdown;
 				message.writes++;
 				if (message.text.length > textMax) throw new Error("a message longer than the limit");
