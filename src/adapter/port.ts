@@ -103,7 +103,7 @@ export interface DeliveryOptions {
 	errorText?: string;
 }
 
-/** `stream` process → daemon (S0's five, with fields added), and some more. */
+/** `stream` process → daemon (the five statuses, with fields added), and some more. */
 export type StreamStatus =
 	| ({ type: "message_created"; messageId: string; nonce?: string; from?: number } & DeliveryFields)
 	| ({ type: "message_updated"; messageId: string; chars: number; to?: number } & DeliveryFields)
