@@ -23,8 +23,18 @@ export interface AdapterInfo {
 	version: string;
 	/** 1. */
 	protocol: number;
-	/** The verbs it has. `typing`, `parts` and `webhook` are lines it understands beside them. */
-	supports: readonly ("monitor" | "send" | "stream" | "health" | "typing" | "parts" | "attachments" | "webhook")[];
+	/** The verbs it has. `typing`, `parts`, `reasoning` and `webhook` are lines it understands beside them. */
+	supports: readonly (
+		| "monitor"
+		| "send"
+		| "stream"
+		| "health"
+		| "typing"
+		| "parts"
+		| "reasoning"
+		| "attachments"
+		| "webhook"
+	)[];
 	/**
 	 * The fields it speaks beyond the seed's. With `runId` one process serves many deliveries at once; with `intent` it asks before it
 	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it goes on inside a `send` line of
@@ -89,11 +99,13 @@ export type StreamLine =
 export interface DeliveryOptions {
 	/** Show tool status in the message while it is being written. */
 	tools?: boolean;
+	/** Said in the first message until there is something else to say; absent or empty = the message begins with its text. */
+	placeholder?: string;
 	/** Shown when the answer failed; empty = nothing. */
 	errorText?: string;
 }
 
-/** `stream` process → daemon (S0's five, with fields added), and three more. */
+/** `stream` process → daemon (the five statuses, with fields added), and some more. */
 export type StreamStatus =
 	| ({ type: "message_created"; messageId: string; nonce?: string; from?: number } & DeliveryFields)
 	| ({ type: "message_updated"; messageId: string; chars: number; to?: number } & DeliveryFields)
@@ -109,6 +121,8 @@ export type StreamStatus =
 			/** What the next message has to begin with (it goes on inside a code fence): stored with the cursor, given back in `resume`. */
 			carry?: string;
 	  } & DeliveryFields)
+	/** A message that showed no text of the answer is gone again, or was announced and never made. */
+	| ({ type: "message_removed"; messageId?: string; nonce?: string } & DeliveryFields)
 	| ({ type: "delivery_complete"; messageIds: string[] } & DeliveryFields)
 	| ({
 			type: "delivery_error";

@@ -52,6 +52,7 @@ export const STREAM_SHAPES = shapes({
 	message_creating: { ...named, nonce: name, from: position, to: position.optional(), ordinal: z.int().positive() },
 	message_created: { ...named, messageId: name, nonce: name.optional(), from: position.optional() },
 	message_updated: { ...named, messageId: name, chars: position.default(0), to: position.optional() },
+	message_removed: { ...named, messageId: name.optional(), nonce: name.optional() },
 	// Too late to refuse it: without it the delivery has no end.
 	delivery_complete: { ...named, messageIds: z.array(z.unknown()).catch([]) },
 });

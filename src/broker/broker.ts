@@ -196,9 +196,17 @@ class TurnBroker implements Broker {
 		this.#refuseWhenDraining();
 		if (!this.#lanes.has(submission.session)) this.#refuseWhenFull();
 		const receivedAt = this.#deps.clock.now();
-		const { session, text, attachments = [], eventId = newEventId(receivedAt), ...known } = submission;
+		const {
+			session,
+			text,
+			attachments = [],
+			eventId = newEventId(receivedAt),
+			disableStreaming,
+			...known
+		} = submission;
+		const facts = disableStreaming === true ? { facts: { ...known.facts, disableStreaming } } : {};
 		const event: InboundEvent = {
-			...{ ...known, eventId, session, text, attachments: [...attachments], receivedAt },
+			...{ ...known, ...facts, eventId, session, text, attachments: [...attachments], receivedAt },
 			disposition: { state: "queued" },
 		};
 		return this.#lanes.arrive(event);
@@ -211,12 +219,16 @@ class TurnBroker implements Broker {
 		record: (runId: string) => void,
 		patienceMs?: number,
 	): Launched {
-		const start: RunStart = { session, runId: newRunId(this.#idTime()), events };
+		const runId = newRunId(this.#idTime());
+		const disableStreaming = this.#guarded(runId, () => this.#isInOnePiece(session, events)) ?? false;
+		const start: RunStart = { session, runId, events, disableStreaming };
 		let run: Run | undefined;
 		let stopped = false;
 		const begin = async (changes: RunChanges): Promise<void> => {
 			this.#refuseWhenDraining();
-			run = this.#run({ ...start, ...changes });
+			// Of several messages the newest one that is part of a trace names it.
+			const traceId = events.findLast((event) => event.traceId !== undefined)?.traceId;
+			run = this.#run({ ...start, ...(traceId !== undefined && { traceId }), ...changes });
 			if (stopped) run.abort();
 			const participant = () => {
 				record(start.runId);
@@ -234,6 +246,12 @@ class TurnBroker implements Broker {
 				run?.abort();
 			},
 		};
+	}
+
+	#isInOnePiece(session: string, events: readonly InboundEvent[]): boolean {
+		const { disableStreaming: wish } = this.#deps.engine;
+		if (events.some(({ facts }) => facts?.disableStreaming === true)) return true;
+		return typeof wish === "function" ? wish({ session, text: events.at(-1)?.text ?? "" }) === true : wish === true;
 	}
 
 	/** A stage that fails after the start must not keep the run from going on or ending. */
@@ -258,10 +276,10 @@ class TurnBroker implements Broker {
 	#run(request: ExecuteRequest): Run {
 		const { session, runId } = request;
 		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
-		const run = new Run(this.#deps, request, (turn) => {
+		const run = new Run(this.#deps, request, (turn, stats) => {
 			this.#runs.delete(runId);
 			this.#lanes.free(session, turn);
-			this.#guarded(runId, () => this.#stages.settled?.(turn));
+			this.#guarded(runId, () => this.#stages.settled?.(turn, stats));
 		});
 		this.#runs.set(runId, run);
 		return run;

@@ -2,6 +2,7 @@
 
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
 import type { StoredToolCall, Turn } from "../ledger/ledger.ts";
+import { toldText } from "./part-note.ts";
 
 const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 4;
@@ -82,8 +83,8 @@ function messagesOf(turn: Turn): EngineMessage[] {
 		}
 		const calls = turn.toolCalls.filter((call) => call.message === index).map(pastCall);
 		const interrupted = index === last && turn.status !== "completed" ? turn.status : undefined;
-		if (message.text !== "" || calls.length > 0 || interrupted)
-			messages.push(answered(message.text, calls, interrupted));
+		const text = toldText(message);
+		if (text !== "" || calls.length > 0 || interrupted) messages.push(answered(text, calls, interrupted));
 	});
 	// A run that died before it said anything still has to be known to have been asked.
 	if (last < 0 && turn.status !== "completed") messages.push(answered("", [], turn.status));

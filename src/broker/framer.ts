@@ -4,6 +4,7 @@ import type { EngineEvent } from "../engine/engine.ts";
 import {
 	type Align,
 	checksumOf,
+	chunkBytesOf,
 	chunkEncoder,
 	crc32,
 	decodeToolStatus,
@@ -13,20 +14,22 @@ import {
 	isToolDone,
 	type Modality,
 	messageIdOf,
-	NexusError,
 	type ToolStatusEvent,
 	traceIdOf,
 	type Usage,
-	wordsOf,
 } from "../protocol/protocol.ts";
 import { type Ending, unpairedSummary } from "./ending.ts";
-import { clipped, clippedText, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
+import { checkedTool, checkPart, malformed, type PartEvent, type ToolEvent } from "./engine-event.ts";
+import { partPiecesOf, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 
 export type Sink = (record: string) => void;
 
 interface Stream {
 	readonly messageId: string;
 	readonly modality: Modality;
+	readonly contentType: string;
+	/** Of one chunk. */
+	readonly bytesMax: number;
 	readonly encode: ReturnType<typeof chunkEncoder>;
 	seqNo: number;
 	crc: number;
@@ -40,27 +43,35 @@ export interface FramerOptions {
 	runId: string;
 	session: string;
 	target?: unknown;
+	/** The trace that the run is a part of; derived from the run's id when left out. */
+	traceId?: string | undefined;
+	/** A message's text is one chunk, once it is whole or something else comes (P1.14). */
+	whole?: boolean;
+	/** Above this no modality goes (P1.18). */
 	chunkBytesMax: number;
 	toolJsonCharsMax: number;
 }
 
-type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
-type PartEvent = Extract<EngineEvent, { type: "part" }>;
-
 export class Framer {
 	readonly #options: FramerOptions;
+	#traceId: string;
 	/** In order of opening. */
 	readonly #open = new Map<string, Stream>();
 	readonly #tools = new Map<string, Stream>();
+	/** By modality. */
 	readonly #parts = new Map<string, Stream>();
 	#text: Stream | undefined;
 	#reasoning: Stream | undefined;
 	#compaction: Stream | undefined;
 	#opened = 0;
+	#chunks = 0;
+	/** Text that waits until it is whole. */
+	#held = "";
 	#finished = false;
 
 	constructor(options: FramerOptions) {
 		this.#options = options;
+		this.#traceId = options.traceId ?? traceIdOf(options.runId);
 	}
 
 	/** The text stream that is open, or the one that will be opened next. */
@@ -70,6 +81,11 @@ export class Framer {
 
 	get compacting(): boolean {
 		return this.#compaction !== undefined;
+	}
+
+	/** Of the streams that have ended. */
+	get chunks(): number {
+		return this.#chunks;
 	}
 
 	/** The final end has been written. */
@@ -94,15 +110,19 @@ export class Framer {
 				if (event.delta !== "") this.#takeText(event.delta, ts, sink);
 				return event;
 			case "reasoning":
+				this.#release(false, ts, sink);
 				if (typeof event.delta !== "string") throw malformed(event);
 				if (event.delta !== "") this.#takeReasoning(event.delta, ts, sink);
 				return event;
 			case "message":
+				this.#release(true, ts, sink);
 				this.#nextMessage(ts, sink);
 				return event;
 			case "tool":
+				this.#release(false, ts, sink);
 				return this.#takeTool(event, ts, sink);
 			case "part":
+				this.#release(false, ts, sink);
 				this.#takePart(event, ts, sink);
 				return event;
 			case "compaction":
@@ -118,6 +138,7 @@ export class Framer {
 	/** Ends whatever is open; the text stream last, and it alone is final (I3). */
 	end(ending: Ending, usage: Usage, ts: number, sink: Sink): void {
 		if (this.#text === undefined) this.open(ts, sink);
+		this.#release(ending.reason === "completed", ts, sink);
 		const text = this.#text!;
 		for (const stream of [...this.#open.values()]) {
 			if (stream === text) continue;
@@ -134,7 +155,8 @@ export class Framer {
 	/** Takes over the state that a record of a dead process left: what was written is not written again. */
 	replay(frame: Frame): void {
 		if (frame.type === "stream.begin") {
-			const stream = this.#add(frame.message_id, frame.modality);
+			const stream = this.#add(frame.message_id, frame.modality, frame.content_type);
+			this.#traceId = frame.trace_id;
 			if (frame.modality === "text") this.#text = stream;
 			return;
 		}
@@ -155,7 +177,18 @@ export class Framer {
 
 	#takeText(delta: string, ts: number, sink: Sink): void {
 		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		this.#partial(this.#text!, delta, ts, sink);
+		if (this.#options.whole) this.#held += delta;
+		else this.#partial(this.#text!, delta, ts, sink);
+	}
+
+	/** `isAll`: nothing more comes for this message. */
+	#release(isAll: boolean, ts: number, sink: Sink): void {
+		if (this.#held === "") return;
+		const stream = this.#text!;
+		const pieces = piecesOf(this.#held.toWellFormed(), stream.bytesMax);
+		this.#held = "";
+		const isWhole = isAll && stream.seqNo === 0 && pieces.length === 1;
+		for (const piece of pieces) this.#chunk(stream, piece, !isWhole, undefined, ts, sink);
 	}
 
 	#takeReasoning(delta: string, ts: number, sink: Sink): void {
@@ -174,7 +207,7 @@ export class Framer {
 	}
 
 	#takeTool(said: ToolEvent, ts: number, sink: Sink): ToolEvent {
-		const event = this.#kept(said);
+		const event = checkedTool(said, this.#options.toolJsonCharsMax);
 		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
 		let stream = this.#tools.get(event.callId);
 		if (!stream) {
@@ -188,43 +221,37 @@ export class Framer {
 		return event;
 	}
 
-	/** What is kept of a report, in frames and in the turn alike. */
-	#kept(said: ToolEvent): ToolEvent {
-		const { callId, name, status, args, summary, result } = said;
-		if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(said);
-		const { toolJsonCharsMax: charsMax } = this.#options;
-		const event: ToolEvent = { type: "tool", callId, name, status };
-		try {
-			if (summary !== undefined) event.summary = clippedText(wordsOf(summary), charsMax);
-			if (args !== undefined) event.args = clipped(args, charsMax);
-			if (result !== undefined) event.result = clipped(result, charsMax);
-		} catch (cause) {
-			throw new NexusError("engine_failed", `What tool ${name} was given or answered is not JSON: ${wordsOf(cause)}`, {
-				cause,
-			});
-		}
-		return event;
-	}
-
-	/** Pieces of one kind in one message are one stream; each waits for the text that was yielded before it. */
+	/** Parts of one modality in one message are one stream; each waits for the text that was yielded before it. */
 	#takePart(event: PartEvent, ts: number, sink: Sink): void {
+		checkPart(event);
 		const { modality, contentType, payload } = event;
-		const named =
-			typeof modality === "string" && modality !== "" && typeof contentType === "string" && contentType !== "";
-		if (!named || typeof payload !== "string" || OWN_MODALITIES.has(modality)) throw malformed(event);
 		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		const kind = `${modality} ${contentType}`;
-		let stream = this.#parts.get(kind);
-		if (!stream) {
-			stream = this.#begin(modality, contentType, ts, sink);
-			this.#parts.set(kind, stream);
-		}
 		const text = this.#text!;
 		const align = text.seqNo === 0 ? undefined : { message_id: text.messageId, seq_no: text.seqNo };
-		const pieces = piecesOf(payload.toWellFormed(), this.#options.chunkBytesMax);
+		const pieces = partPiecesOf(payload.toWellFormed(), this.#bytesMax(modality));
+		if (modality === "image" || pieces.length > 1) this.#wholePart(event, pieces, align, ts, sink);
+		else this.#chunk(this.#partStream(event, ts, sink), payload.toWellFormed(), false, align, ts, sink, contentType);
+	}
+
+	/** One whose number of chunks is known: a stream of its own, after those of its modality that came before. */
+	#wholePart(event: PartEvent, pieces: readonly string[], align: Align | undefined, ts: number, sink: Sink): void {
+		const { modality, contentType } = event;
+		const before = this.#parts.get(modality);
+		if (before) this.#end(before, DONE, ts, sink);
+		this.#parts.delete(modality);
+		const stream = this.#begin(modality, contentType, ts, sink, pieces.length);
 		for (const [n, piece] of pieces.entries()) {
 			this.#chunk(stream, piece, n < pieces.length - 1, align, ts, sink);
 		}
+		this.#end(stream, DONE, ts, sink);
+	}
+
+	#partStream({ modality, contentType }: PartEvent, ts: number, sink: Sink): Stream {
+		const known = this.#parts.get(modality);
+		if (known) return known;
+		const stream = this.#begin(modality, contentType, ts, sink);
+		this.#parts.set(modality, stream);
+		return stream;
 	}
 
 	#takeCompaction(phase: "start" | "end", ts: number, sink: Sink): void {
@@ -236,18 +263,19 @@ export class Framer {
 		if (phase === "end") this.#end(stream, DONE, ts, sink);
 	}
 
-	#begin(modality: Modality, contentType: string, ts: number, sink: Sink): Stream {
+	#begin(modality: Modality, contentType: string, ts: number, sink: Sink, expectedChunks?: number): Stream {
 		const { runId, session, target } = this.#options;
-		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality);
+		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType);
 		sink(
 			encodeFrame({
 				type: "stream.begin",
 				message_id: stream.messageId,
 				run_id: runId,
-				trace_id: traceIdOf(runId),
+				trace_id: this.#traceId,
 				correlation_group: runId,
 				modality,
 				content_type: contentType,
+				...(expectedChunks !== undefined && { expected_chunks: expectedChunks }),
 				session,
 				...(target !== undefined && { target }),
 				ts,
@@ -256,8 +284,21 @@ export class Framer {
 		return stream;
 	}
 
-	#add(messageId: string, modality: Modality): Stream {
-		const stream: Stream = { messageId, modality, encode: chunkEncoder(messageId), seqNo: 0, crc: 0, half: "" };
+	#bytesMax(modality: Modality): number {
+		return Math.min(chunkBytesOf(modality), this.#options.chunkBytesMax);
+	}
+
+	#add(messageId: string, modality: Modality, contentType: string): Stream {
+		const stream: Stream = {
+			messageId,
+			modality,
+			contentType,
+			bytesMax: this.#bytesMax(modality),
+			encode: chunkEncoder(messageId),
+			seqNo: 0,
+			crc: 0,
+			half: "",
+		};
 		this.#opened++;
 		this.#open.set(messageId, stream);
 		return stream;
@@ -267,12 +308,12 @@ export class Framer {
 	#partial(stream: Stream, said: string, ts: number, sink: Sink): void {
 		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
 		if (delta === "") return;
-		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= this.#options.chunkBytesMax) {
+		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= stream.bytesMax) {
 			stream.crc = crc32(delta, stream.crc);
 			sink(stream.encode(++stream.seqNo, delta, ts));
 			return;
 		}
-		for (const piece of piecesOf(delta, this.#options.chunkBytesMax)) {
+		for (const piece of piecesOf(delta, stream.bytesMax)) {
 			stream.crc = crc32(piece, stream.crc);
 			sink(stream.encode(++stream.seqNo, piece, ts));
 		}
@@ -282,7 +323,15 @@ export class Framer {
 		this.#chunk(stream, encodeToolStatus(status), false, undefined, ts, sink);
 	}
 
-	#chunk(stream: Stream, payload: string, partial: boolean, align: Align | undefined, ts: number, sink: Sink): void {
+	#chunk(
+		stream: Stream,
+		payload: string,
+		partial: boolean,
+		align: Align | undefined,
+		ts: number,
+		sink: Sink,
+		contentType = stream.contentType,
+	): void {
 		stream.crc = crc32(payload, stream.crc);
 		sink(
 			encodeFrame({
@@ -291,6 +340,7 @@ export class Framer {
 				seq_no: ++stream.seqNo,
 				payload,
 				is_partial: partial,
+				...(contentType !== stream.contentType && { content_type: contentType }),
 				...(align && { align }),
 				ts,
 			}),
@@ -300,6 +350,7 @@ export class Framer {
 	/** With usage it is the run's final end. */
 	#end(stream: Stream, ending: Ending, ts: number, sink: Sink, usage?: Usage): void {
 		this.#endHalf(stream, ts, sink);
+		this.#chunks += stream.seqNo;
 		this.#forget(stream);
 		sink(
 			encodeFrame({
@@ -334,23 +385,10 @@ export class Framer {
 }
 
 const DONE: Ending = { reason: "completed" };
-const TOOL_STATUS: ReadonlySet<string> = new Set(["started", "progress", "completed", "failed"]);
-/** What the Broker frames by itself; a part of these would be a second, unordered lane. */
-const OWN_MODALITIES: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
-
 /** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
 function mended(stream: Stream, said: string): string {
 	const text = stream.half + said;
 	const last = text.charCodeAt(text.length - 1);
 	stream.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";
 	return text.slice(0, text.length - stream.half.length).toWellFormed();
-}
-
-function malformed(event: unknown): NexusError {
-	const shown = wordsOf(event) || String(event);
-	return new NexusError(
-		"engine_failed",
-		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
-			"Yield text, reasoning, message, tool, part, usage or compaction with the fields of the engine port.",
-	);
 }

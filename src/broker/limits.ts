@@ -15,10 +15,12 @@ export interface BrokerLimits {
 	contextTurnsMax: number;
 	/** Past turns kept ready in memory, all sessions together. */
 	historyCharsMax: number;
-	/** A longer delta or part becomes several chunks. */
+	/** Above this no modality's chunk goes, whatever P1.18 allows it. */
 	chunkBytesMax: number;
 	/** Arguments and results of tools are kept up to here. */
 	toolJsonCharsMax: number;
+	/** Reasoning is kept in the turn, and told to the next one, up to here; 0 = not at all. */
+	reasoningCharsMax: number;
 	/** How long an engine may take to end by itself after it was stopped (I12). */
 	abortGraceMs: number;
 	/** From the start to the first event of any kind. */
@@ -42,6 +44,7 @@ export const BROKER_LIMITS: BrokerLimits = {
 	historyCharsMax: 16 * 1024 * 1024,
 	chunkBytesMax: 64 * 1024,
 	toolJsonCharsMax: 256 * 1024,
+	reasoningCharsMax: 0,
 	abortGraceMs: 2000,
 	firstTokenMs: 60_000,
 	interTokenMs: 120_000,

@@ -18,6 +18,20 @@ export function piecesOf(text: string, bytesMax: number): string[] {
 	return pieces;
 }
 
+const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+const BASE64_QUANTUM = 4;
+
+/** Like `piecesOf`, but base64 is cut between whole quanta, so that every piece decodes alone (P1.18). */
+export function partPiecesOf(payload: string, bytesMax: number): string[] {
+	if (payload.length <= bytesMax / UTF8_BYTES_PER_UNIT_MAX) return [payload];
+	const binary = payload.replace(/\s+/g, "");
+	if (!BASE64.test(binary)) return piecesOf(payload, bytesMax);
+	const step = Math.max(BASE64_QUANTUM, bytesMax - (bytesMax % BASE64_QUANTUM));
+	const pieces: string[] = [];
+	for (let at = 0; at < binary.length; at += step) pieces.push(binary.slice(at, at + step));
+	return pieces;
+}
+
 /** A value whose JSON is too long becomes its beginning, and says so. */
 export function clipped(value: unknown, charsMax: number): unknown {
 	if (typeof value === "string") return clippedText(value, charsMax);

@@ -19,8 +19,12 @@ export interface ExecuteRequest {
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
 	/** Where the answer should go, for consumers that push. Carried in stream.begin. */
 	target?: unknown;
+	/** The trace that the run is a part of, 32 hex digits; derived from the run's id when left out. */
+	traceId?: string;
 	/** What the engine is told beside the messages, for this run only. */
 	context?: readonly string[];
+	/** A message's text becomes one chunk, when it is whole. */
+	disableStreaming?: boolean;
 }
 
 /** Messages that are about to become a run. */
@@ -29,9 +33,17 @@ export interface RunStart {
 	runId: string;
 	/** Oldest first. */
 	events: readonly InboundEvent[];
+	/** The engine wants the answer in one piece. */
+	disableStreaming: boolean;
 }
 
-export type RunChanges = Partial<Pick<ExecuteRequest, "events" | "target" | "context">>;
+/** What a turn does not keep. */
+export interface RunStats {
+	/** Of all streams together. */
+	chunks: number;
+}
+
+export type RunChanges = Partial<Pick<ExecuteRequest, "events" | "target" | "context" | "disableStreaming">>;
 
 /** What somebody above the Broker does at the turning points of every run that comes of messages, in this order. After the start a failure is logged and nothing else. */
 export interface RunStages {
@@ -47,7 +59,7 @@ export interface RunStages {
 	/** The turn as it is to be saved. */
 	settling?(turn: Turn): Turn;
 	/** The turn is saved. */
-	settled?(turn: Turn): void;
+	settled?(turn: Turn, stats: RunStats): void;
 }
 
 /** Live control over one run (S0). */
@@ -78,6 +90,10 @@ export interface Submission {
 	origin?: Origin;
 	/** How it waits when the session is busy; without it one after another. */
 	queue?: QueueSettings;
+	/** The answer is to come in one piece. */
+	disableStreaming?: boolean;
+	/** The caller's trace, 32 hex digits: its run is a part of it. */
+	traceId?: string;
 	/** Kept with the event; a JSON object. */
 	facts?: Record<string, unknown>;
 }

@@ -88,6 +88,7 @@ async function settleLeftRun(
 	const transcript = new Transcript({
 		...{ runId: info.log, session: meta.session, engine: meta.engine, startedAt: meta.startedAt },
 		textId: framer.textId,
+		reasoningCharsMax: limits.reasoningCharsMax,
 		asked: meta.events.flatMap(({ eventId }) => askedIn(ledger.event(eventId))),
 	});
 	const retell = reteller(transcript);
@@ -163,18 +164,37 @@ const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
 
 /** Frames → the transcript that their events made. */
 function reteller(transcript: Transcript): (frame: Frame) => void {
-	const modalities = new Map<string, Modality>();
+	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
 	let textId = "";
 	return (frame) => {
 		if (frame.type === "stream.end") return;
 		if (frame.type === "stream.begin") {
-			modalities.set(frame.message_id, frame.modality);
+			streams.set(frame.message_id, { modality: frame.modality, contentType: frame.content_type, payload: "" });
 			if (frame.modality === "text") textId = frame.message_id;
 			return;
 		}
-		const modality = modalities.get(frame.message_id);
-		if (modality === "text") transcript.say(frame.payload, frame.message_id, frame.ts);
-		const status = modality === "tool" ? decodeToolStatus(frame.payload) : undefined;
-		if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, textId, frame.ts);
+		const stream = streams.get(frame.message_id);
+		switch (stream?.modality) {
+			case undefined:
+			// Compaction: nothing of it is kept.
+			case "data":
+				return;
+			case "text":
+				transcript.say(frame.payload, frame.message_id, frame.ts);
+				return;
+			case "reasoning":
+				transcript.reason(frame.payload, textId);
+				return;
+			case "tool": {
+				const status = decodeToolStatus(frame.payload);
+				if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, textId, frame.ts);
+				return;
+			}
+			default:
+				stream!.payload += frame.payload;
+				if (frame.is_partial) return;
+				transcript.part({ ...stream!, contentType: frame.content_type ?? stream!.contentType }, textId);
+				stream!.payload = "";
+		}
 	};
 }

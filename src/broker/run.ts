@@ -13,7 +13,7 @@ import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest, LiveRun } from "./port.ts";
+import type { ExecuteRequest, LiveRun, RunStats } from "./port.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
@@ -52,7 +52,7 @@ export class Run {
 	readonly #deps: RunDeps;
 	/** Setting the clock must neither keep a watchdog from its work, nor set one off, nor let an answer end before it began. */
 	readonly #now: () => number;
-	readonly #onSettled: (turn: Turn) => void;
+	readonly #onSettled: (turn: Turn, stats: RunStats) => void;
 	readonly #framer: Framer;
 	readonly #transcript: Transcript;
 	readonly #abort = new AbortController();
@@ -70,16 +70,17 @@ export class Run {
 	#disarm: (() => void) | undefined;
 
 	/** `onSettled` is told before `result` resolves, so that the session's next run is under way by then. */
-	constructor(deps: RunDeps, request: ExecuteRequest, onSettled: (turn: Turn) => void) {
+	constructor(deps: RunDeps, request: ExecuteRequest, onSettled: (turn: Turn, stats: RunStats) => void) {
 		this.#deps = deps;
 		this.request = request;
 		this.#onSettled = onSettled;
 		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
-		const { runId, session, events, target } = request;
-		this.#framer = new Framer({ runId, session, target, ...deps.limits });
+		const { runId, session, events, target, traceId, disableStreaming: whole = false } = request;
+		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
 		this.#transcript = new Transcript({
 			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
+			reasoningCharsMax: deps.limits.reasoningCharsMax,
 			asked: events.map(({ eventId, text, attachments }) => ({
 				...{ role: "user", eventId, text },
 				...(attachments.length > 0 && { attachments: [...attachments] }),
@@ -303,7 +304,7 @@ export class Run {
 		}
 		this.#saved = true;
 		this.#refused = false;
-		this.#onSettled(turn);
+		this.#onSettled(turn, { chunks: this.#framer.chunks });
 		this.#result.resolve(turn);
 	}
 }

@@ -11,13 +11,14 @@ const LINE_CHARS_MAX = 1200;
 export function summaryOf(eventId: string, events: readonly InboundEvent[]): InboundEvent {
 	const newest = events.at(-1)!;
 	const batch = events.flatMap((event) => event.batch ?? [event.eventId]);
-	const { session, receivedAt, origin, queue, facts } = newest;
+	const { session, receivedAt, origin, queue, facts, traceId } = newest;
 	return {
 		...{ eventId, session, text: line(events, batch.length), attachments: [], receivedAt, batch },
 		disposition: { state: "queued" },
 		...(origin && { origin: { channel: origin.channel, account: origin.account, sender: origin.sender } }),
 		...(queue && { queue }),
 		...(facts && { facts }),
+		...(traceId !== undefined && { traceId }),
 	};
 }
 

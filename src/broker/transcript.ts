@@ -1,16 +1,22 @@
 /** What was said and done in one run so far: the part of it that becomes a turn. No I/O. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
 import type { Usage } from "../protocol/protocol.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
+import { storedPart } from "./part-note.ts";
 import type { LiveToolCall } from "./port.ts";
 
 type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
 
+/** Of one message; an engine that sends sound in pieces sends many. */
+const PARTS_MAX = 200;
+
 interface Answer {
 	messageId: string;
 	text: string;
+	parts?: StoredPart[];
+	reasoning?: string;
 }
 
 export interface TranscriptOptions {
@@ -22,6 +28,8 @@ export interface TranscriptOptions {
 	asked: readonly StoredMessage[];
 	/** The run's first text stream. */
 	textId: string;
+	/** Reasoning is kept up to here; 0 = not at all. */
+	reasoningCharsMax: number;
 }
 
 export class Transcript {
@@ -70,7 +78,9 @@ export class Transcript {
 	/** An event that was framed; `textId` is the text stream it belongs to. */
 	take(event: EngineEvent, textId: string, now: number): void {
 		if (event.type === "text") this.say(event.delta, textId, now);
+		else if (event.type === "reasoning") this.reason(event.delta, textId);
 		else if (event.type === "tool") this.tool(event, textId, now);
+		else if (event.type === "part") this.part(event, textId);
 		else if (event.type === "usage") this.#addUsage(event);
 	}
 
@@ -78,6 +88,22 @@ export class Transcript {
 		if (delta === "") return;
 		this.#firstTextAt ??= now;
 		this.#turnTo(textId).text += delta;
+	}
+
+	reason(delta: string, textId: string): void {
+		const { reasoningCharsMax } = this.#options;
+		if (reasoningCharsMax === 0 || delta === "") return;
+		const answer = this.#turnTo(textId);
+		const before = answer.reasoning ?? "";
+		if (before.length < reasoningCharsMax)
+			answer.reasoning = (before + delta).slice(0, reasoningCharsMax).toWellFormed();
+	}
+
+	/** What is beyond the limit stays in the frames. */
+	part(part: { modality: string; contentType: string; payload: string }, textId: string): void {
+		const answer = this.#turnTo(textId);
+		answer.parts ??= [];
+		if (answer.parts.length < PARTS_MAX) answer.parts.push(storedPart(part, answer.text.length));
 	}
 
 	tool(report: ToolReport, textId: string, now: number): void {

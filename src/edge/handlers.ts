@@ -3,7 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { Cursor } from "../bus/bus.ts";
-import { NexusError, toNexusError } from "../protocol/protocol.ts";
+import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
@@ -38,11 +38,14 @@ export function createHandlers(parts: HandlerParts): Handlers {
 function messageHandlers({ deps }: HandlerParts) {
 	const { broker, ledger, submit = (submission) => broker.submit(submission) } = deps;
 	return {
-		async postMessage({ params, body }) {
+		async postMessage({ params, body }, { headers }) {
+			const traceId = traceIdIn(headers.get("traceparent") ?? "");
 			const { eventId, disposition, runId } = await submit({
 				session: params.session,
 				text: body.text,
 				...(body.idempotency_key !== undefined && { idempotencyKey: body.idempotency_key }),
+				...(traceId !== undefined && { traceId }),
+				...(body.disable_streaming === true && { disableStreaming: true }),
 				...(body.attachments && {
 					attachments: body.attachments.map(({ name, content_type, data }) => ({
 						name,

@@ -49,6 +49,7 @@ function operation(id: string, route: Route): Json {
 			...parameters(route.params, "path"),
 			...parameters(route.query, "query"),
 			...(route.answer.type === "text/event-stream" ? [LAST_EVENT_ID] : []),
+			...(id === "postMessage" ? [TRACEPARENT] : []),
 		],
 		...(route.raw && route.method === "POST"
 			? { requestBody: { required: true, content: { "*/*": { schema: {} } } } }
@@ -66,6 +67,14 @@ const LAST_EVENT_ID = {
 	required: false,
 	description: "The last offset that was seen; EventSource sends it when it reconnects.",
 	schema: { type: "integer", minimum: 0 },
+};
+
+const TRACEPARENT = {
+	name: "traceparent",
+	in: "header",
+	required: false,
+	description: "W3C Trace Context: the run's frames carry this trace's id as `trace_id`.",
+	schema: { type: "string" },
 };
 
 /** A wrong request, a foreign Host or Origin, too many connections, a fault of ours, a daemon that is stopping. */

@@ -37,6 +37,8 @@ const messageView = (message: StoredMessage): MessageView =>
 		message_id: message.messageId,
 		event_id: message.eventId,
 		attachments: attachmentsView(message.attachments),
+		parts: message.parts?.map(({ contentType, ...part }) => ({ ...part, content_type: contentType })),
+		reasoning: message.reasoning,
 	});
 
 /** Stored as JSON text; what is no JSON is shown as the text it is. */

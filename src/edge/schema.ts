@@ -97,6 +97,7 @@ export const MessageRequest = component(
 					"At most `broker.idempotencyKeyCharsMax` characters. Sent again with the same content, the message is the same one; with another content it is refused with 409, which names the earlier event.",
 				),
 			attachments: z.array(AttachmentUpload).max(64).optional(),
+			disable_streaming: z.boolean().optional().describe("The answer comes in one piece: one chunk per message."),
 		})
 		.refine(({ text, attachments }) => text.trim() !== "" || (attachments?.length ?? 0) > 0, {
 			message: "a message needs a text or an attachment",
@@ -141,6 +142,20 @@ const MessageView = component(
 		message_id: z.string().optional().describe("The stream that carried it."),
 		event_id: z.string().optional(),
 		attachments: z.array(z.object({ name: z.string(), content_type: z.string(), bytes: count })).optional(),
+		parts: z
+			.array(
+				z.object({
+					modality: z.string(),
+					content_type: z.string(),
+					description: z.string(),
+					bytes: count,
+					after: count.describe("After how many characters of the text it stands."),
+					payload: z.string().optional().describe("Text and JSON that are not long; the rest is in the frames."),
+				}),
+			)
+			.optional()
+			.describe("Cards, pictures, sound … of an assistant message, in order."),
+		reasoning: z.string().optional().describe("Only where `broker.reasoningCharsMax` keeps it."),
 	}),
 );
 

@@ -65,6 +65,8 @@ export type EngineEvent =
 /** Returning ends the run, throwing fails it, `signal` aborts it. */
 export interface Engine {
 	name: string;
+	/** Its answers, or the answer to this message, come in one piece: one chunk per message, and one delivery when it is finished. */
+	disableStreaming?: boolean | ((message: { session: string; text: string }) => boolean);
 	run(request: EngineRequest, context: { signal: AbortSignal }): AsyncIterable<EngineEvent>;
 	/** Called once at shutdown. */
 	close?(): void | Promise<void>;

@@ -35,6 +35,8 @@ export interface DeliveryMessage {
 	error?: string;
 	/** The source position up to which an open message was last reported to show. */
 	shown?: number;
+	/** How often it was changed after it had been created; absent = never. */
+	edits?: number;
 	/** What a send says, as long as its outcome is not known: it is looked up or said again by exactly this text. */
 	text?: string;
 	/** How much of `text`, in UTF-16 units, is out in the messages before this one. */
@@ -97,6 +99,8 @@ export interface Deliveries {
 	intend(id: string, message: Omit<DeliveryMessage, "state" | "messageId" | "shown">, now: number): void;
 	/** It was announced but certainly never created. */
 	withdraw(id: string, nonce: string, now: number): void;
+	/** It showed no text of the answer, and is gone again or was never created. */
+	remove(id: string, nonce: string, now: number): void;
 	created(id: string, nonce: string, messageId: string, now: number): void;
 	shown(id: string, nonce: string, to: number, now: number): void;
 	/** The message is finished: the cursor moves to its end. */
@@ -169,6 +173,7 @@ const DELIVERIES_STEPS: readonly string[] = [
 	CREATE INDEX delivery_message_by_nonce ON delivery_message (nonce);
 	`,
 	"CREATE INDEX delivery_by_state ON delivery (channel, account, state);",
+	"ALTER TABLE delivery_message ADD COLUMN edits INTEGER NOT NULL DEFAULT 0;",
 ];
 
 export function sqliteDeliveries(file: SqliteFile): Deliveries {
@@ -251,11 +256,12 @@ function writing({ db, transaction }: SqliteFile): Writing {
 	);
 	const ofNonce = "WHERE delivery = (SELECT seq FROM delivery WHERE id = ?1) AND nonce = ?2";
 	const drop = db.prepare(`DELETE FROM delivery_message ${ofNonce} AND state = 'intended'`);
+	const remove = db.prepare(`DELETE FROM delivery_message ${ofNonce} AND state IN ('intended', 'open')`);
 	const opened = db.prepare(`UPDATE delivery_message SET state = 'open', message_id = ?3 ${ofNonce}`);
-	const grown = db.prepare(`UPDATE delivery_message SET shown = ?3 ${ofNonce}`);
+	const grown = db.prepare(`UPDATE delivery_message SET shown = ?3, edits = edits + 1 ${ofNonce}`);
 	const closed = db.prepare(
 		`UPDATE delivery_message SET state = iif(error IS NULL, 'sent', 'failed'), message_id = ?3, source_to = ?4, text = NULL,
-		text_done = NULL ${ofNonce}`,
+		text_done = NULL, edits = edits + iif(state = 'open', 1, 0) ${ofNonce}`,
 	);
 	const doubted = db.prepare(`UPDATE delivery_message SET state = 'unknown' ${ofNonce}`);
 
@@ -277,6 +283,7 @@ function writing({ db, transaction }: SqliteFile): Writing {
 		intend: (id, { ordinal, nonce, from, to = null, text = null, done = null }, now) =>
 			change(id, nonce, now, () => announce.run(id, ordinal, nonce, from, to, text, done)),
 		withdraw: (id, nonce, now) => change(id, nonce, now, () => drop.run(id, nonce)),
+		remove: (id, nonce, now) => change(id, nonce, now, () => remove.run(id, nonce)),
 		created: (id, nonce, messageId, now) => change(id, nonce, now, () => opened.run(id, nonce, messageId)),
 		shown: (id, nonce, to, now) => change(id, nonce, now, () => grown.run(id, nonce, to)),
 		sent: (id, nonce, { messageId, to, carry = null }, now) =>
@@ -336,6 +343,7 @@ const messageOf = (row: Row): DeliveryMessage => ({
 	...(row.message_id !== null && { messageId: String(row.message_id) }),
 	state: String(row.state) as DeliveryMessage["state"],
 	...(row.shown !== null && { shown: Number(row.shown) }),
+	...(row.edits !== 0 && { edits: Number(row.edits) }),
 	...(row.text !== null && { text: String(row.text) }),
 	...(row.text_done !== null && { done: Number(row.text_done) }),
 	...(row.error !== null && { error: String(row.error) }),

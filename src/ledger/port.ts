@@ -18,6 +18,23 @@ export interface StoredMessage {
 	attachments?: StoredAttachment[];
 	/** A user's message: the inbound event it came with. */
 	eventId?: string;
+	/** Cards, pictures, sound … of an assistant message, in order. */
+	parts?: StoredPart[];
+	/** What was thought before and between the text; only where it is to be kept. */
+	reasoning?: string;
+}
+
+/** What an assistant message showed beside its text. */
+export interface StoredPart {
+	modality: string;
+	contentType: string;
+	/** For whoever cannot see it: a card's title, what kind of file it is. */
+	description: string;
+	bytes: number;
+	/** After how many characters of the message's text it stands. */
+	after: number;
+	/** Text and JSON that are not long; the rest is in the run's frames only. */
+	payload?: string;
 }
 
 export interface StoredToolCall {
@@ -133,6 +150,8 @@ export interface InboundEvent {
 	queue?: QueueSettings;
 	/** A synthetic event: the original events it stands for, oldest first. */
 	batch?: string[];
+	/** The caller's trace: the run that answers it is a part of it. */
+	traceId?: string;
 	/** What the pipeline knows of it; a JSON object. */
 	facts?: Record<string, unknown>;
 }

@@ -9,6 +9,7 @@ import type {
 	SessionInfo,
 	StoredAttachment,
 	StoredMessage,
+	StoredPart,
 	StoredToolCall,
 	Trace,
 	Turn,
@@ -69,6 +70,8 @@ function messageOf(row: Row): StoredMessage {
 	const message: StoredMessage = { role: row.role === "user" ? "user" : "assistant", text: String(row.text) };
 	if (row.message_id !== null) message.messageId = String(row.message_id);
 	if (row.event_id !== null) message.eventId = String(row.event_id);
+	if (row.parts !== null) message.parts = JSON.parse(String(row.parts)) as StoredPart[];
+	if (row.reasoning !== null) message.reasoning = String(row.reasoning);
 	const attachments = attachmentsOf(row.attachments);
 	if (attachments.length > 0) message.attachments = attachments;
 	return message;
@@ -106,11 +109,12 @@ export function eventOf(row: Row): InboundEvent {
 	}
 	if (row.queue !== null) event.queue = JSON.parse(String(row.queue)) as QueueSettings;
 	if (row.batch !== null) event.batch = JSON.parse(String(row.batch)) as string[];
+	if (row.trace_id !== null) event.traceId = String(row.trace_id);
 	if (row.facts !== null) event.facts = JSON.parse(String(row.facts)) as Record<string, unknown>;
 	return event;
 }
 
-const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+export const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
 /** In the order of EVENT_COLUMNS. */
 export function eventColumns({ origin, ...event }: InboundEvent) {
@@ -119,14 +123,14 @@ export function eventColumns({ origin, ...event }: InboundEvent) {
 		...[event.receivedAt, ...dispositionColumns(event.disposition)],
 		...[origin?.channel ?? null, origin?.account ?? null, origin?.sourceId ?? null],
 		...[origin?.sender ?? null, origin?.senderName ?? null],
-		...[jsonOrNull(event.queue), jsonOrNull(event.batch), jsonOrNull(event.facts)],
+		...[jsonOrNull(event.queue), jsonOrNull(event.batch), jsonOrNull(event.facts), event.traceId ?? null],
 	];
 }
 
 export const EVENT_COLUMNS = [
 	...["event_id", "session", "text", "attachments", "idempotency_key", "received_at"],
 	...["state", "run_id", "because", "superseded_by"],
-	...["channel", "account", "source_id", "sender", "sender_name", "queue", "batch", "facts"],
+	...["channel", "account", "source_id", "sender", "sender_name", "queue", "batch", "facts", "trace_id"],
 ];
 
 function dispositionOf(row: Row): Disposition {

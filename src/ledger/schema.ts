@@ -92,4 +92,11 @@ export const LEDGER_STEPS: readonly string[] = [
 	CREATE UNIQUE INDEX inbound_by_source ON inbound (channel, account, source_id) WHERE source_id IS NOT NULL;
 	CREATE INDEX inbound_rejected ON inbound (seq) WHERE state = 'rejected';
 	`,
+	`
+	ALTER TABLE inbound ADD COLUMN trace_id TEXT;
+
+	-- JSON.
+	ALTER TABLE messages ADD COLUMN parts TEXT;
+	ALTER TABLE messages ADD COLUMN reasoning TEXT;
+	`,
 ];

@@ -10,6 +10,7 @@ import {
 	EVENT_COLUMNS,
 	eventColumns,
 	eventOf,
+	jsonOrNull,
 	type Row,
 	sessionOf,
 	titleOf,
@@ -98,7 +99,7 @@ type TurnPart = Pick<Ledger, "settle" | "retrace" | "turn" | "turns">;
 function turnPart(file: SqliteFile): TurnPart {
 	const { db } = file;
 	const messagesOf = db.prepare(
-		`SELECT m.role, m.message_id, m.event_id, m.text, coalesce(m.attachments, i.attachments) AS attachments
+		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, coalesce(m.attachments, i.attachments) AS attachments
 		FROM messages m LEFT JOIN inbound i ON i.event_id = m.event_id WHERE m.turn = ? ORDER BY m.ordinal`,
 	);
 	const toolCallsOf = db.prepare("SELECT * FROM tool_calls WHERE turn = ? ORDER BY ordinal");
@@ -133,7 +134,7 @@ function settlement({ db, transaction }: SqliteFile): Ledger["settle"] {
 		first_token_ms, usage_input, usage_output, usage_extra, trace)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
-	const insertMessage = db.prepare("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?)");
+	const insertMessage = db.prepare("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
 	const insertToolCall = db.prepare("INSERT INTO tool_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 	const countTurn = db.prepare(
 		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
@@ -167,7 +168,8 @@ function settlement({ db, transaction }: SqliteFile): Ledger["settle"] {
 	const write = (turn: Turn) => {
 		const seq = addTurn(turn);
 		turn.messages.forEach((m, n) => {
-			insertMessage.run(seq, n, m.role, m.messageId ?? null, m.eventId ?? null, m.text, attachmentsFor(m));
+			const beside = [jsonOrNull(m.parts), m.reasoning ?? null] as const;
+			insertMessage.run(seq, n, m.role, m.messageId ?? null, m.eventId ?? null, m.text, attachmentsFor(m), ...beside);
 		});
 		turn.toolCalls.forEach((c, n) => {
 			const outcome = [c.args ?? null, c.status, c.summary ?? null, c.result ?? null] as const;

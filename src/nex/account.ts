@@ -10,7 +10,7 @@ import { own } from "../std/own.ts";
 import { type CallHealth, createCallHealth } from "./call-health.ts";
 import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
-import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall } from "./port.ts";
+import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import { sleep } from "./sleep.ts";
 import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
 import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
@@ -87,6 +87,8 @@ export class Account {
 	readonly channel: string;
 	readonly id: string;
 	readonly config: ChannelConfig;
+	/** The channel's, with what the account has of its own. */
+	readonly streaming: StreamingConfig;
 	readonly gate: AccountGate;
 	readonly #options: AccountOptions;
 	readonly #places: Places;
@@ -104,6 +106,7 @@ export class Account {
 		this.channel = options.channel;
 		this.id = options.id;
 		this.config = options.config;
+		this.streaming = { ...options.config.streaming, ...options.config.accounts[this.id]?.streaming };
 		this.#options = options;
 		this.gate = createGate(options.clock);
 		this.#calls = createCallHealth(options.clock);

@@ -29,6 +29,15 @@ const nonceAt = (delivery: string, offset: number, which: string): string =>
 export const showsParts = ({ info: { supports } }: Delivering): boolean =>
 	supports.includes("parts") || !supports.includes("send");
 
+/**
+ * Adapters that show reasoning, or that speak only the six events, where what becomes of a `reasoning` line is the adapter's affair, hear
+ * of it in the stream. For the others each passage is a message beside the text.
+ */
+export const showsReasoning = (delivering: Delivering): boolean => {
+	const { info } = delivering;
+	return showsParts(delivering) || info.supports.includes("reasoning") || !info.fields?.includes("intent");
+};
+
 /** Whether a channel wants to see a part. */
 export const isWanted = ({ reasoning, parts }: Delivering, { modality }: PartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;

@@ -127,18 +127,21 @@ export class Carrier {
 		const signal = AbortSignal.any([this.#deps.signal, account.retired]);
 		const info = await this.#infoOf(account, signal);
 		if (!info) return { state: "left" };
-		const { streaming, errorText } = account.config;
+		const { streaming } = account;
+		const { errorText } = account.config;
 		const options = row.options as DeliverOptions;
-		const tools = options.tools ?? streaming?.tools;
+		const tools = options.tools ?? streaming.tools;
+		const { placeholder } = streaming;
 		const delivering: Delivering = {
 			...{ tracked, account, info, bus, limits, clock, random, log, signal },
 			target: row.target as Target,
 			options: {
 				...(tools !== undefined && { tools }),
+				...(placeholder !== undefined && { placeholder }),
 				...(errorText !== undefined && { errorText }),
 			},
-			reasoning: (options.reasoning ?? streaming?.reasoning) === true,
-			parts: streaming?.parts !== false,
+			reasoning: (options.reasoning ?? streaming.reasoning) === true,
+			parts: streaming.parts !== false,
 			files: new Map(),
 		};
 		return route(delivering, options);

@@ -2,7 +2,7 @@
 
 export type { AclConfig } from "./acl/acl.ts";
 export { loadPlugins } from "./hooks/load.ts";
-export type { HookAnswer, HookContext, HookRequest, Plugin } from "./hooks/port.ts";
+export type { HookAnswer, HookContext, HookRequest, HookResponse, Plugin } from "./hooks/port.ts";
 export { type InboundChannelConfig, type InboundConfig, type QueueConfig, WEB } from "./inbound/config.ts";
 export { OUTBOUND_LIMITS } from "./limits.ts";
 export { createOutbound, type OutboundOptions } from "./outbound.ts";

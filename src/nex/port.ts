@@ -15,21 +15,30 @@ export interface ChannelConfig {
 	env?: Readonly<Record<string, string>>;
 	/** By the account's id. */
 	accounts: Readonly<Record<string, AccountConfig>>;
-	streaming?: {
-		/** False: every answer is sent when it is finished. */
-		enabled?: boolean;
-		/** Reasoning is shown, each passage in a message of its own; never otherwise (I8). */
-		reasoning?: boolean;
-		/** Images, audio, files and cards of an answer are sent too; default true. */
-		parts?: boolean;
-		/** Tool status is shown while the answer is written. */
-		tools?: boolean;
-	};
+	streaming?: StreamingConfig;
 	/** For channels without streaming: when a piece of the answer becomes a message. */
 	blocks?: BlocksConfig;
 	typing?: { enabled?: boolean; intervalMs?: number };
 	/** Said when an answer failed; empty or absent = nothing. */
 	errorText?: string;
+}
+
+export interface StreamingConfig {
+	/** False: every answer is sent when it is finished. */
+	enabled?: boolean;
+	/**
+	 * `draft_edit`: a message that grows, where the platform can. `accumulate`: one message when the answer is finished. `blocks`: messages as
+	 * they become whole. `off`: as accumulate, without typing. Default: the first that the adapter can do of growing, blocks and whole.
+	 */
+	mode?: "draft_edit" | "accumulate" | "blocks" | "off";
+	/** Reasoning is shown, each passage in a message of its own; never otherwise (I8). */
+	reasoning?: boolean;
+	/** Images, audio, files and cards of an answer are sent too; default true. */
+	parts?: boolean;
+	/** Tool status is shown while the answer is written; default true where messages grow, false elsewhere. */
+	tools?: boolean;
+	/** What the first message says until there is text; default nothing: the message begins with its text. */
+	placeholder?: string;
 }
 
 export interface BlocksConfig {
@@ -42,6 +51,8 @@ export interface BlocksConfig {
 export interface AccountConfig {
 	/** Settings and secrets, handed to the adapter in a file that only this user can read. */
 	settings: Readonly<Record<string, string>>;
+	/** Stronger than the channel's, key by key. */
+	streaming?: StreamingConfig;
 }
 
 export interface AccountName {

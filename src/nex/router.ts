@@ -5,18 +5,19 @@ import type { DeliveryMode } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { isAside } from "./aside.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
-import type { ChannelConfig, DeliverOptions } from "./port.ts";
+import type { DeliverOptions, StreamingConfig } from "./port.ts";
 import { deliverBySend } from "./send-delivery.ts";
 import { deliverByStream } from "./stream-delivery.ts";
 
-export function modeOf(info: AdapterInfo, config: ChannelConfig, options: DeliverOptions): DeliveryMode {
+export function modeOf(info: AdapterInfo, config: StreamingConfig, options: DeliverOptions): DeliveryMode {
 	const can = (verb: "stream" | "send") => info.supports.includes(verb);
 	if (!can("stream") && !can("send")) {
 		throw new NexusError("invalid", `The adapter of ${info.channel} supports neither stream nor send.`);
 	}
-	const streaming = config.streaming?.enabled !== false && options.disableStreaming !== true;
-	if (can("stream") && (streaming || !can("send"))) return "stream";
-	return !streaming || info.delivery === "whole" ? "whole" : "blocks";
+	const { enabled, mode } = config;
+	const inOne = enabled === false || options.disableStreaming === true || mode === "accumulate" || mode === "off";
+	if (can("stream") && ((!inOne && mode !== "blocks") || !can("send"))) return "stream";
+	return inOne || info.delivery === "whole" ? "whole" : "blocks";
 }
 
 /** Carries a delivery to its end, however often its adapter dies on the way. */
@@ -24,7 +25,7 @@ export async function route(delivering: Delivering, options: DeliverOptions): Pr
 	const { tracked, info, account } = delivering;
 	const begun = tracked.row.mode !== undefined;
 	if (!begun) {
-		tracked.setMode(modeOf(info, account.config, options));
+		tracked.setMode(modeOf(info, account.streaming, options));
 		await tracked.recorded();
 	}
 	return inSum(delivering, await carry(delivering, begun));

@@ -3,11 +3,11 @@
 import { setImmediate } from "node:timers/promises";
 import type { StreamLine } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isErrorSaid, owedAside, showsParts } from "./aside.ts";
+import { type Aside, isErrorSaid, owedAside, showsParts, showsReasoning } from "./aside.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import { createFenceWatch } from "./fence-watch.ts";
 import { settleAside } from "./send-delivery.ts";
-import { isEnd, readSource, type SourceEvent } from "./source.ts";
+import { isEnd, type PartEvent, readSource, type SourceEvent } from "./source.ts";
 import { StreamAsides } from "./stream-asides.ts";
 import { createLines } from "./stream-lines.ts";
 import { StreamReports } from "./stream-reports.ts";
@@ -169,11 +169,12 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const { tracked, info, limits } = delivering;
 	const { id, runId } = tracked.row;
 	const named = speaks(info, "runId");
-	const own = showsParts(delivering);
+	const shows = { parts: showsParts(delivering), reasoning: showsReasoning(delivering) };
+	const isOwn = (part: PartEvent) => (part.modality === "reasoning" ? shows.reasoning : shows.parts);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
-		...{ fields, tokenCharsMax: limits.tokenCharsMax, reasoning: delivering.reasoning && own },
-		// Reasoning is one of the seed's lines, a part is not.
+		// Reasoning is one of the six events, which every adapter hears of where it is wanted; a part is not.
+		...{ fields, tokenCharsMax: limits.tokenCharsMax, reasoning: delivering.reasoning },
 		parts: delivering.parts && info.supports.includes("parts"),
 	});
 	/** How far the text that was written has something to see, and how far its messages have been ended. */
@@ -185,7 +186,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 		for (const { event, position } of events) {
 			if (event.type === "stream_end") fence.reset();
 			if (event.type !== "token") continue;
-			if (!own) fence.push(event.text);
+			if (!shows.parts || !shows.reasoning) fence.push(event.text);
 			if (/\S/.test(event.text)) ink = position + event.text.trimEnd().length;
 		}
 	};
@@ -199,7 +200,9 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const all = async (events: readonly SourceEvent[]): Promise<void> => {
 		let from = 0;
 		for (const [at, each] of events.entries()) {
-			if (each.event.type !== "part" || (own && each.position >= start)) continue;
+			if (each.event.type !== "part") continue;
+			const own = isOwn(each.event);
+			if (own && each.position >= start) continue;
 			write(events.slice(from, at));
 			from = at + 1;
 			const aside = own ? undefined : owedAside(delivering, each);
@@ -228,7 +231,7 @@ function startLine(
 	const line = { type: "stream_start" as const, runId: tracked.row.runId, sessionLabel, target };
 	if (!named) return line;
 	// The error text is no part of the source: once said, it is not said again.
-	const choices = isErrorSaid(tracked.row) ? { ...options, errorText: "" } : options;
+	const choices = { tools: true, ...options, ...(isErrorSaid(tracked.row) && { errorText: "" }) };
 	return { ...line, delivery: tracked.id, offset, options: choices, ...(resume && { resume }) };
 }
 

@@ -54,6 +54,11 @@ export class StreamReports {
 			case "message_sent":
 				this.#sent(status);
 				return undefined;
+			case "message_removed": {
+				const nonce = this.#nonceOf(status);
+				if (nonce !== undefined) tracked.remove(this.#allowed(nonce));
+				return undefined;
+			}
 			case "delivery_complete":
 				return this.#complete(status);
 			case "delivery_error":

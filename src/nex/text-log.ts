@@ -1,29 +1,35 @@
 /** A text of its own as a finished log, framed like a run: whatever delivers runs delivers it too. */
 
 import type { Bus } from "../bus/bus.ts";
-import { createToFrames, encodeFrame, type Frame, newId, type StreamEvent } from "../protocol/protocol.ts";
+import { CHUNK_BYTES, createToFrames, encodeFrame, type Frame, newId, type StreamEvent } from "../protocol/protocol.ts";
 
-const CHUNK_CHARS = 16 * 1024;
+/** Of a third of the bytes that a chunk may have: no character takes more. */
+const CHUNK_CHARS = Math.floor(CHUNK_BYTES.text / 3);
 
 /** Resolves with the log's name once it is durable. */
 export async function writeTextLog(bus: Bus, text: string, stamp: () => number): Promise<string> {
 	const log = newId("txt", stamp());
+	const pieces = piecesOf(text);
 	const events: StreamEvent[] = [
 		{ type: "stream_start", runId: log, sessionLabel: "", target: null },
-		...piecesOf(text).map((piece): StreamEvent => ({ type: "token", text: piece })),
+		...pieces.map((piece): StreamEvent => ({ type: "token", text: piece })),
 		{ type: "stream_end", runId: log, final: true },
 	];
 	const toFrames = createToFrames({ runId: log, session: "", now: stamp });
-	const records = events.flatMap((event) => toFrames.push(event).map((frame) => encodeFrame(withoutSession(frame))));
+	const records = events.flatMap((event) =>
+		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
+	);
 	const writer = await bus.create({ log, kind: "text" }, records);
 	await writer.seal([]);
 	return log;
 }
 
-function withoutSession(frame: Frame): Frame {
+/** It belongs to no session, and all of it is known from the beginning (P1.11, P1.14). */
+function asText(frame: Frame, chunks: number): Frame {
+	if (frame.type === "stream.chunk" && chunks === 1) return { ...frame, is_partial: false };
 	if (frame.type !== "stream.begin") return frame;
 	const { session: _session, target: _target, ...rest } = frame;
-	return rest;
+	return { ...rest, expected_chunks: chunks };
 }
 
 /** Never between the halves of a surrogate pair. */

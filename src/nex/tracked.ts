@@ -57,11 +57,16 @@ export class Tracked {
 
 	/** What was announced was certainly never created. */
 	withdraw(nonce: string): void {
-		const at = this.row.messages.findIndex((message) => message.nonce === nonce && message.state === "intended");
-		if (at < 0) return;
-		this.row.messages.splice(at, 1);
+		if (!this.#drop(nonce, ["intended"])) return;
 		const now = this.#now();
 		this.#journal.record((deliveries) => deliveries.withdraw(this.id, nonce, now));
+	}
+
+	/** It showed no text of the answer, and is gone again or was never created. */
+	remove(nonce: string): void {
+		if (!this.#drop(nonce, ["intended", "open"])) return;
+		const now = this.#now();
+		this.#journal.record((deliveries) => deliveries.remove(this.id, nonce, now));
 	}
 
 	created(nonce: string, messageId: string): void {
@@ -77,6 +82,7 @@ export class Tracked {
 		const message = this.#message(nonce);
 		if (!message || message.state === "sent") return;
 		message.shown = to;
+		message.edits = (message.edits ?? 0) + 1;
 		const now = this.#now();
 		this.#journal.record((deliveries) => deliveries.shown(this.id, nonce, to, now));
 	}
@@ -84,6 +90,7 @@ export class Tracked {
 	sent(nonce: string, outcome: { messageId: string; to: number; carry?: string }): void {
 		const message = this.#message(nonce);
 		if (!message) return;
+		if (message.state === "open") message.edits = (message.edits ?? 0) + 1;
 		message.state = message.error === undefined ? "sent" : "failed";
 		message.messageId = outcome.messageId;
 		message.to = outcome.to;
@@ -160,6 +167,12 @@ export class Tracked {
 				uncertain: { nonce: current.nonce, ...(current.to !== undefined && { to: current.to }) },
 			}),
 		};
+	}
+
+	#drop(nonce: string, states: readonly DeliveryMessage["state"][]): boolean {
+		const at = this.row.messages.findIndex((message) => message.nonce === nonce && states.includes(message.state));
+		if (at >= 0) this.row.messages.splice(at, 1);
+		return at >= 0;
 	}
 
 	#lastOrdinal(): number {

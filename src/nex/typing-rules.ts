@@ -7,7 +7,13 @@ import type { TypingInput, TypingRules } from "./typing.ts";
 /** Undefined: not on this platform, or not wanted. */
 export function typingRulesOf({ info, account, limits }: Delivering): TypingRules | undefined {
 	const { typing } = account.config;
-	if (typing?.enabled === false || !info.typing || !info.supports.includes("typing")) return undefined;
+	if (
+		typing?.enabled === false ||
+		account.streaming.mode === "off" ||
+		!info.typing ||
+		!info.supports.includes("typing")
+	)
+		return undefined;
 	const { expiryMs } = info.typing;
 	return { intervalMs: typing?.intervalMs ?? info.typing.intervalMs, expiryMs, ttlMs: limits.typingTtlMs };
 }

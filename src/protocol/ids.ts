@@ -73,5 +73,14 @@ export function traceIdOf(runId: string): string {
 	return [1, 2, 3, 4].map((part) => crc32(`${part}:${runId}`).toString(16).padStart(8, "0")).join("");
 }
 
+const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
+
+/** The trace that a caller's W3C `traceparent` header names; undefined when it is malformed, which by that standard starts a new one. */
+export function traceIdIn(traceparent: string): string | undefined {
+	const [, version, traceId, parentId, more] = TRACEPARENT.exec(traceparent.trim()) ?? [];
+	if (traceId === undefined || version === "ff" || (version === "00" && more !== undefined)) return undefined;
+	return /[^0]/.test(traceId) && /[^0]/.test(parentId!) ? traceId : undefined;
+}
+
 /** 1 to 128 characters that need no escaping in a path, a file name or a log line. */
 export const isSessionLabel = (text: string): boolean => SESSION_LABEL.test(text);

@@ -1,4 +1,5 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
+export * from "./chunk-size.ts";
 export * from "./close-mode.ts";
 export * from "./codec.ts";
 export * from "./crc.ts";

@@ -44,10 +44,12 @@ function withStored(name: string, channel: FileChannel, stored: readonly StoredA
 
 function outboundOf(channel: FileChannel, base: string): ChannelConfig {
 	const { acl: _acl, queue: _queue, session: _session, agent: _agent, busyText: _busy, ...outbound } = channel;
-	const accounts = Object.entries(channel.accounts ?? {}).map(([id, { settings = {} }]): [string, AccountConfig] => [
-		id,
-		{ settings },
-	]);
+	const accounts = Object.entries(channel.accounts ?? {}).map(
+		([id, { settings = {}, streaming }]): [string, AccountConfig] => [
+			id,
+			{ settings, ...(streaming && { streaming }) },
+		],
+	);
 	return {
 		errorText: ERROR_TEXT,
 		...outbound,

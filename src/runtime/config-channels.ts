@@ -1,7 +1,14 @@
 /** `channels`, `sessions` and `plugins` of `nexus.yaml`: chat platforms, who may write there, and how answers go out. */
 
 import { z } from "zod";
-import type { AclConfig, BlocksConfig, ChannelConfig, InboundChannelConfig, QueueConfig } from "../nex/nex.ts";
+import type {
+	AclConfig,
+	BlocksConfig,
+	ChannelConfig,
+	InboundChannelConfig,
+	QueueConfig,
+	StreamingConfig,
+} from "../nex/nex.ts";
 import { byName, count, group, ms, oneOf, say, text } from "./config-words.ts";
 
 const yesNo = say(z.boolean(), "true or false");
@@ -49,6 +56,15 @@ const blocks = group({
 	),
 } satisfies Record<keyof BlocksConfig, z.ZodType>);
 
+const streaming = group({
+	enabled: yesNo,
+	mode: oneOf(["draft_edit", "accumulate", "blocks", "off"]),
+	reasoning: yesNo,
+	tools: yesNo,
+	parts: yesNo,
+	placeholder: say(z.string(), "a text; empty = nothing"),
+} satisfies Record<keyof StreamingConfig, z.ZodType>);
+
 const account = group({
 	settings: say(
 		z.record(
@@ -57,7 +73,7 @@ const account = group({
 		),
 		"a map from settings of the adapter to texts; secrets belong to `nexus adapter add`",
 	),
-	...{ acl, queue, session, agent },
+	...{ acl, queue, session, agent, streaming },
 });
 
 const channel = {
@@ -66,7 +82,7 @@ const channel = {
 	accounts: byName(account, "a map from names of your choice to accounts"),
 	...{ acl, queue, session, agent },
 	busyText: say(z.string(), "a text; empty = nothing"),
-	streaming: group({ enabled: yesNo, reasoning: yesNo, tools: yesNo, parts: yesNo }),
+	streaming,
 	blocks,
 	typing: group({ enabled: yesNo, intervalMs: ms }),
 	errorText: say(z.string(), "a text; empty = nothing"),

@@ -7,6 +7,7 @@ import { CHANNELS } from "../adapter/adapter.ts";
 import { WEB } from "../nex/nex.ts";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { configSchema, type FileConfig, schemaAt } from "./config-schema.ts";
+import { respell } from "./config-spellings.ts";
 import { NAME_ALLOWED } from "./config-words.ts";
 
 /** `name` is what messages call it. */
@@ -33,6 +34,7 @@ export function parseConfig(text: string, file: string): FileConfig {
 		const said = broken.map((error) => `${at(error.pos[0])}: not valid YAML: ${yamlWords(error)}`);
 		throw new NexusError("config", said.join("\n"));
 	}
+	respell(document);
 	// An empty file, or one with comments only, sets nothing.
 	const value = valuesOf(document, file) ?? {};
 	const result = configSchema.safeParse(value);

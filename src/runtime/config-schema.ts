@@ -19,6 +19,7 @@ const brokerLimits = {
 	historyCharsMax: count,
 	chunkBytesMax: bytes,
 	toolJsonCharsMax: count,
+	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	abortGraceMs: ms,
 	firstTokenMs: watchdog,
 	interTokenMs: watchdog,

@@ -110,7 +110,9 @@ describe("a run that was live when the process died", () => {
 		const { runId } = await broker.submit({ session: "main", text: "again" });
 		await turnWhenSettled(ledger, runId!);
 		expect(seen.map((message) => message.text)).toEqual([
-			...["question", "Let me look.", "It is \n\n[This answer failed before it was complete.]", "again"],
+			...["question", "Let me look."],
+			"It is \n\n[Shown with this answer: card (application/json), 2 bytes]\n\n[This answer failed before it was complete.]",
+			"again",
 		]);
 	});
 

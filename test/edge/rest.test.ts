@@ -56,6 +56,20 @@ describe("REST", () => {
 		rig.puppet(event.run_id).finish();
 	});
 
+	it("P6.3: the caller's traceparent is the run's trace, and its frames say so", async () => {
+		const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+		const answer = await fetch(`${rig.url}/v1/sessions/s/messages`, {
+			method: "POST",
+			headers: { ...BEARER, "content-type": "application/json", traceparent: `00-${trace}-00f067aa0ba902b7-01` },
+			body: JSON.stringify({ text: "hi" }),
+		});
+		const { run_id: run } = (await expectAnswer("postMessage", answer)) as { run_id: string };
+		rig.puppet(run).finish();
+		await settled(run);
+		const [begin] = (await (await rig.get(`/v1/runs/${run}/frames`)).text()).split("\n");
+		expect(JSON.parse(begin!)).toMatchObject({ type: "stream.begin", trace_id: trace });
+	});
+
 	it("P6.3: the same idempotency key gets the same answer and starts no second run", async () => {
 		const send = () => rig.post("/v1/sessions/s/messages", { text: "once", idempotency_key: "k1" });
 		const answers = await Promise.all([send(), send(), send()].map(async (sent) => (await sent).json()));

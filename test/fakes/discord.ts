@@ -162,9 +162,9 @@ function route(world: World, request: FakeRequest): FakeReply {
 	if (what === "typing") return { status: 204, headers: { "content-type": "application/json" } };
 	if (method === "GET") return list(world, channel, Number(request.query.get("limit") ?? 50));
 	const { createRate, editRate } = world.options;
-	return method === "POST"
-		? limited(world, request, createRate, () => create(world, channel, request))
-		: limited(world, request, editRate, () => edit(world, channel, messageId ?? "", request));
+	if (method === "POST") return limited(world, request, createRate, () => create(world, channel, request));
+	if (method === "DELETE") return remove(world, channel, messageId ?? "");
+	return limited(world, request, editRate, () => edit(world, channel, messageId ?? "", request));
 }
 
 function checkAccess(channel: string): void {
@@ -292,6 +292,18 @@ function edit(world: World, channel: string, id: string, request: FakeRequest): 
 	message.content = checkContent(request.json.content, false);
 	message.edits++;
 	return wire(message);
+}
+
+function remove(world: World, channel: string, id: string): FakeReply {
+	const messages = world.messages.get(channel) ?? [];
+	const message = messages.find((each) => each.id === id);
+	if (!message) throw new Refusal(404, 10008, "Unknown Message");
+	if (message.author.id !== world.me.id) throw new Refusal(403, 50013, "Missing Permissions");
+	world.messages.set(
+		channel,
+		messages.filter((each) => each !== message),
+	);
+	return { status: 204 };
 }
 
 function inject(

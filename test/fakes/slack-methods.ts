@@ -53,6 +53,11 @@ export function methodsOf(options: MethodOptions): Record<string, (args: SlackAr
 			Object.assign(message, metadataOf(args));
 			return { ts: message.ts, channel: message.channel };
 		},
+		"chat.delete"(args) {
+			const message = messageOf(args);
+			store.remove(message);
+			return { ts: message.ts, channel: message.channel };
+		},
 		...streamMethods(options, channelOf, messageOf),
 		...readMethods(store, channelOf),
 		...fileMethods(options, channelOf),

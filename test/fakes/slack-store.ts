@@ -55,6 +55,10 @@ export class SlackStore {
 		return this.messages.find((message) => message.channel === channel && message.ts === ts);
 	}
 
+	remove(message: StoredMessage): void {
+		this.messages.splice(this.messages.indexOf(message), 1);
+	}
+
 	/** `place` is a channel, or channel/thread. */
 	in(place: string): StoredMessage[] {
 		const [channel, thread] = place.split("/");

@@ -195,6 +195,8 @@ async function call(
 			return sendMessage(world, fields, request.at);
 		case "editMessageText":
 			return editMessage(world, fields, request.at);
+		case "deleteMessage":
+			return deleteMessage(world, fields);
 		case "sendMessageDraft":
 			return sendDraft(world, fields);
 		case "sendPhoto":
@@ -322,6 +324,15 @@ function editMessage(world: World, fields: Record<string, unknown>, at: number):
 	}
 	Object.assign(message, said, { edits: message.edits + 1 });
 	return { message_id: message.message_id };
+}
+
+function deleteMessage(world: World, fields: Record<string, unknown>): unknown {
+	const chat = chatOf(world, fields);
+	const messages = world.messages.get(chat) ?? [];
+	const rest = messages.filter((each) => each.message_id !== Number(fields.message_id));
+	if (rest.length === messages.length) throw new Refusal(400, "Bad Request: message to delete not found");
+	world.messages.set(chat, rest);
+	return true;
 }
 
 function sendDraft(world: World, fields: Record<string, unknown>): unknown {

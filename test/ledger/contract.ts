@@ -54,7 +54,22 @@ export const fullTurn = turnOf("run_full", {
 	messages: [
 		{ role: "user", text: "look at this", eventId: "evt_unknown", attachments: [file] },
 		{ role: "assistant", text: "", messageId: "run_full.1" },
-		{ role: "assistant", text: "nul \0, emoji 🧵, line\nfeed", messageId: "run_full.3" },
+		{ role: "assistant", text: "nul \0, emoji 🧵, line\nfeed", messageId: "run_full.3", reasoning: "hm" },
+		{
+			role: "assistant",
+			text: "see",
+			messageId: "run_full.4",
+			parts: [
+				{
+					modality: "card",
+					contentType: "application/json",
+					description: "card: a",
+					bytes: 2,
+					after: 3,
+					payload: "{}",
+				},
+			],
+		},
 	],
 	toolCalls: [
 		{

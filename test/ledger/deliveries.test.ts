@@ -78,7 +78,7 @@ describe("deliveries", () => {
 			...request,
 			...{ mode: "stream", state: "active", cursor: 9, carry: "```", updatedAt: 7 },
 			messages: [
-				{ ordinal: 1, nonce: "n1", from: 0, to: 9, messageId: "m1", state: "sent", shown: 7 },
+				{ ordinal: 1, nonce: "n1", from: 0, to: 9, messageId: "m1", state: "sent", shown: 7, edits: 2 },
 				{ ordinal: 2, nonce: "n2", from: 9, to: 12, state: "intended", text: "abc" },
 			],
 		});
@@ -106,6 +106,10 @@ describe("deliveries", () => {
 		for (const n of [1, 2]) deliveries.intend("dlv_1", { ordinal: n, nonce: `n${n}`, from: 0 }, 2);
 		deliveries.created("dlv_1", "n1", "m1", 9);
 		expect(() => deliveries.withdraw("dlv_1", "n1", 9)).toThrow(/no message n1/);
+		deliveries.intend("dlv_1", { ordinal: 3, nonce: "n3", from: 0 }, 2);
+		deliveries.created("dlv_1", "n3", "m3", 9);
+		deliveries.remove("dlv_1", "n3", 9);
+		expect(() => deliveries.remove("dlv_1", "n3", 9)).toThrow(/no message n3/);
 		deliveries.shown("dlv_1", "n1", 4, 5);
 		expect(deliveries.get("dlv_1")).toMatchObject({ updatedAt: 9, messages: [{ state: "open", shown: 4 }, {}] });
 		deliveries.sent("dlv_1", "n1", { messageId: "m1", to: 8 }, 10);

@@ -3,7 +3,13 @@
 import fs from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { ENDPOINT_CLOSE_MODE, ERROR_TABLE, LOG_CLOSE_MODE, VIOLATION_RULE } from "../../src/protocol/protocol.ts";
+import {
+	CHUNK_BYTES,
+	ENDPOINT_CLOSE_MODE,
+	ERROR_TABLE,
+	LOG_CLOSE_MODE,
+	VIOLATION_RULE,
+} from "../../src/protocol/protocol.ts";
 
 const root = path.join(import.meta.dirname, "../..");
 const text = fs.readFileSync(path.join(root, "PROTOCOL.md"), "utf8");
@@ -54,4 +60,12 @@ test("P5.1: the close-mode table", () => {
 		([, log, endpoint, mode]) => [log ?? endpoint, mode],
 	);
 	expect(rows).toEqual([...Object.entries(LOG_CLOSE_MODE), ...Object.entries(ENDPOINT_CLOSE_MODE)]);
+});
+
+test("P1.18: the table of chunk sizes", () => {
+	const rows = [...text.matchAll(/^\| ([a-z]+) \| (\d+|never cut) \|/gm)].map(([, modality, bytes]) => [
+		modality,
+		bytes === "never cut" ? Infinity : Number(bytes),
+	]);
+	expect(rows).toEqual(Object.entries(CHUNK_BYTES));
 });

@@ -7,6 +7,7 @@ import {
 	newId,
 	newRunId,
 	runIdOf,
+	traceIdIn,
 	traceIdOf,
 } from "../../src/protocol/protocol.ts";
 
@@ -59,4 +60,20 @@ test("P6.2: session labels", () => {
 	for (const label of ["", ".", "-a", "a b", "a/b", "ä", "x".repeat(129), "a\n", "_a"]) {
 		expect(isSessionLabel(label)).toBe(false);
 	}
+});
+
+test("P6.3: a W3C traceparent names its trace; a malformed one names none", () => {
+	const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+	expect(traceIdIn(`00-${trace}-00f067aa0ba902b7-01`)).toBe(trace);
+	expect(traceIdIn(`01-${trace}-00f067aa0ba902b7-01-more`)).toBe(trace);
+	const wrong = [
+		"",
+		trace,
+		`ff-${trace}-00f067aa0ba902b7-01`,
+		`00-${trace}-00f067aa0ba902b7-01-more`,
+		`00-${trace.toUpperCase()}-00f067aa0ba902b7-01`,
+		`00-${"0".repeat(32)}-00f067aa0ba902b7-01`,
+		`00-${trace}-${"0".repeat(16)}-01`,
+	];
+	for (const header of wrong) expect(traceIdIn(header)).toBeUndefined();
 });

@@ -99,7 +99,7 @@ async function askInfo(
 
 const INFO_MS = 30_000;
 const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"];
-const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "attachments", "webhook"];
+const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "reasoning", "attachments", "webhook"];
 
 /** What is wrong with an `info` object, in words. */
 export function faultsOf(value: object): string[] {

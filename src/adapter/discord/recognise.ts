@@ -4,6 +4,7 @@
  */
 
 import type { APIMessage } from "discord-api-types/v10";
+import { withoutToolLines } from "../kit/kit.ts";
 
 /** Discord says "the past few minutes" and no number. */
 export const NONCE_TRUSTED_MS = 120_000;
@@ -42,6 +43,9 @@ const isAfter = (id: string, since: string | undefined): boolean => since === un
 /** A draft shows the beginning of its text; fences that were closed for the moment do not count. */
 function fits({ content, attachments }: APIMessage, text: string): boolean {
 	if (content === "") return attachments.some(({ filename }) => filename === text);
-	const shown = content.replace(/\n?(?:`{3,}|~{3,})$/, "").trimEnd();
+	const said = withoutToolLines(content);
+	// It had no text yet when it was made.
+	if (said === "") return true;
+	const shown = said.replace(/\n?(?:`{3,}|~{3,})$/, "").trimEnd();
 	return shown !== "" && text.trimStart().startsWith(shown);
 }

@@ -10,7 +10,7 @@ export const DEFAULT_API_URL = "https://discord.com/api";
 const BUCKETS_KEPT = 1000;
 
 type Route = `/${string}`;
-type Method = "get" | "post" | "patch";
+type Method = "get" | "post" | "patch" | "delete";
 type Request = NonNullable<Parameters<REST["post"]>[1]>;
 
 export interface Client {

@@ -73,6 +73,11 @@ export class DiscordSession implements Session {
 		await this.client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
 	}
 
+	async remove(target: Target, messageId: string, { signal }: SendOptions): Promise<void> {
+		const channel = await this.channel(target);
+		await this.client.call("delete", Routes.channelMessage(channel, messageId), { signal });
+	}
+
 	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
 		const { name, contentType, data } = attachment;
 		const channel = await this.channel(target);

@@ -3,9 +3,9 @@
 import { nonceOf } from "../nonce.ts";
 import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
 import type { ComposeRules } from "./compose.ts";
-import { createRenderer, type Desk, doubtWait, laneOf } from "./desk.ts";
+import { createRenderer, createStatus, type Desk, doubtWait, laneOf, type Status } from "./desk.ts";
 import { stepDraft } from "./draft.ts";
-import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules } from "./draft-state.ts";
+import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
 import type { GateTicket } from "./gate.ts";
 import type { Rank } from "./gate-step.ts";
 import { type Addressed, perform } from "./perform.ts";
@@ -31,6 +31,7 @@ export class Delivery {
 	/** A call is under way; what its outcome makes necessary waits here. */
 	private running = false;
 	private wanted: Wish | undefined;
+	private readonly status: Status;
 	private lastLineRead = false;
 	private cancelAckLimit = () => {};
 	/** Creations in a row whose outcome was not told: the next call waits, ever longer. */
@@ -50,6 +51,8 @@ export class Delivery {
 		};
 		this.offset = line.offset;
 		this.draft = beginDraft(this.rules, line.resume);
+		this.status = createStatus(desk, this.address.target);
+		if (this.rules.placeholder !== "") this.advance({ type: "begin" });
 	}
 
 	take(input: DraftInput, fields: DeliveryFields): void {
@@ -83,6 +86,7 @@ export class Delivery {
 			else if (effect.type === "call") call = effect.call;
 			else this.drop();
 		}
+		if (this.rules.style === "append") this.status(step.draft.over ? NO_TOOLS : step.draft.tools);
 		return call;
 	}
 
@@ -190,16 +194,19 @@ function styleOf(session: Session, target: Target): DraftStyle {
 
 function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRules, "guess">): DraftRules {
 	const { session, platform, limits } = desk;
+	const style = styleOf(session, line.target as Target);
 	return {
 		...sizes,
 		guess: platform.info.limits.textMax,
-		style: styleOf(session, line.target as Target),
+		style,
 		canEdit: session.edit !== undefined,
 		lookup: session.find ? "find" : platform.info.reconcile === "nonce" ? "nonce" : "none",
 		nonceWindowMs: limits.nonceWindowMs,
 		// A daemon that names deliveries answers intents.
 		intent: line.delivery !== undefined && platform.info.fields?.includes("intent") === true,
 		tools: line.options?.tools === true,
+		early: session.remove !== undefined || style === "preview",
+		placeholder: line.options?.placeholder ?? "",
 		errorText: line.options?.errorText ?? "",
 		nonce: (ordinal, from) => nonceOf(`${key}@${from}`, ordinal),
 	};

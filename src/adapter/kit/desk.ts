@@ -7,6 +7,7 @@ import { type Caller, createCaller } from "./call.ts";
 import { createGate, type Gate, type GateJob } from "./gate.ts";
 import type { GateLimits, Rank } from "./gate-step.ts";
 import type { Pace, Platform, PlatformError, Session } from "./platform.ts";
+import { statusLine, type ToolCall } from "./tool-line.ts";
 
 export interface DeskLimits {
 	callTimeoutMs: number;
@@ -118,6 +119,39 @@ export function createTyping({ session, gate, call, pace, log }: Desk): (target:
 				// What came since then is the next one's.
 				if (!taken) waiting.delete(lane);
 				if (error) log.debug({ to: target.to, error: error.message }, "typing was not shown");
+			},
+		});
+	};
+}
+
+export type Status = (tools: readonly ToolCall[]) => void;
+
+/** Shows beside a delivery's messages which tool runs, where the platform has a place for it; nothing depends on it. */
+export function createStatus(desk: Desk, target: Target): Status {
+	const { session, gate, call, pace, log } = desk;
+	let known: readonly ToolCall[] = [];
+	let wanted = "";
+	let shown = "";
+	let waiting = false;
+	return (tools) => {
+		if (tools === known || !session.status) return;
+		known = tools;
+		wanted = statusLine(tools);
+		if (waiting || wanted === shown) return;
+		waiting = true;
+		gate.request({
+			lane: `status ${laneOf(target)}`,
+			rank: "typing",
+			paced: false,
+			pace: () => ({ targetIntervalMs: 0, accountIntervalMs: pace(target).accountIntervalMs ?? 0 }),
+			async run() {
+				waiting = false;
+				shown = wanted;
+				await call("status", {}, async () => session.status?.(target, shown));
+			},
+			settled(error) {
+				waiting = false;
+				if (error) log.debug({ to: target.to, error: error.message }, "what is being done was not shown");
 			},
 		});
 	};

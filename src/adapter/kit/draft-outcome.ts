@@ -49,6 +49,8 @@ export function edited(draft: Draft, rules: DraftRules): DraftStep {
 	if (!calling || message.at !== "open") return { draft: idle, effects: [] };
 	const { call } = calling;
 	switch (call.type) {
+		case "remove":
+			return removed(idle);
 		case "stop":
 			if (calling.done) return sent(idle, calling.length, calling.next, message, rules);
 			return { draft: { ...idle, message: { ...message, stopFirst: false } }, effects: [] };
@@ -60,6 +62,20 @@ export function edited(draft: Draft, rules: DraftRules): DraftStep {
 		default:
 			return { draft: idle, effects: [] };
 	}
+}
+
+/** The message is gone, or was announced and never made. */
+export function removed(draft: Draft): DraftStep {
+	const { message } = draft;
+	const id = message.at === "open" ? message.id : undefined;
+	const nonce = nonceOfMessage(draft);
+	const status = {
+		type: "message_removed" as const,
+		...(id === undefined ? {} : { messageId: id }),
+		...(nonce === undefined ? {} : { nonce }),
+	};
+	const ids = draft.ids.filter((each) => each !== id);
+	return { draft: { ...draft, ids, message: { at: "none" } }, effects: [{ type: "say", status }] };
 }
 
 function updated(draft: Draft, message: OpenMessage, { length, next }: Calling): DraftStep {
@@ -114,7 +130,11 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 		case "stop":
 			// A stream that is closed already, or is gone, needs no closing.
 			return fault === "denied" ? giveUp(draft, failure) : edited({ ...draft, calling }, rules);
+		case "remove":
+			return fault === "gone" ? removed(draft) : giveUp(draft, failure);
 		case "edit":
+			// An earlier process took it away and could not say so; there was no text in it.
+			if (fault === "gone" && !draft.inked) return removed(draft);
 			if (calling.done || message.at !== "open" || !PASSING.includes(fault)) return giveUp(draft, failure);
 			// The next text or the end tries again.
 			return { draft, effects: [] };

@@ -6,7 +6,7 @@ import { type ComposeRules, placeOf, type View } from "./compose.ts";
 import type { Rank } from "./gate-step.ts";
 import { type Place, START } from "./place.ts";
 import type { DraftStyle } from "./platform.ts";
-import type { ToolCall } from "./tool-line.ts";
+import { type ToolCall, toolLines } from "./tool-line.ts";
 
 /** Fixed when the delivery begins. */
 export interface DraftRules extends ComposeRules {
@@ -19,6 +19,10 @@ export interface DraftRules extends ComposeRules {
 	intent: boolean;
 	/** Show tool status below a growing message. */
 	tools: boolean;
+	/** A message may begin with tool status or the placeholder, before there is text: it can be taken away again. */
+	early: boolean;
+	/** What the first message says until there is text or a tool to show; empty = nothing. */
+	placeholder: string;
 	/** Said in a message of its own when the answer failed; empty = nothing. */
 	errorText: string;
 	/** `ordinal` counts the delivery's messages from 1; `from` keeps a miscounted one from taking another's name. */
@@ -105,10 +109,13 @@ export type DraftCall =
 	| { type: "edit"; id: string; markdown: string; final: boolean; nonce: string }
 	| { type: "append"; id: string; markdown: string; final: boolean; nonce: string }
 	| { type: "stop"; id: string; nonce: string }
+	| { type: "remove"; id: string; nonce: string }
 	| { type: "preview"; ordinal: number; markdown: string }
-	| { type: "find"; nonce: string; markdown: string };
+	| { type: "find"; nonce: string; markdown: string; instead?: string };
 
 export type DraftInput =
+	/** Nothing has come yet. */
+	| { type: "begin" }
 	| { type: "token"; text: string }
 	| ToolStatusEvent
 	/** `final` false: another assistant message follows. */
@@ -118,7 +125,7 @@ export type DraftInput =
 	/** It is this delivery's turn: say what to call. */
 	| { type: "due" }
 	| { type: "created"; messageId: string }
-	/** The edit, append, stop or preview succeeded. */
+	/** The edit, append, stop, remove or preview succeeded. */
 	| { type: "edited" }
 	/** No `messageId`: it is certainly not there. */
 	| { type: "found"; messageId?: string }
@@ -195,3 +202,15 @@ export const isEnded = (draft: Draft): boolean => draft.bounds.length > 0 || dra
 
 /** Something a person would see, as far as the letters tell. */
 export const hasInk = (text: string): boolean => /\S/.test(text);
+
+/** What a message says before there is text for it; empty = it waits for text. */
+export function earlyText(draft: Draft, rules: DraftRules): string {
+	if (!rules.early || draft.aside || isEnded(draft)) return "";
+	const lines = toolLines(draft.tools);
+	// The first message only: later ones begin when something was said already.
+	const text = lines === "" && rules.style === "edit" && draft.since === 0 ? rules.placeholder : lines;
+	return rules.fits(text) ? text : "";
+}
+
+/** The answer is over, and nothing is left that a message could say. */
+export const isUnwanted = (draft: Draft): boolean => draft.closed !== undefined && draft.text === "";

@@ -9,6 +9,8 @@ import {
 	type DraftCall,
 	type DraftRules,
 	type DraftStep,
+	earlyText,
+	isUnwanted,
 	type OpenMessage,
 	segmentOf,
 } from "./draft-state.ts";
@@ -31,12 +33,22 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	const { segment } = segmentOf(draft);
 	const view = viewOf(draft, rules);
 	if (!view) return { draft, effects: [] };
-	if (view.markdown.trim() === "" && message.at !== "lost") return unseen(draft, view);
+	const isBlank = view.markdown.trim() === "" && (view.done || earlyText(draft, rules) === "");
+	if (message.at === "ready" && isUnwanted(draft)) {
+		// It is this draft's turn again, so the creation before was refused; one in doubt cannot be told any more.
+		return message.doubtful ? giveUp(draft, CANNOT_TELL) : { draft: { ...draft, calling: undefined }, effects: [] };
+	}
+	if (isBlank && message.at === "open" && isUnwanted(draft)) return remove(draft, message);
+	if (isBlank && message.at !== "lost") return unseen(draft, view);
 	switch (message.at) {
 		case "none":
 			return view.done ? announce(draft, rules, view) : preview(draft, view, rules);
 		case "lost":
-			return call(draft, { type: "find", nonce: message.nonce, markdown: view.markdown }, view);
+			return call(
+				draft,
+				{ type: "find", nonce: message.nonce, markdown: view.markdown, ...placeholderOf(draft, rules) },
+				view,
+			);
 		case "ready": {
 			// It had to wait for its turn, and the platform may have forgotten the nonce meanwhile.
 			if (message.doubtful && now - (message.triedAt ?? now) >= rules.nonceWindowMs) return giveUp(draft, CANNOT_TELL);
@@ -69,6 +81,10 @@ function viewOf(draft: Draft, rules: DraftRules): View | undefined {
 		: compose(draft.place, text, true, rules);
 }
 
+/** What it may say instead of its text. */
+const placeholderOf = (draft: Draft, { placeholder, early }: DraftRules): { instead?: string } =>
+	early && placeholder !== "" && draft.since === 0 ? { instead: placeholder } : {};
+
 const call = (draft: Draft, what: DraftCall, view: Omit<Calling, "call">): DraftStep => ({
 	draft: { ...draft, calling: { call: what, length: view.length, done: view.done, next: view.next } },
 	effects: [{ type: "call", call: what }],
@@ -95,9 +111,16 @@ function preview(draft: Draft, view: View, rules: DraftRules): DraftStep {
 	return call(seen, { type: "preview", ordinal: draft.ordinal + 1, markdown }, view);
 }
 
+/** The answer ended without a text for the message that began before there was one. */
+function remove(draft: Draft, message: OpenMessage): DraftStep {
+	const view = { length: 0, done: true, next: message.next };
+	return call(draft, { type: "remove", id: message.id, nonce: nonceFor(draft, message) }, view);
+}
+
 /** With the tools that run, while no text follows and if it fits. */
 function decorated(draft: Draft, view: View, rules: DraftRules): string {
 	const lines = view.done ? "" : toolLines(draft.tools);
+	if (view.markdown.trim() === "") return view.done ? "" : earlyText(draft, rules);
 	if (lines === "") return view.markdown;
 	const both = `${view.markdown}\n\n${lines}`;
 	return rules.fits(both) ? both : view.markdown;

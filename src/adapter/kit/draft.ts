@@ -5,14 +5,16 @@
 
 import { compose, type View } from "./compose.ts";
 import { advance, announce, skipUnseen } from "./draft-moves.ts";
-import { created, edited, failed, found } from "./draft-outcome.ts";
+import { created, edited, failed, found, removed } from "./draft-outcome.ts";
 import {
 	type Draft,
 	type DraftInput,
 	type DraftRules,
 	type DraftStep,
+	earlyText,
 	hasInk,
 	isEnded,
+	isUnwanted,
 	NO_TOOLS,
 	segmentOf,
 } from "./draft-state.ts";
@@ -32,6 +34,8 @@ export function stepDraft(draft: Draft, input: DraftInput, now: number, rules: D
 function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
 	const only = (next: Draft): DraftStep => ({ draft: next, effects: [] });
 	switch (input.type) {
+		case "begin":
+			return only(draft);
 		case "token":
 			return only(withToken(draft, input.text));
 		case "tool_status":
@@ -72,9 +76,9 @@ function withToken(draft: Draft, text: string): Draft {
 /** What is needed next, from the state alone. Costs nothing per token. */
 function plan(before: Draft, rules: DraftRules): DraftStep {
 	let draft = skipUnseen(before);
-	if (draft.closed !== undefined && draft.text === "") {
+	if (isUnwanted(draft)) {
 		if (draft.closed === "error" && !draft.aside && hasInk(rules.errorText)) draft = withAside(draft, rules);
-		else return completed(draft);
+		else return leave(draft);
 	}
 	const ended = isEnded(draft);
 	const want = (rank: "final" | "create" | "edit" | "preview", paced = true): DraftStep => ({
@@ -84,12 +88,16 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 	// A turn that found nothing to see waits for more.
 	const fresh = ended || draft.text.length > draft.checked || draft.tools !== draft.toolsShown;
 	const { message } = draft;
+	const early = !draft.inked && earlyText(draft, rules) !== "";
 	switch (message.at) {
-		case "none":
-			return draft.inked && fresh ? begin(draft, ended, rules) : { draft, effects: [] };
+		case "none": {
+			const due = fresh || (early && rules.style === "edit");
+			return (draft.inked || early) && due ? begin(draft, ended, rules) : { draft, effects: [] };
+		}
 		case "announced":
 			return { draft, effects: [] };
 		case "ready": {
+			if (early && draft.calling === undefined) return want("create");
 			// A complete message is decided: it does not wait for text that belongs to the next one.
 			if (!draft.inked || !(fresh || message.fixed?.view)) return { draft, effects: [] };
 			if (ended || showsEarly(rules) || message.fixed) return want(ended ? "final" : "create");
@@ -100,7 +108,8 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 			return draft.inked || ended ? want("create") : { draft, effects: [] };
 		case "open": {
 			if (ended || message.complete) return want("final", false);
-			const decorated = message.way === "edit" && draft.tools !== draft.toolsShown && draft.text !== "";
+			const decorated =
+				message.way === "edit" && draft.tools !== draft.toolsShown && (draft.text !== "" || rules.early);
 			return decorated || draft.text.length > draft.checked ? want("edit") : { draft, effects: [] };
 		}
 		default:
@@ -115,6 +124,18 @@ const withAside = (draft: Draft, rules: DraftRules): Draft => ({
 	inked: true,
 	place: START,
 });
+
+/** Nothing is left to say: a message that was begun for it goes. One that is being made is waited for. */
+function leave(draft: Draft): DraftStep {
+	const { message } = draft;
+	if (message.at === "none") return completed(draft);
+	if (draft.calling !== undefined) return { draft, effects: [] };
+	const isMade = message.at === "open" || message.at === "lost" || (message.at === "ready" && message.doubtful);
+	if (isMade) return { draft, effects: [{ type: "want", rank: "final", paced: false }] };
+	const gone = removed(draft);
+	const over = completed(gone.draft);
+	return { draft: over.draft, effects: [...gone.effects, ...over.effects] };
+}
 
 function completed(draft: Draft): DraftStep {
 	const status = { type: "delivery_complete" as const, messageIds: [...draft.ids] };

@@ -13,3 +13,4 @@ export * from "./network.ts";
 export * from "./platform.ts";
 export * from "./sent.ts";
 export { serve } from "./serve.ts";
+export { withoutToolLines } from "./tool-line.ts";

@@ -47,6 +47,9 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		case "stop":
 			await named(async (signal) => session.stop?.(target, call.id, options(call.nonce, true, signal)));
 			return { type: "edited" };
+		case "remove":
+			await named(async (signal) => session.remove?.(target, call.id, options(call.nonce, true, signal)));
+			return { type: "edited" };
 		case "preview": {
 			const draftId = to.draftId(call.ordinal);
 			const text = render(call.markdown);
@@ -56,7 +59,10 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		case "find": {
 			const { find } = session;
 			if (!find) throw missing("find");
-			const found = await named((signal) => find.call(session, target, call.nonce, render(call.markdown), signal));
+			const look = (markdown: string) =>
+				named((signal) => find.call(session, target, call.nonce, render(markdown), signal));
+			const { instead } = call;
+			const found = (await look(call.markdown)) ?? (instead === undefined ? undefined : await look(instead));
 			return { type: "found", ...(found === undefined ? {} : { messageId: found.messageId }) };
 		}
 		default:

@@ -82,6 +82,8 @@ export interface Session {
 	create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }>;
 	/** Replaces the text of a message. Saying the same again is a success. */
 	edit?(target: Target, messageId: string, text: string, options: SendOptions): Promise<void>;
+	/** Takes a message away that only showed what was being done. Absent: messages begin with their text. */
+	remove?(target: Target, messageId: string, options: SendOptions): Promise<void>;
 	/** Style `append`: opens a stream, adds rendered-as-markdown text to it, closes it. */
 	start?(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }>;
 	append?(target: Target, messageId: string, markdown: string, options: SendOptions): Promise<void>;
@@ -89,6 +91,8 @@ export interface Session {
 	/** Style `preview`: shows a text that nobody keeps. */
 	preview?(target: Target, draftId: number, text: string, options: SendOptions): Promise<void>;
 
+	/** Style `append`: shows beside the messages what is being done; empty ends it. */
+	status?(target: Target, text: string): Promise<void>;
 	typing?(target: Target, on: boolean): Promise<void>;
 	/** For platforms whose messages carry text and files together (mail): what `create` and `attach` do, in one message. */
 	createWith?(

@@ -11,6 +11,7 @@ export interface ToolCall {
 
 const CALLS_SHOWN = 3;
 const SUMMARY_CHARS = 80;
+const STATUS_CHARS = 40;
 
 /** Keeps the newest calls; what is shown needs no more. */
 export function withTool(calls: readonly ToolCall[], event: ToolStatusEvent): readonly ToolCall[] {
@@ -30,6 +31,24 @@ export function toolLines(calls: readonly ToolCall[]): string {
 			return `${SIGNS[status]} \`${plain(name)}\`${told === "" ? "" : ` ${told}`}`;
 		})
 		.join("\n");
+}
+
+/** What runs now, on one line of plain text, for platforms that show it beside the messages; empty when nothing does. */
+export function statusLine(calls: readonly ToolCall[]): string {
+	const running = calls.findLast(({ status }) => status === "started" || status === "progress");
+	if (!running) return "";
+	const told = plain(running.summary || running.name);
+	return `is using ${told.slice(0, STATUS_CHARS).toWellFormed()}…`;
+}
+
+const LINE = /^[⏳✓✗] `[^`]+`.*$/u;
+
+/** A message's text as it was without the tool lines below it. */
+export function withoutToolLines(text: string): string {
+	const lines = text.split("\n");
+	let end = lines.length;
+	while (end > 0 && LINE.test(lines[end - 1]!)) end--;
+	return end === lines.length ? text : lines.slice(0, end).join("\n").trimEnd();
 }
 
 /** Names and summaries come from tools: they may not open a block or a code span. */

@@ -44,6 +44,12 @@ const PEOPLE_KEPT = 1000;
 /** A preview of a link that is half written shows the wrong page. */
 const NO_UNFURL = { unfurl_links: false, unfurl_media: false } as const;
 
+interface Shown {
+	typing: boolean;
+	/** Which tool runs. */
+	doing: string;
+}
+
 export class SlackSession implements Session {
 	readonly monitor?: NonNullable<Session["monitor"]>;
 	private readonly botToken: string;
@@ -62,6 +68,8 @@ export class SlackSession implements Session {
 	private readonly imitated = new Map<string, string>();
 	/** Streams that are open, with the end of what they say. */
 	private readonly tails = new Map<string, string>();
+	/** What stands below a thread now. */
+	private readonly shown = new Map<string, Shown>();
 	private streaming: "native" | "direct" | "update";
 	private myself: Promise<Me> | undefined;
 
@@ -112,6 +120,11 @@ export class SlackSession implements Session {
 			// Unlike chat.postMessage, this call looks for links by itself.
 			this.client.chat.update({ channel, ts: messageId, text, metadata, parse: "none" }),
 		);
+	}
+
+	async remove(target: Target, messageId: string, options: SendOptions): Promise<void> {
+		const { channel } = await this.place(target, options.signal);
+		await this.write("chat.delete", target, options, () => this.client.chat.delete({ channel, ts: messageId }));
 	}
 
 	async start(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }> {
@@ -173,9 +186,23 @@ export class SlackSession implements Session {
 
 	/** It ends by itself after two minutes, or with the next message. Slack shows it in threads only. */
 	async typing(target: Target, on: boolean): Promise<void> {
+		await this.showStatus(target, (before) => ({ ...before, typing: on }));
+	}
+
+	/** A stream's text cannot be taken back: which tool runs stands where typing does. */
+	async status(target: Target, doing: string): Promise<void> {
+		await this.showStatus(target, (before) => ({ ...before, doing }));
+	}
+
+	private async showStatus(target: Target, change: (before: Shown) => Shown): Promise<void> {
 		if (target.thread_id === undefined) return;
+		const place = placeOf(target);
+		const shown = change(this.shown.get(place) ?? { typing: false, doing: "" });
+		if (shown.typing || shown.doing !== "") this.shown.set(place, shown);
+		else this.shown.delete(place);
 		const { channel: channel_id } = await this.place(target, undefined);
-		const wish = { channel_id, thread_ts: target.thread_id, status: on ? "is thinking…" : "" };
+		const status = shown.doing || (shown.typing ? "is thinking…" : "");
+		const wish = { channel_id, thread_ts: target.thread_id, status };
 		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(wish));
 	}
 

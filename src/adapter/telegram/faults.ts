@@ -14,7 +14,11 @@ const BY_DESCRIPTION: readonly [RegExp, PlatformFault, string][] = [
 	[/can't initiate conversation/i, "denied", "The person has to write to the bot first."],
 	[/kicked|not a member|deactivated|was deleted/i, "gone", "Add the bot to the chat again."],
 	[/chat not found|PEER_ID_INVALID|upgraded to a supergroup/i, "gone", "Check the chat id."],
-	[/message to edit not found|message can't be edited|MESSAGE_ID_INVALID/i, "gone", "The message was deleted."],
+	[
+		/message to (?:edit|delete) not found|message can't be edited|MESSAGE_ID_INVALID/i,
+		"gone",
+		"The message was deleted.",
+	],
 	[/thread not found|TOPIC_(?:CLOSED|DELETED)/i, "gone", "The topic was closed or deleted."],
 ];
 

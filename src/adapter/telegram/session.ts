@@ -101,6 +101,12 @@ export class TelegramSession implements Session {
 		});
 	}
 
+	async remove(target: Target, messageId: string, { signal }: SendOptions): Promise<void> {
+		await this.write("deleteMessage", target, ({ chat_id }) =>
+			this.api.deleteMessage({ chat_id, message_id: Number(messageId) }, signal as Signal),
+		);
+	}
+
 	async preview(target: Target, draftId: number, text: string, { signal }: SendOptions): Promise<void> {
 		const { chat_id, ...thread } = this.place(target);
 		await this.call("sendMessageDraft", () =>

@@ -1,6 +1,6 @@
 /** What the author of a plugin writes. A plugin sees a message before it becomes a run and the finished turn after it, never a token. */
 
-import type { Disposition, TurnStatus } from "../../ledger/ledger.ts";
+import type { Disposition, StoredPart, TurnStatus } from "../../ledger/ledger.ts";
 import type { Usage } from "../../protocol/protocol.ts";
 
 /** A bag that plugins share along the way of one message; JSON values only. */
@@ -32,15 +32,54 @@ export interface HookRequest {
 	runId?: string;
 	disposition?: Disposition;
 	/** In `onComplete`. */
-	response?: {
-		text: string;
-		status: TurnStatus;
-		error?: { code: string; message: string };
-		toolCalls: number;
-		usage: Usage;
-		latencyMs: number;
-		deliveries: readonly string[];
-	};
+	response?: HookResponse;
+}
+
+/** A finished run. */
+export interface HookResponse {
+	/** All that was said. */
+	text: string;
+	status: TurnStatus;
+	error?: { code: string; message: string };
+	toolCalls: readonly HookToolCall[];
+	/** Cards, pictures, sound …, in order. */
+	parts: readonly StoredPart[];
+	usage: Usage;
+	latencyMs: number;
+	deliveries: readonly DeliveryResult[];
+	metrics: StreamingMetrics;
+}
+
+export interface HookToolCall {
+	callId: string;
+	name: string;
+	status: "completed" | "failed";
+	args?: unknown;
+	summary?: string;
+	result?: unknown;
+}
+
+export interface DeliveryResult {
+	id: string;
+	channel: string;
+	account: string;
+	/** All of it is on the platform. */
+	success: boolean;
+	/** In a message that grew; false: sent in finished messages. */
+	streamed: boolean;
+	message_ids: readonly string[];
+	error?: string;
+}
+
+export interface StreamingMetrics {
+	/** From the start of the run to its first text; absent when there was none. */
+	firstTokenMs?: number;
+	/** Chunks of the run, all modalities together. */
+	chunks: number;
+	/** How often messages on platforms were changed after they had been created. */
+	edits: number;
+	/** Of the delivery that took longest. */
+	deliveryMs: number;
 }
 
 /** What a plugin wants changed; undefined = nothing. */

@@ -196,11 +196,12 @@ export class Reception {
 	#submit(request: NexusRequest): Promise<Accepted> {
 		const { broker, clock } = this.#deps;
 		const { session, event, routing } = request;
-		const { eventId, text, attachments, idempotencyKey } = event;
+		const { eventId, text, attachments, idempotencyKey, traceId } = event;
 		return broker.submit({
 			...{ session, text, attachments, eventId, origin: originOf(request) },
 			facts: { ...factsOf(request, clock.now()) },
 			...(idempotencyKey !== undefined && { idempotencyKey }),
+			...(traceId !== undefined && { traceId }),
 			...(routing.queue && { queue: routing.queue }),
 		});
 	}

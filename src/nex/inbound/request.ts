@@ -12,10 +12,10 @@ import type {
 	StageTiming,
 	StoredAttachment,
 	Trace,
-	Turn,
 } from "../../ledger/ledger.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
 import { WEB } from "./config.ts";
+import { type Outcome, responseOf } from "./response.ts";
 
 /** A message from a platform. */
 export interface ChannelMessage {
@@ -27,7 +27,10 @@ export interface ChannelMessage {
 }
 
 /** A message from a client of the daemon itself: the page, the CLI, a program. Its caller has proven to be the owner. */
-export type ApiSubmission = Pick<Submission, "session" | "text" | "attachments" | "idempotencyKey">;
+export type ApiSubmission = Pick<
+	Submission,
+	"session" | "text" | "attachments" | "idempotencyKey" | "traceId" | "disableStreaming"
+>;
 
 export interface NexusRequest {
 	event: {
@@ -40,6 +43,8 @@ export interface NexusRequest {
 		idempotencyKey?: string;
 		/** With a key: the digest of what the client sent, before plugins changed it. */
 		digest?: string;
+		/** The caller's trace. */
+		traceId?: string;
 		/** The messages that this one is answered with, oldest first, itself included. */
 		batch?: readonly { eventId: string; text: string }[];
 	};
@@ -68,8 +73,8 @@ export interface NexusRequest {
 
 type Named = Pick<NexusRequest, "session" | "routing"> & { eventId: string; receivedAt: number };
 
-const begun = (): Pick<NexusRequest, "hooks" | "timings" | "deliveries"> => ({
-	...{ hooks: { context: {}, attached: [], calls: [] }, timings: [], deliveries: [] },
+const begun = (context: HookContext = {}): Pick<NexusRequest, "hooks" | "timings" | "deliveries"> => ({
+	...{ hooks: { context, attached: [], calls: [] }, timings: [], deliveries: [] },
 });
 
 export function requestOfMessage({ channel, account, message }: ChannelMessage, named: Named): NexusRequest {
@@ -85,15 +90,16 @@ export function requestOfMessage({ channel, account, message }: ChannelMessage, 
 
 export function requestOfSubmission(submission: ApiSubmission, named: Named): NexusRequest {
 	const { eventId, receivedAt, session, routing } = named;
-	const { text, attachments = [], idempotencyKey } = submission;
+	const { text, attachments = [], idempotencyKey, traceId } = submission;
 	return {
 		event: {
 			...{ eventId, text, attachments, receivedAt },
 			...(idempotencyKey !== undefined && { idempotencyKey, digest: digestOf(submission) }),
+			...(traceId !== undefined && { traceId }),
 		},
 		...{ channel: WEB, account: WEB, session, routing, chat: { id: session, type: "direct" } },
 		sender: { id: "owner", owner: true },
-		...begun(),
+		...begun(submission.disableStreaming === true ? { disable_streaming: true } : {}),
 	};
 }
 
@@ -185,8 +191,8 @@ export const traceOf = ({ channel, account, sender, timings, hooks, deliveries }
 /** Of base64 text, without decoding it. */
 const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
 
-export function hookRequestOf(request: NexusRequest, turn?: Turn): HookRequest {
-	const { event, channel, account, sender, chat, session, routing, hooks, runId, disposition, deliveries } = request;
+export function hookRequestOf(request: NexusRequest, outcome?: Outcome): HookRequest {
+	const { event, channel, account, sender, chat, session, routing, hooks, runId, disposition } = request;
 	const { eventId, text, receivedAt, batch } = event;
 	const files = event.attachments.map(({ name, contentType, data }) => ({ name, contentType, bytes: bytesOf(data) }));
 	return {
@@ -194,19 +200,6 @@ export function hookRequestOf(request: NexusRequest, turn?: Turn): HookRequest {
 		...{ channel, account, sender, chat, session, agent: routing.agent, hooks: { context: hooks.context } },
 		...(runId !== undefined && { runId }),
 		...(disposition && { disposition }),
-		...(turn && { response: responseOf(turn, deliveries) }),
-	};
-}
-
-function responseOf(turn: Turn, deliveries: readonly string[]): NonNullable<HookRequest["response"]> {
-	const said = turn.messages.filter((message) => message.role === "assistant").map((message) => message.text);
-	return {
-		text: said.join("\n\n"),
-		status: turn.status,
-		...(turn.error && { error: turn.error }),
-		toolCalls: turn.toolCalls.length,
-		usage: turn.usage,
-		latencyMs: turn.endedAt - turn.startedAt,
-		deliveries,
+		...(outcome && { response: responseOf(outcome) }),
 	};
 }

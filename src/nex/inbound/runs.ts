@@ -1,6 +1,6 @@
 /** The stages of a run, from `prepare` to `complete`: what the Broker calls back for. */
 
-import type { RunChanges, RunStages, RunStart } from "../../broker/broker.ts";
+import type { RunChanges, RunStages, RunStart, RunStats } from "../../broker/broker.ts";
 import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
@@ -50,6 +50,8 @@ export class Runs implements RunStages {
 		const now = clock.now();
 		const request = requestOfRun(start.runId, start.events, now);
 		if (!request) return {};
+		// A plugin may still say otherwise.
+		if (start.disableStreaming) request.hooks.context = { disable_streaming: true, ...request.hooks.context };
 		this.#drafts.set(start, request);
 		if (hooks().has("onPrepare")) return this.#askPlugins(request, start.events);
 		request.timings.push({ stage: "prepare", at: now, ms: 0 });
@@ -85,7 +87,7 @@ export class Runs implements RunStages {
 		return { ...turn, trace: structuredClone(traceOf(live)) };
 	}
 
-	settled(turn: Turn): void {
+	settled(turn: Turn, { chunks }: RunStats): void {
 		const { runId } = turn;
 		const live = this.#live.get(runId);
 		if (!live) return;
@@ -93,7 +95,7 @@ export class Runs implements RunStages {
 			this.#live.delete(runId);
 			return;
 		}
-		const work = this.#complete(live, turn)
+		const work = this.#complete(live, turn, chunks)
 			.catch((cause: unknown) => this.#deps.log.error({ runId, err: cause }, "a run could not be completed"))
 			.finally(() => {
 				this.#live.delete(runId);
@@ -152,14 +154,15 @@ export class Runs implements RunStages {
 		}
 	}
 
-	async #complete(request: NexusRequest, turn: Turn): Promise<void> {
+	async #complete(request: NexusRequest, turn: Turn, chunks: number): Promise<void> {
 		const { outbound, hooks, clock, ledger } = this.#deps;
 		const { timings, deliveries } = request;
-		await timed(timings, "deliver", clock, async () => {
-			await Promise.allSettled(deliveries.map((id) => outbound.settled(id)));
-		});
+		const ended = await timed(timings, "deliver", clock, () =>
+			Promise.allSettled(deliveries.map((id) => outbound.settled(id))),
+		);
 		if (this.#over) return;
-		const asked = () => hooks().call("onComplete", hookRequestOf(request, turn));
+		const delivered = ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+		const asked = () => hooks().call("onComplete", hookRequestOf(request, { turn, chunks, deliveries: delivered }));
 		const { calls } = await timed(timings, "complete", clock, asked);
 		if (this.#over) return;
 		request.hooks.calls.push(...calls);
@@ -172,5 +175,6 @@ function changesOf({ routing, channel, account, hooks }: NexusRequest): RunChang
 	return {
 		...(routing.target && { target: { ...routing.target, channel, account } }),
 		...(hooks.attached.length > 0 && { context: hooks.attached }),
+		disableStreaming: hooks.context.disable_streaming === true,
 	};
 }

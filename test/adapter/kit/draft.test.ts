@@ -155,6 +155,8 @@ describe("draft", () => {
 		nonceWindowMs: 60_000,
 		intent: false,
 		tools: true,
+		early: false,
+		placeholder: "",
 		errorText: "",
 		nonce: (ordinal) => `n${ordinal}`,
 	};

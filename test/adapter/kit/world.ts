@@ -11,8 +11,13 @@ import {
 import type { DraftStyle } from "../../../src/adapter/kit/platform.ts";
 import { nonceOf } from "../../../src/adapter/nonce.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../../../src/adapter/port.ts";
+import type { ToolStatusEvent } from "../../../src/protocol/protocol.ts";
 
-export type Source = { type: "token"; text: string } | { type: "end"; final: boolean } | { type: "error" };
+export type Source =
+	| ToolStatusEvent
+	| { type: "token"; text: string }
+	| { type: "end"; final: boolean }
+	| { type: "error" };
 
 export interface WorldOptions {
 	style: DraftStyle;
@@ -26,6 +31,9 @@ export interface WorldOptions {
 	/** Deaths of the adapter or the daemon. */
 	crashes: number;
 	tools?: boolean;
+	/** Messages may begin before there is text. */
+	early?: boolean;
+	placeholder?: string;
 }
 
 export interface Shown {
@@ -65,6 +73,11 @@ export class Daemon {
 				if (row) Object.assign(row, { messageId: status.messageId, state: "open" });
 				return undefined;
 			}
+			case "message_removed":
+				this.rows = this.rows.filter(
+					({ nonce, messageId }) => nonce !== status.nonce && messageId !== (status.messageId ?? ""),
+				);
+				return undefined;
 			case "message_updated":
 				this.shown = status.to;
 				return undefined;
@@ -108,7 +121,7 @@ export class Daemon {
 export class World {
 	readonly daemon = new Daemon();
 	readonly messages: Shown[] = [];
-	readonly counts = { crashes: 0, faults: 0, calls: 0, previews: 0 };
+	readonly counts = { crashes: 0, faults: 0, calls: 0, previews: 0, made: 0, removed: 0 };
 	private readonly options: WorldOptions;
 	private readonly rules: DraftRules;
 	private draft: Draft;
@@ -129,11 +142,13 @@ export class World {
 			nonceWindowMs: 60_000,
 			intent: true,
 			tools: options.tools === true,
+			early: options.early === true,
+			placeholder: options.placeholder ?? "",
 			errorText: options.errorText,
 			nonce: (ordinal, from) => nonceOf(`delivery@${from}`, ordinal),
 		};
 		this.draft = beginDraft(this.rules);
-		this.inputs = [...options.lines];
+		this.inputs = [{ type: "begin" }, ...options.lines];
 	}
 
 	/** Lives until the delivery is over; fails when it never is. */
@@ -225,17 +240,25 @@ export class World {
 			case "create":
 			case "start": {
 				if (call.markdown.length > textMax) throw new Error("a message longer than the limit");
-				const id = `m${this.messages.length + 1}`;
+				const id = `m${++this.counts.made}`;
 				this.messages.push({ id, nonce: call.nonce, text: call.markdown, writes: 1 });
 				return { type: "created", messageId: id };
 			}
 			case "edit":
 			case "append": {
 				const message = this.messages.find(({ id }) => id === call.id);
-				if (!message) throw new Error("an edit of nothing");
+				if (!message && !this.options.early) throw new Error("an edit of nothing");
+				if (!message) return { type: "failed", fault: "gone", error: "not there" };
 				message.text = call.type === "edit" ? call.markdown : message.text + call.markdown;
 				message.writes++;
 				if (message.text.length > textMax) throw new Error("a message longer than the limit");
+				return { type: "edited" };
+			}
+			case "remove": {
+				const at = this.messages.findIndex(({ id }) => id === call.id);
+				if (at < 0) return { type: "failed", fault: "gone", error: "not there" };
+				this.messages.splice(at, 1);
+				this.counts.removed++;
 				return { type: "edited" };
 			}
 			case "stop":
@@ -259,6 +282,10 @@ export function from(lines: readonly Source[], position: number): DraftInput[] {
 	const rest: DraftInput[] = [];
 	let at = 0;
 	for (const line of lines) {
+		if (line.type === "tool_status") {
+			rest.push(line);
+			continue;
+		}
 		if (line.type !== "token") {
 			if (at > position || (at === position && rest.length === 0) || line.type === "error" || line.final)
 				rest.push(line);

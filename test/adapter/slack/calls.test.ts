@@ -42,6 +42,26 @@ describe("messages", () => {
 		expect(names()).toEqual(["conversations.open", "chat.postMessage", "chat.update"]);
 	});
 
+	test("a message that had nothing to say is taken away", async () => {
+		const session = await open();
+		const { messageId } = await session.create({ to: "C1" }, "⏳", sendOptions());
+		await session.remove({ to: "C1" }, messageId, sendOptions());
+		expect(fake.visible("C1")).toEqual([]);
+		expect(await faultOf(session.remove({ to: "C1" }, messageId, sendOptions()))).toMatchObject({ fault: "gone" });
+	});
+
+	test("which tool runs stands where typing does, and is stronger than it", async () => {
+		const session = await open();
+		await session.typing(inThread, true);
+		await session.status(inThread, "is using Read…");
+		await session.typing(inThread, true);
+		await session.status(inThread, "");
+		await session.typing(inThread, false);
+		expect(fake.calls.map(({ body }) => (body as { status: string }).status)).toEqual([
+			...["is thinking…", "is using Read…", "is using Read…", "is thinking…", ""],
+		]);
+	});
+
 	test("typing is a status in threads, and nothing elsewhere", async () => {
 		const session = await open();
 		await session.typing({ to: "C1" }, true);

@@ -266,7 +266,7 @@ describe("plugins on the way", () => {
 		expect(rig.ledger.event(eventId)?.text).toBe("HI");
 		expect(rig.asked[0]).toMatchObject({ options: { disableStreaming: true } });
 		expect(completed).toMatchObject([
-			{ text: "re HI!", status: "completed", deliveries: ["dlv_1"] },
+			{ text: "re HI!", status: "completed", deliveries: [{ id: "dlv_1", success: true }] },
 			{ state: "started", runId },
 		]);
 		const calls = rig.ledger.turn(runId!)!.trace!.hooks.map(({ plugin, hook, outcome }) => [plugin, hook, outcome]);

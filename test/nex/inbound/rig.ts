@@ -12,7 +12,8 @@ export function outboundOf(fields: Partial<PipelineOutbound> = {}) {
 	const launched: string[] = [];
 	const settled: string[] = [];
 	const listeners = new Map<string, (message: InboundMessage) => Promise<void>>();
-	const infoOf = (id: string): Delivery => ({ id }) as Delivery;
+	const infoOf = (id: string): Delivery =>
+		({ id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] }) as Delivery;
 	const outbound: PipelineOutbound = {
 		deliver: async (request) => infoOf(`dlv_${asked.push(request)}`),
 		open: (request) => infoOf(`dlv_${asked.push(request)}`),

@@ -113,3 +113,18 @@ it("I7: without positions nobody knows what is owed once something is out: it is
 	out.reports.take({ type: "message_sent", messageId: "m1", final: false });
 	expect(out.reports.take({ type: "delivery_error", error: "broken" })).toMatchObject({ state: "unknown" });
 });
+
+it.each([
+	["by its id", { messageId: "m1" }],
+	["by its nonce", { nonce: "n1" }],
+])("I7: a message without text that is gone again, named %s, is not on record any more", async (_how, named) => {
+	const { reports, tracked, announce, stored } = world(true);
+	await announce();
+	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
+	expect(await stored()).toMatchObject([{ state: "open" }]);
+	reports.take({ type: "message_removed", ...named });
+	expect(await stored()).toEqual([]);
+	reports.ended(0, false);
+	expect(reports.take({ type: "delivery_complete", messageIds: [] })).toEqual({ state: "complete" });
+	expect(tracked.resume()).toBeUndefined();
+});

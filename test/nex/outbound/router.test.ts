@@ -8,8 +8,8 @@ const info = (supports: readonly string[], more: object = {}) =>
 	({ channel: "chat", supports, ...more }) as unknown as AdapterInfo;
 const both = info(["stream", "send"]);
 const mail = info(["send"], { delivery: "whole" });
-const off = { accounts: {}, streaming: { enabled: false } };
-const on = { accounts: {} };
+const off = { enabled: false };
+const on = {};
 
 it.each([
 	["streams where it can", both, on, {}, "stream"],
@@ -18,6 +18,13 @@ it.each([
 	["sends whole when the config switches streaming off", both, off, {}, "whole"],
 	["sends whole when the run switches streaming off", both, on, { disableStreaming: true }, "whole"],
 	["sends whole without streaming, too", info(["send"]), off, {}, "whole"],
+	["sends whole in mode accumulate", both, { mode: "accumulate" }, {}, "whole"],
+	["sends whole in mode off", both, { mode: "off" }, {}, "whole"],
+	["sends blocks in mode blocks, though it could stream", both, { mode: "blocks" }, {}, "blocks"],
+	["streams in mode blocks when it can do nothing else", info(["stream"]), { mode: "blocks" }, {}, "stream"],
+	["streams in mode draft_edit", both, { mode: "draft_edit" }, {}, "stream"],
+	["sends blocks in mode draft_edit where it cannot edit", info(["send"]), { mode: "draft_edit" }, {}, "blocks"],
+	["sends a mail whole in any mode", mail, { mode: "blocks" }, {}, "whole"],
 	["streams all the same when it can do nothing else", info(["stream"]), off, {}, "stream"],
 	["streams all the same, whatever the run wants", info(["stream"]), on, { disableStreaming: true }, "stream"],
 ] as const)("%s", (_name, adapter, config, options, mode) => {

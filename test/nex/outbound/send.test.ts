@@ -36,12 +36,12 @@ describe("the way of a delivery", () => {
 	it("is decided once: native stream, blocks, or whole", () => {
 		const info = (supports: string[], delivery?: "whole") =>
 			({ channel: "x", supports, limits: { textMax: 1, unit: "utf16" }, ...(delivery && { delivery }) }) as never;
-		const config = { accounts: {} };
+		const config = {};
 		expect(modeOf(info(["stream", "send"]), config, {})).toBe("stream");
 		expect(modeOf(info(["send"]), config, {})).toBe("blocks");
 		expect(modeOf(info(["send"], "whole"), config, {})).toBe("whole");
 		expect(modeOf(info(["stream", "send"]), config, { disableStreaming: true })).toBe("whole");
-		expect(modeOf(info(["stream", "send"]), { ...config, streaming: { enabled: false } }, {})).toBe("whole");
+		expect(modeOf(info(["stream", "send"]), { enabled: false }, {})).toBe("whole");
 		expect(modeOf(info(["stream"]), config, { disableStreaming: true })).toBe("stream");
 		expect(() => modeOf(info(["monitor"]), config, {})).toThrow(/neither/);
 	});

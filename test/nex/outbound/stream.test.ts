@@ -109,6 +109,37 @@ describe("native streaming", () => {
 		expect(heard.map(({ to, text }) => [to, text])).toEqual([["loud", "secret thought"]]);
 	});
 
+	it("I8: reasoning lines reach an adapter of the six events in their place, and nothing is sent beside them", async () => {
+		rig = createRig("s0", {}, { streaming: { reasoning: true } });
+		const run = await beginRun(rig.bus);
+		run.text("one ");
+		run.say({ type: "reasoning", text: "thought" });
+		run.text("two");
+		await run.end();
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("s0"), target: { to: "c1" } });
+		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+		const heard = rig.calls().filter(({ op }) => op === "reasoning");
+		expect(heard.map(({ text, after }) => [after, text])).toEqual([["one ", "thought"]]);
+		expect(rig.visible("c1")).toEqual(["one two"]);
+	});
+
+	it("tools are shown where messages grow unless the channel or its account says no; a placeholder is passed on", async () => {
+		const at = (id: string) => ({ channel: "full", id });
+		rig = createRigWith((channel) => {
+			const { accounts, ...full } = channel("full");
+			const settings = accounts.main!.settings;
+			const quiet = { settings, streaming: { tools: false, placeholder: "One moment…" } };
+			return { full: { ...full, accounts: { main: { settings }, quiet } } };
+		});
+		const runId = await finishedRun(rig.bus, ["said"]);
+		for (const account of ["main", "quiet"]) {
+			const { id } = await rig.outbound.deliver({ runId, account: at(account), target: { to: account } });
+			await rig.outbound.settled(id);
+		}
+		const options = rig.calls().flatMap((call) => (call.op === "start" ? [call.options] : []));
+		expect(options).toEqual([{ tools: true }, { tools: false, placeholder: "One moment…" }]);
+	});
+
 	it("tool calls are told without their arguments and results", async () => {
 		rig = createRig("full");
 		const run = await beginRun(rig.bus);

@@ -67,7 +67,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 		...{ tracked, info, bus, clock, log: silentLog, random },
 		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
 		...{ options: {}, reasoning: false, parts: true, files: new Map() },
-		account: { config: {}, gate, send: () => ({ request, typing() {} }) },
+		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },
 	} as unknown as Delivering;
 	let over = false;
 	const done = deliverBySend(delivering).finally(() => {

@@ -225,6 +225,7 @@ function seedStream(line) {
 		current.text += line.text;
 		current.token = Object.keys(line).sort().join();
 	}
+	if (line.type === "reasoning") call({ op: "reasoning", to: current.to, text: line.text, after: current.text });
 	if (settings.failAfter && current.text.length > number("failAfter", 0)) {
 		say({ type: "delivery_error", error: "told to fail" });
 		current = { text: "" };

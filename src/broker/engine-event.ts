@@ -1,0 +1,45 @@
+/** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
+
+import type { EngineEvent } from "../engine/engine.ts";
+import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { clipped, clippedText } from "./pieces.ts";
+
+export type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
+export type PartEvent = Extract<EngineEvent, { type: "part" }>;
+
+const TOOL_STATUS: ReadonlySet<string> = new Set(["started", "progress", "completed", "failed"]);
+/** What the Broker frames by itself; a part of these would be a second, unordered lane. */
+const OWN_MODALITIES: ReadonlySet<string> = new Set(["text", "reasoning", "tool"]);
+
+/** What is kept of a report, in frames and in the turn alike. */
+export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
+	const { callId, name, status, args, summary, result } = said;
+	if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(said);
+	const event: ToolEvent = { type: "tool", callId, name, status };
+	try {
+		if (summary !== undefined) event.summary = clippedText(wordsOf(summary), charsMax);
+		if (args !== undefined) event.args = clipped(args, charsMax);
+		if (result !== undefined) event.result = clipped(result, charsMax);
+	} catch (cause) {
+		throw new NexusError("engine_failed", `What tool ${name} was given or answered is not JSON: ${wordsOf(cause)}`, {
+			cause,
+		});
+	}
+	return event;
+}
+
+export function checkPart(event: PartEvent): void {
+	const { modality, contentType, payload } = event;
+	const named =
+		typeof modality === "string" && modality !== "" && typeof contentType === "string" && contentType !== "";
+	if (!named || typeof payload !== "string" || OWN_MODALITIES.has(modality)) throw malformed(event);
+}
+
+export function malformed(event: unknown): NexusError {
+	const shown = wordsOf(event) || String(event);
+	return new NexusError(
+		"engine_failed",
+		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
+			"Yield text, reasoning, message, tool, part, usage or compaction with the fields of the engine port.",
+	);
+}

@@ -1,0 +1,82 @@
+/** Which tool runs, on platforms that stream by themselves: beside the message, never in it. */
+
+import { expect, it } from "vitest";
+import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
+import { createDesk } from "../../../src/adapter/kit/desk.ts";
+import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
+import type { StreamLine } from "../../../src/adapter/port.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+const platform: Platform = {
+	info: {
+		channel: "memory",
+		version: "1",
+		protocol: 1,
+		supports: ["stream"],
+		limits: { textMax: 1000, unit: "utf16" },
+		settings: [],
+	},
+	render: (markdown) => markdown,
+	measure: (rendered) => rendered.length,
+	pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 0 }),
+	open: () => {
+		throw new Error("not opened here");
+	},
+};
+
+async function play(lines: readonly object[], tools: boolean) {
+	const clock = manualClock(1);
+	const statuses: string[] = [];
+	let text = "";
+	const session: Session = {
+		style: () => "append",
+		create: async () => ({ messageId: "m" }),
+		start: async (_target, markdown) => {
+			text += markdown;
+			return { messageId: "m" };
+		},
+		append: async (_target, _id, markdown) => {
+			text += markdown;
+		},
+		stop: async () => {},
+		status: async (_target, status) => void statuses.push(status),
+		health: async () => ({ ok: true, detail: "" }),
+	};
+	const desk = createDesk({
+		...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
+		say() {},
+		async ready() {},
+	});
+	const deliveries = createDeliveries(desk);
+	const start = { type: "stream_start", runId: "r", sessionLabel: "s", target: { to: "c" }, options: { tools } };
+	for (const line of [start, ...lines]) {
+		deliveries.accept(line as StreamLine);
+		for (let turn = 0; turn < 10; turn++) {
+			clock.advance(100);
+			await new Promise((resolve) => setImmediate(resolve));
+		}
+	}
+	await deliveries.idle();
+	return { statuses, text };
+}
+
+const tool = (status: string) => ({ type: "tool_status", toolName: "Read", toolCallId: "1", status });
+const answer = [
+	...[tool("started"), tool("completed"), { type: "token", text: "Found it. " }, tool("started")],
+	...[
+		{ type: "token", text: "Done." },
+		{ type: "stream_end", runId: "r", final: true },
+	],
+];
+
+it("a tool is shown while it runs, also before the first text, and is never in the text", async () => {
+	expect(await play(answer, true)).toEqual({
+		statuses: ["is using Read…", "", "is using Read…", ""],
+		text: "Found it. Done.",
+	});
+});
+
+it("nothing is shown where the channel does not want it", async () => {
+	expect(await play(answer, false)).toEqual({ statuses: [], text: "Found it. Done." });
+});

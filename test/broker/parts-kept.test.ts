@@ -1,0 +1,85 @@
+/** What stands beside an answer's text is in its turn, and the next run is told of it. */
+
+import { expect, test } from "vitest";
+import { createBroker } from "../../src/broker/broker.ts";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
+import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
+import { sqliteLedger } from "../../src/ledger/ledger.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+import { engineOf, never, request, rig, tempFile, text, until } from "./rig.ts";
+
+const part = (modality: string, contentType: string, payload: string): EngineEvent => ({
+	type: "part",
+	modality,
+	contentType,
+	payload,
+});
+const card = part("card", "application/json", '{"title":"Blue shoes","price":"49 €"}');
+const picture = part("image", "image/png", "AAAA".repeat(30_000));
+const events = [
+	{ type: "reasoning", delta: "hmm, " },
+	text("Look: "),
+	card,
+	picture,
+	{ type: "reasoning", delta: "yes" },
+] as const;
+
+const kept = [
+	{
+		...{ modality: "card", contentType: "application/json", description: "card: Blue shoes, 49 €", after: 6 },
+		...{ bytes: 39, payload: '{"title":"Blue shoes","price":"49 €"}' },
+	},
+	{ modality: "image", contentType: "image/png", description: "image (image/png)", bytes: 90_000, after: 6 },
+];
+
+async function* play(): AsyncGenerator<EngineEvent, void, undefined> {
+	yield* events;
+}
+
+test("cards, pictures and sound are in the turn and in the next context by description; reasoning is not by default", async () => {
+	const asked: EngineRequest[] = [];
+	const { broker } = rig((asking) => {
+		asked.push(asking);
+		return play();
+	});
+	const turn = await broker.execute(request()).result;
+	expect(turn.messages[1]).toEqual({ role: "assistant", messageId: "run_1.1", text: "Look: ", parts: kept });
+	await broker.execute(request({ runId: "run_2" })).result;
+	expect(asked[1]!.messages[1]!.text).toBe(
+		"Look: \n\n[Shown with this answer: card: Blue shoes, 49 €, 39 bytes | image (image/png), 90000 bytes]",
+	);
+});
+
+test("reasoning is kept and told where it is configured, up to its limit", async () => {
+	const asked: EngineRequest[] = [];
+	const { broker, ledger } = rig(
+		(asking) => {
+			asked.push(asking);
+			return play();
+		},
+		{ limits: { reasoningCharsMax: 7 } },
+	);
+	await broker.execute(request()).result;
+	expect(ledger.turn("run_1")!.messages[1]).toMatchObject({ reasoning: "hmm, ye", parts: kept });
+	await broker.execute(request({ runId: "run_2" })).result;
+	expect(asked[1]!.messages[1]!.text).toMatch(/^\[Reasoning before this answer: hmm, ye\]\n\nLook: /);
+});
+
+test("I5: a run that a dead process left keeps them too", async () => {
+	const path = tempFile();
+	const file = openSqlite(path, "process");
+	const bus = createBus({ storage: sqliteStorage(file) });
+	const engine = engineOf(async function* () {
+		yield* events;
+		await never;
+	});
+	const first = createBroker({ bus, ledger: sqliteLedger(file), engine });
+	await first.execute(request()).established;
+	await until(async () => ((await bus.describe("run_1"))?.head ?? 0) >= 12);
+	await bus.close();
+	file.close();
+
+	const { broker, ledger } = rig(play, { path, limits: { reasoningCharsMax: 100 } });
+	await broker.recover();
+	expect(ledger.turn("run_1")!.messages.at(-1)).toMatchObject({ text: "Look: ", parts: kept, reasoning: "hmm, yes" });
+});

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { createBus, memoryStorage } from "../../../src/bus/bus.ts";
+import { writeTextLog } from "../../../src/nex/text-log.ts";
+import { framesOf, verified } from "../../broker/rig.ts";
+
+test.each([
+	["short", 1],
+	["é".repeat(20_000), 4],
+])(
+	"P1.11, P1.14: a text of its own says how many chunks it has, and a single one is complete in itself",
+	async (text, count) => {
+		const bus = createBus({ storage: memoryStorage() });
+		const frames = await framesOf(bus, await writeTextLog(bus, text, Date.now));
+		await bus.close();
+		expect(verified(frames)).toBeUndefined();
+		expect(frames[0]).toMatchObject({ type: "stream.begin", expected_chunks: count });
+		const chunks = frames.filter((frame) => frame.type === "stream.chunk");
+		expect(chunks.map((chunk) => chunk.payload).join("")).toBe(text);
+		expect(chunks.map((chunk) => chunk.is_partial)).toEqual(chunks.map(() => count > 1));
+	},
+);
