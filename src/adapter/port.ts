@@ -43,7 +43,20 @@ export interface AdapterInfo {
 	/** Anybody can write to it, so unknown senders have to be paired. */
 	public?: boolean;
 	/** What an account needs; `nexus adapter add` asks for these. */
-	settings: readonly { name: string; secret: boolean; required: boolean; prompt: string; default?: string }[];
+	settings: readonly AdapterSetting[];
+}
+
+export interface AdapterSetting {
+	name: string;
+	secret: boolean;
+	/** Wherever it applies. */
+	required: boolean;
+	prompt: string;
+	default?: string;
+	/** A regular expression that a value has to match. */
+	pattern?: string;
+	/** It applies only when another setting, named before it, has this value; without `is`: any but none. */
+	when?: { name: string; is?: string };
 }
 
 export type AdapterField = "runId" | "offset" | "intent" | "pieces";
