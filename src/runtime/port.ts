@@ -20,6 +20,10 @@ export interface Daemon {
 	/** Runs that have not settled. */
 	readonly liveRuns: number;
 	readonly log: Log;
+	/** On chat platforms, as `channel/account`, when it started. */
+	readonly accounts: readonly string[];
+	/** Senders who had asked to be let in when it started, and still could be. */
+	readonly waiting: readonly { code: string; sender: string }[];
 	/** A fresh address that signs the page in, once. */
 	signInUrl(): string;
 	/** Stops accepting, lets runs end until the deadline, saves what is left as aborted, lets go of the data directory. */

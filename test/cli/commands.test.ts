@@ -391,11 +391,19 @@ describe("nexus doctor", () => {
 				.map((line) => [JSON.parse(line).check, JSON.parse(line)]),
 		);
 		expect(findings.daemon).toMatchObject({ result: "ok", detail: expect.stringContaining(daemon.url) });
-		expect(findings.port).toMatchObject({ result: "ok", detail: `${port} is ours` });
+		expect(findings.port).toMatchObject({ result: "ok", detail: `${port}, used by the running daemon` });
+		expect(findings.accounts).toMatchObject({ result: "ok", detail: expect.stringContaining("none") });
 		expect(findings.engine).toMatchObject({ result: "ok", detail: expect.stringContaining("demo") });
 		expect(Object.keys(findings)).toEqual(
 			expect.arrayContaining(["node", "config", "data", "disk", "database", "token", "keys", "page"]),
 		);
+		expect(code).toBe(0);
+	});
+
+	it("does not take the port that its own daemon was told for a fault, whatever the configuration says", async () => {
+		const foreign = new URL(await serving(() => {})).port;
+		const { code, out } = await on("doctor", "--port", foreign);
+		expect(out).toMatch(new RegExp(`^ok {4}port +\\d+, used by the running daemon \\(configured: ${foreign}\\)$`, "m"));
 		expect(code).toBe(0);
 	});
 
