@@ -139,7 +139,7 @@ export type StreamStatus =
 export type SendLine =
 	| ({ type: "send" } & SendBody)
 	/** Is it there? Each message of it but the last is told by message_sent; `found` is about what is left. */
-	| ({ type: "find" } & Omit<SendBody, "from" | "to"> & Partial<Pick<SendBody, "from" | "to">>)
+	| ({ type: "find" } & SendBody)
 	| { type: "typing"; delivery?: string; target: Target; on: boolean };
 
 export interface SendBody {
@@ -167,7 +167,7 @@ export interface LineDone {
 /** `send` process → daemon: message_sent (final on the last of the line), delivery_error, rate_limited, call, or the answer to `find`. */
 export type SendStatus =
 	| Extract<StreamStatus, { type: "message_sent" | "delivery_error" | "rate_limited" | "call" }>
-	/** `known` false: this platform cannot tell. Without `messageId` what was not told by message_sent is certainly not there. */
+	/** Belongs to the `find` of its nonce, whatever else it carries. `known` false: this platform cannot tell. Without `messageId` what was not told by message_sent is certainly not there. */
 	| { type: "found"; nonce: string; known: boolean; messageId?: string };
 
 export interface WireAttachment {

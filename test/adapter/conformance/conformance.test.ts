@@ -108,12 +108,24 @@ describe("conformance: what it notices", () => {
 			'    emit({"type": "call", "call": "SECRET-REASONING", "ms": 1, "ok": True})\n    # The daemon has closed our input',
 			"the seed's lines",
 		],
+		[
+			"white space at the end that is counted to no message",
+			"        self.skip(length)\n        self.since",
+			"        self.skip(len(self.text[:length].rstrip()))\n        self.since",
+			"white space at the end",
+		],
+		["found with another delivery", '{"type": "found",', '{"type": "found", "delivery": "d0",', "find: a message"],
 		["saying again what is out", 'done = line.get("done", ', 'done = ({}).get("done", ', "a part is out"],
 	])("%s", async (_what, right, wrong, only) => {
 		const report = await broken(right, wrong, only);
 		const failed = report.cases.filter(({ result }) => result === "failed").map(({ name }) => name);
 		expect(failed.join()).toContain(only);
 		expect(report.passed).toBe(false);
+	});
+
+	it("nothing in an adapter that relies on find lines being as complete as send lines", async () => {
+		const report = await broken('line.get("from", 0)', 'line["from"]', "find: a message");
+		expect(formatReport(report, "human")).not.toContain("✗");
 	});
 
 	it("a command that is not there, as a failed case that says so", async () => {
