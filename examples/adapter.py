@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """A complete Nexus adapter without dependencies: it writes answers to a terminal, or to the file that NEXUS_TERMINAL_FILE names.
+Where there is no terminal (a service, a CI job), it writes to terminal.txt in the current folder.
 
     adapter.py info
     adapter.py stream  --account me --format jsonl     answers as they are written, many at once
@@ -35,7 +36,7 @@ INFO = {
     "fields": ["runId", "offset", "intent", "pieces"],
     "limits": {"textMax": TEXT_MAX, "unit": "codepoint"},
     "reconcile": "history",
-    "settings": [{"name": "file", "secret": False, "required": False, "prompt": "File to write to (default: the terminal)"}],
+    "settings": [{"name": "file", "secret": False, "required": False, "prompt": "File to write to (empty: the terminal, or terminal.txt where there is none)"}],
 }
 
 emit_lock = threading.Lock()
@@ -393,6 +394,15 @@ def monitor(account):
             os.replace(state_file + ".tmp", state_file)
 
 
+def default_path():
+    """Without a terminal of our own, /dev/tty is there and cannot be opened."""
+    try:
+        open("/dev/tty", "ab", buffering=0).close()
+        return "/dev/tty"
+    except OSError:
+        return os.path.abspath("terminal.txt")
+
+
 def main(argv):
     verb = argv[0] if argv else ""
     if verb == "info":
@@ -406,7 +416,7 @@ def main(argv):
     if "NEXUS_ACCOUNT_FILE" in os.environ:
         with open(os.environ["NEXUS_ACCOUNT_FILE"], encoding="utf-8") as file:
             settings = json.load(file)["settings"]
-    path = settings.get("file") or os.environ.get("NEXUS_TERMINAL_FILE") or "/dev/tty"
+    path = settings.get("file") or os.environ.get("NEXUS_TERMINAL_FILE") or default_path()
     try:
         terminal = Terminal(path)
     except OSError as error:

@@ -1,7 +1,7 @@
 /** What of an adapter's `info` everything else relies on, checked in one place. */
 
 import { z } from "zod";
-import type { AdapterInfo } from "./port.ts";
+import type { AdapterInfo, AdapterSetting } from "./port.ts";
 
 const wait = z.number().nonnegative();
 /** A shorter interval would keep a platform busy with nothing else. */
@@ -11,7 +11,17 @@ const setting = z.looseObject({
 	name: z.string().min(1),
 	prompt: z.string().default(""),
 	default: z.string().optional(),
+	pattern: z.string().refine(isPattern, "not a regular expression").optional(),
+	when: z.looseObject({ name: z.string(), is: z.string().optional() }).optional(),
 });
+
+function isPattern(text: string): boolean {
+	try {
+		return new RegExp(text, "u") !== undefined;
+	} catch {
+		return false;
+	}
+}
 
 const shape = z.looseObject({
 	channel: z.string().min(1),
@@ -47,4 +57,15 @@ export function readInfo(value: unknown): { info: AdapterInfo } | { faults: stri
 	const result = shape.safeParse(given);
 	if (result.success) return { info: result.data as unknown as AdapterInfo };
 	return { faults: result.error.issues.map(({ path, message }) => `"${path.join(".")}": ${message}`) };
+}
+
+/** Whether a setting is of any use beside the others: a webhook's secret is not without a webhook. */
+export function appliesTo(
+	{ when }: AdapterSetting,
+	all: readonly AdapterSetting[],
+	settings: Readonly<Record<string, string>>,
+): boolean {
+	if (when === undefined) return true;
+	const value = settings[when.name] ?? all.find(({ name }) => name === when.name)?.default ?? "";
+	return when.is === undefined ? value !== "" : value === when.is;
 }

@@ -55,7 +55,20 @@ export interface AdapterInfo {
 	/** Anybody can write to it, so unknown senders have to be paired. */
 	public?: boolean;
 	/** What an account needs; `nexus adapter add` asks for these. */
-	settings: readonly { name: string; secret: boolean; required: boolean; prompt: string; default?: string }[];
+	settings: readonly AdapterSetting[];
+}
+
+export interface AdapterSetting {
+	name: string;
+	secret: boolean;
+	/** Wherever it applies. */
+	required: boolean;
+	prompt: string;
+	default?: string;
+	/** A regular expression that a value has to match. */
+	pattern?: string;
+	/** It applies only when another setting, named before it, has this value; without `is`: any but none. */
+	when?: { name: string; is?: string };
 }
 
 export type AdapterField = "runId" | "offset" | "intent" | "pieces";
@@ -142,7 +155,7 @@ export type StreamStatus =
 export type SendLine =
 	| ({ type: "send" } & SendBody)
 	/** Is it there? Each message of it but the last is told by message_sent; `found` is about what is left. */
-	| ({ type: "find" } & Omit<SendBody, "from" | "to"> & Partial<Pick<SendBody, "from" | "to">>)
+	| ({ type: "find" } & SendBody)
 	| { type: "typing"; delivery?: string; target: Target; on: boolean };
 
 export interface SendBody {
@@ -170,7 +183,7 @@ export interface LineDone {
 /** `send` process → daemon: message_sent (final on the last of the line), delivery_error, rate_limited, call, or the answer to `find`. */
 export type SendStatus =
 	| Extract<StreamStatus, { type: "message_sent" | "delivery_error" | "rate_limited" | "call" }>
-	/** `known` false: this platform cannot tell. Without `messageId` what was not told by message_sent is certainly not there. */
+	/** Belongs to the `find` of its nonce, whatever else it carries. `known` false: this platform cannot tell. Without `messageId` what was not told by message_sent is certainly not there. */
 	| { type: "found"; nonce: string; known: boolean; messageId?: string };
 
 export interface WireAttachment {

@@ -69,7 +69,7 @@ function addAnswers(nexus: Command, local: Local): void {
 		.option("--reasoning", "show the reasoning, too")
 		.addHelpText(
 			"after",
-			'\nExamples:\n  nexus send "hello" --session work\n  nexus send "/demo tokens=200 rate=50 tools=2" --reasoning\n  git diff | nexus send - --json | jq -r \'.payload // empty\'',
+			'\nExamples:\n  nexus send "hello" --session work\n  nexus send "/demo tokens=200 rate=50 tools=2" --reasoning\n  git diff | nexus send - > review.md\n  nexus send hello --json | jq -c \'select(.type == "stream.begin") | [.modality, .message_id]\'\n\nOnly the answer\'s text goes to stdout. --json prints every stream of the run; what a stream\nholds (text, reasoning, tool, card …) stands in the stream.begin of its message_id.',
 		)
 		.action((text, options) =>
 			withDaemon(local, options, async (context) => (await import("./commands/send.ts")).send(context, text, options)),

@@ -10,20 +10,61 @@ export function since(at: number): string {
 	return new Date(at).toISOString().slice(0, 10);
 }
 
-/** Columns for a person; tab-separated without a head when piped, so that `cut -f1` works. */
-export function table(terminal: Terminal, head: string[], cells: string[][]): void {
+/** Less than this is not worth reading: the last cell of a row then gets a line of its own. */
+const LAST_COLUMNS_MIN = 24;
+const GAP = "  ";
+
+/**
+ * Columns for a person; tab-separated without a head when piped, so that `cut -f1` works. What matters stands in the last
+ * column, which gets all the width that is left. `optional` names columns that a narrow terminal goes without, in this order.
+ */
+export function table(terminal: Terminal, head: string[], cells: string[][], optional: readonly string[] = []): void {
 	const rows = cells.map((row) => row.map((cell) => oneLine(cell, Number.POSITIVE_INFINITY)));
 	if (!terminal.interactive) {
 		for (const row of rows) terminal.out(`${row.join("\t")}\n`);
 		return;
 	}
 	if (rows.length === 0) return;
-	const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]!.length)));
-	const line = (row: string[]) =>
-		row
-			.map((cell, column) => cell.padEnd(widths[column]!))
-			.join("  ")
-			.trimEnd();
-	terminal.out(`${terminal.dim(line(head))}\n`);
-	for (const row of rows) terminal.out(`${line(row).slice(0, terminal.columns)}\n`);
+	const widths = head.map((name, column) => Math.max(...[name, ...rows.map((row) => row[column]!)].map(widthOf)));
+	const { shown, left } = fit(head, widths, terminal.columns, optional);
+	const last = head.length - 1;
+	const line = (row: string[]) => {
+		const start = shown.map((column) => row[column]! + " ".repeat(widths[column]! - widthOf(row[column]!))).join(GAP);
+		if (left >= Math.min(widths[last]!, LAST_COLUMNS_MIN)) return `${start}${GAP}${cut(row[last]!, left)}`.trimEnd();
+		const below = row[last] === "" ? "" : `\n${GAP}${cut(row[last]!, terminal.columns - GAP.length)}`;
+		return cut(start.trimEnd(), terminal.columns) + below;
+	};
+	for (const [index, text] of line(head).split("\n").entries())
+		terminal.out(`${index === 0 ? "" : GAP}${terminal.dim(text.trimStart())}\n`);
+	for (const row of rows) terminal.out(`${line(row)}\n`);
+}
+
+/** Which columns stand before the last one, and how much room that leaves it. */
+function fit(head: string[], widths: number[], columns: number, optional: readonly string[]) {
+	const room = (shown: number[]) => columns - shown.reduce((sum, column) => sum + widths[column]! + GAP.length, 0);
+	let shown = head.slice(0, -1).map((_, column) => column);
+	for (const name of optional) {
+		if (room(shown) >= Math.min(widths.at(-1)!, LAST_COLUMNS_MIN)) break;
+		shown = shown.filter((column) => head[column] !== name);
+	}
+	return { shown, left: room(shown) };
+}
+
+/** Emoji, and the letters of East Asia, take two columns each. */
+const WIDE =
+	/^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]/u;
+
+const widthOf = (text: string): number =>
+	Array.from(text).reduce((sum, letter) => sum + (WIDE.test(letter) ? 2 : 1), 0);
+
+function cut(text: string, columns: number): string {
+	if (widthOf(text) <= columns) return text;
+	let kept = "";
+	let used = 1;
+	for (const letter of text) {
+		used += widthOf(letter);
+		if (used > columns) break;
+		kept += letter;
+	}
+	return `${kept.trimEnd()}…`;
 }

@@ -25,6 +25,12 @@ export function askAdapter(config: NexusConfig, channel: string): Promise<Adapte
 	return withOutbound(config, { channel, account: "main", settings: {} }, (outbound) => outbound.info(channel));
 }
 
+/** Those of the configuration and those that were stored, with their settings. */
+export const accountsOf = (config: NexusConfig): StoredAccount[] =>
+	Object.entries(nexConfig(config).adapters).flatMap(([channel, { accounts }]) =>
+		Object.entries(accounts).map(([account, { settings = {} }]) => ({ channel, account, settings })),
+	);
+
 /** Signs in with these settings as the daemon would. */
 export const checkAccount = (config: NexusConfig, account: StoredAccount): Promise<HealthReport> =>
 	withOutbound(config, account, (outbound) => outbound.health(account.channel, account.account));

@@ -82,12 +82,17 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
 	life.state = "READY";
-	log.info({ url, engine: engine.name, data: paths.dir }, "ready");
+	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
+	const waiting = waitingOf(parts.nex);
+	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
+	log.info({ url, engine: engine.name, data: paths.dir, ...chats }, "ready");
 	return {
 		url,
 		data: paths.dir,
 		engine: engine.name,
 		log,
+		accounts,
+		waiting,
 		get state() {
 			return stateOf(life, store, parts.broker);
 		},
@@ -106,6 +111,15 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		close: () => stop(life),
 	};
 }
+
+const waitingOf = ({ pairing }: Nex) =>
+	pairing
+		.list()
+		.filter(({ approvedAt, expiresAt }) => approvedAt === undefined && expiresAt > Date.now())
+		.map(({ code, channel, account, sender, senderName }) => ({
+			code,
+			sender: `${senderName ?? sender} on ${channel}/${account}`,
+		}));
 
 const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0 || life.problem() !== undefined)

@@ -24,6 +24,10 @@ export interface Daemon {
 	/** How long `close` waits for both. */
 	readonly stopDeadlineMs: number;
 	readonly log: Log;
+	/** On chat platforms, as `channel/account`, when it started. */
+	readonly accounts: readonly string[];
+	/** Senders who had asked to be let in when it started, and still could be. */
+	readonly waiting: readonly { code: string; sender: string }[];
 	/** A fresh address that signs the page in, once. */
 	signInUrl(): string;
 	/** Commits what is pending, in the tick of the call: for a process that has to end. */

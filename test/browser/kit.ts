@@ -80,7 +80,7 @@ export const waitForLink = (page: Page, state: string) =>
 
 /** Waits until the last turn is over. */
 export const waitForEnd = (page: Page) =>
-	page.waitForSelector(".turn:last-of-type .facts .verified", { timeout: 60_000 });
+	page.waitForSelector(".turn:last-of-type .facts .inspect", { timeout: 60_000 });
 
 /** The words of the last answer, as a person sees them. */
 export async function lastWords(page: Page): Promise<number[]> {

@@ -147,6 +147,8 @@ describe("nexus send", () => {
 		[["runs", "run_nope"], 4, "run_nope"],
 		[["replay", "run_nope"], 4, "run_nope"],
 		[["tail", "run_nope"], 4, "run_nope"],
+		[["tail", "nosuchsession"], 4, "there is no session nosuchsession\n  hint: `nexus sessions` lists them"],
+		[["tail", "nosuchsession", "--after", "3"], 4, "there is no session nosuchsession"],
 		[["stop", "run_nope"], 4, "run_nope"],
 		[["frobnicate"], 2, "nexus: unknown command 'frobnicate'"],
 		[["replay", "run_x", "--speed", "-1"], 2, "number above 0"],
@@ -250,7 +252,7 @@ describe("a stream that arrives damaged", () => {
 	const servingFrames = async (frames: Frame[]): Promise<string> => {
 		const events = frames.map((frame, n) => `id: ${n + 1}\nevent: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`);
 		return serving(({ url = "" }, response) => {
-			if (url.includes("/turns")) response.end('{"stream_offset":0}');
+			if (url.includes("/turns")) response.end('{"turns":[{}],"live":null,"queued":[],"stream_offset":0}');
 			else response.writeHead(200, { "content-type": "text/event-stream" }).write(events.join(""));
 		});
 	};
@@ -389,11 +391,19 @@ describe("nexus doctor", () => {
 				.map((line) => [JSON.parse(line).check, JSON.parse(line)]),
 		);
 		expect(findings.daemon).toMatchObject({ result: "ok", detail: expect.stringContaining(daemon.url) });
-		expect(findings.port).toMatchObject({ result: "ok", detail: `${port} is ours` });
+		expect(findings.port).toMatchObject({ result: "ok", detail: `${port}, used by the running daemon` });
+		expect(findings.accounts).toMatchObject({ result: "ok", detail: expect.stringContaining("none") });
 		expect(findings.engine).toMatchObject({ result: "ok", detail: expect.stringContaining("demo") });
 		expect(Object.keys(findings)).toEqual(
 			expect.arrayContaining(["node", "config", "data", "disk", "database", "token", "keys", "page"]),
 		);
+		expect(code).toBe(0);
+	});
+
+	it("does not take the port that its own daemon was told for a fault, whatever the configuration says", async () => {
+		const foreign = new URL(await serving(() => {})).port;
+		const { code, out } = await on("doctor", "--port", foreign);
+		expect(out).toMatch(new RegExp(`^ok {4}port +\\d+, used by the running daemon \\(configured: ${foreign}\\)$`, "m"));
 		expect(code).toBe(0);
 	});
 

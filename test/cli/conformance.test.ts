@@ -35,6 +35,17 @@ describe("nexus conformance", () => {
 		expect(code).toBe(0);
 	});
 
+	it("the Python example passes without a terminal, writing to a file in the current folder", async () => {
+		// A session of its own has no terminal, also when the tests run in one.
+		const alone = 'import os, sys; os.setsid(); os.execvp("python3", ["python3", *sys.argv[1:]])';
+		const args = ["conformance", "--only", "find", "--", "python3", "-c", alone, ADAPTER];
+		const { code, out } = await run(args, { cwd: folder, env: {} });
+		expect(out).not.toMatch(/^failed/m);
+		expect(out).toMatch(/\n\n3 passed, 0 failed, 0 skipped\n$/);
+		expect(code).toBe(0);
+		expect(readFileSync(join(folder, "terminal.txt"), "utf8")).toMatch(/^== conformance /);
+	});
+
 	it("the example with the kit keeps all of them", async () => {
 		const example = join(import.meta.dirname, "../../examples/adapter.ts");
 		const { code, out } = await check(["--", process.execPath, example], { NEXUS_FOLDER: join(folder, "messages") });

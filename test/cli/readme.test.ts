@@ -1,5 +1,6 @@
 /** The README tells the truth where a program can check it. */
 
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -9,6 +10,8 @@ import { daemonHere, run } from "./in-process.ts";
 import { up } from "./nexus.ts";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+
+const hasJq = spawnSync("jq", ["--version"]).status === 0;
 
 /** The fenced block that follows a first line. */
 const block = (firstLine: string): string => {
@@ -46,4 +49,67 @@ describe("README.md", () => {
 		expect(named.length).toBeGreaterThan(8);
 		for (const [method, path] of named) expect(Object.keys(paths[path!] ?? {}), `${method} ${path}`).toContain(method);
 	});
+
+	it.skipIf(!hasJq)("prints the text and nothing else with jq, here and in every --help", async () => {
+		const { frames, text, json } = await answered();
+		const programs = [readme, ...(await helps())].flatMap((page) => [...page.matchAll(/\| jq (-\w+)[^']*'([^']+)'/g)]);
+		expect(programs.length).toBeGreaterThan(2);
+		for (const [, flags, program] of programs) {
+			const input = program!.includes("frame") || program!.includes(".type") ? frames : json;
+			const { status, stdout, stderr } = spawnSync("jq", [flags!, program!], { input, encoding: "utf8" });
+			expect([status, stderr]).toEqual([0, ""]);
+			if (/payload|text/.test(program!)) expect(stdout.trimEnd(), program).toBe(text.trimEnd());
+			else expect(stdout, program).toMatch(/^\["reasoning",/m);
+		}
+	});
+
+	it("shows the text and nothing else with an EventSource", async () => {
+		const { frames, text } = await answered();
+		const listeners = new Map<string, (event: { data: string }) => void>();
+		let closed = 0;
+		class EventSource {
+			addEventListener(type: string, listener: (event: { data: string }) => void) {
+				listeners.set(type, listener);
+			}
+			close() {
+				closed++;
+			}
+		}
+		const shown: string[] = [];
+		const show = (words: string) => void shown.push(words);
+		const program = block("const modalities = new Map();");
+		new Function("EventSource", "runId", "show", program)(EventSource, "run_1", show);
+		for (const data of frames.trim().split("\n")) listeners.get((JSON.parse(data) as { type: string }).type)!({ data });
+		expect([shown.join(""), closed]).toEqual([text, 1]);
+	});
 });
+
+/** A run with reasoning, a tool and a card beside its text: its frames, its text, and what `runs --json` says of it. */
+async function answered(): Promise<{ frames: string; text: string; json: string }> {
+	const data = freshFolder();
+	const daemon = await daemonHere(data);
+	onTestFinished(() => daemon.close());
+	const sent = await run(["send", "/demo tokens=40 rate=0 reasoning=1 tools=1 cards=1", "--json", "--data", data]);
+	const { run_id } = JSON.parse(sent.out.split("\n")[0]!) as { run_id: string };
+	const { out: json } = await run(["runs", run_id, "--json", "--data", data]);
+	const { messages } = JSON.parse(json) as { messages: { role: string; text: string }[] };
+	const text = messages.flatMap((message) => (message.role === "assistant" ? [message.text] : [])).join("");
+	expect(text).not.toBe("");
+	return { frames: sent.out, text, json };
+}
+
+const COMMANDS = [
+	"up",
+	"send",
+	"tail",
+	"replay",
+	"runs",
+	"sessions",
+	"inbox",
+	"pair",
+	"deliver",
+	"deliveries",
+	"doctor",
+];
+
+const helps = () => Promise.all(COMMANDS.map(async (command) => (await run([command, "--help"])).out));

@@ -135,8 +135,8 @@ const OTHER_CASES: Case[] = [
 			const process = rig.start("send");
 			const nonce = rig.fresh().slice(0, 20);
 			const text = `Find me: ${nonce}`;
-			const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text };
-			process.say({ type: "send", ...line, from: 0, to: text.length });
+			const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text, from: 50, to: 50 + text.length };
+			process.say({ type: "send", ...line });
 			const sent = await process.hear(
 				"message_sent",
 				(said) => said.type === "message_sent" && said.nonce === nonce,
@@ -148,9 +148,18 @@ const OTHER_CASES: Case[] = [
 				expect(found.messageId === sent.messageId, "it found another message");
 			} else if (found.known === true) throw new Error("it is certain that a message it has sent is not there");
 			const other = rig.fresh().slice(0, 20);
-			process.say({ type: "find", ...line, nonce: other, text: `Never sent: ${other}` });
+			const never = `Never sent: ${other}`;
+			const missing = { ...line, delivery: `dlv_${other}`, nonce: other, text: never, to: 50 + never.length };
+			process.say({ type: "find", ...missing });
 			const absent = await process.hear("found", (said) => said.type === "found" && said.nonce === other, rig.limitMs);
 			expect(absent.messageId === undefined, "it found a message that was never sent");
+			for (const [answer, delivery] of [
+				[found, line.delivery],
+				[absent, missing.delivery],
+			] as const) {
+				const named = answer.delivery ?? delivery;
+				expect(named === delivery, `found names the delivery ${String(named)} instead of ${delivery}`);
+			}
 		},
 	},
 	{

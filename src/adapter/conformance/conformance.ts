@@ -84,7 +84,7 @@ async function askInfo(
 ): Promise<{ info?: AdapterInfo; result: CaseResult }> {
 	let info: AdapterInfo | undefined;
 	const result = await timed("info: one valid JSON object", async () => {
-		const process = new AdapterProcess(command, ["info"], options.env ?? {});
+		const process = new AdapterProcess(command, ["info"], options);
 		process.closeInput();
 		// However short the cases are to be: without it there are none.
 		const code = await process.exited(Math.max(options.limitMs ?? 0, INFO_MS));

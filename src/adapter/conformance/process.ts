@@ -25,9 +25,14 @@ export class AdapterProcess {
 	private readonly exit: Promise<number | null>;
 	private ended = false;
 
-	constructor(command: readonly string[], args: readonly string[], env: Record<string, string>) {
+	constructor(
+		command: readonly string[],
+		args: readonly string[],
+		{ env, cwd }: { env?: Record<string, string>; cwd?: string },
+	) {
 		const [program = "", ...fixed] = command;
 		this.child = spawn(program, [...fixed, ...args], {
+			cwd,
 			env: { ...process.env, ...env },
 			stdio: ["pipe", "pipe", "pipe"],
 		});

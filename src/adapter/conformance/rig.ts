@@ -7,6 +7,8 @@ import { AdapterProcess, type Heard } from "./process.ts";
 export interface ConformanceOptions {
 	account?: string;
 	env?: Record<string, string>;
+	/** The folder it is started in. */
+	cwd?: string;
 	/** Where test messages go. */
 	target?: Target;
 	/** How long to wait for what the adapter must say. */
@@ -48,7 +50,7 @@ export class Rig {
 		const account = ["--account", this.options.account ?? "conformance"];
 		// As the daemon starts them.
 		const format = verb === "send" || verb === "health" ? [] : ["--format", "jsonl"];
-		const process = new AdapterProcess(this.command, [verb, ...account, ...format], this.options.env ?? {});
+		const process = new AdapterProcess(this.command, [verb, ...account, ...format], this.options);
 		this.started.push({ verb, process });
 		return process;
 	}
@@ -185,7 +187,7 @@ export class Drive {
 	}
 }
 
-/** Every position once and in order. White space at the end belongs to no message. */
+/** Every position once and in order. */
 function expectCovered(sent: readonly Heard[], from: number, length: number): void {
 	let at = from;
 	for (const line of sent) {

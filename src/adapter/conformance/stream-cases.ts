@@ -99,6 +99,32 @@ const PLAIN_CASES: Case[] = [
 		},
 	},
 	{
+		name: "white space at the end: counted to its message, and to none after the last",
+		async run(rig) {
+			const process = rig.start("stream");
+			const ended = new Drive(rig, process);
+			ended.start();
+			ended.token("First. \n\n");
+			ended.end();
+			await ended.finish(9);
+			ended.acknowledge = false;
+			const earlier = process.heard.length;
+			const drive = new Drive(rig, process);
+			drive.start();
+			drive.token("First.");
+			drive.end(false);
+			drive.token(" \n");
+			drive.end();
+			const isMine = (line: Heard) => drive.isMine(line) && process.heard.indexOf(line) >= earlier;
+			const end = await process.hear("the end", (line) => isEnd(line) && isMine(line), rig.limitMs);
+			expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
+			const sent = process.heard.filter((line) => line.type === "message_sent" && isMine(line));
+			expect(sent.length === 1, `${sent.length} messages instead of 1`);
+			const to = sent[0]?.to;
+			expect(!rig.speaks("offset") || to === 6, `the last message ends at ${String(to)} instead of 6`);
+		},
+	},
+	{
 		name: "an answer without any text completes without a message",
 		async run(rig) {
 			const drive = new Drive(rig, rig.start("stream"));

@@ -2,6 +2,7 @@
 
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { NexusError } from "../../protocol/protocol.ts";
+import { appliesTo } from "../info.ts";
 import type { AdapterInfo } from "../port.ts";
 import type { Account, Tools } from "./platform.ts";
 
@@ -17,7 +18,9 @@ export function loadAccount(info: AdapterInfo, id: string, env: Environment): Ac
 	const settings: Record<string, string> = {};
 	for (const { name, default: fallback } of info.settings) if (fallback !== undefined) settings[name] = fallback;
 	Object.assign(settings, stored.settings);
-	const missing = info.settings.filter(({ name, required }) => required && !settings[name]).map(({ name }) => name);
+	const missing = info.settings
+		.filter((each) => each.required && !settings[each.name] && appliesTo(each, info.settings, settings))
+		.map(({ name }) => name);
 	if (missing.length > 0) {
 		const where = path ?? "the file that NEXUS_ACCOUNT_FILE names";
 		throw new NexusError("config", `Account "${id}" lacks ${missing.join(", ")}. Set it in "settings" of ${where}.`);

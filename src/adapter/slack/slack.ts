@@ -22,20 +22,28 @@ export const platform: Platform = {
 		// Only members of the workspace can write to an app.
 		public: false,
 		settings: [
-			{ name: "bot_token", secret: true, required: true, prompt: "Bot token (xoxb-…)" },
+			{ name: "bot_token", secret: true, required: true, prompt: "Bot token (xoxb-…)", pattern: "^xoxb-\\S+$" },
 			{
 				name: "app_token",
 				secret: true,
 				required: false,
 				prompt: "App token (xapp-…) for Socket Mode (empty: webhook)",
+				pattern: "^xapp-\\S+$",
 			},
-			{ name: "signing_secret", secret: true, required: false, prompt: "Signing secret, for the webhook" },
+			{
+				name: "signing_secret",
+				secret: true,
+				required: false,
+				prompt: "Signing secret, for the webhook",
+				when: { name: "app_token", is: "" },
+			},
 			{
 				name: "streaming",
 				secret: false,
 				required: false,
 				prompt: "native, direct (native in direct messages only) or update",
 				default: "native",
+				pattern: "^(native|direct|update)$",
 			},
 			{
 				name: "threads",
@@ -43,8 +51,16 @@ export const platform: Platform = {
 				required: false,
 				prompt: "Answer in a thread: channels, always or never",
 				default: "channels",
+				pattern: "^(channels|always|never)$",
 			},
-			{ name: "api_url", secret: false, required: false, prompt: "Web API", default: DEFAULT_API_URL },
+			{
+				name: "api_url",
+				secret: false,
+				required: false,
+				prompt: "Web API",
+				default: DEFAULT_API_URL,
+				pattern: "^https?://\\S+$",
+			},
 		],
 	},
 	render,

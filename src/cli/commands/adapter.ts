@@ -2,8 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { createInterface } from "node:readline/promises";
-import { Writable } from "node:stream";
+import { type AdapterSetting, appliesTo } from "../../adapter/adapter.ts";
 import { exitCodeOf, isSessionLabel, NexusError, toNexusError } from "../../protocol/protocol.ts";
 import {
 	adapterCheck,
@@ -15,6 +14,7 @@ import {
 	removeAccount,
 	storeAccount,
 } from "../../runtime/runtime.ts";
+import { ask, faultOf, type Settings } from "../ask.ts";
 import { createClient } from "../client.ts";
 import type { Local, Outcome } from "../command.ts";
 import { type Host, placeOf } from "../host.ts";
@@ -33,14 +33,6 @@ export interface AddOptions extends Where {
 	test: boolean;
 }
 
-interface Setting {
-	name: string;
-	secret: boolean;
-	required: boolean;
-	prompt: string;
-	default?: string;
-}
-
 type Config = Awaited<ReturnType<typeof loadConfig>>;
 
 const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, placeOf(host));
@@ -57,25 +49,34 @@ export async function add(local: Local, channel: string, options: AddOptions): O
 	const { askAdapter, checkAccount } = await adapterCheck();
 	const { settings: wanted } = await askAdapter(config, channel);
 	const given = givenSettings(host, options, wanted);
-	const settings = host.stdin.isTTY ? await ask(host, wanted, given) : given;
 	const configured = config.channels?.[channel]?.accounts?.[options.account]?.settings ?? {};
-	const missing = wanted.filter(({ name, required }) => required && !settings[name] && !configured[name]);
-	if (missing.length > 0) {
-		const names = missing.map(({ name, prompt }) => `${name} (${prompt})`).join(", ");
-		throw new NexusError("invalid", `missing: ${names}; give it with --secret-env, --secret-file or --set`);
-	}
-	const account = { channel, account: options.account, settings };
-	if (options.test) {
-		const { ok, detail } = await checkAccount(config, account);
+	const check = (settings: Settings) => checkAccount(config, { channel, account: options.account, settings });
+	let settings = given;
+	for (let isAgain = false; ; isAgain = true) {
+		if (host.stdin.isTTY) settings = await ask(host, wanted, settings, isAgain);
+		refuseMissing(wanted, { ...settings, ...configured });
+		if (!options.test) break;
+		const { ok, detail } = await check(settings);
 		terminal.note(oneLine(`${ok ? "works" : "does not work"}: ${detail}`, 500));
-		if (!ok) {
+		if (ok) break;
+		if (!host.stdin.isTTY) {
 			terminal.note("nothing was stored; --no-test stores it all the same");
 			return exitCodeOf("unavailable");
 		}
+		terminal.note("Enter keeps an answer; Ctrl-C leaves without storing anything");
 	}
-	terminal.out(`stored ${storeAccount(config.data, account)}\n`);
+	terminal.out(`stored ${storeAccount(config.data, { channel, account: options.account, settings })}\n`);
 	await tellDaemon(local, config, "the daemon uses it now", "`nexus up` uses it");
 	return 0;
+}
+
+function refuseMissing(wanted: readonly AdapterSetting[], settings: Settings): void {
+	const missing = wanted.filter(
+		(setting) => setting.required && !settings[setting.name] && appliesTo(setting, wanted, settings),
+	);
+	if (missing.length === 0) return;
+	const names = missing.map(({ name, prompt }) => `${name} (${prompt})`).join(", ");
+	throw new NexusError("invalid", `missing: ${names}; give it with --secret-env, --secret-file or --set`);
 }
 
 /** A running daemon takes up what was stored or removed; one that cannot be told does so when it is started again. */
@@ -111,16 +112,20 @@ export async function remove(local: Local, channel: string, options: Where): Out
 }
 
 /** From flags; a name that the adapter does not know is a typing mistake. */
-function givenSettings(host: Host, options: AddOptions, wanted: readonly Setting[]): Record<string, string> {
-	const settings: Record<string, string> = {};
+function givenSettings(host: Host, options: AddOptions, wanted: readonly AdapterSetting[]): Settings {
+	const settings: Settings = {};
 	const take = (flag: string, pairs: readonly string[] = [], value: (text: string) => string) => {
 		for (const pair of pairs) {
 			const at = pair.indexOf("=");
 			if (at < 1) throw new NexusError("invalid", `${flag} takes name=value`);
 			const name = pair.slice(0, at);
-			if (!wanted.some((setting) => setting.name === name))
+			const setting = wanted.find((each) => each.name === name);
+			if (setting === undefined)
 				throw new NexusError("invalid", `${flag} ${name}: allowed names: ${wanted.map(({ name }) => name).join(", ")}`);
-			settings[name] = value(pair.slice(at + 1));
+			const text = value(pair.slice(at + 1));
+			const fault = faultOf(setting, text);
+			if (fault !== undefined) throw new NexusError("invalid", `${flag} ${name}: ${fault}`);
+			settings[name] = text;
 		}
 	};
 	take("--set", options.set, (text) => text);
@@ -139,45 +144,4 @@ function readSecret(path: string, cwd: string): string {
 	} catch (cause) {
 		throw new NexusError("invalid", `--secret-file ${path}: ${(cause as Error).message}`, { cause });
 	}
-}
-
-/** What was not given; secrets are not echoed. */
-async function ask(
-	{ stdin, stderr }: Host,
-	wanted: readonly Setting[],
-	given: Record<string, string>,
-): Promise<Record<string, string>> {
-	let hidden = false;
-	const output = new Writable({
-		write(chunk: Buffer, _encoding, done) {
-			if (!hidden) stderr.write(chunk);
-			done();
-		},
-	});
-	const lines = createInterface({ input: stdin, output, terminal: true });
-	const left = new AbortController();
-	lines.once("close", () => left.abort());
-	const settings = { ...given };
-	try {
-		for (const setting of wanted.filter(({ name }) => given[name] === undefined)) {
-			for (;;) {
-				const prompt = `${oneLine(`${setting.prompt}${setting.default ? ` [${setting.default}]` : ""}`, 300)}: `;
-				if (setting.secret) stderr.write(prompt);
-				hidden = setting.secret;
-				const answer = (await lines.question(setting.secret ? "" : prompt, { signal: left.signal })).trim();
-				if (hidden) stderr.write("\n");
-				hidden = false;
-				if (answer !== "") settings[setting.name] = answer;
-				if (answer !== "" || !setting.required || setting.default !== undefined) break;
-			}
-		}
-	} catch (cause) {
-		if ((cause as Error).name !== "AbortError") throw cause;
-		// Ctrl-C or Ctrl-D, in the middle of a line.
-		stderr.write("\n");
-		throw new NexusError("aborted", "stopped: nothing was stored", { cause });
-	} finally {
-		lines.close();
-	}
-	return settings;
 }

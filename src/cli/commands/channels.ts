@@ -16,13 +16,15 @@ function show<Row extends object>(
 	rows: Row[],
 	head: string[],
 	cells: (row: Row) => string[],
+	optional: readonly string[] = [],
 ) {
 	if (options.json) for (const row of rows) terminal.json(row);
 	else
 		table(
 			terminal,
 			head,
-			rows.map((row) => cells(row).map((cell) => oneLine(cell, 80))),
+			rows.map((row) => cells(row).map((cell, column) => oneLine(cell, column === head.length - 1 ? 500 : 80))),
+			optional,
 		);
 	return 0;
 }
@@ -59,13 +61,15 @@ export async function inbox(context: Context, options: InboxOptions): Outcome {
 	const query = queryOf({ channel, session, state, limit });
 	const { events } = await context.client.get<{ events: EventJson[] }>(`/v1/events?${query}`);
 	if (events.length === 0) context.terminal.note("no messages");
-	return show(context, options, events, ["EVENT", "RECEIVED", "FROM", "BECAME", "MESSAGE"], (event) => [
+	const head = ["EVENT", "RECEIVED", "FROM", "BECAME", "MESSAGE"];
+	const cells = (event: EventJson) => [
 		event.event_id,
 		since(event.received_at),
 		`${event.channel ?? "web"}/${event.account ?? "web"} ${event.sender_name ?? event.sender ?? ""}`.trim(),
 		[event.disposition, event.run_id ?? event.because ?? event.superseded_by ?? ""].join(" ").trim(),
 		event.text,
-	]);
+	];
+	return show(context, options, events, head, cells, ["EVENT", "RECEIVED"]);
 }
 
 interface PairingJson {
@@ -142,7 +146,7 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
 	const { deliveries } = await context.client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
 	if (deliveries.length === 0) context.terminal.note("no deliveries");
 	const head = ["DELIVERY", "STATE", "TO", "MODE", "POSITION", "MESSAGES", "CHANGED", "RUN", "ERROR"];
-	return show(context, options, deliveries, head, (delivery) => [
+	const cells = (delivery: DeliveryJson) => [
 		delivery.delivery_id,
 		delivery.state,
 		`${delivery.channel}/${delivery.account} ${delivery.target.to}`,
@@ -152,7 +156,8 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
 		since(delivery.updated_at),
 		delivery.run_id,
 		delivery.error ?? "",
-	]);
+	];
+	return show(context, options, deliveries, head, cells, ["MODE", "POSITION", "MESSAGES", "RUN", "CHANGED"]);
 }
 
 interface AccountJson {

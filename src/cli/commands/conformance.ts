@@ -12,8 +12,8 @@ export async function conformance(
 ): Outcome {
 	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
 	const { only, account, to } = options;
-	const wishes = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };
-	const report = await runConformance(command, { env, ...wishes }, ({ name, result, detail, ms }) => {
+	const params = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };
+	const report = await runConformance(command, { env, cwd: host.cwd(), ...params }, ({ name, result, detail, ms }) => {
 		if (options.json) return;
 		const why = detail === undefined ? "" : `: ${oneLine(detail, 300)}`;
 		terminal.out(`${result.padEnd(8)} ${name} (${ms} ms)${why}\n`);

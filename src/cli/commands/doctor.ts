@@ -5,6 +5,7 @@ import { createServer } from "node:net";
 import { dirname } from "node:path";
 import { chooseEngine, detectProvider, keyVariable, loadEngine } from "../../engine/engine.ts";
 import {
+	adapterCheck,
 	type ConfigFlags,
 	dataPaths,
 	deepCheck,
@@ -20,7 +21,7 @@ import {
 } from "../../runtime/runtime.ts";
 import type { Local, Outcome } from "../command.ts";
 import { type Host, placeOf } from "../host.ts";
-import type { Terminal } from "../terminal.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
 
 export interface Finding {
 	check: string;
@@ -72,8 +73,10 @@ export async function doctor(
 		],
 	]);
 	// Without a configuration nobody knows which directory, port and engine are meant.
-	if (config) await look(checksOf(config, host.env, options.deep === true));
-	else if (!options.json) terminal.out("      the other checks follow once the configuration is right\n");
+	if (config) {
+		await look(checksOf(config, host.env, options.deep === true));
+		await look(await accountChecks(config).catch((cause) => [["accounts", () => Promise.reject(cause)]]));
+	} else if (!options.json) terminal.out("      the other checks follow once the configuration is right\n");
 	return findings.some((finding) => finding.result === "fail") ? 1 : 0;
 }
 
@@ -202,8 +205,11 @@ async function daemon({ data }: NexusConfig): Promise<Seen> {
 async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 	if (port === 0) return ok("any free one");
 	const paths = dataPaths(data);
-	const ours = readDaemonRecord(paths)?.url;
-	if (ours !== undefined && Number(new URL(ours).port) === port && isDataDirLocked(paths)) return ok(`${port} is ours`);
+	const ours = isDataDirLocked(paths) ? readDaemonRecord(paths)?.url : undefined;
+	if (ours !== undefined) {
+		const { port: used } = new URL(ours);
+		return ok(`${used}, used by the running daemon${Number(used) === port ? "" : ` (configured: ${port})`}`);
+	}
 	const server = createServer();
 	const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | undefined>();
 	server.once("error", resolve);
@@ -219,12 +225,14 @@ async function engine({ engine: choice, pi, base }: NexusConfig, env: Host["env"
 	const chosen = chooseEngine(choice, pi, env);
 	const loaded = await loadEngine(chosen, { cwd: base, env, ...(pi ? { pi } : {}) });
 	await loaded.close?.();
-	return ok(`${loaded.name} loads${choice === undefined ? " (chosen by what is configured)" : ""}`);
+	return ok(choice === undefined ? `${loaded.name} (${chosenBecause(loaded.name)})` : loaded.name);
 }
+
+const chosenBecause = (name: string) => (name === "demo" ? "no model is configured" : "a model is configured");
 
 function keys({ engine: choice, pi }: NexusConfig, env: Host["env"]): Seen {
 	const chosen = chooseEngine(choice, pi, env);
-	if (typeof chosen === "object") return ok("the module's own business");
+	if (typeof chosen === "object") return ok("managed by your module");
 	if (pi?.apiKeyEnv !== undefined)
 		return env[pi.apiKeyEnv]
 			? ok(`${pi.apiKeyEnv} is set`)
@@ -250,4 +258,27 @@ async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Se
 
 function page(): Seen {
 	return pageDir() === undefined ? warn("the page is not built", "npm run build:web") : ok("built");
+}
+
+/** One for each account: whether its settings are complete, and whether the platform takes them. */
+async function accountChecks(config: NexusConfig): Promise<Check[]> {
+	const { accountsOf, askAdapter, checkAccount } = await adapterCheck();
+	const accounts = accountsOf(config);
+	if (accounts.length === 0) return [["accounts", async () => ok("none; `nexus adapter add telegram` adds one")]];
+	return accounts.map(({ channel, account, settings }) => [
+		"account",
+		async () => {
+			const name = `${channel}/${account}`;
+			const { appliesTo } = await import("../../adapter/adapter.ts");
+			const inFile = config.channels?.[channel]?.accounts?.[account] !== undefined;
+			const add = `nexus adapter add ${channel}${account === "main" ? "" : ` --account ${account}`}`;
+			const todo = inFile ? `correct it in ${config.file}` : `add it again with \`${add}\``;
+			const { settings: wanted } = await askAdapter(config, channel);
+			const needed = wanted.filter((each) => each.required && appliesTo(each, wanted, settings));
+			const missing = needed.filter((each) => !settings[each.name] && !each.default).map((each) => each.name);
+			if (missing.length > 0) return fail(`${name} lacks ${missing.join(", ")}`, todo);
+			const { ok: works, detail } = await checkAccount(config, { channel, account, settings });
+			return works ? ok(`${name}: ${oneLine(detail, 500)}`) : fail(`${name}: ${oneLine(detail, 500)}`, todo);
+		},
+	]);
 }

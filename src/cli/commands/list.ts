@@ -25,9 +25,9 @@ export async function runs({ client, terminal }: Context, options: RunsOptions):
 		run.session,
 		since(run.started_at),
 		took(run),
-		oneLine(run.messages.find((message) => message.role === "user")?.text ?? "", 60),
+		oneLine(run.messages.find((message) => message.role === "user")?.text ?? "", 500),
 	]);
-	table(terminal, ["RUN", "STATUS", "SESSION", "STARTED", "TOOK", "MESSAGE"], rows);
+	table(terminal, ["RUN", "STATUS", "SESSION", "STARTED", "TOOK", "MESSAGE"], rows, ["TOOK", "STARTED", "SESSION"]);
 	return 0;
 }
 
@@ -90,9 +90,9 @@ export async function sessions({ client, terminal }: Context, options: { limit: 
 		session.session,
 		String(session.turns),
 		session.live_run_id === undefined ? since(session.updated_at) : "now",
-		oneLine(session.title, 60),
+		oneLine(session.title, 500),
 	]);
-	table(terminal, ["SESSION", "TURNS", "USED", "LAST MESSAGE"], rows);
+	table(terminal, ["SESSION", "TURNS", "USED", "LAST MESSAGE"], rows, ["TURNS"]);
 	return 0;
 }
 
@@ -113,5 +113,5 @@ const known = (count: number) => (count < 0 ? "unknown" : String(count));
 function took(run: RunJson): string {
 	if (run.ended_at === undefined) return "";
 	const ms = run.ended_at - run.started_at;
-	return ms < 10_000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
+	return ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -6,7 +6,7 @@ import type { Local, Outcome } from "../command.ts";
 import { giveBackMemory } from "../give-back.ts";
 import { type Host, placeOf } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
-import type { Terminal } from "../terminal.ts";
+import { oneLine, type Terminal } from "../terminal.ts";
 
 export async function up({ host, terminal }: Local, flags: ConfigFlags): Outcome {
 	const config = await loadConfig(flags, placeOf(host));
@@ -81,7 +81,19 @@ const greeting = (daemon: Daemon, terminal: Terminal) => `
 
   Open  ${terminal.bold(daemon.signInUrl())}
   Or    ${SELF} send "hello"
-
+${chats(daemon)}
   The address signs you in once; \`${SELF} url\` prints a new one. Ctrl-C stops.
 
 `;
+
+const NAMED_MAX = 5;
+
+/** Accounts on chat platforms, and who waits to be let in there. */
+function chats({ accounts, waiting }: Daemon): string {
+	const lines = accounts.length === 0 ? [] : [`Chats ${oneLine(accounts.join(", "), 500)}`];
+	for (const { code, sender } of waiting.slice(0, NAMED_MAX))
+		lines.push(`Wait  ${oneLine(sender, 100)}: \`${SELF} pair ${code}\` lets them in`);
+	if (waiting.length > NAMED_MAX)
+		lines.push(`      and ${waiting.length - NAMED_MAX} more: \`${SELF} pair\` lists them`);
+	return lines.map((line) => `  ${line}\n`).join("");
+}

@@ -237,7 +237,7 @@ function logErrors(child: Child, { limits, clock, log, facts }: ProcessSpec): vo
 		}
 		if (line.trim() === "") return;
 		if (++lines > limits.stderrLinesPerSecondMax) left++;
-		else log.info({ ...facts, stderr: line.slice(0, limits.stderrCharsMax) }, "adapter");
+		else passOn(line.slice(0, limits.stderrCharsMax), log, facts);
 	};
 	child.stderr.setEncoding("utf8");
 	child.stderr.on("data", (text: string) => {
@@ -250,6 +250,24 @@ function logErrors(child: Child, { limits, clock, log, facts }: ProcessSpec): vo
 		count();
 	});
 	child.stderr.on("error", (cause) => log.warn({ ...facts, error: cause.message }, "the adapter's stderr broke"));
+}
+
+const LEVELS = ["debug", "info", "warn", "error"] as const;
+
+/** A JSON line with a level and words keeps both; anything else is logged as it is. */
+function passOn(line: string, log: Log, facts: object): void {
+	const { level, msg, time: _, ...own } = parsed(line);
+	const known = LEVELS.find((name) => name === level);
+	if (known === undefined || typeof msg !== "string") log.info({ ...facts, stderr: line }, "adapter");
+	else log[known]({ ...own, ...facts }, `adapter: ${msg}`);
+}
+
+function parsed(line: string): Record<string, unknown> {
+	try {
+		return Object(JSON.parse(line)) as Record<string, unknown>;
+	} catch {
+		return {};
+	}
 }
 
 /** Nothing happens where there is no /proc. */

@@ -47,7 +47,10 @@ export function OutcomeNote(props: { tone: "good" | "quiet" | "bad"; title: stri
 	);
 }
 
-/** Whether what arrived is what was sent: every stream's count and checksum, as this page computed them itself. */
+/**
+ * Whether what arrived is what was sent: every stream's count and checksum, as this page computed them itself. Damage is
+ * always shown; the good mark only beside Done, where nobody can take it for a judgement on an answer that failed.
+ */
 export function Verified({ view }: { view: RunView }) {
 	if (!view.final) return null;
 	const first = view.violations[0];
@@ -58,8 +61,13 @@ export function Verified({ view }: { view: RunView }) {
 			</span>
 		);
 	}
+	if (view.state !== "completed") return null;
 	return (
-		<span class="verified" data-ok="true" title="Count and checksum of every stream were computed here and are right.">
+		<span
+			class="verified"
+			data-ok="true"
+			title="Everything arrived: this page checked the count and checksum of each stream."
+		>
 			<Icon name="check" /> verified
 		</span>
 	);

@@ -138,6 +138,13 @@ describe("conformance: what it notices", () => {
 			...AT_ITS_END('emit({"type": "call", "call": "SECRET-REASONING", "ms": 1, "ok": True})'),
 		],
 		[
+			"white space at the end",
+			"the messages end at 6, the source at 9",
+			"        self.skip(length)\n        self.since",
+			"        self.skip(len(self.text[:length].rstrip()))\n        self.since",
+		],
+		["find: a message", "found names the delivery d0 instead of dlv_", '{"type": "found",', '{"type": "found", "delivery": "d0",'],
+		[
 			"a part is out",
 			"it told of the part that was known to be out",
 			'done = line.get("done", ',
@@ -150,6 +157,11 @@ describe("conformance: what it notices", () => {
 	it("an adapter that does not stop", async () => {
 		const report = await broken(...AT_ITS_END("time.sleep(600)"), { only: "stops it", momentMs: 1000 });
 		expectNoticed(report, "stops it", "it has not ended 1000 ms after its input");
+	});
+
+	it("nothing in an adapter that relies on find lines being as complete as send lines", async () => {
+		const report = await broken('line.get("from", 0)', 'line["from"]', { only: "find: a message" });
+		expect(formatReport(report, "human")).not.toContain("✗");
 	});
 
 	it("a command that is not there, as a failed case that says so", async () => {

@@ -29,7 +29,7 @@ function account(settings: Record<string, string> = {}): void {
 }
 
 function start(...args: string[]): AdapterProcess {
-	const adapter = new AdapterProcess(PROGRAM, args, env);
+	const adapter = new AdapterProcess(PROGRAM, args, { env });
 	started.push(adapter);
 	return adapter;
 }

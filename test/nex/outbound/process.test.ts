@@ -34,6 +34,33 @@ it("I11: a flood on stderr is counted instead of copied, also when the process e
 	expect(warned).toEqual([{ account: "a", lines: 150 }]);
 });
 
+it("a line on stderr keeps its level, its words and its facts; one without is logged as it is", async () => {
+	const told: [level: string, facts: object, words: string][] = [];
+	const at = (level: string) => (facts: object, words: string) => void told.push([level, facts, words]);
+	const log = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+	const { promise, resolve } = Promise.withResolvers<Exit>();
+	const lines = [
+		{ level: "debug", msg: "typing was not shown", to: "42", account: "not mine", time: 7 },
+		{ level: "error", msg: "the token is refused" },
+		{ level: "shout", msg: "no such level" },
+		"null",
+		"plain words",
+	].map((line) => (typeof line === "string" ? line : JSON.stringify(line)));
+	const command = node(`require("node:fs").writeSync(2, ${JSON.stringify(lines.join("\n"))})`);
+	startProcess(
+		{ command, env, limits: PROCESS_LIMITS, clock: manualClock(), log, facts: { account: "a" } },
+		{ lines() {}, garbage() {}, exited: resolve },
+	);
+	await promise;
+	expect(told).toEqual([
+		["debug", { to: "42", account: "a" }, "adapter: typing was not shown"],
+		["error", { account: "a" }, "adapter: the token is refused"],
+		["info", { account: "a", stderr: lines[2] }, "adapter"],
+		["info", { account: "a", stderr: "null" }, "adapter"],
+		["info", { account: "a", stderr: "plain words" }, "adapter"],
+	]);
+});
+
 it("I11: garbage without end is counted, and does not fill the log", async () => {
 	const warned: string[] = [];
 	const log = { ...silentLog, warn: (_facts: object, words: string) => void warned.push(words) };
