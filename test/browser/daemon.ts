@@ -83,7 +83,7 @@ export async function startDaemon(more: object = {}): Promise<OwnDaemon> {
 		restart,
 		async forget() {
 			await end("SIGKILL");
-			for (const name of readdirSync(data)) if (name.startsWith("nexus.db")) rmSync(join(data, name));
+			for (const name of readdirSync(data)) if (/^(?:nexus\.db|store\.json)/.test(name)) rmSync(join(data, name));
 			await restart();
 		},
 		async close() {

@@ -148,7 +148,7 @@ async function live(plan: Plan): Promise<Story> {
 			return promise;
 		}
 
-		const account = { config: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
+		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
 		const delivering: Delivering = {
 			...{ tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
