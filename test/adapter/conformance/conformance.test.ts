@@ -151,6 +151,11 @@ describe("conformance: what it notices", () => {
 		expect(faultsOf({ ...good, typing: { intervalMs: 0, expiryMs: 5000 } })).toEqual([
 			expect.stringMatching(/^"typing.intervalMs"/),
 		]);
+		const setting = { name: "token", secret: true, required: true, prompt: "Token" };
+		expect(faultsOf({ ...good, settings: [{ ...setting, pattern: "^\\d+$", when: { name: "mode" } }] })).toEqual([]);
+		expect(faultsOf({ ...good, settings: [{ ...setting, pattern: "(" }] })).toEqual([
+			'"settings.0.pattern": not a regular expression',
+		]);
 		expect(faultsOf({ ...good, blocks: { maxChars: "many" } })).toEqual([expect.stringMatching(/^"blocks.maxChars"/)]);
 	});
 });
