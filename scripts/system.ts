@@ -15,6 +15,7 @@ interface SystemPart {
 
 const PARTS: readonly SystemPart[] = [
 	{ programs: ["chromium", "chromium-browser", "google-chrome"], apt: "chromium", tests: "the page in a real browser" },
+	{ programs: ["jq"], apt: "jq", tests: "the README's and the help's examples with jq" },
 ];
 
 function onPath(program: string): boolean {

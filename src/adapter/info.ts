@@ -17,7 +17,8 @@ const setting = z.looseObject({
 
 function isPattern(text: string): boolean {
 	try {
-		return new RegExp(text, "u") !== undefined;
+		new RegExp(text, "u").test("");
+		return true;
 	} catch {
 		return false;
 	}

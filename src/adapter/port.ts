@@ -154,8 +154,8 @@ export type StreamStatus =
 /** Daemon → `send` process: a line per message; the process may stay for more or end after each. */
 export type SendLine =
 	| ({ type: "send" } & SendBody)
-	/** Is it there? Each message of it but the last is told by message_sent; `found` is about what is left. */
-	| ({ type: "find" } & SendBody)
+	/** Is it there? Each message of it but the last is told by message_sent; `found` is about what is left. The daemon always says `from` and `to`; a person who tries it need not. */
+	| ({ type: "find" } & Omit<SendBody, "from" | "to"> & Partial<Pick<SendBody, "from" | "to">>)
 	| { type: "typing"; delivery?: string; target: Target; on: boolean };
 
 export interface SendBody {

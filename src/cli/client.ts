@@ -175,6 +175,8 @@ async function refusal(response: Response): Promise<NexusError> {
 	}
 	const code = said.code !== undefined && isErrorCode(said.code) ? said.code : "unavailable";
 	const error = new NexusError(code, said.message ?? `the daemon answered ${response.status}`);
+	if (code === "not_found" && new URL(response.url).pathname.includes("/v1/runs/"))
+		return new Hinted(error, "`nexus runs` lists them");
 	if (code !== "unauthenticated") return error;
 	// What the daemon says is for those who write a request themselves.
 	const refused = new NexusError(code, `${new URL(response.url).origin} refuses this token`);

@@ -6,6 +6,13 @@ import type { Context, Local, Outcome } from "./command.ts";
 
 export function addCommands(nexus: Command, local: Local): void {
 	for (const add of [addUp, addAnswers, addLists, addChats, addAccounts, addChecks]) add(nexus, local);
+	pointToHelp(nexus, "nexus");
+}
+
+/** After a mistake, the way to the help of the very command. */
+function pointToHelp(command: Command, called: string): void {
+	command.showHelpAfterError(`See \`${called} --help\`.`);
+	for (const each of command.commands) pointToHelp(each, `${called} ${each.name()}`);
 }
 
 /** Runs a command that talks to the daemon. */
@@ -31,9 +38,9 @@ const each = (value: string, earlier: string[] = []): string[] => [...earlier, v
 /** Where the daemon is. */
 const remote = (command: Command): Command =>
 	command
-		.option("--url <url>", "the daemon's address (NEXUS_URL); found through the data directory otherwise")
-		.option("--token <token>", "its token (NEXUS_TOKEN)")
-		.option("--data <dir>", "its data directory (NEXUS_DATA)")
+		.option("--url <url>", "the daemon's address (NEXUS_URL; default: the daemon of the data directory)")
+		.option("--token <token>", "its access token (NEXUS_TOKEN; default: the one in the data directory)")
+		.option("--data <dir>", "its data directory (NEXUS_DATA; default ./.nexus)")
 		.option("--config <file>", "its configuration (NEXUS_CONFIG)");
 
 const asJson = (command: Command, what: string): Command => command.option("--json", what);
@@ -41,15 +48,15 @@ const asJson = (command: Command, what: string): Command => command.option("--js
 function addUp(nexus: Command, local: Local): void {
 	nexus
 		.command("up")
-		.description("start the daemon with its page")
+		.description("start the daemon and its page")
 		.option("--host <host>", "address to listen on (NEXUS_HOST; default 127.0.0.1)")
 		.option("--port <port>", "port, 0 = any free one (NEXUS_PORT; default 7777)")
 		.option("--data <dir>", "where everything is kept (NEXUS_DATA; default ./.nexus)")
 		.option(
 			"--token <token>",
-			"the token clients must show (NEXUS_TOKEN; default: generated and kept in the data directory)",
+			"the access token for clients (NEXUS_TOKEN; default: generated and kept in the data directory)",
 		)
-		.option("--config <file>", "configuration (NEXUS_CONFIG; default ./nexus.yaml if it is there)")
+		.option("--config <file>", "configuration file (NEXUS_CONFIG; default ./nexus.yaml, if there is one)")
 		.addHelpText(
 			"after",
 			"\nExamples:\n  nexus up --port 0 --data /tmp/try\n  NEXUS_TOKEN=$(openssl rand -hex 32) nexus up --host 0.0.0.0",
@@ -128,7 +135,7 @@ function addLists(nexus: Command, local: Local): void {
 		);
 
 	remote(nexus.command("url"))
-		.description("print an address that signs the page in, once")
+		.description("print a one-time address that signs you in to the page")
 		.action((options) =>
 			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).url(context)),
 		);
@@ -136,7 +143,7 @@ function addLists(nexus: Command, local: Local): void {
 
 function addChats(nexus: Command, local: Local): void {
 	asJson(remote(nexus.command("inbox")), "one JSON object a line")
-		.description("list inbound messages and what became of them, newest first")
+		.description("list incoming messages and their outcome, newest first")
 		.option("--channel <channel>", "only this channel's")
 		.option("-s, --session <session>", "only this session's")
 		.option("--state <state>", "started, queued, batched, superseded, rejected or dropped")
@@ -146,9 +153,9 @@ function addChats(nexus: Command, local: Local): void {
 		);
 
 	asJson(remote(nexus.command("pair")), "one JSON object a line")
-		.description("list senders who asked to be let in, or let one in")
-		.argument("[code]", "the code that the sender was told")
-		.option("--remove <channel/account/sender>", "let a sender in no longer")
+		.description("list pairing requests, or approve one")
+		.argument("[code]", "the code that the sender received")
+		.option("--remove <channel/account/sender>", "withdraw a sender's access")
 		.addHelpText("after", "\nExamples:\n  nexus pair\n  nexus pair AB2CD3\n  nexus pair --remove telegram/main/42")
 		.action((code, options) =>
 			withDaemon(local, options, async (context) =>
@@ -161,11 +168,11 @@ function addChats(nexus: Command, local: Local): void {
 		.argument("[text]", "the text; - reads it from stdin")
 		.requiredOption("--channel <channel>", "telegram, slack …")
 		.option("--account <account>", "which account of the channel", "main")
-		.requiredOption("--to <address>", "the platform's address of the chat")
+		.requiredOption("--to <address>", "the chat's id on the platform (see the platform's README)")
 		.option("--thread <id>", "the thread or topic in it")
 		.option(
 			"--run <run>",
-			"deliver this run's answer, live or finished; one that failed there or became stale goes on where it stopped",
+			"deliver this run's answer, live or finished; continues a delivery that failed or went stale",
 		)
 		.option("--tools", "show tool status while the answer is written (default: as the channel's config says)")
 		.option("--no-tools", "do not show it")
@@ -195,7 +202,7 @@ function addChats(nexus: Command, local: Local): void {
 		);
 
 	asJson(remote(nexus.command("adapters")), "one JSON object a line")
-		.description("list accounts on chat platforms and how they are doing")
+		.description("list accounts on chat platforms and their state")
 		.action((options) =>
 			withDaemon(local, options, async (context) =>
 				(await import("./commands/channels.ts")).adapters(context, options),
@@ -208,9 +215,9 @@ function addAccounts(nexus: Command, local: Local): void {
 
 	adapter
 		.command("add")
-		.description("ask for an account's settings, store them for you only, and test the connection")
+		.description("ask for an account's settings, test the connection, and store them readable only by you")
 		.argument("<channel>", "telegram, discord, slack, whatsapp, sms, gmail, imessage, signal, or one of nexus.yaml")
-		.option("--account <account>", "a name of your choice", "main")
+		.option("--account <account>", "the account's name in Nexus, of your choice", "main")
 		.option("--set <name=value>", "a setting, without being asked (repeatable)", each)
 		.option("--secret-file <name=file>", "a setting from a file (repeatable)", each)
 		.option("--secret-env <name=variable>", "a setting from an environment variable (repeatable)", each)
@@ -242,10 +249,10 @@ function addAccounts(nexus: Command, local: Local): void {
 function addChecks(nexus: Command, local: Local): void {
 	asJson(nexus.command("conformance"), "print the report as JSON")
 		.description("check an adapter in any language against the protocol")
-		.argument("<command...>", "the adapter without the verb, after --")
+		.argument("<command...>", "the adapter's command line without its verb, after --")
 		.option("--account <id>", "the account of NEXUS_ACCOUNT_FILE, for adapters that need one")
 		.option("--to <address>", "where test messages go")
-		.option("--only <text>", "only cases whose name has this")
+		.option("--only <text>", "only cases whose name contains this")
 		.addHelpText("after", "\nExample:\n  nexus conformance -- python3 my_adapter.py")
 		.action(async (command, options) => {
 			const { conformance } = await import("./commands/conformance.ts");
@@ -253,12 +260,12 @@ function addChecks(nexus: Command, local: Local): void {
 		});
 
 	asJson(nexus.command("doctor"), "one JSON object a line")
-		.description("check this machine, the data directory, the configuration and the engine")
-		.option("--host <host>", "as for up")
-		.option("--port <port>", "as for up")
-		.option("--data <dir>", "as for up")
-		.option("--token <token>", "as for up")
-		.option("--config <file>", "as for up")
+		.description("check the machine, configuration, data, engine and accounts, and say what to do")
+		.option("--host <host>", "as for `nexus up`")
+		.option("--port <port>", "as for `nexus up`")
+		.option("--data <dir>", "as for `nexus up`")
+		.option("--token <token>", "as for `nexus up`")
+		.option("--config <file>", "as for `nexus up`")
 		.option("--deep", "read all of the database and look for damage, however large it is")
 		.action(async (options) => {
 			const { doctor } = await import("./commands/doctor.ts");

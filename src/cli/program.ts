@@ -49,19 +49,20 @@ const nexusCommand = ({ stdout, stderr }: Host): Command =>
 			getErrHelpWidth: () => widthOf(stderr),
 			outputError: (text, write) => write(text.replace(/^error: /, "nexus: ")),
 		})
-		.showHelpAfterError("Run it with --help to see how it is used.")
 		.addHelpText(
 			"after",
 			`
 Examples:
-  nexus up                                start the daemon and the page on http://127.0.0.1:7777
-  nexus send "What is a log?"             ask, and read the answer as it comes
-  cat error.log | nexus send -            the message from a pipe
-  nexus tail work                         follow the session "work"
-  nexus replay run_01JD… --speed 4        a run again, four times as fast
-  nexus doctor                            what is wrong, and what to do
+  nexus up                           start the daemon, at http://127.0.0.1:7777
+  nexus send "What is a log?"        ask, and read the answer as it comes
+  cat error.log | nexus send -       read the message from a pipe
+  nexus tail work                    follow the session "work"
+  nexus replay run_01JD… --speed 4   replay a run, four times as fast
+  nexus adapter add telegram         connect a chat platform
+  nexus doctor                       find out what is wrong, and what to do
 
-Exit codes: 0 done, 1 a fault of Nexus, a crash, or a failed check of doctor, 2 bad request,
-3 not signed in, 4 not found, 5 conflict, 6 busy, 7 no daemon, 8 the agent failed, 9 timed out,
-10 damaged data, 78 wrong configuration, 130 stopped.`,
+Exit codes: 0 done, 1 internal error, crash, or doctor found a problem, 2 bad
+request, 3 wrong or missing token, 4 not found, 5 conflict, 6 busy, 7 daemon or
+platform not reachable, 8 the agent failed, 9 timed out, 10 damaged data,
+78 wrong configuration, 130 stopped.`,
 		);

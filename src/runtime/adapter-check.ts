@@ -28,7 +28,7 @@ export function askAdapter(config: NexusConfig, channel: string): Promise<Adapte
 /** Those of the configuration and those that were stored, with their settings. */
 export const accountsOf = (config: NexusConfig): StoredAccount[] =>
 	Object.entries(nexConfig(config).adapters).flatMap(([channel, { accounts }]) =>
-		Object.entries(accounts).map(([account, { settings = {} }]) => ({ channel, account, settings })),
+		Object.entries(accounts).map(([account, { settings }]) => ({ channel, account, settings })),
 	);
 
 /** Signs in with these settings as the daemon would. */

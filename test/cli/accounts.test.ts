@@ -24,24 +24,24 @@ const started = async (data: string) => {
 };
 
 describe("nexus up", () => {
-	it("names the accounts, and who waits to be let in", async () => {
+	it("names the accounts and the pairing requests", async () => {
 		const data = join(freshFolder(), "data");
 		const fake = await fakeTelegram();
 		storeAccount(data, { channel: "telegram", account: "main", settings: { token: fake.token, api_url: fake.url } });
 		const first = await started(data);
 		expect(first.out).toMatch(/^ {2}Chats telegram\/main$/m);
-		expect(first.out).not.toContain("Wait");
+		expect(first.out).not.toContain("Pair");
 		await fake.inject({ text: "hello", from: "42" });
 		await expect.poll(() => fake.visible("42").length, { timeout: 30_000 }).toBe(1);
 		const code = /nexus pair (\w+)/.exec(fake.visible("42")[0]!)![1]!;
 		await first.interruptUntilEnd();
 		expect((await started(data)).out).toMatch(
-			new RegExp(`^ {2}Wait {2}.+ on telegram/main: \`.*pair ${code}\` lets them in$`, "m"),
+			new RegExp(`^ {2}Pair {2}.+ on telegram/main wants to write: \`.*pair ${code}\` approves$`, "m"),
 		);
 	});
 
 	it("says nothing about chats where there are none", async () => {
-		expect((await started(join(freshFolder(), "data"))).out).not.toMatch(/Chats|Wait/);
+		expect((await started(join(freshFolder(), "data"))).out).not.toMatch(/Chats|Pair/);
 	});
 });
 

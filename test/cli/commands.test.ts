@@ -133,6 +133,11 @@ describe("nexus send", () => {
 		expect(await second.end()).toMatchObject({ code: 0, out: expect.stringContaining("Demo engine") });
 	});
 
+	it("names the run to a person", async () => {
+		const { code, err } = await nexus(["send", "/demo tokens=5 rate=0", "--data", data], { tty: true }).end();
+		expect([code, err]).toEqual([0, expect.stringMatching(/run_\w{26}/)]);
+	});
+
 	it("fails with the run: message on stderr, code of the table", async () => {
 		const { code, out, err } = await on("send", "/demo tokens=50 rate=0 fail_after=5");
 		expect(code).toBe(8);
@@ -145,7 +150,7 @@ describe("nexus send", () => {
 		[["send"], 2, "nexus: missing required argument 'text'"],
 		[["send", "x", "--attach", "/nope"], 2, "--attach /nope"],
 		[["runs", "run_nope"], 4, "run_nope"],
-		[["replay", "run_nope"], 4, "run_nope"],
+		[["replay", "run_nope"], 4, "run_nope\n  hint: `nexus runs` lists them"],
 		[["tail", "run_nope"], 4, "run_nope"],
 		[["tail", "nosuchsession"], 4, "there is no session nosuchsession\n  hint: `nexus sessions` lists them"],
 		[["tail", "nosuchsession", "--after", "3"], 4, "there is no session nosuchsession"],

@@ -3,6 +3,7 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DIRECTIVE_KEYS } from "../../src/engine/demo/directive.ts";
 import { freshFolder } from "../runtime/folder.ts";
@@ -78,7 +79,7 @@ describe("README.md", () => {
 		const shown: string[] = [];
 		const show = (words: string) => void shown.push(words);
 		const program = block("const modalities = new Map();");
-		new Function("EventSource", "runId", "show", program)(EventSource, "run_1", show);
+		runInNewContext(program, { EventSource, runId: "run_1", show });
 		for (const data of frames.trim().split("\n")) listeners.get((JSON.parse(data) as { type: string }).type)!({ data });
 		expect([shown.join(""), closed]).toEqual([text, 1]);
 	});

@@ -158,7 +158,7 @@ const OTHER_CASES: Case[] = [
 				[absent, missing.delivery],
 			] as const) {
 				const named = answer.delivery ?? delivery;
-				expect(named === delivery, `found names the delivery ${String(named)} instead of ${delivery}`);
+				expect(named === delivery, `found names the delivery ${JSON.stringify(named)} instead of ${delivery}`);
 			}
 		},
 	},

@@ -95,25 +95,25 @@ export async function pair(
 			throw new NexusError("invalid", "--remove takes channel/account/sender, as `nexus pair` lists them");
 		const path = [channel, account, sender.join("/")].map(encodeURIComponent).join("/");
 		await client.delete(`/v1/pairings/${path}`);
-		terminal.out(`${options.remove} is let in no longer\n`);
+		terminal.out(`${options.remove} no longer has access\n`);
 		return 0;
 	}
 	if (code === undefined) {
 		const { pairings } = await client.get<{ pairings: PairingJson[] }>("/v1/pairings");
-		if (pairings.length === 0) terminal.note("nobody has asked to be let in");
+		if (pairings.length === 0) terminal.note("no pairing requests");
 		return show(context, options, pairings, ["CODE", "SENDER", "NAME", "ASKED", "STATE"], (pairing) => [
 			pairing.code,
 			`${pairing.channel}/${pairing.account}/${pairing.sender}`,
 			pairing.sender_name ?? "",
 			since(pairing.requested_at),
-			pairing.approved_at === undefined ? "waits" : "let in",
+			pairing.approved_at === undefined ? "waiting" : "approved",
 		]);
 	}
 	const approved = await client.post<PairingJson>(`/v1/pairings/${encodeURIComponent(code)}/approve`);
 	if (options.json) terminal.json(approved);
 	else
 		terminal.out(
-			oneLine(`${approved.sender_name ?? approved.sender} is let in on ${approved.channel}/${approved.account}`, 500),
+			oneLine(`approved: ${approved.sender_name ?? approved.sender} on ${approved.channel}/${approved.account}`, 500),
 		);
 	if (!options.json) terminal.feed(1);
 	return 0;

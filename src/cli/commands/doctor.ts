@@ -75,7 +75,7 @@ export async function doctor(
 	// Without a configuration nobody knows which directory, port and engine are meant.
 	if (config) {
 		await look(checksOf(config, host.env, options.deep === true));
-		await look(await accountChecks(config).catch((cause) => [["accounts", () => Promise.reject(cause)]]));
+		await look(await accountChecks(config).catch((cause) => [["accounts", async () => unexpected(cause)]]));
 	} else if (!options.json) terminal.out("      the other checks follow once the configuration is right\n");
 	return findings.some((finding) => finding.result === "fail") ? 1 : 0;
 }

@@ -45,7 +45,11 @@ export async function send(context: Context, words: string, options: SendOptions
 	const records = client.follow(`/v1/runs/${runId}/stream`, { after: 0, onDrop });
 	for await (const { text: record } of records) {
 		const end = show.record(record);
-		if (end) return concludeRun(end, show.violation, terminal);
+		if (!end) continue;
+		const code = concludeRun(end, show.violation, terminal);
+		// For a person, who may want to replay it.
+		if (terminal.interactive && !options.json) terminal.note(terminal.dim(runId));
+		return code;
 	}
 	throw new Hinted(
 		new NexusError("unavailable", `the stream of ${runId} ended early`),

@@ -88,11 +88,11 @@ ${chats(daemon)}
 
 const NAMED_MAX = 5;
 
-/** Accounts on chat platforms, and who waits to be let in there. */
+/** Accounts on chat platforms, and pairing requests there. */
 function chats({ accounts, waiting }: Daemon): string {
 	const lines = accounts.length === 0 ? [] : [`Chats ${oneLine(accounts.join(", "), 500)}`];
 	for (const { code, sender } of waiting.slice(0, NAMED_MAX))
-		lines.push(`Wait  ${oneLine(sender, 100)}: \`${SELF} pair ${code}\` lets them in`);
+		lines.push(`Pair  ${oneLine(sender, 100)} wants to write: \`${SELF} pair ${code}\` approves`);
 	if (waiting.length > NAMED_MAX)
 		lines.push(`      and ${waiting.length - NAMED_MAX} more: \`${SELF} pair\` lists them`);
 	return lines.map((line) => `  ${line}\n`).join("");

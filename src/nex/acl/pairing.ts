@@ -89,7 +89,7 @@ export function createPairingDesk({ pairings, clock, random, limits }: PairingDe
 			const code = given.replace(/[\s-]/g, "").toUpperCase();
 			const known = pairings.byCode(code);
 			if (!known)
-				throw new NexusError("not_found", `Nobody was told the code ${code}; \`nexus pair\` lists those who wait.`);
+				throw new NexusError("not_found", `No pending request has the code ${code}; \`nexus pair\` lists them.`);
 			if (known.state === "approved") return known;
 			const now = clock.now();
 			if (known.expiresAt <= now)

@@ -143,7 +143,12 @@ describe("conformance: what it notices", () => {
 			"        self.skip(length)\n        self.since",
 			"        self.skip(len(self.text[:length].rstrip()))\n        self.since",
 		],
-		["find: a message", "found names the delivery d0 instead of dlv_", '{"type": "found",', '{"type": "found", "delivery": "d0",'],
+		[
+			"find: a message",
+			"found names the delivery d0 instead of dlv_",
+			'{"type": "found",',
+			'{"type": "found", "delivery": "d0",',
+		],
 		[
 			"a part is out",
 			"it told of the part that was known to be out",
@@ -186,6 +191,11 @@ describe("conformance: what it notices", () => {
 		expect(faultsOf({ ...good, fields: ["intent"] })).toEqual(['"intent" needs "runId"']);
 		expect(faultsOf({ ...good, typing: { intervalMs: 0, expiryMs: 5000 } })).toEqual([
 			expect.stringMatching(/^"typing.intervalMs"/),
+		]);
+		const setting = { name: "token", secret: true, required: true, prompt: "Token" };
+		expect(faultsOf({ ...good, settings: [{ ...setting, pattern: "^\\d+$", when: { name: "mode" } }] })).toEqual([]);
+		expect(faultsOf({ ...good, settings: [{ ...setting, pattern: "(" }] })).toEqual([
+			'"settings.0.pattern": not a regular expression',
 		]);
 		expect(faultsOf({ ...good, blocks: { maxChars: "many" } })).toEqual([expect.stringMatching(/^"blocks.maxChars"/)]);
 	});
