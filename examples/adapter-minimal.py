@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The smallest adapter that streams: it speaks only the seed's five statuses and gets one answer at a time. Writes to NEXUS_TERMINAL_FILE or the terminal."""
+"""The smallest adapter that streams: it speaks only the five basic statuses and gets one answer at a time. Writes to NEXUS_TERMINAL_FILE or the terminal."""
 
 import json
 import os

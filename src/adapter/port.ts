@@ -36,7 +36,7 @@ export interface AdapterInfo {
 		| "webhook"
 	)[];
 	/**
-	 * The fields it speaks beyond the seed's. With `runId` one process serves many deliveries at once; with `intent` it asks before it
+	 * The fields it speaks beyond the basic ones. With `runId` one process serves many deliveries at once; with `intent` it asks before it
 	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it goes on inside a `send` line of
 	 * which a part is out. Without `runId` it gets one delivery at a time.
 	 */

@@ -62,7 +62,7 @@ export interface RunStages {
 	settled?(turn: Turn, stats: RunStats): void;
 }
 
-/** Live control over one run (S0). */
+/** Live control over one run. */
 export interface RunStream {
 	/** Every event from the first on; a late listener gets what it missed. */
 	onEvent(listener: (event: StreamEvent) => void): void;

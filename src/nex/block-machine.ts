@@ -1,4 +1,4 @@
-/** The block pipeline of one delivery: S0's rules with the channel's figures. */
+/** The block pipeline of one delivery, with the channel's figures. */
 
 import type { AdapterInfo, Place } from "../adapter/adapter.ts";
 import { isErrorSaid, owedAside } from "./aside.ts";
@@ -10,7 +10,7 @@ import type { SourceEvent } from "./source.ts";
 import { toolNote } from "./tool-note.ts";
 import { createWhole } from "./whole-machine.ts";
 
-/** S0's. Channels have their own in their adapter's info. */
+/** Where a channel's adapter has none of its own in its info. */
 const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };
 
 export interface ChannelBlocks extends BlockRules {
@@ -18,7 +18,7 @@ export interface ChannelBlocks extends BlockRules {
 	humanDelayMs: { min: number; max: number } | undefined;
 }
 
-/** The config is stronger than the channel's own, which is stronger than S0's. No block is longer than a message can be. */
+/** The config is stronger than the channel's own, which is stronger than the default. No block is longer than a message can be. */
 export function blocksOf({ blocks, limits: { textMax } }: AdapterInfo, config: BlocksConfig = {}): ChannelBlocks {
 	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...blocks, ...config };
 	const maxChars = Math.min(rules.maxChars, textMax);

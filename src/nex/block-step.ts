@@ -1,4 +1,4 @@
-/** The block pipeline as a pure step: text gathers until one of four rules makes a message of it (S0). Ranges are contiguous and cover the answer. */
+/** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
 
 import { type Cut, cut, type Place, type WireAttachment } from "../adapter/adapter.ts";
 import type { Aside } from "./aside.ts";

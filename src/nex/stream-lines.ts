@@ -4,7 +4,7 @@ import type { DeliveryFields, StreamLine } from "../adapter/adapter.ts";
 import type { SourceEvent } from "./source.ts";
 
 export interface LineRules {
-	/** Named in every line; left out for adapters that only speak the seed's fields. */
+	/** Named in every line; left out for adapters that only speak the basic fields. */
 	fields: DeliveryFields | undefined;
 	reasoning: boolean;
 	parts: boolean;

@@ -1,4 +1,4 @@
-/** A tool that runs, in the words of S0, for channels that show a message only when it is whole. */
+/** A line about a tool that runs, for channels that show a message only when it is whole. */
 
 const NOTE_CHARS_MAX = 80;
 

@@ -18,7 +18,7 @@ export function typingRulesOf({ info, account, limits }: Delivering): TypingRule
 	return { intervalMs: typing?.intervalMs ?? info.typing.intervalMs, expiryMs, ttlMs: limits.typingTtlMs };
 }
 
-/** S1's triggers. Text that can be seen growing needs no indicator. */
+/** When typing begins. Text that can be seen growing needs no indicator. */
 export function typingInputOf(event: SourceEvent["event"], visible: boolean): TypingInput | undefined {
 	switch (event.type) {
 		case "stream_start":

@@ -24,7 +24,7 @@ export interface TypingState {
 }
 
 export type TypingInput =
-	/** S1's five, and a tool that says it is alive. */
+	/** What makes typing go on; a tool that says it is alive, too. */
 	| { type: "run_start" | "message_start" | "text" | "tool_start" | "reasoning" | "tool_progress" }
 	| { type: "tool_end" }
 	/** A message is out: the platform takes the indicator away with it. */

@@ -63,7 +63,7 @@ describe("a run that completes", () => {
 		expect(finalEnd(log)).toMatchObject({ reason: "completed", usage: turn.usage });
 	});
 
-	test("S0: its stream of events, for an early and a late listener alike", async () => {
+	test("its stream of events, for an early and a late listener alike", async () => {
 		const { broker } = rig(play);
 		const execution = broker.execute(request({ target: { to: "channel:1" } }));
 		const early = collect(execution);

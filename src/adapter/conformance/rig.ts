@@ -110,7 +110,7 @@ export class Drive {
 		};
 	}
 
-	/** An adapter that names no runs gets the seed's fields and nothing else. */
+	/** An adapter that names no runs gets the basic fields and nothing else. */
 	private names(): object {
 		if (!this.rig.speaks("runId")) return {};
 		return { delivery: this.name, runId: this.runId, ...(this.rig.speaks("offset") ? { offset: this.offset++ } : {}) };

@@ -37,7 +37,7 @@ const PLAIN_CASES: Case[] = [
 		},
 	},
 	{
-		name: "the seed's lines: no names on tokens, no acks",
+		name: "the basic lines: no names on tokens, no acks",
 		async run(rig) {
 			const process = rig.start("stream");
 			const runId = rig.fresh();

@@ -19,7 +19,7 @@ export function createDeliveries(desk: Desk): Deliveries {
 	const waiting: (() => void)[] = [];
 	const typing = createTyping(desk);
 	let latest = "";
-	// Lines without a name belong to the delivery that began last: the seed's form, one at a time.
+	// Lines without a name belong to the delivery that began last: the basic form, one at a time.
 	const keyOf = (line: DeliveryFields) => line.delivery ?? line.runId ?? latest;
 
 	function begin(line: Extract<StreamLine, { type: "stream_start" }>): void {

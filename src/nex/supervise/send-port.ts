@@ -16,7 +16,7 @@ export type SendAnswer =
 export type Request = Extract<SendLine, { type: "send" | "find" }>;
 
 export interface SendPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
-	/** It only speaks the seed's fields: a process for each line, its input ended after it. */
+	/** It only speaks the basic fields: a process for each line, its input ended after it. */
 	oneAtATime: boolean;
 	/** Longest silence while something is asked and the account is not paused, and longest wait for one answer. */
 	answerMs: number;

@@ -34,7 +34,7 @@ export interface StreamPort {
 }
 
 export interface StreamPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
-	/** It only speaks the seed's fields. */
+	/** It only speaks the basic fields. */
 	oneAtATime: boolean;
 	/** Statuses that belong to the whole account. */
 	notice(status: Extract<StreamStatus, { type: "rate_limited" | "call" }>): void;

@@ -35,7 +35,7 @@ describe("conformance: adapters that pass", () => {
 		expect(report.passed).toBe(true);
 	});
 
-	it("the minimal example gets only the seed's lines, and passes", { timeout: SUITE_MS }, async () => {
+	it("the minimal example gets only the basic lines, and passes", { timeout: SUITE_MS }, async () => {
 		const options = { ...terminal(), limitMs: LIMIT_MS };
 		const report = await runConformance(["python3", path("examples/adapter-minimal.py")], options);
 		expect(formatReport(report, "human")).not.toContain("✗");
@@ -133,7 +133,7 @@ describe("conformance: what it notices", () => {
 		],
 		["one delivery", "stdout had a line that is not JSON: bye", ...AT_ITS_END("print('bye', flush=True)")],
 		[
-			"the seed's lines",
+			"the basic lines",
 			"reasoning appears in a status",
 			...AT_ITS_END('emit({"type": "call", "call": "SECRET-REASONING", "ms": 1, "ok": True})'),
 		],

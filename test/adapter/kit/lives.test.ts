@@ -97,7 +97,7 @@ describe("a delivery in the kit", () => {
 		expect(said.some(({ type }) => type === "delivery_error")).toBe(false);
 	});
 
-	it("S0: gets the lines without a name when it began last", async () => {
+	it("gets the lines without a name when it began last", async () => {
 		const { texts, deliveries } = world();
 		deliveries.accept({ ...start, runId: "r1" });
 		deliveries.accept({ type: "token", text: "hello" });

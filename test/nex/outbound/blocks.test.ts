@@ -1,4 +1,4 @@
-/** The block pipeline: S0's four rules, and what a person sees of a channel that cannot stream. */
+/** The block pipeline: its four rules, and what a person sees of a channel that cannot stream. */
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
@@ -44,7 +44,7 @@ function play(tokens: readonly [wait: number, text: string][], config = rules) {
 	return { blocks };
 }
 
-describe("S0: the figures", () => {
+describe("the figures", () => {
 	const other = { ...whatsapp.info, channel: "other", limits: { textMax: 4096, unit: "utf16" as const } };
 	const { blocks: _, ...plain } = other;
 
@@ -123,7 +123,7 @@ describe("S0: the figures", () => {
 	});
 });
 
-describe("S0: the four rules", () => {
+describe("the four rules", () => {
 	it("1: more than maxChars", () => {
 		const { blocks } = play([[0, "word ".repeat(30)]]);
 		expect(blocks.length).toBeGreaterThan(2);
@@ -345,7 +345,7 @@ describe("a channel without streaming", () => {
 		expect(rig.visible("c1")).toEqual([shown]);
 	});
 
-	it("S0: a tool's line says what it does, and cannot open markdown of its own", async () => {
+	it("a tool's line says what it does, and cannot open markdown of its own", async () => {
 		rig = createRig("blocks", {}, { streaming: { tools: true } });
 		const run = await beginRun(rig.bus);
 		const summary = "Reading\n```package.json";

@@ -78,7 +78,7 @@ describe("adapter crashes", () => {
 		expect(rig.visible("c1")).toEqual(["short"]);
 	});
 
-	it("S0: an adapter that cannot be resumed is flagged, never repeated", async () => {
+	it("an adapter that cannot be resumed is flagged, never repeated", async () => {
 		rig = createRig("s0", { deaths: "1" });
 		const runId = await finishedRun(rig.bus, ["maybe"]);
 		const { id } = await rig.outbound.deliver({ runId, account: main("s0"), target });

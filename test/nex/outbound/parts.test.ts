@@ -236,7 +236,7 @@ describe("adapters that show parts themselves", () => {
 		expect(seen(rig)).toEqual(["Here is a picture: And a card.", "That is all."]);
 	});
 
-	it("S0's adapters get the text first, then what stands beside it", async () => {
+	it("adapters of the basic lines get the text first, then what stands beside it", async () => {
 		rig = createRig("s0");
 		const run = await beginRun(rig.bus);
 		await speak(run);
@@ -248,7 +248,7 @@ describe("adapters that show parts themselves", () => {
 		]);
 	});
 
-	it("an adapter that can only stream hears the seed's lines and no others", async () => {
+	it("an adapter that can only stream hears the basic lines and no others", async () => {
 		rig = createRig("streamonly", {}, { streaming: { reasoning: true } });
 		const run = await beginRun(rig.bus);
 		await speak(run);

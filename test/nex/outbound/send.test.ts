@@ -80,7 +80,7 @@ describe("a text of its own", () => {
 });
 
 describe("degrading", () => {
-	it("S1: a stream that fails sends what is still owed, and only that", async () => {
+	it("a stream that fails sends what is still owed, and only that", async () => {
 		rig = createRig("full", { failAfter: "20" });
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
@@ -92,7 +92,7 @@ describe("degrading", () => {
 		expect(rig.visible("c1").join("")).toBe("Shown before it fails and owed after it.");
 	});
 
-	it("S1: what an open message shows stays; the rest follows in another", async () => {
+	it("what an open message shows stays; the rest follows in another", async () => {
 		rig = createRig("full", { failAfter: "15" });
 		const run = await beginRun(rig.bus);
 		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("full"), target });
@@ -111,7 +111,7 @@ describe("degrading", () => {
 		expect(ops(rig, "create")).toEqual([]);
 	});
 
-	it("S0: an adapter without positions that refuses before it showed anything is degraded too", async () => {
+	it("an adapter without positions that refuses before it showed anything is degraded too", async () => {
 		rig = createRig("s0", { failAfter: "3" });
 		expect(await deliver(rig, "s0", ["refused as a stream"])).toMatchObject({ state: "complete", mode: "blocks" });
 		expect(rig.visible("c1")).toEqual(["refused as a stream"]);
@@ -188,7 +188,7 @@ describe("sends", () => {
 		expect(rig.visible("c1")).toEqual(["exactly once"]);
 	});
 
-	it("S0: an adapter that ends after each send is started for each", async () => {
+	it("an adapter that ends after each send is started for each", async () => {
 		rig = createRig("s0");
 		const all = await Promise.all(
 			["one", "two", "three"].map((text) =>

@@ -177,7 +177,7 @@ describe("native streaming", () => {
 		expect(rig.visible("c1")).toEqual(["first", "second"]);
 	});
 
-	it("S0: an adapter with only the seed's fields gets one delivery at a time, in the seed's lines", async () => {
+	it("an adapter with only the basic fields gets one delivery at a time, in the basic lines", async () => {
 		rig = createRig("s0");
 		const runs = await Promise.all([1, 2, 3].map((n) => finishedRun(rig.bus, [`answer ${n} to all`], `s${n}`)));
 		const all = await Promise.all(

@@ -85,7 +85,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	return { outcome, sends: times("send"), finds: times("find"), states, thrown };
 }
 
-it("S0: a person would need a moment, of random length, from the second block on", async () => {
+it("a person would need a moment, of random length, from the second block on", async () => {
 	const answer = () => sent;
 	const one = await live({ answer });
 	expect([one.sends.length, one.thrown]).toEqual([1, 0]);

@@ -37,7 +37,7 @@ function play(rules: TypingRules, events: [number, TypingInput["type"]][]) {
 }
 
 describe("typing", () => {
-	it("S1: each of the five triggers shows it at once", () => {
+	it("each of the five triggers shows it at once", () => {
 		for (const type of TRIGGERS.slice(0, 5)) {
 			expect(play({ intervalMs: 3000, expiryMs: 5000, ttlMs: 60_000 }, [[0, type]]).shown).toEqual([
 				{ on: true, at: 0 },
@@ -45,7 +45,7 @@ describe("typing", () => {
 		}
 	});
 
-	it("S1: the channels' intervals", () => {
+	it("the channels' intervals", () => {
 		expect(telegram.info.typing?.intervalMs).toBe(3000);
 		expect(discord.info.typing?.intervalMs).toBe(5000);
 		expect(imessage.info.typing).toBeUndefined();
@@ -139,7 +139,7 @@ describe("typing", () => {
 		expect([rules({ supports: ["send"] }), rules({ typing: undefined })]).toEqual([undefined, undefined]);
 	});
 
-	it("S1: what a run says triggers it; text that can be seen growing does not", () => {
+	it("what a run says triggers it; text that can be seen growing does not", () => {
 		const tool = (status: "started" | "progress" | "completed" | "failed") =>
 			({ type: "tool_status", toolName: "t", toolCallId: "1", status }) as const;
 		const start = { type: "stream_start", runId: "r", sessionLabel: "s", target: null } as const;
