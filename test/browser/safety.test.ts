@@ -42,6 +42,26 @@ describeInBrowser("hostile markdown", () => {
 		expect(faults).toEqual([]);
 	});
 
+	it.each([
+		["closing brackets", "repeat 50000 ]", 50_000],
+		["crossing emphasis", "repeat 13000 *a_", 39_000],
+		["a megabyte without a space", "repeat 1000000 a", 1_000_000],
+	])("shows what is too costly to format as plain text, says so, and goes on: %s", async (name, text, length) => {
+		const { page, faults } = await openSession(world.context, world.daemon, `costly-${name.replaceAll(" ", "-")}`);
+		await say(page, text);
+		await waitForEnd(page);
+		await page.waitForSelector(".answer .note");
+		expect(await page.textContent(".answer .note")).toBe("Shown as plain text: formatting this would take too long.");
+		const shown = () =>
+			page.$$eval(".answer .prose > p:not(.note)", (nodes) =>
+				nodes.reduce((sum, node) => sum + (node.textContent ?? "").length, 0),
+			);
+		await expect.poll(shown).toBe(length);
+		await say(page, "and now");
+		await expect.poll(() => page.locator(".turn:last-of-type .answer").innerText()).toContain("You said: and now");
+		expect(faults).toEqual([]);
+	});
+
 	it("is served under a policy that would stop it anyway", async () => {
 		const response = await fetch(world.daemon.url);
 		const policy = response.headers.get("content-security-policy") ?? "";

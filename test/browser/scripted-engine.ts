@@ -53,6 +53,11 @@ async function* everything(gate: string | undefined, signal: AbortSignal): Async
 	yield { type: "usage", input: 3, output: 12 };
 }
 
+/** `repeat <count> <text>`: in pieces, as a model would write it. */
+async function* repeat(count: number, text: string): AsyncGenerator<EngineEvent> {
+	for (let left = count; left > 0; left -= 1000) yield { type: "text", delta: text.repeat(Math.min(left, 1000)) };
+}
+
 const engine: Engine = {
 	name: "scripted",
 	async *run({ messages }, { signal }) {
@@ -62,6 +67,7 @@ const engine: Engine = {
 			yield* count(plan, signal);
 		} else if (word === "everything") yield* everything(first, signal);
 		else if (word === "hostile") for (const delta of HOSTILE.match(/[\s\S]{1,7}/g) ?? []) yield { type: "text", delta };
+		else if (word === "repeat") yield* repeat(Number(first), second ?? "");
 		else if (word === "tool") {
 			yield { type: "tool", callId: "c1", name: first ?? "", status: "started", args: {}, summary: second ?? "" };
 			yield { type: "tool", callId: "c1", name: first ?? "", status: "completed", summary: second ?? "", result: "x" };
