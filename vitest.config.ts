@@ -7,7 +7,13 @@ import { effort, FULL_EFFORT, LIMIT_MS } from "./test/effort.ts";
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/nexus-compiled", import.meta.url));
 
 /** Begun first: begun last, everything would wait for them. */
-const LONGEST = ["adapter/conformance/bundled.test.ts", "proof/fault-matrix.test.ts", "proof/daemon-matrix.test.ts"];
+const LONGEST = [
+	"adapter/conformance/bundled.test.ts",
+	"adapter/conformance/conformance.test.ts",
+	"browser/lab.test.ts",
+	"browser/chat.test.ts",
+	"proof/fault-matrix.test.ts",
+];
 
 class LongestFirst extends BaseSequencer {
 	override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -26,7 +32,7 @@ const ALONE = ["test/proof/slow-reader.test.ts", "test/proof/disk-full.test.ts"]
 const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
 
 /** At full effort every proof has the machine for itself. */
-const WAITING_WORKERS = effort < FULL_EFFORT ? 5 : 1;
+const WAITING_WORKERS = effort < FULL_EFFORT ? 6 : 1;
 
 export default defineConfig({
 	test: {

@@ -145,7 +145,7 @@ describe("conformance: what it notices", () => {
 		],
 		[
 			"find: a message",
-			"found names the delivery d0 instead of dlv_",
+			'found names the delivery "d0" instead of dlv_',
 			'{"type": "found",',
 			'{"type": "found", "delivery": "d0",',
 		],
