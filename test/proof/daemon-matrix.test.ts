@@ -3,7 +3,6 @@
  * What a person sees in the end is the source, exactly once; only where a platform cannot tell what became of a call under way, it is flagged.
  */
 
-import "./compiled.ts";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

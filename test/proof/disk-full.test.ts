@@ -1,6 +1,5 @@
 /** A disk that fills up in the middle of an answer: the daemon says so, waits, goes on when there is room, and loses nothing. */
 
-import "./compiled.ts";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -3,7 +3,6 @@
  * the platform cannot tell what became of a message, the delivery is flagged and nothing is repeated. The daemon's kills are in daemon-matrix.test.ts.
  */
 
-import "./compiled.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import type { FakeCall } from "../fakes/fake.ts";

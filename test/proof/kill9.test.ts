@@ -1,6 +1,5 @@
 /** Kill -9, again and again, while several sessions stream to clients that stay: nothing is lost, repeated or badly framed. */
 
-import "./compiled.ts";
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

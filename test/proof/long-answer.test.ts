@@ -3,7 +3,6 @@
  * Time passes faster for platforms and adapters, whose pace would make minutes of it.
  */
 
-import "./compiled.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, describe, expect, it } from "vitest";
 import type { Target } from "../../src/adapter/port.ts";

@@ -1,6 +1,5 @@
 /** Many answers at the same time through one adapter process: each is read whole, once and in order, and the process stays small. */
 
-import "./compiled.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { DeliveryInfo } from "../../src/nex/nex.ts";

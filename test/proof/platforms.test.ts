@@ -1,6 +1,5 @@
 /** A person on each platform writes to the agent and reads its answer there: platform, adapter, daemon, engine and back, with nothing in between left out. */
 
-import "./compiled.ts";
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,6 +1,5 @@
 /** Readers that take 1 kB/s beside others that keep up with a long answer: nobody is disturbed and nothing piles up. */
 
-import "./compiled.ts";
 import { mkdtempSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
