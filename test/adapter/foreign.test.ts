@@ -5,23 +5,13 @@ import { CHANNELS, type Channel } from "../../src/adapter/channels.ts";
 import { createDesk } from "../../src/adapter/kit/desk.ts";
 import type { Platform } from "../../src/adapter/kit/platform.ts";
 import { createSends } from "../../src/adapter/kit/send.ts";
+import { loadPlatform } from "../../src/adapter/load.ts";
 import type { SendStatus, StreamStatus } from "../../src/adapter/port.ts";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { serveFake } from "../fakes/http.ts";
 import { type Place, STARTS } from "../fakes/lab-places.ts";
 import { faultOf, memory, openSession, sendOptions } from "./session.ts";
-
-const LOADERS: Record<Channel, () => Promise<{ platform: Platform }>> = {
-	discord: () => import("../../src/adapter/discord/discord.ts"),
-	telegram: () => import("../../src/adapter/telegram/telegram.ts"),
-	slack: () => import("../../src/adapter/slack/slack.ts"),
-	whatsapp: () => import("../../src/adapter/whatsapp/whatsapp.ts"),
-	sms: () => import("../../src/adapter/sms/sms.ts"),
-	signal: () => import("../../src/adapter/signal/signal.ts"),
-	imessage: () => import("../../src/adapter/imessage/imessage.ts"),
-	gmail: () => import("../../src/adapter/gmail/gmail.ts"),
-};
 
 /** What gateways, proxies and captive portals say in a platform's place. */
 const ANSWERS: [string, { status: number; body?: string | object }][] = [
@@ -68,7 +58,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 
 	beforeEach(async () => {
 		place = await STARTS[channel]!();
-		({ platform } = await LOADERS[channel]());
+		platform = await loadPlatform(channel);
 	});
 	afterEach(() => place.fake.close());
 

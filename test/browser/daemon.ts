@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { NEXUS } from "../children.ts";
 import { removeFolder } from "../runtime/folder.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 const ENGINE = fileURLToPath(new URL("./scripted-engine.ts", import.meta.url));
 const BUILT_PAGE = fileURLToPath(new URL("../../dist/web/index.html", import.meta.url));
 export const TOKEN = "test-token-0123456789abcdef";
@@ -97,7 +97,7 @@ export async function startDaemon(more: object = {}): Promise<OwnDaemon> {
 async function launch(data: string, config: string, port: number): Promise<{ child: ChildProcess; ready: Ready }> {
 	const args = ["up", "--port", String(port), "--data", data, "--token", TOKEN, "--config", config];
 	const env = { ...process.env, NEXUS_TEST_GATES: gatesOf(data) };
-	const child = spawn(process.execPath, [MAIN, ...args], { stdio: ["ignore", "pipe", "pipe"], env });
+	const child = spawn(process.execPath, [NEXUS, ...args], { stdio: ["ignore", "pipe", "pipe"], env });
 	let errors = "";
 	child.stderr.setEncoding("utf8").on("data", (text: string) => {
 		errors += text;

@@ -6,10 +6,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { NEXUS } from "../children.ts";
 import { until } from "../until.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
 export const TOKEN = "proof-token-0123456789";
 export const AUTHORIZATION = { authorization: `Bearer ${TOKEN}` };
 
@@ -86,7 +85,7 @@ export async function daemonIn(
 			return log;
 		},
 		async start() {
-			child = spawn(process.execPath, [...nodeFlags, MAIN, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+			child = spawn(process.execPath, [...nodeFlags, NEXUS, ...args], { stdio: ["ignore", "pipe", "pipe"] });
 			child.stderr?.setEncoding("utf8").on("data", (text: string) => {
 				log = (log + text).slice(-20_000);
 			});

@@ -1,11 +1,10 @@
 /** I7: a message that a platform took and did not deliver is visible on its delivery, whenever the platform says so. */
 
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ADAPTER } from "../../children.ts";
 import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
 import { beginRun, createRigWith, type Rig, until } from "./rig.ts";
 
-const MAIN = fileURLToPath(new URL("../../../src/adapter/main.ts", import.meta.url));
 const ANN = { to: "15550001", direct: true };
 const place = { account: { channel: "whatsapp", id: "main" }, target: ANN };
 const LATE = [{ code: 131047, title: "Re-engagement message" }];
@@ -21,7 +20,7 @@ beforeEach(async () => {
 	rig = createRigWith(
 		() => ({
 			whatsapp: {
-				command: [process.execPath, MAIN, "whatsapp"],
+				command: [process.execPath, ADAPTER, "whatsapp"],
 				accounts: { main: { settings: fake.settings } },
 				blocks: { minChars: 1, maxChars: 20, idleMs: 10, humanDelayMs: null },
 			},
