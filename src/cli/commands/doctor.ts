@@ -159,7 +159,7 @@ async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
 	if (!deep && bytes > READ_THROUGH_BYTES_MAX)
 		return ok(`${size}; not read through, \`nexus doctor --deep\` looks for damage`);
 	const { logs, problems } = (await deepCheck()).checkDeeply(path);
-	if (problems.length === 0) return ok(`${size}, ${logs} logs without damage`);
+	if (problems.length === 0) return ok(`${size}, ${logs} ${logs === 1 ? "log" : "logs"} without damage`);
 	const shown = problems.slice(0, PROBLEMS_SHOWN_MAX);
 	const more = problems.length - shown.length;
 	return fail(
