@@ -228,7 +228,7 @@ export class Framer {
 		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
 		const text = this.#text!;
 		const align = text.seqNo === 0 ? undefined : { message_id: text.messageId, seq_no: text.seqNo };
-		const pieces = partPiecesOf(payload.toWellFormed(), this.#bytesMax(modality));
+		const pieces = partPiecesOf(payload.toWellFormed(), contentType, this.#bytesMax(modality));
 		if (modality === "image" || pieces.length > 1) this.#wholePart(event, pieces, align, ts, sink);
 		else this.#chunk(this.#partStream(event, ts, sink), payload.toWellFormed(), false, align, ts, sink, contentType);
 	}

@@ -8,6 +8,7 @@ import {
 	isDamage,
 	NexusError,
 	type StreamEvent,
+	toNexusError,
 	wordsOf,
 } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
@@ -29,6 +30,8 @@ export async function listen(bus: Bus, runId: string, listener: (event: StreamEv
 		}
 	} catch (cause) {
 		log.warn({ runId, err: cause }, "a listener was cut off from its run");
+		// A stop does not end the run (I3): what became of it is in its log.
+		if (toNexusError(cause).code === "unavailable") return;
 		const error = `The answer could not be read: ${wordsOf(cause)}`;
 		tell(listener, { type: "stream_error", error, partial: true }, runId, log);
 	}

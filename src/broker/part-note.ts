@@ -1,6 +1,7 @@
 /** What stands beside an answer's text, as the turn keeps it and the next turn's context tells it: by description. Pure. */
 
 import type { StoredMessage, StoredPart } from "../ledger/ledger.ts";
+import { isTextual } from "./pieces.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
 const CARDS_NAMED_MAX = 10;
@@ -14,7 +15,7 @@ interface Part {
 }
 
 export function storedPart({ modality, contentType, payload }: Part, after: number): StoredPart {
-	const isText = /^text\/|[/+]json\b/i.test(contentType);
+	const isText = isTextual(contentType);
 	return {
 		modality,
 		contentType,

@@ -21,9 +21,13 @@ export function piecesOf(text: string, bytesMax: number): string[] {
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 const BASE64_QUANTUM = 4;
 
+/** Content whose payload is the text itself; any other is base64 or a data URL. */
+export const isTextual = (contentType: string): boolean => /^text\/|[/+]json\b/i.test(contentType);
+
 /** Like `piecesOf`, but base64 is cut between whole quanta, so that every piece decodes alone (P1.18). */
-export function partPiecesOf(payload: string, bytesMax: number): string[] {
+export function partPiecesOf(payload: string, contentType: string, bytesMax: number): string[] {
 	if (payload.length <= bytesMax / UTF8_BYTES_PER_UNIT_MAX) return [payload];
+	if (isTextual(contentType)) return piecesOf(payload, bytesMax);
 	const binary = payload.replace(/\s+/g, "");
 	if (!BASE64.test(binary)) return piecesOf(payload, bytesMax);
 	const step = Math.max(BASE64_QUANTUM, bytesMax - (bytesMax % BASE64_QUANTUM));

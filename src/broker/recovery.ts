@@ -162,6 +162,9 @@ const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
 				},
 			];
 
+/** Data of the run itself: nothing of it is kept. */
+const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"compaction":"end"}']);
+
 /** Frames → the transcript that their events made. */
 function reteller(transcript: Transcript): (frame: Frame) => void {
 	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
@@ -176,8 +179,6 @@ function reteller(transcript: Transcript): (frame: Frame) => void {
 		const stream = streams.get(frame.message_id);
 		switch (stream?.modality) {
 			case undefined:
-			// Compaction: nothing of it is kept.
-			case "data":
 				return;
 			case "text":
 				transcript.say(frame.payload, frame.message_id, frame.ts);
@@ -191,6 +192,7 @@ function reteller(transcript: Transcript): (frame: Frame) => void {
 				return;
 			}
 			default:
+				if (COMPACTION.has(frame.payload)) return;
 				stream!.payload += frame.payload;
 				if (frame.is_partial) return;
 				transcript.part({ ...stream!, contentType: frame.content_type ?? stream!.contentType }, textId);

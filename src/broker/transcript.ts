@@ -68,7 +68,13 @@ export class Transcript {
 	}
 
 	get messages(): StoredMessage[] {
-		return [...this.#options.asked, ...this.#answers.map((answer) => ({ role: "assistant" as const, ...answer }))];
+		const { asked, reasoningCharsMax } = this.#options;
+		const answers = this.#answers.map((answer): StoredMessage => {
+			const { reasoning, ...said } = answer;
+			const kept = reasoning?.slice(0, reasoningCharsMax).toWellFormed();
+			return { role: "assistant", ...said, ...(kept !== undefined && { reasoning: kept }) };
+		});
+		return [...asked, ...answers];
 	}
 
 	get toolCalls(): LiveToolCall[] {
@@ -95,8 +101,8 @@ export class Transcript {
 		if (reasoningCharsMax === 0 || delta === "") return;
 		const answer = this.#turnTo(textId);
 		const before = answer.reasoning ?? "";
-		if (before.length < reasoningCharsMax)
-			answer.reasoning = (before + delta).slice(0, reasoningCharsMax).toWellFormed();
+		// Cut and made well-formed when it is asked for: a character may come in two deltas.
+		if (before.length < reasoningCharsMax) answer.reasoning = before + delta;
 	}
 
 	/** What is beyond the limit stays in the frames. */

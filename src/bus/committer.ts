@@ -60,6 +60,7 @@ export class Committer {
 	#early = false;
 	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
 	#failingSince: number | undefined;
+	#cancelRetry: (() => void) | undefined;
 	#cancelTidy: (() => void) | undefined;
 	#stopped = false;
 	commits = 0;
@@ -104,7 +105,10 @@ export class Committer {
 	}
 
 	commit(): void {
-		if (this.#dirty.size === 0) return;
+		if (this.#dirty.size === 0) {
+			if (!this.healthy) this.#tryLater();
+			return;
+		}
 		let plans: Plan[] = [];
 		try {
 			this.#storage.commit((attempt) => {
@@ -177,25 +181,28 @@ export class Committer {
 		const now = this.#steady();
 		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
 		this.#failingSince ??= now;
-		const { commitRetryMs, commitRetryMsMax } = this.#limits;
 		for (const log of this.#dirty) {
 			if (!log.creation || now - this.#failingSince < log.creation.patienceMs) continue;
 			this.#giveUp(log, cause);
 			this.#dirty.delete(log);
 		}
-		if (this.#dirty.size === 0) {
-			// Nobody waits any more; the next commit tells how the store is.
-			this.#failingSince = undefined;
-			return;
-		}
-		if (now - this.#failingSince < commitRetryMsMax && !this.#stopped) {
-			this.#clock.after(commitRetryMs, () => this.commit(), "due");
-			return;
-		}
+		if (this.#tryLater()) return;
 		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
 		for (const log of this.#dirty) this.#giveUp(log, cause);
 		this.#dirty.clear();
+	}
+
+	/** Until the limit. A store that has just refused is not healthy, although nobody may be waiting for it any more. */
+	#tryLater(): boolean {
+		const { commitRetryMs, commitRetryMsMax } = this.#limits;
+		if (this.#failingSince === undefined) return false;
+		if (this.#steady() - this.#failingSince < commitRetryMsMax && !this.#stopped) {
+			this.#cancelRetry?.();
+			this.#cancelRetry = this.#clock.after(commitRetryMs, () => this.commit(), "due");
+			return true;
+		}
 		this.#failingSince = undefined;
+		return false;
 	}
 
 	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
@@ -239,6 +246,7 @@ export class Committer {
 	stop(): void {
 		this.#stopped = true;
 		this.commit();
+		this.#cancelRetry?.();
 		this.#cancelTidy?.();
 	}
 }

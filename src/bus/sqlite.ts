@@ -224,7 +224,7 @@ class SqliteStorage implements Storage {
 		}
 		const upTo = Math.min(needed, this.#journalFirst + JOURNAL_ROWS_PER_TIDY);
 		if (upTo > this.#journalFirst) {
-			this.#sql.removeJournal.run(upTo);
+			this.#file.transaction(() => this.#sql.removeJournal.run(upTo));
 			this.#journalFirst = upTo;
 		}
 		for (const row of this.#sql.halfRemoved.all()) this.removeSome(Number(row.id));

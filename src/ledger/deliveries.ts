@@ -279,7 +279,7 @@ function writing({ db, transaction }: SqliteFile): Writing {
 			touch.run(now, id);
 		});
 	return {
-		setMode: (id, mode, now) => must(setMode.run(mode, now, id), `delivery ${id}`),
+		setMode: (id, mode, now) => transaction(() => must(setMode.run(mode, now, id), `delivery ${id}`)),
 		intend: (id, { ordinal, nonce, from, to = null, text = null, done = null }, now) =>
 			change(id, nonce, now, () => announce.run(id, ordinal, nonce, from, to, text, done)),
 		withdraw: (id, nonce, now) => change(id, nonce, now, () => drop.run(id, nonce)),
@@ -297,8 +297,9 @@ function writing({ db, transaction }: SqliteFile): Writing {
 				return missed.run(id, nonce, messageId, error);
 			}),
 		doubt: (id, nonce, now) => change(id, nonce, now, () => doubted.run(id, nonce)),
-		finish: (id, state, error, now) => must(end.run(state, error ?? null, now, id), `delivery ${id}`),
-		reopen: (id, now) => must(again.run(now, id), `delivery ${id}`),
+		finish: (id, state, error, now) =>
+			transaction(() => must(end.run(state, error ?? null, now, id), `delivery ${id}`)),
+		reopen: (id, now) => transaction(() => must(again.run(now, id), `delivery ${id}`)),
 	};
 }
 

@@ -89,12 +89,12 @@ export function sqlitePairings(file: SqliteFile): Pairings {
 		save(pairing) {
 			const { senderName = null, code, state, target, createdAt, expiresAt, toldAt, approvedAt = null } = pairing;
 			const times = [createdAt, expiresAt, toldAt, approvedAt] as const;
-			save.run(...keys(pairing), senderName, code, state, JSON.stringify(target), ...times);
+			file.transaction(() => save.run(...keys(pairing), senderName, code, state, JSON.stringify(target), ...times));
 		},
-		remove: (person) => Number(remove.run(...keys(person)).changes) > 0,
+		remove: (person) => file.transaction(() => Number(remove.run(...keys(person)).changes) > 0),
 		list: () => all.all().map(pairingOf),
 		pending: (channel, account) => Number(pending.get(channel, account)?.count),
-		expire: (now) => Number(expire.run(now).changes),
+		expire: (now) => file.transaction(() => Number(expire.run(now).changes)),
 	};
 }
 

@@ -79,14 +79,14 @@ function inboundPart({ db, transaction }: SqliteFile): InboundPart {
 				return true;
 			}),
 		dispose(eventId, disposition) {
-			const { changes } = update.run(...dispositionColumns(disposition), eventId);
+			const { changes } = transaction(() => update.run(...dispositionColumns(disposition), eventId));
 			if (changes === 0) throw new NexusError("not_found", `No inbound event ${eventId} to dispose of.`);
 		},
 		event: (eventId) => one(byId, eventId),
 		eventByKey: (session, key) => one(byKey, session, key),
 		eventBySource: (...source) => one(bySource, ...source),
 		queued: () => queued.all().map(eventOf),
-		forgetRejected: (keep) => Number(forget.run(keep).changes),
+		forgetRejected: (keep) => transaction(() => Number(forget.run(keep).changes)),
 		events({ session = null, state = null, channel = null, before = null, limit }) {
 			const statement = session === null ? newestOfAll : newestOfSession;
 			return statement.all(session, state, channel, before, limit).map(eventOf);
@@ -111,7 +111,7 @@ function turnPart(file: SqliteFile): TurnPart {
 	return {
 		settle: settlement(file),
 		retrace(runId, trace) {
-			const { changes } = retrace.run(JSON.stringify(trace), runId);
+			const { changes } = file.transaction(() => retrace.run(JSON.stringify(trace), runId));
 			if (changes === 0) throw new NexusError("not_found", `Run ${runId} has not settled.`);
 		},
 		turn(runId) {

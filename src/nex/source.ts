@@ -105,6 +105,8 @@ function createReader(start: number): Reader {
 	function verify(frame: Frame): void {
 		const violation = verifier.push(frame);
 		if (isDamage(violation)) throw new Damage(`${violation.message} (${violation.rule})`);
+		// Recovery could not read all of it: its end fits what is left.
+		if (frame.type === "stream.end" && frame.error?.code === "data_loss") throw new Damage(frame.error.message);
 	}
 
 	function eventOf(record: string, offset: number): SourceEvent | undefined {

@@ -7,6 +7,9 @@ import { CHUNK_BYTES, createToFrames, encodeFrame, type Frame, newId, type Strea
 const CHUNK_CHARS = Math.floor(CHUNK_BYTES.text / 3);
 
 /** Resolves with the log's name once it is durable. */
+/** A store that refuses commits is not waited for any longer: whoever asks is told what to do. */
+const CREATE_MS_MAX = 1000;
+
 export async function writeTextLog(bus: Bus, text: string, stamp: () => number): Promise<string> {
 	const log = newId("txt", stamp());
 	const pieces = piecesOf(text);
@@ -19,7 +22,7 @@ export async function writeTextLog(bus: Bus, text: string, stamp: () => number):
 	const records = events.flatMap((event) =>
 		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
 	);
-	const writer = await bus.create({ log, kind: "text" }, records);
+	const writer = await bus.create({ log, kind: "text" }, records, undefined, CREATE_MS_MAX);
 	await writer.seal([]);
 	return log;
 }

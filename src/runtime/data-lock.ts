@@ -38,7 +38,10 @@ export function lockDataDir(paths: DataPaths): DataLock {
 	let timer: NodeJS.Timeout | undefined;
 	/** A lock file that was deleted or replaced is taken anew; when another process has it, this one must not write. */
 	const look = (log: Log) => {
-		if (identity(paths.lock) === own && !lost) return;
+		if (identity(paths.lock) === own) {
+			lost = false;
+			return;
+		}
 		const next = existsSync(paths.dir) ? tryLock(paths, 0) : undefined;
 		lost = next === undefined;
 		if (!next) return;
@@ -79,7 +82,7 @@ function taken(paths: DataPaths): NexusError {
 	const who = other ? ` (pid ${other.pid}, ${other.url})` : "";
 	return new NexusError(
 		"conflict",
-		`another Nexus${who} uses ${paths.dir}: stop it or use --data with another directory`,
+		`another Nexus${who} uses ${paths.dir}, or a program such as a backup or sqlite3 has its database open: stop it or use --data with another directory`,
 	);
 }
 

@@ -20,6 +20,8 @@ export function checkDeeply(path: string): DeepCheck {
 	try {
 		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
 		const problems = structureFaults(db);
+		// One snapshot: retention may remove a log while it is read.
+		db.exec("BEGIN");
 		let logs = 0;
 		if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'segment'").get()) return { logs, problems };
 		for (const stored of storedLogs(db)) {

@@ -41,6 +41,7 @@ export const EMPTY_DOC: Doc = { text: "", blocks: [], settled: 0, tail: 0, whole
 
 /** An open block that is longer is shown as plain text: parsing all of it again for every new word would take ever longer. */
 const TAIL_CHARS_MAX = 60_000;
+const LISTING_CHARS_MAX = 300_000;
 /** A text that comes in one piece is parsed in steps of this size, and seen from its beginning on. */
 const STEP_CHARS = 16_000;
 /** In a longer text a definition no longer changes what stands before it. */
@@ -98,7 +99,9 @@ export function grow(doc: Doc, text: string): Doc {
 	}
 	const blocks = [...doc.blocks.slice(0, doc.settled), ...parse(tailText, doc.tail)];
 	const { settled, tail } = settle(doc, blocks, text);
-	if (text.length - tail > TAIL_CHARS_MAX) return cutOff(blocks.slice(0, settled), text, tail, defines);
+	// A listing is cheap to parse, and settles with the lines that follow its closing fence.
+	const charsMax = FENCE.test(text.slice(tail, tail + FENCE_LINE_CHARS_MAX)) ? LISTING_CHARS_MAX : TAIL_CHARS_MAX;
+	if (text.length - tail > charsMax) return cutOff(blocks.slice(0, settled), text, tail, defines);
 	const fence = settled === blocks.length - 1 ? openFenceOf(text, tail, blocks[settled]) : undefined;
 	return { text, blocks, settled, tail, whole: false, defines, ...(fence && { fence }) };
 }

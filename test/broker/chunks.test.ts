@@ -55,6 +55,13 @@ describe("P1.18: each modality has its own chunk size", () => {
 		expect(pieces.map((piece) => piece.is_partial)).toEqual(pieces.map((_, n) => n < pieces.length - 1));
 	});
 
+	test("text that looks like base64 keeps its white space", () => {
+		const words = "word\n".repeat(30_000);
+		const pieces = chunks(framed([part("data", "text/plain", words)]), "data");
+		expect(pieces.length).toBeGreaterThan(1);
+		expect(pieces.map(({ payload }) => payload).join("")).toBe(words);
+	});
+
 	test("base64 in lines is cut between quanta too", () => {
 		const lines = picture.replace(/.{76}/g, "$&\r\n");
 		const pieces = chunks(framed([part("image", "image/png", lines)]), "image");

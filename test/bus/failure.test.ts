@@ -73,6 +73,11 @@ describe("a store that refuses commits", () => {
 		disk.full = true;
 		const alone = expect(bus.create({ log: "b", kind: "run" }, ["1"], undefined, 0)).rejects.toThrow();
 		await alone;
+		// A store that has just refused is not healthy, although nobody waits any more; after the limit nobody knows.
+		expect(bus.healthy).toBe(false);
+		clock.advance(29_000);
+		expect(bus.healthy).toBe(false);
+		clock.advance(2000);
 		disk.full = false;
 		await bus.create({ log: "b", kind: "run" }, ["1"]);
 		expect(bus.healthy).toBe(true);

@@ -149,6 +149,20 @@ describe("markdown that grows", () => {
 		},
 	);
 
+	it("a long listing stays code when its closing fence comes", () => {
+		const listing = `Here:\n\n\`\`\`ts\n${"const value = 1;\n".repeat(5000)}`;
+		let doc = EMPTY_DOC;
+		while (doc.text !== listing) doc = grow(doc, nextStep(doc, listing));
+		doc = grow(doc, `${listing}\`\`\`\n`);
+		doc = grow(doc, `${listing}\`\`\`\n\nAfter.\n\nMore.\n\n`);
+		expect(doc.blocks.map(({ node, plain }) => [node.type, plain])).toEqual([
+			["paragraph", undefined],
+			["code", undefined],
+			["paragraph", undefined],
+			["paragraph", undefined],
+		]);
+	});
+
 	it("a definition changes what stands before it only while that is cheap", () => {
 		const long = "Some words of a paragraph.\n\n".repeat(2000);
 		const doc = grow(grow(EMPTY_DOC, "[a]: /url\n\nsee [a]\n\n"), `[a]: /url\n\nsee [a]\n\n${long}`);

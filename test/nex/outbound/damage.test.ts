@@ -33,6 +33,15 @@ const CASES: [what: string, (record: string, n: number) => string | undefined, r
 		},
 		/total_chunks is 9/,
 	],
+	[
+		"an end of recovery, which could not read all of it",
+		(record) => {
+			const frame = decodeFrame(record);
+			const error = { code: "data_loss", message: "its newest records are damaged on disk" } as const;
+			return frame.type === "stream.end" ? encodeFrame({ ...frame, reason: "crashed", error }) : record;
+		},
+		/its newest records are damaged on disk/,
+	],
 ];
 
 describe.each(["full", "blocks"] satisfies Flavour[])("a damaged answer on a platform (%s)", (flavour) => {

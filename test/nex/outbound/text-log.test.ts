@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import { createBus, memoryStorage } from "../../../src/bus/bus.ts";
+import type { Storage } from "../../../src/bus/storage.ts";
 import { writeTextLog } from "../../../src/nex/text-log.ts";
+import { manualClock } from "../../../src/std/clock.ts";
 import { framesOf, verified } from "../../broker/rig.ts";
 
 test.each([
@@ -19,3 +21,18 @@ test.each([
 		expect(chunks.map((chunk) => chunk.is_partial)).toEqual(chunks.map(() => count > 1));
 	},
 );
+
+test("I9: a text that the store does not take is refused after a second, not after the store's own patience", async () => {
+	const clock = manualClock();
+	const storage: Storage = {
+		...memoryStorage(),
+		commit() {
+			throw new Error("database or disk is full");
+		},
+	};
+	const bus = createBus({ storage, clock });
+	const refused = expect(writeTextLog(bus, "hello", () => clock.now())).rejects.toMatchObject({ code: "unavailable" });
+	await new Promise((resolve) => setImmediate(resolve));
+	clock.advance(1000);
+	await refused;
+});
