@@ -126,8 +126,7 @@ async function live(life: number, point: KillPoint): Promise<void> {
 		await sleep(BUSY_EVERY_MS);
 		return false;
 	});
-	await dead;
-	kills++;
+	if (await dead) kills++;
 	collectDoubts();
 }
 
