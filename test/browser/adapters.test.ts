@@ -80,16 +80,16 @@ describeInBrowser("the adapters page", () => {
 
 	it("I10: the chat says that an answer was stopped for a newer message, and that a message had to make room", async () => {
 		const { page } = await openSession(world.context, world.daemon, "interrupted");
-		await say(page, "count 5000 10");
-		await wordsFrom(page, 3);
+		await say(page, "count 5000 0 5 interrupted");
+		await wordsFrom(page, 5);
 		await say(page, "count 5 0");
 		await expect.poll(() => page.locator(".delivery").allInnerTexts(), WAIT).toEqual(["Stopped for a newer message"]);
 		await page.reload();
 		await expect.poll(() => page.locator(".delivery").allInnerTexts(), WAIT).toEqual(["Stopped for a newer message"]);
 
 		const capped = await openSession(world.context, world.daemon, "capped");
-		await say(capped.page, "count 5000 10");
-		await wordsFrom(capped.page, 3);
+		await say(capped.page, "count 5000 0 5 capped");
+		await wordsFrom(capped.page, 5);
 		await say(capped.page, "the first that waits");
 		await expect.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT).toEqual(["Waiting for its turn"]);
 		await say(capped.page, "the second that waits");
@@ -105,7 +105,7 @@ describeInBrowser("the adapters page", () => {
 		await capped.page.click(".stop");
 		await expect
 			.poll(() => capped.page.locator(".bubble").allInnerTexts(), WAIT)
-			.toEqual([...["count 5000 10", "the first that waits", "the second that waits"]]);
+			.toEqual(["count 5000 0 5 capped", "the first that waits", "the second that waits"]);
 	}, 150_000);
 
 	it("fits a phone, and is come back to", async () => {

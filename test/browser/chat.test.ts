@@ -140,7 +140,7 @@ describeInBrowser("the chat", () => {
 
 	it.each(["button", "Escape"])("stops with the %s, and what was written stays", async (how) => {
 		const { page } = await openSession(world.context, world.daemon, `stop-${how}`);
-		await say(page, "count 5000 10");
+		await say(page, `count 5000 0 5 stop-${how}`);
 		await wordsFrom(page, 5);
 		if (how === "button") await page.click(".stop");
 		else await page.press("textarea", "Escape");
@@ -155,8 +155,8 @@ describeInBrowser("the chat", () => {
 
 	it("I10: a message for a busy session waits visibly, then gets its answer", async () => {
 		const { page } = await openSession(world.context, world.daemon, "queue");
-		await say(page, "count 5000 10");
-		await wordsFrom(page, 3);
+		await say(page, "count 5000 0 5 queue");
+		await wordsFrom(page, 5);
 		await say(page, "count 5 0");
 		await expect.poll(() => page.textContent(".delivery")).toContain("Waiting");
 		await page.click(".stop");
@@ -164,7 +164,7 @@ describeInBrowser("the chat", () => {
 		expect(await lastWords(page)).toEqual(upTo(5));
 		// Which message it answers is read beside its words, and may come after them.
 		await expect.poll(() => page.locator(".delivery").count()).toBe(0);
-		expect(await page.locator(".bubble").allTextContents()).toEqual(["count 5000 10", "count 5 0"]);
+		expect(await page.locator(".bubble").allTextContents()).toEqual(["count 5000 0 5 queue", "count 5 0"]);
 	});
 
 	it("puts reasoning, tools, cards and pictures where they belong, live and after a reload", async () => {

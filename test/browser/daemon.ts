@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { NEXUS } from "../children.ts";
+import { ownPort } from "../port.ts";
 import { removeFolder } from "../runtime/folder.ts";
 
 const ENGINE = fileURLToPath(new URL("./scripted-engine.ts", import.meta.url));
@@ -55,15 +56,15 @@ export const daemonAt = ({ url, data }: DaemonAddress): Daemon => ({
 	release: (gate) => writeFileSync(join(gatesOf(data), gate), ""),
 });
 
-/** `more` is added to its configuration. */
-export async function startDaemon(more: object = {}): Promise<OwnDaemon> {
+/** `more` is added to its configuration. Port 0: one that somebody else may take while the daemon is down. */
+export async function startDaemon(more: object = {}, port?: number): Promise<OwnDaemon> {
 	if (!existsSync(BUILT_PAGE)) throw new Error("the page is not built: run `npm run build:web` first");
 	const data = mkdtempSync(join(tmpdir(), "nexus-browser-"));
 	mkdirSync(gatesOf(data));
 	const config = join(data, "nexus.yaml");
 	// JSON is YAML, too.
 	writeFileSync(config, JSON.stringify({ engine: { module: ENGINE }, ...more }));
-	let { child, ready } = await launch(data, config, 0);
+	let { child, ready } = await launch(data, config, port ?? (await ownPort()));
 	const { url } = ready;
 	const end = async (signal: NodeJS.Signals) => {
 		if (child.exitCode !== null || child.signalCode !== null) return;

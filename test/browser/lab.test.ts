@@ -23,30 +23,48 @@ async function openReady(page: Page): Promise<void> {
 		.toBe(PLATFORMS.length);
 }
 
+/** What the cards show afterwards is of the new run. */
 async function runIn(page: Page, text: string): Promise<void> {
+	const shown = () => page.getAttribute(".lab", "data-run");
+	const before = await shown();
 	await page.fill(".lab-form textarea", text);
 	await page.click(".lab-form .run");
+	await expect.poll(shown, { timeout: DELIVER_MS }).not.toBe(before);
 }
 
 const states = (page: Page) =>
 	page.$$eval(".lab-card[data-state]", (cards) => cards.map((each) => (each as HTMLElement).dataset.state));
 
 interface Keeper {
-	countdowns?: string[];
+	notices?: string[];
 }
 
-/** From here on the page itself notes every countdown on a card: it is gone when the platform may be called again. */
-const keepCountdowns = (page: Page, channel: string) =>
-	card(page, channel).evaluate((box) => {
+/** From here on the page itself keeps every notice: each is gone after a few seconds. */
+const keepNotices = (page: Page) =>
+	page.$eval(".lab", (box) => {
 		const seen: string[] = [];
-		(globalThis as Keeper).countdowns = seen;
+		(globalThis as Keeper).notices = seen;
 		const note = () => {
-			for (const shown of box.querySelectorAll<HTMLElement>(".countdown")) seen.push(shown.innerText);
+			for (const shown of box.querySelectorAll<HTMLElement>(".lab-toast")) seen.push(shown.innerText);
 		};
 		new MutationObserver(note).observe(box, { childList: true, characterData: true, subtree: true });
 	});
 
-const countdowns = (page: Page): Promise<string[]> => page.evaluate(() => (globalThis as Keeper).countdowns ?? []);
+const notices = (page: Page): Promise<string[]> => page.evaluate(() => (globalThis as Keeper).notices ?? []);
+
+interface LabState {
+	now: number;
+	channels: { channel: string; rate_limited_until?: number }[];
+}
+
+/** Has the page believe that a platform may not be called, until the route is taken away. */
+const holdRateLimit = (page: Page, of: string) =>
+	page.route("**/v1/lab/state", async (route) => {
+		const response = await route.fetch();
+		const state = (await response.json()) as LabState;
+		for (const row of state.channels) if (row.channel === of) row.rate_limited_until = state.now + 9000;
+		await route.fulfill({ response, json: state });
+	});
 
 describeInBrowser("the channel lab", () => {
 	const world = createWorld();
@@ -92,13 +110,15 @@ describeInBrowser("the channel lab", () => {
 			for (const channel of PLATFORMS.filter((each) => each !== "discord" && each !== "telegram"))
 				await page.locator(".lab-choice label", { hasText: new RegExp(`^\\W*\\w*\\W*${channel}$`, "i") }).click();
 			await expect.poll(() => page.locator(".lab-choice :checked").count()).toBe(2);
+			await keepNotices(page);
+			await holdRateLimit(page, "discord");
 			await card(page, "discord").locator('[data-fault="429"]').click();
-			await expect.poll(() => page.textContent(".lab-toast")).toContain("Discord refuses the next call");
-			await keepCountdowns(page, "discord");
-			await runIn(page, "count 60 5");
+			await expect.poll(() => notices(page)).toContainEqual(expect.stringContaining("Discord refuses the next call"));
 			await expect
-				.poll(() => countdowns(page), { timeout: DELIVER_MS })
-				.toContainEqual(expect.stringMatching(/Rate limited, goes on in\s+\d\.\d s/));
+				.poll(() => card(page, "discord").locator(".countdown").allInnerTexts())
+				.toEqual([expect.stringMatching(/Rate limited, goes on in\s+\d\.\d s/)]);
+			await page.unrouteAll({ behavior: "wait" });
+			await runIn(page, "count 60 5");
 			await expect.poll(() => states(page), { timeout: DELIVER_MS, interval: 250 }).toEqual(["complete", "complete"]);
 			expect(await saidOn(page, "discord")).toEqual(upTo(60));
 			expect(await saidOn(page, "telegram")).toEqual(upTo(60));

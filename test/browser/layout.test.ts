@@ -131,7 +131,7 @@ describeInBrowser("the layout", () => {
 		await page.keyboard.press("Enter");
 		await waitForEnd(page);
 		const isWriting = () => page.evaluate(() => document.activeElement?.tagName === "TEXTAREA");
-		await page.keyboard.type("count 5000 10");
+		await page.keyboard.type("count 5000 0 5 keys");
 		await page.keyboard.press("Enter");
 		await page.focus(".stop");
 		await page.keyboard.press("Enter");
@@ -180,15 +180,15 @@ describeInBrowser("the layout", () => {
 		const { page } = await openSession(context, world.daemon, "scroll");
 		await say(page, "hostile");
 		await waitForEnd(page);
-		// It is not over before the reader is.
-		await say(page, "count 50000 2 400");
+		// It is not over before the reader is, and nothing comes before the reader has scrolled up.
+		await say(page, "count 50000 2 400 scroll");
 		await wordsFrom(page, 400);
 		const atEnd = () => page.$eval(".scroll", (box) => box.scrollHeight - box.scrollTop - box.clientHeight < 60);
 		await expect.poll(atEnd).toBe(true);
 		await page.$eval(".scroll", (box) => box.scrollTo(0, 10));
 		await page.waitForSelector(".jump");
-		const words = (await wordsFrom(page, 1)).length;
-		await wordsFrom(page, words + 50);
+		world.daemon.release("scroll");
+		await wordsFrom(page, 450);
 		expect(await page.$eval(".scroll", (box) => box.scrollTop)).toBe(10);
 		await page.click(".jump");
 		await expect.poll(atEnd).toBe(true);

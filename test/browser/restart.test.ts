@@ -41,7 +41,7 @@ describeInBrowser("a daemon that comes and goes", () => {
 
 	it("I3 I4: kill -9 and a restart: the answer is shown as cut, whole up to there, and the session goes on", async () => {
 		const { page } = await openSession(world.context, world.daemon, "killed");
-		await say(page, "count 20000 5");
+		await say(page, "count 20000 0 30 killed");
 		const before = await wordsFrom(page, 30);
 		await world.daemon.kill();
 		await waitForLink(page, "reconnecting");
@@ -66,7 +66,7 @@ describeInBrowser("a daemon that comes and goes", () => {
 	it("says that an answer could not be stopped, and loads a session by itself once the daemon is back", async () => {
 		await world.daemon.send("other", "the other one");
 		const { page } = await openSession(world.context, world.daemon, "down");
-		await say(page, "count 20000 5");
+		await say(page, "count 20000 0 5 down");
 		await wordsFrom(page, 5);
 		await world.daemon.kill();
 		await waitForLink(page, "reconnecting");

@@ -20,7 +20,7 @@ async function released(gate: string, signal: AbortSignal): Promise<void> {
 
 /**
  * `count <words> <ms between them> [<at once> [<gate>]]`: 1 2 3 … so that a lost or repeated word is seen.
- * The first `at once` words come without pauses; with a gate, no others come before the test releases it.
+ * The first `at once` words come without pauses; with a gate, no others come before the test releases it: never, for an answer that must still be running.
  */
 async function* count(
 	{ words, everyMs, atOnce, gate }: { words: number; everyMs: number; atOnce: number; gate: string | undefined },

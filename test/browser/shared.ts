@@ -21,7 +21,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
 	};
 	try {
 		browser = await launchChromium();
-		daemon = await startDaemon();
+		// It is never started again.
+		daemon = await startDaemon({}, 0);
 		const { url, data } = daemon;
 		project.provide("browserWorld", { wsEndpoint: browser.wsEndpoint(), daemon: { url, data } });
 	} catch (cause) {

@@ -3,10 +3,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer, type Server } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { NEXUS } from "../children.ts";
+import { ownPort } from "../port.ts";
 import { until } from "../until.ts";
 
 export const TOKEN = "proof-token-0123456789";
@@ -17,43 +17,11 @@ export interface DaemonProcess {
 	readonly url: string;
 	readonly pid: number;
 	start(): Promise<void>;
-	/** SIGKILL; resolves once it is gone. */
-	kill(): Promise<void>;
-	stop(): Promise<void>;
+	/** SIGKILL; resolves once it is gone. False: it had ended before, or ended in another way. */
+	kill(): Promise<boolean>;
+	stop(): Promise<boolean>;
 	/** The end of what it logged. */
 	readonly log: string;
-}
-
-/**
- * A port that stays this process's own while its daemon is down, because the one above it is held: whoever looks for a port this way takes
- * both. Below the range that outgoing connections take theirs from: a client that connects to a port in that range while nobody listens
- * may be connected to itself.
- */
-async function ownPort(): Promise<number> {
-	for (let tries = 0; tries < 1000; tries++) {
-		const port = 20_000 + 2 * Math.floor(Math.random() * 5000);
-		const guard = await listen(port + 1);
-		if (!guard) continue;
-		const server = await listen(port);
-		if (!server) {
-			guard.close();
-			continue;
-		}
-		guard.unref();
-		server.close();
-		await once(server, "close");
-		return port;
-	}
-	throw new Error("no free port between 20000 and 30000");
-}
-
-/** Undefined: somebody else has the port. */
-function listen(port: number): Promise<Server | undefined> {
-	const server = createServer();
-	return new Promise((resolve) => {
-		server.once("error", () => resolve(undefined));
-		server.listen(port, "127.0.0.1", () => resolve(server));
-	});
 }
 
 export async function daemonIn(
@@ -70,10 +38,11 @@ export async function daemonIn(
 	let child: ChildProcess | undefined;
 	let log = "";
 	const end = async (signal: NodeJS.Signals) => {
-		if (!child || child.exitCode !== null || child.signalCode !== null) return;
+		if (!child || child.exitCode !== null || child.signalCode !== null) return false;
 		const gone = once(child, "exit");
 		child.kill(signal);
 		await gone;
+		return child.signalCode === signal;
 	};
 	return {
 		port,

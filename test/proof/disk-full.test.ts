@@ -65,8 +65,16 @@ afterAll(async () => {
 });
 
 describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be mounted: run as root)", () => {
-	it("I1 I4 I5: is reported, waited out and survived without a loss", async () => {
-		daemon = await daemonIn(disk, CONFIG);
+	// One question each: a daemon does not wait for ever for room.
+	it.each([
+		["the session that writes", "full"],
+		["another session", "another"],
+	])("I1 I4 I5: is reported, waited out and survived without a loss; %s is refused", async (_, asked) => {
+		// A database that was larger before has room within itself.
+		await daemon?.stop();
+		const own = join(disk, asked);
+		mkdirSync(own);
+		daemon = await daemonIn(own, CONFIG);
 		await daemon.start();
 		const { url } = daemon;
 		const messages = `${url}/v1/sessions/full/messages`;
@@ -75,22 +83,25 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 		const reader = follow(`${url}/v1/runs/${run}/stream`);
 		try {
 			await until("the answer has begun", () => reader.records.length > 100);
-			await until("the daemon notices", async () => (await readyz(url)).status === 503);
-			expect((await readyz(url)).text).toMatch(/disk/i);
-			expect((await fetch(`${url}/healthz`)).status).toBe(200);
-			if (isFull) expect(daemon.log).toMatch(/full/i);
-			await refusesAtOnce(url, "another");
-			await refusesAtOnce(url, "full");
+			let ready = { status: 200, text: "" };
+			await until("the daemon notices", async () => {
+				ready = await readyz(url);
+				return ready.status === 503;
+			});
+			await refusesAtOnce(url, asked);
 			// What cannot be saved is not shown.
 			const shown = reader.records.length;
-			expect(shown).toBeLessThan(TOKENS);
-			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "running" });
-
+			const [turn, health] = await Promise.all([call(`${url}/v1/runs/${run}`), fetch(`${url}/healthz`)]);
 			rmSync(ballast);
+			expect(ready.text).toMatch(/disk/i);
+			expect(shown).toBeLessThan(TOKENS);
+			expect(turn).toMatchObject({ status: "running" });
+			expect(health.status).toBe(200);
+			if (isFull) expect(daemon.log).toMatch(/full/i);
+
 			await until("the daemon recovers", async () => (await readyz(url)).status === 200);
 			await until("the answer is complete", () => reader.ended);
-			const turn = await call<{ status: string }>(`${url}/v1/runs/${run}`);
-			expect(turn.status).toBe("completed");
+			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "completed" });
 			const frames = await framesOf(url, run);
 			expect(reader.faults).toEqual([]);
 			expect(reader.records.map((record) => record.data)).toEqual(frames);

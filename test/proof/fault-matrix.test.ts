@@ -114,7 +114,8 @@ async function kill(platform: FakePlatform, plan: readonly KillPoint[], killed: 
 	};
 	const events = watch([platform], matrix.rig.dir);
 	watches.set(channel, events);
-	for (const point of plan) {
+	/** The processes that were there at the point. */
+	const hit = async (point: KillPoint): Promise<readonly number[]> => {
 		await until(`${channel}: a process is there`, () => pids().length > 0);
 		let struck: number[] | undefined;
 		const now = () => {
@@ -124,7 +125,13 @@ async function kill(platform: FakePlatform, plan: readonly KillPoint[], killed: 
 		if (point.after === "start") now();
 		else events.arm(point, now);
 		await until(`${channel}: ${JSON.stringify(point)}`, () => struck !== undefined);
-		await until(`${channel}: the process is gone`, () => !pids().some((pid) => struck?.includes(pid)));
+		return struck ?? [];
+	};
+	for (const point of plan) {
+		let struck: readonly number[] = [];
+		// A point between two processes kills nobody, and comes again.
+		while (struck.length === 0) struck = await hit(point);
+		await until(`${channel}: the process is gone`, () => !pids().some((pid) => struck.includes(pid)));
 		killed();
 	}
 	watches.delete(channel);

@@ -99,7 +99,12 @@ beforeAll(async () => {
 		);
 	}
 	await daemon.kill();
-	for (let life = 1; life < KILLS; life++) await live(life);
+});
+
+// A hook each, so that each has a time limit of its own.
+for (let life = 1; life < KILLS; life++) beforeAll(() => live(life));
+
+beforeAll(async () => {
 	await daemon.start();
 	await Promise.all(SESSIONS.map((session) => send(session, "last", TOKENS.low)));
 	await until("everything settles", isQuiet);

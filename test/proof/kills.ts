@@ -62,20 +62,27 @@ export function watch(platforms: readonly FakePlatform[], dataDir: string): Watc
 			platform.fake.fault({ kind: "watched", call, watch: watched });
 		}
 	}
-	const watchers = platforms.map(({ channel }) => {
+	const noted = platforms.map(({ channel }) => {
 		const file = notesFile(dataDir, channel);
 		mkdirSync(join(file, ".."), { recursive: true, mode: 0o700 });
 		const notes = openNotes(file);
 		let known = notes.all().length;
-		return watchFolder(join(file, ".."), () => {
+		const news = () => {
 			const count = notes.all().length - known;
 			known += count;
+			return count;
+		};
+		const watcher = watchFolder(join(file, ".."), () => {
+			const count = news();
 			if (count > 0) happened("note", true, count);
 		});
+		return { news, watcher };
 	});
 	return {
 		arm({ after, n, of }, strike) {
 			let left = n;
+			// A note that was made before counts for no point, however late its folder's event comes.
+			for (const { news } of noted) news();
 			armed = {
 				happened(what, creates, count = 1) {
 					if (what !== after || (of === "create" && !creates)) return false;
@@ -91,7 +98,7 @@ export function watch(platforms: readonly FakePlatform[], dataDir: string): Watc
 		end() {
 			armed = undefined;
 			for (const { fake } of platforms) fake.fault(undefined);
-			for (const watcher of watchers) watcher.close();
+			for (const { watcher } of noted) watcher.close();
 		},
 	};
 }

@@ -121,7 +121,8 @@ function densest(times: readonly number[], windowMs: number): number {
 const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(0);
 
 describe(`proof: an answer of ${TOKENS} tokens`, { concurrent: !isFull }, () => {
-	it.each(Object.keys(WAYS))("I7: %s: whole, in order, within the rate, in flat memory", async (name) => {
+	const promised = isFull ? "within the rate, in flat memory" : "within the rate";
+	it.each(Object.keys(WAYS))(`I7: %s: whole, in order, ${promised}`, async (name) => {
 		const way: Way = { name, ...(await WAYS[name]!()) };
 		const rig = rigFor(way);
 		try {
@@ -150,7 +151,10 @@ describe(`proof: an answer of ${TOKENS} tokens`, { concurrent: !isFull }, () => 
 			expect(row.state).toBe("complete");
 			expect(letters(shown.join(""))).toBe(letters(source));
 			expect(rig.outbound.accounts()[0]?.restarts).toBe(0);
-			expect(late - early).toBeLessThan(GROWTH_BYTES_MAX);
+			if (isFull) {
+				expect(samples.length).toBeGreaterThan(0);
+				expect(late - early).toBeLessThan(GROWTH_BYTES_MAX);
+			}
 			const { calls, most, windowMs } = way.rate;
 			const times = way.fake.calls.filter((call) => calls.test(call.name)).map(({ at }) => at);
 			expect(densest(times, windowMs * (1 - JITTER))).toBeLessThanOrEqual(most);

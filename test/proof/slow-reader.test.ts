@@ -137,8 +137,8 @@ describe.skipIf(process.platform !== "linux")("proof: slow readers", () => {
 		beside = await race("beside", NORMAL_READERS, 1);
 		slow.push(...beside.slow);
 		// The others have everything by now.
-		taken.push(...slow.map((reader) => reader.taken));
 		await until("the slow readers have taken something", () => slow.every((reader) => reader.taken.length > 0));
+		taken.push(...slow.map((reader) => reader.taken));
 		hurried = await Promise.all(slow.map((reader) => reader.hurry()));
 		if (isFull) aloneAgain = await race("alone", NORMAL_READERS, 0);
 		wholes = await Promise.all(slow.map((reader) => wholeOf(reader.run)));

@@ -15,6 +15,7 @@ import {
 	startDaemon,
 } from "../../src/runtime/runtime.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
 const start = async (options: DaemonOptions): Promise<Daemon> => {
@@ -37,14 +38,11 @@ const call = async (daemon: Daemon, path: string, body?: unknown): Promise<Respo
 		...(body === undefined ? {} : { body: JSON.stringify(body) }),
 	});
 
-const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
-	while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
-};
-
 async function answered(daemon: Daemon, text: string): Promise<string> {
 	const response = await call(daemon, "/v1/sessions/s/messages", { text });
 	const { run_id } = (await response.json()) as { run_id: string };
 	await until(
+		"the answer is complete",
 		async () =>
 			((await (await call(daemon, `/v1/runs/${run_id}`)).json()) as { status: string }).status === "completed",
 	);
@@ -136,17 +134,15 @@ describe("a data directory that goes away while the daemon runs", () => {
 		const ready = await fetch(`${daemon.url}/readyz`);
 		expect(ready.status).toBe(503);
 		expect(await ready.json()).toMatchObject({ ready: false, detail: expect.stringMatching(/removed or replaced/) });
-		const begun = performance.now();
 		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "/demo tokens=2" });
 		expect(refused.status).toBe(503);
 		expect(await refused.json()).toMatchObject({
 			error: { message: expect.stringMatching(/restore the data directory/) },
 		});
-		expect(performance.now() - begun).toBeLessThan(2000);
 		if (how === "removed") return;
 		rmSync(data, { recursive: true });
 		renameSync(`${data}-away`, data);
-		await until(() => daemon.state === "READY");
+		await until("the daemon is ready", () => daemon.state === "READY");
 	});
 });
 
@@ -164,8 +160,8 @@ describe("a lock file that is deleted while it is held", () => {
 			message: expect.stringContaining("another Nexus"),
 		});
 		expect(await (await call(first, `/v1/runs/${run}`)).json()).toMatchObject({ status: "running" });
-		await until(() => isDataDirLocked(paths));
-		await until(() => first.state === "READY");
+		await until("the lock file is held again", () => isDataDirLocked(paths));
+		await until("the daemon is ready", () => first.state === "READY");
 		await expect(start({ data })).rejects.toMatchObject({ code: "conflict" });
 		await first.close();
 		expect((await start({ data })).state).toBe("READY");
@@ -179,11 +175,11 @@ describe("a lock file that is deleted while it is held", () => {
 		rmSync(lock);
 		const other = new DatabaseSync(lock);
 		other.exec("BEGIN EXCLUSIVE");
-		await until(() => daemon.state === "DEGRADED");
+		await until("the daemon is degraded", () => daemon.state === "DEGRADED");
 		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "x" });
 		expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining("another process has taken")]);
 		other.close();
-		await until(() => daemon.state === "READY");
+		await until("the daemon is ready", () => daemon.state === "READY");
 		await answered(daemon, "/demo tokens=2 rate=0");
 	});
 });

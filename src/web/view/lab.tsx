@@ -23,7 +23,7 @@ export function Lab({ lab, engine, app }: LabProps) {
 	const length = sourceLength(lab.web);
 	const shown = (state?.channels ?? []).filter(({ channel, delivery }) => !lab.left.has(channel) || delivery);
 	return (
-		<div class="lab">
+		<div class="lab" data-run={state?.run_id}>
 			<Head app={app} title="Channel lab" />
 			<div class="scroll">
 				<div class="lab-body">

@@ -89,9 +89,8 @@ describe("HTML alone", () => {
 
 	test("styles, scripts and comments are no text; a hostile page is read in time", () => {
 		expect(textOf("<head><title>t</title></head><style>p{}</style><!-- x --><script>1<2</script>a<br>b")).toBe("a\nb");
-		const begun = performance.now();
-		for (const piece of ["<", "<a ", "<!--", "<style>", "<blockquote>", "&amp"]) textOf(piece.repeat(50_000));
-		expect(performance.now() - begun).toBeLessThan(5000);
+		// Read more than once per piece, so much would take longer than a test may.
+		for (const piece of ["<", "<a ", "<!--", "<style>", "<blockquote>", "&amp"]) textOf(piece.repeat(300_000));
 	});
 });
 

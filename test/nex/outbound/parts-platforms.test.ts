@@ -88,6 +88,9 @@ beforeAll(async () => {
 	]);
 	rig = createRigWith(() => Object.fromEntries(config));
 	rows = await deliverTo(platforms, 1);
+});
+
+beforeAll(async () => {
 	// The others cannot tell what became of a call that was under way.
 	await deliverUnderFire(
 		platforms.filter(({ tells }) => tells),

@@ -49,7 +49,10 @@ describe("accounts of a running daemon", () => {
 		const { id } = await rig.outbound.deliver({ account, target: { to: "c1" }, text: "x" });
 		await until(() => rig!.outbound.accounts()[0]!.infoError !== undefined, "it was asked");
 		await rig.outbound.reconfigure({});
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "failed", error: /no account broken\/main/ });
+		expect(await rig.outbound.settled(id)).toMatchObject({
+			state: "failed",
+			error: expect.stringMatching(/no account broken\/main/),
+		});
 	});
 
 	it("one that is not there is told with those that are", async () => {
@@ -57,7 +60,7 @@ describe("accounts of a running daemon", () => {
 		const wrong = rig.outbound.deliver({ ...place("typo"), text: "x" });
 		await expect(wrong).rejects.toMatchObject({
 			code: "not_found",
-			message: /nexus adapter add.*the channel has main/,
+			message: expect.stringMatching(/nexus adapter add.*the channel has main/),
 		});
 	});
 
