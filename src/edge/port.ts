@@ -60,13 +60,14 @@ export interface EdgeLimits {
 
 export const EDGE_LIMITS: EdgeLimits = {
 	bodyBytesMax: 4 * 1024 * 1024,
-	webhookBodyBytesMax: 1024 * 1024,
+	// The largest that platforms send: Meta's are up to 3 MB.
+	webhookBodyBytesMax: 3_000_000,
 	webhookRequestsMax: 256,
 	webhookRequestsPerAccountMax: 64,
 	webhookRequestsPerClientMax: 32,
-	webhookBytesMax: 32 * 1024 * 1024,
-	webhookBytesPerAccountMax: 8 * 1024 * 1024,
-	webhookBytesPerClientMax: 4 * 1024 * 1024,
+	webhookBytesMax: 48_000_000,
+	webhookBytesPerAccountMax: 24_000_000,
+	webhookBytesPerClientMax: 12_000_000,
 	webhookBodyTimeoutMs: 5000,
 	headersBytesMax: 16 * 1024,
 	connectionsMax: 16_384,

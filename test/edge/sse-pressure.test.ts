@@ -111,7 +111,7 @@ describe("SSE under pressure", () => {
 		await waitFor(() => checking === 4);
 		release.resolve();
 		const readers = await Promise.all(answers);
-		expect(readers.map(({ response }) => response.status).toSorted()).toEqual([200, 200, 429, 429]);
+		expect(readers.map(({ response }) => response.status).toSorted((a, b) => a - b)).toEqual([200, 200, 429, 429]);
 		for (const reader of readers) reader.stop();
 		await rig.close();
 	});
