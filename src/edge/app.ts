@@ -2,6 +2,7 @@
 
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { finished } from "node:stream";
 import { Hono } from "hono";
 import type { z } from "zod";
 import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
@@ -10,7 +11,7 @@ import { sqliteFailure } from "../std/sqlite.ts";
 import { type Caller, requireAuth } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
-import { ROUTES, type Route, type RouteId } from "./routes.ts";
+import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
 
 export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
 
@@ -35,7 +36,7 @@ export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono
 				params: route.params && check(route.params, c.req.param(), "path"),
 				query: route.query && check(route.query, c.req.query(), "query"),
 				body: route.raw
-					? (bytesMax: number) => readBytes(c.req.raw, outgoing.req, bytesMax)
+					? rawBody(c.req.raw, outgoing.req)
 					: route.body && check(route.body, await readJson(c.req.raw, outgoing.req, bodyBytesMax), "body"),
 			};
 			const answer = await handle(input, { caller, outgoing, headers: c.req.raw.headers, url: c.req.raw.url });
@@ -93,27 +94,61 @@ async function readJson(request: Request, incoming: IncomingMessage, bytesMax: n
 /** A declared length is kept by the HTTP parser; an undeclared one is counted here, and reading stops at the limit. */
 async function readBytes(request: Request, incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
 	const declared = request.headers.get("content-length");
+	if (declared === null) return collected(incoming, bytesMax);
 	if (Number(declared) > bytesMax) throw tooLarge(bytesMax);
-	try {
-		return declared === null ? await counted(incoming, bytesMax) : Buffer.from(await request.arrayBuffer());
-	} catch (cause) {
-		if (cause instanceof NexusError) throw cause;
-		throw new NexusError("invalid", "the body did not arrive whole", { cause });
-	}
+	return request.arrayBuffer().then(Buffer.from, (cause: unknown) => {
+		throw notWhole(cause);
+	});
 }
 
-/** What comes after the limit stays unread, but the connection stays open: the client gets to see the answer. */
-async function counted(incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
+const rawBody =
+	(request: Request, incoming: IncomingMessage): RawBody =>
+	async (bytesMax, arrived, signal) => {
+		if (Number(request.headers.get("content-length")) > bytesMax) throw tooLarge(bytesMax);
+		return collected(incoming, bytesMax, arrived, signal);
+	};
+
+/** What comes after a refusal is thrown away, but the connection stays open: the client gets to see the answer. */
+function collected(
+	incoming: IncomingMessage,
+	bytesMax: number,
+	arrived?: (bytes: number) => void,
+	signal?: AbortSignal,
+): Promise<Buffer> {
+	const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
 	const parts: Buffer[] = [];
 	let bytes = 0;
-	for await (const part of incoming.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+	const take = (part: Buffer) => {
 		bytes += part.length;
-		if (bytes > bytesMax) throw tooLarge(bytesMax);
-		parts.push(part);
-	}
-	return Buffer.concat(parts);
+		try {
+			if (bytes > bytesMax) throw tooLarge(bytesMax);
+			arrived?.(part.length);
+			parts.push(part);
+		} catch (cause) {
+			reject(cause as Error);
+			stop();
+		}
+	};
+	const late = () => {
+		reject(signal?.reason as Error);
+		stop();
+	};
+	const unwatch = finished(incoming, { writable: false }, (cause) => {
+		if (cause) reject(notWhole(cause));
+		else resolve(Buffer.concat(parts));
+		stop();
+	});
+	const stop = () => {
+		incoming.off("data", take);
+		signal?.removeEventListener("abort", late);
+		unwatch();
+	};
+	signal?.addEventListener("abort", late, { once: true });
+	incoming.on("data", take);
+	return promise;
 }
 
+const notWhole = (cause: unknown) => new NexusError("invalid", "the body did not arrive whole", { cause });
 const tooLarge = (bytesMax: number) => new NexusError("too_large", `the body may have ${bytesMax} bytes at most`);
 
 /** The one way from an error to an answer, for hono and for the gate before it. */

@@ -25,7 +25,7 @@ export function channelHandlers({ channels, log, clock = systemClock }: EdgeDeps
 	return {
 		...accountHandlers(channels, needed, clock),
 		...deliveryHandlers(channels, needed, limits),
-		...webhookHandlers(needed, limits, log),
+		...webhookHandlers(needed, limits, clock, log),
 		...labHandlers(needed),
 	};
 }

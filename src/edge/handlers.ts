@@ -82,6 +82,8 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 	const send = async (outgoing: ServerResponse, cursor: Cursor, dialect: typeof SSE): Promise<Response> => {
 		try {
 			await cursor.check();
+			// Others may have opened meanwhile; from here on nothing waits.
+			admitStream();
 		} catch (cause) {
 			cursor.close();
 			throw cause;

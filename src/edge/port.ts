@@ -15,9 +15,14 @@ export interface EdgeLimits {
 	/** Webhook requests that wait for their adapters, all together and for one account; further ones are refused at once. */
 	webhookRequestsMax: number;
 	webhookRequestsPerAccountMax: number;
-	/** Bytes of their bodies. */
+	/** Those of an account's requests that one address may have waiting: anybody can send them, and the account has room for others. */
+	webhookRequestsPerClientMax: number;
+	/** Bytes of their bodies, counted as they arrive. */
 	webhookBytesMax: number;
 	webhookBytesPerAccountMax: number;
+	webhookBytesPerClientMax: number;
+	/** The body of a webhook request must have arrived whole within this time. */
+	webhookBodyTimeoutMs: number;
 	/** Larger request headers are refused with 431. */
 	headersBytesMax: number;
 	connectionsMax: number;
@@ -55,11 +60,15 @@ export interface EdgeLimits {
 
 export const EDGE_LIMITS: EdgeLimits = {
 	bodyBytesMax: 4 * 1024 * 1024,
-	webhookBodyBytesMax: 1024 * 1024,
+	// The largest that platforms send: Meta's are up to 3 MB.
+	webhookBodyBytesMax: 3_000_000,
 	webhookRequestsMax: 256,
 	webhookRequestsPerAccountMax: 64,
-	webhookBytesMax: 32 * 1024 * 1024,
-	webhookBytesPerAccountMax: 8 * 1024 * 1024,
+	webhookRequestsPerClientMax: 32,
+	webhookBytesMax: 48_000_000,
+	webhookBytesPerAccountMax: 24_000_000,
+	webhookBytesPerClientMax: 12_000_000,
+	webhookBodyTimeoutMs: 5000,
 	headersBytesMax: 16 * 1024,
 	connectionsMax: 16_384,
 	connectionsPerClientMax: 4096,

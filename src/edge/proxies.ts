@@ -6,7 +6,10 @@ import { NexusError } from "../protocol/protocol.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 
 export interface Client {
-	/** The rightmost address that is no trusted proxy; the nearest proxy's own when its headers do not tell. */
+	/**
+	 * The rightmost address that is no trusted proxy. When a proxy's headers do not tell, that proxy's own behind a question mark: whoever
+	 * confuses them must not count as who sits at the proxy itself.
+	 */
 	address: string;
 	/** The request came over a trusted proxy. */
 	proxied: boolean;
@@ -38,10 +41,10 @@ export function createProxies(trusted: readonly string[]): Proxies {
 			const paths = [readForwarded(headers.forwarded), readPath(headers["x-forwarded-for"])];
 			const told = paths.flatMap((hops) => (hops ? [nearestStranger(hops, peer, isTrusted)] : []));
 			// A proxy that writes one of the headers passes the other on as the client sent it: two that differ prove nothing.
-			const [first, ...others] = told;
-			const agreed = first && others.every(({ address }) => address === first.address);
+			const [first = { address: peer }, ...others] = told;
+			const isAgreed = others.every(({ address }) => address === first.address);
 			const https = told.some(({ proto }) => proto === "https") || firstOf(headers["x-forwarded-proto"]) === "https";
-			return { address: agreed ? first.address : peer, proxied: true, https };
+			return { address: isAgreed ? first.address : unclear(peer), proxied: true, https };
 		},
 	};
 }
@@ -54,11 +57,13 @@ function add(list: BlockList, entry: string): void {
 	else list.addSubnet(address, Number(bits), family);
 }
 
+const unclear = (proxy: string): string => `?${proxy}`;
+
 /** From the proxy that speaks to us outwards, past those that are trusted; a hop that is no address ends the way at the proxy that named it. */
 function nearestStranger(hops: readonly Hop[], peer: string, isTrusted: (address: string) => boolean) {
 	let nearest = { address: peer, proto: undefined as string | undefined };
 	for (const { address, proto } of hops.toReversed()) {
-		nearest = { address: address ?? nearest.address, proto };
+		nearest = { address: address ?? unclear(nearest.address), proto };
 		if (address === undefined || !isTrusted(address)) break;
 	}
 	return nearest;

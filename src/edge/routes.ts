@@ -198,8 +198,8 @@ export type RouteId = keyof typeof ROUTES;
 
 type Parsed<R, K extends string> = R extends { [key in K]: infer S extends z.ZodType } ? z.infer<S> : undefined;
 
-/** Reads the body, or throws `too_large`. */
-export type RawBody = (bytesMax: number) => Promise<Buffer>;
+/** Reads the body. Throws `too_large`, the reason of the signal, or what `arrived` throws, which hears of bytes as they come. */
+export type RawBody = (bytesMax: number, arrived: (bytes: number) => void, signal: AbortSignal) => Promise<Buffer>;
 
 /** What a handler of the route is given: already checked. */
 export interface Input<Id extends RouteId> {

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "../adapter/adapter.ts";
 import type { DeliveryCounts } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
-import type { Clock } from "../std/clock.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { own } from "../std/own.ts";
 import { type CallHealth, createCallHealth } from "./call-health.ts";
@@ -13,7 +13,13 @@ import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import { sleep } from "./sleep.ts";
 import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
-import { createMonitorPort, type MonitorPort, type OnMessage } from "./supervise/monitor-port.ts";
+import {
+	createMonitorPort,
+	type MonitorPort,
+	type OnMessage,
+	type WebhookAnswer,
+	type WebhookRequest,
+} from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
 import { inherited, noteChannelProcess, type Places, preparePlaces } from "./supervise/places.ts";
 import { SendPort } from "./supervise/send-port.ts";
@@ -158,10 +164,17 @@ export class Account {
 	}
 
 	/**
-	 * The monitor. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask only once.
-	 * Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
+	 * The monitor's answer. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask
+	 * only once. Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
 	 */
-	async listened(): Promise<MonitorPort> {
+	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+		const now = elapsing(this.#options.clock);
+		const since = now();
+		const monitor = await this.#listened();
+		return monitor.webhook(request, this.#options.limits.webhookMs - (now() - since));
+	}
+
+	async #listened(): Promise<MonitorPort> {
 		const { webhookMs, webhooksHeldMax } = this.#options.limits;
 		const isDeaf = this.#options.infos.known(this.channel).info?.supports.includes("monitor") === false;
 		if (!this.#monitor && !isDeaf && this.#held < webhooksHeldMax) {

@@ -6,7 +6,7 @@ import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks }
 import type { Delivering } from "./delivering.ts";
 import type { BlockMachine } from "./machine.ts";
 import type { BlocksConfig } from "./port.ts";
-import type { SourceEvent } from "./source.ts";
+import { isEnd, type SourceEvent } from "./source.ts";
 import { toolNote } from "./tool-note.ts";
 import { createWhole } from "./whole-machine.ts";
 
@@ -32,10 +32,29 @@ export function createBlockMachine(delivering: Delivering, place: Place): BlockM
 	const whole = tracked.row.mode === "whole";
 	if (whole && info.delivery === "whole") return createWhole(delivering);
 	const { textMax } = info.limits;
-	if (whole)
-		return createBlocks(delivering, place, { minChars: textMax, maxChars: textMax, idleMs: Infinity }, undefined);
+	if (whole) {
+		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
+		return heldToEnd(createBlocks(delivering, place, rules, undefined));
+	}
 	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks);
 	return createBlocks(delivering, place, rules, humanDelayMs);
+}
+
+/** Nothing is ready before the answer has ended, however many messages it has become by then. */
+function heldToEnd(machine: BlockMachine): BlockMachine {
+	let ended = false;
+	return {
+		take(each, now) {
+			machine.take(each, now);
+			ended ||= isEnd(each.event);
+		},
+		tick: (now) => machine.tick(now),
+		get wakeAt() {
+			return machine.wakeAt;
+		},
+		ready: () => (ended ? machine.ready() : undefined),
+		humanDelayMs: machine.humanDelayMs,
+	};
 }
 
 function createBlocks(

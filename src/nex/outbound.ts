@@ -87,8 +87,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			checkSignable(channel, accounts.infos.known(channel).info, head);
 		},
 		async webhook(channel, account, request) {
-			const monitor = await accounts.of(channel, account).listened();
-			const answer = await monitor.webhook(request);
+			const answer = await accounts.of(channel, account).webhook(request);
 			// What it brought is safe before the platform hears that it was taken.
 			await parts.journal.recorded();
 			return answer;

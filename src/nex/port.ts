@@ -27,8 +27,9 @@ export interface StreamingConfig {
 	/** False: every answer is sent when it is finished. */
 	enabled?: boolean;
 	/**
-	 * `draft_edit`: a message that grows, where the platform can. `accumulate`: one message when the answer is finished. `blocks`: messages as
-	 * they become whole. `off`: as accumulate, without typing. Default: the first that the adapter can do of growing, blocks and whole.
+	 * `draft_edit`: a message that grows, where the platform can. `accumulate`: nothing before the answer is finished; then one message for each
+	 * of its assistant messages, more where one is too long. `blocks`: messages as they become whole. `off`: as accumulate, without typing.
+	 * Default: the first that the adapter can do of growing, blocks and whole.
 	 */
 	mode?: "draft_edit" | "accumulate" | "blocks" | "off";
 	/** Reasoning is shown, each passage in a message of its own; never otherwise (I8). */

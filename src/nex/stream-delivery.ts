@@ -173,8 +173,10 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const isOwn = (part: PartEvent) => (part.modality === "reasoning" ? shows.reasoning : shows.parts);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
-		// Reasoning is one of the six events, which every adapter hears of where it is wanted; a part is not.
-		...{ fields, tokenCharsMax: limits.tokenCharsMax, reasoning: delivering.reasoning },
+		fields,
+		tokenCharsMax: limits.tokenCharsMax,
+		// The others get each passage as a message: with the lines as well they would show it twice.
+		reasoning: delivering.reasoning && shows.reasoning,
 		parts: delivering.parts && info.supports.includes("parts"),
 	});
 	/** How far the text that was written has something to see, and how far its messages have been ended. */

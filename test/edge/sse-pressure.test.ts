@@ -91,6 +91,31 @@ describe("SSE under pressure", () => {
 		await rig.close();
 	});
 
+	it("I11: streams that open at the same time are no more than streamsMax either", async () => {
+		const rig = await createRig({ limits: { streamsMax: 2 } });
+		const { runId } = await rig.start("s");
+		const release = Promise.withResolvers<void>();
+		const open = rig.bus.cursor.bind(rig.bus);
+		let checking = 0;
+		rig.bus.cursor = async (source, after) => {
+			const cursor = await open(source, after);
+			const check = cursor.check.bind(cursor);
+			cursor.check = async () => {
+				checking++;
+				await release.promise;
+				return check();
+			};
+			return cursor;
+		};
+		const answers = [1, 2, 3, 4].map(() => readSse(`${rig.url}/v1/runs/${runId}/stream`));
+		await waitFor(() => checking === 4);
+		release.resolve();
+		const readers = await Promise.all(answers);
+		expect(readers.map(({ response }) => response.status).toSorted((a, b) => a - b)).toEqual([200, 200, 429, 429]);
+		for (const reader of readers) reader.stop();
+		await rig.close();
+	});
+
 	it("one log, 300 readers: each gets everything", async () => {
 		const rig = await createRig();
 		const { runId, puppet } = await rig.start("s");

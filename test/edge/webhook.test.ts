@@ -1,20 +1,20 @@
 /** Webhook requests of anybody: what waits is counted, and what cannot be signed is not read. */
 
 import { expect, it, onTestFinished, vi } from "vitest";
-import type { Channels, EdgeLimits } from "../../src/edge/edge.ts";
+import type { Channels, EdgeDeps, EdgeLimits } from "../../src/edge/edge.ts";
 import { NexusError } from "../../src/protocol/protocol.ts";
 import { createRig, type Rig, rawClient, waitFor } from "./rig.ts";
 
 type Webhook = Channels["outbound"]["webhook"];
 
-async function rigWith(webhook: Webhook, limits: Partial<EdgeLimits>): Promise<Rig> {
+async function rigWith(webhook: Webhook, limits: Partial<EdgeLimits>, deps: Partial<EdgeDeps> = {}): Promise<Rig> {
 	const outbound = {
 		webhook,
 		admitWebhook(_channel: string, _account: string, { headers }: { headers: Record<string, string> }) {
 			if (!headers["x-signature"]) throw new NexusError("forbidden", "The request carries no signature.");
 		},
 	};
-	const rig = await createRig({ deps: { channels: { outbound } as unknown as Channels }, limits });
+	const rig = await createRig({ deps: { channels: { outbound } as unknown as Channels, ...deps }, limits });
 	onTestFinished(() => rig.close());
 	return rig;
 }
@@ -52,7 +52,7 @@ it("P6.15: further requests of an account are 429 at once while its adapter hang
 	expect(webhook).toHaveBeenCalledTimes(6);
 });
 
-it("P6.15: so are further bytes, also those of a body whose length is not declared", async () => {
+it("P6.15: so are further bytes, once they arrive, declared or not", async () => {
 	const { webhook, release } = hanging();
 	const limits = { webhookBodyBytesMax: 1000, webhookBytesPerAccountMax: 2000, webhookBytesMax: 2500 };
 	const rig = await rigWith(webhook, limits);
@@ -61,7 +61,10 @@ it("P6.15: so are further bytes, also those of a body whose length is not declar
 	expect((await post(rig, "a", "x".repeat(201))).status).toBe(429);
 	expect((await post(rig, "b", "x".repeat(701))).status).toBe(503);
 	const head = "POST /v1/webhooks/slack/b HTTP/1.1\r\nHost: localhost\r\nX-Signature: v0\r\nConnection: close\r\n";
-	const chunked = rawClient(rig.port, `${head}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n`);
+	const chunked = rawClient(
+		rig.port,
+		`${head}Transfer-Encoding: chunked\r\n\r\n2bd\r\n${"x".repeat(701)}\r\n0\r\n\r\n`,
+	);
 	await chunked.closed;
 	expect(chunked.received()).toMatch(/^HTTP\/1\.1 503 /);
 	release();
@@ -78,4 +81,44 @@ it("P6.15: a body over the limit is 413, one without a signature 403 before it h
 	onTestFinished(() => void client.socket.destroy());
 	await waitFor(() => client.received().startsWith("HTTP/1.1 403 "));
 	expect(webhook).not.toHaveBeenCalled();
+});
+
+const HEAD = "POST /v1/webhooks/slack/a HTTP/1.1\r\nHost: localhost\r\nX-Signature: v0\r\n";
+
+it("P6.15: a declared length that does not arrive takes no room, and its request ends after the body's time limit", async () => {
+	const { webhook, release } = hanging();
+	release();
+	const limits = { webhookBodyBytesMax: 1000, webhookBytesPerAccountMax: 1000, webhookBodyTimeoutMs: 300 };
+	const rig = await rigWith(webhook, limits);
+	const silent = [1, 2, 3].map(() => rawClient(rig.port, `${HEAD}Content-Length: 1000\r\n\r\n`));
+	onTestFinished(() => silent.forEach(({ socket }) => void socket.destroy()));
+	await vi.waitFor(() => expect(rig.edge.stats().requests).toBe(3));
+	expect((await post(rig, "a", "x".repeat(900))).status).toBe(200);
+	for (const client of silent) {
+		await vi.waitFor(() => expect(client.received()).toMatch(/^HTTP\/1\.1 400 .*did not arrive within 300 ms/s));
+	}
+	expect(webhook).toHaveBeenCalledTimes(1);
+});
+
+it("P6.15: one address cannot take all requests and bytes of an account", async () => {
+	const { webhook, release } = hanging();
+	release();
+	const limits = { webhookRequestsPerClientMax: 2, webhookRequestsPerAccountMax: 3, webhookBytesPerClientMax: 500 };
+	const rig = await rigWith(webhook, limits, { trustedProxies: ["127.0.0.1"] });
+	const from = (address: string, body: string) =>
+		fetch(`${rig.url}/v1/webhooks/slack/a`, {
+			method: "POST",
+			headers: { "x-signature": "v0", "x-forwarded-for": address },
+			body,
+		});
+	const flood = `${HEAD}X-Forwarded-For: 192.0.2.1\r\nContent-Length: 1000\r\n\r\n`;
+	const silent = [1, 2].map(() => rawClient(rig.port, flood));
+	onTestFinished(() => silent.forEach(({ socket }) => void socket.destroy()));
+	await vi.waitFor(() => expect(rig.edge.stats().requests).toBe(2));
+	expect((await from("192.0.2.1", "{}")).status).toBe(429);
+	expect((await from("192.0.2.2", "{}")).status).toBe(200);
+	expect((await from("192.0.2.2", "x".repeat(501))).status).toBe(429);
+	// What was refused or has gone counts no more.
+	for (const { socket } of silent) socket.destroy();
+	await vi.waitFor(async () => expect((await from("192.0.2.1", "x".repeat(500))).status).toBe(200));
 });

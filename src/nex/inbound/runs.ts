@@ -147,7 +147,9 @@ export class Runs implements RunStages {
 		const { outbound, log } = this.#deps;
 		const options = { disableStreaming: request.hooks.context.disable_streaming === true };
 		try {
-			request.deliveries.push(outbound.open({ account: { channel, id: account }, target, runId, options }).id);
+			const { id } = outbound.open({ account: { channel, id: account }, target, runId, options });
+			// Two addresses may name one chat, as the platform's adapter knows.
+			if (!request.deliveries.includes(id)) request.deliveries.push(id);
 		} catch (cause) {
 			if (!(cause instanceof NexusError)) throw cause;
 			log.error({ runId, channel, account, err: cause }, "the answer cannot be delivered");

@@ -33,7 +33,8 @@ export interface WebhookAnswer {
 }
 
 export interface MonitorPort {
-	webhook(request: WebhookRequest): Promise<WebhookAnswer>;
+	/** `withinMs`: what is left of the caller's time; absent: all of `webhookMs`. */
+	webhook(request: WebhookRequest, withinMs?: number): Promise<WebhookAnswer>;
 	status(): ProcessStatus;
 	stop(): Promise<void>;
 }
@@ -146,15 +147,19 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	keeper.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
 
 	return {
-		async webhook(request) {
-			const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(options.webhookMs)]);
+		async webhook(request, withinMs = options.webhookMs) {
+			const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
+			const late = new AbortController();
+			// One limit for the start of the process and for its answer: the platform waits for both.
+			const cancel = clock.after(withinMs, () => late.abort());
+			const limit = AbortSignal.any([stopping.signal, late.signal]);
 			const process = await keeper.running(limit).catch((cause: unknown) => {
+				cancel();
 				throw new NexusError("unavailable", "The adapter does not run; the platform will try again.", { cause });
 			});
 			const id = String(++requests);
-			const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
 			webhooks.set(id, resolve);
-			const cancel = clock.after(options.webhookMs, () => {
+			late.signal.addEventListener("abort", () => {
 				forget(id);
 				resolve({ status: 504, headers: {}, body: "the adapter did not answer" });
 			});

@@ -44,15 +44,16 @@ function ask(
 		return Promise.resolve({ value: undefined, code: -1, detail: wordsOf(cause) });
 	}
 	const group = watchGroup(child);
-	if (child.pid !== undefined) born?.(child.pid);
+	const unnoted = child.pid === undefined ? undefined : note(child.pid, born);
 	const over = (code: number | null, detail: string) => {
 		clearTimeout(timer);
 		signal?.removeEventListener("abort", stop);
 		group.end();
 		for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe.destroy();
-		const words = [why ?? detail, lastWords(said.err)].filter((each) => each !== "");
-		const [first = "", last] = words;
-		resolve({ value: parsed(said.out), code: code ?? -1, detail: last === undefined ? first : `${first} (${last})` });
+		const words = [why ?? detail, lastWords(said.err), unnoted ?? ""].filter((each) => each !== "");
+		const [first = "", ...rest] = words;
+		const told = rest.length === 0 ? first : `${first} (${rest.join("; ")})`;
+		resolve({ value: parsed(said.out), code: code ?? -1, detail: told });
 	};
 	const give = (reason: string) => {
 		why ??= reason;
@@ -74,6 +75,16 @@ function ask(
 	child.stdin.on("error", () => {}); // It need not read.
 	child.stdin.end();
 	return promise;
+}
+
+/** A full disk must not keep the process from being watched and ended. */
+function note(pid: number, born: OneShotOptions["born"]): string | undefined {
+	try {
+		born?.(pid);
+		return undefined;
+	} catch (cause) {
+		return `its process could not be noted: ${wordsOf(cause)}`;
+	}
 }
 
 /** Where in its code a program failed is nothing to a person; what it says of it is. */

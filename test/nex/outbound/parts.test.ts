@@ -103,6 +103,8 @@ describe.each(["files", "drafts"] as const)("parts and reasoning (%s)", (flavour
 		const done = await deliver(rig, flavour, run.runId);
 		expect(done).toMatchObject({ state: "complete", cursor: 42 });
 		expect(masked(seen(rig))).toEqual(WITH_ALL);
+		// The lines as well would show it twice.
+		expect(rig.calls().filter(({ op }) => op === "reasoning")).toEqual([]);
 		for (const { from, to, nonce } of done.messages) expect(from === to).toBe(nonce.startsWith("x"));
 	});
 

@@ -1,0 +1,41 @@
+/** `mode: accumulate`: nothing leaves before the answer has ended. */
+
+import { expect, it } from "vitest";
+import { createBlockMachine } from "../../../src/nex/block-machine.ts";
+import { MARKDOWN_START } from "../../../src/nex/block-step.ts";
+import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { SourceEvent } from "../../../src/nex/source.ts";
+
+const delivering = {
+	tracked: { id: "dlv_1", row: { mode: "whole", cursor: 0, messages: [] } },
+	info: { limits: { textMax: 40 }, supports: ["send"] },
+	account: { config: {} },
+	options: {},
+	reasoning: false,
+	parts: true,
+} as unknown as Delivering;
+
+it.each([
+	["done", { type: "stream_end", runId: "run_1", final: true }],
+	["failed", { type: "stream_error", error: "broken", partial: true }],
+])("whole: text over the limit, ended messages and parts wait for the end (%s)", (_how, end) => {
+	const machine = createBlockMachine(delivering, MARKDOWN_START);
+	const events = [
+		{ type: "token", text: "One sentence. ".repeat(5) },
+		{ type: "stream_end", runId: "run_1", final: false },
+		{ type: "token", text: "Then." },
+		{ type: "part", modality: "card", contentType: "application/json", payload: '{"title":"Kettle"}' },
+		{ type: "token", text: "Last." },
+	];
+	let offset = 0;
+	const take = (event: object) => machine.take({ event, offset: ++offset, position: 0 } as SourceEvent, 0);
+	for (const event of events) {
+		take(event);
+		expect(machine.ready()).toBeUndefined();
+	}
+	take(end);
+	const texts: string[] = [];
+	for (let block = machine.ready(); block; block = machine.ready()) texts.push(block.text);
+	expect(texts.length).toBeGreaterThan(4);
+	expect(texts.at(-1)).toBe("Last.");
+});

@@ -1,0 +1,20 @@
+/** Verbs that answer once: whatever fails around them, they are watched and end. */
+
+import { expect, it } from "vitest";
+import { askHealth, ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
+
+const born = () => {
+	throw new Error("ENOSPC: no space left on device");
+};
+const ask = (code: string, answerMs: number) =>
+	askHealth([process.execPath, "-e", code, "--"], "main", {}, { limits: { ...ONE_SHOT_LIMITS, answerMs }, born });
+
+it("a verb whose process cannot be noted is answered all the same", async () => {
+	expect(await ask(`console.log('{"ok":true,"detail":"fine"}')`, 20_000)).toEqual({ ok: true, detail: "fine" });
+});
+
+it("I11: and is ended after its time", async () => {
+	const { ok, detail } = await ask("setInterval(() => {}, 1000)", 50);
+	expect(ok).toBe(false);
+	expect(detail).toMatch(/no answer within 50 ms .*could not be noted: ENOSPC/);
+});
