@@ -2,6 +2,7 @@
 
 import { expect, it, onTestFinished, vi } from "vitest";
 import type { Channels, EdgeDeps, EdgeLimits } from "../../src/edge/edge.ts";
+import { PROCESS_LIMITS } from "../../src/nex/supervise/line-process.ts";
 import { NexusError } from "../../src/protocol/protocol.ts";
 import { createRig, type Rig, rawClient, waitFor } from "./rig.ts";
 
@@ -92,10 +93,10 @@ it("P6.15: a declared length that does not arrive takes no room, and its request
 	const rig = await rigWith(webhook, limits);
 	const silent = [1, 2, 3].map(() => rawClient(rig.port, `${HEAD}Content-Length: 1000\r\n\r\n`));
 	onTestFinished(() => silent.forEach(({ socket }) => void socket.destroy()));
-	await vi.waitFor(() => expect(rig.edge.stats().requests).toBe(3));
+	await waitFor(() => rig.edge.stats().requests === 3);
 	expect((await post(rig, "a", "x".repeat(900))).status).toBe(200);
 	for (const client of silent) {
-		await vi.waitFor(() => expect(client.received()).toMatch(/^HTTP\/1\.1 400 .*did not arrive within 300 ms/s));
+		await waitFor(() => /^HTTP\/1\.1 400 .*did not arrive within 300 ms/s.test(client.received()));
 	}
 	expect(webhook).toHaveBeenCalledTimes(1);
 });
@@ -114,11 +115,24 @@ it("P6.15: one address cannot take all requests and bytes of an account", async 
 	const flood = `${HEAD}X-Forwarded-For: 192.0.2.1\r\nContent-Length: 1000\r\n\r\n`;
 	const silent = [1, 2].map(() => rawClient(rig.port, flood));
 	onTestFinished(() => silent.forEach(({ socket }) => void socket.destroy()));
-	await vi.waitFor(() => expect(rig.edge.stats().requests).toBe(2));
+	await waitFor(() => rig.edge.stats().requests === 2);
 	expect((await from("192.0.2.1", "{}")).status).toBe(429);
 	expect((await from("192.0.2.2", "{}")).status).toBe(200);
 	expect((await from("192.0.2.2", "x".repeat(501))).status).toBe(429);
 	// What was refused or has gone counts no more.
 	for (const { socket } of silent) socket.destroy();
-	await vi.waitFor(async () => expect((await from("192.0.2.1", "x".repeat(500))).status).toBe(200));
+	await waitFor(async () => (await from("192.0.2.1", "x".repeat(500))).status === 200);
+});
+
+it("P6.15: by default several bodies of 3 MB fit, and each fits a line to the adapter", async () => {
+	const { webhook, release } = hanging();
+	const rig = await rigWith(webhook, {});
+	const waiting = [1, 2, 3].map(() => post(rig, "a", "x".repeat(3_000_000)));
+	await waitFor(() => webhook.mock.calls.length === 3);
+	release();
+	expect(await statuses(waiting)).toEqual([200, 200, 200]);
+	const [, , request] = webhook.mock.calls[0]!;
+	expect(JSON.stringify({ type: "webhook", id: "1", ...request }).length).toBeLessThan(
+		PROCESS_LIMITS.lineBytesMax - 16 * 1024,
+	);
 });
