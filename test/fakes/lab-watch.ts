@@ -22,8 +22,8 @@ export interface Watch {
 
 export function watch(place: Place, now: () => number): Watch {
 	const { fake } = place;
-	// A fake's calls count from its own start, which is now.
-	const begun = now();
+	// A fake's calls count from its own start.
+	const { begun } = fake;
 	let messages: Shown[] = [];
 	let draft: Shown | undefined;
 	let messagesBefore = 0;
