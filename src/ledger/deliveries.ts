@@ -35,12 +35,21 @@ export interface DeliveryMessage {
 	error?: string;
 	/** The source position up to which an open message was last reported to show. */
 	shown?: number;
+	/** It was left as it was when its stream failed: it shows the text up to `to`, and perhaps which tools ran. */
+	abandoned?: true;
 	/** How often it was changed after it had been created; absent = never. */
 	edits?: number;
 	/** What a send says, as long as its outcome is not known: it is looked up or said again by exactly this text. */
 	text?: string;
 	/** How much of `text`, in UTF-16 units, is out in the messages before this one. */
 	done?: number;
+}
+
+export interface SentOutcome {
+	messageId: string;
+	to: number;
+	carry?: string;
+	abandoned?: true;
 }
 
 export interface NewDelivery {
@@ -104,7 +113,7 @@ export interface Deliveries {
 	created(id: string, nonce: string, messageId: string, now: number): void;
 	shown(id: string, nonce: string, to: number, now: number): void;
 	/** The message is finished: the cursor moves to its end. */
-	sent(id: string, nonce: string, outcome: { messageId: string; to: number; carry?: string }, now: number): void;
+	sent(id: string, nonce: string, outcome: SentOutcome, now: number): void;
 	/**
 	 * The platform had taken the message, and did not bring it to its reader: a delivery that was complete is not. One that is not finished yet
 	 * is failed when it is.
@@ -174,6 +183,7 @@ const DELIVERIES_STEPS: readonly string[] = [
 	`,
 	"CREATE INDEX delivery_by_state ON delivery (channel, account, state);",
 	"ALTER TABLE delivery_message ADD COLUMN edits INTEGER NOT NULL DEFAULT 0;",
+	"ALTER TABLE delivery_message ADD COLUMN abandoned INTEGER NOT NULL DEFAULT 0;",
 ];
 
 export function sqliteDeliveries(file: SqliteFile): Deliveries {
@@ -261,7 +271,7 @@ function writing({ db, transaction }: SqliteFile): Writing {
 	const grown = db.prepare(`UPDATE delivery_message SET shown = ?3, edits = edits + 1 ${ofNonce}`);
 	const closed = db.prepare(
 		`UPDATE delivery_message SET state = iif(error IS NULL, 'sent', 'failed'), message_id = ?3, source_to = ?4, text = NULL,
-		text_done = NULL, edits = edits + iif(state = 'open', 1, 0) ${ofNonce}`,
+		text_done = NULL, edits = edits + iif(state = 'open', 1, 0), abandoned = ?5 ${ofNonce}`,
 	);
 	const doubted = db.prepare(`UPDATE delivery_message SET state = 'unknown' ${ofNonce}`);
 
@@ -286,10 +296,10 @@ function writing({ db, transaction }: SqliteFile): Writing {
 		remove: (id, nonce, now) => change(id, nonce, now, () => remove.run(id, nonce)),
 		created: (id, nonce, messageId, now) => change(id, nonce, now, () => opened.run(id, nonce, messageId)),
 		shown: (id, nonce, to, now) => change(id, nonce, now, () => grown.run(id, nonce, to)),
-		sent: (id, nonce, { messageId, to, carry = null }, now) =>
+		sent: (id, nonce, { messageId, to, carry = null, abandoned = false }, now) =>
 			change(id, nonce, now, () => {
 				move.run(to, carry, now, id);
-				return closed.run(id, nonce, messageId, to);
+				return closed.run(id, nonce, messageId, to, Number(abandoned));
 			}),
 		failed: (id, nonce, { messageId, error }, now) =>
 			change(id, nonce, now, () => {
@@ -344,6 +354,7 @@ const messageOf = (row: Row): DeliveryMessage => ({
 	...(row.message_id !== null && { messageId: String(row.message_id) }),
 	state: String(row.state) as DeliveryMessage["state"],
 	...(row.shown !== null && { shown: Number(row.shown) }),
+	...(row.abandoned !== 0 && { abandoned: true as const }),
 	...(row.edits !== 0 && { edits: Number(row.edits) }),
 	...(row.text !== null && { text: String(row.text) }),
 	...(row.text_done !== null && { done: Number(row.text_done) }),

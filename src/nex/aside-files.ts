@@ -1,6 +1,7 @@
 /** The files of a send that an earlier process intended, read again from the run's log: the ledger keeps what a send says, not its files. */
 
-import { asideOf, isAside, lineOf } from "./aside.ts";
+import { asideOf } from "./aside.ts";
+import { isAside, lineOf } from "./aside-nonce.ts";
 import type { Delivering } from "./delivering.ts";
 import { readSource, type SourceEvent } from "./source.ts";
 import { mailFiles } from "./whole-machine.ts";

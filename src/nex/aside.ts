@@ -3,8 +3,9 @@
  * nonce comes from where it is in the log, so whatever dies when, the row tells which of them are out: each is sent once.
  */
 
-import { nonceOf, pieceOf, type WireAttachment } from "../adapter/adapter.ts";
-import type { Delivery } from "../ledger/ledger.ts";
+import type { WireAttachment } from "../adapter/adapter.ts";
+import type { Delivery, DeliveryMessage } from "../ledger/ledger.ts";
+import { asideNonce, isAside } from "./aside-nonce.ts";
 import type { Delivering } from "./delivering.ts";
 import { contentOf } from "./part-content.ts";
 import type { PartEvent, SourceEvent } from "./source.ts";
@@ -16,14 +17,6 @@ export interface Aside {
 	/** Said in its place when the platform refuses it. */
 	instead?: Aside;
 }
-
-/** Other nonces are hexadecimal throughout. */
-const ASIDE = /^x[0-9a-f]{19}(?:\.\d+)?$/;
-
-export const isAside = (nonce: string): boolean => ASIDE.test(nonce);
-
-const nonceAt = (delivery: string, offset: number, which: string): string =>
-	`x${nonceOf(`${delivery}#${offset}${which}`, 0).slice(1)}`;
 
 /** Adapters that show parts themselves hear of them in the stream; one that cannot send cannot be helped. */
 export const showsParts = ({ info: { supports } }: Delivering): boolean =>
@@ -42,12 +35,23 @@ export const showsReasoning = (delivering: Delivering): boolean => {
 export const isWanted = ({ reasoning, parts }: Delivering, { modality }: PartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;
 
-/** The message that an event is, if it is one that is owed. */
-export function owedAside(delivering: Delivering, { event, offset }: SourceEvent): Aside | undefined {
+/** The message that an event is, if the channel wants it, and its row once it has one. */
+export function wantedAside(
+	delivering: Delivering,
+	{ event, offset }: SourceEvent,
+): { aside: Aside; known: DeliveryMessage | undefined } | undefined {
 	if (event.type !== "part" || !isWanted(delivering, event)) return undefined;
 	const aside = asideOf(delivering, event, offset);
-	const isKnown = (nonce: string) => delivering.tracked.row.messages.some((message) => message.nonce === nonce);
-	return aside && !isKnown(aside.nonce) && !(aside.instead && isKnown(aside.instead.nonce)) ? aside : undefined;
+	if (!aside) return undefined;
+	const { messages } = delivering.tracked.row;
+	const known = messages.find(({ nonce }) => nonce === aside.nonce || nonce === aside.instead?.nonce);
+	return { aside, known };
+}
+
+/** The message that an event is, if it is one that is owed. */
+export function owedAside(delivering: Delivering, event: SourceEvent): Aside | undefined {
+	const wanted = wantedAside(delivering, event);
+	return wanted?.known ? undefined : wanted?.aside;
 }
 
 export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: number): Aside | undefined {
@@ -55,16 +59,15 @@ export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: 
 	if (!content) return undefined;
 	const { text, attachment, instead } = content;
 	return {
-		nonce: nonceAt(tracked.id, offset, ""),
+		nonce: asideNonce(tracked.id, offset, ""),
 		text,
 		...(attachment && { attachments: [attachment] }),
-		...(instead !== undefined && { instead: { nonce: nonceAt(tracked.id, offset, "!"), text: instead } }),
+		...(instead !== undefined && { instead: { nonce: asideNonce(tracked.id, offset, "!"), text: instead } }),
 	};
 }
 
 /** The text that says that an answer failed is no part of the source either; it is said once. */
 export const isErrorSaid = ({ messages }: Delivery): boolean =>
-	messages.some(({ from, to, state, nonce }) => state === "sent" && from === to && !isAside(nonce));
-
-/** The line that a nonce belongs to. */
-export const lineOf = (nonce: string): string => pieceOf(nonce).line;
+	messages.some(
+		({ from, to, state, nonce, abandoned }) => state === "sent" && from === to && !abandoned && !isAside(nonce),
+	);

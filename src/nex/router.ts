@@ -3,7 +3,7 @@
 import type { AdapterInfo } from "../adapter/adapter.ts";
 import type { DeliveryMode } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
-import { isAside } from "./aside.ts";
+import { isAside } from "./aside-nonce.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import type { DeliverOptions, StreamingConfig } from "./port.ts";
 import { deliverBySend } from "./send-delivery.ts";

@@ -3,14 +3,15 @@
 import { type PlatformFault, pieceOf, type SendBody } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isAside } from "./aside.ts";
+import type { Aside } from "./aside.ts";
 import { recallFiles } from "./aside-files.ts";
+import { isAside, lineOf } from "./aside-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
 import type { Block } from "./block-step.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import { sleep } from "./sleep.ts";
 import type { OnPiece, SendAnswer, Request as SendRequest } from "./supervise/send-port.ts";
-import type { Tracked } from "./tracked.ts";
+import { isUnfinished } from "./tracked.ts";
 import { createTyping, type Typing } from "./typing.ts";
 import { typingRulesOf } from "./typing-rules.ts";
 
@@ -20,9 +21,10 @@ export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
 		account.send(info).typing(delivering.target, on),
 	);
 	try {
-		const open = tracked.unfinished;
-		const settled = open ? await settle(delivering, open, typing) : undefined;
-		if (settled) return settled;
+		for (const open of tracked.row.messages.filter(isUnfinished)) {
+			const settled = await settle(delivering, open, typing);
+			if (settled) return settled;
+		}
 		for await (const block of readBlocks(delivering, typing)) {
 			const { aside } = block;
 			const outcome = await (aside ? sendAside(delivering, aside, typing) : sendBlock(delivering, block, typing));
@@ -48,8 +50,9 @@ export async function sendAside(delivering: Delivering, aside: Aside, typing: Ty
 
 /** Something beside the text that an earlier process left without an end. */
 export async function settleAside(delivering: Delivering): Promise<Outcome | undefined> {
-	const { unfinished } = delivering.tracked;
-	return unfinished && isAside(unfinished.nonce) ? settle(delivering, unfinished, QUIET) : undefined;
+	const { messages } = delivering.tracked.row;
+	const left = messages.find((message) => isUnfinished(message) && isAside(message.nonce));
+	return left && settle(delivering, left, QUIET);
 }
 
 /** Nobody is shown typing. */
@@ -59,7 +62,7 @@ const QUIET: Typing = { take() {} };
 async function settle(delivering: Delivering, message: DeliveryMessage, typing: Typing): Promise<Outcome | undefined> {
 	const { tracked } = delivering;
 	if (message.state === "open") {
-		tracked.sent(message.nonce, { messageId: message.messageId!, to: message.shown ?? message.from });
+		tracked.abandon(message);
 		return undefined;
 	}
 	if (message.text === undefined || message.to === undefined) {
@@ -67,7 +70,8 @@ async function settle(delivering: Delivering, message: DeliveryMessage, typing: 
 		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
 	}
 	await recallFiles(delivering, message.nonce);
-	const outcome = await send(delivering, typing, await reconcile(delivering, typing));
+	const sending: Sending = { delivering, typing, line: lineOf(message.nonce) };
+	const outcome = await send(sending, await reconcile(sending));
 	return outcome && outcome.state !== "left" && isAside(message.nonce) ? undefined : outcome;
 }
 
@@ -83,7 +87,15 @@ async function sendBlock(
 	if (attachments) files.set(nonce, attachments);
 	tracked.intend({ ordinal: next.ordinal, nonce, from, to, text });
 	await tracked.recorded();
-	return send(delivering, typing, { type: "absent" });
+	return send({ delivering, typing, line: nonce }, { type: "absent" });
+}
+
+/** One line, however many messages and tries it takes. */
+interface Sending {
+	delivering: Delivering;
+	typing: Typing;
+	/** Its nonce. */
+	line: string;
 }
 
 /** What is known of what is left of the send that is under way, before it is tried (again). */
@@ -95,23 +107,24 @@ type Knowledge =
 	| { type: "left" };
 
 /** Tries until all of it is there, the platform refuses it for good, or nobody can tell. Undefined: it is there. */
-async function send(delivering: Delivering, typing: Typing, known: Knowledge): Promise<Outcome | undefined> {
+async function send(sending: Sending, known: Knowledge): Promise<Outcome | undefined> {
+	const { typing, delivering } = sending;
 	const { tracked, clock, limits } = delivering;
 	let since = clock.now();
 	let knowledge = known;
 	for (let tries = 0; knowledge.type === "absent"; tries++) {
-		const { nonce } = current(tracked);
+		const { nonce } = current(sending);
 		if (tries > 0 && clock.now() - since >= limits.giveUpMs) {
 			tracked.withdraw(nonce);
 			return { state: "failed", error: `Given up after ${tries} tries.` };
 		}
-		knowledge = await trySend(delivering, typing, tries);
-		if (current(tracked).nonce === nonce) continue;
+		knowledge = await trySend(sending, tries);
+		if (current(sending).nonce === nonce) continue;
 		// A piece went out: the patience is for what is left.
 		since = clock.now();
 		tries = 0;
 	}
-	const { nonce, to } = current(tracked);
+	const { nonce, to } = current(sending);
 	switch (knowledge.type) {
 		case "there":
 			tracked.sent(nonce, { messageId: knowledge.messageId, to });
@@ -133,16 +146,19 @@ async function send(delivering: Delivering, typing: Typing, known: Knowledge): P
 type Current = DeliveryMessage & Block;
 
 /** What is left of the send that is under way. */
-function current({ unfinished, id }: Tracked): Current {
+function current({ delivering: { tracked }, line }: Sending): Current {
+	const unfinished = tracked.unfinishedOf(line);
 	const { text, to } = unfinished ?? {};
-	if (!unfinished || text === undefined || to === undefined) throw new Error(`delivery ${id} has nothing to send`);
+	if (!unfinished || text === undefined || to === undefined)
+		throw new Error(`delivery ${tracked.id} has nothing to send`);
 	return { ...unfinished, text, to };
 }
 
 /** A line is the same in every try; only what is out of it grows. */
-function bodyOf({ tracked, target, files }: Delivering): SendBody {
-	const { nonce, from, to, text, done } = current(tracked);
+function bodyOf(sending: Sending): SendBody {
+	const { nonce, from, to, text, done } = current(sending);
 	const { line, piece } = pieceOf(nonce);
+	const { tracked, target, files } = sending.delivering;
 	const { id: delivery, runId } = tracked.row;
 	const attachments = files.get(line);
 	return {
@@ -155,13 +171,14 @@ function bodyOf({ tracked, target, files }: Delivering): SendBody {
 /** Nothing happened, and another try may succeed. */
 const PASSING: ReadonlySet<PlatformFault> = new Set<PlatformFault>(["rate_limited", "unavailable"]);
 
-async function trySend(delivering: Delivering, typing: Typing, tries: number): Promise<Knowledge> {
+async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
+	const { delivering } = sending;
 	const { account, info, signal } = delivering;
 	await account.gate.open(signal);
 	if (signal.aborted) return { type: "left" };
-	const body = bodyOf(delivering);
+	const body = bodyOf(sending);
 	let partly = false;
-	const answer = await ask(delivering, { type: "send", ...body }, typing, () => {
+	const answer = await ask(sending, { type: "send", ...body }, () => {
 		partly = true;
 	});
 	if (answer === undefined) return { type: "left" };
@@ -176,19 +193,18 @@ async function trySend(delivering: Delivering, typing: Typing, tries: number): P
 		{ ...factsOf(delivering), nonce: body.nonce, error: errorOf(answer) },
 		"a send without an answer",
 	);
-	return reconcile(delivering, typing);
+	return reconcile(sending);
 }
 
 /** Messages that are a part of the line are on record as they are told of. Undefined: this process stops. */
 async function ask(
-	{ account, info, tracked, signal }: Delivering,
+	{ delivering: { account, info, tracked, signal }, typing, line: nonce }: Sending,
 	line: SendRequest,
-	typing: Typing,
 	onPiece: () => void,
 ): Promise<SendAnswer | undefined> {
 	const piece: OnPiece = (status) => {
 		onPiece();
-		if (tracked.piece(status)) typing.take({ type: "message_out" });
+		if (tracked.piece(nonce, status)) typing.take({ type: "message_out" });
 	};
 	return account.send(info).request(line, signal, piece).catch(asLeft(signal));
 }
@@ -210,13 +226,13 @@ async function refused(
 }
 
 /** Asks the platform how much exists of a send whose outcome is not known. */
-async function reconcile(delivering: Delivering, typing: Typing): Promise<Knowledge> {
-	const { tracked, account, info, signal, clock, limits } = delivering;
+async function reconcile(sending: Sending): Promise<Knowledge> {
+	const { tracked, account, info, signal, clock, limits } = sending.delivering;
 	const unknown = (error: string): Knowledge => ({ type: "unknown", error });
 	if (info.reconcile === undefined || info.reconcile === "none") {
 		return unknown("A message may or may not have been sent; the platform cannot tell.");
 	}
-	if (current(tracked).done !== undefined && !speaks(info, "pieces")) {
+	if (current(sending).done !== undefined && !speaks(info, "pieces")) {
 		return unknown("Only a part was sent for certain; the adapter cannot look for the rest.");
 	}
 	const begun = clock.now();
@@ -224,8 +240,8 @@ async function reconcile(delivering: Delivering, typing: Typing): Promise<Knowle
 	for (let tries = 0; tries === 0 || clock.now() - begun < limits.giveUpMs; tries++) {
 		if (tries > 0) await sleep(clock, Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax), signal);
 		await account.gate.open(signal);
-		const line = { type: "find" as const, ...bodyOf(delivering) };
-		const answer = await ask(delivering, line, typing, () => {});
+		const line = { type: "find" as const, ...bodyOf(sending) };
+		const answer = await ask(sending, line, () => {});
 		if (answer === undefined || signal.aborted) return { type: "left" };
 		if (answer.type !== "found") continue;
 		if (answer.messageId !== undefined) return { type: "there", messageId: answer.messageId };

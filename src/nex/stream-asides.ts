@@ -1,6 +1,6 @@
 /** What stands beside a streamed text: sent by the `send` verb when the text before it is out, and before the text after it is written. */
 
-import { type Aside, isAside, owedAside } from "./aside.ts";
+import { type Aside, owedAside } from "./aside.ts";
 import type { Delivering, Outcome } from "./delivering.ts";
 import { sendAside } from "./send-delivery.ts";
 import { readSource } from "./source.ts";
@@ -32,9 +32,9 @@ export class StreamAsides {
 		await this.#sending;
 	}
 
-	/** `ink`: how far the text before it has something to see. `position` is the aside's. */
-	async say(aside: Aside, position: number, ink: number, signal: AbortSignal): Promise<void> {
-		const isOut = await this.#out(position, ink, signal);
+	/** `ink`: how far the text before it has something to see. */
+	async say(aside: Aside, ink: number, signal: AbortSignal): Promise<void> {
+		const isOut = await this.#out(ink, signal);
 		if (signal.aborted) return;
 		if (!isOut) {
 			this.hold();
@@ -59,13 +59,9 @@ export class StreamAsides {
 	}
 
 	/** False when the adapter does not come to it in time. */
-	async #out(position: number, ink: number, signal: AbortSignal): Promise<boolean> {
+	async #out(ink: number, signal: AbortSignal): Promise<boolean> {
 		const { tracked, clock, limits, account } = this.#delivering;
-		const isOut = () => {
-			const { unfinished, row } = tracked;
-			const under = unfinished && !isAside(unfinished.nonce) && unfinished.from < position;
-			return row.cursor >= ink && !under;
-		};
+		const isOut = () => tracked.row.cursor >= ink;
 		let since = clock.now();
 		while (!isOut() && !signal.aborted) {
 			if (account.gate.pausedUntil !== undefined) since = clock.now();

@@ -2,8 +2,9 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { StreamLine } from "../adapter/adapter.ts";
+import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isErrorSaid, owedAside, showsParts, showsReasoning } from "./aside.ts";
+import { type Aside, isErrorSaid, showsParts, showsReasoning, wantedAside } from "./aside.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import { createFenceWatch } from "./fence-watch.ts";
 import { settleAside } from "./send-delivery.ts";
@@ -179,26 +180,40 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 		reasoning: delivering.reasoning && shows.reasoning,
 		parts: delivering.parts && info.supports.includes("parts"),
 	});
-	/** How far the text that was written has something to see, and how far its messages have been ended. */
+	/** How far the text that was written has something to see. */
 	let ink = 0;
-	let ended = 0;
+	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
+	let begun = tracked.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
 	const fence = createFenceWatch();
 	const write = (events: readonly SourceEvent[]) => {
 		for (const line of linesOf(events)) seat.write(line);
 		for (const { event, position } of events) {
-			if (event.type === "stream_end") fence.reset();
+			if (event.type === "stream_end") {
+				fence.reset();
+				begun = false;
+			}
+			if (event.type === "tool_status") begun = true;
 			if (event.type !== "token") continue;
 			if (!shows.parts || !shows.reasoning) fence.push(event.text);
-			if (/\S/.test(event.text)) ink = position + event.text.trimEnd().length;
+			if (!/\S/.test(event.text)) continue;
+			ink = position + event.text.trimEnd().length;
+			begun = true;
 		}
 	};
-	const beside = async (aside: Aside, { position, offset }: SourceEvent) => {
+	/** What follows is in a new message. One that shows text from behind this place was begun when this had been passed. */
+	const endMessage = ({ position, offset }: SourceEvent) => {
+		if (begun && (tracked.unfinished?.shown ?? 0) <= position)
+			seat.write({ type: "stream_end", runId, final: false, ...fields, offset });
+		begun = false;
+	};
+	const beside = async (aside: Aside, event: SourceEvent) => {
 		// A message that ended here would tear the code.
 		if (!isResumable(delivering) || fence.inside) return asides.hold();
-		if (ink > ended) seat.write({ type: "stream_end", runId, final: false, ...fields, offset });
-		ended = ink;
-		await asides.say(aside, position, ink, signal);
+		endMessage(event);
+		await asides.say(aside, ink, signal);
 	};
+	/** An earlier process sent it below a message that was then still to be ended or taken away. */
+	const isBelow = ({ ordinal }: DeliveryMessage) => (tracked.unfinished?.ordinal ?? ordinal) < ordinal;
 	const all = async (events: readonly SourceEvent[]): Promise<void> => {
 		let from = 0;
 		for (const [at, each] of events.entries()) {
@@ -207,8 +222,9 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 			if (own && each.position >= start) continue;
 			write(events.slice(from, at));
 			from = at + 1;
-			const aside = own ? undefined : owedAside(delivering, each);
-			if (aside) await beside(aside, each);
+			const wanted = own ? undefined : wantedAside(delivering, each);
+			if (wanted && !wanted.known) await beside(wanted.aside, each);
+			else if (wanted?.known && isBelow(wanted.known)) endMessage(each);
 			if (signal.aborted) return;
 		}
 		write(from === 0 ? events : events.slice(from));

@@ -2,7 +2,7 @@
 
 import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
-import { isAside } from "./aside.ts";
+import { isAside } from "./aside-nonce.ts";
 import type { Delivering, Outcome } from "./delivering.ts";
 
 type Status<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
@@ -140,12 +140,10 @@ export class StreamReports {
 	/** What is shown of an open message stays; the rest is owed. Nothing is owed for certain while something is uncertain. */
 	#degrade(error: string): Outcome {
 		const { tracked } = this.#delivering;
-		const current = tracked.unfinished;
-		// What stands beside the text is sent by itself.
-		const open = current && isAside(current.nonce) ? undefined : current;
+		const open = tracked.unfinished;
 		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) tracked.withdraw(open.nonce);
 		else if (open && (open.state === "intended" || !this.#hasPositions)) return this.#doubt(open.nonce, error);
-		else if (open) tracked.sent(open.nonce, { messageId: open.messageId!, to: open.shown ?? open.from });
+		else if (open) tracked.abandon(open);
 		const reach = tracked.row.messages.some(({ state }) => state === "sent") && !this.#hasPositions;
 		return { state: reach ? "unknown" : "degraded", error };
 	}

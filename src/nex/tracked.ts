@@ -1,9 +1,12 @@
 /** One delivery in memory: every change is applied here at once and goes to the journal, so that memory and ledger tell the same story. */
 
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "../adapter/adapter.ts";
-import type { Delivery, DeliveryMessage, DeliveryMode, DeliveryState } from "../ledger/ledger.ts";
+import type { Delivery, DeliveryMessage, DeliveryMode, DeliveryState, SentOutcome } from "../ledger/ledger.ts";
 import type { Clock } from "../std/clock.ts";
+import { isAside } from "./aside-nonce.ts";
 import type { Journal } from "./journal.ts";
+
+export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "intended" || state === "open";
 
 export class Tracked {
 	readonly row: Delivery;
@@ -26,9 +29,14 @@ export class Tracked {
 		return this.#clock.now() - this.row.updatedAt;
 	}
 
-	/** The message that has not been finished, if there is one: at most one at a time. */
+	/** The message of the answer's text that has not been finished, if there is one: at most one at a time. */
 	get unfinished(): DeliveryMessage | undefined {
-		return this.row.messages.findLast(({ state }) => state === "intended" || state === "open");
+		return this.row.messages.findLast((message) => isUnfinished(message) && !isAside(message.nonce));
+	}
+
+	/** What is left of a line that is being sent. A stream may have announced a message of its own meanwhile. */
+	unfinishedOf(line: string): DeliveryMessage | undefined {
+		return this.row.messages.findLast((message) => isUnfinished(message) && pieceOf(message.nonce).line === line);
 	}
 
 	/** Ordinal and nonce of the next message that the daemon itself sends. */
@@ -46,8 +54,8 @@ export class Tracked {
 	intend(message: Omit<DeliveryMessage, "state" | "messageId" | "shown">): void {
 		const { messages } = this.row;
 		const known = messages.findIndex(({ nonce }) => nonce === message.nonce);
-		const taken = messages.some(({ ordinal, nonce }) => ordinal === message.ordinal && nonce !== message.nonce);
-		const ordinal = known >= 0 ? messages[known]!.ordinal : taken ? this.#lastOrdinal() + 1 : message.ordinal;
+		// Ordinals tell which was announced first, whoever counted.
+		const ordinal = known >= 0 ? messages[known]!.ordinal : Math.max(message.ordinal, this.#lastOrdinal() + 1);
 		const stored: DeliveryMessage = { ...message, ordinal, state: "intended" };
 		if (known >= 0) messages[known] = stored;
 		else messages.push(stored);
@@ -87,9 +95,15 @@ export class Tracked {
 		this.#journal.record((deliveries) => deliveries.shown(this.id, nonce, to, now));
 	}
 
-	sent(nonce: string, outcome: { messageId: string; to: number; carry?: string }): void {
+	/** What an open message shows stays as it is; its stream ends here. */
+	abandon({ nonce, messageId, shown, from }: DeliveryMessage): void {
+		this.sent(nonce, { messageId: messageId!, to: shown ?? from, abandoned: true });
+	}
+
+	sent(nonce: string, outcome: SentOutcome): void {
 		const message = this.#message(nonce);
 		if (!message) return;
+		if (outcome.abandoned) message.abandoned = true;
 		if (message.state === "open") message.edits = (message.edits ?? 0) + 1;
 		message.state = message.error === undefined ? "sent" : "failed";
 		message.messageId = outcome.messageId;
@@ -107,8 +121,8 @@ export class Tracked {
 	 * One of the messages that a send needs is out. What is left of the send is announced in the same breath, so that no crash finds only one
 	 * of the two on record. False when it was known already, or says nothing of positions.
 	 */
-	piece(out: { messageId: string; nonce?: string; to?: number; chars?: number }): boolean {
-		const current = this.unfinished;
+	piece(sending: string, out: { messageId: string; nonce?: string; to?: number; chars?: number }): boolean {
+		const current = this.unfinishedOf(sending);
 		const { text, from, nonce } = current ?? {};
 		if (text === undefined || from === undefined || current?.to === undefined || nonce === undefined) return false;
 		if (out.to === undefined || (out.nonce !== undefined && out.nonce !== nonce)) return false;

@@ -94,6 +94,8 @@ export class Delivery {
 		const offset = this.offset === undefined ? {} : { offset: this.offset };
 		this.desk.say({ ...status, ...this.address.fields, ...offset });
 		if (status.type === "message_creating") this.awaitAck(status.nonce);
+		// What was announced and is not made any more may get no answer.
+		if (status.type === "message_removed") this.cancelAckLimit();
 	}
 
 	private awaitAck(nonce: string): void {
@@ -205,7 +207,7 @@ function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRu
 		// A daemon that names deliveries answers intents.
 		intent: line.delivery !== undefined && platform.info.fields?.includes("intent") === true,
 		tools: line.options?.tools === true,
-		early: session.remove !== undefined || style === "preview",
+		early: style === "preview" || (style === "edit" && session.remove !== undefined),
 		placeholder: line.options?.placeholder ?? "",
 		errorText: line.options?.errorText ?? "",
 		nonce: (ordinal, from) => nonceOf(`${key}@${from}`, ordinal),

@@ -67,7 +67,7 @@ export function sent(draft: Draft, length: number, next: Place, message: OpenMes
 		to,
 		...(final ? {} : carried(draft, to, next)),
 	};
-	return { draft: { ...moved, since: to, calling: undefined }, effects: [{ type: "say", status }] };
+	return { draft: { ...moved, since: to, isFirst: false, calling: undefined }, effects: [{ type: "say", status }] };
 }
 
 /** The place at `to`, unless a new message's markdown begins there anyway. */

@@ -75,7 +75,7 @@ export function removed(draft: Draft): DraftStep {
 		...(nonce === undefined ? {} : { nonce }),
 	};
 	const ids = draft.ids.filter((each) => each !== id);
-	return { draft: { ...draft, ids, message: { at: "none" } }, effects: [{ type: "say", status }] };
+	return { draft: { ...draft, ids, message: { at: "none" }, checked: 0 }, effects: [{ type: "say", status }] };
 }
 
 function updated(draft: Draft, message: OpenMessage, { length, next }: Calling): DraftStep {
@@ -133,14 +133,18 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 		case "remove":
 			return fault === "gone" ? removed(draft) : giveUp(draft, failure);
 		case "edit":
-			// An earlier process took it away and could not say so; there was no text in it.
-			if (fault === "gone" && !draft.inked) return removed(draft);
+			if (fault === "gone" && isTakenAway(draft)) return removed(draft);
 			if (calling.done || message.at !== "open" || !PASSING.includes(fault)) return giveUp(draft, failure);
 			// The next text or the end tries again.
 			return { draft, effects: [] };
 		default:
 			return giveUp(draft, failure);
 	}
+}
+
+/** An earlier process took the message away and could not say so: there was no text in it. */
+function isTakenAway({ inked, message, seen, since }: Draft): boolean {
+	return !inked || (message.at === "open" && message.shown === "" && seen <= since);
 }
 
 function lost(draft: Draft, failure: Failure, now: number, rules: DraftRules): DraftStep {

@@ -19,7 +19,7 @@ export interface DraftRules extends ComposeRules {
 	intent: boolean;
 	/** Show tool status below a growing message. */
 	tools: boolean;
-	/** A message may begin with tool status or the placeholder, before there is text: it can be taken away again. */
+	/** Tool status or the placeholder may be shown before there is text: in a message that can be taken away again, or a preview. */
 	early: boolean;
 	/** What the first message says until there is text or a tool to show; empty = nothing. */
 	placeholder: string;
@@ -79,6 +79,10 @@ export interface Draft {
 	readonly bounds: readonly number[];
 	/** The text up to the first bound has something to see. */
 	readonly inked: boolean;
+	/** No message has ended yet. */
+	readonly isFirst: boolean;
+	/** An earlier process has shown the text up to this source position. */
+	readonly seen: number;
 	readonly closed: undefined | "end" | "error";
 	/** `text` is the error text, which is no part of the source: positions stand still. */
 	readonly aside: boolean;
@@ -156,6 +160,8 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		place: placeOf(resume?.carry),
 		bounds: [],
 		inked: false,
+		isFirst: from === 0,
+		seen: resume?.shown ?? from,
 		closed: undefined,
 		aside: false,
 		ordinal: resume?.ordinal ?? 0,
@@ -208,9 +214,18 @@ export function earlyText(draft: Draft, rules: DraftRules): string {
 	if (!rules.early || draft.aside || isEnded(draft)) return "";
 	const lines = toolLines(draft.tools);
 	// The first message only: later ones begin when something was said already.
-	const text = lines === "" && rules.style === "edit" && draft.since === 0 ? rules.placeholder : lines;
+	const text = lines === "" && rules.style === "edit" && draft.isFirst ? rules.placeholder : lines;
 	return rules.fits(text) ? text : "";
 }
 
 /** The answer is over, and nothing is left that a message could say. */
-export const isUnwanted = (draft: Draft): boolean => draft.closed !== undefined && draft.text === "";
+const isOver = (draft: Draft): boolean => draft.closed !== undefined && draft.text === "";
+
+/** A message was begun before there was text, and has to end without any: what comes next may stand below something that is not of this draft. */
+export function isInVain({ bounds, inked, message, seen }: Draft, rules: DraftRules): boolean {
+	if (!rules.early || rules.style !== "edit" || inked || bounds.length === 0 || message.at === "none") return false;
+	return message.fixed === undefined && bounds[0]! >= seen;
+}
+
+/** There is no text for the message being written, and none will come. */
+export const isUnwanted = (draft: Draft, rules: DraftRules): boolean => isOver(draft) || isInVain(draft, rules);

@@ -34,11 +34,12 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	const view = viewOf(draft, rules);
 	if (!view) return { draft, effects: [] };
 	const isBlank = view.markdown.trim() === "" && (view.done || earlyText(draft, rules) === "");
-	if (message.at === "ready" && isUnwanted(draft)) {
+	const unwanted = isUnwanted(draft, rules);
+	if (message.at === "ready" && unwanted) {
 		// It is this draft's turn again, so the creation before was refused; one in doubt cannot be told any more.
 		return message.doubtful ? giveUp(draft, CANNOT_TELL) : { draft: { ...draft, calling: undefined }, effects: [] };
 	}
-	if (isBlank && message.at === "open" && isUnwanted(draft)) return remove(draft, message);
+	if (isBlank && message.at === "open" && unwanted) return remove(draft, message);
 	if (isBlank && message.at !== "lost") return unseen(draft, view);
 	switch (message.at) {
 		case "none":

@@ -14,6 +14,7 @@ import {
 	earlyText,
 	hasInk,
 	isEnded,
+	isInVain,
 	isUnwanted,
 	NO_TOOLS,
 	segmentOf,
@@ -42,7 +43,12 @@ function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules):
 			return only(rules.tools ? { ...draft, tools: withTool(draft.tools, input) } : draft);
 		case "end":
 			if (input.final) return only({ ...draft, closed: draft.closed ?? "end", tools: NO_TOOLS });
-			return only({ ...draft, bounds: [...draft.bounds, draft.from + draft.text.length], tools: NO_TOOLS });
+			return only({
+				...draft,
+				bounds: [...draft.bounds, draft.from + draft.text.length],
+				isFirst: false,
+				tools: NO_TOOLS,
+			});
 		case "error":
 			return only({ ...draft, closed: draft.closed ?? "error", tools: NO_TOOLS });
 		case "ack": {
@@ -75,10 +81,12 @@ function withToken(draft: Draft, text: string): Draft {
 
 /** What is needed next, from the state alone. Costs nothing per token. */
 function plan(before: Draft, rules: DraftRules): DraftStep {
+	// First the message that began in vain, then the text that ended without one.
+	if (isInVain(before, rules)) return leave(before, rules);
 	let draft = skipUnseen(before);
-	if (isUnwanted(draft)) {
+	if (isUnwanted(draft, rules)) {
 		if (draft.closed === "error" && !draft.aside && hasInk(rules.errorText)) draft = withAside(draft, rules);
-		else return leave(draft);
+		else return leave(draft, rules);
 	}
 	const ended = isEnded(draft);
 	const want = (rank: "final" | "create" | "edit" | "preview", paced = true): DraftStep => ({
@@ -108,8 +116,10 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 			return draft.inked || ended ? want("create") : { draft, effects: [] };
 		case "open": {
 			if (ended || message.complete) return want("final", false);
+			// What an earlier process left is not shortened to its tools: it may show text.
+			const isKnown = draft.text !== "" || (rules.early && message.shown !== "");
 			const decorated =
-				message.way === "edit" && draft.tools !== draft.toolsShown && (draft.text !== "" || rules.early);
+				message.way === "edit" && draft.tools !== draft.toolsShown && isKnown && draft.text.length >= draft.checked;
 			return decorated || draft.text.length > draft.checked ? want("edit") : { draft, effects: [] };
 		}
 		default:
@@ -125,16 +135,16 @@ const withAside = (draft: Draft, rules: DraftRules): Draft => ({
 	place: START,
 });
 
-/** Nothing is left to say: a message that was begun for it goes. One that is being made is waited for. */
-function leave(draft: Draft): DraftStep {
+/** There is nothing to say: a message that was begun for it goes. One that is being made is waited for. */
+function leave(draft: Draft, rules: DraftRules): DraftStep {
 	const { message } = draft;
 	if (message.at === "none") return completed(draft);
 	if (draft.calling !== undefined) return { draft, effects: [] };
 	const isMade = message.at === "open" || message.at === "lost" || (message.at === "ready" && message.doubtful);
 	if (isMade) return { draft, effects: [{ type: "want", rank: "final", paced: false }] };
 	const gone = removed(draft);
-	const over = completed(gone.draft);
-	return { draft: over.draft, effects: [...gone.effects, ...over.effects] };
+	const next = plan(gone.draft, rules);
+	return { draft: next.draft, effects: [...gone.effects, ...next.effects] };
 }
 
 function completed(draft: Draft): DraftStep {

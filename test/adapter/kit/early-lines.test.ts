@@ -1,0 +1,113 @@
+/** What an adapter of the kit says of messages that begin before there is text: when it announces them, and when it takes them back. */
+
+import { expect, it } from "vitest";
+import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
+import { createDesk } from "../../../src/adapter/kit/desk.ts";
+import type { DraftStyle, Platform, Session } from "../../../src/adapter/kit/platform.ts";
+import type { Resume, StreamLine } from "../../../src/adapter/port.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+
+const platform: Platform = {
+	info: {
+		channel: "memory",
+		version: "1",
+		protocol: 1,
+		supports: ["stream"],
+		fields: ["runId", "offset", "intent"],
+		limits: { textMax: 1000, unit: "utf16" },
+		settings: [],
+	},
+	render: (markdown) => markdown,
+	measure: (rendered) => rendered.length,
+	pace: () => ({ targetIntervalMs: 0, accountIntervalMs: 0 }),
+	open: () => {
+		throw new Error("not opened here");
+	},
+};
+
+const names = { delivery: "d", runId: "r" };
+const tool = { type: "tool_status", toolName: "Read", toolCallId: "1", status: "started", ...names };
+const endOfMessage = { type: "stream_end", final: false, ...names };
+const text = (words: string) => ({ type: "token", text: words, ...names });
+
+function open(style: DraftStyle, start: { placeholder?: string; resume?: Resume } = {}) {
+	const clock = manualClock(1);
+	const said: { type: string; nonce?: string }[] = [];
+	const calls: string[] = [];
+	const session: Session = {
+		style: () => style,
+		create: async (_target, words) => {
+			calls.push(`create ${words}`);
+			return { messageId: "m" };
+		},
+		edit: async (_target, _id, words) => void calls.push(`edit ${words}`),
+		remove: async () => void calls.push("remove"),
+		start: async () => ({ messageId: "m" }),
+		append: async () => {},
+		stop: async () => {},
+		find: async () => undefined,
+		health: async () => ({ ok: true, detail: "" }),
+	};
+	const desk = createDesk({
+		...{ platform, session, account: "a", clock, random: () => 0.5, log: silentLog },
+		say: (line) => void said.push(line as { type: string }),
+		async ready() {},
+	});
+	const deliveries = createDeliveries(desk);
+	const accept = async (line: object, ms = 1000) => {
+		deliveries.accept(line as StreamLine);
+		for (let turn = 0; turn < 10; turn++) {
+			clock.advance(ms / 10);
+			await new Promise((resolve) => setImmediate(resolve));
+		}
+		return said.splice(0).filter(({ type }) => type !== "call");
+	};
+	const { placeholder = "", resume } = start;
+	const options = { tools: true, placeholder };
+	const line = { type: "stream_start", sessionLabel: "s", target: { to: "c" }, options, ...names };
+	return { accept, calls, start: () => accept({ ...line, ...(resume && { resume }) }) };
+}
+
+it("a platform that streams by itself announces nothing before there is text", async () => {
+	const { accept, start } = open("append", { placeholder: "One moment…" });
+	expect([...(await start()), ...(await accept(tool)), ...(await accept(text("\n")))]).toEqual([]);
+	expect(await accept(text("Found."))).toMatchObject([{ type: "message_creating" }]);
+});
+
+it("what was announced and has to end without text is taken back, and its ack is not waited for", async () => {
+	const { accept, calls, start } = open("edit", { placeholder: "One moment…" });
+	expect(await start()).toMatchObject([{ type: "message_creating" }]);
+	expect(await accept(endOfMessage)).toMatchObject([{ type: "message_removed", nonce: expect.any(String) }]);
+	// Neither the placeholder nor an error comes, however long nothing follows.
+	expect(await accept(text("\n"), 600_000)).toEqual([]);
+	expect(await accept(text("Found."))).toMatchObject([{ type: "message_creating", from: 0 }]);
+	expect(calls).toEqual([]);
+});
+
+it("a message that shows a tool and has to end without text is taken away", async () => {
+	const { accept, calls, start } = open("edit");
+	await start();
+	const [creating] = await accept(tool);
+	await accept({ type: "ack", nonce: creating!.nonce, ...names });
+	await accept(text("\n\n"));
+	expect(await accept(endOfMessage)).toMatchObject([{ type: "message_removed", messageId: "m" }]);
+	expect(calls).toEqual(["create ⏳ `Read`", "remove"]);
+	expect(await accept(text("Found."))).toMatchObject([{ type: "message_creating", from: 0 }]);
+});
+
+it.each([
+	["and is known to", { shown: 6 }],
+	["for all one knows", {}],
+])(
+	"a message that an earlier process left and that shows text (%s) is not shortened to a tool",
+	async (_how, shown) => {
+		const { accept, calls, start } = open("edit", { resume: { position: 0, ordinal: 1, messageId: "m", ...shown } });
+		await start();
+		await accept(tool);
+		expect(calls).toEqual([]);
+		await accept(text("Found."));
+		await accept(tool);
+		expect(calls.at(-1)).toBe("edit Found.\n\n⏳ `Read`");
+	},
+);
