@@ -29,11 +29,13 @@ const random = seeded(seed);
 
 async function answer(): Promise<string> {
 	const run = await beginRun(rig.bus, `s${Math.random()}`);
+	run.say({ type: "tool_status", toolName: "Draw", toolCallId: "t1", status: "started" });
 	run.say({ type: "reasoning", text: "Let me see." });
 	run.text("Here is a picture:");
 	run.part("image", "image/png", PNG);
 	run.text("And a card.");
 	run.part("card", "application/json", CARD);
+	run.say({ type: "tool_status", toolName: "Speak", toolCallId: "t2", status: "started" });
 	run.part("audio", "audio/mpeg", PNG);
 	run.text("That is all.");
 	await run.end();
