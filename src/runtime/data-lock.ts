@@ -30,7 +30,7 @@ export function lockDataDir(paths: DataPaths): DataLock {
 	if (!held) throw taken(paths);
 	if (identity(paths.lock) !== readMarker(paths)?.lock && isOpenElsewhere(paths)) {
 		held.close();
-		throw taken(paths);
+		throw taken(paths, ", or a program such as a backup or sqlite3 has its database open");
 	}
 	let own = identity(paths.lock);
 	let database: string | undefined;
@@ -77,12 +77,12 @@ export function lockDataDir(paths: DataPaths): DataLock {
 	};
 }
 
-function taken(paths: DataPaths): NexusError {
+function taken(paths: DataPaths, orElse = ""): NexusError {
 	const other = readDaemonRecord(paths);
 	const who = other ? ` (pid ${other.pid}, ${other.url})` : "";
 	return new NexusError(
 		"conflict",
-		`another Nexus${who} uses ${paths.dir}, or a program such as a backup or sqlite3 has its database open: stop it or use --data with another directory`,
+		`another Nexus${who} uses ${paths.dir}${orElse}: stop it or use --data with another directory`,
 	);
 }
 
