@@ -78,9 +78,9 @@ export async function say(page: Page, text: string): Promise<void> {
 export const waitForLink = (page: Page, state: string) =>
 	page.waitForSelector(`.link-state[data-state="${state}"]`, { timeout: 30_000 });
 
-/** Waits until the last turn is over. */
+/** Waits until the last turn is over and all of it is there: verified, or with the words for an answer that was cut. */
 export const waitForEnd = (page: Page) =>
-	page.waitForSelector(".turn:last-of-type .facts .inspect", { timeout: 60_000 });
+	page.waitForSelector(".turn:last-of-type .facts .verified, .turn:last-of-type .outcome", { timeout: 60_000 });
 
 /** The words of the last answer, as a person sees them. */
 export async function lastWords(page: Page): Promise<number[]> {
