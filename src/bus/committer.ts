@@ -60,6 +60,8 @@ export class Committer {
 	#early = false;
 	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
 	#failingSince: number | undefined;
+	/** Why it fails: the disk. */
+	#isFull = false;
 	#cancelRetry: (() => void) | undefined;
 	#cancelTidy: (() => void) | undefined;
 	#stopped = false;
@@ -106,7 +108,7 @@ export class Committer {
 
 	commit(): void {
 		if (this.#dirty.size === 0) {
-			if (!this.healthy) this.#tryLater();
+			if (!this.healthy) this.#probe();
 			return;
 		}
 		let plans: Plan[] = [];
@@ -125,8 +127,7 @@ export class Committer {
 			this.#failed(cause);
 			return;
 		}
-		if (!this.healthy) this.#log.info({}, "the store takes commits again");
-		this.#failingSince = undefined;
+		this.#recovered();
 		this.#dirty.clear();
 		this.commits++;
 		for (const plan of plans) this.#settle(plan);
@@ -181,6 +182,7 @@ export class Committer {
 		const now = this.#steady();
 		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
 		this.#failingSince ??= now;
+		this.#isFull = sqliteFailure(cause)?.kind === "full";
 		for (const log of this.#dirty) {
 			if (!log.creation || now - this.#failingSince < log.creation.patienceMs) continue;
 			this.#giveUp(log, cause);
@@ -190,6 +192,25 @@ export class Committer {
 		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
 		for (const log of this.#dirty) this.#giveUp(log, cause);
 		this.#dirty.clear();
+	}
+
+	#recovered(): void {
+		if (!this.healthy) this.#log.info({}, "the store takes commits again");
+		this.#failingSince = undefined;
+	}
+
+	/** Nobody waits any more: an empty commit tells whether the store is back. A full disk takes those, so it is not asked. */
+	#probe(): void {
+		if (!this.#isFull) {
+			try {
+				this.#storage.commit(() => []);
+				this.#recovered();
+				return;
+			} catch {
+				// As before: asked again later.
+			}
+		}
+		this.#tryLater();
 	}
 
 	/** Until the limit. A store that has just refused is not healthy, although nobody may be waiting for it any more. */
