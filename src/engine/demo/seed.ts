@@ -7,7 +7,7 @@ export function seedOf(text: string): number {
 	return hash >>> 0;
 }
 
-/** A generator of numbers in [0, 1) that depends on the seed only (mulberry32). */
+/** A generator of numbers in [0, 1) that depends on its seed alone (mulberry32). */
 export function seededRandom(seed: number): () => number {
 	let state = seed >>> 0;
 	return () => {
@@ -18,7 +18,7 @@ export function seededRandom(seed: number): () => number {
 	};
 }
 
-/** The same items in an order that depends on the seed only (Fisher-Yates). */
+/** The same items in an order that depends on their seed alone (Fisher-Yates). */
 export function shuffled<T>(items: readonly T[], random: () => number): T[] {
 	const result = [...items];
 	for (let i = result.length - 1; i > 0; i--) {
