@@ -1,6 +1,6 @@
 /** The life of the channel lab's process: started by use, stopped by disuse, replaced when it dies. */
 
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
@@ -8,6 +8,7 @@ import { createLab } from "../../src/runtime/lab.ts";
 import { manualClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
+import { linesOf } from "../lines.ts";
 import { freshFolder } from "./folder.ts";
 
 const UNUSED_MS = 10 * 60_000;
@@ -36,8 +37,7 @@ function labWith(program: string) {
 		await bus.close();
 		file.close();
 	});
-	const pidsFile = join(dir, "pids");
-	const pids = () => (existsSync(pidsFile) ? readFileSync(pidsFile, "utf8").trim().split("\n").map(Number) : []);
+	const pids = () => linesOf(join(dir, "pids")).map(Number);
 	return { lab, clock, host, pids };
 }
 

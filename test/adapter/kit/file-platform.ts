@@ -10,6 +10,7 @@ import {
 	serve,
 	type Target,
 } from "../../../src/adapter/kit/kit.ts";
+import { linesOf } from "../../lines.ts";
 
 const TEXT_MAX = 200;
 
@@ -38,12 +39,7 @@ function storedIn(folder: string): [string, Stored][] {
 }
 
 export function callsIn(folder: string): { name: string; at: number }[] {
-	const path = join(folder, "calls.jsonl");
-	if (!existsSync(path)) return [];
-	return readFileSync(path, "utf8")
-		.trim()
-		.split("\n")
-		.map((line) => JSON.parse(line));
+	return linesOf(join(folder, "calls.jsonl")).map((line) => JSON.parse(line));
 }
 
 function openFolder(folder: string, style: DraftStyle, paceMs: number): Session {
@@ -107,9 +103,7 @@ function openFolder(folder: string, style: DraftStyle, paceMs: number): Session 
 			note(on ? "typing" : "typing off", target.to);
 		},
 		async monitor(emit, signal) {
-			const path = join(folder, "inbound.jsonl");
-			const lines = existsSync(path) ? readFileSync(path, "utf8").trim().split("\n") : [];
-			for (const line of lines) {
+			for (const line of linesOf(join(folder, "inbound.jsonl"))) {
 				const message = JSON.parse(line);
 				await emit(message);
 				note("confirmed", message.chat.id);

@@ -1,7 +1,7 @@
 /** A store, an outbound side and file platforms for tests: everything real, in a folder of its own. */
 
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -29,6 +29,7 @@ import {
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { openSqlite } from "../../../src/std/sqlite.ts";
+import { linesOf } from "../../lines.ts";
 import { until as waitUntil } from "../../until.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapters/file-platform.mjs", import.meta.url));
@@ -103,13 +104,7 @@ export function createRigWith(
 		...more,
 	});
 	const adapters = adaptersOf(channel);
-	const calls = (): Call[] =>
-		existsSync(platform)
-			? readFileSync(platform, "utf8")
-					.split("\n")
-					.filter((line) => line !== "")
-					.map((line) => JSON.parse(line) as Call)
-			: [];
+	const calls = (): Call[] => linesOf(platform).map((line) => JSON.parse(line) as Call);
 	const open = (changes: Partial<OutboundOptions>) => {
 		const clock = mortalClock();
 		const file = openSqlite(join(dir, "nexus.db"), "process");

@@ -3,8 +3,9 @@
  * process that makes call `n` to the chat `name!n` dies when the platform has done it; to `name?n`, before.
  */
 
-import { appendFileSync, existsSync, readFileSync } from "node:fs";
+import { appendFileSync } from "node:fs";
 import { type Platform, PlatformError, type Session, serve, type Target } from "../../../../src/adapter/kit/kit.ts";
+import { linesOf } from "../../../lines.ts";
 
 interface Line {
 	op: "create" | "edit" | "remove" | "death";
@@ -14,13 +15,7 @@ interface Line {
 	text?: string;
 }
 
-const linesIn = (file: string): Line[] =>
-	existsSync(file)
-		? readFileSync(file, "utf8")
-				.split("\n")
-				.filter((line) => line !== "")
-				.map((line) => JSON.parse(line) as Line)
-		: [];
+const linesIn = (file: string): Line[] => linesOf(file).map((line) => JSON.parse(line) as Line);
 
 function openFile(file: string, refuseEdits: boolean): Session {
 	const write = (line: Line) => appendFileSync(file, `${JSON.stringify(line)}\n`);

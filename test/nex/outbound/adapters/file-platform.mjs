@@ -3,7 +3,7 @@
  * or not, and the file is what a person would see. Settings make it slow, noisy, failing or mortal.
  */
 
-import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
 const [flavour = "full", verb = "info"] = process.argv.slice(2);
 const seed = { s0: true }[flavour] === true;
@@ -43,7 +43,11 @@ const number = (name, fallback) => (settings[name] === undefined ? fallback : Nu
 const say = (status) => process.stdout.write(`${JSON.stringify(status)}\n`);
 const memory = process.env.NEXUS_STATE_FILE;
 const remembered = () => (existsSync(memory) ? JSON.parse(readFileSync(memory, "utf8")) : {});
-const remember = (values) => writeFileSync(memory, JSON.stringify({ ...remembered(), ...values }));
+/** Renamed into place: a kill from outside may come at any moment. */
+const remember = (values) => {
+	writeFileSync(`${memory}.tmp`, JSON.stringify({ ...remembered(), ...values }));
+	renameSync(`${memory}.tmp`, memory);
+};
 
 if (verb === "health") {
 	console.log(JSON.stringify({ ok: settings.file !== undefined, detail: `writes to ${settings.file}` }));
