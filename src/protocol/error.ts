@@ -51,6 +51,24 @@ export class NexusError extends Error {
 	}
 }
 
+/** Why a store did not take one unit of a commit, while the others of that commit stand. */
+export type RefusalKind =
+	/** It is stored already. */
+	| "duplicate"
+	/** What it expects is not so, or its values cannot be stored. */
+	| "conflict"
+	/** Another daemon has taken over what this one owned: it may write nothing any more. */
+	| "fenced";
+
+export class Refused extends NexusError {
+	readonly refusal: RefusalKind;
+
+	constructor(refusal: RefusalKind, message: string, options?: { cause?: unknown }) {
+		super(refusal === "fenced" ? "unavailable" : "conflict", message, options);
+		this.refusal = refusal;
+	}
+}
+
 export const httpStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][0];
 export const grpcStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][1];
 export const exitCodeOf = (code: ErrorCode): number => ERROR_TABLE[code][2];

@@ -2,12 +2,15 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { checkpointBeside } from "./checkpoint.ts";
+import { Things } from "./write.ts";
 
 /** `process`: a commit survives kill -9. `power`: it also survives a power cut (an fsync per commit). */
 export type Durability = "process" | "power";
 
 export interface SqliteFile {
 	readonly db: DatabaseSync;
+	/** Who applies which writes to it. */
+	readonly things: Things;
 	/** Runs `work` in a transaction, or in the one already open. */
 	transaction<T>(work: () => T): T;
 	close(): void;
@@ -25,6 +28,7 @@ export function openSqlite(path: string, durability: Durability, guard: () => vo
 	const rollback = db.prepare("ROLLBACK");
 	return {
 		db,
+		things: new Things(),
 		transaction<T>(work: () => T): T {
 			if (db.isTransaction) return work();
 			guard();
