@@ -3,13 +3,14 @@
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
+import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import { type CommitLimits, Committer, unwritten } from "./committer.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { LiveLog, type Wake } from "./live-log.ts";
 import { createPages, type Pages } from "./pages.ts";
-import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Participant, Retention, Source } from "./port.ts";
+import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Retention, Source, Together } from "./port.ts";
 import type { Storage, StoredLog } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
@@ -100,8 +101,7 @@ class LogBus implements Bus {
 	async create(
 		spec: LogSpec,
 		records: readonly string[],
-		participant?: Participant,
-		patienceMs = Infinity,
+		{ with: writes = [], patienceMs = Infinity }: Together = {},
 	): Promise<LogWriter> {
 		this.#refuseWhenClosed();
 		if (this.#directory.exists(spec.log)) throw new NexusError("conflict", `log ${spec.log} exists already`);
@@ -115,12 +115,17 @@ class LogBus implements Bus {
 		const log = new LiveLog(++this.#lastId, { ...spec, base, createdAt: this.#clock.now(), head: 0, bytes: 0 });
 		this.#directory.admit(log);
 		const created = new Promise<void>((resolve, reject) => {
-			log.creation = { participant, patienceMs, resolve, reject };
+			log.creation = { writes, patienceMs, resolve, reject };
 		});
 		for (const record of records) this.#append(log, record);
 		this.#committer.touch(log);
 		await created;
 		return this.#writer(log);
+	}
+
+	async write(writes: readonly Write[]): Promise<void> {
+		this.#refuseWhenClosed();
+		await this.#committer.write(writes);
 	}
 
 	async reopen(name: string): Promise<LogWriter> {
@@ -142,8 +147,10 @@ class LogBus implements Bus {
 			get crowded() {
 				return log.pendingCount >= commitRecordsMax || log.pending.length >= commitCharsMax;
 			},
+			room: () => this.#flushed(log),
 			flushed: () => this.#flushed(log),
-			seal: (records, participant) => this.#seal(log, records, participant),
+			appendWith: () => Promise.reject(new Error("not yet")),
+			seal: (records, writes) => this.#seal(log, records, writes),
 		};
 	}
 
@@ -159,10 +166,10 @@ class LogBus implements Bus {
 		return new Promise((resolve, reject) => log.flushes.push({ resolve, reject }));
 	}
 
-	#seal(log: LiveLog, records: readonly string[], participant?: Participant): Promise<void> {
+	#seal(log: LiveLog, records: readonly string[], writes: readonly Write[] = []): Promise<void> {
 		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
 		return new Promise((resolve, reject) => {
-			log.seal = { records, participant, resolve, reject };
+			log.seal = { records, writes, resolve, reject };
 			this.#committer.touch(log);
 		});
 	}

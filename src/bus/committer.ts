@@ -4,6 +4,7 @@ import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
+import type { Write } from "../std/write.ts";
 import type { LiveLog } from "./live-log.ts";
 import type { Attempt, LogWrite, Storage } from "./storage.ts";
 
@@ -46,6 +47,13 @@ interface Plan {
 	refused?: { cause: unknown };
 }
 
+interface Unit {
+	writes: readonly Write[];
+	refused: { cause: unknown } | undefined;
+	resolve(): void;
+	reject(cause: unknown): void;
+}
+
 export class Committer {
 	readonly #storage: Storage;
 	readonly #limits: CommitLimits;
@@ -56,6 +64,7 @@ export class Committer {
 	readonly #log: Log;
 	/** Logs with something to commit. */
 	readonly #dirty = new Set<LiveLog>();
+	readonly #units: Unit[] = [];
 	#scheduled = false;
 	#early = false;
 	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
@@ -83,16 +92,18 @@ export class Committer {
 	/** The log has something to commit: it goes with all others of this loop tick. */
 	touch(log: LiveLog): void {
 		this.#dirty.add(log);
-		if (this.#failingSince !== undefined) return;
-		if (!this.#scheduled) {
-			this.#scheduled = true;
-			setImmediate(() => {
-				this.#scheduled = false;
-				this.#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
-				this.commit();
-			});
-		}
-		if (this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+		this.#schedule();
+		if (this.#failingSince === undefined && this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+	}
+
+	#schedule(): void {
+		if (this.#failingSince !== undefined || this.#scheduled) return;
+		this.#scheduled = true;
+		setImmediate(() => {
+			this.#scheduled = false;
+			this.#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
+			this.commit();
+		});
 	}
 
 	/** In a tick with very many logs the first must not wait for the last. Bounded, so that input and output get their turn. */
@@ -107,7 +118,7 @@ export class Committer {
 	}
 
 	commit(): void {
-		if (this.#dirty.size === 0) {
+		if (this.#dirty.size === 0 && this.#units.length === 0) {
 			if (!this.healthy) this.#probe();
 			return;
 		}
@@ -116,6 +127,7 @@ export class Committer {
 			this.#storage.commit((attempt) => {
 				plans = [];
 				const writes: LogWrite[] = [];
+				for (const unit of this.#units) unit.refused = attempt(unit.writes);
 				for (const log of this.#dirty) {
 					const plan = this.#plan(log, attempt);
 					plans.push(plan);
@@ -130,6 +142,10 @@ export class Committer {
 		this.#recovered();
 		this.#dirty.clear();
 		this.commits++;
+		for (const unit of this.#units.splice(0)) {
+			if (unit.refused) unit.reject(unit.refused.cause);
+			else unit.resolve();
+		}
 		for (const plan of plans) this.#settle(plan);
 		for (const { log, write } of plans) this.#outcome.visible(log, write.batch?.count ?? 0);
 		this.#scheduleTidy();
@@ -139,8 +155,8 @@ export class Committer {
 	#plan(log: LiveLog, attempt: Attempt): Plan {
 		const { creation, seal } = log;
 		const write: LogWrite = { id: log.id };
-		const participant = creation?.participant ?? seal?.participant;
-		const refused = participant && attempt(participant);
+		const changes = creation?.writes ?? seal?.writes ?? [];
+		const refused = changes.length > 0 ? attempt(changes) : undefined;
 		const plan: Plan = refused ? { log, write, refused } : { log, write };
 		if (creation) write.create = { spec: log.spec, base: log.base, createdAt: log.createdAt };
 		const sealed = seal !== undefined && !creation && !refused;
@@ -191,7 +207,16 @@ export class Committer {
 		if (this.#tryLater()) return;
 		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
 		for (const log of this.#dirty) this.#giveUp(log, cause);
+		for (const unit of this.#units.splice(0)) unit.reject(unwritten("of changes", cause));
 		this.#dirty.clear();
+	}
+
+	/** Changes of stored things that need no record. */
+	write(writes: readonly Write[]): Promise<void> {
+		return new Promise((resolve, reject) => {
+			this.#units.push({ writes, resolve, reject, refused: undefined });
+			this.#schedule();
+		});
 	}
 
 	#recovered(): void {

@@ -121,7 +121,7 @@ export class Directory {
 
 	list(query: LogQuery): LogInfo[] {
 		// Recovery asks for the live ones at every start; they are here, the store would search all logs ever kept.
-		if (query.live && query.before === undefined) {
+		if ((query.live || query.left) && query.before === undefined) {
 			return [...this.#live.values()]
 				.filter((log) => !log.creation && (query.kind === undefined || log.spec.kind === query.kind))
 				.filter((log) => query.chain === undefined || log.spec.chain === query.chain)

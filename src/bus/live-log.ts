@@ -1,7 +1,8 @@
 /** A log that is still written: its tail in memory, what waits for the next commit, and who follows it. */
 
+import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
-import type { LogInfo, LogSpec, Participant } from "./port.ts";
+import type { LogInfo, LogSpec } from "./port.ts";
 import { Tail } from "./tail.ts";
 
 /** Told when something became visible, or the log ended. */
@@ -14,11 +15,11 @@ interface Waiting {
 
 export interface Seal extends Waiting {
 	records: readonly string[];
-	participant?: Participant | undefined;
+	writes: readonly Write[];
 }
 
 export interface Creation extends Waiting {
-	participant?: Participant | undefined;
+	writes: readonly Write[];
 	/** For how long a failing store is waited for. */
 	patienceMs: number;
 }

@@ -1,5 +1,6 @@
 /** A store that lives as long as its object: for tests, and for daemons that need no history. */
 
+import { Things } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import type { LogQuery } from "./port.ts";
 import type { Attempt, LogWrite, Storage, StoredLog } from "./storage.ts";
@@ -11,7 +12,7 @@ interface MemoryLog {
 	tail: string[];
 }
 
-export function memoryStorage(): Storage {
+export function memoryStorage(things = new Things()): Storage {
 	const logs = new Map<number, MemoryLog>();
 	const byName = new Map<string, MemoryLog>();
 	const removedUpTo = new Map<string, number>();
@@ -47,9 +48,9 @@ export function memoryStorage(): Storage {
 			return { lastId: Math.max(0, ...logs.keys()), totalBytes, live };
 		},
 		commit(work) {
-			const attempt: Attempt = (participant) => {
+			const attempt: Attempt = (writes) => {
 				try {
-					participant();
+					for (const write of writes) things.apply(write, { node: 1, now: Date.now() });
 					return undefined;
 				} catch (cause) {
 					return { cause };

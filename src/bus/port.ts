@@ -1,6 +1,7 @@
 /** The Bus: everything that streams is a log. This is the port; its rules are in PROTOCOL §4. */
 
 import type { LogKind } from "../protocol/protocol.ts";
+import type { Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
 
 /** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
@@ -26,8 +27,13 @@ export interface LogInfo extends LogSpec {
 	damaged?: string;
 }
 
-/** Work that commits with a record, or before it: a turn must be saved before its final frame is visible (I5). */
-export type Participant = () => void;
+/** What commits together with a record, or not at all: a turn must be saved before its final frame is visible (I5). */
+export interface Together {
+	/** Changes of stored things. When one of them is refused, all of it is, with `Refused`. */
+	with?: readonly Write[];
+	/** A store that refuses commits is waited for as long as the limit says, or not longer than this. */
+	patienceMs?: number;
+}
 
 /** The one writer of a live log. */
 export interface LogWriter {
@@ -36,12 +42,16 @@ export interface LogWriter {
 	readonly offset: number;
 	/** Visible once the tick's commit is durable (I1). Throws when the log is sealed or a commit failed. */
 	append(record: string): void;
-	/** More is waiting than one commit should hold: `await flushed()` before the next append. */
+	/** Appends records that commit together with changes of stored things; resolves with the offset of the last, once they are durable. */
+	appendWith(records: readonly string[], writes: readonly Write[]): Promise<number>;
+	/** More is waiting than one commit should hold: `await room()` before the next append. */
 	readonly crowded: boolean;
+	/** It is not crowded any more. */
+	room(): Promise<void>;
 	/** Everything appended so far is durable and visible. */
 	flushed(): Promise<void>;
-	/** Appends the last records, together with the participant's work, and closes the log for good. */
-	seal(records: readonly string[], participant?: Participant): Promise<void>;
+	/** Appends the last records, together with the writes, and closes the log for good. */
+	seal(records: readonly string[], writes?: readonly Write[]): Promise<void>;
 }
 
 export type Source = { log: string } | { chain: string };
@@ -65,6 +75,8 @@ export interface LogQuery {
 	kind?: LogKind;
 	chain?: string;
 	live?: boolean;
+	/** Live logs whose owner is dead: what recovery has to end. */
+	left?: boolean;
 	/** Newest first, at most this many. */
 	limit?: number;
 	/** Only logs created before this one. */
@@ -79,12 +91,14 @@ export interface Retention {
 }
 
 export interface Bus {
+	/** Creates a log with its first records; resolves once they are durable. */
+	create(spec: LogSpec, records: readonly string[], together?: Together): Promise<LogWriter>;
+	/** Changes of stored things that need no record: one unit of the next commit, in the order of calls. Rejects with `Refused`. */
+	write(writes: readonly Write[], patienceMs?: number): Promise<void>;
 	/**
-	 * Creates a log with its first records; resolves once they are durable. A store that refuses commits is waited for as long as the limit
-	 * says, or not longer than `patienceMs`.
+	 * The writer of a log whose owner died, or that the store gave up: goes on after what is durable. A log that another daemon is still
+	 * writing is a `conflict`.
 	 */
-	create(spec: LogSpec, records: readonly string[], participant?: Participant, patienceMs?: number): Promise<LogWriter>;
-	/** The writer of a log that was live when the process before this one died, or that the store gave up: goes on after what is durable. */
 	reopen(log: string): Promise<LogWriter>;
 	/** Reads strictly after an offset, then follows (I4). Rejects with `not_found`, `expired` or `invalid` (after > head). */
 	cursor(source: Source, after: number): Promise<Cursor>;

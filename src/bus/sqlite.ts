@@ -6,6 +6,7 @@
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
 import { NexusError } from "../protocol/protocol.ts";
 import { migrate, type SqliteFile, sqliteFailure } from "../std/sqlite.ts";
+import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
 import type { LogQuery } from "./port.ts";
@@ -96,18 +97,18 @@ class SqliteStorage implements Storage {
 
 	commit(work: (attempt: Attempt) => readonly LogWrite[]): void {
 		const writes = this.#file.transaction(() => {
-			const planned = work((participant) => this.#attempt(participant));
+			const planned = work((writes) => this.#attempt(writes));
 			this.#write(planned);
 			return planned;
 		});
 		this.#remember(writes);
 	}
 
-	#attempt(participant: () => void): { cause: unknown } | undefined {
+	#attempt(changes: readonly Write[]): { cause: unknown } | undefined {
 		const sql = this.#sql;
 		sql.savepoint.run();
 		try {
-			participant();
+			for (const write of changes) this.#file.things.apply(write, { node: 1, now: Date.now() });
 			sql.release.run();
 			return undefined;
 		} catch (cause) {

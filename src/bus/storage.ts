@@ -1,7 +1,8 @@
 /** What the Bus asks of a store. The rules (offsets, sealing, chains, visibility) are the Bus's; a store only keeps and finds. */
 
+import type { Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
-import type { LogInfo, LogQuery, LogSpec, Participant } from "./port.ts";
+import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
 
 /** A log as a store knows it: `head` and `bytes` cover what is in segments. */
 export interface StoredLog extends LogInfo {
@@ -22,8 +23,8 @@ export interface LogWrite {
 	sealedAt?: number;
 }
 
-/** Runs a participant inside the commit; when it throws, only its own work is undone and the cause is returned. */
-export type Attempt = (participant: Participant) => { cause: unknown } | undefined;
+/** Applies writes inside the commit; when one is refused, only these are undone and the cause is returned. */
+export type Attempt = (writes: readonly Write[]) => { cause: unknown } | undefined;
 
 export interface Opened {
 	/** The highest log number that anything in the store still belongs to: a new log must not be taken for an old one. */
