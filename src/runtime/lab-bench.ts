@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Bus } from "../bus/bus.ts";
 import type { LabState } from "../edge/edge.ts";
-import { sqliteDeliveries } from "../ledger/ledger.ts";
+import { sqliteLedger } from "../ledger/ledger.ts";
 import {
 	type AdapterConfig,
 	type ChannelConfig,
@@ -68,7 +68,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, own(tuned, channel))]),
 	);
 	// What the lab delivered is nobody's business after it: its deliveries live in memory.
-	const deliveries = sqliteDeliveries(file);
+	const { deliveries } = sqliteLedger(file);
 	const outbound = createOutbound({ bus, deliveries, dataDir: join(dataDir, "lab"), adapters, log });
 	const { cancel, ...warming } = warmUp(channels, outbound, log);
 	return {

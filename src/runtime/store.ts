@@ -2,23 +2,13 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { type Bus, createBus, sqliteStorage } from "../bus/bus.ts";
-import {
-	type Deliveries,
-	type Ledger,
-	type Pairings,
-	sqliteDeliveries,
-	sqliteLedger,
-	sqlitePairings,
-	storeFailure,
-} from "../ledger/ledger.ts";
+import { type Ledger, sqliteLedger, storeFailure } from "../ledger/ledger.ts";
 import type { Log } from "../std/log.ts";
 import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../std/sqlite.ts";
 
 export interface Store {
 	bus: Bus;
 	ledger: Ledger;
-	deliveries: Deliveries;
-	pairings: Pairings;
 	close(): Promise<void>;
 }
 
@@ -33,8 +23,6 @@ export function openStore(path: string, durability: Durability, log: Log, guard?
 		return {
 			bus,
 			ledger,
-			deliveries: sqliteDeliveries(opened),
-			pairings: sqlitePairings(opened),
 			async close() {
 				await bus.close();
 				opened.close();
@@ -69,7 +57,7 @@ export function checkStore(path: string): void {
 function knownVersions(): Map<string, number> {
 	const file = openSqlite(":memory:", "process");
 	try {
-		for (const migrate of [sqliteLedger, sqliteStorage, sqliteDeliveries, sqlitePairings]) migrate(file);
+		for (const migrate of [sqliteLedger, sqliteStorage]) migrate(file);
 		return versionsIn(file.db);
 	} finally {
 		file.close();

@@ -50,6 +50,17 @@ export function openSqlite(path: string, durability: Durability, guard: () => vo
 	};
 }
 
+/** Runs reads on one state of the file, whatever other connections commit meanwhile. */
+export function readTogether<T>({ db }: SqliteFile, reads: () => T): T {
+	if (db.isTransaction) return reads();
+	db.exec("BEGIN");
+	try {
+		return reads();
+	} finally {
+		db.exec("COMMIT");
+	}
+}
+
 /** The file was written by a newer program: reading it with older rules could damage it. */
 export class SchemaTooNew extends Error {
 	constructor(path: string, area: string, found: number, known: number) {
@@ -78,7 +89,7 @@ export function migrate(file: SqliteFile, area: string, steps: readonly string[]
 
 /** What kind of trouble SQLite reports, for callers that must tell a person what to do. */
 export interface SqliteFailure {
-	kind: "corrupt" | "unwritable" | "full" | "locked" | "duplicate" | "other";
+	kind: "corrupt" | "unwritable" | "full" | "locked" | "duplicate" | "unfit" | "other";
 	message: string;
 }
 
@@ -90,6 +101,9 @@ const FAILURE_KIND: Record<number, SqliteFailure["kind"]> = {
 	11: "corrupt", // SQLITE_CORRUPT
 	13: "full", // SQLITE_FULL
 	14: "unwritable", // SQLITE_CANTOPEN
+	18: "unfit", // SQLITE_TOOBIG
+	19: "unfit", // SQLITE_CONSTRAINT: a table does not hold such a value
+	20: "unfit", // SQLITE_MISMATCH
 	26: "corrupt", // SQLITE_NOTADB
 	1555: "duplicate", // SQLITE_CONSTRAINT_PRIMARYKEY
 	2067: "duplicate", // SQLITE_CONSTRAINT_UNIQUE
