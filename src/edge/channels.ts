@@ -1,12 +1,12 @@
 /** The handlers about chat platforms, and how they are told as JSON. */
 
 import type { z } from "zod";
-import type { Pairing } from "../ledger/ledger.ts";
+import type { DeliveryCounts, Pairing } from "../ledger/ledger.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import type { Handlers } from "./handler.ts";
-import type { Channels, EdgeDeps, EdgeLimits, LabState } from "./port.ts";
+import type { Channels, EdgeDeps, EdgeLimits, Lab, LabState } from "./port.ts";
 import { defined } from "./present.ts";
 import type * as shape from "./schema-channels.ts";
 import { webhookHandlers } from "./webhook.ts";
@@ -33,18 +33,27 @@ export function channelHandlers({ channels, log, clock = systemClock }: EdgeDeps
 const IN_LAB = { lab: true as const };
 
 function accountHandlers(channels: Channels | undefined, needed: () => Channels, clock: Clock) {
-	const inLab = ({ lab }: Channels) =>
-		(lab?.accounts() ?? []).map((status) => {
+	const inLab = async (lab: Lab) => {
+		const views = lab.accounts().map(async (status) => {
 			const { channel, account } = status;
 			const states = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
-			for (const { state } of lab?.deliveries({ channel, account, limit: LAB_COUNTED_MAX }) ?? []) states[state]++;
-			return { ...accountView({ ...status, states }), ...IN_LAB };
+			for (const { state } of await lab.deliveries({ channel, account, limit: LAB_COUNTED_MAX })) states[state]++;
+			return { ...accountView(status, states), ...IN_LAB };
 		});
+		return Promise.all(views);
+	};
+	const own = async ({ outbound }: Channels) => {
+		const views = outbound.accounts().map(async (status) => {
+			return accountView(status, await outbound.counts(status.channel, status.account));
+		});
+		return Promise.all(views);
+	};
 	return {
-		listAccounts() {
+		async listAccounts() {
 			const now = clock.now();
 			if (!channels) return { now, accounts: [] };
-			return { now, accounts: [...channels.outbound.accounts().map(accountView), ...inLab(channels)] };
+			const { lab } = channels;
+			return { now, accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])] };
 		},
 		async reloadAccounts() {
 			const { reload } = needed();
@@ -71,12 +80,12 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 
 function deliveryHandlers(channels: Channels | undefined, needed: () => Channels, limits: EdgeLimits) {
 	return {
-		listDeliveries({ query: { run, limit, ...query } }) {
+		async listDeliveries({ query: { run, limit, ...query } }) {
 			const most = Math.min(limit ?? LIMIT_DEFAULT, limits.listItemsMax);
 			const asked = defined({ ...query, runId: run, limit: most }) as Parameters<Channels["outbound"]["deliveries"]>[0];
-			const own = (channels?.outbound.deliveries(asked) ?? []).map(deliveryView);
+			const own = ((await channels?.outbound.deliveries(asked)) ?? []).map(deliveryView);
 			// Those of the lab are few and gone with it: they come with the first page.
-			const inLab = asked.before === undefined ? (channels?.lab?.deliveries(asked) ?? []) : [];
+			const inLab = asked.before === undefined ? ((await channels?.lab?.deliveries(asked)) ?? []) : [];
 			const all = [...own, ...inLab.map((delivery) => ({ ...deliveryView(delivery), ...IN_LAB }))];
 			return { deliveries: all.toSorted((one, other) => other.created_at - one.created_at).slice(0, most) };
 		},
@@ -130,7 +139,7 @@ const labView = ({ now, runId, channels }: LabState): z.infer<typeof shape.LabSt
 		),
 	});
 
-function accountView(status: AccountStatus): AccountView {
+function accountView(status: AccountStatus, states: DeliveryCounts): AccountView {
 	const processes = Object.entries(status.processes).map(([verb, { lastError, garbage: _garbage, ...rest }]) => [
 		verb,
 		defined({ ...rest, last_error: lastError }),
@@ -141,7 +150,7 @@ function accountView(status: AccountStatus): AccountView {
 		processes: Object.fromEntries(processes),
 		rate: defined({ blocked_until: status.pausedUntil }),
 		garbage_lines: status.garbage,
-		deliveries: status.states,
+		deliveries: states,
 		last_error: status.lastError,
 	});
 }

@@ -100,13 +100,13 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 			return parts.broker.liveRuns().length;
 		},
 		get liveDeliveries() {
-			return parts.outbound.accounts().reduce((total, account) => total + account.deliveries, 0);
+			return parts.outbound.live;
 		},
 		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
 		flush() {
-			store.bus.flush();
 			parts.outbound.flush();
+			store.bus.flush();
 		},
 		close: () => stop(life),
 	};
@@ -174,8 +174,9 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 	};
 	const broker = createBroker({ bus: store.bus, ledger, engine, limits: config.broker, log });
 	const { adapters, inbound } = nexConfig(config);
-	const { bus, deliveries, pairings } = store;
-	const outbound = createOutbound({ bus, deliveries, dataDir: config.data, adapters, log });
+	const { bus } = store;
+	const { pairings } = store.ledger;
+	const outbound = createOutbound({ bus, ledger: store.ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, ledger, pairings, outbound, config: inbound, log });
 	const lab = createLab({
 		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },

@@ -14,7 +14,7 @@ function world() {
 	const begun: string[] = [];
 	const ends = new Map<string, (cause?: Error) => void>();
 	const begin = (name: string, of = row(), session: string | undefined = "s", signal = never) =>
-		lanes.inOrder(of, session, signal, () => {
+		lanes.inOrder(of, Promise.resolve(session), signal, () => {
 			begun.push(name);
 			return new Promise<string>((resolve, reject) => {
 				ends.set(name, (cause) => (cause ? reject(cause) : resolve(name)));
