@@ -1,10 +1,10 @@
-/** Work of the same name is done one after another, in the order it was given; other names do not wait. */
+/** Work of the same name is done one after another, in the order it was given; other names do not wait (ST11). */
 
 import { NexusError } from "../../protocol/protocol.ts";
 
 export type Order = <T>(name: string, work: () => Promise<T>) => Promise<T>;
 
-export function createOrder(waitingMax: number): Order {
+export function createOrder(waitingMax = Infinity): Order {
 	const lines = new Map<string, { last: Promise<unknown>; count: number }>();
 	return async (name, work) => {
 		const line = lines.get(name) ?? { last: Promise.resolve(), count: 0 };

@@ -8,9 +8,9 @@ import {
 	restored,
 	step,
 	wakeAt,
-} from "../../src/broker/queue.ts";
-import type { QueueSettings } from "../../src/ledger/ledger.ts";
-import { atEffort } from "../effort.ts";
+} from "../../../src/nex/inbox/queue.ts";
+import type { QueueSettings } from "../../../src/ledger/ledger.ts";
+import { atEffort } from "../../effort.ts";
 
 const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
 	...{ mode: "followup", collectMs: 100, messagesMax: 3, atCap: "drop_newest" },

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { createListening } from "../../../src/nex/inbound/listening.ts";
+import { createListening } from "../../../src/nex/inbox/listening.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 

@@ -1,10 +1,10 @@
 /** A Ledger that refuses a turn on a store that is well: the session goes on, with what could be saved. */
 
 import { describe, expect, test } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import type { Turn } from "../../src/ledger/ledger.ts";
-import { manualClock } from "../../src/std/clock.ts";
-import { engineOf, finalEnd, never, type Play, rig, tempFile, ticks, until, verified } from "./rig.ts";
+import { createBroker } from "../../../src/broker/broker.ts";
+import type { Turn } from "../../../src/ledger/ledger.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { engineOf, finalEnd, never, type Play, rig, tempFile, ticks, until, verified } from "../../broker/rig.ts";
 
 const hello: Play = async function* ({ messages }) {
 	yield { type: "tool", callId: "t1", name: "look", status: "started" };

@@ -3,7 +3,7 @@
  * This is the only queue there is; every mode is a choice of who goes with whom and when.
  */
 
-import type { QueueSettings } from "../ledger/ledger.ts";
+import type { QueueSettings } from "../../ledger/ledger.ts";
 
 export interface Waiting {
 	readonly eventId: string;

@@ -1,15 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createBroker, type RunStages } from "../../src/broker/broker.ts";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
-import type { EngineRequest } from "../../src/engine/engine.ts";
-import { type InboundEvent, type Ledger, type QueueSettings, sqliteLedger } from "../../src/ledger/ledger.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
-import { manualClock } from "../../src/std/clock.ts";
-import { silentLog } from "../../src/std/log.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import { atEffort } from "../effort.ts";
-import { engineOf, gate, never, type Play, rig, tempFile, text, ticks, until } from "./rig.ts";
+import { createBroker, type RunStages } from "../../../src/broker/broker.ts";
+import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
+import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { type InboundEvent, type Ledger, type QueueSettings, sqliteLedger } from "../../../src/ledger/ledger.ts";
+import { NexusError } from "../../../src/protocol/protocol.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { openSqlite } from "../../../src/std/sqlite.ts";
+import { atEffort } from "../../effort.ts";
+import { engineOf, gate, never, type Play, rig, tempFile, text, ticks, until } from "../../broker/rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
 	...{ mode: "interrupt", collectMs: 100, messagesMax: 10, atCap: "drop_newest" },

@@ -1,12 +1,12 @@
 /** Streaming that an engine or a request has disabled: each message is one chunk, complete in itself (P1.14). */
 
 import { expect, test } from "vitest";
-import { createBroker, type RunStart } from "../../src/broker/broker.ts";
-import { ABORTED, COMPLETED, type Ending } from "../../src/broker/ending.ts";
-import { Framer } from "../../src/broker/framer.ts";
-import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
-import { decodeFrame, type Frame } from "../../src/protocol/protocol.ts";
-import { engineOf, framesOf, rig, started, text, turnWhenSettled, verified } from "./rig.ts";
+import { createBroker, type RunStart } from "../../../src/broker/broker.ts";
+import { ABORTED, COMPLETED, type Ending } from "../../../src/broker/ending.ts";
+import { Framer } from "../../../src/broker/framer.ts";
+import type { Engine, EngineEvent } from "../../../src/engine/engine.ts";
+import { decodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
+import { engineOf, framesOf, rig, started, text, turnWhenSettled, verified } from "../../broker/rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000, whole: true };
 

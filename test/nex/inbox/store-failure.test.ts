@@ -1,13 +1,13 @@
 /** A store that refuses commits for longer than anybody waits: runs end, and their sessions go on once it takes them again. */
 
 import { expect, onTestFinished, test } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import { createBus, memoryStorage } from "../../src/bus/bus.ts";
-import type { Storage } from "../../src/bus/storage.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { manualClock } from "../../src/std/clock.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import { engineOf, finalEnd, framesOf, gate, ticks, turnWhenSettled, until, verified } from "./rig.ts";
+import { createBroker } from "../../../src/broker/broker.ts";
+import { createBus, memoryStorage } from "../../../src/bus/bus.ts";
+import type { Storage } from "../../../src/bus/storage.ts";
+import { sqliteLedger } from "../../../src/ledger/ledger.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { openSqlite } from "../../../src/std/sqlite.ts";
+import { engineOf, finalEnd, framesOf, gate, ticks, turnWhenSettled, until, verified } from "../../broker/rig.ts";
 
 function world() {
 	const disk = { full: false };

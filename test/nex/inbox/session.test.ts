@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { checkSessionRule, type Place, sessionOf } from "../../../src/nex/inbound/session.ts";
+import { checkSessionRule, type Place, sessionOf } from "../../../src/nex/inbox/session.ts";
 import { isSessionLabel } from "../../../src/protocol/protocol.ts";
 
 const place: Place = { channel: "telegram", account: "bot", chat: "-100123", sender: "7" };

@@ -1,6 +1,7 @@
 /** Messages that had to make room, as one line. Pure, and without a model: it must work when everything is busy. */
 
-import type { InboundEvent } from "../ledger/ledger.ts";
+import type { Message } from "./message.ts";
+import { batchIdOf } from "./queue.ts";
 
 /** How much of each message the line keeps. */
 const MESSAGE_CHARS_MAX = 60;
@@ -8,21 +9,37 @@ const MESSAGE_CHARS_MAX = 60;
 const LINE_CHARS_MAX = 1200;
 
 /** The synthetic event that takes their place. It names them, and waits and is answered as the newest of them would be. */
-export function summaryOf(eventId: string, events: readonly InboundEvent[]): InboundEvent {
+export function summaryOf(eventId: string, events: readonly Message[]): Message {
 	const newest = events.at(-1)!;
 	const batch = events.flatMap((event) => event.batch ?? [event.eventId]);
-	const { session, receivedAt, origin, queue, facts, traceId } = newest;
+	return { ...standIn(newest, eventId), text: line(events, batch.length), batch };
+}
+
+/** Several messages become one run by a synthetic event that names them; the run is told each of them all the same. */
+export function batchOf(events: readonly Message[], now: number): Message {
+	const newest = events.at(-1)!;
+	const { queue: _queue, ...event } = standIn(newest, batchIdOf(newest.eventId));
+	return { ...event, receivedAt: now, batch: events.map((one) => one.eventId) };
+}
+
+/** Of the same chat; not the platform's message itself. */
+function standIn({ session, receivedAt, origin, queue, facts, traceId }: Message, eventId: string): Message {
+	const { channel, account, sender } = origin;
 	return {
-		...{ eventId, session, text: line(events, batch.length), attachments: [], receivedAt, batch },
+		eventId,
+		session,
+		text: "",
+		attachments: [],
+		receivedAt,
 		disposition: { state: "queued" },
-		...(origin && { origin: { channel: origin.channel, account: origin.account, sender: origin.sender } }),
+		origin: { channel, account, sender },
+		facts,
 		...(queue && { queue }),
-		...(facts && { facts }),
 		...(traceId !== undefined && { traceId }),
 	};
 }
 
-function line(events: readonly InboundEvent[], count: number): string {
+function line(events: readonly Message[], count: number): string {
 	const quotes = events.flatMap((event) => (event.batch ? quotesIn(event.text) : [quoteOf(event)]));
 	const kept: string[] = [];
 	let room = LINE_CHARS_MAX;
@@ -41,7 +58,7 @@ const HEAD = (count: number) => `[${count} earlier messages, shortened] `;
 /** What an earlier summary kept. */
 const quotesIn = (text: string): string[] => text.slice(text.indexOf("] ") + 2).split(SEPARATOR);
 
-function quoteOf({ text, attachments }: InboundEvent): string {
+function quoteOf({ text, attachments }: Message): string {
 	const flat = text.replace(/\s+/g, " ").replaceAll(SEPARATOR, " ").trim();
 	const short =
 		flat.length <= MESSAGE_CHARS_MAX

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { EngineRequest } from "../../src/engine/engine.ts";
-import { manualClock } from "../../src/std/clock.ts";
-import { atEffort } from "../effort.ts";
-import { finalEnd, gate, never, type Play, rig, tempFile, text, ticks, turnWhenSettled, until } from "./rig.ts";
+import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { atEffort } from "../../effort.ts";
+import { finalEnd, gate, never, type Play, rig, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 
 const echo: Play = async function* ({ messages }) {
 	yield text(`you said ${messages.at(-1)?.text}`);

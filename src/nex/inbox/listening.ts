@@ -5,7 +5,7 @@ import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { AccountName, Outbound } from "../port.ts";
 import type { InboundConfig, InboundLimits } from "./config.ts";
-import type { ChannelMessage } from "./request.ts";
+import type { ChannelMessage } from "./message.ts";
 
 export interface ListeningDeps {
 	outbound: Pick<Outbound, "info" | "monitor">;
