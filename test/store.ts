@@ -27,7 +27,12 @@ export interface StoreOptions extends Partial<Omit<BusOptions, "storage">> {
 	dies?: boolean;
 }
 
-export function openTestStore({ path = ":memory:", slow = isSlow, dies = false, ...options }: StoreOptions = {}): TestStore {
+export function openTestStore({
+	path = ":memory:",
+	slow = isSlow,
+	dies = false,
+	...options
+}: StoreOptions = {}): TestStore {
 	const file = openSqlite(path, "process");
 	const ledger = sqliteLedger(file);
 	const bus = createBus({ storage: sqliteStorage(file), ...options });
@@ -70,7 +75,8 @@ let turns = 0;
 
 /** Another number of turns of the loop each time, so that calls overtake one another. */
 async function later<T>(work: () => T | Promise<T>): Promise<T> {
-	for (let n = (turns = (turns + 3) % 7); n >= 0; n--) await new Promise((resolve) => setImmediate(resolve));
+	turns = (turns + 3) % 7;
+	for (let n = turns; n >= 0; n--) await new Promise((resolve) => setImmediate(resolve));
 	return work();
 }
 
@@ -105,7 +111,8 @@ function slowBus(bus: Bus): Bus {
 			const member = Reflect.get(target, name) as unknown;
 			if (name === "create")
 				return (...args: Parameters<Bus["create"]>) => late(target.create(...args)).then(slowWriter);
-			if (name === "reopen") return (...args: Parameters<Bus["reopen"]>) => late(target.reopen(...args)).then(slowWriter);
+			if (name === "reopen")
+				return (...args: Parameters<Bus["reopen"]>) => late(target.reopen(...args)).then(slowWriter);
 			if (name === "write") return (...args: Parameters<Bus["write"]>) => late(target.write(...args));
 			return typeof member === "function" ? member.bind(target) : member;
 		},

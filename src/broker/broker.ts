@@ -3,7 +3,7 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
-import { NexusError, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { CRASHED } from "./ending.ts";
@@ -50,7 +50,9 @@ class TurnBroker implements Broker {
 	}
 
 	#start(request: ExecuteRequest): Execution {
-		const { runId } = request;
+		const { session, runId } = request;
+		if (!isSessionLabel(session))
+			throw new NexusError("invalid", `${JSON.stringify(session)} is not a session's label.`);
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
 		const run = new Run(this.#deps, request);

@@ -18,6 +18,7 @@ import {
 	newRunId,
 	type StreamEvent,
 } from "../../src/protocol/protocol.ts";
+import type { Clock } from "../../src/std/clock.ts";
 import { openTestStore, type StoreOptions, type TestStore } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
@@ -28,16 +29,21 @@ export const engineOf = (play: Play): Engine => ({
 	run: (request, { signal }) => play(request, signal),
 });
 
-export interface RigOptions extends Pick<BrokerOptions, "limits" | "clock" | "log">, Pick<StoreOptions, "path" | "slow"> {
+export interface RigOptions
+	extends Pick<BrokerOptions, "limits" | "clock" | "log">,
+		Pick<StoreOptions, "path" | "slow"> {
+	/** Of the Bus; otherwise the system's. */
+	busClock?: Clock;
 	/** Its process dies: nothing of it is closed. */
 	dies?: boolean;
 }
 
-export function rig(play: Play, { path, slow, dies, ...options }: RigOptions = {}) {
+export function rig(play: Play, { path, slow, dies, busClock, ...options }: RigOptions = {}) {
 	const store = openTestStore({
 		...(path !== undefined && { path }),
 		...(slow !== undefined && { slow }),
 		...(dies !== undefined && { dies }),
+		...(busClock && { clock: busClock }),
 	});
 	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine: engineOf(play), ...options });

@@ -312,7 +312,11 @@ export class Inbox {
 			Promise.allSettled(deliveries.map((id) => outbound.settled(id))),
 		);
 		if (this.#over) return;
-		const outcome = { turn, chunks, deliveries: ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])) };
+		const outcome = {
+			turn,
+			chunks,
+			deliveries: ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
+		};
 		const asked = () => hooks().call("onComplete", hookRequestOf(message, { ...answer, outcome }));
 		const { calls } = await timed(later, "complete", clock, asked);
 		if (this.#over) return;

@@ -2,7 +2,14 @@
 
 import { createHash } from "node:crypto";
 import { type InboundMessage, isSameChat, type Target } from "../../adapter/adapter.ts";
-import type { Disposition, HookCall, InboundEvent, Origin, StageTiming, StoredAttachment } from "../../ledger/ledger.ts";
+import type {
+	Disposition,
+	HookCall,
+	InboundEvent,
+	Origin,
+	StageTiming,
+	StoredAttachment,
+} from "../../ledger/ledger.ts";
 import { newEventId } from "../../protocol/protocol.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
 import { type InboundConfig, queueOf, rulesOf, WEB } from "./config.ts";
@@ -97,7 +104,7 @@ function ofClient(message: ClientMessage, config: InboundConfig, now: number): M
 			chat: { id: session, type: "direct" },
 			agent: rulesOf(config, WEB, WEB).agent,
 			hooks: noHooks(message.disableStreaming === true ? { disable_streaming: true } : {}),
-			timings: [{ stage: "receive", at: now, ms: 0 }],
+			timings: [],
 			queuedAt: now,
 			...(idempotencyKey !== undefined && { digest: digestOf(message) }),
 		},
@@ -178,15 +185,16 @@ export interface Destination {
 
 /** Where the answer to these messages goes: every chat once, as the newest message from it asks. */
 export function destinationsOf(messages: readonly Message[]): Destination[] {
-	let found: Destination[] = [];
+	const found: Destination[] = [];
 	for (const { origin, facts } of messages) {
 		const { channel, account } = origin;
 		const { target } = facts;
 		if (!target) continue;
 		// Two addresses may name one chat, as the platform's adapter knows.
-		const isOther = (one: Destination) =>
-			one.channel !== channel || one.account !== account || !isSameChat(channel, one.target, target);
-		found = [...found.filter(isOther), { channel, account, target }];
+		const isSame = (one: Destination) =>
+			one.channel === channel && one.account === account && isSameChat(channel, one.target, target);
+		const known = found.findIndex(isSame);
+		found.splice(known < 0 ? found.length : known, 1, { channel, account, target });
 	}
 	return found;
 }

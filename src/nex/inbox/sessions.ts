@@ -101,7 +101,9 @@ export class Sessions {
 	/** Takes up what waited when the daemon before this one ended, oldest first. */
 	async restore(messages: readonly Message[]): Promise<void> {
 		const bySession = Map.groupBy(messages, (message) => message.session);
-		await Promise.all([...bySession].map(([label, own]) => this.#input(label, (session) => this.#restore(session, own))));
+		await Promise.all(
+			[...bySession].map(([label, own]) => this.#input(label, (session) => this.#restore(session, own))),
+		);
 	}
 
 	/** Nothing starts any more: what still waits is started by the next daemon. */

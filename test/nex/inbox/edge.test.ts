@@ -18,7 +18,7 @@ const guard: Plugin = {
 beforeEach(async () => {
 	file = openSqlite(":memory:", "process");
 	rig = await createRig({ deps: { submit: (submission) => nex.receive(submission) } });
-	const { broker, ledger } = rig;
+	const { broker, look } = rig;
 	nex = createNex({
 		broker,
 		ledger,
@@ -39,7 +39,7 @@ test("the edge's messages go through the pipeline, and a run tells its trace", a
 	expect((await json(await rig.get(`/v1/runs/${runId}`))).body).not.toHaveProperty("trace");
 	puppet.say("hello");
 	puppet.finish();
-	await until(() => rig.ledger.turn(runId) !== undefined);
+	await until(() => rig.look.turn(runId) !== undefined);
 	const { body } = await json(await rig.get(`/v1/runs/${runId}`));
 	expect(body).toMatchObject({
 		trace: {

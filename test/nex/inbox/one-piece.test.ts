@@ -1,12 +1,12 @@
 /** Streaming that an engine or a request has disabled: each message is one chunk, complete in itself (P1.14). */
 
 import { expect, test } from "vitest";
-import { createBroker, type RunStart } from "../../../src/broker/broker.ts";
 import { ABORTED, COMPLETED, type Ending } from "../../../src/broker/ending.ts";
 import { Framer } from "../../../src/broker/framer.ts";
 import type { Engine, EngineEvent } from "../../../src/engine/engine.ts";
 import { decodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
-import { engineOf, framesOf, rig, started, text, turnWhenSettled, verified } from "../../broker/rig.ts";
+import { started, text, turnWhenSettled, verified } from "../../broker/rig.ts";
+import { messageOf, nexRig } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000, whole: true };
 
@@ -54,13 +54,14 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["a request", {}, { disableStreaming: true }, true],
 	["nobody", {}, {}, false],
 ])("%s disables streaming, and whoever delivers is told", async (_who, wish, asking, inOnePiece) => {
-	const { bus, ledger } = rig(play);
-	const broker = createBroker({ bus, ledger, engine: { ...engineOf(play), ...wish } });
-	const starts: RunStart[] = [];
-	broker.attach({ started: (start) => void starts.push(start) });
-	const { runId } = await broker.submit({ session: "main", text: "long", ...asking });
-	await turnWhenSettled(ledger, runId!);
-	const chunks = (await framesOf(bus, runId!)).filter((frame) => frame.type === "stream.chunk");
+	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
+	const { nex, look, frames, asked } = nexRig(play, { engine: wish, config: { channels } });
+	const isClients = Object.keys(asking).length > 0;
+	const { runId } = isClients
+		? await nex.receive({ session: "main", text: "long", ...asking })
+		: await nex.receive({ channel: "telegram", account: "bot", message: messageOf("long") });
+	await turnWhenSettled(look, runId!);
+	const chunks = (await frames(runId!)).filter((frame) => frame.type === "stream.chunk");
 	expect(chunks.map(({ payload, is_partial }) => [payload, is_partial])).toEqual(
 		inOnePiece
 			? [["one two", false]]
@@ -69,5 +70,5 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 					["two", true],
 				],
 	);
-	expect(starts[0]!.disableStreaming).toBe(inOnePiece);
+	if (!isClients) expect(asked).toMatchObject([{ options: { disableStreaming: inOnePiece } }]);
 });

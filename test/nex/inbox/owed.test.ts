@@ -73,7 +73,7 @@ describe("the begin of a run and its deliveries", () => {
 			yield { type: "text", delta: "x" };
 			await door.opened;
 		};
-		const { nex, deliveries, ledger } = rig(path, { play, mode: "collect" });
+		const { nex, deliveries, look } = rig(path, { play, mode: "collect" });
 		let looking = true;
 		const look = () => {
 			if (!looking) return;
@@ -87,12 +87,11 @@ describe("the begin of a run and its deliveries", () => {
 		await nex.receive(from(messageOf("one", { target: { to: "c1" } })));
 		await nex.receive(from(messageOf("two", { target: { to: "c1" } })));
 		await nex.receive(from(messageOf("three", { target: { to: "c1" } })));
-		await until(() => ledger.events({ limit: 9 }).some(({ disposition }) => "runId" in disposition));
+		await until(() => look.events({ limit: 9 }).some(({ disposition }) => "runId" in disposition));
 		door.open();
 		await until(
 			() =>
-				ledger.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user")).length ===
-				3,
+				look.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user")).length === 3,
 		);
 		looking = false;
 		for (const { runs, owed } of seen) expect(new Set(owed)).toEqual(new Set(runs));
@@ -120,10 +119,10 @@ describe("the begin of a run and its deliveries", () => {
 		const refuse = () => {
 			throw new Error("constraint failed");
 		};
-		const { nex, ledger } = rig(path, { open: refuse });
+		const { nex, look } = rig(path, { open: refuse });
 		await expect(nex.receive(from(messageOf("one")))).rejects.toThrow("constraint failed");
 		expect(committed(path)).toEqual({ runs: [], owed: [] });
-		expect(ledger.events({ limit: 9 })).toEqual([]);
+		expect(look.events({ limit: 9 })).toEqual([]);
 	});
 
 	test("an account that is gone is no reason not to answer", async () => {
@@ -163,7 +162,7 @@ describe("the begin of a run and its deliveries", () => {
 		const { runId } = await rig(path).nex.receive(from(messageOf("one")));
 		const next = rig(path);
 		await next.broker.recover();
-		const { status, trace } = next.ledger.turn(runId!)!;
+		const { status, trace } = next.look.turn(runId!)!;
 		expect(status).toBe("failed");
 		expect(trace).toMatchObject({ channel: "telegram", account: "bot", sender: "ann" });
 		expect(trace!.stages.map(({ stage }) => stage)).toEqual(["receive", "acl", "hooks", "queue", "execute"]);

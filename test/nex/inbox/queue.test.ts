@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { QueueSettings } from "../../../src/ledger/ledger.ts";
 import {
 	EMPTY_LANE,
 	type Lane,
@@ -9,7 +10,6 @@ import {
 	step,
 	wakeAt,
 } from "../../../src/nex/inbox/queue.ts";
-import type { QueueSettings } from "../../../src/ledger/ledger.ts";
 import { atEffort } from "../../effort.ts";
 
 const settingsOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({

@@ -17,7 +17,8 @@ import { type Play, type RigOptions, rig } from "../../broker/rig.ts";
 
 export type Delivered = Parameters<NexOutbound["deliver"]>[0];
 
-export function outboundOf(fields: Partial<NexOutbound> = {}) {
+/** Deliveries of one file have ids of their own. */
+export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 	const asked: Delivered[] = [];
 	const launched: string[] = [];
 	const settled: string[] = [];
@@ -25,11 +26,11 @@ export function outboundOf(fields: Partial<NexOutbound> = {}) {
 	const infoOf = (id: string): Delivery =>
 		({ id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] }) as Delivery;
 	const outbound: NexOutbound = {
-		deliver: async (request) => infoOf(`dlv_${asked.push(request)}`),
+		deliver: async (request) => infoOf(`${prefix}_${asked.push(request)}`),
 		owe(request) {
 			const { runId, target, options = {} } = request;
 			const { channel, id: account } = request.account;
-			const id = `dlv_${asked.push(request)}`;
+			const id = `${prefix}_${asked.push(request)}`;
 			const delivery = { id, runId, channel, account, target, options: { ...options }, createdAt: 1 };
 			return { delivery, write: deliveryWrites.open(delivery) };
 		},
@@ -57,10 +58,15 @@ export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptio
 	engine?: Pick<Engine, "disableStreaming">;
 }
 
+/** How often a file was opened. */
+const rigsOf = new Map<string | undefined, number>();
+
 export function nexRig(play: Play, options: NexRigOptions = {}) {
 	const { config = {}, plugins, outbound: fields, engine, ...broker } = options;
 	const parts = rig(play, broker);
-	const out = outboundOf(fields);
+	const opened = (rigsOf.get(options.path) ?? 0) + 1;
+	if (options.path !== undefined) rigsOf.set(options.path, opened);
+	const out = outboundOf(fields, opened === 1 ? "dlv" : `dlv${opened}`);
 	const { clock, log, limits } = options;
 	const nex = createNex({
 		broker: parts.broker,

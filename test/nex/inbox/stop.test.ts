@@ -17,12 +17,12 @@ test("what is still being delivered when the pipeline stops is the next process'
 		await door.opened;
 		return { id } as Delivery;
 	};
-	const { nex, ledger } = nexRig(echo, { config, plugins, outbound: { settled } });
+	const { nex, look } = nexRig(echo, { config, plugins, outbound: { settled } });
 	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
-	await turnWhenSettled(ledger, runId!);
+	await turnWhenSettled(look, runId!);
 	await nex.stop(1);
 	door.open();
 	await ticks(20);
 	expect(completed).toEqual([]);
-	expect(ledger.turn(runId!)?.trace?.stages.map(({ stage }) => stage)).not.toContain("complete");
+	expect(look.turn(runId!)?.trace?.stages.map(({ stage }) => stage)).not.toContain("complete");
 });

@@ -52,14 +52,14 @@ const acks = (rig: Rig) => rig.calls().flatMap(({ op, eventId }) => (op === "ack
 describe("a platform's messages", () => {
 	test("I7, I10: are answered where they came from, once and in order, also when the platform sends them again", async () => {
 		whole = await start(echo, { acl: { unknown: "allow" }, queue: { mode: "followup" } }, 3);
-		const { rig, ledger, nex } = whole;
+		const { rig, look, nex } = whole;
 		const answers = ["re t1", "re t2", "re t3"];
-		const complete = () => ledger.turns({ limit: 9 }).filter((turn) => turn.trace?.stages.length === 8);
+		const complete = () => look.turns({ limit: 9 }).filter((turn) => turn.trace?.stages.length === 8);
 		// The acks are written by a process of their own, which may be the slower one.
 		await until(() => complete().length === 3 && acks(rig).length === 3);
 		expect(rig.visible("c1")).toEqual(answers);
 		expect(acks(rig)).toEqual(["e1", "e2", "e3"]);
-		const { trace } = ledger.turns({ limit: 1 })[0]!;
+		const { trace } = look.turns({ limit: 1 })[0]!;
 		expect(rig.deliveries.get(trace!.deliveries[0]!)).toMatchObject({ state: "complete", channel: "full" });
 
 		// The adapter's process dies; the next one reports the same messages.
@@ -67,16 +67,16 @@ describe("a platform's messages", () => {
 		await until(() => acks(rig).length === 6);
 		expect(nex.stats()).toMatchObject({ received: 6, duplicates: 3 });
 		expect(rig.visible("c1")).toEqual(answers);
-		expect(ledger.turns({ limit: 9 })).toHaveLength(3);
+		expect(look.turns({ limit: 9 })).toHaveLength(3);
 	});
 
 	test("a stranger is told a code on the platform, and is told when it was approved", async () => {
 		whole = await start(echo, {}, 1);
-		const { rig, nex, ledger } = whole;
+		const { rig, nex, look } = whole;
 		await until(() => rig.visible("c1").length === 1);
 		const [waiting] = nex.pairing.list();
 		expect(rig.visible("c1")[0]).toContain(`nexus pair ${waiting!.code}`);
-		expect(ledger.turns({ limit: 9 })).toEqual([]);
+		expect(look.turns({ limit: 9 })).toEqual([]);
 		nex.pairing.approve(waiting!.code);
 		await until(() => rig.visible("c1").length === 2);
 		expect(rig.visible("c1")[1]).toContain("let in");
@@ -90,7 +90,7 @@ describe("a platform's messages", () => {
 			if (asked.length === 1) await new Promise((resolve) => signal.addEventListener("abort", resolve));
 		};
 		whole = await start(play, { acl: { unknown: "allow" } }, 3);
-		const { rig, ledger } = whole;
+		const { rig, look } = whole;
 		const askedIn = () =>
 			ledger
 				.turns({ limit: 9 })
@@ -100,7 +100,7 @@ describe("a platform's messages", () => {
 		// How many of them wait when the first run has been stopped depends on how fast they come; none is lost or answered twice.
 		expect(askedIn()[0]).toEqual(["t1"]);
 		expect(askedIn().flat()).toEqual(["t1", "t2", "t3"]);
-		expect(ledger.turns({ limit: 9 }).at(-1)?.status).toBe("aborted");
-		expect(ledger.events({ state: "superseded", limit: 9 }).at(-1)?.text).toBe("t1");
+		expect(look.turns({ limit: 9 }).at(-1)?.status).toBe("aborted");
+		expect(look.events({ state: "superseded", limit: 9 }).at(-1)?.text).toBe("t1");
 	});
 });
