@@ -42,7 +42,7 @@ export function withOutbound<T>(
 			return [channel, config] as const;
 		});
 		const outbound = createOutbound({
-			...{ bus, deliveries: sqliteLedger(file).deliveries, dataDir: folder, log: silentLog },
+			...{ bus, ledger: sqliteLedger(file), dataDir: folder, log: silentLog },
 			adapters: Object.fromEntries(entries),
 			onCall: ({ delivery = "", detail = "" }) => arrival(delivery).resolve(JSON.parse(detail) as Arrival),
 		});

@@ -42,12 +42,12 @@ async function withOutbound<T>(
 ): Promise<T> {
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-adapter-"));
 	const file = openSqlite(":memory:", "process");
-	const { deliveries } = sqliteLedger(file);
+	const ledger = sqliteLedger(file);
 	const bus = createBus({ storage: sqliteStorage(file) });
 	const configured = own(nexConfig({ ...config, data: dataDir }).adapters, channel);
 	const written = own(configured?.accounts, account)?.settings;
 	const adapters = { [channel]: { ...configured, accounts: { [account]: { settings: { ...settings, ...written } } } } };
-	const outbound = createOutbound({ bus, deliveries, dataDir, adapters, log: silentLog });
+	const outbound = createOutbound({ bus, ledger, dataDir, adapters, log: silentLog });
 	try {
 		return await work(outbound);
 	} finally {
