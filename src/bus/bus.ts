@@ -3,7 +3,7 @@
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import type { Write } from "../std/write.ts";
+import type { Reading, Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import { type CommitLimits, Committer, unwritten } from "./committer.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
@@ -11,7 +11,8 @@ import { Directory } from "./directory.ts";
 import { LiveLog, type Wake } from "./live-log.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Retention, Source, Together } from "./port.ts";
-import type { Storage, StoredLog } from "./storage.ts";
+import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
+import type { Joined, Storage, StoredLog } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
 export { follow } from "./follow.ts";
@@ -24,6 +25,14 @@ export interface BusLimits extends CommitLimits {
 	/** Records or characters of one log that one commit should hold at most; beyond it the writer is `crowded`. */
 	commitRecordsMax: number;
 	commitCharsMax: number;
+	/** Characters of all logs together that may wait for commits; beyond it every writer is `crowded`. */
+	waitingCharsMax: number;
+	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */
+	watchMs: number;
+	/** Log ids that are reserved at once. */
+	idsPerBlock: number;
+	/** How long the last commit may take when the Bus is closed. */
+	closeMsMax: number;
 	/** Segments kept decoded for readers behind the tail, all logs together. */
 	pagesBytesMax: number;
 }
@@ -31,6 +40,11 @@ export interface BusLimits extends CommitLimits {
 const DEFAULT_LIMITS: BusLimits = {
 	segmentCharsMax: 16 * 1024,
 	commitLogsMax: 128,
+	commitTotalCharsMax: 4 * 1024 * 1024,
+	waitingCharsMax: 64 * 1024 * 1024,
+	watchMs: 500,
+	idsPerBlock: 64,
+	closeMsMax: 5000,
 	commitRecordsMax: 512,
 	commitCharsMax: 64 * 1024,
 	pagesBytesMax: 16 * 1024 * 1024,
@@ -41,6 +55,10 @@ const DEFAULT_LIMITS: BusLimits = {
 
 export interface BusOptions {
 	storage: Storage;
+	/** What this daemon is called in the store. */
+	name?: string;
+	/** Other daemons use the store too. Without it, every earlier start counts as dead: whoever opens the store holds its lock. */
+	shared?: boolean;
 	limits?: Partial<BusLimits>;
 	clock?: Clock;
 	log?: Log;
@@ -58,13 +76,23 @@ class LogBus implements Bus {
 	readonly #pages: Pages;
 	readonly #reading: ChainReading;
 	readonly #rebased = new WeakMap<Batch, Batch>();
-	#lastId: number;
-	#totalBytes: number;
+	readonly #shared: boolean;
+	/** Resolves once this daemon takes part in the store; undefined when it does already. */
+	#joining: Promise<void> | undefined;
+	/** Log ids that are reserved: the next, and where they end. */
+	#nextId = 0;
+	#endId = 0;
+	#reserving: Promise<void> | undefined;
+	/** What the store's clock is ahead of ours. */
+	#aheadMs = 0;
+	#unwatch: () => void = () => {};
+	#cancelPoll: (() => void) | undefined;
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
 	#retaining: Promise<number> | undefined;
 	#closed = false;
+	#closing: Promise<void> | undefined;
 
 	constructor(options: BusOptions) {
 		const storage = options.storage;
@@ -72,6 +100,7 @@ class LogBus implements Bus {
 		this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
 		this.#clock = options.clock ?? systemClock;
 		this.#log = options.log ?? silentLog;
+		this.#shared = options.shared ?? false;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage);
 		this.#committer = new Committer(storage, this.#limits, this.#outcome(), this.#clock, this.#log);
@@ -82,10 +111,56 @@ class LogBus implements Bus {
 			rebase: (batch, base) => this.#rebase(batch, base),
 			watchChain: (chain, wake) => this.#directory.watchChain(chain, wake),
 		};
-		const { lastId, totalBytes, live } = storage.open();
-		this.#lastId = lastId;
-		this.#totalBytes = totalBytes;
-		for (const { log, tail } of live) this.#directory.admit(LiveLog.restore(log.id, log, tail));
+		this.#join(storage.join(options.name ?? "nexus", !this.#shared));
+	}
+
+	#join(joined: Reading<Joined>): void {
+		if (joined instanceof Promise) {
+			this.#joining = joined.then((answer) => {
+				this.#joining = undefined;
+				this.#join(answer);
+			});
+			// Whoever uses the Bus is told.
+			this.#joining.catch(() => {});
+			return;
+		}
+		this.#committer.node = joined.node;
+		this.#setTime(joined.now);
+		this.#unwatch = this.#storage.watch(({ node }) => {
+			if (node !== this.#committer.node) this.#look();
+		});
+		if (this.#shared) this.#poll();
+	}
+
+	#setTime(now: number): void {
+		this.#aheadMs = now - this.#clock.now();
+	}
+
+	get node(): number {
+		return this.#committer.node;
+	}
+
+	now(): number {
+		return this.#clock.now() + this.#aheadMs;
+	}
+
+	/** Another daemon may have committed: its logs are read once for all who follow them here. */
+	#look(): void {
+		if (this.#closed) return;
+		const { logs, chains } = this.#directory.followed();
+		const failed = (cause: unknown) => this.#log.warn({ err: cause }, "a log of another daemon cannot be read");
+		for (const log of logs) log.refresh(this.#storage, (wakes) => this.#wakeAll(wakes)).catch(failed);
+		this.#wakeAll(chains);
+	}
+
+	/** Hints may be lost; and whoever does not say that it lives is taken for dead. */
+	#poll(): void {
+		this.#cancelPoll = this.#clock.after(this.#limits.watchMs, () => {
+			this.#look();
+			const renewed = (async () => this.#storage.renew(this.#committer.node))();
+			renewed.catch((cause: unknown) => this.#log.warn({ err: cause }, "the store cannot be told that we live"));
+			if (!this.#closed) this.#poll();
+		});
 	}
 
 	get healthy(): boolean {
@@ -104,40 +179,80 @@ class LogBus implements Bus {
 		{ with: writes = [], patienceMs = Infinity }: Together = {},
 	): Promise<LogWriter> {
 		this.#refuseWhenClosed();
-		if (this.#directory.exists(spec.log)) throw new NexusError("conflict", `log ${spec.log} exists already`);
-		if (spec.chain !== undefined && this.#directory.liveLink(spec.chain)) {
-			throw new NexusError(
-				"conflict",
-				`the last log of ${spec.chain} is not sealed yet; a restart recovers one that nobody writes`,
-			);
-		}
-		const base = spec.chain === undefined ? 0 : (this.#storage.chain(spec.chain)?.head ?? 0);
-		const log = new LiveLog(++this.#lastId, { ...spec, base, createdAt: this.#clock.now(), head: 0, bytes: 0 });
-		this.#directory.admit(log);
+		const { log: name, chain } = spec;
+		if (chain !== undefined && records.length === 0)
+			throw new NexusError("invalid", `log ${name}: a link of a chain begins with a record`);
+		if (this.#directory.get(name)) throw existsAlready(name);
+		if (chain !== undefined && this.#directory.liveLink(chain)) throw linkUnsealed(chain);
+		// The name and the chain are taken before anything is awaited; the store has the last word when it commits.
+		const log = new LiveLog(this.#nextId, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
 		const created = new Promise<void>((resolve, reject) => {
 			log.creation = { writes, patienceMs, resolve, reject };
 		});
+		this.#directory.admit(log);
+		try {
+			if (this.#nextId === this.#endId || this.#joining) await this.#ready();
+			this.#refuseWhenClosed();
+		} catch (cause) {
+			this.#directory.dismiss(log);
+			throw cause;
+		}
+		log.id = this.#nextId++;
 		for (const record of records) this.#append(log, record);
 		this.#committer.touch(log);
 		await created;
 		return this.#writer(log);
 	}
 
-	async write(writes: readonly Write[]): Promise<void> {
+	/** Takes part in the store, and has ids. */
+	async #ready(): Promise<void> {
+		await this.#joining;
+		while (this.#nextId === this.#endId) {
+			this.#reserving ??= this.#reserve().finally(() => {
+				this.#reserving = undefined;
+			});
+			await this.#reserving;
+		}
+	}
+
+	async #reserve(): Promise<void> {
+		const { idsPerBlock } = this.#limits;
+		this.#nextId = await this.#storage.reserve(idsPerBlock);
+		this.#endId = this.#nextId + idsPerBlock;
+	}
+
+	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
-		await this.#committer.write(writes);
+		if (this.#joining) await this.#joining;
+		const { fenced } = this.#committer;
+		if (fenced) throw fenced;
+		await this.#committer.write(writes, patienceMs);
 	}
 
 	async reopen(name: string): Promise<LogWriter> {
 		this.#refuseWhenClosed();
-		const log = this.#directory.get(name);
-		if (!log) throw new NexusError("not_found", `no live log ${name}`);
-		log.broken = undefined;
-		return this.#writer(log);
+		await this.#joining;
+		const own = this.#directory.get(name);
+		if (own?.creation) throw noLiveLog(name);
+		if (own) {
+			if (!this.#committer.fenced) own.broken = undefined;
+			return this.#writer(own);
+		}
+		const { log, tail } = await this.#storage.adopt(name, this.#committer.node);
+		const { id, ...info } = log;
+		const adopted = LiveLog.restore(id, info, tail);
+		this.#directory.admit(adopted);
+		return this.#writer(adopted);
+	}
+
+	async bury(silentMs: number): Promise<readonly number[]> {
+		this.#refuseWhenClosed();
+		return this.#storage.bury(silentMs);
 	}
 
 	#writer(log: LiveLog): LogWriter {
-		const { commitRecordsMax, commitCharsMax } = this.#limits;
+		const { commitRecordsMax, commitCharsMax, waitingCharsMax } = this.#limits;
+		const committer = this.#committer;
 		return {
 			log: log.spec.log,
 			get offset() {
@@ -145,11 +260,15 @@ class LogBus implements Bus {
 			},
 			append: (record) => this.#append(log, record),
 			get crowded() {
-				return log.pendingCount >= commitRecordsMax || log.pending.length >= commitCharsMax;
+				return (
+					log.waitingCount >= commitRecordsMax ||
+					log.waitingChars >= commitCharsMax ||
+					committer.waitingChars >= waitingCharsMax
+				);
 			},
-			room: () => this.#flushed(log),
-			flushed: () => this.#flushed(log),
-			appendWith: () => Promise.reject(new Error("not yet")),
+			room: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.room()),
+			flushed: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.flushed()),
+			appendWith: (records, writes) => this.#appendWith(log, records, writes),
 			seal: (records, writes) => this.#seal(log, records, writes),
 		};
 	}
@@ -157,13 +276,21 @@ class LogBus implements Bus {
 	#append(log: LiveLog, record: string): void {
 		if (!log.open || this.#closed) throw this.#refusal(log);
 		log.append(record);
+		this.#committer.waitingChars += record.length + 1;
 		this.#committer.touch(log);
 	}
 
-	#flushed(log: LiveLog): Promise<void> {
-		if (log.broken) return Promise.reject(this.#refusal(log));
-		if (log.pendingCount === 0) return Promise.resolve();
-		return new Promise((resolve, reject) => log.flushes.push({ resolve, reject }));
+	async #appendWith(log: LiveLog, records: readonly string[], writes: readonly Write[]): Promise<number> {
+		// One at a time: what was appended behind the one before comes first.
+		while (log.joint) await log.joint.settled;
+		if (!log.open || this.#closed) throw this.#refusal(log);
+		const { promise, resolve, reject } = Promise.withResolvers<void>();
+		const last = log.assigned + records.length;
+		const settled = promise.catch(() => {});
+		log.joint = { records, writes, resolve, reject, settled };
+		this.#committer.touch(log);
+		await promise;
+		return last;
 	}
 
 	#seal(log: LiveLog, records: readonly string[], writes: readonly Write[] = []): Promise<void> {
@@ -188,15 +315,17 @@ class LogBus implements Bus {
 			gone: (log: LiveLog) => this.#directory.dismiss(log),
 			cut: (log: LiveLog, bytes: number) => {
 				log.bytes += bytes;
-				this.#totalBytes += bytes;
 				this.#bytes += bytes;
 			},
 			visible: (log: LiveLog, records: number) => {
 				this.#records += records;
-				for (const wake of log.wakes) this.#wake(wake);
-				for (const wake of this.#directory.chainWatchers(log) ?? []) this.#wake(wake);
+				this.#wakeAll(log.wakes);
+				const watchers = this.#directory.chainWatchers(log);
+				if (watchers) this.#wakeAll(watchers);
 			},
 			live: () => this.#directory.live(),
+			time: (now: number) => this.#setTime(now),
+			fenced: () => this.#wakeAll(this.#directory.allWatchers()),
 		};
 	}
 
@@ -208,6 +337,10 @@ class LogBus implements Bus {
 		}
 	}
 
+	#wakeAll(wakes: Iterable<Wake>): void {
+		for (const wake of wakes) this.#wake(wake);
+	}
+
 	async cursor(source: Source, after: number): Promise<Cursor> {
 		this.#refuseWhenClosed();
 		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
@@ -217,23 +350,23 @@ class LogBus implements Bus {
 		};
 		try {
 			return "log" in source
-				? this.#logCursor(source.log, after, release)
-				: this.#chainCursor(source.chain, after, release);
+				? await this.#logCursor(source.log, after, release)
+				: await this.#chainCursor(source.chain, after, release);
 		} catch (cause) {
 			release();
 			throw cause;
 		}
 	}
 
-	#logCursor(name: string, after: number, release: () => void): Cursor {
-		const readable = this.#directory.readable(name);
+	async #logCursor(name: string, after: number, release: () => void): Promise<Cursor> {
+		const readable = await this.#directory.readable(name);
 		if (!readable) throw new NexusError("not_found", `no log ${name}`);
 		if (after > readable.head) throw beyond(name, after, readable.head);
 		return new LogCursor(readable, after, this.#reading, release);
 	}
 
-	#chainCursor(chain: string, after: number, release: () => void): Cursor {
-		const { start, head } = this.#directory.chainEnds(chain) ?? { start: 0, head: 0 };
+	async #chainCursor(chain: string, after: number, release: () => void): Promise<Cursor> {
+		const { start, head } = (await this.#directory.chainEnds(chain)) ?? { start: 0, head: 0 };
 		if (after > head) throw beyond(chain, after, head);
 		if (after < start) {
 			throw new NexusError(
@@ -251,7 +384,7 @@ class LogBus implements Bus {
 			if (page) this.#pages.put(id, page);
 			return page;
 		};
-		const page = this.#storage.segment(id, offset);
+		const page = this.#storage.read(id, offset);
 		return page instanceof Promise ? page.then(keep) : keep(page);
 	}
 
@@ -280,23 +413,23 @@ class LogBus implements Bus {
 	async remove(name: string): Promise<void> {
 		this.#refuseWhenClosed();
 		if (this.#directory.get(name)) throw new NexusError("conflict", `log ${name} is live; a live log is never removed`);
-		const stored = this.#storage.find(name);
+		const stored = await this.#storage.find(name);
 		if (!stored) throw new NexusError("not_found", `no log ${name}`);
-		if (stored.chain !== undefined && stored.base > (this.#storage.chain(stored.chain)?.start ?? 0)) {
+		if (stored.sealedAt === undefined)
+			throw new NexusError("conflict", `log ${name} is live; a live log is never removed`);
+		const start = stored.chain === undefined ? 0 : ((await this.#storage.chain(stored.chain))?.start ?? 0);
+		if (stored.base > start)
 			throw new NexusError("conflict", `log ${name} is not the oldest of ${stored.chain}; remove the older ones first`);
-		}
 		await this.#removeStored(stored);
 	}
 
 	/** In small steps, so that appends go on in between. */
 	async #removeStored(stored: StoredLog): Promise<void> {
-		let gone = this.#storage.removeSome(stored.id);
-		// Only now: a store that refuses keeps the log, and it still counts.
-		this.#totalBytes -= stored.bytes;
+		let gone = await this.#storage.removeSome(stored.id);
 		this.#pages.drop(stored.id);
 		while (!gone && !this.#closed) {
 			await nextTick();
-			if (!this.#closed) gone = this.#storage.removeSome(stored.id);
+			if (!this.#closed) gone = await this.#storage.removeSome(stored.id);
 		}
 		await nextTick();
 	}
@@ -308,20 +441,37 @@ class LogBus implements Bus {
 		return this.#retaining;
 	}
 
-	async #retain({ ageMsMax = Infinity, totalBytesMax = Infinity }: Retention): Promise<number> {
+	async #retain({ ageMsMax = Infinity, totalBytesMax = Infinity, kinds = {} }: Retention): Promise<number> {
+		let removed = 0;
+		for (const [kind, rule] of Object.entries(kinds)) removed += await this.#retainByAge(rule.ageMsMax, kind);
+		removed += await this.#retainByAge(ageMsMax);
+		if (totalBytesMax === Infinity) return removed;
+		let total = await this.#storage.totalBytes();
+		while (total > totalBytesMax) {
+			const oldest = this.#closed ? undefined : await this.#storage.oldestSealed();
+			if (!oldest) break;
+			const first = await this.#firstLink(oldest);
+			await this.#removeStored(first);
+			total -= first.bytes;
+			removed++;
+		}
+		return removed;
+	}
+
+	async #retainByAge(ageMsMax: number, kind?: string): Promise<number> {
 		for (let removed = 0; ; removed++) {
-			const oldest = this.#closed ? undefined : this.#storage.oldestSealed();
-			if (!oldest) return removed;
-			const old = this.#clock.now() - oldest.sealedAt! > ageMsMax;
-			if (!old && this.#totalBytes <= totalBytesMax) return removed;
-			await this.#removeStored(this.#firstLink(oldest));
+			const oldest = this.#closed || ageMsMax === Infinity ? undefined : await this.#storage.oldestSealed(kind);
+			if (!oldest || this.now() - oldest.sealedAt! <= ageMsMax) return removed;
+			await this.#removeStored(await this.#firstLink(oldest));
 		}
 	}
 
 	/** A chain loses links from its beginning only, whatever the clock said when they were sealed. */
-	#firstLink(stored: StoredLog): StoredLog {
+	async #firstLink(stored: StoredLog): Promise<StoredLog> {
 		const { chain, base } = stored;
-		const first = chain === undefined ? undefined : this.#storage.link(chain, this.#storage.chain(chain)?.start ?? 0);
+		if (chain === undefined) return stored;
+		const start = (await this.#storage.chain(chain))?.start ?? 0;
+		const first = await this.#storage.link(chain, start);
 		return first && first.base < base ? first : stored;
 	}
 
@@ -330,12 +480,21 @@ class LogBus implements Bus {
 	}
 
 	async close(): Promise<void> {
-		if (this.#closed) return;
-		this.#committer.stop();
+		if (this.#closing) return this.#closing;
+		this.#closing = this.#close();
+		return this.#closing;
+	}
+
+	async #close(): Promise<void> {
+		await this.#joining?.catch(() => {});
+		const stopped = this.#committer.stop(this.#limits.closeMsMax);
 		this.#closed = true;
+		this.#cancelPoll?.();
+		this.#unwatch();
+		await stopped;
 		// Whoever asked for it hears that it failed; the readers hear that it is over.
 		await this.#retaining?.catch(() => {});
-		for (const wake of this.#directory.allWatchers()) this.#wake(wake);
+		this.#wakeAll(this.#directory.allWatchers());
 	}
 
 	#refuseWhenClosed(): void {

@@ -1,18 +1,20 @@
-/** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). */
+/** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). One at a time. */
 
-import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { NexusError, Refused, wordsOf } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
 import type { Write } from "../std/write.ts";
-import type { LiveLog } from "./live-log.ts";
-import type { Attempt, LogWrite, Storage } from "./storage.ts";
+import type { LiveLog, Waiting } from "./live-log.ts";
+import { type Commit, type Committed, type LogWrite, OutcomeUnknown, type Storage, type Unit } from "./storage.ts";
 
 const EARLY_COMMITS_PER_TICK_MAX = 16;
 
 export interface CommitLimits {
 	/** So many logs with something new are committed at once, before the tick has ended. */
 	commitLogsMax: number;
+	/** Characters that one commit holds of all logs together; what is beyond goes with the next one. */
+	commitTotalCharsMax: number;
 	/** A log's tail becomes a segment at this size. */
 	segmentCharsMax: number;
 	/** How long a failing commit is tried again before what waits is given up, and how often. */
@@ -31,28 +33,41 @@ export interface Outcome {
 	/** After all logs of the commit are in their new state. */
 	visible(log: LiveLog, records: number): void;
 	live(): Iterable<LiveLog>;
+	/** The store's time, as of the last commit. */
+	time(now: number): void;
+	/** Another daemon has taken over: nothing can be written here any more. */
+	fenced(): void;
 }
 
 /** What whoever waits is told when the store does not take it. */
-export function unwritten(log: string, cause: unknown): NexusError {
+export function unwritten(what: string, cause: unknown): NexusError {
+	if (cause instanceof Refused) return cause;
 	const isFull = sqliteFailure(cause)?.kind === "full";
 	const why = isFull ? "the disk is full or failing. Free some space, then try again" : wordsOf(cause);
-	return new NexusError("unavailable", `log ${log} could not be written: ${why}`, { cause });
+	return new NexusError("unavailable", `${what} could not be written: ${why}`, { cause });
 }
 
-/** What a commit will do to one log, decided while it is being made. */
-interface Plan {
-	log: LiveLog;
-	write: LogWrite;
-	refused?: { cause: unknown };
-}
-
-interface Unit {
+/** Changes of stored things that need no record. */
+interface WriteRequest extends Waiting {
 	writes: readonly Write[];
-	refused: { cause: unknown } | undefined;
-	resolve(): void;
-	reject(cause: unknown): void;
+	patienceMs: number;
 }
+
+/** One unit of a commit, with whom it is for. Everything that the outcome touches is here: the log takes new records meanwhile. */
+interface Part extends Unit {
+	readonly live: LiveLog | undefined;
+	readonly request: WriteRequest | undefined;
+	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
+	readonly own: { count: number; text: string };
+}
+
+interface Flight {
+	commit: Commit;
+	parts: Part[];
+}
+
+const NO_WRITES: readonly Write[] = [];
+const NONE = { count: 0, text: "" };
 
 export class Committer {
 	readonly #storage: Storage;
@@ -62,9 +77,19 @@ export class Committer {
 	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
 	readonly #steady: () => number;
 	readonly #log: Log;
-	/** Logs with something to commit. */
+	/** Who this daemon is to the store. */
+	node = 0;
+	/** Logs with something to commit, those that have waited longest first. */
 	readonly #dirty = new Set<LiveLog>();
-	readonly #units: Unit[] = [];
+	#requests: WriteRequest[] = [];
+	/** The commit under way: made, or to be tried again. */
+	#flight: Flight | undefined;
+	/** The store has been asked, and has not answered yet. */
+	#asking: Promise<void> | undefined;
+	/** Nobody can tell whether the flight was applied: it may not be given up. */
+	#unknown = false;
+	#fenced: Refused | undefined;
+	#last = 0;
 	#scheduled = false;
 	#early = false;
 	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
@@ -75,6 +100,8 @@ export class Committer {
 	#cancelTidy: (() => void) | undefined;
 	#stopped = false;
 	commits = 0;
+	/** Characters of all logs that were appended and are not durable yet, a line feed for each record included. */
+	waitingChars = 0;
 
 	constructor(storage: Storage, limits: CommitLimits, outcome: Outcome, clock: Clock, log: Log) {
 		this.#storage = storage;
@@ -86,18 +113,31 @@ export class Committer {
 	}
 
 	get healthy(): boolean {
-		return this.#failingSince === undefined;
+		return this.#failingSince === undefined && !this.#fenced;
+	}
+
+	/** Why nothing can be written any more. */
+	get fenced(): Refused | undefined {
+		return this.#fenced;
 	}
 
 	/** The log has something to commit: it goes with all others of this loop tick. */
 	touch(log: LiveLog): void {
 		this.#dirty.add(log);
 		this.#schedule();
-		if (this.#failingSince === undefined && this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+		if (this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+	}
+
+	/** Changes that need no record: one unit of the next commit. */
+	write(writes: readonly Write[], patienceMs: number): Promise<void> {
+		return new Promise((resolve, reject) => {
+			this.#requests.push({ writes, patienceMs, resolve, reject });
+			this.#schedule();
+		});
 	}
 
 	#schedule(): void {
-		if (this.#failingSince !== undefined || this.#scheduled) return;
+		if (this.#scheduled || this.#flight) return;
 		this.#scheduled = true;
 		setImmediate(() => {
 			this.#scheduled = false;
@@ -108,7 +148,7 @@ export class Committer {
 
 	/** In a tick with very many logs the first must not wait for the last. Bounded, so that input and output get their turn. */
 	#commitEarly(): void {
-		if (this.#early || this.#earlyLeft === 0) return;
+		if (this.#early || this.#earlyLeft === 0 || this.#flight) return;
 		this.#early = true;
 		this.#earlyLeft--;
 		process.nextTick(() => {
@@ -117,80 +157,159 @@ export class Committer {
 		});
 	}
 
+	/** Commits what waits, unless a commit is under way: then it goes with the next one. */
 	commit(): void {
-		if (this.#dirty.size === 0 && this.#units.length === 0) {
-			if (!this.healthy) this.#probe();
-			return;
+		if (this.#flight || (!this.healthy && !this.#probeDue())) return;
+		if (this.#dirty.size === 0 && this.#requests.length === 0) return;
+		this.#send(this.#plan());
+	}
+
+	/** Nobody waits for a failing store any more: with nothing to commit it is asked by its timer only. */
+	#probeDue(): boolean {
+		return !this.#fenced && (this.#dirty.size > 0 || this.#requests.length > 0);
+	}
+
+	#plan(): Flight {
+		const parts: Part[] = [];
+		for (const request of this.#requests)
+			parts.push({ writes: request.writes, log: undefined, live: undefined, request, own: NONE });
+		this.#requests = [];
+		let chars = 0;
+		for (const log of this.#dirty) {
+			if (chars > this.#limits.commitTotalCharsMax) break;
+			this.#dirty.delete(log);
+			const part = this.#part(log);
+			chars += log.inFlightChars;
+			parts.push(part);
 		}
-		let plans: Plan[] = [];
+		return { commit: { node: this.node, n: ++this.#last, again: false, units: parts }, parts };
+	}
+
+	/** What is written for a log. From here on the outcome is read from this alone. */
+	#part(log: LiveLog): Part {
+		const { creation, joint } = log;
+		const sealing = creation || joint ? undefined : log.seal;
+		const last = sealing?.records ?? (creation ? undefined : joint?.records);
+		const own = { count: log.pendingCount, text: log.pending };
+		const write: LogWrite = { id: log.id };
+		if (creation) write.create = log.spec;
+		if (sealing) write.seal = true;
+		write.batch = log.take(last ?? []);
+		const full = log.tail.size + log.inFlightChars >= this.#limits.segmentCharsMax;
+		const all = sealing || full || log.cutSoon ? log.tailWith(write.batch) : undefined;
+		if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
+		const writes = creation?.writes ?? sealing?.writes ?? (last ? joint!.writes : NO_WRITES);
+		return { writes, log: write, live: log, request: undefined, own };
+	}
+
+	/** An embedded store answers at once, and all of it happens in this tick. */
+	#send(flight: Flight): void {
+		this.#flight = flight;
+		let answer: Committed | Promise<Committed>;
 		try {
-			this.#storage.commit((attempt) => {
-				plans = [];
-				const writes: LogWrite[] = [];
-				for (const unit of this.#units) unit.refused = attempt(unit.writes);
-				for (const log of this.#dirty) {
-					const plan = this.#plan(log, attempt);
-					plans.push(plan);
-					if (!(plan.refused && log.creation)) writes.push(plan.write);
-				}
-				return writes;
-			});
+			answer = this.#storage.commit(flight.commit);
 		} catch (cause) {
 			this.#failed(cause);
 			return;
 		}
-		this.#recovered();
-		this.#dirty.clear();
-		this.commits++;
-		for (const unit of this.#units.splice(0)) {
-			if (unit.refused) unit.reject(unit.refused.cause);
-			else unit.resolve();
+		if (!(answer instanceof Promise)) {
+			this.#landed(flight, answer);
+			return;
 		}
-		for (const plan of plans) this.#settle(plan);
-		for (const { log, write } of plans) this.#outcome.visible(log, write.batch?.count ?? 0);
-		this.#scheduleTidy();
+		const asking = answer.then(
+			(committed) => {
+				this.#asking = undefined;
+				this.#landed(flight, committed);
+			},
+			(cause: unknown) => {
+				this.#asking = undefined;
+				this.#failed(cause);
+			},
+		);
+		this.#asking = asking;
 	}
 
-	/** Decides inside the transaction what is written for a log: participants may still refuse a creation or a seal. */
-	#plan(log: LiveLog, attempt: Attempt): Plan {
-		const { creation, seal } = log;
-		const write: LogWrite = { id: log.id };
-		const changes = creation?.writes ?? seal?.writes ?? [];
-		const refused = changes.length > 0 ? attempt(changes) : undefined;
-		const plan: Plan = refused ? { log, write, refused } : { log, write };
-		if (creation) write.create = { spec: log.spec, base: log.base, createdAt: log.createdAt };
-		const sealed = seal !== undefined && !creation && !refused;
-		if (sealed) write.sealedAt = this.#clock.now();
-		write.batch = log.waiting(sealed ? seal.records : []);
-		const full = log.tail.size + log.pending.length >= this.#limits.segmentCharsMax;
-		const all = sealed || full || log.cutSoon ? log.tailWith(write.batch) : undefined;
-		if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
-		return plan;
+	#landed(flight: Flight, { now, outcomes }: Committed): void {
+		this.#flight = undefined;
+		this.#unknown = false;
+		this.#recovered();
+		this.#outcome.time(now);
+		this.commits++;
+		flight.parts.forEach((part, place) => {
+			const outcome = outcomes.get(place);
+			if (outcome && "refused" in outcome) this.#refuse(part, outcome.refused);
+			else if (part.live) this.#settle(part, part.live, now, outcome?.base);
+			else part.request!.resolve();
+		});
+		for (const { live, log } of flight.parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
+		this.#scheduleTidy();
+		if (this.#dirty.size > 0 || this.#requests.length > 0) this.#schedule();
 	}
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
-	#settle({ log, write, refused }: Plan): void {
-		const { creation, seal } = log;
-		if (creation && refused) {
-			write.batch = undefined;
+	#settle({ log: write, own }: Part, log: LiveLog, now: number, base: number | undefined): void {
+		const { creation, joint } = log;
+		const { batch, cut, seal } = write!;
+		if (creation) {
+			log.base = base ?? 0;
+			log.createdAt = now;
+			log.creation = undefined;
+		}
+		if (own.count > 0) this.waitingChars -= own.text.length + 1;
+		log.landed();
+		log.publish(batch, cut !== undefined);
+		if (cut) this.#outcome.cut(log, cut.bytes);
+		log.settleWaiting();
+		creation?.resolve();
+		if (seal) {
+			log.sealedAt = now;
 			this.#outcome.gone(log);
-			creation.reject(refused.cause);
+			log.seal!.resolve();
 			return;
 		}
-		log.clearPending();
-		log.publish(write.batch, write.cut !== undefined);
-		if (write.cut) this.#outcome.cut(log, write.cut.bytes);
-		if (log.flushes.length > 0) for (const waiting of log.flushes.splice(0)) waiting.resolve();
-		log.creation = undefined;
-		creation?.resolve();
-		if (write.sealedAt !== undefined) {
-			log.sealedAt = write.sealedAt;
-			this.#outcome.gone(log);
-			seal!.resolve();
-		} else if (refused) {
-			log.seal = undefined;
-			seal!.reject(refused.cause);
+		if (joint && !creation) {
+			log.disjoin();
+			joint.resolve();
 		}
+		if (log.isWaiting) this.#dirty.add(log);
+	}
+
+	/** Nothing of the part was written. */
+	#refuse(part: Part, refused: Refused): void {
+		const { live: log, request, own, log: write } = part;
+		if (write) write.batch = undefined;
+		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
+		if (!log) {
+			request!.reject(refused);
+			return;
+		}
+		const { creation, joint } = log;
+		if (creation || this.#fenced) {
+			if (creation) this.#outcome.gone(log);
+			log.giveUp(refused, refused);
+			this.#countWaiting();
+			return;
+		}
+		log.putBack(own.text, own.count);
+		if (write!.seal) {
+			const { seal } = log;
+			log.seal = undefined;
+			seal!.reject(refused);
+		} else if (joint) {
+			log.disjoin();
+			joint.reject(refused);
+		}
+		if (log.isWaiting) this.#dirty.add(log);
+	}
+
+	/** Another daemon has declared this one dead: it drops everything without a terminal, and serves readers only. */
+	#fence(refused: Refused): void {
+		this.#fenced = refused;
+		this.#log.error({}, "another daemon has taken over; this one may write nothing any more");
+		for (const log of [...this.#outcome.live()]) log.giveUp(refused, refused);
+		this.#dirty.clear();
+		for (const request of this.#requests.splice(0)) request.reject(refused);
+		this.#outcome.fenced();
 	}
 
 	/** A full disk must not lose what was said: everything waits and is tried again, until the limit. */
@@ -199,70 +318,93 @@ export class Committer {
 		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
 		this.#failingSince ??= now;
 		this.#isFull = sqliteFailure(cause)?.kind === "full";
+		this.#unknown ||= cause instanceof OutcomeUnknown;
+		if (!this.#unknown) this.#giveUpImpatient(now - this.#failingSince, cause);
+		if (this.#tryLater() || this.#unknown) return;
+		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
+		this.#giveUpAll(cause);
+	}
+
+	/** Some would rather be told soon than wait. */
+	#giveUpImpatient(failingMs: number, cause: unknown): void {
+		const flight = this.#flight;
+		if (flight) {
+			const parts = flight.parts.filter(({ live, request }) => {
+				const patienceMs = live?.creation?.patienceMs ?? request?.patienceMs ?? Infinity;
+				if (failingMs < patienceMs) return true;
+				if (live) this.#giveUp(live, cause);
+				else request!.reject(unwritten("a change", cause));
+				return false;
+			});
+			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
+		}
 		for (const log of this.#dirty) {
-			if (!log.creation || now - this.#failingSince < log.creation.patienceMs) continue;
+			if (!log.creation || failingMs < log.creation.patienceMs) continue;
 			this.#giveUp(log, cause);
 			this.#dirty.delete(log);
 		}
-		if (this.#tryLater()) return;
-		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
-		for (const log of this.#dirty) this.#giveUp(log, cause);
-		for (const unit of this.#units.splice(0)) unit.reject(unwritten("of changes", cause));
-		this.#dirty.clear();
-	}
-
-	/** Changes of stored things that need no record. */
-	write(writes: readonly Write[]): Promise<void> {
-		return new Promise((resolve, reject) => {
-			this.#units.push({ writes, resolve, reject, refused: undefined });
-			this.#schedule();
+		this.#requests = this.#requests.filter((request) => {
+			if (failingMs < request.patienceMs) return true;
+			request.reject(unwritten("a change", cause));
+			return false;
 		});
 	}
 
-	#recovered(): void {
-		if (!this.healthy) this.#log.info({}, "the store takes commits again");
-		this.#failingSince = undefined;
+	#giveUpAll(cause: unknown): void {
+		const parts = this.#flight?.parts ?? [];
+		this.#flight = undefined;
+		for (const { live, request } of parts) {
+			if (live) this.#giveUp(live, cause);
+			else request!.reject(unwritten("a change", cause));
+		}
+		for (const log of this.#dirty) this.#giveUp(log, cause);
+		this.#dirty.clear();
+		for (const request of this.#requests.splice(0)) request.reject(unwritten("a change", cause));
 	}
 
-	/** Nobody waits any more: an empty commit tells whether the store is back. A full disk takes those, so it is not asked. */
-	#probe(): void {
-		if (!this.#isFull) {
-			try {
-				this.#storage.commit(() => []);
-				this.#recovered();
-				return;
-			} catch {
-				// As before: asked again later.
-			}
-		}
-		this.#tryLater();
+	#recovered(): void {
+		if (this.#failingSince === undefined) return;
+		this.#log.info({}, "the store takes commits again");
+		this.#failingSince = undefined;
 	}
 
 	/** Until the limit. A store that has just refused is not healthy, although nobody may be waiting for it any more. */
 	#tryLater(): boolean {
 		const { commitRetryMs, commitRetryMsMax } = this.#limits;
 		if (this.#failingSince === undefined) return false;
-		if (this.#steady() - this.#failingSince < commitRetryMsMax && !this.#stopped) {
+		const isOver = this.#steady() - this.#failingSince >= commitRetryMsMax || this.#stopped;
+		if (!isOver || this.#unknown) {
 			this.#cancelRetry?.();
-			this.#cancelRetry = this.#clock.after(commitRetryMs, () => this.commit(), "due");
+			this.#cancelRetry = this.#clock.after(commitRetryMs, () => this.#tryAgain(), "due");
 			return true;
 		}
 		this.#failingSince = undefined;
 		return false;
 	}
 
+	#tryAgain(): void {
+		this.#cancelRetry = undefined;
+		if (this.#asking) return;
+		const flight = this.#flight;
+		if (flight) this.#send({ commit: { ...flight.commit, again: true }, parts: flight.parts });
+		else if (this.#probeDue()) this.#send(this.#plan());
+		// Nobody waits: an empty commit tells whether the store is back. A full disk takes those, so it is not asked.
+		else if (!this.#isFull)
+			this.#send({ commit: { node: this.node, n: ++this.#last, again: false, units: [] }, parts: [] });
+		else this.#tryLater();
+	}
+
 	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
 	#giveUp(log: LiveLog, cause: unknown): void {
-		log.broken = cause ?? new Error("unknown");
-		const error = unwritten(log.spec.log, cause);
-		log.clearPending();
-		for (const waiting of log.flushes.splice(0)) waiting.reject(error);
-		log.seal?.reject(error);
-		log.seal = undefined;
-		if (log.creation) {
-			this.#outcome.gone(log);
-			log.creation.reject(error);
-		}
+		if (log.creation) this.#outcome.gone(log);
+		log.giveUp(cause, unwritten(`log ${log.spec.log}`, cause));
+		this.#countWaiting();
+	}
+
+	#countWaiting(): void {
+		this.waitingChars = 0;
+		for (const { waitingChars, waitingCount } of this.#outcome.live())
+			if (waitingCount > 0) this.waitingChars += waitingChars + 1;
 	}
 
 	#scheduleTidy(): void {
@@ -274,8 +416,9 @@ export class Committer {
 	}
 
 	#tidy(): void {
-		try {
-			const { lagging, more } = this.#storage.tidy();
+		const failed = (cause: unknown) =>
+			this.#log.warn({ err: cause }, "old journal space could not be freed; trying again later");
+		const done = ({ lagging, more }: { lagging: ReadonlySet<number>; more: boolean }) => {
 			if (more) this.#scheduleTidy();
 			if (lagging.size === 0) return;
 			for (const log of this.#outcome.live()) {
@@ -283,16 +426,33 @@ export class Committer {
 				log.cutSoon = true;
 				this.touch(log);
 			}
+		};
+		try {
+			const answer = this.#storage.tidy(this.node);
+			if (answer instanceof Promise) void answer.then(done, failed);
+			else done(answer);
 		} catch (cause) {
-			this.#log.warn({ err: cause }, "old journal space could not be freed; trying again later");
+			failed(cause);
 		}
 	}
 
-	/** Commits what waits; what the store refuses now is given up. */
-	stop(): void {
-		this.#stopped = true;
-		this.commit();
-		this.#cancelRetry?.();
+	/** Awaits the commit under way, makes one last one within the deadline, and gives up the rest. */
+	async stop(deadlineMs: number): Promise<void> {
 		this.#cancelTidy?.();
+		const over = Promise.withResolvers<void>();
+		const cancel = this.#clock.after(deadlineMs, over.resolve);
+		await Promise.race([this.#asking, over.promise]);
+		this.#stopped = true;
+		if (!this.#asking) this.#tryLast();
+		await Promise.race([this.#asking, over.promise]);
+		cancel();
+		this.#cancelRetry?.();
+		if (this.#flight || this.#dirty.size > 0 || this.#requests.length > 0)
+			this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
+	}
+
+	#tryLast(): void {
+		if (this.#flight) this.#tryAgain();
+		if (!this.#flight && this.#probeDue()) this.#send(this.#plan());
 	}
 }

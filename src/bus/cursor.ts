@@ -2,7 +2,7 @@
 
 import { NexusError } from "../protocol/protocol.ts";
 import type { Batch } from "./batch.ts";
-import type { LiveLog, Wake } from "./live-log.ts";
+import type { Growing, Wake } from "./live-log.ts";
 import type { Cursor } from "./port.ts";
 
 /** What a cursor needs of the Bus. */
@@ -12,11 +12,11 @@ export interface Reading {
 	closed(): boolean;
 }
 
-/** What a log cursor reads: a live log, or one that was sealed before the cursor came. */
+/** What a log cursor reads: a log that grows, or one that was sealed before the cursor came. */
 export interface Readable {
 	id: number;
 	name: string;
-	live?: LiveLog;
+	growing?: Growing;
 	/** Head of a sealed log. */
 	head: number;
 }
@@ -35,27 +35,33 @@ export class LogCursor implements Cursor {
 		this.#reading = reading;
 	}
 
+	/** The log as it is written now: it may have been taken over since. */
+	#growing(): Growing | undefined {
+		const { growing } = this.#readable;
+		if (growing?.successor) this.#readable.growing = growing.successor;
+		return this.#readable.growing;
+	}
+
 	get ended(): boolean {
-		const live = this.#readable.live;
-		if (live && live.sealedAt === undefined) return false;
-		return this.offset >= (live ? live.head : this.#readable.head);
+		const growing = this.#growing();
+		if (growing && growing.sealedAt === undefined) return false;
+		return this.offset >= (growing ? growing.head : this.#readable.head);
 	}
 
 	next(): Batch | undefined | Promise<Batch | undefined> {
 		if (this.#reading.closed()) throw stopping();
-		const { live, head, id } = this.#readable;
-		if (this.offset >= (live ? live.head : head)) return undefined;
-		const newest = live?.newest(this.offset);
-		if (newest) return this.#take(newest);
-		const tail = live?.tail.after(this.offset);
-		if (tail) return this.#take(tail);
-		const page = this.#reading.page(id, this.offset + 1);
+		const growing = this.#growing();
+		if (this.offset >= (growing ? growing.head : this.#readable.head)) return undefined;
+		const recent = growing?.recent(this.offset);
+		if (recent) return this.#take(recent);
+		const page = this.#reading.page(this.#readable.id, this.offset + 1);
 		return page instanceof Promise ? page.then((found) => this.#takePage(found)) : this.#takePage(page);
 	}
 
 	check(): void | Promise<void> {
-		const { live, head, id, name } = this.#readable;
-		if (this.offset >= (live ? live.head : head) || live?.newest(this.offset) || live?.tail.after(this.offset)) return;
+		const { head, id, name } = this.#readable;
+		const growing = this.#growing();
+		if (this.offset >= (growing ? growing.head : head) || growing?.recent(this.offset)) return;
 		const found = (page: Batch | undefined) => {
 			if (!page) throw expired(name);
 		};
@@ -75,23 +81,28 @@ export class LogCursor implements Cursor {
 	}
 
 	onWake(listener: Wake): void {
-		const wakes = this.#readable.live?.wakes;
+		const wakes = this.#growing()?.wakes;
 		if (this.#wake) wakes?.delete(this.#wake);
 		this.#wake = listener;
 		wakes?.add(listener);
 	}
 
 	close(): void {
-		if (this.#wake) this.#readable.live?.wakes.delete(this.#wake);
+		if (this.#wake) this.#growing()?.wakes.delete(this.#wake);
 		this.#release?.();
 		this.#release = undefined;
 	}
 }
 
+export interface Link {
+	readable: Readable;
+	base: number;
+}
+
 /** What a chain cursor needs beyond that: the next link, and to be told of new ones. */
 export interface ChainReading extends Reading {
 	/** The link that holds or follows the chain offset, with where it begins. */
-	link(chain: string, after: number): { readable: Readable; base: number } | undefined;
+	link(chain: string, after: number): Link | undefined | Promise<Link | undefined>;
 	/** The same records with chain offsets; the same object for all who ask. */
 	rebase(batch: Batch, base: number): Batch;
 	watchChain(chain: string, wake: Wake): () => void;
@@ -105,6 +116,7 @@ export class ChainCursor implements Cursor {
 	readonly #reading: ChainReading;
 	#link: { cursor: LogCursor; base: number } | undefined;
 	#wake: Wake = () => {};
+	#closed = false;
 	readonly #unwatch: () => void;
 	#release: (() => void) | undefined;
 
@@ -119,7 +131,9 @@ export class ChainCursor implements Cursor {
 	next(): Batch | undefined | Promise<Batch | undefined> {
 		if (this.#reading.closed()) throw stopping();
 		for (;;) {
-			if (!this.#link && !this.#enter()) return undefined;
+			const entered = this.#link ? true : this.#enter();
+			if (entered instanceof Promise) return entered.then((found) => (found ? this.next() : undefined));
+			if (!entered) return undefined;
 			const { cursor, base } = this.#link!;
 			if (cursor.ended) {
 				cursor.close();
@@ -132,12 +146,18 @@ export class ChainCursor implements Cursor {
 	}
 
 	check(): void | Promise<void> {
-		if (this.#link || this.#enter()) return this.#link?.cursor.check();
+		const entered = this.#link ? true : this.#enter();
+		if (entered instanceof Promise) return entered.then(() => this.#link?.cursor.check());
+		return this.#link?.cursor.check();
 	}
 
-	#enter(): boolean {
+	#enter(): boolean | Promise<boolean> {
 		const found = this.#reading.link(this.#chain, this.offset);
-		if (!found) return false;
+		return found instanceof Promise ? found.then((link) => this.#open(link)) : this.#open(found);
+	}
+
+	#open(found: Link | undefined): boolean {
+		if (!found || this.#closed) return false;
 		if (found.base > this.offset) throw expired(this.#chain);
 		const cursor = new LogCursor(found.readable, this.offset - found.base, this.#reading);
 		cursor.onWake(() => this.#wake());
@@ -156,6 +176,7 @@ export class ChainCursor implements Cursor {
 	}
 
 	close(): void {
+		this.#closed = true;
 		this.#link?.cursor.close();
 		this.#unwatch();
 		this.#release?.();

@@ -1,8 +1,10 @@
-/** Which logs and chains there are: the live ones in memory, the sealed ones in the store. */
+/** Which logs and chains there are: those that this daemon writes in memory, all others in the store. */
 
+import type { Reading } from "../std/write.ts";
 import type { Readable } from "./cursor.ts";
 import type { LiveLog, Wake } from "./live-log.ts";
 import type { LogInfo, LogQuery } from "./port.ts";
+import { RemoteLog } from "./remote-log.ts";
 import type { Storage, StoredLog } from "./storage.ts";
 
 interface Chain {
@@ -10,9 +12,15 @@ interface Chain {
 	watchers: Set<Wake>;
 }
 
+/** What comes of an answer, at once when it is here. */
+const then = <T, U>(answer: Reading<T>, next: (value: T) => U): Reading<U> =>
+	answer instanceof Promise ? answer.then(next) : next(answer);
+
 export class Directory {
 	readonly #storage: Storage;
 	readonly #live = new Map<string, LiveLog>();
+	/** Logs of others that somebody reads here. */
+	readonly #remote = new Map<string, RemoteLog>();
 	/** Chains that are written or watched now. */
 	readonly #chains = new Map<string, Chain>();
 
@@ -32,17 +40,19 @@ export class Directory {
 		return this.#live.get(name);
 	}
 
-	exists(name: string): boolean {
-		return this.#live.has(name) || this.#storage.find(name) !== undefined;
-	}
-
 	liveLink(chain: string): LiveLog | undefined {
 		return this.#chains.get(chain)?.live;
 	}
 
 	admit(log: LiveLog): void {
-		this.#live.set(log.spec.log, log);
-		if (log.spec.chain !== undefined) this.#chain(log.spec.chain).live = log;
+		const { log: name, chain } = log.spec;
+		this.#live.set(name, log);
+		if (chain !== undefined) this.#chain(chain).live = log;
+		const before = this.#remote.get(name);
+		if (!before) return;
+		this.#remote.delete(name);
+		before.successor = log;
+		for (const wake of before.wakes) log.wakes.add(wake);
 	}
 
 	dismiss(log: LiveLog): void {
@@ -79,57 +89,70 @@ export class Directory {
 
 	*allWatchers(): Generator<Wake> {
 		for (const log of this.#live.values()) yield* log.wakes;
+		for (const log of this.#remote.values()) yield* log.wakes;
 		for (const chain of this.#chains.values()) yield* chain.watchers;
 	}
 
+	/** Logs of others that are followed here, and who waits for a chain that this daemon does not write. */
+	followed(): { logs: RemoteLog[]; chains: Wake[] } {
+		for (const [name, log] of this.#remote) if (log.wakes.size === 0) this.#remote.delete(name);
+		const idle = [...this.#chains.values()].filter((chain) => !chain.live);
+		return { logs: [...this.#remote.values()], chains: idle.flatMap((chain) => [...chain.watchers]) };
+	}
+
 	/** A log as readers see it: one whose creation is not committed does not exist yet. */
-	readable(name: string): Readable | undefined {
+	readable(name: string): Reading<Readable | undefined> {
 		const live = this.#live.get(name);
-		if (live && !live.creation) return { id: live.id, name, live, head: live.head };
-		const stored = this.#storage.find(name);
-		return stored && { id: stored.id, name, head: stored.head };
+		if (live && !live.creation) return { id: live.id, name, growing: live, head: live.head };
+		return then(this.#storage.find(name), (stored) => stored && this.#readableOf(stored));
+	}
+
+	#readableOf(stored: StoredLog): Readable {
+		const { id, log: name, head, sealedAt } = stored;
+		const mine = this.#live.get(name);
+		if (mine && !mine.creation) return { id, name, growing: mine, head: mine.head };
+		if (sealedAt !== undefined) return { id, name, head };
+		let remote = this.#remote.get(name);
+		if (!remote) {
+			remote = new RemoteLog(stored);
+			this.#remote.set(name, remote);
+		}
+		return { id, name, growing: remote, head: Math.max(head, remote.head) };
 	}
 
 	/** The link that holds or will hold the record after a chain offset; when that was removed, the first one behind it. */
-	link(chain: string, after: number): { readable: Readable; base: number } | undefined {
+	link(chain: string, after: number): Reading<{ readable: Readable; base: number } | undefined> {
 		const live = this.#chains.get(chain)?.live;
 		const visible = live && !live.creation ? live : undefined;
-		const stored = visible && after >= visible.base ? undefined : this.#storage.link(chain, after);
-		if (stored) return { readable: { id: stored.id, name: stored.log, head: stored.head }, base: stored.base };
-		return (
-			visible && {
-				readable: { id: visible.id, name: visible.spec.log, live: visible, head: visible.head },
-				base: visible.base,
-			}
+		const own = visible && {
+			readable: { id: visible.id, name: visible.spec.log, growing: visible, head: visible.head },
+			base: visible.base,
+		};
+		if (own && after >= own.base) return own;
+		return then(this.#storage.link(chain, after), (stored) =>
+			stored ? { readable: this.#readableOf(stored), base: stored.base } : own,
 		);
 	}
 
 	/** Chain offsets in (start, head] can be read. */
-	chainEnds(chain: string): { start: number; head: number } | undefined {
-		const live = this.#chains.get(chain)?.live;
-		const stored = this.#storage.chain(chain);
-		if (!live || live.creation) return stored;
-		return { start: stored?.start ?? 0, head: live.base + live.head };
+	chainEnds(chain: string): Reading<{ start: number; head: number } | undefined> {
+		return then(this.#storage.chain(chain), (stored) => {
+			const live = this.#chains.get(chain)?.live;
+			if (!live || live.creation) return stored;
+			return { start: stored?.start ?? 0, head: live.base + live.head };
+		});
 	}
 
-	describe(name: string): LogInfo | undefined {
+	describe(name: string): Reading<LogInfo | undefined> {
 		const live = this.#live.get(name);
 		if (live && !live.creation) return live.info();
-		const stored = this.#storage.find(name);
-		return stored && infoOf(stored);
+		return then(this.#storage.find(name), (stored) => stored && infoOf(stored));
 	}
 
-	list(query: LogQuery): LogInfo[] {
-		// Recovery asks for the live ones at every start; they are here, the store would search all logs ever kept.
-		if ((query.live || query.left) && query.before === undefined) {
-			return [...this.#live.values()]
-				.filter((log) => !log.creation && (query.kind === undefined || log.spec.kind === query.kind))
-				.filter((log) => query.chain === undefined || log.spec.chain === query.chain)
-				.sort((a, b) => b.id - a.id)
-				.slice(0, query.limit ?? Infinity)
-				.map((log) => log.info());
-		}
-		return this.#storage.list(query).map((stored) => this.#live.get(stored.log)?.info() ?? infoOf(stored));
+	list(query: LogQuery): Reading<LogInfo[]> {
+		return then(this.#storage.list(query), (found) =>
+			found.map((stored) => this.#live.get(stored.log)?.info() ?? infoOf(stored)),
+		);
 	}
 }
 

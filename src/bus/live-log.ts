@@ -1,4 +1,4 @@
-/** A log that is still written: its tail in memory, what waits for the next commit, and who follows it. */
+/** A log that this daemon writes: its tail in memory, what waits for the next commit, what is in the one under way, and who follows it. */
 
 import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
@@ -8,14 +8,23 @@ import { Tail } from "./tail.ts";
 /** Told when something became visible, or the log ended. */
 export type Wake = () => void;
 
-interface Waiting {
+export interface Waiting {
 	resolve(): void;
 	reject(cause: unknown): void;
 }
 
+/** The last records, with what commits together with them. */
 export interface Seal extends Waiting {
 	records: readonly string[];
 	writes: readonly Write[];
+}
+
+/** Records in the middle of a log that commit together with writes: what is appended behind them waits for their outcome. */
+export interface Joint extends Waiting {
+	records: readonly string[];
+	writes: readonly Write[];
+	/** It has its outcome, whichever. */
+	settled: Promise<void>;
 }
 
 export interface Creation extends Waiting {
@@ -24,11 +33,25 @@ export interface Creation extends Waiting {
 	patienceMs: number;
 }
 
-export class LiveLog {
+/** What a cursor follows: a log that grows, whoever writes it. */
+export interface Growing {
 	readonly id: number;
+	/** Durable and visible up to here. */
+	readonly head: number;
+	readonly sealedAt: number | undefined;
+	readonly wakes: Set<Wake>;
+	/** What comes strictly after an offset, when it is at hand without asking the store. */
+	recent(after: number): Batch | undefined;
+	/** The log goes on here: this daemon has taken it over. */
+	successor: Growing | undefined;
+}
+
+export class LiveLog implements Growing {
+	id: number;
 	readonly spec: LogSpec;
-	readonly base: number;
-	readonly createdAt: number;
+	/** Both are the store's to say; known once the log is created. */
+	base: number;
+	createdAt: number;
 	/** Durable and visible up to here. */
 	head: number;
 	/** Bytes in segments. */
@@ -38,6 +61,7 @@ export class LiveLog {
 	broken: unknown;
 	/** Why records at its end are missing. */
 	readonly damaged: string | undefined;
+	successor: undefined;
 
 	/** Durable records since the last cut. */
 	readonly tail = new Tail();
@@ -47,9 +71,16 @@ export class LiveLog {
 	/** What the next commit takes: records joined by line feeds. */
 	pending = "";
 	pendingCount = 0;
+	/** In the commit under way. */
+	inFlightCount = 0;
+	inFlightChars = 0;
 	creation: Creation | undefined;
 	seal: Seal | undefined;
-	flushes: Waiting[] = [];
+	joint: Joint | undefined;
+	/** Appended while a joint waits for its outcome. */
+	#behind: string[] = [];
+	#flushes: (Waiting & { upTo: number })[] = [];
+	#rooms: Waiting[] = [];
 
 	readonly wakes = new Set<Wake>();
 	/** What the last commit brought: readers that keep up all ask for it, and share what is made of it. */
@@ -68,26 +99,58 @@ export class LiveLog {
 
 	/** Offset of the last appended record, visible or not. */
 	get assigned(): number {
-		return this.head + this.pendingCount;
+		return this.head + this.inFlightCount + this.pendingCount + (this.joint?.records.length ?? 0) + this.#behind.length;
+	}
+
+	/** Characters and records that are not durable yet. */
+	get waitingChars(): number {
+		return this.inFlightChars + this.pending.length;
+	}
+
+	get waitingCount(): number {
+		return this.inFlightCount + this.pendingCount + this.#behind.length;
 	}
 
 	append(record: string): void {
+		if (this.joint) {
+			this.#behind.push(record);
+			return;
+		}
 		this.pending = this.pendingCount === 0 ? record : `${this.pending}\n${record}`;
 		this.pendingCount++;
 	}
 
-	/** Everything that waits, and the last records of all behind it. */
-	waiting(last: readonly string[]): Batch | undefined {
-		if (this.pendingCount + last.length === 0) return undefined;
+	/** Moves everything that waits into the commit under way, with the last records of all behind it. */
+	take(last: readonly string[]): Batch | undefined {
+		const count = this.pendingCount + last.length;
+		if (count === 0) return undefined;
 		const text =
 			last.length === 0 ? this.pending : [...(this.pendingCount > 0 ? [this.pending] : []), ...last].join("\n");
-		return new Batch(this.head + 1, this.pendingCount + last.length, text);
-	}
-
-	/** Everything that waits was committed, or given up. */
-	clearPending(): void {
+		this.inFlightCount = this.pendingCount;
+		this.inFlightChars = text.length;
 		this.pending = "";
 		this.pendingCount = 0;
+		return new Batch(this.head + 1, count, text);
+	}
+
+	/** The commit refused what went with these records: they wait again, before what came since. */
+	putBack(text: string, count: number): void {
+		this.landed();
+		if (count === 0) return;
+		this.pending = this.pendingCount === 0 ? text : `${text}\n${this.pending}`;
+		this.pendingCount += count;
+	}
+
+	/** Nothing of this log is in a commit any more. */
+	landed(): void {
+		this.inFlightCount = 0;
+		this.inFlightChars = 0;
+	}
+
+	/** The joint has its outcome: what was appended behind it follows. */
+	disjoin(): void {
+		this.joint = undefined;
+		for (const record of this.#behind.splice(0)) this.append(record);
 	}
 
 	/** More can be appended. */
@@ -95,9 +158,42 @@ export class LiveLog {
 		return !this.seal && !this.broken && this.sealedAt === undefined;
 	}
 
-	/** What became visible last, when that is exactly what comes after the offset. */
-	newest(after: number): Batch | undefined {
-		return this.#newest?.first === after + 1 ? this.#newest : undefined;
+	get isWaiting(): boolean {
+		return this.pendingCount > 0 || !!(this.creation || this.seal || this.joint) || this.cutSoon;
+	}
+
+	flushed(): Promise<void> {
+		const upTo = this.assigned;
+		if (upTo <= this.head) return Promise.resolve();
+		return new Promise((resolve, reject) => this.#flushes.push({ upTo, resolve, reject }));
+	}
+
+	room(): Promise<void> {
+		if (this.waitingCount === 0) return Promise.resolve();
+		return new Promise((resolve, reject) => this.#rooms.push({ resolve, reject }));
+	}
+
+	/** Tells those who wait that a commit of this log has landed. */
+	settleWaiting(): void {
+		if (this.#rooms.length > 0) for (const waiting of this.#rooms.splice(0)) waiting.resolve();
+		while (this.#flushes.length > 0 && this.#flushes[0]!.upTo <= this.head) this.#flushes.shift()!.resolve();
+	}
+
+	/** Everything that waits is given up. */
+	giveUp(cause: unknown, error: Error): void {
+		this.broken = cause ?? new Error("unknown");
+		this.landed();
+		this.pending = "";
+		this.pendingCount = 0;
+		this.#behind = [];
+		const waiting = [...this.#flushes.splice(0), ...this.#rooms.splice(0)];
+		for (const one of [...waiting, this.seal, this.joint, this.creation]) one?.reject(error);
+		this.seal = undefined;
+		this.joint = undefined;
+	}
+
+	recent(after: number): Batch | undefined {
+		return this.#newest?.first === after + 1 ? this.#newest : this.tail.after(after);
 	}
 
 	/** The tail together with records that follow it. */
@@ -118,9 +214,10 @@ export class LiveLog {
 		this.head = batch.last;
 	}
 
-	/** A stored log that was live when the last process ended. */
+	/** A stored log that this daemon takes over. */
 	static restore(id: number, info: Omit<LogInfo, "sealedAt">, tail: Batch | undefined): LiveLog {
-		const log = new LiveLog(id, info);
+		const segments = { head: tail ? tail.first - 1 : info.head, bytes: info.bytes };
+		const log = new LiveLog(id, { ...info, ...segments });
 		log.publish(tail, false);
 		return log;
 	}

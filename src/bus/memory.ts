@@ -1,105 +1,230 @@
 /** A store that lives as long as its object: for tests, and for daemons that need no history. */
 
+import { Refused, toNexusError } from "../protocol/protocol.ts";
 import { Things } from "../std/write.ts";
 import { Batch } from "./batch.ts";
-import type { LogQuery } from "./port.ts";
-import type { Attempt, LogWrite, Storage, StoredLog } from "./storage.ts";
+import type { LogQuery, LogSpec } from "./port.ts";
+import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "./refusals.ts";
+import type {
+	Adopted,
+	Commit,
+	Committed,
+	Hint,
+	Joined,
+	LogWrite,
+	Storage,
+	StoredLog,
+	Unit,
+	UnitOutcome,
+} from "./storage.ts";
 
 interface MemoryLog {
 	log: StoredLog;
+	node: number;
 	segments: Batch[];
 	/** Records since the last cut. */
 	tail: string[];
 }
 
-export function memoryStorage(things = new Things()): Storage {
-	const logs = new Map<number, MemoryLog>();
-	const byName = new Map<string, MemoryLog>();
-	const removedUpTo = new Map<string, number>();
-	const linksOf = (chain: string) => [...logs.values()].filter((entry) => entry.log.chain === chain);
+interface MemoryNode {
+	renewedAt: number;
+	dead: boolean;
+	/** Its last commit, and what came of it. */
+	last: { n: number; committed: Committed } | undefined;
+}
 
-	const apply = (write: LogWrite) => {
-		if (write.create) {
-			const { spec, base, createdAt } = write.create;
-			const entry = { log: { ...spec, id: write.id, base, createdAt, head: 0, bytes: 0 }, segments: [], tail: [] };
-			logs.set(write.id, entry);
-			byName.set(spec.log, entry);
+/** `things` must undo by themselves what they did for writes that are refused. */
+export const memoryStorage = (things = new Things(), now: () => number = Date.now): Storage =>
+	new MemoryStorage(things, now);
+
+class MemoryStorage implements Storage {
+	readonly #things: Things;
+	readonly #now: () => number;
+	readonly #logs = new Map<number, MemoryLog>();
+	readonly #byName = new Map<string, MemoryLog>();
+	readonly #removedUpTo = new Map<string, number>();
+	readonly #nodes = new Map<number, MemoryNode>();
+	readonly #hints = new Set<Hint>();
+	#nextId = 1;
+
+	constructor(things: Things, now: () => number) {
+		this.#things = things;
+		this.#now = now;
+	}
+
+	join(_name: string, alone: boolean): Joined {
+		if (alone) for (const node of this.#nodes.values()) node.dead = true;
+		const node = this.#nodes.size + 1;
+		this.#nodes.set(node, { renewedAt: this.#now(), dead: false, last: undefined });
+		return { node, now: this.#now() };
+	}
+
+	renew(node: number): boolean {
+		const found = this.#nodes.get(node);
+		if (!found || found.dead) return false;
+		found.renewedAt = this.#now();
+		return true;
+	}
+
+	bury(silentMs: number): number[] {
+		const silent = [...this.#nodes].filter(([, { dead, renewedAt }]) => !dead && this.#now() - renewedAt >= silentMs);
+		for (const [, node] of silent) node.dead = true;
+		return silent.map(([id]) => id);
+	}
+
+	reserve(count: number): number {
+		const first = this.#nextId;
+		this.#nextId += count;
+		return first;
+	}
+
+	commit({ node, n, again, units }: Commit): Committed {
+		const owner = this.#nodes.get(node);
+		if (again && owner?.last?.n === n) return owner.last.committed;
+		const now = this.#now();
+		const outcomes = new Map<number, UnitOutcome>();
+		const isFenced = !owner || owner.dead;
+		units.forEach((unit, place) => {
+			const outcome = isFenced ? { refused: fenced() } : this.#apply(unit, node, now);
+			if (outcome) outcomes.set(place, outcome);
+		});
+		const committed = { now, outcomes };
+		if (owner) owner.last = { n, committed };
+		for (const hint of this.#hints) hint({ node, n });
+		return committed;
+	}
+
+	#apply({ writes, log }: Unit, node: number, now: number): UnitOutcome | undefined {
+		try {
+			const base = log?.create ? this.#base(log.create) : undefined;
+			for (const write of writes) this.#things.apply(write, { node, now });
+			if (log) this.#write(log, base ?? 0, node, now);
+			return base === undefined ? undefined : { base };
+		} catch (cause) {
+			const refused =
+				cause instanceof Refused ? cause : new Refused("conflict", toNexusError(cause).message, { cause });
+			return { refused };
 		}
-		const entry = logs.get(write.id)!;
+	}
+
+	/** Where a new log begins in its chain. */
+	#base({ log: name, chain }: LogSpec): number {
+		if (this.#byName.has(name)) throw existsAlready(name);
+		if (chain === undefined) return 0;
+		const last = this.#linksOf(chain).at(-1)?.log;
+		if (last && last.sealedAt === undefined) throw linkUnsealed(chain);
+		return Math.max(this.#removedUpTo.get(chain) ?? 0, last ? last.base + last.head : 0);
+	}
+
+	#write(write: LogWrite, base: number, node: number, now: number): void {
+		if (write.create) {
+			const log = { ...write.create, id: write.id, base, createdAt: now, head: 0, bytes: 0 };
+			const entry = { log, node, segments: [], tail: [] };
+			this.#logs.set(write.id, entry);
+			this.#byName.set(log.log, entry);
+		}
+		const entry = this.#logs.get(write.id)!;
 		if (write.cut) {
 			entry.segments.push(write.cut.batch);
 			entry.tail = [];
 			entry.log.bytes += write.cut.bytes;
 			entry.log.head = write.cut.batch.last;
-		} else if (write.batch) entry.tail.push(...write.batch.records);
-		if (write.sealedAt !== undefined) entry.log.sealedAt = write.sealedAt;
-	};
+		} else if (write.batch) {
+			entry.tail.push(...write.batch.records);
+			entry.log.head = write.batch.last;
+		}
+		if (write.seal) entry.log.sealedAt = now;
+	}
 
-	return {
-		open() {
-			let totalBytes = 0;
-			for (const { log } of logs.values()) totalBytes += log.bytes;
-			const live = [...logs.values()]
-				.filter((entry) => entry.log.sealedAt === undefined)
-				.map(({ log, tail }) => ({
-					log: { ...log },
-					tail: tail.length > 0 ? Batch.of(log.head + 1, tail) : undefined,
-				}));
-			return { lastId: Math.max(0, ...logs.keys()), totalBytes, live };
-		},
-		commit(work) {
-			const attempt: Attempt = (writes) => {
-				try {
-					for (const write of writes) things.apply(write, { node: 1, now: Date.now() });
-					return undefined;
-				} catch (cause) {
-					return { cause };
-				}
-			};
-			for (const write of work(attempt)) apply(write);
-		},
-		find: (name) => copy(byName.get(name)),
-		segment: (id, offset) => logs.get(id)?.segments.findLast((segment) => segment.first <= offset),
-		link: (chain, after) =>
-			copy(linksOf(chain).find(({ log }) => log.sealedAt !== undefined && log.base + log.head > after)),
-		chain(chain) {
-			const removed = removedUpTo.get(chain);
-			const start = removed ?? 0;
-			const last = linksOf(chain).findLast(({ log }) => log.sealedAt !== undefined)?.log;
-			if (!last) return removed === undefined ? undefined : { start, head: start };
-			return { start, head: Math.max(start, last.base + last.head) };
-		},
-		list: (query) => select([...logs.values()], query, byName),
-		oldestSealed: () =>
-			copy(
-				[...logs.values()]
-					.filter((entry) => entry.log.sealedAt !== undefined)
-					.sort((a, b) => a.log.sealedAt! - b.log.sealedAt! || a.log.id - b.log.id)[0],
-			),
-		removeSome(id) {
-			const entry = logs.get(id);
-			if (!entry) return true;
-			const { chain, base, head } = entry.log;
-			if (chain !== undefined) removedUpTo.set(chain, Math.max(removedUpTo.get(chain) ?? 0, base + head));
-			byName.delete(entry.log.log);
-			logs.delete(id);
-			return true;
-		},
-		tidy: () => ({ more: false, lagging: new Set() }),
-	};
+	#linksOf(chain: string): MemoryLog[] {
+		return [...this.#logs.values()]
+			.filter((entry) => entry.log.chain === chain)
+			.sort((a, b) => a.log.base - b.log.base);
+	}
+
+	find(name: string): StoredLog | undefined {
+		return copy(this.#byName.get(name));
+	}
+
+	read(id: number, offset: number): Batch | undefined {
+		const entry = this.#logs.get(id);
+		const segment = entry?.segments.findLast(({ first, last }) => first <= offset && last >= offset);
+		return segment ?? (entry && tailOf(entry));
+	}
+
+	link(chain: string, after: number): StoredLog | undefined {
+		return copy(this.#linksOf(chain).find(({ log }) => log.sealedAt === undefined || log.base + log.head > after));
+	}
+
+	chain(chain: string): { start: number; head: number } | undefined {
+		const removed = this.#removedUpTo.get(chain);
+		const start = removed ?? 0;
+		const last = this.#linksOf(chain).at(-1)?.log;
+		if (!last) return removed === undefined ? undefined : { start, head: start };
+		return { start, head: Math.max(start, last.base + last.head) };
+	}
+
+	list(query: LogQuery): StoredLog[] {
+		const before = query.before === undefined ? Infinity : (this.#byName.get(query.before)?.log.id ?? 0);
+		return [...this.#logs.values()]
+			.filter((entry) => !query.left || (entry.log.sealedAt === undefined && this.#isDead(entry.node)))
+			.map((entry) => entry.log)
+			.filter((log) => query.kind === undefined || log.kind === query.kind)
+			.filter((log) => query.chain === undefined || log.chain === query.chain)
+			.filter((log) => query.live === undefined || (log.sealedAt === undefined) === query.live)
+			.filter((log) => log.id < before)
+			.sort((a, b) => b.id - a.id)
+			.slice(0, query.limit ?? Infinity)
+			.map((log) => ({ ...log }));
+	}
+
+	#isDead(node: number): boolean {
+		return this.#nodes.get(node)?.dead ?? true;
+	}
+
+	adopt(name: string, node: number): Adopted {
+		const entry = this.#byName.get(name);
+		if (!entry || entry.log.sealedAt !== undefined) throw noLiveLog(name);
+		if (entry.node !== node && !this.#isDead(entry.node)) throw ownedByAnother(name);
+		if (this.#isDead(node)) throw fenced();
+		entry.node = node;
+		return { log: { ...entry.log }, tail: tailOf(entry) };
+	}
+
+	oldestSealed(kind?: string): StoredLog | undefined {
+		const sealed = [...this.#logs.values()].filter(
+			({ log }) => log.sealedAt !== undefined && (kind === undefined || log.kind === kind),
+		);
+		return copy(sealed.sort((a, b) => a.log.sealedAt! - b.log.sealedAt! || a.log.id - b.log.id)[0]);
+	}
+
+	totalBytes(): number {
+		let bytes = 0;
+		for (const { log } of this.#logs.values()) bytes += log.bytes;
+		return bytes;
+	}
+
+	removeSome(id: number): boolean {
+		const entry = this.#logs.get(id);
+		if (!entry) return true;
+		const { chain, base, head } = entry.log;
+		if (chain !== undefined) this.#removedUpTo.set(chain, Math.max(this.#removedUpTo.get(chain) ?? 0, base + head));
+		this.#byName.delete(entry.log.log);
+		this.#logs.delete(id);
+		return true;
+	}
+
+	tidy(): { more: boolean; lagging: ReadonlySet<number> } {
+		return { more: false, lagging: new Set() };
+	}
+
+	watch(hint: Hint): () => void {
+		this.#hints.add(hint);
+		return () => this.#hints.delete(hint);
+	}
 }
 
 const copy = (entry: MemoryLog | undefined): StoredLog | undefined => entry && { ...entry.log };
 
-function select(entries: MemoryLog[], query: LogQuery, byName: Map<string, MemoryLog>): StoredLog[] {
-	const before = query.before === undefined ? Infinity : (byName.get(query.before)?.log.id ?? 0);
-	return entries
-		.map((entry) => entry.log)
-		.filter((log) => query.kind === undefined || log.kind === query.kind)
-		.filter((log) => query.chain === undefined || log.chain === query.chain)
-		.filter((log) => query.live === undefined || (log.sealedAt === undefined) === query.live)
-		.filter((log) => log.id < before)
-		.sort((a, b) => b.id - a.id)
-		.slice(0, query.limit ?? Infinity)
-		.map((log) => ({ ...log }));
-}
+const tailOf = ({ log, tail }: MemoryLog): Batch | undefined =>
+	tail.length > 0 ? Batch.of(log.head - tail.length + 1, tail) : undefined;

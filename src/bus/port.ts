@@ -88,6 +88,8 @@ export interface Retention {
 	ageMsMax?: number;
 	/** Oldest finished logs go until all logs together are below this. */
 	totalBytesMax?: number;
+	/** Kinds that go sooner than all others. */
+	kinds?: Partial<Record<LogKind, { ageMsMax: number }>>;
 }
 
 export interface Bus {
@@ -110,6 +112,12 @@ export interface Bus {
 	remove(log: string): Promise<void>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;
+	/** Declares daemons dead that have not said for so long that they live: their commits are refused, and what they owned is left. */
+	bury(silentMs: number): Promise<readonly number[]>;
+	/** Which start of which daemon this is, in the store's count. */
+	readonly node: number;
+	/** The store's time: what is compared between daemons is compared by it. */
+	now(): number;
 	/** False while commits fail (a full disk): what was appended waits and is tried again. */
 	readonly healthy: boolean;
 	/** Counters since start. */

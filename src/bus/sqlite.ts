@@ -4,170 +4,250 @@
  */
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
-import { NexusError } from "../protocol/protocol.ts";
+import { NexusError, type RefusalKind, Refused, wordsOf } from "../protocol/protocol.ts";
 import { migrate, type SqliteFile, sqliteFailure } from "../std/sqlite.ts";
-import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
-import type { LogQuery } from "./port.ts";
-import type { Attempt, LogWrite, Opened, Storage, StoredLog } from "./storage.ts";
-
-const SCHEMA = [
-	`CREATE TABLE log (
-		id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, chain TEXT, base INTEGER NOT NULL,
-		meta TEXT, created_at INTEGER NOT NULL, sealed_at INTEGER, head INTEGER NOT NULL, bytes INTEGER NOT NULL,
-		removed INTEGER NOT NULL DEFAULT 0
-	) STRICT;
-	CREATE INDEX log_chain ON log (chain, base) WHERE chain IS NOT NULL;
-	CREATE INDEX log_live ON log (id) WHERE sealed_at IS NULL;
-	CREATE INDEX log_sealed ON log (sealed_at, id) WHERE sealed_at IS NOT NULL;
-	CREATE INDEX log_removed ON log (id) WHERE removed = 1;
-	CREATE TABLE segment (log INTEGER NOT NULL, first INTEGER NOT NULL, count INTEGER NOT NULL, records TEXT NOT NULL) STRICT;
-	CREATE UNIQUE INDEX segment_place ON segment (log, first);
-	CREATE TABLE journal (id INTEGER PRIMARY KEY, entries TEXT NOT NULL) STRICT;
-	CREATE TABLE chain_removed (chain TEXT PRIMARY KEY, up_to INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
-	// NULL in rows of before: those are taken as they are.
-	`ALTER TABLE segment ADD COLUMN crc INTEGER;
-	ALTER TABLE journal ADD COLUMN crc INTEGER;`,
-];
+import { entriesOf, entryOf, TailReader } from "./journal.ts";
+import type { LogQuery, LogSpec } from "./port.ts";
+import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "./refusals.ts";
+import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./sqlite-schema.ts";
+import type {
+	Adopted,
+	Commit,
+	Committed,
+	Hint,
+	Joined,
+	LogWrite,
+	Storage,
+	StoredLog,
+	Unit,
+	UnitOutcome,
+} from "./storage.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
 const JOURNAL_ROWS_PER_TIDY = 2048;
 const SEGMENTS_PER_REMOVAL = 16;
 
-export function sqliteStorage(file: SqliteFile): Storage {
-	migrate(file, "bus", SCHEMA);
-	return new SqliteStorage(file);
+/** `now` is the store's time. */
+export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): Storage {
+	migrate(file, BUS_AREA, BUS_STEPS);
+	return new SqliteStorage(file, now);
 }
 
 type Row = Record<string, SQLOutputValue>;
 type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
 
+/** Who else uses the same connection: they are told of commits at once. */
+const watchers = new WeakMap<SqliteFile, Set<Hint>>();
+
 class SqliteStorage implements Storage {
 	readonly #file: SqliteFile;
+	readonly #now: () => number;
 	readonly #sql: Statements;
-	/** The first journal row that holds uncut records of a log. */
+	readonly #hints: Set<Hint>;
+	/** The first journal row that holds uncut records, of the logs that are written through this store. */
 	readonly #journalFrom = new Map<number, number>();
-	#journalNext = 1;
 	#journalFirst = 1;
+	/** What dead owners left, as it was listed. */
+	readonly #left = new Map<number, Adopted>();
 
-	constructor(file: SqliteFile) {
+	constructor(file: SqliteFile, now: () => number) {
 		this.#file = file;
+		this.#now = now;
 		this.#sql = Object.fromEntries(
 			Object.entries(STATEMENTS).map(([name, sql]) => [name, file.db.prepare(sql)]),
 		) as Statements;
+		this.#hints = watchers.get(file) ?? new Set();
+		watchers.set(file, this.#hints);
 	}
 
-	open(): Opened {
-		const row = this.#sql.totals.get() as Row;
-		const { live, lastId } = this.#replay();
-		return { lastId: Math.max(Number(row.last_id), lastId), totalBytes: Number(row.bytes), live };
-	}
-
-	/** The live logs with what the journal holds of them, and the highest log number it knows. */
-	#replay(): Pick<Opened, "live" | "lastId"> {
-		let lastId = 0;
-		const found = new Map<number, Replayed>();
-		for (const row of this.#sql.live.all()) {
-			const log = storedOf(row);
-			found.set(log.id, { log, tail: [], incomplete: false });
-		}
-		for (const row of this.#sql.journal.all()) {
-			const id = Number(row.id);
-			if (this.#journalNext === 1) this.#journalFirst = id;
-			this.#journalNext = id + 1;
-			if (!isWholeJournal(row)) {
-				// Whose records it held is not known; a log that goes on without a gap proves that it lost none.
-				for (const live of found.values()) live.incomplete = true;
-				continue;
+	join(name: string, alone: boolean): Joined {
+		return this.#file.transaction(() => {
+			const sql = this.#sql;
+			const now = this.#now();
+			if (alone) {
+				sql.killAll.run();
+				sql.forgetDead.run();
 			}
-			for (const entry of entriesOf(row.entries as string)) {
-				if (entry.log > lastId) lastId = entry.log;
-				const live = found.get(entry.log);
-				if (live && takeEntry(live, entry) && !this.#journalFrom.has(entry.log)) this.#journalFrom.set(entry.log, id);
-			}
-		}
-		const live = [...found.values()].map(({ log, tail, incomplete }) => ({
-			log: incomplete ? { ...log, damaged: "its newest records are damaged on disk" } : log,
-			tail: tail.length > 0 ? Batch.of(log.head + 1, tail) : undefined,
-		}));
-		return { live, lastId };
-	}
-
-	commit(work: (attempt: Attempt) => readonly LogWrite[]): void {
-		const writes = this.#file.transaction(() => {
-			const planned = work((writes) => this.#attempt(writes));
-			this.#write(planned);
-			return planned;
+			const { lastInsertRowid } = sql.addNode.run(name, now);
+			this.#journalFirst = Number(sql.firstRow.get()!.id);
+			if (!sql.reserved.get()) sql.reserve.get(this.#lastIdUsed() + 1);
+			return { node: Number(lastInsertRowid), now };
 		});
-		this.#remember(writes);
 	}
 
-	#attempt(changes: readonly Write[]): { cause: unknown } | undefined {
+	/** The highest log number that anything in the store still belongs to: a new log must not be taken for an old one. */
+	#lastIdUsed(): number {
+		let last = Number(this.#sql.lastLog.get()!.id);
+		for (const row of this.#sql.journal.iterate())
+			if (isWholeJournal(row)) for (const { log } of entriesOf(row.entries as string)) if (log > last) last = log;
+		return last;
+	}
+
+	renew(node: number): boolean {
+		return this.#file.transaction(() => this.#sql.renew.run(this.#now(), node).changes) !== 0;
+	}
+
+	bury(silentMs: number): number[] {
+		const rows = this.#file.transaction(() => this.#sql.bury.all(this.#now() - silentMs));
+		return rows.map(({ id }) => Number(id));
+	}
+
+	reserve(count: number): number {
+		return this.#file.transaction(() => {
+			const first = Number(this.#sql.reserved.get()!.next);
+			this.#sql.reserve.get(first + count);
+			return first;
+		});
+	}
+
+	commit(commit: Commit): Committed {
+		let row = 0;
+		const committed = this.#file.transaction(() => {
+			const known = commit.again ? this.#made(commit) : undefined;
+			if (known) return known;
+			if (!this.#sql.isAlive.get(commit.node)) return allFenced(commit, this.#now());
+			row = Number(this.#sql.lastRow.get()!.id) + 1;
+			return this.#apply(commit, row);
+		});
+		if (row > 0) this.#remember(commit, committed, row);
+		for (const hint of this.#hints) hint(commit);
+		return committed;
+	}
+
+	/** What came of a commit that was tried before. */
+	#made({ node, n, units }: Commit): Committed | undefined {
+		const row = this.#sql.made.get(node, n);
+		if (!row) return undefined;
+		const outcomes = new Map<number, UnitOutcome>();
+		const refused = JSON.parse((row.refused as string | null) ?? "[]") as [number, RefusalKind, string][];
+		for (const [place, kind, message] of refused) outcomes.set(place, { refused: new Refused(kind, message) });
+		units.forEach(({ log }, place) => {
+			if (!log?.create || outcomes.has(place)) return;
+			const created = this.#sql.find.get(log.create.log);
+			if (created) outcomes.set(place, { base: Number(created.base) });
+		});
+		return { now: Number(row.at), outcomes };
+	}
+
+	#apply({ node, n, units }: Commit, row: number): Committed {
+		const now = this.#now();
+		const outcomes = new Map<number, UnitOutcome>();
+		const refusals: [number, RefusalKind, string][] = [];
+		let journal = "";
+		for (let place = 0; place < units.length; place++) {
+			const unit = units[place]!;
+			const { log } = unit;
+			if (log && !log.create && unit.writes.length === 0) {
+				this.#write(log, row, now);
+			} else {
+				const outcome = this.#attempt(unit, node, row, now);
+				if (outcome) outcomes.set(place, outcome);
+				if (outcome && "refused" in outcome) {
+					refusals.push([place, outcome.refused.refusal, outcome.refused.message]);
+					continue;
+				}
+			}
+			if (log && !log.cut && !log.seal) journal += entryOf(log);
+		}
+		const refused = refusals.length > 0 ? JSON.stringify(refusals) : null;
+		this.#sql.addJournal.run(row, journal, journalCrc(journal), node, n, now, refused);
+		return { now, outcomes };
+	}
+
+	/** A unit that may be refused: then nothing of it stays. */
+	#attempt({ writes, log }: Unit, node: number, row: number, now: number): UnitOutcome | undefined {
 		const sql = this.#sql;
 		sql.savepoint.run();
 		try {
-			for (const write of changes) this.#file.things.apply(write, { node: 1, now: Date.now() });
+			const base = log?.create && this.#create(log.id, log.create, node, row, now);
+			for (const write of writes) this.#file.things.apply(write, { node, now });
+			if (log) this.#write(log, row, now);
 			sql.release.run();
-			return undefined;
+			return base === undefined ? undefined : { base };
 		} catch (cause) {
-			// The whole transaction is gone on a full disk; then the commit itself has to fail.
-			if (!this.#file.db.isTransaction) throw cause;
+			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail.
+			if (!this.#file.db.isTransaction || sqliteFailure(cause)?.kind === "full") throw cause;
 			sql.undo.run();
 			sql.release.run();
-			return { cause };
+			return { refused: refusalOf(cause) };
 		}
 	}
 
-	#write(writes: readonly LogWrite[]): void {
+	/** The name and the place in the chain are decided here, whoever else wants them. */
+	#create(id: number, { log, kind, chain, meta }: LogSpec, node: number, row: number, now: number): number {
 		const sql = this.#sql;
-		let journal = "";
-		for (const { id, create, batch, cut, sealedAt } of writes) {
-			if (create) {
-				const { spec, base, createdAt } = create;
-				const meta = spec.meta === undefined ? null : JSON.stringify(spec.meta);
-				sql.createLog.run(id, spec.log, spec.kind, spec.chain ?? null, base, meta, createdAt);
-			}
-			if (cut) {
-				const { first, count, text, last } = cut.batch;
-				sql.addSegment.run(id, first, count, text, segmentCrc(id, first, count, text));
-				sql.cutLog.run(last, cut.bytes, sealedAt ?? null, id);
-			} else if (sealedAt !== undefined) {
-				sql.cutLog.run(0, 0, sealedAt, id);
-			} else if (batch) {
-				journal += `${id} ${batch.first} ${batch.count}\n${batch.text}\n`;
-			}
-		}
-		if (journal !== "") sql.addJournal.run(this.#journalNext, journal, journalCrc(journal));
+		if (sql.exists.get(log)) throw existsAlready(log);
+		const base = chain === undefined ? 0 : this.#nextBase(chain);
+		const metaText = meta === undefined ? null : JSON.stringify(meta);
+		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row - 1);
+		return base;
+	}
+
+	#nextBase(chain: string): number {
+		const last = this.#sql.lastLink.get(chain);
+		if (last && last.sealed_at === null) throw linkUnsealed(chain);
+		const removed = this.#sql.removedUpTo.get(chain);
+		return Math.max(removed ? Number(removed.up_to) : 0, last ? Number(last.base) + Number(last.head) : 0);
+	}
+
+	#write({ id, cut, seal }: LogWrite, row: number, now: number): void {
+		const sealedAt = seal ? now : null;
+		if (cut) {
+			const { first, count, text, last } = cut.batch;
+			this.#sql.addSegment.run(id, first, count, text, segmentCrc(id, first, count, text));
+			this.#sql.cutLog.run(last, cut.bytes, sealedAt, row, id);
+		} else if (seal) this.#sql.cutLog.run(0, 0, sealedAt, row, id);
 	}
 
 	/** After the commit: which journal row each log still needs. */
-	#remember(writes: readonly LogWrite[]): void {
-		let journalled = false;
-		for (const { id, batch, cut, sealedAt } of writes) {
-			if (cut || sealedAt !== undefined) this.#journalFrom.delete(id);
-			else if (batch) {
-				journalled = true;
-				if (!this.#journalFrom.has(id)) this.#journalFrom.set(id, this.#journalNext);
-			}
-		}
-		if (journalled) this.#journalNext++;
+	#remember({ units }: Commit, { outcomes }: Committed, row: number): void {
+		units.forEach(({ log }, place) => {
+			const outcome = outcomes.get(place);
+			if (!log || (outcome && "refused" in outcome)) return;
+			if (log.cut || log.seal) this.#journalFrom.delete(log.id);
+			else if (log.batch && !this.#journalFrom.has(log.id)) this.#journalFrom.set(log.id, row);
+		});
 	}
 
 	find(log: string): StoredLog | undefined {
 		const row = this.#sql.find.get(log);
-		return row && storedOf(row);
+		return row && this.#whole(row).log;
 	}
 
-	segment(id: number, offset: number): Batch | undefined {
+	/** A log with its tail: what is not in a segment stands in the journal. */
+	#whole(row: Row): Adopted {
+		return row.sealed_at === null ? this.#wholes([row])[0]! : { log: storedOf(row), tail: undefined };
+	}
+
+	/** All of them in one pass over the journal. */
+	#wholes(rows: readonly Row[]): Adopted[] {
+		const readers = new Map<number, TailReader>();
+		let from = Infinity;
+		for (const row of rows) {
+			if (row.sealed_at !== null) continue;
+			readers.set(Number(row.id), new TailReader(storedOf(row)));
+			from = Math.min(from, Number(row.cut_at));
+		}
+		for (const row of readers.size > 0 ? this.#sql.journalAfter.iterate(from) : []) {
+			if (!isWholeJournal(row)) for (const reader of readers.values()) reader.skip();
+			else for (const entry of entriesOf(row.entries as string)) readers.get(entry.log)?.take(entry);
+		}
+		return rows.map((row) => readers.get(Number(row.id))?.result() ?? { log: storedOf(row), tail: undefined });
+	}
+
+	read(id: number, offset: number): Batch | undefined {
 		const row = this.#segmentRow(id, offset);
 		if (row && Number(row.first) + Number(row.count) > offset && isWholeSegment(id, row))
 			return new Batch(Number(row.first), Number(row.count), row.records as string);
-		// What retention removed is gone with its log; a log that is still listed has lost it.
-		const log = this.#sql.holder.get(id, offset);
-		if (log) throw damaged(log.name as string, offset);
-		return undefined;
+		// What retention removed is gone with its log; a log that is still listed has lost it, or has it in its tail.
+		const log = this.#sql.byId.get(id);
+		if (!log) return undefined;
+		if (Number(log.head) >= offset) throw damaged(log.name as string, offset);
+		const { tail } = this.#whole(log);
+		return tail && tail.first <= offset && tail.last >= offset ? tail : undefined;
 	}
 
 	#segmentRow(id: number, offset: number): Row | undefined {
@@ -181,27 +261,51 @@ class SqliteStorage implements Storage {
 
 	link(chain: string, after: number): StoredLog | undefined {
 		const row = this.#sql.link.get(chain, after);
-		return row && storedOf(row);
+		return row && this.#whole(row).log;
 	}
 
 	chain(chain: string): { start: number; head: number } | undefined {
 		const removed = this.#sql.removedUpTo.get(chain);
-		const last = this.#sql.lastLink.get(chain);
+		const row = this.#sql.lastLink.get(chain);
 		const start = removed ? Number(removed.up_to) : 0;
-		if (last) return { start, head: Math.max(start, Number(last.base) + Number(last.head)) };
-		return removed && { start, head: start };
+		if (!row) return removed && { start, head: start };
+		const { base, head } = this.#whole(row).log;
+		return { start, head: Math.max(start, base + head) };
 	}
 
 	list(query: LogQuery): StoredLog[] {
-		const live = query.live === undefined ? null : Number(query.live);
-		return this.#sql.list
-			.all(query.kind ?? null, query.chain ?? null, live, query.before ?? null, query.limit ?? -1)
-			.map(storedOf);
+		const { kind = null, chain = null, before = null, limit = -1, left = false, live } = query;
+		const rows =
+			left || live
+				? this.#sql.listLive.all(kind, chain, Number(left), before, limit)
+				: this.#sql.list.all(kind, chain, live === undefined ? null : 0, before, limit);
+		const found = this.#wholes(rows);
+		// Nobody writes what a dead owner left, so it does not have to be read again when it is adopted.
+		if (left) for (const { log, tail } of found) this.#left.set(log.id, { log, tail });
+		return found.map(({ log }) => log);
 	}
 
-	oldestSealed(): StoredLog | undefined {
-		const row = this.#sql.oldestSealed.get();
+	adopt(name: string, node: number): Adopted {
+		return this.#file.transaction(() => {
+			const row = this.#sql.owned.get(name);
+			if (!row) throw noLiveLog(name);
+			if (!this.#sql.isAlive.get(node)) throw fenced();
+			if (Number(row.node) !== node && !row.is_left) throw ownedByAnother(name);
+			this.#sql.adopt.run(node, Number(row.id));
+			this.#journalFrom.set(Number(row.id), Number(row.cut_at) + 1);
+			const left = this.#left.get(Number(row.id));
+			this.#left.delete(Number(row.id));
+			return left ?? this.#whole(row);
+		});
+	}
+
+	oldestSealed(kind?: string): StoredLog | undefined {
+		const row = this.#sql.oldestSealed.get(kind ?? null);
 		return row && storedOf(row);
+	}
+
+	totalBytes(): number {
+		return Number(this.#sql.totalBytes.get()!.bytes);
 	}
 
 	removeSome(id: number): boolean {
@@ -216,12 +320,15 @@ class SqliteStorage implements Storage {
 		});
 	}
 
-	tidy(): { more: boolean; lagging: ReadonlySet<number> } {
-		let needed = this.#journalNext;
+	tidy(node: number): { more: boolean; lagging: ReadonlySet<number> } {
+		// The last row stays: it numbers the next one, and tells what became of the last commit.
+		const last = Number(this.#sql.lastRow.get()!.id);
+		const others = this.#sql.othersFrom.get(node)!.cut_at;
+		let needed = Math.min(last, others === null ? last : Number(others) + 1);
 		const lagging = new Set<number>();
 		for (const [id, from] of this.#journalFrom) {
 			if (from < needed) needed = from;
-			if (this.#journalNext - from > JOURNAL_ROWS_BEHIND_MAX) lagging.add(id);
+			if (last - from > JOURNAL_ROWS_BEHIND_MAX) lagging.add(id);
 		}
 		const upTo = Math.min(needed, this.#journalFirst + JOURNAL_ROWS_PER_TIDY);
 		if (upTo > this.#journalFirst) {
@@ -231,40 +338,23 @@ class SqliteStorage implements Storage {
 		for (const row of this.#sql.halfRemoved.all()) this.removeSome(Number(row.id));
 		return { more: upTo < needed, lagging };
 	}
+
+	watch(hint: Hint): () => void {
+		this.#hints.add(hint);
+		return () => this.#hints.delete(hint);
+	}
 }
 
-const STATEMENTS = {
-	savepoint: "SAVEPOINT participant",
-	release: "RELEASE participant",
-	undo: "ROLLBACK TO participant",
-	totals:
-		"SELECT coalesce(max(id), 0) AS last_id, coalesce(sum(bytes) FILTER (WHERE removed = 0), 0) AS bytes FROM log",
-	live: "SELECT * FROM log WHERE sealed_at IS NULL ORDER BY id",
-	journal: "SELECT id, entries, crc FROM journal ORDER BY id",
-	createLog:
-		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0)",
-	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, ?, ?)",
-	cutLog: "UPDATE log SET head = max(head, ?1), bytes = bytes + ?2, sealed_at = ?3 WHERE id = ?4",
-	addJournal: "INSERT INTO journal (id, entries, crc) VALUES (?, ?, ?)",
-	removeJournal: "DELETE FROM journal WHERE id < ?",
-	find: "SELECT * FROM log WHERE name = ? AND removed = 0",
-	holder: "SELECT name FROM log WHERE id = ? AND removed = 0 AND head >= ?",
-	segment: "SELECT first, count, records, crc FROM segment WHERE log = ? AND first <= ? ORDER BY first DESC LIMIT 1",
-	link: "SELECT * FROM log WHERE chain = ?1 AND sealed_at IS NOT NULL AND removed = 0 AND base + head > ?2 ORDER BY base LIMIT 1",
-	lastLink:
-		"SELECT base, head FROM log WHERE chain = ? AND sealed_at IS NOT NULL AND removed = 0 ORDER BY base DESC LIMIT 1",
-	removedUpTo: "SELECT up_to FROM chain_removed WHERE chain = ?",
-	list: `SELECT * FROM log WHERE removed = 0 AND (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR chain = ?2)
-		AND (?3 IS NULL OR (sealed_at IS NULL) = ?3) AND (?4 IS NULL OR id < (SELECT id FROM log WHERE name = ?4))
-		ORDER BY id DESC LIMIT ?5`,
-	oldestSealed: "SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 ORDER BY sealed_at, id LIMIT 1",
-	halfRemoved: "SELECT id FROM log WHERE removed = 1 LIMIT 4",
-	rememberRemoval: `INSERT INTO chain_removed SELECT chain, base + head FROM log WHERE id = ? AND chain IS NOT NULL
-		ON CONFLICT (chain) DO UPDATE SET up_to = max(up_to, excluded.up_to)`,
-	markRemoved: "UPDATE log SET removed = 1 WHERE id = ? AND removed = 0",
-	removeSegments: "DELETE FROM segment WHERE rowid IN (SELECT rowid FROM segment WHERE log = ? LIMIT ?)",
-	removeLog: "DELETE FROM log WHERE id = ?",
-} as const;
+function allFenced({ units }: Commit, now: number): Committed {
+	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
+}
+
+/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
+function refusalOf(cause: unknown): Refused {
+	if (cause instanceof Refused) return cause;
+	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
+	return new Refused(kind, wordsOf(cause), { cause });
+}
 
 function storedOf(row: Row): StoredLog {
 	const log: StoredLog = {
@@ -282,35 +372,8 @@ function storedOf(row: Row): StoredLog {
 	return log;
 }
 
-interface Replayed {
-	log: StoredLog;
-	tail: string[];
-	/** Records behind the tail may be missing. */
-	incomplete: boolean;
-}
-
-/** True when the entry is the log's next; records that a later cut moved into a segment stand in the journal until it is tidied. */
-function takeEntry(live: Replayed, { first, records }: { first: number; records: string[] }): boolean {
-	const next = live.log.head + live.tail.length + 1;
-	if (first > next) live.incomplete = true;
-	if (first !== next) return false;
-	live.incomplete = false;
-	live.tail.push(...records);
-	return true;
-}
-
 const damaged = (log: string, offset: number): NexusError =>
 	new NexusError(
 		"data_loss",
 		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
 	);
-
-/** The entries of a journal row: a header line with log, first offset and count, then that many records. */
-function* entriesOf(text: string): Generator<{ log: number; first: number; records: string[] }> {
-	const lines = text.split("\n");
-	for (let at = 0; at < lines.length - 1; ) {
-		const [log, first, count] = lines[at]!.split(" ").map(Number) as [number, number, number];
-		yield { log, first, records: lines.slice(at + 1, at + 1 + count) };
-		at += 1 + count;
-	}
-}

@@ -1,10 +1,14 @@
-/** What the Bus asks of a store. The rules (offsets, sealing, chains, visibility) are the Bus's; a store only keeps and finds. */
+/**
+ * What the Bus asks of a store. The rules (offsets, sealing, visibility) are the Bus's; a store keeps, finds, and decides what two daemons
+ * could both want: ids, where a link of a chain begins, who owns a log, what time it is. Every call may answer at once or later.
+ */
 
-import type { Write } from "../std/write.ts";
+import type { Refused } from "../protocol/protocol.ts";
+import type { Reading, Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
 import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
 
-/** A log as a store knows it: `head` and `bytes` cover what is in segments. */
+/** A log as a store knows it. The head of a live one covers its tail; `bytes` is the size of its segments. */
 export interface StoredLog extends LogInfo {
 	/** The store's own number for the log. */
 	id: number;
@@ -14,44 +18,96 @@ export interface StoredLog extends LogInfo {
 export interface LogWrite {
 	id: number;
 	/** Present when the log is new. */
-	create?: { spec: LogSpec; base: number; createdAt: number };
+	create?: LogSpec;
 	/** New records. */
 	batch?: Batch | undefined;
 	/** Present when this commit moves the log's tail (all since the last cut, `batch` included) into a segment. */
 	cut?: { batch: Batch; bytes: number };
-	/** Present when this commit closes the log; then `cut` is present unless the log is empty. */
-	sealedAt?: number;
+	/** This commit closes the log; then `cut` is present unless the log is empty. */
+	seal?: boolean;
 }
 
-/** Applies writes inside the commit; when one is refused, only these are undone and the cause is returned. */
-export type Attempt = (writes: readonly Write[]) => { cause: unknown } | undefined;
-
-export interface Opened {
-	/** The highest log number that anything in the store still belongs to: a new log must not be taken for an old one. */
-	lastId: number;
-	/** The size of all segments. */
-	totalBytes: number;
-	/** Live logs, each with the records that are not in a segment yet. */
-	live: { log: StoredLog; tail: Batch | undefined }[];
+/** What commits or is refused as one: changes of stored things, and what is written to one log. */
+export interface Unit {
+	readonly writes: readonly Write[];
+	readonly log: LogWrite | undefined;
 }
+
+export interface Commit {
+	/** Which start of which daemon commits, and the number it gives the commit: together they name it for ever. */
+	readonly node: number;
+	readonly n: number;
+	/** It was tried before, and nobody can tell whether it was applied: the store looks first. */
+	readonly again: boolean;
+	readonly units: readonly Unit[];
+}
+
+/** What became of a unit. */
+export type UnitOutcome = { refused: Refused } | { base: number };
+
+export interface Committed {
+	/** The store's time, which is when its logs were created and sealed. */
+	now: number;
+	/** By the unit's place: why it was refused, or where a new log begins in its chain. Nothing for the others. */
+	outcomes: ReadonlyMap<number, UnitOutcome>;
+}
+
+/** The connection was lost while the commit was made: it may be applied or not. Whoever gets this has to ask again. */
+export class OutcomeUnknown extends Error {
+	constructor(cause: unknown) {
+		super("nobody can tell whether the commit was applied", { cause });
+		this.name = "OutcomeUnknown";
+	}
+}
+
+/** A daemon that takes part. */
+export interface Joined {
+	/** This start of this daemon: never used again. */
+	node: number;
+	now: number;
+}
+
+export interface Adopted {
+	log: StoredLog;
+	/** Its records that are not in a segment yet. */
+	tail: Batch | undefined;
+}
+
+/** A commit of another daemon was applied. A hint: it may be lost, doubled or early. */
+export type Hint = (commit: { node: number; n: number }) => void;
 
 export interface Storage {
-	/** What was left by the process before this one. */
-	open(): Opened;
-	/** Asks for the writes inside one transaction; all of it is durable when this returns, none when it throws. */
-	commit(work: (attempt: Attempt) => readonly LogWrite[]): void;
-	find(log: string): StoredLog | undefined;
-	/** The segment that holds the offset. */
-	segment(id: number, offset: number): Batch | undefined | Promise<Batch | undefined>;
-	/** The first sealed link with records after the chain offset. */
-	link(chain: string, after: number): StoredLog | undefined;
-	/** Chain offsets in (start, head] are in sealed links; `start` moves on when links are removed and never back. */
-	chain(chain: string): { start: number; head: number } | undefined;
-	list(query: LogQuery): StoredLog[];
-	/** The log that has been sealed the longest. */
-	oldestSealed(): StoredLog | undefined;
+	/** Takes part in the store; `alone`: every earlier start is dead, because whoever calls holds the lock that says so. */
+	join(name: string, alone: boolean): Reading<Joined>;
+	/** Says that the node lives; false when it has been declared dead. */
+	renew(node: number): Reading<boolean>;
+	/** Declares nodes dead that have not been renewed for so long, and says which. Their commits are refused from then on. */
+	bury(silentMs: number): Reading<readonly number[]>;
+	/** Ids that nobody else gets: the first of `count` in a row. */
+	reserve(count: number): Reading<number>;
+	/**
+	 * All units in one transaction. A refused unit leaves nothing behind and does not touch the others. Fails as a whole when nothing was
+	 * applied, and with `OutcomeUnknown` when that is not certain. The same commit tried again is applied once.
+	 */
+	commit(commit: Commit): Reading<Committed>;
+	find(log: string): Reading<StoredLog | undefined>;
+	/** Records from the offset on, out of the segment or the tail that holds it. */
+	read(id: number, offset: number): Reading<Batch | undefined>;
+	/** The first link with records after the chain offset, or the live one that will have them. */
+	link(chain: string, after: number): Reading<StoredLog | undefined>;
+	/** Chain offsets in (start, head] can be read; `start` moves on when links are removed and never back. */
+	chain(chain: string): Reading<{ start: number; head: number } | undefined>;
+	list(query: LogQuery): Reading<StoredLog[]>;
+	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
+	adopt(log: string, node: number): Reading<Adopted>;
+	/** The log that has been sealed the longest, of one kind or of all. */
+	oldestSealed(kind?: string): Reading<StoredLog | undefined>;
+	/** The size of all logs. */
+	totalBytes(): Reading<number>;
 	/** Removes a part of a sealed log; true when nothing is left of it. After the first call the log is not found any more. */
-	removeSome(id: number): boolean;
-	/** Frees some of what cut logs no longer need; says whether there is more, and which logs' uncut tails hold space back. */
-	tidy(): { more: boolean; lagging: ReadonlySet<number> };
+	removeSome(id: number): Reading<boolean>;
+	/** Frees some of what cut logs no longer need; says whether there is more, and which of the node's logs hold space back. */
+	tidy(node: number): Reading<{ more: boolean; lagging: ReadonlySet<number> }>;
+	/** Calls back when another daemon has committed, if the store can tell. Returns how to stop it. */
+	watch(hint: Hint): () => void;
 }

@@ -3,23 +3,38 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
 import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
+import { Things } from "../../src/std/write.ts";
 import { busContract } from "./contract.ts";
+import { keepNotes, keepNotesInMemory } from "./notes.ts";
 
 busContract("memory", () => {
-	const storage = memoryStorage();
-	return { open: () => storage, dispose() {} };
+	const things = new Things();
+	const notes = keepNotesInMemory(things);
+	let now: () => number = Date.now;
+	const storage = memoryStorage(things, () => now());
+	return {
+		open(clock) {
+			now = clock;
+			return storage;
+		},
+		notes,
+		dispose() {},
+	};
 });
 
 for (const durability of ["process", "power"] as const) {
 	busContract(`SQLite, durability ${durability}`, () => {
 		const folder = mkdtempSync(join(tmpdir(), "nexus-bus-"));
 		const files: SqliteFile[] = [];
+		let notes: () => string[] = () => [];
 		return {
-			open() {
+			open(now) {
 				const file = openSqlite(join(folder, "bus.db"), durability);
 				files.push(file);
-				return sqliteStorage(file);
+				notes = keepNotes(file);
+				return sqliteStorage(file, now);
 			},
+			notes: () => notes(),
 			dispose() {
 				for (const file of files) file.close();
 				rmSync(folder, { recursive: true, maxRetries: 20 });

@@ -1,0 +1,58 @@
+/** A log that another daemon writes, as far as this one has seen it. Read once, however many follow it here. */
+
+import type { Batch } from "./batch.ts";
+import type { Growing, Wake } from "./live-log.ts";
+import type { Storage, StoredLog } from "./storage.ts";
+
+export class RemoteLog implements Growing {
+	readonly id: number;
+	readonly name: string;
+	readonly chain: string | undefined;
+	head: number;
+	sealedAt: number | undefined;
+	successor: Growing | undefined;
+	readonly wakes = new Set<Wake>();
+	#newest: Batch | undefined;
+	#refreshing: Promise<void> | undefined;
+	#again = false;
+
+	constructor({ id, log, chain, head, sealedAt }: StoredLog) {
+		this.id = id;
+		this.name = log;
+		this.chain = chain;
+		this.head = head;
+		this.sealedAt = sealedAt;
+	}
+
+	recent(after: number): Batch | undefined {
+		return this.#newest?.first === after + 1 ? this.#newest : undefined;
+	}
+
+	/** Looks what has become of it; wakes its readers when it grew or ended. */
+	refresh(storage: Storage, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
+		this.#again = true;
+		this.#refreshing ??= this.#look(storage, wake).finally(() => {
+			this.#refreshing = undefined;
+		});
+		return this.#refreshing;
+	}
+
+	async #look(storage: Storage, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
+		while (this.#again) {
+			this.#again = false;
+			const found = await storage.find(this.name);
+			if (!found || this.successor) return;
+			for (let { head } = found; this.head < head; ) {
+				const batch = await storage.read(this.id, this.head + 1);
+				if (!batch) return;
+				this.#newest = batch.after(this.head).upTo(head);
+				this.head = this.#newest.last;
+				head = found.head;
+				wake(this.wakes);
+			}
+			if (found.sealedAt === undefined || this.sealedAt !== undefined) continue;
+			this.sealedAt = found.sealedAt;
+			wake(this.wakes);
+		}
+	}
+}

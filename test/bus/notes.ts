@@ -1,0 +1,40 @@
+/** A kind of stored thing that only tests have: texts, each of them once. */
+
+import { Refused } from "../../src/protocol/protocol.ts";
+import { migrate, type SqliteFile } from "../../src/std/sqlite.ts";
+import { type Things, writesOf } from "../../src/std/write.ts";
+
+interface NoteOps {
+	add(text: string): void;
+	refuse(why: string): void;
+}
+
+export const note = writesOf<NoteOps>("notes", ["add", "refuse"]);
+
+const refuse = (_: unknown, why: string): never => {
+	throw new Refused("conflict", why);
+};
+
+export function keepNotes(file: SqliteFile): () => string[] {
+	migrate(file, "notes", ["CREATE TABLE note (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT"]);
+	const add = file.db.prepare("INSERT INTO note (text) VALUES (?)");
+	const all = file.db.prepare("SELECT text FROM note ORDER BY id");
+	file.things.register<NoteOps>("notes", { refuse, add: (_, text) => void add.run(text) });
+	return () => all.all().map((row) => String(row.text));
+}
+
+/** Nothing is undone here, so what is added before a refusal has to be looked for first. */
+export function keepNotesInMemory(things: Things): () => string[] {
+	const notes: string[] = [];
+	things.register<NoteOps>("notes", {
+		refuse(_, why) {
+			notes.splice(0, notes.length, ...notes.filter((text) => text !== "half"));
+			throw new Refused("conflict", why);
+		},
+		add(_, text) {
+			if (notes.includes(text)) throw new Refused("duplicate", `there is a note ${text} already`);
+			notes.push(text);
+		},
+	});
+	return () => [...notes];
+}
