@@ -69,10 +69,14 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 			const { ok, detail } = await (ofLab ? ofLab.health(channel) : outbound.health(channel, account));
 			return { ok, detail };
 		},
-		listPairings: () => ({ pairings: (channels?.pairing.list() ?? []).map(pairingView) }),
-		approvePairing: ({ params }) => pairingView(needed().pairing.approve(params.code)),
-		removePairing({ params }) {
-			needed().pairing.revoke(params);
+		async listPairings() {
+			return { pairings: ((await channels?.pairing.list()) ?? []).map(pairingView) };
+		},
+		async approvePairing({ params }) {
+			return pairingView(await needed().pairing.approve(params.code));
+		},
+		async removePairing({ params }) {
+			await needed().pairing.revoke(params);
 			return { removed: true };
 		},
 	} satisfies Partial<Handlers>;

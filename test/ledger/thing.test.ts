@@ -1,0 +1,47 @@
+/** What a new kind of stored thing costs: its port, its SQLite part, and its name in the list. */
+
+import { expect, test } from "vitest";
+import { turnWrites } from "../../src/ledger/ledger.ts";
+import { THINGS } from "../../src/ledger/sqlite.ts";
+import { type AtOnce, must, openThings, type SqliteThing, statement } from "../../src/ledger/thing.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+import { type Reading, writesOf } from "../../src/std/write.ts";
+import { commit, turnOf } from "./rig.ts";
+
+interface Jobs {
+	due(now: number): Reading<string[]>;
+}
+interface JobOps {
+	plan(id: string, at: number): void;
+	done(id: string): void;
+}
+const jobWrites = writesOf<JobOps>("jobs", ["plan", "done"]);
+
+const jobsInSqlite: SqliteThing<AtOnce<Jobs>> = {
+	area: "jobs",
+	steps: ["CREATE TABLE job (id TEXT PRIMARY KEY, at INTEGER NOT NULL, node INTEGER NOT NULL) STRICT"],
+	open(file) {
+		const plan = statement(file, "INSERT INTO job VALUES (?, ?, ?)");
+		const done = statement(file, "DELETE FROM job WHERE id = ?");
+		const due = statement(file, "SELECT id FROM job WHERE at <= ? ORDER BY at");
+		file.things.register<JobOps>("jobs", {
+			plan: ({ node }, id, at) => must(plan.run(id, at, node), "nothing planned"),
+			done: (_, id) => must(done.run(id), `There is no job ${id}.`),
+		});
+		return { due: (now) => due.all(now).map(({ id }) => String(id)) };
+	},
+};
+
+test("ST7: a new kind is one folder and one name: its writes commit with those of the others", () => {
+	const file = openSqlite(":memory:", "process");
+	const { jobs, turns } = openThings(file, { ...THINGS, jobs: jobsInSqlite });
+	commit(file, [jobWrites.plan("a", 5), jobWrites.plan("b", 1), turnWrites.settle(turnOf("run_1"))]);
+	expect(jobs.due(9)).toEqual(["b", "a"]);
+	const unit = () => commit(file, [turnWrites.settle(turnOf("run_2")), jobWrites.done("c")]);
+	expect(unit).toThrow(expect.objectContaining({ refusal: "conflict", message: "There is no job c." }));
+	expect(turns.get("run_2")).toBeUndefined();
+	expect(() => commit(file, [jobWrites.plan("a", 7)])).toThrow(expect.objectContaining({ refusal: "duplicate" }));
+	commit(file, [jobWrites.done("b")]);
+	expect(jobs.due(9)).toEqual(["a"]);
+	file.close();
+});
