@@ -90,6 +90,8 @@ class LogBus implements Bus {
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
+	/** Reads that the store has not answered yet. */
+	readonly #reads = new Set<Promise<unknown>>();
 	#retaining: Promise<number> | undefined;
 	#closed = false;
 	#closing: Promise<void> | undefined;
@@ -385,7 +387,10 @@ class LogBus implements Bus {
 			return page;
 		};
 		const page = this.#storage.read(id, offset);
-		return page instanceof Promise ? page.then(keep) : keep(page);
+		if (!(page instanceof Promise)) return keep(page);
+		const reading = page.then(keep).finally(() => this.#reads.delete(reading));
+		this.#reads.add(reading);
+		return reading;
 	}
 
 	#rebase(batch: Batch, base: number): Batch {
@@ -495,6 +500,7 @@ class LogBus implements Bus {
 		// Whoever asked for it hears that it failed; the readers hear that it is over.
 		await this.#retaining?.catch(() => {});
 		this.#wakeAll(this.#directory.allWatchers());
+		await Promise.allSettled(this.#reads);
 	}
 
 	#refuseWhenClosed(): void {

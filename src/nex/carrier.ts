@@ -35,9 +35,12 @@ export class Carrier {
 	readonly #deps: CarrierDeps;
 	readonly #lanes = createLanes();
 	readonly #active = new Map<string, { tracked: Tracked; done: Promise<void> }>();
+	/** Aborts when this process stops, or another daemon goes on. */
+	readonly #signal: AbortSignal;
 
 	constructor(deps: CarrierDeps) {
 		this.#deps = deps;
+		this.#signal = AbortSignal.any([deps.signal, deps.records.lost]);
 	}
 
 	/** Begins, or goes on with, a delivery, unless it is under way. */
@@ -91,19 +94,18 @@ export class Carrier {
 
 	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process, or to the daemon that took it over. */
 	async #work(tracked: Tracked): Promise<void> {
-		const facts = factsOf(tracked);
-		const signal = AbortSignal.any([this.#deps.signal, tracked.lost]);
+		const signal = this.#signal;
 		const failed = (cause: unknown): Outcome => {
 			if (signal.aborted) return { state: "left" };
-			this.#deps.log.error({ ...facts, err: cause }, "a delivery failed");
+			this.#deps.log.error({ ...factsOf(tracked), err: cause }, "a delivery failed");
 			return { state: "failed", error: toNexusError(cause).message };
 		};
 		let outcome: Outcome;
 		// Its account was changed or removed: it goes on with the new one, or has failed.
-		do outcome = await this.#inOrder(tracked, signal).catch(failed);
+		do outcome = await this.#inOrder(tracked).catch(failed);
 		while (outcome.state === "left" && !signal.aborted);
 		if (outcome.state !== "left") await this.#finish(tracked, outcome);
-		if (tracked.lost.aborted) this.#deps.log.warn(facts, "another daemon has taken a delivery over");
+		if (tracked.lost.aborted) this.#deps.log.warn(factsOf(tracked), "another daemon has taken a delivery over");
 	}
 
 	async #finish(tracked: Tracked, outcome: Outcome): Promise<void> {
@@ -120,19 +122,19 @@ export class Carrier {
 		await tracked.recorded().catch(() => {}); // Its record has told why.
 	}
 
-	#inOrder(tracked: Tracked, signal: AbortSignal): Promise<Outcome> {
+	#inOrder(tracked: Tracked): Promise<Outcome> {
 		const { row } = tracked;
 		const session = this.#deps.bus
 			.describe(row.runId)
 			.then((info) => (info?.meta as { session?: string } | undefined)?.session);
-		return this.#lanes.inOrder(row, session, signal, () => this.#carry(tracked, signal));
+		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(tracked));
 	}
 
-	async #carry(tracked: Tracked, working: AbortSignal): Promise<Outcome> {
+	async #carry(tracked: Tracked): Promise<Outcome> {
 		const { bus, limits, clock, random, log, accounts } = this.#deps;
 		const { row } = tracked;
 		const account = accounts.of(row.channel, row.account);
-		const signal = AbortSignal.any([working, account.retired]);
+		const signal = AbortSignal.any([this.#signal, account.retired]);
 		const info = await this.#infoOf(account, signal);
 		if (!info) return { state: "left" };
 		const { streaming } = account;

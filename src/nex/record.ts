@@ -40,16 +40,14 @@ export class DeliveryRecord {
 	#current: Batch | undefined;
 	/** Made meanwhile. */
 	#next: Batch | undefined;
-	readonly #lost = new AbortController();
 
 	constructor(delivery: string, records: Records) {
 		this.#delivery = delivery;
 		this.#records = records;
 	}
 
-	/** Aborts when another daemon has taken the delivery over: this one writes nothing of it any more (ST19). */
 	get lost(): AbortSignal {
-		return this.#lost.signal;
+		return this.#records.lost;
 	}
 
 	add(...writes: readonly Write[]): void {
@@ -63,7 +61,7 @@ export class DeliveryRecord {
 		queueMicrotask(() => void this.#writeAll());
 	}
 
-	/** Resolves when everything so far is durable (I7). Rejects when the newest change was refused, or the delivery is lost. */
+	/** Resolves when everything so far is durable (I7). Rejects when the newest change was refused, or all is lost. */
 	async durable(): Promise<void> {
 		this.lost.throwIfAborted();
 		const batch = this.#next ?? this.#current;
@@ -89,7 +87,10 @@ export class DeliveryRecord {
 				await this.#write(batch.changes);
 				batch.done.resolve();
 			} catch (cause) {
-				this.#lose(batch, cause);
+				this.#records.lose(cause);
+				batch.done.reject(cause);
+				this.#next?.done.reject(cause);
+				this.#next = undefined;
 			}
 			this.#current = undefined;
 		}
@@ -124,23 +125,26 @@ export class DeliveryRecord {
 		const { log } = this.#records.deps;
 		log.error({ delivery: this.#delivery, err: cause }, "a change of a delivery does not fit its row");
 	}
-
-	#lose(batch: Batch, cause: unknown): void {
-		this.#lost.abort(cause);
-		batch.done.reject(cause);
-		this.#next?.done.reject(cause);
-		this.#next = undefined;
-	}
 }
 
 export class Records {
 	readonly deps: RecordsDeps;
 	/** Those with changes that are not durable. */
 	readonly busy = new Set<DeliveryRecord>();
+	readonly #losing = new AbortController();
 	readonly #closing = new AbortController();
 
 	constructor(deps: RecordsDeps) {
 		this.deps = deps;
+	}
+
+	/** Aborts when another daemon has taken over what this one owned: it may write nothing any more, for no delivery (ST19). */
+	get lost(): AbortSignal {
+		return this.#losing.signal;
+	}
+
+	lose(cause: unknown): void {
+		this.#losing.abort(cause);
 	}
 
 	get closed(): AbortSignal {

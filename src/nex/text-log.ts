@@ -65,7 +65,7 @@ async function sealLeft(bus: Bus, log: string): Promise<void> {
 	try {
 		await (await bus.reopen(log)).seal([]);
 	} catch (cause) {
-		// Another daemon does it.
-		if (!(cause instanceof NexusError) || cause.code !== "conflict") throw cause;
+		// Another daemon does it, or has done it.
+		if (!(cause instanceof NexusError) || (cause.code !== "conflict" && cause.code !== "not_found")) throw cause;
 	}
 }

@@ -67,3 +67,19 @@ it("one that gives up waiting lets the next have its turn, and not before", asyn
 	await tick();
 	expect(begun).toEqual(["one", "three"]);
 });
+
+it("ST11: the order of the calls counts, not which session is found first", async () => {
+	const lanes = createLanes();
+	const begun: string[] = [];
+	const found: ((session: string) => void)[] = [];
+	for (const name of ["one", "two"]) {
+		const session = new Promise<string>((resolve) => found.push(resolve));
+		void lanes.inOrder(row(), session, never, async () => void begun.push(name));
+	}
+	found[1]!("s");
+	await tick();
+	expect(begun).toEqual([]);
+	found[0]!("s");
+	await tick();
+	expect(begun).toEqual(["one", "two"]);
+});

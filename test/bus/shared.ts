@@ -1,0 +1,1 @@
+export function sharedContract(_name: string, _make: () => unknown): void {}
