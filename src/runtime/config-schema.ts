@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
+import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
 import { bytes, count, group, ms, oneOf, say, text, watchdog } from "./config-words.ts";
@@ -25,7 +26,7 @@ const brokerLimits = {
 	interTokenMs: watchdog,
 	totalMs: watchdog,
 	toolMs: watchdog,
-} satisfies Record<keyof BrokerLimits, z.ZodType>;
+} satisfies Record<keyof (BrokerLimits & InboxLimits), z.ZodType>;
 
 const edgeLimits = {
 	bodyBytesMax: bytes,

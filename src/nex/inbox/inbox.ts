@@ -296,10 +296,13 @@ export class Inbox {
 	#whenSaved(answer: Answer, execution: Execution): void {
 		const { log } = this.#deps;
 		const { runId } = answer;
-		const work = execution.saved
-			.then((turn) => turn && !this.#isWhole(answer) && this.#complete(answer, turn, execution.chunks))
+		const complete = async (): Promise<void> => {
+			const turn = await execution.saved;
+			if (turn && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
+		};
+		const work = complete()
 			.catch((cause: unknown) => log.error({ runId, err: cause }, "a run could not be completed"))
-			.then(() => void this.#completing.delete(work));
+			.finally(() => this.#completing.delete(work));
 		this.#completing.add(work);
 	}
 
