@@ -19,7 +19,7 @@ import {
 	type StreamEvent,
 } from "../../src/protocol/protocol.ts";
 import type { Clock } from "../../src/std/clock.ts";
-import { openTestStore, type StoreOptions, type TestStore } from "../store.ts";
+import { type ForTestOptions, type Look, storeForTest } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
 export type Play = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<EngineEvent>;
@@ -31,7 +31,7 @@ export const engineOf = (play: Play): Engine => ({
 
 export interface RigOptions
 	extends Pick<BrokerOptions, "limits" | "clock" | "log">,
-		Pick<StoreOptions, "path" | "slow"> {
+		Pick<ForTestOptions, "path" | "slow"> {
 	/** Of the Bus; otherwise the system's. */
 	busClock?: Clock;
 	/** Its process dies: nothing of it is closed. */
@@ -39,7 +39,7 @@ export interface RigOptions
 }
 
 export function rig(play: Play, { path, slow, dies, busClock, ...options }: RigOptions = {}) {
-	const store = openTestStore({
+	const store = storeForTest({
 		...(path !== undefined && { path }),
 		...(slow !== undefined && { slow }),
 		...(dies !== undefined && { dies }),
@@ -118,7 +118,7 @@ export function gate() {
 	return { opened: promise, open: resolve };
 }
 
-export const turnWhenSettled = async (look: TestStore["look"], runId: string) => {
+export const turnWhenSettled = async (look: Look, runId: string) => {
 	await until(() => look.turn(runId) !== undefined, `the turn of ${runId}`);
 	return look.turn(runId)!;
 };

@@ -13,7 +13,7 @@ import { COLLECT_MS } from "./config.ts";
 import type { InboxLimits } from "./limits.ts";
 import type { Message } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
-import { batchIdOf, EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
+import { EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
 import { batchOf, summaryOf } from "./summary.ts";
 
 /** Messages that become a run. */
@@ -106,6 +106,10 @@ export class Sessions {
 		);
 	}
 
+	get closed(): boolean {
+		return this.#closed;
+	}
+
 	/** Nothing starts any more: what still waits is started by the next daemon. */
 	close(): void {
 		this.#closed = true;
@@ -159,8 +163,9 @@ export class Sessions {
 			summary: batch !== undefined,
 			...(queue ?? this.#settings),
 		}));
-		session.waiting = new Map(messages.map((message) => [message.eventId, message]));
-		this.#become(session, { ...restored(entries), busy: session.lane.busy });
+		const { lane, waiting } = session;
+		session.waiting = new Map([...messages.map((message) => [message.eventId, message] as const), ...waiting]);
+		this.#become(session, { ...lane, waiting: [...restored(entries).waiting, ...lane.waiting] });
 		this.#take(session, "tick");
 	}
 

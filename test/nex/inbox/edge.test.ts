@@ -1,14 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { sqlitePairings } from "../../../src/ledger/ledger.ts";
 import { createNex, type Nex, type Plugin } from "../../../src/nex/nex.ts";
-import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
 import { until } from "../../broker/rig.ts";
 import { createRig, type Rig } from "../../edge/rig.ts";
 import { messageOf, outboundOf } from "./rig.ts";
 
 let rig: Rig;
 let nex: Nex;
-let file: SqliteFile;
 
 const guard: Plugin = {
 	name: "guard",
@@ -16,20 +13,13 @@ const guard: Plugin = {
 };
 
 beforeEach(async () => {
-	file = openSqlite(":memory:", "process");
-	rig = await createRig({ deps: { submit: (submission) => nex.receive(submission) } });
-	const { broker, look } = rig;
-	nex = createNex({
-		broker,
-		ledger,
-		pairings: sqlitePairings(file),
-		outbound: outboundOf().outbound,
-		plugins: [guard],
-	});
+	rig = await createRig({ deps: { submit: (message) => nex.receive(message) } });
+	const { broker, bus, ledger } = rig;
+	nex = createNex({ broker, bus, ledger, outbound: outboundOf().outbound, plugins: [guard] });
 });
 afterEach(async () => {
+	nex.close();
 	await rig.close();
-	file.close();
 });
 
 const json = async <T>(response: Response) => ({ status: response.status, body: (await response.json()) as T });
@@ -39,7 +29,7 @@ test("the edge's messages go through the pipeline, and a run tells its trace", a
 	expect((await json(await rig.get(`/v1/runs/${runId}`))).body).not.toHaveProperty("trace");
 	puppet.say("hello");
 	puppet.finish();
-	await until(() => rig.look.turn(runId) !== undefined);
+	await until(async () => (await rig.ledger.turns.get(runId)) !== undefined);
 	const { body } = await json(await rig.get(`/v1/runs/${runId}`));
 	expect(body).toMatchObject({
 		trace: {

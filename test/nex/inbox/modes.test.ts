@@ -6,7 +6,7 @@ import type { Plugin } from "../../../src/nex/nex.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";
-import { refuseWrites, type TestStore } from "../../store.ts";
+import { type Look, refuseWrites } from "../../store.ts";
 import { nexRig } from "./rig.ts";
 
 const queueOf = (fields: Partial<QueueSettings> = {}): QueueSettings => ({
@@ -30,7 +30,7 @@ function patient() {
 	return { play, asked, doors };
 }
 
-const dispositionOf = (look: TestStore["look"], eventId: string) => look.event(eventId)!.disposition;
+const dispositionOf = (look: Look, eventId: string) => look.event(eventId)!.disposition;
 const usersOf = (request: EngineRequest) =>
 	request.messages.filter((message) => message.role === "user").map((message) => message.text);
 

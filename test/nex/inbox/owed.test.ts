@@ -3,13 +3,12 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createBroker } from "../../../src/broker/broker.ts";
-import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
-import { sqliteDeliveries, sqliteLedger, sqlitePairings } from "../../../src/ledger/ledger.ts";
+import { deliveryWrites } from "../../../src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../../src/nex/nex.ts";
 import { NexusError, newId } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
 import { engineOf, gate, never, type Play, tempFile, until } from "../../broker/rig.ts";
+import { refuseWrites, storeForTest } from "../../store.ts";
 import { messageOf, outboundOf } from "./rig.ts";
 
 const silent: Play = async function* () {
@@ -21,31 +20,25 @@ const config = (mode: "followup" | "collect" = "followup") => ({
 });
 const from = (message: ReturnType<typeof messageOf>) => ({ channel: "telegram", account: "bot", message });
 
-/** One file for all, as in the daemon; what is opened is on record, and nothing is ever sent. */
+/** One file for all, as in the daemon; what is owed is on record, and nothing is ever sent. */
 function rig(
 	path: string,
-	{ play = silent, mode = "followup" as "followup" | "collect", open = (_file: SqliteFile) => {} } = {},
+	{ play = silent, mode = "followup" as "followup" | "collect", owe = () => {}, dies = false } = {},
 ) {
-	const file = openSqlite(path, "process");
-	const bus = createBus({ storage: sqliteStorage(file), limits: { commitRetryMs: 5 } });
-	const ledger = sqliteLedger(file);
-	const deliveries = sqliteDeliveries(file);
+	const store = storeForTest({ path, limits: { commitRetryMs: 5 }, dies });
+	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
 	const out = outboundOf({
-		open({ runId, account: { channel, id: account }, target }) {
-			open(file);
-			const row = { id: newId("dlv"), runId, channel, account, target, options: {}, createdAt: Date.now() };
-			return deliveries.open(row).delivery;
+		owe({ runId, account: { channel, id: account }, target }) {
+			owe();
+			const delivery = { id: newId("dlv"), runId, channel, account, target, options: {}, createdAt: Date.now() };
+			return { delivery, write: deliveryWrites.open(delivery) };
 		},
-		deliveries: (query) => deliveries.list(query),
+		deliveries: async (query) => ledger.deliveries.list(query),
 	});
-	const pairings = sqlitePairings(file);
-	const nex = createNex({ broker, ledger, pairings, outbound: out.outbound, config: config(mode) });
-	onTestFinished(async () => {
-		await bus.close();
-		file.close();
-	});
-	return { file, bus, ledger, deliveries, broker, nex, ...out };
+	const nex = createNex({ broker, bus, ledger, outbound: out.outbound, config: config(mode) });
+	const unfinished = async () => (await ledger.deliveries.unfinished()).map(({ id }) => id);
+	return { ...store, broker, nex, unfinished, ...out };
 }
 
 /** Of a second connection: only what is committed. */
@@ -73,7 +66,7 @@ describe("the begin of a run and its deliveries", () => {
 			yield { type: "text", delta: "x" };
 			await door.opened;
 		};
-		const { nex, deliveries, look } = rig(path, { play, mode: "collect" });
+		const { nex, unfinished, look: stored } = rig(path, { play, mode: "collect" });
 		let looking = true;
 		const look = () => {
 			if (!looking) return;
@@ -87,39 +80,44 @@ describe("the begin of a run and its deliveries", () => {
 		await nex.receive(from(messageOf("one", { target: { to: "c1" } })));
 		await nex.receive(from(messageOf("two", { target: { to: "c1" } })));
 		await nex.receive(from(messageOf("three", { target: { to: "c1" } })));
-		await until(() => look.events({ limit: 9 }).some(({ disposition }) => "runId" in disposition));
+		await until(() => stored.events({ limit: 9 }).some(({ disposition }) => "runId" in disposition));
 		door.open();
 		await until(
 			() =>
-				look.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user")).length === 3,
+				stored.turns({ limit: 9 }).flatMap(({ messages }) => messages.filter(({ role }) => role === "user")).length ===
+				3,
 		);
 		looking = false;
 		for (const { runs, owed } of seen) expect(new Set(owed)).toEqual(new Set(runs));
 		expect(seen.at(-1)!.runs.length).toBeGreaterThan(0);
-		expect(deliveries.unfinished().length).toBe(seen.at(-1)!.runs.length);
+		expect((await unfinished()).length).toBe(seen.at(-1)!.runs.length);
 	});
 
 	test("a store that fails between them leaves neither; when it takes commits again both are there, once", async () => {
 		const path = tempFile();
-		let opened = 0;
-		const { nex, file, deliveries, launched } = rig(path, { open: () => void opened++ });
-		file.db.exec("CREATE TRIGGER full BEFORE INSERT ON log BEGIN SELECT RAISE(FAIL, 'disk I/O error'); END");
+		const { nex, file, unfinished, launched, bus } = rig(path);
+		// The store gives out numbers of logs by the block.
+		await bus.create({ log: "first", kind: "text" }, []);
+		const transaction = file.transaction.bind(file);
+		file.transaction = (work) =>
+			transaction(() => {
+				work();
+				throw new Error("disk I/O error");
+			});
 		const taken = nex.receive(from(messageOf("one")));
-		await until(() => opened > 1);
+		await until(() => !bus.healthy);
 		expect(committed(path)).toEqual({ runs: [], owed: [] });
 		expect(launched).toEqual([]);
-		file.db.exec("DROP TRIGGER full");
+		file.transaction = transaction;
 		const { runId } = await taken;
 		expect(committed(path)).toEqual({ runs: [runId], owed: [runId] });
-		expect(launched).toEqual(deliveries.unfinished().map(({ id }) => id));
+		expect(launched).toEqual(await unfinished());
 	});
 
 	test("a delivery that the store refuses refuses the run: the message was not taken in", async () => {
 		const path = tempFile();
-		const refuse = () => {
-			throw new Error("constraint failed");
-		};
-		const { nex, look } = rig(path, { open: refuse });
+		const { nex, look, file } = rig(path);
+		refuseWrites({ file }, ({ thing, op }) => thing === "deliveries" && op === "open");
 		await expect(nex.receive(from(messageOf("one")))).rejects.toThrow("constraint failed");
 		expect(committed(path)).toEqual({ runs: [], owed: [] });
 		expect(look.events({ limit: 9 })).toEqual([]);
@@ -129,45 +127,40 @@ describe("the begin of a run and its deliveries", () => {
 		const gone = () => {
 			throw new NexusError("not_found", "There is no account telegram/bot.");
 		};
-		const { nex, launched } = rig(tempFile(), { open: gone });
+		const { nex, launched } = rig(tempFile(), { owe: gone });
 		expect((await nex.receive(from(messageOf("one")))).disposition.state).toBe("started");
 		expect(launched).toEqual([]);
 	});
 
 	test("a process that dies right after the begin leaves it to the next one, which delivers it", async () => {
 		const path = tempFile();
-		const first = rig(path);
+		const first = rig(path, { dies: true });
 		const { runId } = await first.nex.receive(from(messageOf("one")));
 		// It never came to launching it: the next process reads the same file.
-		const file = openSqlite(path, "process");
-		const bus = createBus({ storage: sqliteStorage(file) });
-		const deliveries = sqliteDeliveries(file);
+		const { bus, ledger } = storeForTest({ path });
 		const adapters = {
 			telegram: { command: [process.execPath, "-e", "process.exit(1)"], accounts: { bot: { settings: {} } } },
 		};
-		const outbound = createOutbound({ bus, deliveries, dataDir: `${path}.d`, adapters, log: silentLog });
-		onTestFinished(async () => {
-			await outbound.stop(0);
-			await bus.close();
-			file.close();
-		});
-		await createBroker({ bus, ledger: sqliteLedger(file), engine: engineOf(silent) }).recover();
+		const outbound = createOutbound({ bus, ledger, dataDir: `${path}.d`, adapters, log: silentLog });
+		onTestFinished(() => outbound.stop(0));
+		await createBroker({ bus, ledger, engine: engineOf(silent) }).recover();
 		await outbound.start();
 		expect(outbound.accounts()).toMatchObject([{ deliveries: 1 }]);
-		expect(outbound.deliveries({ runId: runId!, limit: 9 })).toMatchObject([{ state: "active", target: { to: "c1" } }]);
+		const owed = await outbound.deliveries({ runId: runId!, limit: 9 });
+		expect(owed).toMatchObject([{ state: "active", target: { to: "c1" } }]);
 	});
 
 	test("the way of a message whose run died with its process is on record as far as it went", async () => {
 		const path = tempFile();
-		const { runId } = await rig(path).nex.receive(from(messageOf("one")));
+		const { runId } = await rig(path, { dies: true }).nex.receive(from(messageOf("one")));
 		const next = rig(path);
-		await next.broker.recover();
+		await next.nex.recover();
 		const { status, trace } = next.look.turn(runId!)!;
 		expect(status).toBe("failed");
 		expect(trace).toMatchObject({ channel: "telegram", account: "bot", sender: "ann" });
 		expect(trace!.stages.map(({ stage }) => stage)).toEqual(["receive", "acl", "hooks", "queue", "execute"]);
 		expect(trace!.stages.every(({ ms }) => ms >= 0)).toBe(true);
-		expect(trace!.deliveries).toEqual(next.deliveries.unfinished().map(({ id }) => id));
+		expect(trace!.deliveries).toEqual(await next.unfinished());
 		expect(trace!.deliveries).toHaveLength(1);
 	});
 });

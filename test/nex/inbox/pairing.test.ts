@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { createPairingDesk, PAIRING_LIMITS } from "../../../src/nex/acl/pairing.ts";
 import { manualClock } from "../../../src/std/clock.ts";
-import { openTestStore } from "../../store.ts";
+import { storeForTest } from "../../store.ts";
 
 const ann = { channel: "telegram", account: "bot", sender: "ann", senderName: "Ann", target: { to: "c1" } };
 
 function desk(limits = PAIRING_LIMITS) {
-	const { bus, ledger } = openTestStore();
+	const { bus, ledger } = storeForTest();
 	const clock = manualClock(1000);
 	let seed = 0;
 	// The second code is the first one again: it has to be thrown once more.

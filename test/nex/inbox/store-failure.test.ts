@@ -98,10 +98,10 @@ test("I3: a start on a full disk settles what it found as soon as there is room,
 	door.open();
 	disk.full = true;
 	const recovered = nex.recover();
-	await pass(31_000);
-	disk.full = false;
-	await pass(6_000);
+	await pass(35_000);
 	expect(await recovered).toEqual({ recovered: 0 });
+	disk.full = false;
+	await pass(12_000);
 	expect(await turnWhenSettled(look, runId!)).toMatchObject({ status: "failed", reason: "crashed" });
 	await until(() => look.turns({ limit: 9 }).length === 2);
 	expect(look.turns({ limit: 1 })[0]!.messages.at(-1)).toMatchObject({ text: "re two and more" });

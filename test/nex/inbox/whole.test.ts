@@ -3,11 +3,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createBroker } from "../../../src/broker/broker.ts";
 import type { EngineRequest } from "../../../src/engine/engine.ts";
-import { type Ledger, sqliteLedger, sqlitePairings } from "../../../src/ledger/ledger.ts";
 import { createNex, type InboundChannelConfig, type Nex } from "../../../src/nex/nex.ts";
-import { openSqlite } from "../../../src/std/sqlite.ts";
 import { engineOf, type Play, until } from "../../broker/rig.ts";
-import { createRig, type Rig } from "../outbound/rig.ts";
+import { type Look, lookInto, openStore } from "../../store.ts";
+import { createRigWith, type Rig } from "../outbound/rig.ts";
 
 const echo: Play = async function* ({ messages }) {
 	for (const word of `re ${messages.at(-1)?.text}`.split(/(?<= )/)) yield { type: "text", delta: word };
@@ -16,7 +15,7 @@ const echo: Play = async function* ({ messages }) {
 interface Whole {
 	rig: Rig;
 	nex: Nex;
-	ledger: Ledger;
+	look: Look;
 	close(): Promise<void>;
 }
 
@@ -27,24 +26,28 @@ beforeEach(() => {
 afterEach(() => whole?.close());
 
 async function start(play: Play, channel: InboundChannelConfig, inbound: number): Promise<Whole> {
-	const rig = createRig("full", { inbound: String(inbound) });
-	const file = openSqlite(":memory:", "process");
-	const ledger = sqliteLedger(file);
-	const { bus, outbound } = rig;
+	let store!: ReturnType<typeof openStore>;
+	const open = (path: string) => {
+		store = openStore(path);
+		return store;
+	};
+	const rig = createRigWith((full) => ({ full: full("full", { inbound: String(inbound) }) }), { open });
+	const { bus, ledger } = store;
+	const { outbound } = rig;
 	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
 	const config = { channels: { full: { ...channel, accounts: { main: {} } } } };
-	const nex = createNex({ broker, ledger, pairings: sqlitePairings(file), outbound, config });
+	const nex = createNex({ broker, bus, ledger, outbound, config });
 	await nex.load();
-	await broker.recover();
+	await nex.recover();
 	await outbound.start();
 	nex.start();
 	const close = async () => {
+		nex.close();
 		await broker.drain(0);
 		await nex.stop(0);
 		await rig.close();
-		file.close();
 	};
-	return { rig, nex, ledger, close };
+	return { rig, nex, look: lookInto(store), close };
 }
 
 const acks = (rig: Rig) => rig.calls().flatMap(({ op, eventId }) => (op === "ack" ? [eventId] : []));
@@ -74,10 +77,10 @@ describe("a platform's messages", () => {
 		whole = await start(echo, {}, 1);
 		const { rig, nex, look } = whole;
 		await until(() => rig.visible("c1").length === 1);
-		const [waiting] = nex.pairing.list();
+		const [waiting] = await nex.pairing.list();
 		expect(rig.visible("c1")[0]).toContain(`nexus pair ${waiting!.code}`);
 		expect(look.turns({ limit: 9 })).toEqual([]);
-		nex.pairing.approve(waiting!.code);
+		await nex.pairing.approve(waiting!.code);
 		await until(() => rig.visible("c1").length === 2);
 		expect(rig.visible("c1")[1]).toContain("let in");
 	});
@@ -92,7 +95,7 @@ describe("a platform's messages", () => {
 		whole = await start(play, { acl: { unknown: "allow" } }, 3);
 		const { rig, look } = whole;
 		const askedIn = () =>
-			ledger
+			look
 				.turns({ limit: 9 })
 				.toReversed()
 				.map((turn) => turn.messages.flatMap(({ role, text }) => (role === "user" ? [text] : [])));
