@@ -38,8 +38,12 @@ export function slowBus(bus: Bus): Bus {
 				return typeof member === "function" ? member.bind(target) : member;
 			},
 		});
+	/** What a test puts in the place of a member. */
+	const replaced = new Map<PropertyKey, unknown>();
 	return new Proxy(bus, {
+		set: (_target, name, value) => replaced.set(name, value) === replaced,
 		get(target, name) {
+			if (replaced.has(name)) return replaced.get(name);
 			const member = Reflect.get(target, name) as unknown;
 			if (name === "create")
 				return (...args: Parameters<Bus["create"]>) => late(target.create(...args)).then(slowWriter);

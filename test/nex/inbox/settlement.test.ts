@@ -35,7 +35,7 @@ function world(refuses: (turn: Turn, nth: number) => boolean, { play = hello, pa
 	const pass = async (ms: number) => {
 		for (let past = 0; past < ms; past += 100) {
 			clock.advance(100);
-			await ticks(4);
+			await ticks(20);
 		}
 	};
 	const submit = (text: string) => parts.nex.receive({ session: "main", text });
