@@ -191,10 +191,9 @@ export class Inbox {
 
 	/** A platform that is not told "safe" sends it again for ever: what can never be accepted is recorded as such. */
 	async #notTaken(cause: unknown, inbound: Inbound, message: Message): Promise<InboundEvent> {
-		if (cause instanceof Refused && cause.refusal === "duplicate") {
-			const winner = await this.#known(message);
-			if (winner) return winner;
-		}
+		// Its run may have been refused because the message's run is there already (ST12).
+		const winner = cause instanceof Refused ? await this.#known(message) : undefined;
+		if (winner) return winner;
 		const { code, message: because } = toNexusError(cause);
 		const isRecorded = message.disposition.state === "rejected";
 		if (cause instanceof RejectedByPlugin) {
