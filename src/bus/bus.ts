@@ -90,6 +90,8 @@ class LogBus implements Bus {
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
+	/** Reads that the store has not answered yet. */
+	readonly #reads = new Set<Promise<unknown>>();
 	#retaining: Promise<number> | undefined;
 	#closed = false;
 	#closing: Promise<void> | undefined;
@@ -191,7 +193,8 @@ class LogBus implements Bus {
 		});
 		this.#directory.admit(log);
 		try {
-			if (this.#nextId === this.#endId || this.#joining) await this.#ready();
+			// Others may take the ids of a block while this one is woken.
+			while (this.#nextId === this.#endId || this.#joining) await this.#ready();
 			this.#refuseWhenClosed();
 		} catch (cause) {
 			this.#directory.dismiss(log);
@@ -207,12 +210,11 @@ class LogBus implements Bus {
 	/** Takes part in the store, and has ids. */
 	async #ready(): Promise<void> {
 		await this.#joining;
-		while (this.#nextId === this.#endId) {
-			this.#reserving ??= this.#reserve().finally(() => {
-				this.#reserving = undefined;
-			});
-			await this.#reserving;
-		}
+		if (this.#nextId < this.#endId) return;
+		this.#reserving ??= this.#reserve().finally(() => {
+			this.#reserving = undefined;
+		});
+		await this.#reserving;
 	}
 
 	async #reserve(): Promise<void> {
@@ -224,8 +226,6 @@ class LogBus implements Bus {
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
 		if (this.#joining) await this.#joining;
-		const { fenced } = this.#committer;
-		if (fenced) throw fenced;
 		await this.#committer.write(writes, patienceMs);
 	}
 
@@ -235,7 +235,7 @@ class LogBus implements Bus {
 		const own = this.#directory.get(name);
 		if (own?.creation) throw noLiveLog(name);
 		if (own) {
-			if (!this.#committer.fenced) own.broken = undefined;
+			own.broken = undefined;
 			return this.#writer(own);
 		}
 		const { log, tail } = await this.#storage.adopt(name, this.#committer.node);
@@ -325,7 +325,11 @@ class LogBus implements Bus {
 			},
 			live: () => this.#directory.live(),
 			time: (now: number) => this.#setTime(now),
-			fenced: () => this.#wakeAll(this.#directory.allWatchers()),
+			fenced: () => {
+				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
+				// From now on it follows what others write.
+				if (!this.#shared) this.#poll();
+			},
 		};
 	}
 
@@ -342,7 +346,7 @@ class LogBus implements Bus {
 	}
 
 	async cursor(source: Source, after: number): Promise<Cursor> {
-		this.#refuseWhenClosed();
+		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
 		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
 		this.#cursors++;
 		const release = () => {
@@ -385,7 +389,10 @@ class LogBus implements Bus {
 			return page;
 		};
 		const page = this.#storage.read(id, offset);
-		return page instanceof Promise ? page.then(keep) : keep(page);
+		if (!(page instanceof Promise)) return keep(page);
+		const reading = page.then(keep).finally(() => this.#reads.delete(reading));
+		this.#reads.add(reading);
+		return reading;
 	}
 
 	#rebase(batch: Batch, base: number): Batch {
@@ -486,19 +493,21 @@ class LogBus implements Bus {
 	}
 
 	async #close(): Promise<void> {
-		await this.#joining?.catch(() => {});
-		const stopped = this.#committer.stop(this.#limits.closeMsMax);
 		this.#closed = true;
+		if (this.#joining) await this.#joining.catch(() => {});
+		const stopped = this.#committer.stop(this.#limits.closeMsMax);
 		this.#cancelPoll?.();
 		this.#unwatch();
 		await stopped;
 		// Whoever asked for it hears that it failed; the readers hear that it is over.
 		await this.#retaining?.catch(() => {});
 		this.#wakeAll(this.#directory.allWatchers());
+		await Promise.allSettled(this.#reads);
 	}
 
 	#refuseWhenClosed(): void {
 		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
+		if (this.#committer.fenced) throw this.#committer.fenced;
 	}
 }
 

@@ -159,14 +159,7 @@ export class Committer {
 
 	/** Commits what waits, unless a commit is under way: then it goes with the next one. */
 	commit(): void {
-		if (this.#flight || (!this.healthy && !this.#probeDue())) return;
-		if (this.#dirty.size === 0 && this.#requests.length === 0) return;
-		this.#send(this.#plan());
-	}
-
-	/** Nobody waits for a failing store any more: with nothing to commit it is asked by its timer only. */
-	#probeDue(): boolean {
-		return !this.#fenced && (this.#dirty.size > 0 || this.#requests.length > 0);
+		if (!this.#flight && !this.#fenced && this.#hasWaiting()) this.#send(this.#plan());
 	}
 
 	#plan(): Flight {
@@ -243,7 +236,7 @@ export class Committer {
 		});
 		for (const { live, log } of flight.parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
 		this.#scheduleTidy();
-		if (this.#dirty.size > 0 || this.#requests.length > 0) this.#schedule();
+		if (this.#hasWaiting()) this.#schedule();
 	}
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
@@ -387,7 +380,7 @@ export class Committer {
 		if (this.#asking) return;
 		const flight = this.#flight;
 		if (flight) this.#send({ commit: { ...flight.commit, again: true }, parts: flight.parts });
-		else if (this.#probeDue()) this.#send(this.#plan());
+		else if (this.#hasWaiting()) this.#send(this.#plan());
 		// Nobody waits: an empty commit tells whether the store is back. A full disk takes those, so it is not asked.
 		else if (!this.#isFull)
 			this.#send({ commit: { node: this.node, n: ++this.#last, again: false, units: [] }, parts: [] });
@@ -439,20 +432,34 @@ export class Committer {
 	/** Awaits the commit under way, makes one last one within the deadline, and gives up the rest. */
 	async stop(deadlineMs: number): Promise<void> {
 		this.#cancelTidy?.();
+		let isOver = false;
 		const over = Promise.withResolvers<void>();
-		const cancel = this.#clock.after(deadlineMs, over.resolve);
-		await Promise.race([this.#asking, over.promise]);
+		const cancel = this.#clock.after(deadlineMs, () => {
+			isOver = true;
+			over.resolve();
+		});
+		if (this.#asking) await Promise.race([this.#asking, over.promise]);
 		this.#stopped = true;
-		if (!this.#asking) this.#tryLast();
-		await Promise.race([this.#asking, over.promise]);
+		this.#tryLast();
+		// Whether it was applied has to be known, as long as there is time to ask.
+		while (!isOver && (this.#asking || this.#unknown)) {
+			const next =
+				this.#asking ?? new Promise<void>((resolve) => this.#clock.after(this.#limits.commitRetryMs, resolve));
+			await Promise.race([next, over.promise]);
+			if (!this.#asking && !this.#unknown) this.#tryLast();
+		}
 		cancel();
 		this.#cancelRetry?.();
-		if (this.#flight || this.#dirty.size > 0 || this.#requests.length > 0)
-			this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
+		if (this.#flight || this.#hasWaiting()) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
 	}
 
 	#tryLast(): void {
+		if (this.#asking) return;
 		if (this.#flight) this.#tryAgain();
-		if (!this.#flight && this.#probeDue()) this.#send(this.#plan());
+		if (!this.#flight && this.#hasWaiting()) this.#send(this.#plan());
+	}
+
+	#hasWaiting(): boolean {
+		return this.#dirty.size > 0 || this.#requests.length > 0;
 	}
 }

@@ -1,44 +1,22 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
-import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
-import { Things } from "../../src/std/write.ts";
-import { busContract } from "./contract.ts";
-import { keepNotes, keepNotesInMemory } from "./notes.ts";
+/** The rules of the Bus on every storage: alone, behind a bad connection, and with two Buses on one store. */
 
-busContract("memory", () => {
-	const things = new Things();
-	const notes = keepNotesInMemory(things);
-	let now: () => number = Date.now;
-	const storage = memoryStorage(things, () => now());
-	return {
-		open(clock) {
-			now = clock;
-			return storage;
-		},
-		notes,
-		dispose() {},
-	};
-});
+import { seed } from "../seed.ts";
+import { busContract, type StorageUnderTest } from "./contract.ts";
+import { faulty } from "./faulty.ts";
+import { sharedContract } from "./shared.ts";
+import { inMemory, inSqlite } from "./stores.ts";
 
-for (const durability of ["process", "power"] as const) {
-	busContract(`SQLite, durability ${durability}`, () => {
-		const folder = mkdtempSync(join(tmpdir(), "nexus-bus-"));
-		const files: SqliteFile[] = [];
-		let notes: () => string[] = () => [];
-		return {
-			open(now) {
-				const file = openSqlite(join(folder, "bus.db"), durability);
-				files.push(file);
-				notes = keepNotes(file);
-				return sqliteStorage(file, now);
-			},
-			notes: () => notes(),
-			dispose() {
-				for (const file of files) file.close();
-				rmSync(folder, { recursive: true, maxRetries: 20 });
-			},
-		};
+const STORES: [string, () => StorageUnderTest][] = [
+	["memory", inMemory],
+	["SQLite", () => inSqlite("process")],
+];
+
+for (const [name, make] of STORES) {
+	busContract(name, make);
+	busContract(`${name} behind a bad connection`, () => {
+		const store = make();
+		return { ...store, patient: false, open: (now) => faulty(store.open(now), seed) };
 	});
+	sharedContract(name, make);
 }
+busContract("SQLite, durability power", () => inSqlite("power"));

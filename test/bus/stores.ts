@@ -1,0 +1,44 @@
+/** The storages that the contracts run on. Each keeps notes, too. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
+import { type Durability, openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
+import { Things } from "../../src/std/write.ts";
+import type { StorageUnderTest } from "./contract.ts";
+import { keepNotes, keepNotesInMemory } from "./notes.ts";
+
+export function inMemory(): StorageUnderTest {
+	const things = new Things();
+	let now: () => number = Date.now;
+	const storage = memoryStorage(things, () => now());
+	return {
+		open(clock) {
+			now = clock;
+			return storage;
+		},
+		notes: keepNotesInMemory(things),
+		dispose() {},
+	};
+}
+
+/** A connection of its own for each who opens it. */
+export function inSqlite(durability: Durability): StorageUnderTest {
+	const folder = mkdtempSync(join(tmpdir(), "nexus-bus-"));
+	const files: SqliteFile[] = [];
+	let notes: () => string[] = () => [];
+	return {
+		open(now) {
+			const file = openSqlite(join(folder, "bus.db"), durability);
+			files.push(file);
+			notes = keepNotes(file);
+			return sqliteStorage(file, now);
+		},
+		notes: () => notes(),
+		dispose() {
+			for (const file of files) file.close();
+			rmSync(folder, { recursive: true, maxRetries: 20 });
+		},
+	};
+}
