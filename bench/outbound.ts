@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Bus, createBus, sqliteStorage } from "../src/bus/bus.ts";
-import { sqliteDeliveries } from "../src/ledger/ledger.ts";
+import { sqliteLedger } from "../src/ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../src/nex/nex.ts";
 import { checksumOf, chunkEncoder, crc32, encodeFrame, messageIdOf, newRunId } from "../src/protocol/protocol.ts";
 import { silentLog } from "../src/std/log.ts";
@@ -42,7 +42,7 @@ export function withOutbound<T>(
 			return [channel, config] as const;
 		});
 		const outbound = createOutbound({
-			...{ bus, deliveries: sqliteDeliveries(file), dataDir: folder, log: silentLog },
+			...{ bus, ledger: sqliteLedger(file), dataDir: folder, log: silentLog },
 			adapters: Object.fromEntries(entries),
 			onCall: ({ delivery = "", detail = "" }) => arrival(delivery).resolve(JSON.parse(detail) as Arrival),
 		});

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../src/bus/bus.ts";
-import { type Ledger, sqliteLedger, type Turn } from "../../src/ledger/ledger.ts";
+import { sqliteLedger, type Turn, turnWrites } from "../../src/ledger/ledger.ts";
 import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
 import type { Figure } from "../figure.ts";
 import { withFolder } from "../processes.ts";
@@ -27,17 +27,16 @@ async function perSecond(count: number, work: () => void | Promise<void>): Promi
 interface Store {
 	file: SqliteFile;
 	bus: Bus;
-	ledger: Ledger;
 }
 
 /** Each figure gets a fresh file. */
 function withStore<T>(work: (store: Store) => Promise<T>): Promise<T> {
 	return withFolder(async (folder) => {
 		const file = openSqlite(join(folder, "nexus.db"), "process");
-		const ledger = sqliteLedger(file);
+		sqliteLedger(file);
 		const bus = createBus({ storage: sqliteStorage(file) });
 		try {
-			return await work({ file, bus, ledger });
+			return await work({ file, bus });
 		} finally {
 			await bus.close();
 			if (file.db.isOpen) file.close();
@@ -105,13 +104,13 @@ const turnOf = (index: number): Turn => ({
 
 /** A whole life each: the log with its begin, then its last frame together with the turn. */
 function turnsWithLogs(): Promise<number> {
-	return withStore(({ bus, ledger }) => {
+	return withStore(({ bus }) => {
 		let next = 0;
 		const settle = async () => {
 			while (next < TURNS) {
 				const turn = turnOf(next++);
 				const writer = await bus.create({ log: turn.runId, kind: "run" }, [record(0)]);
-				await writer.seal([record(1)], () => ledger.settle(turn));
+				await writer.seal([record(1)], [turnWrites.settle(turn)]);
 			}
 		};
 		return perSecond(TURNS, async () => void (await Promise.all(Array.from({ length: SETTLERS }, settle))));
@@ -119,9 +118,12 @@ function turnsWithLogs(): Promise<number> {
 }
 
 function turnsAlone(): Promise<number> {
-	return withStore(({ ledger }) =>
+	return withStore(({ file }) =>
 		perSecond(TURNS, () => {
-			for (let index = 0; index < TURNS; index++) ledger.settle(turnOf(index));
+			for (let index = 0; index < TURNS; index++) {
+				const settle = turnWrites.settle(turnOf(index));
+				file.transaction(() => file.things.apply(settle, { node: 1, now: index }));
+			}
 		}),
 	);
 }

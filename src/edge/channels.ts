@@ -33,18 +33,22 @@ export function channelHandlers({ channels, log, clock = systemClock }: EdgeDeps
 const IN_LAB = { lab: true as const };
 
 function accountHandlers(channels: Channels | undefined, needed: () => Channels, clock: Clock) {
-	const inLab = ({ lab }: Channels) =>
-		(lab?.accounts() ?? []).map((status) => {
+	const inLab = async ({ lab }: Channels) => {
+		if (!lab) return [];
+		const view = async (status: AccountStatus) => {
 			const { channel, account } = status;
 			const states = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
-			for (const { state } of lab?.deliveries({ channel, account, limit: LAB_COUNTED_MAX }) ?? []) states[state]++;
+			for (const { state } of await lab.deliveries({ channel, account, limit: LAB_COUNTED_MAX })) states[state]++;
 			return { ...accountView({ ...status, states }), ...IN_LAB };
-		});
+		};
+		return Promise.all((await lab.accounts()).map(view));
+	};
 	return {
-		listAccounts() {
+		async listAccounts() {
 			const now = clock.now();
 			if (!channels) return { now, accounts: [] };
-			return { now, accounts: [...channels.outbound.accounts().map(accountView), ...inLab(channels)] };
+			const own = await channels.outbound.accounts();
+			return { now, accounts: [...own.map(accountView), ...(await inLab(channels))] };
 		},
 		async reloadAccounts() {
 			const { reload } = needed();
@@ -56,14 +60,19 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 		async checkAccount({ params: { channel, account } }) {
 			const { outbound, lab } = needed();
 			const is = (each: AccountStatus) => each.channel === channel && each.account === account;
-			const ofLab = !outbound.accounts().some(is) && lab?.accounts().some(is) ? lab : undefined;
+			const isOwn = (await outbound.accounts()).some(is);
+			const ofLab = !isOwn && (await lab?.accounts())?.some(is) ? lab : undefined;
 			const { ok, detail } = await (ofLab ? ofLab.health(channel) : outbound.health(channel, account));
 			return { ok, detail };
 		},
-		listPairings: () => ({ pairings: (channels?.pairing.list() ?? []).map(pairingView) }),
-		approvePairing: ({ params }) => pairingView(needed().pairing.approve(params.code)),
-		removePairing({ params }) {
-			needed().pairing.revoke(params);
+		async listPairings() {
+			return { pairings: ((await channels?.pairing.list()) ?? []).map(pairingView) };
+		},
+		async approvePairing({ params }) {
+			return pairingView(await needed().pairing.approve(params.code));
+		},
+		async removePairing({ params }) {
+			await needed().pairing.revoke(params);
 			return { removed: true };
 		},
 	} satisfies Partial<Handlers>;
@@ -71,12 +80,12 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 
 function deliveryHandlers(channels: Channels | undefined, needed: () => Channels, limits: EdgeLimits) {
 	return {
-		listDeliveries({ query: { run, limit, ...query } }) {
+		async listDeliveries({ query: { run, limit, ...query } }) {
 			const most = Math.min(limit ?? LIMIT_DEFAULT, limits.listItemsMax);
 			const asked = defined({ ...query, runId: run, limit: most }) as Parameters<Channels["outbound"]["deliveries"]>[0];
-			const own = (channels?.outbound.deliveries(asked) ?? []).map(deliveryView);
+			const own = ((await channels?.outbound.deliveries(asked)) ?? []).map(deliveryView);
 			// Those of the lab are few and gone with it: they come with the first page.
-			const inLab = asked.before === undefined ? (channels?.lab?.deliveries(asked) ?? []) : [];
+			const inLab = asked.before === undefined ? ((await channels?.lab?.deliveries(asked)) ?? []) : [];
 			const all = [...own, ...inLab.map((delivery) => ({ ...deliveryView(delivery), ...IN_LAB }))];
 			return { deliveries: all.toSorted((one, other) => other.created_at - one.created_at).slice(0, most) };
 		},

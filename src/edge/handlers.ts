@@ -59,7 +59,7 @@ function messageHandlers({ deps }: HandlerParts) {
 			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
 		},
 		async abortRun({ params: { run } }) {
-			const turn = (await broker.abort(run)) ?? ledger.turn(run);
+			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));
 			if (!turn) throw new NexusError("not_found", `there is no run ${run}`);
 			return { run_id: run, status: turn.status };
 		},
@@ -73,7 +73,10 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 		listEvents: ({ query }) => reads.events(query),
 		getRun: ({ params }) => reads.run(params.run),
 		listRuns: ({ query }) => reads.runs(query),
-		listSessions: ({ query }) => ({ ...reads.sessions(query), ...(engine !== undefined && { engine }) }),
+		listSessions: async ({ query }) => ({
+			...(await reads.sessions(query)),
+			...(engine !== undefined && { engine }),
+		}),
 		listTurns: ({ params, query }) => reads.turns(params.session, query),
 	} satisfies Partial<Handlers>;
 }
@@ -109,7 +112,7 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 		async getFrames({ params: { run }, query }, { outgoing }) {
 			admitStream();
 			const info = await bus.describe(run);
-			if (!info) throw framesMissing(ledger, run);
+			if (!info) throw await framesMissing(ledger, run);
 			const after = query.after ?? 0;
 			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
 			return send(outgoing, upTo(await sources.run(run, after), last), NDJSON);

@@ -117,8 +117,8 @@ export interface Lab {
 	state(): Promise<LabState>;
 	fault(fault: LabFault): Promise<void>;
 	/** Those of the lab, once it was used. */
-	accounts(): AccountStatus[];
-	deliveries(query: Parameters<Outbound["deliveries"]>[0]): DeliveryInfo[];
+	accounts(): Promise<AccountStatus[]>;
+	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<DeliveryInfo[]>;
 	health(channel: string): ReturnType<Outbound["health"]>;
 }
 

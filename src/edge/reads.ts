@@ -2,8 +2,8 @@
 
 import type { z } from "zod";
 import { type Broker, chainOf, type LiveRun } from "../broker/broker.ts";
-import type { Bus } from "../bus/bus.ts";
-import type { Ledger, Turn } from "../ledger/ledger.ts";
+import type { Bus, LogInfo } from "../bus/bus.ts";
+import type { InboundEvent, Ledger, Turn } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { eventView, liveView, sessionView, turnView } from "./present.ts";
 import type { Input } from "./routes.ts";
@@ -16,11 +16,11 @@ const LIMIT_DEFAULT = 50;
 const SNAPSHOT_TRIES_MAX = 20;
 
 export interface Reads {
-	event(eventId: string): z.infer<typeof shape.EventView>;
-	events(query: Input<"listEvents">["query"]): z.infer<typeof shape.EventList>;
+	event(eventId: string): Promise<z.infer<typeof shape.EventView>>;
+	events(query: Input<"listEvents">["query"]): Promise<z.infer<typeof shape.EventList>>;
 	run(runId: string): Promise<RunView>;
 	runs(query: Input<"listRuns">["query"]): Promise<z.infer<typeof shape.RunList>>;
-	sessions(query: Input<"listSessions">["query"]): z.infer<typeof shape.SessionList>;
+	sessions(query: Input<"listSessions">["query"]): Promise<z.infer<typeof shape.SessionList>>;
 	turns(session: string, query: Input<"listTurns">["query"]): Promise<z.infer<typeof shape.SessionTurns>>;
 }
 
@@ -28,21 +28,28 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
 	const settled = async (turn: Turn): Promise<RunView> =>
 		turnView(turn, (await bus.describe(turn.runId)) !== undefined);
-	/** A run is live until its turn is saved: the Ledger is asked first, because the Broker may learn of it later. */
-	const liveOnly = (run: LiveRun | undefined): run is LiveRun => run !== undefined && !ledger.turn(run.runId);
+	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
+	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {
+		const turns = await Promise.all(runs.map(async (run) => ledger.turns.get(run.runId)));
+		return runs.filter((_, index) => !turns[index]);
+	};
 	const snapshot = createSnapshot(bus, ledger, broker);
 
 	return {
-		event(eventId) {
-			const event = ledger.event(eventId);
+		async event(eventId) {
+			const event = await ledger.inbox.get(eventId);
 			if (!event) throw new NexusError("not_found", `there is no event ${eventId}`);
 			return eventView(event);
 		},
-		events: ({ limit, ...query }) => ({ events: ledger.events({ ...query, limit: clamp(limit) }).map(eventView) }),
+		async events({ limit, ...query }) {
+			const events = await ledger.inbox.list({ ...query, limit: clamp(limit) });
+			return { events: events.map(eventView) };
+		},
 		async run(runId) {
-			const turn = ledger.turn(runId);
-			if (turn) return await settled(turn);
+			// Asked before the Ledger: a run that settles meanwhile is a turn then.
 			const run = broker.live(runId);
+			const turn = await ledger.turns.get(runId);
+			if (turn) return await settled(turn);
 			if (!run) throw new NexusError("not_found", `there is no run ${runId}`);
 			return liveView(run);
 		},
@@ -50,25 +57,26 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 			const most = clamp(limit);
 			const running = broker
 				.liveRuns()
-				.filter((run) => liveOnly(run) && (!session || run.session === session) && (!before || run.runId < before))
-				.map(liveView);
-			const turns = ledger.turns({ limit: most, ...(session && { session }), ...(before && { before }) });
-			const runs = [...running, ...(await Promise.all(turns.map(settled)))];
+				.filter((run) => (!session || run.session === session) && (!before || run.runId < before));
+			const live = await unsettled(running);
+			const turns = await ledger.turns.list({ limit: most, ...(session && { session }), ...(before && { before }) });
+			// One that settled in between is a turn.
+			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId)).map(liveView);
+			const runs = [...others, ...(await Promise.all(turns.map(settled)))];
 			return { runs: runs.sort((left, right) => (left.run_id < right.run_id ? 1 : -1)).slice(0, most) };
 		},
-		sessions({ limit, before }) {
+		async sessions({ limit, before }) {
+			const sessions = await ledger.sessions.list({ limit: clamp(limit), ...(before !== undefined && { before }) });
 			const liveRunIds = new Map(broker.liveRuns().map((run) => [run.session, run.runId]));
-			const sessions = ledger.sessions({ limit: clamp(limit), ...(before !== undefined && { before }) });
 			return { sessions: sessions.map((info) => sessionView(info, liveRunIds.get(info.session))) };
 		},
 		async turns(session, { limit, before }) {
 			const found = await snapshot(session, { limit: clamp(limit), ...(before && { before }) });
 			return {
-				turns: await Promise.all(found.turns.reverse().map(settled)),
-				live: liveOnly(found.live) ? liveView(found.live) : null,
-				queued: ledger
-					.events({ session, state: "queued", limit: listItemsMax })
-					.reverse()
+				turns: await Promise.all(found.turns.toReversed().map(settled)),
+				live: found.live ? liveView(found.live) : null,
+				queued: found.queued
+					.slice(-listItemsMax)
 					.map(({ eventId, text, receivedAt }) => ({ event_id: eventId, text, received_at: receivedAt })),
 				stream_offset: found.offset,
 			};
@@ -78,30 +86,32 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 
 interface Snapshot {
 	turns: Turn[];
+	queued: InboundEvent[];
 	live: LiveRun | undefined;
 	offset: number;
 }
 
 /**
- * Turns, live run and stream offset of one moment. The Bus answers later than the Ledger, so a run may settle in
- * between; then the offset would repeat or miss it, and the moment is taken again.
+ * Turns, queued messages, live run and stream offset of one moment. The Bus answers before the Ledger, so a run may settle in between; then
+ * the offset would repeat or miss it, and the moment is taken again.
  */
 function createSnapshot(bus: Bus, ledger: Ledger, broker: Broker) {
+	/** Where a reader who knows all turns up to the newest goes on. Undefined when the newest log and turn are not of one moment. */
+	const offsetOf = async (newest: LogInfo | undefined, newestTurn: Turn | undefined, head: number) => {
+		// Without a log there are no frames, unless the first run has begun since.
+		if (!newest) return newestTurn && (await bus.describe(newestTurn.runId)) ? undefined : head;
+		if (newest.log === newestTurn?.runId) return newest.sealedAt === undefined ? undefined : newest.base + newest.head;
+		return (await ledger.turns.get(newest.log)) ? undefined : newest.base;
+	};
 	return async (session: string, page: { limit: number; before?: string }): Promise<Snapshot> => {
 		const chain = chainOf(session);
 		for (let tries = 0; tries < SNAPSHOT_TRIES_MAX; tries++) {
 			const [range, [newest]] = await Promise.all([bus.describeChain(chain), bus.list({ chain, limit: 1 })]);
-			// From here to the return nothing is awaited.
-			const lastTurn = ledger.turns({ session, limit: 1 })[0];
-			const live = broker.liveRuns().find((run) => run.session === session);
-			const moment = { turns: ledger.turns({ session, ...page }), live };
-			if (!newest) {
-				if (!live) return { ...moment, offset: range?.head ?? 0 };
-			} else if (!ledger.turn(newest.log)) {
-				return { ...moment, offset: newest.base };
-			} else if (newest.sealedAt !== undefined && lastTurn?.runId === newest.log) {
-				return { ...moment, offset: newest.base + newest.head };
-			}
+			const { turns, newestTurn, queued } = await ledger.snapshot(session, page);
+			const live = broker.liveRuns().find((run) => run.session === session && run.runId !== newestTurn?.runId);
+			const isAnswered = ({ eventId }: InboundEvent) => live?.messages.some((message) => message.eventId === eventId);
+			const offset = await offsetOf(newest, newestTurn, range?.head ?? 0);
+			if (offset !== undefined) return { turns, queued: queued.filter((event) => !isAnswered(event)), live, offset };
 		}
 		throw new NexusError("busy", "runs of this session settle faster than they can be listed; try again");
 	};

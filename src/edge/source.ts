@@ -18,7 +18,7 @@ export function createSources(bus: Bus, ledger: Ledger): Sources {
 				return await bus.cursor({ log: runId }, after);
 			} catch (cause) {
 				if (!(cause instanceof NexusError) || cause.code !== "not_found") throw cause;
-				throw framesMissing(ledger, runId);
+				throw await framesMissing(ledger, runId);
 			}
 		},
 		async session(session, after) {
@@ -31,8 +31,8 @@ export function createSources(bus: Bus, ledger: Ledger): Sources {
 }
 
 /** A run whose frames are not on the Bus: removed by retention, or never there. */
-export const framesMissing = (ledger: Ledger, runId: string): NexusError =>
-	ledger.turn(runId)
+export const framesMissing = async (ledger: Ledger, runId: string): Promise<NexusError> =>
+	(await ledger.turns.get(runId))
 		? new NexusError("expired", `the frames of ${runId} were removed by retention; GET /v1/runs/${runId} has the turn`)
 		: new NexusError("not_found", `there is no run ${runId}`);
 

@@ -1,6 +1,9 @@
 /** The Ledger: settled truth. The door of this folder. */
-export * from "./deliveries.ts";
+export * from "./deliveries/port.ts";
 export * from "./failure.ts";
-export * from "./pairings.ts";
+export * from "./inbox/port.ts";
+export * from "./pairings/port.ts";
 export * from "./port.ts";
+export * from "./sessions/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
+export * from "./turns/port.ts";

@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AdapterInfo, CHANNELS, type HealthReport } from "../adapter/adapter.ts";
-import { createBus, memoryStorage } from "../bus/bus.ts";
-import { sqliteDeliveries } from "../ledger/ledger.ts";
+import { createBus, sqliteStorage } from "../bus/bus.ts";
+import { sqliteLedger } from "../ledger/ledger.ts";
 import { createOutbound, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { silentLog } from "../std/log.ts";
@@ -42,11 +42,12 @@ async function withOutbound<T>(
 ): Promise<T> {
 	const dataDir = mkdtempSync(join(tmpdir(), "nexus-adapter-"));
 	const file = openSqlite(":memory:", "process");
-	const bus = createBus({ storage: memoryStorage() });
+	const ledger = sqliteLedger(file);
+	const bus = createBus({ storage: sqliteStorage(file) });
 	const configured = own(nexConfig({ ...config, data: dataDir }).adapters, channel);
 	const written = own(configured?.accounts, account)?.settings;
 	const adapters = { [channel]: { ...configured, accounts: { [account]: { settings: { ...settings, ...written } } } } };
-	const outbound = createOutbound({ bus, deliveries: sqliteDeliveries(file), dataDir, adapters, log: silentLog });
+	const outbound = createOutbound({ bus, ledger, dataDir, adapters, log: silentLog });
 	try {
 		return await work(outbound);
 	} finally {

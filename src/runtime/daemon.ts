@@ -3,7 +3,6 @@
 import { type Broker, createBroker } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
 import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../engine/engine.ts";
-import type { Ledger, TurnStatus } from "../ledger/ledger.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
@@ -82,8 +81,8 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
 	life.state = "READY";
-	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
-	const waiting = waitingOf(parts.nex);
+	const accounts = (await parts.outbound.accounts()).map(({ channel, account }) => `${channel}/${account}`);
+	const waiting = await waitingOf(parts.nex);
 	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
 	log.info({ url, engine: engine.name, data: paths.dir, ...chats }, "ready");
 	return {
@@ -100,7 +99,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 			return parts.broker.liveRuns().length;
 		},
 		get liveDeliveries() {
-			return parts.outbound.accounts().reduce((total, account) => total + account.deliveries, 0);
+			return parts.outbound.live;
 		},
 		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
@@ -112,9 +111,8 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	};
 }
 
-const waitingOf = ({ pairing }: Nex) =>
-	pairing
-		.list()
+const waitingOf = async ({ pairing }: Nex) =>
+	(await pairing.list())
 		.filter(({ approvedAt, expiresAt }) => approvedAt === undefined && expiresAt > Date.now())
 		.map(({ code, channel, account, sender, senderName }) => ({
 			code,
@@ -164,19 +162,11 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 
 function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
 	const { log } = life;
-	const settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
-	const ledger: Ledger = {
-		...store.ledger,
-		settle(turn) {
-			store.ledger.settle(turn);
-			settled[turn.status]++;
-		},
-	};
-	const broker = createBroker({ bus: store.bus, ledger, engine, limits: config.broker, log });
+	const { bus, ledger } = store;
+	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
 	const { adapters, inbound } = nexConfig(config);
-	const { bus, deliveries, pairings } = store;
-	const outbound = createOutbound({ bus, deliveries, dataDir: config.data, adapters, log });
-	const nex = createNex({ broker, ledger, pairings, outbound, config: inbound, log });
+	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
+	const nex = createNex({ broker, ledger, pairings: ledger.pairings, outbound, config: inbound, log });
 	const lab = createLab({
 		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },
 	});
@@ -219,7 +209,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 			}
 			return { ready: state === "READY", state };
 		},
-		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats(), settled })),
+		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats() })),
 		...(page === undefined ? {} : { pageDir: page }),
 	});
 	return { broker, edge, outbound, nex, lab };

@@ -4,9 +4,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { Bus } from "../bus/bus.ts";
+import { type Bus, createBus, sqliteStorage } from "../bus/bus.ts";
 import type { LabState } from "../edge/edge.ts";
-import { sqliteDeliveries } from "../ledger/ledger.ts";
+import { sqliteLedger } from "../ledger/ledger.ts";
 import {
 	type AdapterConfig,
 	type ChannelConfig,
@@ -68,8 +68,9 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 		Object.entries(channels).map(([channel, { settings }]) => [channel, labChannel(settings, own(tuned, channel))]),
 	);
 	// What the lab delivered is nobody's business after it: its deliveries live in memory.
-	const deliveries = sqliteDeliveries(file);
-	const outbound = createOutbound({ bus, deliveries, dataDir: join(dataDir, "lab"), adapters, log });
+	const ledger = sqliteLedger(file);
+	const committer = createBus({ storage: sqliteStorage(file), log });
+	const outbound = createOutbound({ bus, committer, ledger, dataDir: join(dataDir, "lab"), adapters, log });
 	const { cancel, ...warming } = warmUp(channels, outbound, log);
 	return {
 		channels,
@@ -80,6 +81,7 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 			host.off("exit", onLost);
 			cancel();
 			await outbound.stop(0);
+			await committer.close();
 			file.close();
 			host.kill();
 		},

@@ -20,7 +20,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	const life = createLife(options);
 	let current: { bench: Bench; run: LabRun } | undefined;
 	const currentOf = (bench: Bench) => (current?.bench === bench ? current.run : undefined);
-	const deliveriesOf = (bench: Bench) => {
+	const deliveriesOf = async (bench: Bench) => {
 		const runId = currentOf(bench)?.runId;
 		return runId === undefined ? [] : bench.outbound.deliveries({ runId, limit: DELIVERIES_MAX });
 	};
@@ -31,7 +31,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			const wanted = only ?? Object.keys(bench.channels);
 			for (const channel of wanted) known(bench, channel);
 			// Asked before anything is sent: a message that waited would run later, with nobody to show it to.
-			if (deliveriesOf(bench).some(({ state }) => state === "active"))
+			if ((await deliveriesOf(bench)).some(({ state }) => state === "active"))
 				throw new NexusError("conflict", "the lab's last answer is still being delivered; wait, or stop its run");
 			await bench.ready(wanted);
 			const run = await begin(bench, options, text, wanted);
@@ -40,7 +40,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		},
 		async state() {
 			const bench = await life.used();
-			return stateOf(bench, currentOf(bench), deliveriesOf(bench), clock.now());
+			return stateOf(bench, currentOf(bench), await deliveriesOf(bench), clock.now());
 		},
 		async fault(fault: LabFault) {
 			const bench = await life.used();
@@ -49,10 +49,10 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			await bench.ready([fault.channel]);
 			await bench.ask("POST", "/fault", fault);
 		},
-		accounts: () => life.running()?.outbound.accounts() ?? [],
-		deliveries(query) {
+		accounts: async () => (await life.running()?.outbound.accounts()) ?? [],
+		async deliveries(query) {
 			const bench = life.running();
-			return bench ? bench.outbound.deliveries(query).filter(({ id }) => !bench.isWarming(id)) : [];
+			return bench ? (await bench.outbound.deliveries(query)).filter(({ id }) => !bench.isWarming(id)) : [];
 		},
 		async health(channel) {
 			const { outbound } = await life.used();
@@ -139,11 +139,12 @@ async function begin(
 async function stateOf(
 	bench: Bench,
 	run: LabRun | undefined,
-	deliveries: ReturnType<Lab["deliveries"]>,
+	deliveries: Awaited<ReturnType<Lab["deliveries"]>>,
 	now: number,
 ): Promise<LabState> {
 	const { channels } = await bench.ask<HostState>("GET", "/state");
-	const paused = new Map(bench.outbound.accounts().map(({ channel, pausedUntil }) => [channel, pausedUntil]));
+	const accounts = await bench.outbound.accounts();
+	const paused = new Map(accounts.map(({ channel, pausedUntil }) => [channel, pausedUntil]));
 	return {
 		now,
 		...(run && { runId: run.runId }),

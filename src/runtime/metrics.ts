@@ -5,7 +5,6 @@ import { Counter, Gauge, Registry } from "prom-client";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { EdgeStats } from "../edge/edge.ts";
-import type { TurnStatus } from "../ledger/ledger.ts";
 import type { Nex } from "../nex/nex.ts";
 
 export interface MetricsSource {
@@ -13,8 +12,6 @@ export interface MetricsSource {
 	broker: Broker;
 	edge(): EdgeStats;
 	nex: Pick<Nex, "stats">;
-	/** Runs settled since start. */
-	settled: Readonly<Record<TurnStatus, number>>;
 }
 
 const NANOSECONDS_PER_SECOND = 1e9;
@@ -79,7 +76,7 @@ function runsByStatus(registry: Registry, source: MetricsSource): void {
 		registers: [registry],
 		collect() {
 			this.reset();
-			for (const [status, count] of Object.entries(source.settled)) this.inc({ status }, count);
+			for (const [status, count] of Object.entries(source.broker.settled)) this.inc({ status }, count);
 		},
 	});
 }

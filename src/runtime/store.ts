@@ -2,23 +2,13 @@
 
 import { DatabaseSync } from "node:sqlite";
 import { type Bus, createBus, sqliteStorage } from "../bus/bus.ts";
-import {
-	type Deliveries,
-	type Ledger,
-	type Pairings,
-	sqliteDeliveries,
-	sqliteLedger,
-	sqlitePairings,
-	storeFailure,
-} from "../ledger/ledger.ts";
+import { type Ledger, sqliteLedger, storeFailure } from "../ledger/ledger.ts";
 import type { Log } from "../std/log.ts";
-import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../std/sqlite.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../std/sqlite.ts";
 
 export interface Store {
 	bus: Bus;
 	ledger: Ledger;
-	deliveries: Deliveries;
-	pairings: Pairings;
 	close(): Promise<void>;
 }
 
@@ -33,8 +23,6 @@ export function openStore(path: string, durability: Durability, log: Log, guard?
 		return {
 			bus,
 			ledger,
-			deliveries: sqliteDeliveries(opened),
-			pairings: sqlitePairings(opened),
 			async close() {
 				await bus.close();
 				opened.close();
@@ -51,10 +39,8 @@ export function checkStore(path: string): void {
 	let db: DatabaseSync | undefined;
 	try {
 		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
-		// An empty file has no tables yet.
-		if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").get()) return;
 		const known = knownVersions();
-		for (const [area, version] of versionsIn(db)) {
+		for (const [area, version] of schemaVersions(db)) {
 			const most = known.get(area);
 			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
 		}
@@ -69,17 +55,9 @@ export function checkStore(path: string): void {
 function knownVersions(): Map<string, number> {
 	const file = openSqlite(":memory:", "process");
 	try {
-		for (const migrate of [sqliteLedger, sqliteStorage, sqliteDeliveries, sqlitePairings]) migrate(file);
-		return versionsIn(file.db);
+		for (const migrate of [sqliteLedger, sqliteStorage]) migrate(file);
+		return schemaVersions(file.db);
 	} finally {
 		file.close();
 	}
 }
-
-const versionsIn = (db: DatabaseSync): Map<string, number> =>
-	new Map(
-		db
-			.prepare("SELECT area, version FROM schema_version")
-			.all()
-			.map(({ area, version }) => [String(area), Number(version)]),
-	);

@@ -50,6 +50,17 @@ export function openSqlite(path: string, durability: Durability, guard: () => vo
 	};
 }
 
+/** Runs reads on one state of the file, whatever other connections commit meanwhile. */
+export function readTogether<T>({ db }: SqliteFile, reads: () => T): T {
+	if (db.isTransaction) return reads();
+	db.exec("BEGIN");
+	try {
+		return reads();
+	} finally {
+		db.exec("COMMIT");
+	}
+}
+
 /** The file was written by a newer program: reading it with older rules could damage it. */
 export class SchemaTooNew extends Error {
 	constructor(path: string, area: string, found: number, known: number) {
@@ -74,6 +85,16 @@ export function migrate(file: SqliteFile, area: string, steps: readonly string[]
 			.prepare("INSERT INTO schema_version VALUES (?1, ?2) ON CONFLICT (area) DO UPDATE SET version = ?2")
 			.run(area, steps.length);
 	});
+}
+
+export const hasTable = (db: DatabaseSync, name: string): boolean =>
+	db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name) !== undefined;
+
+/** The version of each area of a file; none when nothing was migrated yet. */
+export function schemaVersions(db: DatabaseSync): Map<string, number> {
+	if (!hasTable(db, "schema_version")) return new Map();
+	const rows = db.prepare("SELECT area, version FROM schema_version").all();
+	return new Map(rows.map(({ area, version }) => [String(area), Number(version)]));
 }
 
 /** What kind of trouble SQLite reports, for callers that must tell a person what to do. */

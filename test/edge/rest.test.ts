@@ -19,7 +19,7 @@ describe("REST", () => {
 	afterEach(() => rig.close());
 
 	const settled = async (runId: string) => {
-		await waitFor(() => rig.ledger.turn(runId) !== undefined);
+		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
 		return runId;
 	};
 	const completed = async (session: string, text: string, answer: string) => {
@@ -48,7 +48,7 @@ describe("REST", () => {
 		});
 		rig.puppet(first.run_id!).finish();
 		await settled(first.run_id!);
-		await waitFor(() => rig.ledger.event(second.event_id!)?.disposition.state === "started");
+		await waitFor(async () => (await rig.ledger.inbox.get(second.event_id!))?.disposition.state === "started");
 		const event = (await expectAnswer("getEvent", await rig.get(`/v1/events/${second.event_id}`))) as {
 			run_id: string;
 		};
@@ -228,7 +228,7 @@ describe("REST", () => {
 	it("P6.5: sessions are listed most recent first, with the live run", async () => {
 		await completed("a", "first of a", "x");
 		// What is used in one millisecond is equally recent.
-		await waitFor(() => Date.now() > rig.ledger.session("a")!.updatedAt);
+		await waitFor(async () => Date.now() > (await rig.ledger.sessions.get("a"))!.updatedAt);
 		const { runId } = await rig.start("b", "first of b");
 		const { sessions } = (await expectAnswer("listSessions", await rig.get("/v1/sessions"))) as { sessions: object[] };
 		expect(sessions).toMatchObject([
@@ -319,7 +319,7 @@ describe("REST", () => {
 		const { runId, puppet } = await short.start("s");
 		puppet.say("a", "b", "c", "d");
 		puppet.finish();
-		await waitFor(() => short.ledger.turn(runId) !== undefined);
+		await waitFor(async () => (await short.ledger.turns.get(runId)) !== undefined);
 		const count = async (query: string) =>
 			(await (await short.get(`/v1/runs/${runId}/frames${query}`)).text()).split("\n").length - 1;
 		expect([await count(""), await count("?limit=5"), await count("?limit=2"), await count("?after=3")]).toEqual([

@@ -98,7 +98,7 @@ describe("SSE of a run", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say("a", "b", "c");
 		puppet.finish();
-		await waitFor(() => rig.ledger.turn(runId) !== undefined);
+		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
 		expect(offsets(await readAll(streamOf(runId, "?after=1"), { "last-event-id": "3" }))).toEqual([4, 5]);
 		expect(offsets(await readAll(streamOf(runId, "?after=3"), { "last-event-id": "1" }))).toEqual([4, 5]);
 	});
@@ -139,7 +139,7 @@ describe("SSE of a run", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say("a");
 		puppet.finish();
-		await waitFor(() => rig.ledger.turn(runId) !== undefined);
+		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
 		const path = `/v1/runs/${runId}/stream`;
 		const client = rawClient(rig.port, streamRequest(path));
 		await waitFor(() => client.received().endsWith("\r\n0\r\n\r\n"));
@@ -241,7 +241,7 @@ describe("SSE of a session", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say(...tokens);
 		puppet.finish();
-		await waitFor(() => rig.ledger.turn(runId) !== undefined);
+		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
 		return runId;
 	};
 

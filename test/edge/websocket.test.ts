@@ -92,7 +92,7 @@ describe("WebSocket", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say("a", "b", "c");
 		puppet.finish();
-		await waitFor(() => rig.ledger.turn(runId) !== undefined);
+		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
 		const client = await connect();
 		for (let after = 0; after <= 5; after++) {
 			client.send({ type: "subscribe", id: `k${after}`, run: runId, after });

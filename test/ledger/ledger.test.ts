@@ -1,45 +1,30 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sqliteLedger, storeFailure } from "../../src/ledger/ledger.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { inboxWrites, sqliteLedger, storeFailure, turnWrites } from "../../src/ledger/ledger.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
-import { eventOf, fullTurn, ledgerContract, turnOf } from "./contract.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { eventOf, fullTurn, openLedger, turnOf } from "./rig.ts";
 
 let dir: string;
 let path: string;
 beforeEach(() => {
-	dir = mkdtempSync(join(tmpdir(), "nexus-ledger-"));
+	dir = freshFolder();
 	path = join(dir, "nexus.db");
 });
-afterEach(() => rmSync(dir, { recursive: true }));
 
-const openAt = (at: string) => {
-	const file = openSqlite(at, "process");
-	return { ledger: sqliteLedger(file), transaction: file.transaction, close: file.close };
-};
-
-ledgerContract("ledger in memory", () => openAt(":memory:"));
-ledgerContract("ledger in a file", () => openAt(path));
-
-test("everything is there after the file was closed and opened again", () => {
-	const before = openAt(path);
-	before.ledger.settle(fullTurn);
-	before.ledger.accept(eventOf("evt_1"));
-	before.close();
-	const after = openAt(path);
-	expect(after.ledger.turn("run_full")).toEqual(fullTurn);
-	expect(after.ledger.queued()).toEqual([eventOf("evt_1")]);
-	after.close();
+test("everything is there after the file was closed and opened again", async () => {
+	const before = openLedger(path);
+	before.write(turnWrites.settle(fullTurn), inboxWrites.accept(eventOf("evt_1")));
+	before.file.close();
+	const { ledger } = openLedger(path);
+	expect(await ledger.turns.get("run_full")).toEqual(fullTurn);
+	expect(await ledger.inbox.queued()).toEqual([eventOf("evt_1")]);
 });
 
-test("what was committed is there although the file was never closed", () => {
-	const dead = openAt(path);
-	dead.ledger.settle(turnOf("run_1"));
-	const after = openAt(path);
-	expect(after.ledger.turn("run_1")).toEqual(turnOf("run_1"));
-	after.close();
-	dead.close();
+test("what was committed is there although the file was never closed", async () => {
+	openLedger(path).write(turnWrites.settle(turnOf("run_1")));
+	expect(await openLedger(path).ledger.turns.get("run_1")).toEqual(turnOf("run_1"));
 });
 
 describe("a store that cannot be used is refused with what to do", () => {
@@ -64,25 +49,25 @@ describe("a store that cannot be used is refused with what to do", () => {
 
 	test("not a database", () => {
 		writeFileSync(path, "this is a letter, not a database. ".repeat(40));
-		const error = failure(() => openAt(path));
+		const error = failure(() => openLedger(path));
 		expect(error.code).toBe("data_loss");
 		expect(error.message).toContain(`${path}: the database is damaged`);
 	});
 
 	test("damaged in the middle", () => {
-		const whole = openAt(path);
-		for (let n = 0; n < 200; n++) whole.ledger.settle(turnOf(`run_${n}`));
-		whole.close();
+		const whole = openLedger(path);
+		for (let n = 0; n < 200; n++) whole.write(turnWrites.settle(turnOf(`run_${n}`)));
+		whole.file.close();
 		const bytes = readFileSync(path);
 		bytes.fill(0xa5, 4096, bytes.length - 4096);
 		writeFileSync(path, bytes);
 		appendFileSync(path, Buffer.alloc(100));
-		const error = failure(() => openAt(path).ledger.turns({ limit: 200 }));
+		const error = failure(() => openLedger(path).ledger.turns.list({ limit: 200 }));
 		expect(error.code).toBe("data_loss");
 	});
 
 	test("in a folder that does not exist", () => {
-		const error = failure(() => openAt(join(dir, "missing", "nexus.db")));
+		const error = failure(() => openLedger(join(dir, "missing", "nexus.db")));
 		expect(error.code).toBe("unavailable");
 		expect(error.message).toContain("permissions");
 	});

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sqliteDeliveries } from "../../src/ledger/ledger.ts";
+import { sqliteLedger } from "../../src/ledger/ledger.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -145,19 +145,19 @@ async function textOf({ source }: Sent): Promise<string> {
 }
 
 /** What became of these, by what the stopped daemon has left. */
-function judgeAll(
+async function judgeAll(
 	all: readonly Sent[],
 	fault: string,
 	texts: ReadonlyMap<Sent, string>,
 	doubts: typeof inTheAir,
-): void {
+): Promise<void> {
 	const file = openSqlite(join(data, "nexus.db"), "process");
-	const rows = sqliteDeliveries(file);
+	const { deliveries } = sqliteLedger(file);
 	for (const platform of platforms) {
 		const nonces = doubts.get(platform.channel) ?? new Set();
 		const line = emptyLine(platform, fault);
 		for (const each of all.filter((one) => one.platform === platform)) {
-			const row = rows.get(each.deliveryId);
+			const row = await deliveries.get(each.deliveryId);
 			if (!row) {
 				line.wrong.push(`${each.deliveryId} is gone`);
 				continue;
@@ -212,8 +212,8 @@ beforeAll(async () => {
 	collectDoubts();
 	const texts = new Map(await Promise.all(sent.map(async (each) => [each, await textOf(each)] as const)));
 	await daemon.stop();
-	judgeAll(killed, "daemon killed", texts, inTheAir);
-	judgeAll(sent.slice(killed.length), "after kills", texts, new Map());
+	await judgeAll(killed, "daemon killed", texts, inTheAir);
+	await judgeAll(sent.slice(killed.length), "after kills", texts, new Map());
 });
 
 afterAll(async () => {

@@ -1,0 +1,100 @@
+/** The inbox: every inbound event with what became of it. */
+
+import { type Reading, writesOf } from "../../std/write.ts";
+
+export interface StoredAttachment {
+	name: string;
+	contentType: string;
+	data: string;
+}
+
+/** What became of an inbound message (I10). */
+export type Disposition =
+	| { state: "started"; runId: string }
+	| { state: "queued" }
+	/** It is one of several that a run answers together. */
+	| { state: "batched"; runId: string }
+	/** A newer event took its place: its run was stopped for it, or it was summarised into it. */
+	| { state: "superseded"; by: string; runId?: string }
+	| { state: "rejected"; because: string }
+	/** It had been accepted, and had to make room. */
+	| { state: "dropped"; because: string };
+
+/** Where an inbound message came from. */
+export interface Origin {
+	channel: string;
+	account: string;
+	/** The platform's id of the message: the same message redelivered has the same. */
+	sourceId?: string;
+	/** Who wrote, in the platform's words. */
+	sender: string;
+	senderName?: string;
+}
+
+/** How a session takes messages while it is busy. */
+export interface QueueSettings {
+	/**
+	 * `followup`: one after another. `interrupt`: stop the run, then answer everything that waits together. `collect`: wait until nothing
+	 * more comes, then answer together. `reject`: refuse.
+	 */
+	mode: "interrupt" | "followup" | "collect" | "reject";
+	/** `collect`: how long nothing more has to come. */
+	collectMs: number;
+	/** How many may wait. */
+	messagesMax: number;
+	/** What gives way when one more comes. */
+	atCap: "drop_oldest" | "drop_newest" | "summarise";
+}
+
+export interface InboundEvent {
+	eventId: string;
+	session: string;
+	text: string;
+	attachments: StoredAttachment[];
+	idempotencyKey?: string;
+	receivedAt: number;
+	disposition: Disposition;
+	origin?: Origin;
+	/** How it is to wait, should it have to. */
+	queue?: QueueSettings;
+	/** A synthetic event: the original events it stands for, oldest first. */
+	batch?: string[];
+	/** The caller's trace: the run that answers it is a part of it. */
+	traceId?: string;
+	/** What the pipeline knows of it; a JSON object. */
+	facts?: Record<string, unknown>;
+}
+
+export interface EventQuery {
+	session?: string | undefined;
+	state?: Disposition["state"] | undefined;
+	channel?: string | undefined;
+	limit: number;
+	/** Only events recorded before this one. */
+	before?: string | undefined;
+}
+
+export interface Inbox {
+	get(eventId: string): Reading<InboundEvent | undefined>;
+	byKey(session: string, idempotencyKey: string): Reading<InboundEvent | undefined>;
+	bySource(channel: string, account: string, sourceId: string): Reading<InboundEvent | undefined>;
+	/** Newest first. */
+	list(query: EventQuery): Reading<InboundEvent[]>;
+	/** Accepted, not started, oldest first; of one session or of all. */
+	queued(session?: string): Reading<InboundEvent[]>;
+	/** The queued ones whose daemon is dead, oldest first. */
+	left(): Reading<InboundEvent[]>;
+}
+
+export interface InboxOps {
+	/** Records an event; it is a duplicate when the session already has its idempotency key, or the account its source id. */
+	accept(event: InboundEvent): void;
+	/** Changes what became of an event that is in one of the expected states (ST10). */
+	dispose(eventId: string, disposition: Disposition, expected: readonly Disposition["state"][]): void;
+	/** Forgets rejected events but the newest `keep`: strangers must not be able to fill the disk. */
+	forgetRejected(keep: number): void;
+	/** Makes queued events of dead daemons this one's (ST19). */
+	adopt(eventIds: readonly string[]): void;
+}
+
+export const inboxWrites = writesOf<InboxOps>("inbox", ["accept", "dispose", "forgetRejected", "adopt"]);

@@ -1,0 +1,111 @@
+/** The inbox in a SQLite file. */
+
+import { Refused } from "../../protocol/protocol.ts";
+import type { SqliteFile } from "../../std/sqlite.ts";
+import type { ApplierOf } from "../../std/write.ts";
+import { sessionUse } from "../sessions/sqlite.ts";
+import {
+	type AtOnce,
+	adoption,
+	NODE_TABLE,
+	ownerLives,
+	type Row,
+	type SqliteThing,
+	type Statement,
+	statement,
+} from "../thing.ts";
+import type { Disposition, Inbox, InboxOps } from "./port.ts";
+import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
+
+/** After the steps of the area `ledger`, which made the table. */
+const STEPS: readonly string[] = [
+	`
+	-- The start of the daemon that accepted it or took it over.
+	ALTER TABLE inbound ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
+	${NODE_TABLE};
+	CREATE INDEX inbound_waiting ON inbound (session, seq) WHERE state = 'queued';
+	`,
+];
+
+export const inboxInSqlite: SqliteThing<AtOnce<Inbox>> = {
+	area: "inbox",
+	steps: STEPS,
+	open(file) {
+		file.things.register<InboxOps>("inbox", applier(file));
+		return reads(file);
+	},
+};
+
+function reads(file: SqliteFile): AtOnce<Inbox> {
+	const select = (where: string) => statement(file, `SELECT * FROM inbound WHERE ${where}`);
+	const byId = select("event_id = ?");
+	const byKey = select("session = ? AND idempotency_key = ?");
+	const bySource = select("channel = ? AND account = ? AND source_id = ?");
+	const queued = select("state = 'queued' ORDER BY seq");
+	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
+	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
+	const newest = (where: string) =>
+		select(
+			`${where} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR channel = ?3)
+			AND (?4 IS NULL OR seq < (SELECT seq FROM inbound WHERE event_id = ?4)) ORDER BY seq DESC LIMIT ?5`,
+		);
+	const newestOfAll = newest("?1 IS NULL");
+	const newestOfSession = newest("session = ?1");
+	const one = (found: Statement, ...keys: string[]) => {
+		const row: Row | undefined = found.get(...keys);
+		return row && eventOf(row);
+	};
+	return {
+		get: (eventId) => one(byId, eventId),
+		byKey: (session, key) => one(byKey, session, key),
+		bySource: (...source) => one(bySource, ...source),
+		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
+		left: () => left.all().map(eventOf),
+		list({ session = null, state = null, channel = null, before = null, limit }) {
+			const found = session === null ? newestOfAll : newestOfSession;
+			return found.all(session, state, channel, before, limit).map(eventOf);
+		},
+	};
+}
+
+/** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
+const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
+	state !== "rejected" && state !== "dropped" && batch === undefined;
+
+function applier(file: SqliteFile): ApplierOf<InboxOps> {
+	const insert = statement(
+		file,
+		`INSERT INTO inbound (${EVENT_COLUMNS.join(", ")}, node) VALUES (${EVENT_COLUMNS.map(() => "?").join(", ")}, ?)
+		ON CONFLICT (session, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+		ON CONFLICT (channel, account, source_id) WHERE source_id IS NOT NULL DO NOTHING`,
+	);
+	const update = statement(
+		file,
+		`UPDATE inbound SET state = ?, run_id = ?, because = ?, superseded_by = ? WHERE event_id = ?
+		AND state IN (SELECT value FROM json_each(?))`,
+	);
+	const stateOf = statement(file, "SELECT state FROM inbound WHERE event_id = ?");
+	const forget = statement(
+		file,
+		`DELETE FROM inbound WHERE state = 'rejected' AND seq <= coalesce(
+			(SELECT seq FROM inbound WHERE state = 'rejected' ORDER BY seq DESC LIMIT 1 OFFSET ?), -1)`,
+	);
+	const session = sessionUse(file);
+	return {
+		accept({ node }, event) {
+			if (insert.run(...eventColumns(event), node) === 0)
+				throw new Refused("duplicate", "A message with this idempotency key or source id is already here.");
+			if (isOfSession(event.disposition, event.batch)) session.received(event.session, event.receivedAt, event.text);
+		},
+		dispose(_, eventId, disposition, expected) {
+			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) return;
+			const state = stateOf.get(eventId)?.state;
+			const found = state === undefined ? "is not there" : `is ${String(state)}, not ${expected.join(" or ")}`;
+			throw new Refused("conflict", `Inbound event ${eventId} ${found}.`);
+		},
+		forgetRejected(_, keep) {
+			forget.run(keep);
+		},
+		adopt: adoption(file, "inbound", "event_id", "state = 'queued'"),
+	};
+}

@@ -1,0 +1,18 @@
+/** Sessions: the conversations there are. They come of accepted events and settled turns, and have no writes of their own. */
+
+import type { Reading } from "../../std/write.ts";
+
+export interface SessionInfo {
+	session: string;
+	createdAt: number;
+	updatedAt: number;
+	turns: number;
+	/** The beginning of the newest user message. */
+	title: string;
+}
+
+export interface Sessions {
+	get(label: string): Reading<SessionInfo | undefined>;
+	/** Most recently used first; more than `limit` when the last of them were used at the same moment, so that `before` skips none. */
+	list(query: { limit: number; before?: number }): Reading<SessionInfo[]>;
+}

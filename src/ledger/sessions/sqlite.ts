@@ -1,0 +1,71 @@
+/** Sessions in a SQLite file. */
+
+import type { SqliteFile } from "../../std/sqlite.ts";
+import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
+import type { SessionInfo, Sessions } from "./port.ts";
+import { LEDGER_STEPS } from "./schema.ts";
+
+export const sessionsInSqlite: SqliteThing<AtOnce<Sessions>> = {
+	area: "ledger",
+	steps: LEDGER_STEPS,
+	open(file) {
+		const recent = statement(
+			file,
+			`SELECT * FROM sessions WHERE updated_at < ?1 AND updated_at >= coalesce(
+			(SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT 1 OFFSET ?2 - 1), 0)
+			ORDER BY updated_at DESC, session`,
+		);
+		const byLabel = statement(file, "SELECT * FROM sessions WHERE session = ?");
+		return {
+			list: ({ limit, before = Number.MAX_SAFE_INTEGER }) => recent.all(before, limit).map(sessionOf),
+			get(label) {
+				const row = byLabel.get(label);
+				return row && sessionOf(row);
+			},
+		};
+	},
+};
+
+/** What the writes of other things do to their session. */
+export function sessionUse(file: SqliteFile) {
+	const touch = statement(
+		file,
+		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?2, 0, ?3)
+		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?2), title = ?3`,
+	);
+	const countTurn = statement(
+		file,
+		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
+		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1`,
+	);
+	return {
+		/** It got a message. */
+		received: (session: string, at: number, text: string) => touch.run(session, at, titleOf(text)),
+		/** It got a turn; `text` is what the turn answers. */
+		settled: (session: string, startedAt: number, endedAt: number, text: string) =>
+			countTurn.run(session, startedAt, endedAt, titleOf(text)),
+	};
+}
+
+const sessionOf = (row: Row): SessionInfo => ({
+	session: String(row.session),
+	createdAt: Number(row.created_at),
+	updatedAt: Number(row.updated_at),
+	turns: Number(row.turns),
+	title: String(row.title),
+});
+
+/** How much of a message a session is called by. */
+const TITLE_CHARS_MAX = 80;
+
+/** The beginning of a message on one line, never ending in half a character. */
+function titleOf(text: string): string {
+	const line = text
+		.slice(0, TITLE_CHARS_MAX * 4)
+		.replace(/\s+/g, " ")
+		.trim();
+	return line
+		.slice(0, TITLE_CHARS_MAX)
+		.toWellFormed()
+		.replace(/\uFFFD$/, "");
+}

@@ -1,0 +1,111 @@
+/** Turns: settled runs, with their messages, tool calls, usage and trace. */
+
+import type { EndReason, Usage } from "../../protocol/protocol.ts";
+import { type Reading, writesOf } from "../../std/write.ts";
+import type { StoredAttachment } from "../inbox/port.ts";
+
+export type TurnStatus = "completed" | "aborted" | "failed";
+
+export interface StoredMessage {
+	role: "user" | "assistant";
+	/** The stream that carried it, for an assistant message. */
+	messageId?: string;
+	text: string;
+	attachments?: StoredAttachment[];
+	/** A user's message: the inbound event it came with. */
+	eventId?: string;
+	/** Cards, pictures, sound … of an assistant message, in order. */
+	parts?: StoredPart[];
+	/** What was thought before and between the text; only where it is to be kept. */
+	reasoning?: string;
+}
+
+/** What an assistant message showed beside its text. */
+export interface StoredPart {
+	modality: string;
+	contentType: string;
+	/** For whoever cannot see it: a card's title, what kind of file it is. */
+	description: string;
+	bytes: number;
+	/** After how many characters of the message's text it stands. */
+	after: number;
+	/** Text and JSON that are not long; the rest is in the run's frames only. */
+	payload?: string;
+}
+
+export interface StoredToolCall {
+	callId: string;
+	name: string;
+	/** JSON text. */
+	args?: string;
+	status: "completed" | "failed";
+	summary?: string;
+	/** JSON text. */
+	result?: string;
+	/** Index into the turn's messages of the assistant message that made the call. */
+	message: number;
+	startedAt: number;
+	endedAt: number;
+}
+
+/** One settled run (same id). */
+export interface Turn {
+	runId: string;
+	session: string;
+	engine: string;
+	status: TurnStatus;
+	reason: EndReason;
+	error?: { code: string; message: string };
+	startedAt: number;
+	endedAt: number;
+	/** From start to the first text; undefined when there was none. */
+	firstTokenMs?: number;
+	usage: Usage;
+	messages: StoredMessage[];
+	toolCalls: StoredToolCall[];
+	/** How the message came to be a run and the answer was delivered; absent for a run that came by another way. */
+	trace?: Trace;
+}
+
+/** The way of a message through the pipeline, for a person who asks why it took so long. */
+export interface Trace {
+	channel: string;
+	account: string;
+	/** Who wrote, in the platform's words. */
+	sender: string;
+	/** In order; times are milliseconds, `at` since the epoch. */
+	stages: StageTiming[];
+	/** Calls of plugins, in order. */
+	hooks: HookCall[];
+	/** Ids of the deliveries that the answer was owed to. */
+	deliveries: string[];
+}
+
+export interface StageTiming {
+	stage: "receive" | "acl" | "hooks" | "queue" | "prepare" | "execute" | "deliver" | "complete";
+	at: number;
+	ms: number;
+}
+
+export interface HookCall {
+	plugin: string;
+	hook: "onReceive" | "onPrepare" | "onComplete";
+	ms: number;
+	outcome: "ok" | "changed" | "rejected" | "failed" | "timeout";
+	detail?: string;
+}
+
+export interface Turns {
+	get(runId: string): Reading<Turn | undefined>;
+	/** Newest first; `before` is a run id. */
+	list(query: { session?: string; limit: number; before?: string }): Reading<Turn[]>;
+}
+
+export interface TurnOps {
+	/** Saves a settled run with everything that belongs to it (I5). The same run again is a duplicate. */
+	settle(turn: Turn): void;
+	/** Replaces the trace of a settled run: deliveries end later than the run. */
+	retrace(runId: string, trace: Trace): void;
+}
+
+export const turnWrites = writesOf<TurnOps>("turns", ["settle", "retrace"]);

@@ -1,0 +1,124 @@
+/** Turns in a SQLite file. */
+
+import { Refused } from "../../protocol/protocol.ts";
+import type { SqliteFile } from "../../std/sqlite.ts";
+import type { ApplierOf } from "../../std/write.ts";
+import { attachmentsText } from "../inbox/rows.ts";
+import { sessionUse } from "../sessions/sqlite.ts";
+import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import type { StoredMessage, StoredToolCall, Turn, TurnOps, Turns } from "./port.ts";
+import { turnOf, usageExtraText } from "./rows.ts";
+
+export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
+	area: "turns",
+	/** The area `ledger` made the tables. */
+	steps: [],
+	open(file) {
+		file.things.register<TurnOps>("turns", applier(file));
+		return reads(file);
+	},
+};
+
+function reads(file: SqliteFile): AtOnce<Turns> {
+	const messagesOf = statement(
+		file,
+		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, coalesce(m.attachments, i.attachments) AS attachments
+		FROM messages m LEFT JOIN inbound i ON i.event_id = m.event_id WHERE m.turn = ? ORDER BY m.ordinal`,
+	);
+	const toolCallsOf = statement(file, "SELECT * FROM tool_calls WHERE turn = ? ORDER BY ordinal");
+	const whole = (row: Row) => turnOf(row, messagesOf.all(Number(row.seq)), toolCallsOf.all(Number(row.seq)));
+	const byId = statement(file, "SELECT * FROM turns WHERE run_id = ?");
+	const older = statement(file, "SELECT * FROM turns WHERE seq < ? ORDER BY seq DESC LIMIT ?");
+	const olderOfSession = statement(file, "SELECT * FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?");
+	return {
+		get(runId) {
+			const row = byId.get(runId);
+			return row && whole(row);
+		},
+		list({ session, limit, before }) {
+			// A run that has not settled is newer than every turn, so an unknown id bounds nothing.
+			const bound = Number((before === undefined ? undefined : byId.get(before)?.seq) ?? Number.MAX_SAFE_INTEGER);
+			const rows = session === undefined ? older.all(bound, limit) : olderOfSession.all(session, bound, limit);
+			return rows.map(whole);
+		},
+	};
+}
+
+function applier(file: SqliteFile): ApplierOf<TurnOps> {
+	const addTurn = turnRow(file);
+	const addMessage = messageRow(file);
+	const addToolCall = toolCallRow(file);
+	const session = sessionUse(file);
+	const retrace = statement(file, "UPDATE turns SET trace = ? WHERE run_id = ?");
+	return {
+		settle(_, turn) {
+			const seq = addTurn(turn);
+			for (const [n, message] of turn.messages.entries()) addMessage(seq, n, message);
+			for (const [n, call] of turn.toolCalls.entries()) addToolCall(seq, n, call);
+			const asked = turn.messages.findLast((message) => message.role === "user");
+			session.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? "");
+		},
+		retrace: (_, runId, trace) => must(retrace.run(jsonText(trace), runId), `Run ${runId} has not settled.`),
+	};
+}
+
+/** Inserts the row of a turn and tells its number. */
+function turnRow(file: SqliteFile) {
+	const insert = statement(
+		file,
+		`INSERT INTO turns (run_id, session, engine, status, reason, error_code, error_message, started_at, ended_at,
+		first_token_ms, usage_input, usage_output, usage_extra, trace)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
+	);
+	return (turn: Turn): number => {
+		const { usage, error } = turn;
+		const seq = insert.insert(
+			turn.runId,
+			turn.session,
+			turn.engine,
+			turn.status,
+			turn.reason,
+			error?.code ?? null,
+			error?.message ?? null,
+			turn.startedAt,
+			turn.endedAt,
+			turn.firstTokenMs ?? null,
+			usage.input,
+			usage.output,
+			usageExtraText(usage),
+			jsonOrNull(turn.trace),
+		);
+		if (seq === undefined) throw new Refused("duplicate", `Run ${turn.runId} is already settled.`);
+		return seq;
+	};
+}
+
+function messageRow(file: SqliteFile) {
+	const insert = statement(
+		file,
+		`INSERT INTO messages (turn, ordinal, role, message_id, event_id, text, attachments, parts, reasoning)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	);
+	const isInbound = statement(file, "SELECT 1 FROM inbound WHERE event_id = ?");
+	const attachmentsFor = ({ attachments, eventId }: StoredMessage) => {
+		if (attachments === undefined || attachments.length === 0) return null;
+		return eventId !== undefined && isInbound.get(eventId) ? null : attachmentsText(attachments);
+	};
+	return (turn: number, ordinal: number, message: StoredMessage): void => {
+		const { role, messageId = null, eventId = null, text, parts, reasoning = null } = message;
+		const beside = [attachmentsFor(message), jsonOrNull(parts), reasoning];
+		insert.run(turn, ordinal, role, messageId, eventId, text, ...beside);
+	};
+}
+
+function toolCallRow(file: SqliteFile) {
+	const insert = statement(
+		file,
+		`INSERT INTO tool_calls (turn, ordinal, call_id, name, args, status, summary, result, message, started_at, ended_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	);
+	return (turn: number, ordinal: number, call: StoredToolCall): void => {
+		const { args = null, status, summary = null, result = null, message, startedAt, endedAt } = call;
+		insert.run(turn, ordinal, call.callId, call.name, args, status, summary, result, message, startedAt, endedAt);
+	};
+}
