@@ -6,10 +6,13 @@ export interface Address {
 	/** Without a slash at its end; empty on the daemon's own page. */
 	url: string;
 	/** Without one, the browser's cookie has to do. */
-	token?: string;
+	token?: string | undefined;
 }
 
-export interface HttpOptions extends Partial<Address> {
+export interface HttpOptions {
+	/** Without one, the page's own origin. */
+	url?: string | undefined;
+	token?: string | undefined;
 	/** Asked before every request instead of `url` and `token`: a daemon that was restarted may be elsewhere. */
 	locate?(): Promise<Address>;
 	fetch?: typeof fetch;
@@ -33,7 +36,7 @@ export interface Http {
 
 export function createHttp(options: HttpOptions): Http {
 	const { url = "", token, fetch: get = (...request) => fetch(...request), reword = (error) => error } = options;
-	const fixed: Address = { url, ...(token !== undefined && { token }) };
+	const fixed: Address = { url, token };
 
 	async function request(method: Method, path: string, { body, accept, signal }: RequestOptions = {}) {
 		const address = options.locate ? await options.locate() : fixed;
