@@ -10,7 +10,7 @@ import { openStream, type Source, type Stream, type StreamOptions } from "./stre
 
 export type { Api } from "./api.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
-export type { Address, HttpOptions } from "./http.ts";
+export type { Address, Fetch, HttpOptions } from "./http.ts";
 export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
 export { type Checked, createRunFolds, createRunVerifier, type RunFolds, type RunVerifier } from "./runs.ts";
 export type { FrameRecord, Source, Stream, StreamOptions, StreamRecord } from "./stream.ts";

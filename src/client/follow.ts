@@ -36,7 +36,7 @@ export async function* follow(
 			if (checked.end && checked.violation && isRun) throw damaged(checked.violation);
 		}
 	}
-	if (!hasEnded && !partial) throw new NexusError("data_loss", "the stream ended without its final end (P1.12)");
+	if (!hasEnded && !partial) throw unfinished();
 }
 
 /**
@@ -56,12 +56,16 @@ export async function* watch(
 		for (const { frame } of records) folds.push(frame);
 		for (last of folds.changed()) yield last;
 	}
-	const [violation] = last?.violations ?? [];
-	if (isRun && violation) throw damaged(violation);
+	if (!isRun) return;
+	if (!last?.final) throw unfinished();
+	const [violation] = last.violations;
+	if (violation) throw damaged(violation);
 }
 
 const damaged = ({ message, rule }: Violation): NexusError =>
 	new NexusError("data_loss", `the answer is damaged: ${message} (${rule})`);
+
+const unfinished = (): NexusError => new NexusError("data_loss", "the stream ended without its final end (P1.12)");
 
 /** The stream's batches, pulled: while one is being worked on, the next is not read. */
 async function* batches(

@@ -9,13 +9,16 @@ export interface Address {
 	token?: string | undefined;
 }
 
+/** What is needed of the platform's own. */
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
 export interface HttpOptions {
-	/** Without one, the page's own origin. */
+	/** Where the daemon is, `http://127.0.0.1:7777`; without it the page's own origin. */
 	url?: string | undefined;
 	token?: string | undefined;
 	/** Asked before every request instead of `url` and `token`: a daemon that was restarted may be elsewhere. */
 	locate?(): Promise<Address>;
-	fetch?: typeof fetch;
+	fetch?: Fetch;
 	/** Rewords a failure for whoever reads it; `response` is undefined when nothing answered. */
 	reword?(error: NexusError, response: Response | undefined): NexusError;
 }
@@ -35,8 +38,8 @@ export interface Http {
 }
 
 export function createHttp(options: HttpOptions): Http {
-	const { url = "", token, fetch: get = (...request) => fetch(...request), reword = (error) => error } = options;
-	const fixed: Address = { url, token };
+	const { url = "", token, fetch: get = (to, init) => fetch(to, init), reword = (error) => error } = options;
+	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
 
 	async function request(method: Method, path: string, { body, accept, signal }: RequestOptions = {}) {
 		const address = options.locate ? await options.locate() : fixed;

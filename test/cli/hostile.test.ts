@@ -130,7 +130,7 @@ function client(): Context["client"] {
 	const event = (text: string, index: number) => `id: ${index + 1}\nevent: stream.any\ndata: ${text}\n\n`;
 	return createClient({
 		url: "http://nexus.test",
-		fetch: async (url, init) => answer(init?.method, String(url).slice("http://nexus.test".length)),
+		fetch: async (url, init) => answer(init?.method, url.slice("http://nexus.test".length)),
 	});
 }
 

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { createClient, type FollowedRecord, type LinkState } from "../../src/client/client.ts";
+import { createClient, type Fetch, type FollowedRecord, type LinkState } from "../../src/client/client.ts";
 import { createFold, decodeFrame, NexusError, type RunView } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../../src/std/clock.ts";
 import { createRig, type Rig, TOKEN } from "../edge/rig.ts";
@@ -18,14 +18,14 @@ afterAll(() => rig.close());
 const quick = { retryFirstMs: 0, retryMaxMs: 20 };
 /** Asked for every request: after a restart the port is another one. */
 const locate = async () => ({ url: rig.url, token: TOKEN });
-const clientWith = (get: typeof fetch = fetch) => createClient({ locate, fetch: get, limits: quick });
+const clientWith = (get: Fetch = fetch) => createClient({ locate, fetch: get, limits: quick });
 
 /** Cuts the body of each stream after so many bytes; those that come later are left whole. */
-function cutting(cuts: readonly number[]): typeof fetch {
+function cutting(cuts: readonly number[]): Fetch {
 	let streams = 0;
-	return async (input, init) => {
-		const response = await fetch(input, init);
-		const cut = String(input).includes("/stream") ? cuts[streams++] : undefined;
+	return async (url, init) => {
+		const response = await fetch(url, init);
+		const cut = url.includes("/stream") ? cuts[streams++] : undefined;
 		if (cut === undefined || !response.body) return response;
 		let left = cut;
 		const cutter = new TransformStream<Uint8Array, Uint8Array>({
@@ -41,10 +41,10 @@ function cutting(cuts: readonly number[]): typeof fetch {
 
 /** Changes the text of every stream on its way. */
 const changing =
-	(change: (text: string) => string): typeof fetch =>
-	async (input, init) => {
-		const response = await fetch(input, init);
-		if (!String(input).includes("/stream") || !response.body) return response;
+	(change: (text: string) => string): Fetch =>
+	async (url, init) => {
+		const response = await fetch(url, init);
+		if (!url.includes("/stream") || !response.body) return response;
 		const changer = new TransformStream<string, string>({
 			transform: (text, controller) => controller.enqueue(change(text)),
 		});
@@ -231,6 +231,13 @@ describe("the client", () => {
 		expect(records.length).toBeGreaterThan(0);
 	});
 
+	it("I3: a stream that is over without a final end is a failure", async () => {
+		const client = clientWith(async () => new Response(null, { status: 204 }));
+		const failure = { code: "data_loss", message: "the stream ended without its final end (P1.12)" };
+		await expect(all(client.follow({ run: "run_x" }))).rejects.toMatchObject(failure);
+		await expect(all(client.watch({ run: "run_x" }))).rejects.toMatchObject(failure);
+	});
+
 	it("from the middle of a run, gives the rest without a verdict on what it did not see", async () => {
 		const runId = await answered("middle");
 		const frames = await framesOf(runId);
@@ -274,11 +281,11 @@ describe("the client's connection", () => {
 	it("waits while the daemon starts (503) and while it is away, then reads on", async () => {
 		const runId = await answered("busy");
 		let asked = 0;
-		const starting: typeof fetch = async (input, init) => {
+		const starting: Fetch = async (url, init) => {
 			asked += 1;
 			if (asked === 1) throw new TypeError("fetch failed");
 			if (asked < 4) return new Response("starting", { status: 503 });
-			return fetch(input, init);
+			return fetch(url, init);
 		};
 		const states: LinkState[] = [];
 		const records = await all(
@@ -339,8 +346,12 @@ describe("the client's connection", () => {
 		expect(seen).toEqual(upTo((await framesOf(runId)).length));
 	});
 
+	it("takes an address with a slash at its end", async () => {
+		expect(await createClient({ url: `${rig.url}/`, token: TOKEN }).api.pairings()).toEqual({ pairings: [] });
+	});
+
 	it("says what answers when it is not a daemon, and rewords failures for its reader", async () => {
-		const page: typeof fetch = async () => {
+		const page: Fetch = async () => {
 			const response = new Response("<html>");
 			Object.defineProperty(response, "url", { value: "http://elsewhere.test/v1/runs" });
 			return response;
