@@ -68,38 +68,31 @@ const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallJson =>
 		ended_at: call.endedAt,
 	});
 
+const runView = (run: Turn | LiveRun) => ({
+	run_id: run.runId,
+	session: run.session,
+	engine: run.engine,
+	status: run.status,
+	started_at: run.startedAt,
+	first_token_ms: run.firstTokenMs,
+	messages: run.messages.map(messageView),
+	tool_calls: run.toolCalls.map(toolCallView),
+});
+
 export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
 	defined({
-		run_id: turn.runId,
-		session: turn.session,
-		engine: turn.engine,
-		status: turn.status,
+		...runView(turn),
 		reason: turn.reason,
 		error: turn.error,
-		started_at: turn.startedAt,
 		ended_at: turn.endedAt,
-		first_token_ms: turn.firstTokenMs,
 		usage: turn.usage,
-		messages: turn.messages.map(messageView),
-		tool_calls: turn.toolCalls.map(toolCallView),
 		trace: turn.trace,
 		frames_available: framesAvailable,
 	});
 
 /** A run that has not settled: what is known of its turn so far. */
 export const liveView = (run: LiveRun): RunJson =>
-	defined({
-		run_id: run.runId,
-		session: run.session,
-		engine: run.engine,
-		status: run.status,
-		started_at: run.startedAt,
-		first_token_ms: run.firstTokenMs,
-		compacting: run.compacting,
-		messages: run.messages.map(messageView),
-		tool_calls: run.toolCalls.map(toolCallView),
-		frames_available: true,
-	});
+	defined({ ...runView(run), compacting: run.compacting, frames_available: true });
 
 export function eventView(event: InboundEvent): EventJson {
 	const { disposition, origin } = event;
