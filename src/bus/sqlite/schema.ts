@@ -29,9 +29,7 @@ export const BUS_STEPS: readonly string[] = [
 	ALTER TABLE journal ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE journal ADD COLUMN n INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE journal ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
-	ALTER TABLE journal ADD COLUMN refused TEXT;
-	DROP INDEX log_chain;
-	CREATE UNIQUE INDEX log_chain ON log (chain, base) WHERE chain IS NOT NULL;`,
+	ALTER TABLE journal ADD COLUMN refused TEXT;`,
 ];
 
 const IS_DEAD = "NOT EXISTS (SELECT 1 FROM node WHERE node.id = log.node AND node.dead = 0)";
