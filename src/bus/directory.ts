@@ -63,6 +63,15 @@ export class Directory {
 		if (chain.watchers.size === 0) this.#chains.delete(log.spec.chain!);
 	}
 
+	/** Another daemon has taken over: who follows the log here follows it there. */
+	disown(log: LiveLog): void {
+		this.dismiss(log);
+		const remote = new RemoteLog({ ...log.info(), id: log.id });
+		log.successor = remote;
+		for (const wake of log.wakes) remote.wakes.add(wake);
+		this.#remote.set(remote.name, remote);
+	}
+
 	#chain(name: string): Chain {
 		let chain = this.#chains.get(name);
 		if (!chain) {
@@ -109,8 +118,9 @@ export class Directory {
 
 	#readableOf(stored: StoredLog): Readable {
 		const { id, log: name, head, sealedAt } = stored;
+		// It is durable, although its writer may not have been told so yet.
 		const mine = this.#live.get(name);
-		if (mine && !mine.creation) return { id, name, growing: mine, head: mine.head };
+		if (mine) return { id, name, growing: mine, head: mine.head };
 		if (sealedAt !== undefined) return { id, name, head };
 		let remote = this.#remote.get(name);
 		if (!remote) {

@@ -198,6 +198,11 @@ export type RouteId = keyof typeof ROUTES;
 
 type Parsed<R, K extends string> = R extends { [key in K]: infer S extends z.ZodType } ? z.infer<S> : undefined;
 
+/** What a handler of the route answers with: what its schema says, or a response of its own making. */
+export type Answer<Id extends RouteId> =
+	| Response
+	| ((typeof ROUTES)[Id] extends { answer: { schema: infer S extends z.ZodType } } ? z.infer<S> : object);
+
 /** Reads the body. Throws `too_large`, the reason of the signal, or what `arrived` throws, which hears of bytes as they come. */
 export type RawBody = (bytesMax: number, arrived: (bytes: number) => void, signal: AbortSignal) => Promise<Buffer>;
 

@@ -17,7 +17,7 @@ describe("structure: the sources", () => {
 	it("§5: a file imports only from a lower level or its own folder", () => expect(brokenOrder(graph)).toEqual([]));
 	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
 	it("§5: there are no import cycles", () => expect(cycles(graph)).toEqual([]));
-	it("§5: protocol and markdown import nothing, web imports these two only", () =>
+	it("§5: protocol and markdown import nothing, client imports protocol, web imports these three only", () =>
 		expect(brokenBrowserRules(graph)).toEqual([]));
 	it("every relative import leads to a file", () => expect(unresolved(graph)).toEqual([]));
 
@@ -96,10 +96,20 @@ describe("structure: the rules notice", () => {
 		expect(cycles(graphOf(files))).toEqual(["bus/a.ts → bus/b.ts → bus/c.ts → bus/a.ts"]);
 	});
 
-	it("protocol or the page reaching out", () => {
+	it("protocol, the client or the page reaching out", () => {
 		expect(brokenBrowserRules(graphOf({ "protocol/a.ts": 'import { crc32 } from "node:zlib";' }))).toHaveLength(1);
 		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import "node:fs";' }))).toHaveLength(1);
 		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { render } from "preact";' }))).toEqual([]);
+		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { c } from "../client/client.ts";' }))).toEqual([]);
+		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { b } from "../bus/bus.ts";' }))).toHaveLength(1);
+	});
+
+	it("the client leaning on what only Node has", () => {
+		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import { s } from "../std/sqlite.ts";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "std/clock.ts": 'import "node:timers";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import { systemClock } from "../std/clock.ts";' }))).toEqual(
+			[],
+		);
 	});
 
 	it("imports, and only imports", () => {

@@ -1,7 +1,7 @@
 /** What a row of the journal holds: the new records of all logs of one commit. */
 
-import { Batch } from "./batch.ts";
-import type { LogWrite, StoredLog } from "./storage.ts";
+import { Batch } from "../batch.ts";
+import type { LogWrite, StoredLog } from "../storage.ts";
 
 /** What a commit adds for one log. */
 export const entryOf = ({ id, batch }: LogWrite): string =>

@@ -3,9 +3,9 @@
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { LinkState } from "../../src/web/link.ts";
-import { openStream, type StreamClient } from "../../src/web/stream-client.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createClient, type LinkState, type Stream } from "../../src/client/client.ts";
+import { until } from "../until.ts";
 
 const RUN = "run_00000000000000000000000000";
 const TOTAL = 40;
@@ -39,10 +39,9 @@ describe("the stream client", () => {
 	let url: string;
 	let asked: number[];
 	let answer: (after: number, response: ServerResponse) => void;
-	let client: StreamClient | undefined;
+	let stream: Stream | undefined;
 
 	beforeEach(async () => {
-		vi.spyOn(console, "info").mockReturnValue();
 		asked = [];
 		server = createServer((request, response) => {
 			const after = Number(new URL(request.url ?? "", "http://x").searchParams.get("after"));
@@ -51,32 +50,29 @@ describe("the stream client", () => {
 		});
 		server.listen(0, "127.0.0.1");
 		await once(server, "listening");
-		url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/stream`;
+		url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 	});
 	afterEach(async () => {
-		client?.send({ type: "stop" });
+		stream?.send({ type: "stop" });
 		server.closeAllConnections();
 		server.close();
 		await once(server, "close");
-		vi.restoreAllMocks();
 	});
 
-	async function read(silenceMs = limits.silenceMs): Promise<{ offsets: number[]; states: LinkState[] }> {
+	async function read(silenceMs = limits.silenceMs) {
 		const offsets: number[] = [];
 		const states: LinkState[] = [];
-		client = openStream({
-			url,
-			after: 0,
-			endsWithRun: true,
-			limits: { ...limits, silenceMs },
-			onRecords: (records) => offsets.push(...records.map(({ offset }) => offset)),
-			onState: (state) => states.push(state),
-		});
-		await vi.waitFor(() => expect(["ended", "refused"]).toContain(client?.state.phase), {
-			timeout: 30_000,
-			interval: 5,
-		});
-		return { offsets, states };
+		const damage: string[] = [];
+		stream = createClient({ url, limits: { ...limits, silenceMs } }).open(
+			{ run: RUN },
+			{
+				onRecords: (records) => void offsets.push(...records.map(({ offset }) => offset)),
+				onState: (state) => void states.push(state),
+				onDamage: (error) => void damage.push(error.message),
+			},
+		);
+		await until("the stream is over", () => ["ended", "refused"].includes(stream?.state.phase ?? ""));
+		return { offsets, states, damage };
 	}
 
 	const everything = Array.from({ length: TOTAL }, (_, index) => index + 1);
@@ -134,19 +130,19 @@ describe("the stream client", () => {
 	it("does not insist when it is refused", async () => {
 		answer = (_after, response) => response.writeHead(401).end();
 		const { states } = await read();
-		expect(states.at(-1)).toMatchObject({ phase: "refused", status: 401 });
+		expect(states.at(-1)).toMatchObject({ phase: "refused", error: { code: "unauthenticated" } });
 		expect(asked).toEqual([0]);
 	});
 
 	it("skips a record that is no frame, and says so", async () => {
-		const errors = vi.spyOn(console, "error").mockReturnValue();
 		answer = (_after, response) => {
 			open(response);
 			response.write(event(1));
 			response.write('id: 2\nevent: stream.chunk\ndata: {"type":"nonsense"}\n\n');
 			write(response, 3, TOTAL);
 		};
-		expect((await read()).offsets).toEqual(everything.filter((offset) => offset !== 2));
-		expect(errors).toHaveBeenCalledOnce();
+		const { offsets, damage } = await read();
+		expect(offsets).toEqual(everything.filter((offset) => offset !== 2));
+		expect(damage).toEqual([expect.stringMatching(/^record 2 is not a frame: /)]);
 	});
 });

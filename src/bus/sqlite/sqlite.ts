@@ -4,14 +4,11 @@
  */
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
-import { NexusError, type RefusalKind, Refused, wordsOf } from "../protocol/protocol.ts";
-import { migrate, type SqliteFile, sqliteFailure } from "../std/sqlite.ts";
-import { Batch } from "./batch.ts";
-import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
-import { entriesOf, entryOf, TailReader } from "./journal.ts";
-import type { LogQuery, LogSpec } from "./port.ts";
-import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "./refusals.ts";
-import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./sqlite-schema.ts";
+import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { migrate, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import { Batch } from "../batch.ts";
+import type { LogQuery, LogSpec } from "../port.ts";
+import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
 import type {
 	Adopted,
 	Commit,
@@ -23,7 +20,10 @@ import type {
 	StoredLog,
 	Unit,
 	UnitOutcome,
-} from "./storage.ts";
+} from "../storage.ts";
+import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
+import { entriesOf, entryOf, TailReader } from "./journal.ts";
+import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -182,7 +182,7 @@ class SqliteStorage implements Storage {
 		if (sql.exists.get(log)) throw existsAlready(log);
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
 		const metaText = meta === undefined ? null : JSON.stringify(meta);
-		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row - 1);
+		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
 		return base;
 	}
 

@@ -1,73 +1,32 @@
 /** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). One at a time. */
 
-import { NexusError, Refused, wordsOf } from "../protocol/protocol.ts";
-import { type Clock, elapsing } from "../std/clock.ts";
-import type { Log } from "../std/log.ts";
-import { sqliteFailure } from "../std/sqlite.ts";
-import type { Write } from "../std/write.ts";
-import type { LiveLog, Waiting } from "./live-log.ts";
-import { type Commit, type Committed, type LogWrite, OutcomeUnknown, type Storage, type Unit } from "./storage.ts";
+import { NexusError, type Refused } from "../../protocol/protocol.ts";
+import { type Clock, elapsing } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { sqliteFailure } from "../../std/sqlite.ts";
+import type { Write } from "../../std/write.ts";
+import type { LiveLog } from "../live-log.ts";
+import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
+import { type CommitLimits, type Outcome, unwritten } from "./outcome.ts";
+import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
+import { Tidier } from "./tidier.ts";
 
 const EARLY_COMMITS_PER_TICK_MAX = 16;
 
-export interface CommitLimits {
-	/** So many logs with something new are committed at once, before the tick has ended. */
-	commitLogsMax: number;
-	/** Characters that one commit holds of all logs together; what is beyond goes with the next one. */
-	commitTotalCharsMax: number;
-	/** A log's tail becomes a segment at this size. */
-	segmentCharsMax: number;
-	/** How long a failing commit is tried again before what waits is given up, and how often. */
-	commitRetryMsMax: number;
-	commitRetryMs: number;
-	/** How often old journal space is freed. */
-	tidyMs: number;
-}
-
-/** What the Bus does with the outcome. */
-export interface Outcome {
-	/** A creation was refused, or the log was sealed: it is not live any more. */
-	gone(log: LiveLog): void;
-	/** The log has so many bytes more in segments. */
-	cut(log: LiveLog, bytes: number): void;
-	/** After all logs of the commit are in their new state. */
-	visible(log: LiveLog, records: number): void;
-	live(): Iterable<LiveLog>;
-	/** The store's time, as of the last commit. */
-	time(now: number): void;
-	/** Another daemon has taken over: nothing can be written here any more. */
-	fenced(): void;
-}
-
-/** What whoever waits is told when the store does not take it. */
-export function unwritten(what: string, cause: unknown): NexusError {
-	if (cause instanceof Refused) return cause;
-	const isFull = sqliteFailure(cause)?.kind === "full";
-	const why = isFull ? "the disk is full or failing. Free some space, then try again" : wordsOf(cause);
-	return new NexusError("unavailable", `${what} could not be written: ${why}`, { cause });
-}
-
-/** Changes of stored things that need no record. */
-interface WriteRequest extends Waiting {
-	writes: readonly Write[];
-	patienceMs: number;
-}
-
-/** One unit of a commit, with whom it is for. Everything that the outcome touches is here: the log takes new records meanwhile. */
-interface Part extends Unit {
-	readonly live: LiveLog | undefined;
-	readonly request: WriteRequest | undefined;
-	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
-	readonly own: { count: number; text: string };
+export interface CommitterParts {
+	storage: Storage;
+	limits: CommitLimits;
+	outcome: Outcome;
+	/** Who this daemon is to the store. */
+	node(): number;
+	clock: Clock;
+	log: Log;
 }
 
 interface Flight {
 	commit: Commit;
 	parts: Part[];
 }
-
-const NO_WRITES: readonly Write[] = [];
-const NONE = { count: 0, text: "" };
 
 export class Committer {
 	readonly #storage: Storage;
@@ -77,8 +36,8 @@ export class Committer {
 	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
 	readonly #steady: () => number;
 	readonly #log: Log;
-	/** Who this daemon is to the store. */
-	node = 0;
+	readonly #node: () => number;
+	readonly #tidier: Tidier;
 	/** Logs with something to commit, those that have waited longest first. */
 	readonly #dirty = new Set<LiveLog>();
 	#requests: WriteRequest[] = [];
@@ -97,19 +56,21 @@ export class Committer {
 	/** Why it fails: the disk. */
 	#isFull = false;
 	#cancelRetry: (() => void) | undefined;
-	#cancelTidy: (() => void) | undefined;
 	#stopped = false;
 	commits = 0;
 	/** Characters of all logs that were appended and are not durable yet, a line feed for each record included. */
 	waitingChars = 0;
 
-	constructor(storage: Storage, limits: CommitLimits, outcome: Outcome, clock: Clock, log: Log) {
+	constructor({ storage, limits, outcome, clock, log, node }: CommitterParts) {
 		this.#storage = storage;
 		this.#limits = limits;
 		this.#outcome = outcome;
 		this.#clock = clock;
 		this.#steady = elapsing(clock);
 		this.#log = log;
+		this.#node = node;
+		const onLagging = (ids: ReadonlySet<number>) => this.#cutAll(ids);
+		this.#tidier = new Tidier({ storage, node, tidyMs: limits.tidyMs, clock, log, onLagging });
 	}
 
 	get healthy(): boolean {
@@ -163,36 +124,16 @@ export class Committer {
 	}
 
 	#plan(): Flight {
-		const parts: Part[] = [];
-		for (const request of this.#requests)
-			parts.push({ writes: request.writes, log: undefined, live: undefined, request, own: NONE });
+		const parts = this.#requests.map(partOfRequest);
 		this.#requests = [];
 		let chars = 0;
 		for (const log of this.#dirty) {
 			if (chars > this.#limits.commitTotalCharsMax) break;
 			this.#dirty.delete(log);
-			const part = this.#part(log);
+			parts.push(partOfLog(log, this.#limits.segmentCharsMax));
 			chars += log.inFlightChars;
-			parts.push(part);
 		}
-		return { commit: { node: this.node, n: ++this.#last, again: false, units: parts }, parts };
-	}
-
-	/** What is written for a log. From here on the outcome is read from this alone. */
-	#part(log: LiveLog): Part {
-		const { creation, joint } = log;
-		const sealing = creation || joint ? undefined : log.seal;
-		const last = sealing?.records ?? (creation ? undefined : joint?.records);
-		const own = { count: log.pendingCount, text: log.pending };
-		const write: LogWrite = { id: log.id };
-		if (creation) write.create = log.spec;
-		if (sealing) write.seal = true;
-		write.batch = log.take(last ?? []);
-		const full = log.tail.size + log.inFlightChars >= this.#limits.segmentCharsMax;
-		const all = sealing || full || log.cutSoon ? log.tailWith(write.batch) : undefined;
-		if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
-		const writes = creation?.writes ?? sealing?.writes ?? (last ? joint!.writes : NO_WRITES);
-		return { writes, log: write, live: log, request: undefined, own };
+		return { commit: { node: this.#node(), n: ++this.#last, again: false, units: parts }, parts };
 	}
 
 	/** An embedded store answers at once, and all of it happens in this tick. */
@@ -235,7 +176,7 @@ export class Committer {
 			else part.request!.resolve();
 		});
 		for (const { live, log } of flight.parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
-		this.#scheduleTidy();
+		this.#tidier.schedule();
 		if (this.#hasWaiting()) this.#schedule();
 	}
 
@@ -322,11 +263,9 @@ export class Committer {
 	#giveUpImpatient(failingMs: number, cause: unknown): void {
 		const flight = this.#flight;
 		if (flight) {
-			const parts = flight.parts.filter(({ live, request }) => {
-				const patienceMs = live?.creation?.patienceMs ?? request?.patienceMs ?? Infinity;
-				if (failingMs < patienceMs) return true;
-				if (live) this.#giveUp(live, cause);
-				else request!.reject(unwritten("a change", cause));
+			const parts = flight.parts.filter((part) => {
+				if (failingMs < patienceMsOf(part)) return true;
+				this.#giveUpPart(part, cause);
 				return false;
 			});
 			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
@@ -346,10 +285,7 @@ export class Committer {
 	#giveUpAll(cause: unknown): void {
 		const parts = this.#flight?.parts ?? [];
 		this.#flight = undefined;
-		for (const { live, request } of parts) {
-			if (live) this.#giveUp(live, cause);
-			else request!.reject(unwritten("a change", cause));
-		}
+		for (const part of parts) this.#giveUpPart(part, cause);
 		for (const log of this.#dirty) this.#giveUp(log, cause);
 		this.#dirty.clear();
 		for (const request of this.#requests.splice(0)) request.reject(unwritten("a change", cause));
@@ -383,8 +319,13 @@ export class Committer {
 		else if (this.#hasWaiting()) this.#send(this.#plan());
 		// Nobody waits: an empty commit tells whether the store is back. A full disk takes those, so it is not asked.
 		else if (!this.#isFull)
-			this.#send({ commit: { node: this.node, n: ++this.#last, again: false, units: [] }, parts: [] });
+			this.#send({ commit: { node: this.#node(), n: ++this.#last, again: false, units: [] }, parts: [] });
 		else this.#tryLater();
+	}
+
+	#giveUpPart({ live, request }: Part, cause: unknown): void {
+		if (live) this.#giveUp(live, cause);
+		else request!.reject(unwritten("a change", cause));
 	}
 
 	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
@@ -400,38 +341,17 @@ export class Committer {
 			if (waitingCount > 0) this.waitingChars += waitingChars + 1;
 	}
 
-	#scheduleTidy(): void {
-		if (this.#cancelTidy || this.#stopped) return;
-		this.#cancelTidy = this.#clock.after(this.#limits.tidyMs, () => {
-			this.#cancelTidy = undefined;
-			this.#tidy();
-		});
-	}
-
-	#tidy(): void {
-		const failed = (cause: unknown) =>
-			this.#log.warn({ err: cause }, "old journal space could not be freed; trying again later");
-		const done = ({ lagging, more }: { lagging: ReadonlySet<number>; more: boolean }) => {
-			if (more) this.#scheduleTidy();
-			if (lagging.size === 0) return;
-			for (const log of this.#outcome.live()) {
-				if (!lagging.has(log.id)) continue;
-				log.cutSoon = true;
-				this.touch(log);
-			}
-		};
-		try {
-			const answer = this.#storage.tidy(this.node);
-			if (answer instanceof Promise) void answer.then(done, failed);
-			else done(answer);
-		} catch (cause) {
-			failed(cause);
+	#cutAll(ids: ReadonlySet<number>): void {
+		for (const log of this.#outcome.live()) {
+			if (!ids.has(log.id)) continue;
+			log.cutSoon = true;
+			this.touch(log);
 		}
 	}
 
 	/** Awaits the commit under way, makes one last one within the deadline, and gives up the rest. */
 	async stop(deadlineMs: number): Promise<void> {
-		this.#cancelTidy?.();
+		this.#tidier.stop();
 		let isOver = false;
 		const over = Promise.withResolvers<void>();
 		const cancel = this.#clock.after(deadlineMs, () => {
