@@ -111,7 +111,7 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
 	const { session, engine, startedAt, events } = info.meta as RunMeta;
 	const framer = new Framer({ runId: info.log, session, ...limits });
-	const known = await Promise.all(events.map(({ eventId }) => ledger.inbox.get(eventId)));
+	const known = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
 	const transcript = new Transcript({
 		runId: info.log,
 		session,

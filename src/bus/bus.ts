@@ -354,6 +354,8 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
+		// What a dead daemon left is known once this one takes part.
+		if (this.#membership.isJoining) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 

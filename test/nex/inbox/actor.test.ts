@@ -179,7 +179,7 @@ describe("ST11: order", () => {
 	test("a code that is entered twice at once lets the stranger in once", async () => {
 		const { nex, texts } = nexRig(stuck, { slow: true, config });
 		await nex.receive(from(messageOf("let me in")));
-		const [{ code }] = (await nex.pairing.list()) as [{ code: string }];
+		const { code } = (await nex.pairing.list())[0]!;
 		const approved = await Promise.all([nex.pairing.approve(code), nex.pairing.approve(code)]);
 		expect(approved.map(({ state }) => state)).toEqual(["approved", "approved"]);
 		expect(texts()).toHaveLength(2);
