@@ -93,6 +93,7 @@ class LogBus implements Bus {
 	/** Reads that the store has not answered yet. */
 	readonly #reads = new Set<Promise<unknown>>();
 	#retaining: Promise<number> | undefined;
+	readonly #fencing = new AbortController();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
@@ -159,10 +160,21 @@ class LogBus implements Bus {
 	#poll(): void {
 		this.#cancelPoll = this.#clock.after(this.#limits.watchMs, () => {
 			this.#look();
-			const renewed = (async () => this.#storage.renew(this.#committer.node))();
-			renewed.catch((cause: unknown) => this.#log.warn({ err: cause }, "the store cannot be told that we live"));
+			if (!this.fenced.aborted)
+				this.#renew().catch((cause: unknown) =>
+					this.#log.warn({ err: cause }, "the store cannot be told that we live"),
+				);
 			if (!this.#closed) this.#poll();
 		});
+	}
+
+	/** A daemon that has nothing to write has to hear, too, that it is taken for dead: others go on with what it works on. */
+	async #renew(): Promise<void> {
+		if (!(await this.#storage.renew(this.#committer.node))) await this.write([]);
+	}
+
+	get fenced(): AbortSignal {
+		return this.#fencing.signal;
 	}
 
 	get healthy(): boolean {
@@ -195,6 +207,7 @@ class LogBus implements Bus {
 		try {
 			if (this.#nextId === this.#endId || this.#joining) await this.#ready();
 			this.#refuseWhenClosed();
+			this.#refuseWhenFenced();
 		} catch (cause) {
 			this.#directory.dismiss(log);
 			throw cause;
@@ -226,8 +239,7 @@ class LogBus implements Bus {
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
 		if (this.#joining) await this.#joining;
-		const { fenced } = this.#committer;
-		if (fenced) throw fenced;
+		this.#refuseWhenFenced();
 		await this.#committer.write(writes, patienceMs);
 	}
 
@@ -327,7 +339,10 @@ class LogBus implements Bus {
 			},
 			live: () => this.#directory.live(),
 			time: (now: number) => this.#setTime(now),
-			fenced: () => this.#wakeAll(this.#directory.allWatchers()),
+			fenced: () => {
+				this.#fencing.abort(this.#committer.fenced);
+				this.#wakeAll(this.#directory.allWatchers());
+			},
 		};
 	}
 
@@ -505,6 +520,11 @@ class LogBus implements Bus {
 
 	#refuseWhenClosed(): void {
 		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
+	}
+
+	#refuseWhenFenced(): void {
+		const { fenced } = this.#committer;
+		if (fenced) throw fenced;
 	}
 }
 

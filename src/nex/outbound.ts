@@ -22,7 +22,7 @@ export interface OutboundOptions {
 	/** Where runs and texts are. */
 	bus: Bus;
 	/** Who commits the changes of the ledger's deliveries; the same bus when left out. */
-	committer?: Pick<Bus, "write">;
+	committer?: Pick<Bus, "write" | "fenced">;
 	ledger: Pick<Ledger, "deliveries">;
 	/** Accounts' files go below it. */
 	dataDir: string;
@@ -113,7 +113,7 @@ function assemble(options: OutboundOptions) {
 	const stopping = new AbortController();
 	const { signal } = stopping;
 	const write: Bus["write"] = (writes, patienceMs) => committer.write(writes, patienceMs);
-	const records = new Records({ write, clock, log });
+	const records = new Records({ committer, clock, log });
 	const failures = createFailures({ deliveries, records, stamp, log, carrier: () => carrier });
 	const shared = { dataDir, limits, clock, random, log, onFailure: failures.take };
 	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });

@@ -57,13 +57,11 @@ it("ST19, I7: a delivery is taken over when its daemon is dead, not before; that
 	declareDead(one, one);
 	await two.outbound.start();
 	expect(two.outbound.live).toBe(1);
-	// The first one tries to say something, and learns that it is over.
-	run.text(" and what nobody will see");
-	await expect(one.outbound.deliver({ text: "late", account, target })).rejects.toMatchObject({ code: "unavailable" });
 	await one.outbound.settled(id);
 	expect(one.outbound.live).toBe(0);
 	await until(() => !isAlive(pid), "its adapter is gone");
 
+	await expect(one.outbound.deliver({ text: "late", account, target })).rejects.toMatchObject({ refusal: "fenced" });
 	await run.endIn(two.bus, " world", false);
 	expect(await two.outbound.settled(id)).toMatchObject({ state: "complete" });
 	expect(two.visible("c1")).toEqual([]);

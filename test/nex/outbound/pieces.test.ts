@@ -96,7 +96,10 @@ async function live(plan: Plan): Promise<Story> {
 					bus.flush();
 				});
 			});
-		const record = new DeliveryRecord("dlv_1", new Records({ write, clock, log: silentLog }));
+		const record = new DeliveryRecord(
+			"dlv_1",
+			new Records({ committer: { write, fenced: bus.fenced }, clock, log: silentLog }),
+		);
 		const tracked = new Tracked(rows.get("dlv_1")!, record, clock);
 
 		function request(line: SendRequest, _signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {

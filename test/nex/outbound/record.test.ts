@@ -160,13 +160,14 @@ describe("changes of a delivery", () => {
 	});
 
 	it("ST19: a daemon that was fenced writes nothing any more, and whoever waits hears of it", async () => {
-		const { write, asked } = refusing([new Refused("fenced", "another daemon goes on")]);
-		const { tracked, records, stored } = await trackDelivery({ write });
+		const { write, asked } = refusing([]);
+		const { tracked, records, bus, stored } = await trackDelivery({ write });
+		await bus.bury(-1);
 		tracked.change("setMode", "stream");
-		await expect(tracked.recorded()).rejects.toThrow("another daemon goes on");
+		await expect(tracked.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		expect(tracked.lost.aborted).toBe(true);
 		tracked.change("finish", "complete", undefined);
-		await expect(tracked.recorded()).rejects.toThrow("another daemon goes on");
+		await expect(tracked.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		await records.settled();
 		expect(asked).toEqual([["setMode"]]);
 		expect(stored()).toMatchObject({ state: "active" });
