@@ -27,8 +27,6 @@ export function storeFailure(cause: unknown, path: string): NexusError {
 			return say("conflict", "another process holds the database. Stop it, or choose another data folder");
 		case "duplicate":
 			return say("conflict", "it is already stored");
-		case "unfit":
-			return say("conflict", "a value cannot be stored");
 		case "other":
 			return say("internal", "the database failed");
 		default:

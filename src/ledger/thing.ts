@@ -1,8 +1,8 @@
 /** What every kind of stored thing is made of in a SQLite file: its tables, its statements, and who applies its writes. */
 
 import type { SQLInputValue, SQLOutputValue } from "node:sqlite";
-import { type RefusalKind, Refused } from "../protocol/protocol.ts";
-import { migrate, type SqliteFile, sqliteFailure } from "../std/sqlite.ts";
+import { Refused } from "../protocol/protocol.ts";
+import { migrate, type SqliteFile } from "../std/sqlite.ts";
 
 /** The reads of a thing, by a store that answers at once. */
 export type AtOnce<Reads> = {
@@ -35,7 +35,7 @@ export type Row = Record<string, SQLOutputValue>;
 export interface Statement {
 	get(...values: SQLInputValue[]): Row | undefined;
 	all(...values: SQLInputValue[]): Row[];
-	/** How many rows it changed. Values that its table cannot hold are refused. */
+	/** How many rows it changed. */
 	run(...values: SQLInputValue[]): number;
 	/** Like `run`; tells the number of the new row, or undefined when there is none. */
 	insert(...values: SQLInputValue[]): number | undefined;
@@ -44,19 +44,12 @@ export interface Statement {
 /** A statement whose text values are storable: what was written is found by the same value. */
 export function statement({ db }: SqliteFile, sql: string): Statement {
 	const prepared = db.prepare(sql);
-	const run = (values: SQLInputValue[]) => {
-		try {
-			return prepared.run(...values.map(storable));
-		} catch (cause) {
-			throw refusalOf(cause);
-		}
-	};
 	return {
 		get: (...values) => prepared.get(...values.map(storable)),
 		all: (...values) => prepared.all(...values.map(storable)),
-		run: (...values) => Number(run(values).changes),
+		run: (...values) => Number(prepared.run(...values.map(storable)).changes),
 		insert(...values) {
-			const { changes, lastInsertRowid } = run(values);
+			const { changes, lastInsertRowid } = prepared.run(...values.map(storable));
 			return changes === 0 ? undefined : Number(lastInsertRowid);
 		},
 	};
@@ -68,25 +61,12 @@ const storable = (value: SQLInputValue): SQLInputValue =>
 
 /** JSON text with storable strings, keys included. */
 export function jsonText(value: unknown): string {
-	try {
-		const json = JSON.stringify(value);
-		// An escaped backslash before "u0000" makes it plain text.
-		return json.includes("\\u0000") ? json.replace(/\\(?:\\|u0000)/g, (it) => (it === "\\\\" ? it : "\uFFFD")) : json;
-	} catch (cause) {
-		throw refusalOf(cause);
-	}
+	const json = JSON.stringify(value);
+	// An escaped backslash before "u0000" makes it plain text.
+	return json.includes("\\u0000") ? json.replace(/\\(?:\\|u0000)/g, (it) => (it === "\\\\" ? it : "\uFFFD")) : json;
 }
 
 export const jsonOrNull = (value: unknown): string | null => (value === undefined ? null : jsonText(value));
-
-/** A failure that is about the values and not about the store concerns only its unit. */
-function refusalOf(cause: unknown): unknown {
-	if (cause instanceof TypeError) return new Refused("conflict", `It cannot be stored: ${cause.message}`, { cause });
-	const failure = sqliteFailure(cause);
-	const refusals: Partial<Record<string, RefusalKind>> = { duplicate: "duplicate", unfit: "conflict" };
-	const refusal = failure && refusals[failure.kind];
-	return refusal ? new Refused(refusal, `It cannot be stored: ${failure.message}`, { cause }) : cause;
-}
 
 /** Refuses unless a statement found what it was to change. */
 export function must(changes: number, missing: string): void {

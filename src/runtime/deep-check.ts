@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { damagedJournalRows, storedLogs } from "../bus/bus.ts";
 import { storeFailure } from "../ledger/ledger.ts";
 import { createVerifier, decodeFrame, isDamage, type Violation, wordsOf } from "../protocol/protocol.ts";
+import { hasTable } from "../std/sqlite.ts";
 
 export interface DeepCheck {
 	/** Logs that were read. */
@@ -23,7 +24,7 @@ export function checkDeeply(path: string): DeepCheck {
 		// One snapshot: retention may remove a log while it is read.
 		db.exec("BEGIN");
 		let logs = 0;
-		if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'segment'").get()) return { logs, problems };
+		if (!hasTable(db, "segment")) return { logs, problems };
 		for (const stored of storedLogs(db)) {
 			logs++;
 			const framed = stored.kind === "run" || stored.kind === "text";

@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type Bus, createBus, sqliteStorage } from "../bus/bus.ts";
 import { type Ledger, sqliteLedger, storeFailure } from "../ledger/ledger.ts";
 import type { Log } from "../std/log.ts";
-import { type Durability, openSqlite, SchemaTooNew, type SqliteFile } from "../std/sqlite.ts";
+import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../std/sqlite.ts";
 
 export interface Store {
 	bus: Bus;
@@ -39,10 +39,8 @@ export function checkStore(path: string): void {
 	let db: DatabaseSync | undefined;
 	try {
 		db = new DatabaseSync(path, { readOnly: true, timeout: 1000 });
-		// An empty file has no tables yet.
-		if (!db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'schema_version'").get()) return;
 		const known = knownVersions();
-		for (const [area, version] of versionsIn(db)) {
+		for (const [area, version] of schemaVersions(db)) {
 			const most = known.get(area);
 			if (most !== undefined && version > most) throw new SchemaTooNew(path, area, version, most);
 		}
@@ -58,16 +56,8 @@ function knownVersions(): Map<string, number> {
 	const file = openSqlite(":memory:", "process");
 	try {
 		for (const migrate of [sqliteLedger, sqliteStorage]) migrate(file);
-		return versionsIn(file.db);
+		return schemaVersions(file.db);
 	} finally {
 		file.close();
 	}
 }
-
-const versionsIn = (db: DatabaseSync): Map<string, number> =>
-	new Map(
-		db
-			.prepare("SELECT area, version FROM schema_version")
-			.all()
-			.map(({ area, version }) => [String(area), Number(version)]),
-	);

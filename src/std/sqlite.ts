@@ -87,9 +87,19 @@ export function migrate(file: SqliteFile, area: string, steps: readonly string[]
 	});
 }
 
+export const hasTable = (db: DatabaseSync, name: string): boolean =>
+	db.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name) !== undefined;
+
+/** The version of each area of a file; none when nothing was migrated yet. */
+export function schemaVersions(db: DatabaseSync): Map<string, number> {
+	if (!hasTable(db, "schema_version")) return new Map();
+	const rows = db.prepare("SELECT area, version FROM schema_version").all();
+	return new Map(rows.map(({ area, version }) => [String(area), Number(version)]));
+}
+
 /** What kind of trouble SQLite reports, for callers that must tell a person what to do. */
 export interface SqliteFailure {
-	kind: "corrupt" | "unwritable" | "full" | "locked" | "duplicate" | "unfit" | "other";
+	kind: "corrupt" | "unwritable" | "full" | "locked" | "duplicate" | "other";
 	message: string;
 }
 
@@ -101,9 +111,6 @@ const FAILURE_KIND: Record<number, SqliteFailure["kind"]> = {
 	11: "corrupt", // SQLITE_CORRUPT
 	13: "full", // SQLITE_FULL
 	14: "unwritable", // SQLITE_CANTOPEN
-	18: "unfit", // SQLITE_TOOBIG
-	19: "unfit", // SQLITE_CONSTRAINT: a table does not hold such a value
-	20: "unfit", // SQLITE_MISMATCH
 	26: "corrupt", // SQLITE_NOTADB
 	1555: "duplicate", // SQLITE_CONSTRAINT_PRIMARYKEY
 	2067: "duplicate", // SQLITE_CONSTRAINT_UNIQUE

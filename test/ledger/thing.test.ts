@@ -1,12 +1,13 @@
 /** What a new kind of stored thing costs: its port, its SQLite part, and its name in the list. */
 
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import { turnWrites } from "../../src/ledger/ledger.ts";
 import { THINGS } from "../../src/ledger/sqlite.ts";
 import { type AtOnce, must, openThings, type SqliteThing, statement } from "../../src/ledger/thing.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { type Reading, writesOf } from "../../src/std/write.ts";
-import { commit, turnOf } from "./rig.ts";
+import { turnOf } from "./rig.ts";
 
 interface Jobs {
 	due(now: number): Reading<string[]>;
@@ -32,16 +33,20 @@ const jobsInSqlite: SqliteThing<AtOnce<Jobs>> = {
 	},
 };
 
-test("ST7: a new kind is one folder and one name: its writes commit with those of the others", () => {
+test("ST7: a new kind is one folder and one name: its writes commit with those of the others", async () => {
 	const file = openSqlite(":memory:", "process");
 	const { jobs, turns } = openThings(file, { ...THINGS, jobs: jobsInSqlite });
-	commit(file, [jobWrites.plan("a", 5), jobWrites.plan("b", 1), turnWrites.settle(turnOf("run_1"))]);
+	const bus = createBus({ storage: sqliteStorage(file) });
+	onTestFinished(async () => {
+		await bus.close();
+		file.close();
+	});
+	await bus.write([jobWrites.plan("a", 5), jobWrites.plan("b", 1), turnWrites.settle(turnOf("run_1"))]);
 	expect(jobs.due(9)).toEqual(["b", "a"]);
-	const unit = () => commit(file, [turnWrites.settle(turnOf("run_2")), jobWrites.done("c")]);
-	expect(unit).toThrow(expect.objectContaining({ refusal: "conflict", message: "There is no job c." }));
+	const missing = { refusal: "conflict", message: "There is no job c." };
+	await expect(bus.write([turnWrites.settle(turnOf("run_2")), jobWrites.done("c")])).rejects.toMatchObject(missing);
 	expect(turns.get("run_2")).toBeUndefined();
-	expect(() => commit(file, [jobWrites.plan("a", 7)])).toThrow(expect.objectContaining({ refusal: "duplicate" }));
-	commit(file, [jobWrites.done("b")]);
+	await expect(bus.write([jobWrites.plan("a", 7)])).rejects.toMatchObject({ refusal: "duplicate" });
+	await bus.write([jobWrites.done("b")]);
 	expect(jobs.due(9)).toEqual(["a"]);
-	file.close();
 });

@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import { inboxWrites, type Turn, type Turns, turnWrites } from "../../src/ledger/ledger.ts";
 import { eventOf, fullTurn, notes, stores, turnOf } from "./rig.ts";
 
@@ -84,16 +85,17 @@ describe.each(stores)("turns %s", (_name, open) => {
 		});
 	});
 
-	test("ST2: a value that no row can hold is refused", async () => {
-		const { ledger, write } = open();
-		for (const odd of [{}, 1.5, "x", null]) {
-			const settle = () => write(turnWrites.settle(turnOf("run_1", { startedAt: odd as number })));
-			expect(settle, String(odd)).toThrow(expect.objectContaining({ refusal: "conflict" }));
-		}
+	test("ST2: a value that no row can hold is refused, and only its unit", async () => {
+		const { file, ledger } = open();
+		const bus = createBus({ storage: sqliteStorage(file) });
+		onTestFinished(() => bus.close());
 		const endless: Record<string, unknown> = {};
 		endless.self = endless;
-		const settle = () => write(turnWrites.settle(turnOf("run_1", { trace: endless as never })));
-		expect(settle).toThrow(expect.objectContaining({ refusal: "conflict" }));
-		expect(await ledger.turns.list({ limit: 1 })).toEqual([]);
+		const odd = [{ startedAt: {} }, { startedAt: 1.5 }, { startedAt: "x" }, { startedAt: null }, { trace: endless }];
+		const settle = (fields: object) => bus.write([turnWrites.settle({ ...turnOf("run_1"), ...fields })]);
+		const outcomes = await Promise.allSettled([...odd.map(settle), bus.write([turnWrites.settle(turnOf("run_2"))])]);
+		const refused = { status: "rejected", reason: expect.objectContaining({ refusal: "conflict" }) as unknown };
+		expect(outcomes).toMatchObject([...odd.map(() => refused), { status: "fulfilled" }]);
+		expect(await ledger.turns.list({ limit: 9 })).toEqual([turnOf("run_2")]);
 	});
 });

@@ -2,6 +2,7 @@
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { THINGS } from "../../src/ledger/sqlite.ts";
 import { type ImportGraph, importsOf, sourcesBelow } from "./imports.ts";
 import { brokenBrowserRules, brokenDoors, brokenOrder, cycles, folderOf, unresolved } from "./rules.ts";
 
@@ -32,6 +33,22 @@ describe("structure: the sources", () => {
 		const touched = /\bprocess\.(?:env|cwd|stdin|stdout|stderr|on|once|exit|exitCode)\b/;
 		const files = [...sources].filter(([file, source]) => file.startsWith("cli/") && touched.test(source));
 		expect(files.map(([file]) => file)).toEqual(["cli/main.ts"]);
+	});
+
+	it("ST7: every kind of stored thing has a port and a SQLite part, and its name in the list", () => {
+		const kinds = new Set([...graph.keys()].flatMap((file) => /^ledger\/(\w+)\//.exec(file)?.[1] ?? []));
+		for (const kind of kinds) {
+			expect(graph.has(`ledger/${kind}/port.ts`), kind).toBe(true);
+			expect(graph.has(`ledger/${kind}/sqlite.ts`), kind).toBe(true);
+		}
+		expect(Object.keys(THINGS).toSorted()).toEqual([...kinds].toSorted());
+	});
+
+	it("ST7: SQL stands with the thing that it is about, and nowhere else", () => {
+		const statement = /\b(?:SELECT|INSERT INTO|DELETE FROM|CREATE (?:TABLE|INDEX)|UPDATE \S+ SET)\b/;
+		const home = /^(?:bus|ledger\/\w+)\/|^ledger\/thing\.ts$|^std\/sqlite\.ts$/;
+		const files = [...sources].filter(([file, source]) => statement.test(source) && !home.test(file));
+		expect(files.map(([file]) => file)).toEqual([]);
 	});
 
 	it("every file opens with a sentence that says what it is", () => {
