@@ -427,6 +427,8 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
+		// Only then do earlier starts count as dead.
+		if (query.left) await this.#joining;
 		return this.#directory.list(query);
 	}
 

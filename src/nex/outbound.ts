@@ -4,7 +4,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Delivery, Ledger } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, neverBack, steady, systemClock } from "../std/clock.ts";
-import { createKeyedLock } from "../std/lock.ts";
+import { createInTurn, createKeyedLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { createAccounts } from "./accounts.ts";
 import { Carrier } from "./carrier.ts";
@@ -39,6 +39,7 @@ export interface OutboundOptions {
 export function createOutbound(options: OutboundOptions): Outbound {
 	const { clock, limits, records, accounts, carrier, retirement, failures, stopping, ...parts } = assemble(options);
 	const { deliveries } = parts;
+	const inTurn = createInTurn();
 	let closing = false;
 	const current = (row: Delivery): DeliveryInfo => structuredClone(carrier.tracked(row.id)?.row ?? row);
 	/** While the daemon stops it is left to the next one. */
@@ -49,7 +50,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		start: () => recover({ ...parts, limits, carrier }),
 		async deliver(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const { delivery, due } = await take({ ...parts, accounts, limits, carrier, signal: stopping.signal }, request);
+			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
+			// They begin in the order of the calls, however long each takes to be on record.
+			const { delivery, due } = await inTurn(take(owing, request));
 			if (due) launch(delivery);
 			return current(delivery);
 		},

@@ -24,6 +24,7 @@ export async function recover(deps: RecoveryDeps): Promise<void> {
 	// They were started from this data directory, which one daemon has at a time.
 	const left = endLeftProcesses(dataDir);
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
+	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
 	await sealLeftTexts(bus);
 	const rows = (await deliveries.left()).filter(({ id }) => !carrier.tracked(id));
 	const adopted = await Promise.all(rows.map((row) => adopt(deps, row)));

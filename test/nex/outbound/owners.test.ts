@@ -1,4 +1,4 @@
-/** Two daemons on one store: each works on its own deliveries, and takes over only what a dead one left. */
+/** Whose a delivery is, and when it begins: each daemon works on its own, and takes over only what a dead one left. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -136,4 +136,23 @@ it("I7: an answer is owed by the unit of its run's begin, and only for accounts 
 	outbound.launch(delivery);
 	expect(await outbound.settled(delivery.id)).toMatchObject({ state: "complete", options: { tools: false } });
 	expect(rig.visible("c1")).toEqual(["Hello."]);
+});
+
+it("ST11: texts for a chat go out in the order of the calls, whichever is on record first", async () => {
+	const open: OpenStore = (path) => {
+		const store = openStore(path);
+		const { deliveries } = store.ledger;
+		let calls = 0;
+		const list: typeof deliveries.list = async (query) => {
+			if (++calls === 1)
+				await until(() => store.stored.deliveries.list({ limit: 9 }).length > 0, "the second is on record");
+			return deliveries.list(query);
+		};
+		return { ...store, ledger: { ...store.ledger, deliveries: { ...deliveries, list } } };
+	};
+	const rig = createRigWith((channel) => ({ full: channel("full") }), { open });
+	rigs.push(rig);
+	const asked = ["one", "two"].map((text) => rig.outbound.deliver({ text, account, target }));
+	for (const { id } of await Promise.all(asked)) await rig.outbound.settled(id);
+	expect(rig.visible("c1")).toEqual(["one", "two"]);
 });

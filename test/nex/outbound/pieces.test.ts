@@ -18,7 +18,7 @@ import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { atEffort } from "../../effort.ts";
-import { openStore } from "../../store.ts";
+import { openPlainStore } from "../../store.ts";
 import { FAST, finishedRun } from "./rig.ts";
 
 type Victim = "adapter" | "daemon";
@@ -49,7 +49,7 @@ const never = new Promise<never>(() => {});
 
 /** The platform, the kit's `send`, the daemon's path to it and a real ledger; processes live in turns until the delivery has an outcome. */
 async function live(plan: Plan): Promise<Story> {
-	const store = openStore(":memory:");
+	const store = openPlainStore(":memory:");
 	const { bus } = store;
 	const runId = await finishedRun(bus, [plan.text]);
 	const rows = store.stored.deliveries;

@@ -11,7 +11,7 @@ import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { NexusError, Refused } from "../../../src/protocol/protocol.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openStore } from "../../store.ts";
+import { openPlainStore } from "../../store.ts";
 import { until } from "../../until.ts";
 import { finishedRun } from "./rig.ts";
 import { trackDelivery } from "./tracked-rig.ts";
@@ -75,7 +75,7 @@ describe("an intent in flight", () => {
 	});
 
 	it("I7, ST4: nothing is sent before what it says is durable", async () => {
-		const store = openStore(":memory:");
+		const store = openPlainStore(":memory:");
 		const runId = await finishedRun(store.bus, ["hello"]);
 		const { write, asked, release } = slowly();
 		const clock = manualClock(1000);

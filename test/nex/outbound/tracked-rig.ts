@@ -7,7 +7,7 @@ import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, manualClock } from "../../../src/std/clock.ts";
 import { type Log, silentLog } from "../../../src/std/log.ts";
-import { openStore, type TestStore } from "../../store.ts";
+import { openPlainStore, type TestStore } from "../../store.ts";
 
 interface TrackedRig {
 	tracked: Tracked;
@@ -29,7 +29,7 @@ export interface TrackedOptions {
 }
 
 export async function trackDelivery(options: TrackedOptions = {}): Promise<TrackedRig> {
-	const { clock = manualClock(1000), log = silentLog, store = openStore(":memory:"), runId = "r" } = options;
+	const { clock = manualClock(1000), log = silentLog, store = openPlainStore(":memory:"), runId = "r" } = options;
 	const { bus, stored } = store;
 	if (!options.store) onTestFinished(() => store.close());
 	const names = { id: "d", runId, channel: "x", account: "a", target: { to: "c" }, options: {} };
