@@ -50,7 +50,7 @@ export class DeliveryRecord {
 	}
 
 	add(...writes: readonly Write[]): void {
-		if (this.lost.aborted) return;
+		if (writes.length === 0 || this.lost.aborted) return;
 		const isIdle = !this.#current && !this.#next;
 		this.#next ??= newBatch();
 		this.#next.changes.push({ writes });

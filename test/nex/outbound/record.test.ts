@@ -36,7 +36,7 @@ function slowly() {
 }
 
 /** Refuses as often as told, then takes everything. */
-function refusing(causes: unknown[]) {
+function refusing(causes: Error[]) {
 	const asked: string[][] = [];
 	const write =
 		(write: Bus["write"]): Bus["write"] =>
