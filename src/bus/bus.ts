@@ -205,9 +205,9 @@ class LogBus implements Bus {
 		});
 		this.#directory.admit(log);
 		try {
-			if (this.#nextId === this.#endId || this.#joining) await this.#ready();
+			// Others may take the ids of a block while this one is woken.
+			while (this.#nextId === this.#endId || this.#joining) await this.#ready();
 			this.#refuseWhenClosed();
-			this.#refuseWhenFenced();
 		} catch (cause) {
 			this.#directory.dismiss(log);
 			throw cause;
@@ -222,12 +222,11 @@ class LogBus implements Bus {
 	/** Takes part in the store, and has ids. */
 	async #ready(): Promise<void> {
 		await this.#joining;
-		while (this.#nextId === this.#endId) {
-			this.#reserving ??= this.#reserve().finally(() => {
-				this.#reserving = undefined;
-			});
-			await this.#reserving;
-		}
+		if (this.#nextId < this.#endId) return;
+		this.#reserving ??= this.#reserve().finally(() => {
+			this.#reserving = undefined;
+		});
+		await this.#reserving;
 	}
 
 	async #reserve(): Promise<void> {
@@ -239,7 +238,6 @@ class LogBus implements Bus {
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
 		if (this.#joining) await this.#joining;
-		this.#refuseWhenFenced();
 		await this.#committer.write(writes, patienceMs);
 	}
 
@@ -249,7 +247,7 @@ class LogBus implements Bus {
 		const own = this.#directory.get(name);
 		if (own?.creation) throw noLiveLog(name);
 		if (own) {
-			if (!this.#committer.fenced) own.broken = undefined;
+			own.broken = undefined;
 			return this.#writer(own);
 		}
 		const { log, tail } = await this.#storage.adopt(name, this.#committer.node);
@@ -341,7 +339,9 @@ class LogBus implements Bus {
 			time: (now: number) => this.#setTime(now),
 			fenced: () => {
 				this.#fencing.abort(this.#committer.fenced);
-				this.#wakeAll(this.#directory.allWatchers());
+				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
+				// From now on it follows what others write.
+				if (!this.#shared) this.#poll();
 			},
 		};
 	}
@@ -359,7 +359,7 @@ class LogBus implements Bus {
 	}
 
 	async cursor(source: Source, after: number): Promise<Cursor> {
-		this.#refuseWhenClosed();
+		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
 		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
 		this.#cursors++;
 		const release = () => {
@@ -508,9 +508,9 @@ class LogBus implements Bus {
 	}
 
 	async #close(): Promise<void> {
-		await this.#joining?.catch(() => {});
-		const stopped = this.#committer.stop(this.#limits.closeMsMax);
 		this.#closed = true;
+		if (this.#joining) await this.#joining.catch(() => {});
+		const stopped = this.#committer.stop(this.#limits.closeMsMax);
 		this.#cancelPoll?.();
 		this.#unwatch();
 		await stopped;
@@ -522,11 +522,7 @@ class LogBus implements Bus {
 
 	#refuseWhenClosed(): void {
 		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
-	}
-
-	#refuseWhenFenced(): void {
-		const { fenced } = this.#committer;
-		if (fenced) throw fenced;
+		if (this.#committer.fenced) throw this.#committer.fenced;
 	}
 }
 

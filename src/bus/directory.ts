@@ -63,6 +63,15 @@ export class Directory {
 		if (chain.watchers.size === 0) this.#chains.delete(log.spec.chain!);
 	}
 
+	/** Another daemon has taken over: who follows the log here follows it there. */
+	disown(log: LiveLog): void {
+		this.dismiss(log);
+		const remote = new RemoteLog({ ...log.info(), id: log.id });
+		log.successor = remote;
+		for (const wake of log.wakes) remote.wakes.add(wake);
+		this.#remote.set(remote.name, remote);
+	}
+
 	#chain(name: string): Chain {
 		let chain = this.#chains.get(name);
 		if (!chain) {

@@ -61,7 +61,7 @@ export class LiveLog implements Growing {
 	broken: unknown;
 	/** Why records at its end are missing. */
 	readonly damaged: string | undefined;
-	successor: undefined;
+	successor: Growing | undefined;
 
 	/** Durable records since the last cut. */
 	readonly tail = new Tail();

@@ -165,15 +165,17 @@ class MemoryStorage implements Storage {
 	}
 
 	list(query: LogQuery): StoredLog[] {
-		const before = query.before === undefined ? Infinity : (this.#byName.get(query.before)?.log.id ?? 0);
-		return [...this.#logs.values()]
+		// In the order of commits: ids are reserved in blocks, and say nothing about it.
+		const all = [...this.#logs.values()];
+		const before = query.before === undefined ? all.length : all.findIndex(({ log }) => log.log === query.before);
+		return all
+			.slice(0, Math.max(0, before))
+			.reverse()
 			.filter((entry) => !query.left || (entry.log.sealedAt === undefined && this.#isDead(entry.node)))
 			.map((entry) => entry.log)
 			.filter((log) => query.kind === undefined || log.kind === query.kind)
 			.filter((log) => query.chain === undefined || log.chain === query.chain)
 			.filter((log) => query.live === undefined || (log.sealedAt === undefined) === query.live)
-			.filter((log) => log.id < before)
-			.sort((a, b) => b.id - a.id)
 			.slice(0, query.limit ?? Infinity)
 			.map((log) => ({ ...log }));
 	}

@@ -24,6 +24,8 @@ export const BUS_STEPS: readonly string[] = [
 	CREATE TABLE reserved (name TEXT PRIMARY KEY, next INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 	ALTER TABLE log ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE log ADD COLUMN cut_at INTEGER NOT NULL DEFAULT 0;
+	ALTER TABLE log ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
+	CREATE INDEX log_made ON log (made, id);
 	ALTER TABLE journal ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE journal ADD COLUMN n INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE journal ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
@@ -33,6 +35,9 @@ export const BUS_STEPS: readonly string[] = [
 ];
 
 const IS_DEAD = "NOT EXISTS (SELECT 1 FROM node WHERE node.id = log.node AND node.dead = 0)";
+
+/** In the order of commits: ids are reserved in blocks, and say nothing about it. */
+const IS_BEFORE = "(?4 IS NULL OR (made, id) < (SELECT made, id FROM log WHERE name = ?4))";
 
 export const STATEMENTS = {
 	savepoint: "SAVEPOINT unit",
@@ -57,7 +62,7 @@ export const STATEMENTS = {
 	removeJournal: "DELETE FROM journal WHERE id < ?",
 	othersFrom: "SELECT min(cut_at) AS cut_at FROM log WHERE sealed_at IS NULL AND node <> ?",
 	createLog:
-		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at) VALUES (?, ?, ?, ?, ?, ?, ?, 0, 0, ?, ?)",
+		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at, made) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9 - 1, ?9)",
 	exists: "SELECT 1 FROM log WHERE name = ?",
 	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, ?, ?)",
 	cutLog: "UPDATE log SET head = max(head, ?1), bytes = bytes + ?2, sealed_at = ?3, cut_at = ?4 WHERE id = ?5",
@@ -70,11 +75,10 @@ export const STATEMENTS = {
 	lastLink: "SELECT * FROM log WHERE chain = ? AND removed = 0 ORDER BY base DESC LIMIT 1",
 	removedUpTo: "SELECT up_to FROM chain_removed WHERE chain = ?",
 	list: `SELECT * FROM log WHERE removed = 0 AND (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR chain = ?2)
-		AND (?3 IS NULL OR (sealed_at IS NULL) = ?3) AND (?4 IS NULL OR id < (SELECT id FROM log WHERE name = ?4))
-		ORDER BY id DESC LIMIT ?5`,
+		AND (?3 IS NULL OR (sealed_at IS NULL) = ?3) AND ${IS_BEFORE} ORDER BY made DESC, id DESC LIMIT ?5`,
 	listLive: `SELECT *, ${IS_DEAD} AS is_left FROM log WHERE sealed_at IS NULL AND removed = 0
 		AND (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR chain = ?2) AND (?3 = 0 OR is_left)
-		AND (?4 IS NULL OR id < (SELECT id FROM log WHERE name = ?4)) ORDER BY id DESC LIMIT ?5`,
+		AND ${IS_BEFORE} ORDER BY made DESC, id DESC LIMIT ?5`,
 	oldestSealed: `SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 AND (?1 IS NULL OR kind = ?1)
 		ORDER BY sealed_at, id LIMIT 1`,
 	totalBytes: "SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0",

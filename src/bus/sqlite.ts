@@ -182,7 +182,7 @@ class SqliteStorage implements Storage {
 		if (sql.exists.get(log)) throw existsAlready(log);
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
 		const metaText = meta === undefined ? null : JSON.stringify(meta);
-		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row - 1);
+		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
 		return base;
 	}
 

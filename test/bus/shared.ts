@@ -1,1 +1,455 @@
-export function sharedContract(_name: string, _make: () => unknown): void {}
+/** The contract of the store (ST1–ST25): commits whose outcome comes late or is lost, and two Buses on one store. */
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Bus, type Cursor, createBus, follow, type LogSpec } from "../../src/bus/bus.ts";
+import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
+import { type ManualClock, manualClock } from "../../src/std/clock.ts";
+import { until } from "../until.ts";
+import type { StorageUnderTest } from "./contract.ts";
+import { note } from "./notes.ts";
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain && { chain }) });
+
+async function readAll(bus: Bus, log: string, after = 0): Promise<string[]> {
+	const cursor = await bus.cursor({ log }, after);
+	const records: string[] = [];
+	for (let batch = await cursor.next(); batch; batch = await cursor.next()) records.push(...batch.records);
+	cursor.close();
+	return records;
+}
+
+/** A store whose commits are answered when the test says so. */
+function held(inner: Storage) {
+	const waiting: { commit: Commit; answer(how?: "lost" | "never made" | Error): Promise<void> }[] = [];
+	const commit = inner.commit.bind(inner);
+	const storage: Storage = Object.create(inner, {
+		commit: {
+			value: (given: Commit): Promise<Committed> => {
+				const { promise, resolve, reject } = Promise.withResolvers<Committed>();
+				waiting.push({
+					commit: given,
+					async answer(how) {
+						if (how instanceof Error) reject(how);
+						else if (how === "never made") reject(new OutcomeUnknown(new Error("cut")));
+						else {
+							const committed = await commit(given);
+							if (how === "lost") reject(new OutcomeUnknown(new Error("cut")));
+							else resolve(committed);
+						}
+						await turn();
+					},
+				});
+				return promise;
+			},
+		},
+	});
+	const next = async () => {
+		await until("a commit", () => waiting.length > 0);
+		return waiting.shift()!;
+	};
+	return { storage: bound(storage, inner), next, isIdle: () => waiting.length === 0 };
+}
+
+/** The other methods with the store itself as `this`. */
+function bound(storage: Storage, inner: Storage): Storage {
+	return new Proxy(storage, {
+		get(target, name: keyof Storage) {
+			if (name === "commit") return target.commit;
+			const method = inner[name] as (...args: unknown[]) => unknown;
+			return method.bind(inner);
+		},
+	});
+}
+
+export function sharedContract(name: string, make: () => StorageUnderTest): void {
+	describe(`Commits on ${name} that take their time`, () => {
+		let store: StorageUnderTest;
+		let clock: ManualClock;
+		let bus: Bus;
+		let commits: ReturnType<typeof held>;
+		beforeEach(() => {
+			store = make();
+			clock = manualClock(1000);
+			commits = held(store.open(() => clock.now()));
+			const limits = { commitRecordsMax: 4, commitCharsMax: 400, commitTotalCharsMax: 100, closeMsMax: 1000 };
+			bus = createBus({ storage: commits.storage, clock, limits });
+		});
+		afterEach(() => store.dispose());
+		const create = async (log: string, chain?: string) => {
+			const created = bus.create(run(log, chain), ["begin"]);
+			await (await commits.next()).answer();
+			return created;
+		};
+
+		it("ST3: what is appended while a commit is under way goes with the next one, and nobody is told too soon", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const first = await commits.next();
+			const told: string[] = [];
+			void writer.flushed().then(() => told.push("1"));
+			writer.append("2");
+			void writer.flushed().then(() => told.push("2"));
+			expect(writer.offset).toBe(3);
+			expect(await readAll(bus, "a")).toEqual(["begin"]);
+			expect(commits.isIdle()).toBe(true);
+			await first.answer();
+			expect(told).toEqual(["1"]);
+			expect(await readAll(bus, "a")).toEqual(["begin", "1"]);
+			await (await commits.next()).answer();
+			expect(told).toEqual(["1", "2"]);
+			expect(await readAll(bus, "a")).toEqual(["begin", "1", "2"]);
+		});
+
+		it("ST1: a lost answer is asked for again, and what was committed is committed once", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const noted = bus.write([note.add("x")]);
+			const first = await commits.next();
+			await first.answer("lost");
+			writer.append("2");
+			clock.advance(250);
+			const again = await commits.next();
+			expect(again.commit).toMatchObject({ n: first.commit.n, again: true, units: first.commit.units });
+			await again.answer();
+			await noted;
+			await (await commits.next()).answer();
+			expect(await readAll(bus, "a")).toEqual(["begin", "1", "2"]);
+			expect(store.notes()).toEqual(["x"]);
+		});
+
+		it("ST1: a lost answer that refused a unit is still a refusal, and names where a new log began", async () => {
+			await (async () => {
+				const one = await create("one", "session:s");
+				const sealed = one.seal(["end"]);
+				await (await commits.next()).answer();
+				await sealed;
+			})();
+			const refused = expect(bus.write([note.refuse("no")])).rejects.toMatchObject({ refusal: "conflict" });
+			const created = bus.create(run("two", "session:s"), ["begin"]);
+			await (await commits.next()).answer("lost");
+			clock.advance(250);
+			await (await commits.next()).answer();
+			await refused;
+			await created;
+			expect(await bus.describe("two")).toMatchObject({ base: 2, head: 1 });
+		});
+
+		it("ST1: whoever does not know the outcome neither gives up nor answers, however long it takes", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			let told = false;
+			void writer.flushed().finally(() => (told = true));
+			for (let tries = 0; tries < 5; tries++) {
+				await (await commits.next()).answer("never made");
+				clock.advance(60_000);
+			}
+			expect(told).toBe(false);
+			expect(bus.healthy).toBe(false);
+			await (await commits.next()).answer();
+			expect(told).toBe(true);
+			expect(await readAll(bus, "a")).toEqual(["begin", "1"]);
+		});
+
+		it("ST2: a refused unit leaves nothing behind and touches no other; a failure of the store fails all", async () => {
+			const writer = await create("a");
+			const outcomes = Promise.allSettled([
+				bus.write([note.add("x")]),
+				bus.write([note.add("half"), note.refuse("no")]),
+			]);
+			writer.append("1");
+			await (await commits.next()).answer();
+			expect((await outcomes).map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+			const twice = expect(bus.write([note.add("x")])).rejects.toMatchObject({ refusal: "duplicate" });
+			await (await commits.next()).answer();
+			await twice;
+			expect(store.notes()).toEqual(["x"]);
+			const lost = [bus.write([note.add("y")], 0), writer.flushed()];
+			const settled = Promise.allSettled(lost);
+			await (await commits.next()).answer(new Error("no disk"));
+			expect((await settled)[0]).toMatchObject({ status: "rejected", reason: { code: "unavailable" } });
+			expect(store.notes()).toEqual(["x"]);
+		});
+
+		it("ST6: records in the middle of a log commit with writes or not at all, and in order", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const joint = writer.appendWith(["checkpoint"], [note.add("saved")]);
+			writer.append("2");
+			expect(writer.offset).toBe(4);
+			await (await commits.next()).answer();
+			expect(await joint).toBe(3);
+			await (await commits.next()).answer();
+			const refused = expect(writer.appendWith(["never"], [note.refuse("no")])).rejects.toThrow("no");
+			writer.append("3");
+			await (await commits.next()).answer();
+			await refused;
+			await (await commits.next()).answer();
+			expect(await readAll(bus, "a")).toEqual(["begin", "1", "checkpoint", "2", "3"]);
+			expect(store.notes()).toEqual(["saved"]);
+		});
+
+		it("ST8: what is in a commit counts as waiting; a writer waits for room, not until all is durable", async () => {
+			const writer = await create("a");
+			for (const text of ["1", "2", "3", "4"]) writer.append(text);
+			const first = await commits.next();
+			expect(writer.crowded).toBe(true);
+			let room = false;
+			void writer.room().then(() => (room = true));
+			writer.append("5");
+			await turn();
+			expect(room).toBe(false);
+			await first.answer();
+			expect(room).toBe(true);
+			expect(writer.crowded).toBe(false);
+			await (await commits.next()).answer();
+		});
+
+		it("ST8: a commit has a size; the logs that wait take turns", async () => {
+			const writers = [await create("a"), await create("b"), await create("c")];
+			for (const writer of writers) writer.append("x".repeat(90));
+			const logs = async () => {
+				const next = await commits.next();
+				await next.answer();
+				return next.commit.units.length;
+			};
+			expect([await logs(), await logs()]).toEqual([2, 1]);
+		});
+
+		it("ST13: a name and a chain are taken before anything is awaited", async () => {
+			const first = bus.create(run("a", "session:s"), ["1"]);
+			await expect(bus.create(run("a"), ["2"])).rejects.toMatchObject({ code: "conflict" });
+			await expect(bus.create(run("b", "session:s"), ["2"])).rejects.toMatchObject({ code: "conflict" });
+			await (await commits.next()).answer();
+			await first;
+		});
+
+		it("ST16: closing awaits the commit under way, makes one more, and then refuses", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const first = await commits.next();
+			writer.append("2");
+			const closed = bus.close();
+			expect(() => writer.append("3")).toThrow(/stopping/);
+			await first.answer();
+			await (await commits.next()).answer();
+			await closed;
+			expect(commits.isIdle()).toBe(true);
+			const after = createBus({ storage: store.open(() => clock.now()), clock });
+			expect(await readAll(after, "a")).toEqual(["begin", "1", "2"]);
+			await after.close();
+		});
+
+		it("ST16: a store that does not answer is not waited for longer than the limit", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const flushed = expect(writer.flushed()).rejects.toMatchObject({ code: "unavailable" });
+			await commits.next();
+			const closed = bus.close();
+			clock.advance(1000);
+			await closed;
+			await flushed;
+			clock.advance(60_000);
+			expect(commits.isIdle()).toBe(true);
+		});
+	});
+
+	describe(`Two Buses on ${name}`, () => {
+		let store: StorageUnderTest;
+		let clock: ManualClock;
+		const buses: Bus[] = [];
+		/** `aheadMs`: what its own clock is ahead of the store's. */
+		const join = (aheadMs = 0, shared = true) => {
+			const own = { ...clock, now: () => clock.now() + aheadMs };
+			const limits = { segmentCharsMax: 60, watchMs: 500, idsPerBlock: 2 };
+			const bus = createBus({ storage: store.open(() => clock.now()), clock: own, shared, limits });
+			buses.push(bus);
+			return bus;
+		};
+		beforeEach(() => {
+			store = make();
+			clock = manualClock(1_000_000);
+		});
+		afterEach(async () => {
+			for (const bus of buses.splice(0)) await bus.close();
+			store.dispose();
+		});
+		/** Hints may be lost: time passes until the records are there. */
+		const upTo = async (cursor: Cursor, count: number) => {
+			const records: string[] = [];
+			const over = new AbortController();
+			const reading = (async () => {
+				for await (const batch of follow(cursor, over.signal)) {
+					records.push(...batch.records);
+					if (records.length >= count) break;
+				}
+			})();
+			let done = false;
+			void reading.finally(() => (done = true));
+			await until("all records", () => {
+				clock.advance(100);
+				return done;
+			});
+			await reading;
+			return records;
+		};
+
+		it("ST20, ST21, I4: a log that one writes is read by the other, live and from any offset, with its true head", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["0"]);
+			for (let n = 1; n < 12; n++) {
+				writer.append(`record ${n}`);
+				await writer.flushed();
+			}
+			expect(await two.describe("a")).toMatchObject({ head: 12 });
+			const expected = ["0", ...Array.from({ length: 11 }, (_, n) => `record ${n + 1}`)];
+			for (let after = 0; after <= 12; after++) expect(await readAll(two, "a", after)).toEqual(expected.slice(after));
+			await expect(two.cursor({ log: "a" }, 13)).rejects.toMatchObject({ code: "invalid" });
+			const cursor = await two.cursor({ log: "a" }, 12);
+			const following = upTo(cursor, 3);
+			writer.append("live");
+			await writer.flushed();
+			await writer.seal(["more", "end"]);
+			expect(await following).toEqual(["live", "more", "end"]);
+			expect(await readAll(two, "a", 10)).toEqual(["record 10", "record 11", "live", "more", "end"].slice(0));
+		});
+
+		it("ST21: a reader elsewhere is told the end of a log", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["1"]);
+			const cursor = await two.cursor({ log: "a" }, 0);
+			const reading = upTo(cursor, Infinity);
+			await writer.seal(["2"]);
+			expect(await reading).toEqual(["1", "2"]);
+		});
+
+		it("ST20: a chain is followed through links that others write", async () => {
+			const [one, two] = [join(), join()];
+			const following = upTo(await two.cursor({ chain: "session:s" }, 0), 5);
+			await (await one.create(run("a", "session:s"), ["1"])).seal(["2"]);
+			const second = await two.create(run("b", "session:s"), ["3"]);
+			expect(await one.describeChain("session:s")).toEqual({ start: 0, head: 3 });
+			await second.seal(["4"]);
+			await one.create(run("c", "session:s"), ["5"]);
+			expect(await following).toEqual(["1", "2", "3", "4", "5"]);
+			expect(await two.describe("c")).toMatchObject({ base: 4 });
+		});
+
+		it("ST13: two that want the same name or the same place in a chain: one of them gets it", async () => {
+			const [one, two] = [join(), join()];
+			const names = await Promise.allSettled([one.create(run("a"), ["1"]), two.create(run("a"), ["2"])]);
+			expect(names.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+			expect(names.find(({ status }) => status === "rejected")).toMatchObject({ reason: { refusal: "duplicate" } });
+			const links = await Promise.allSettled([
+				one.create(run("b", "session:s"), ["1"]),
+				two.create(run("c", "session:s"), ["2"]),
+			]);
+			expect(links.find(({ status }) => status === "rejected")).toMatchObject({ reason: { refusal: "conflict" } });
+		});
+
+		it("ST23: both write many logs at once, and no record goes astray", async () => {
+			const both = [join(), join()];
+			const logs = Array.from({ length: 12 }, (_, n) => ({ log: `log ${n}`, bus: both[n % 2]! }));
+			const writers = await Promise.all(logs.map(({ log, bus }) => bus.create(run(log), [`${log} 1`])));
+			for (const writer of writers) writer.append(`${writer.log} 2`);
+			await Promise.all(writers.map((writer) => writer.seal([`${writer.log} 3`])));
+			for (const { log } of logs)
+				for (const bus of both) expect(await readAll(bus, log)).toEqual([1, 2, 3].map((n) => `${log} ${n}`));
+		});
+
+		it("ST19: who was declared dead writes nothing any more; what it owned is left, and is taken over whole", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["1"]);
+			writer.append("2");
+			await writer.flushed();
+			expect(await two.list({ left: true })).toEqual([]);
+			await expect(two.reopen("a")).rejects.toMatchObject({ refusal: "conflict" });
+			const reader = await two.cursor({ log: "a" }, 0);
+			expect(await reader.next()).toMatchObject({ records: ["1", "2"] });
+			expect((await two.bury(0)).toSorted()).toEqual([one.node, two.node]);
+			const third = join();
+			expect(await third.list({ left: true })).toMatchObject([{ log: "a", head: 2 }]);
+			writer.append("never");
+			await expect(writer.flushed()).rejects.toMatchObject({ refusal: "fenced" });
+			await expect(one.write([note.add("never")])).rejects.toMatchObject({ refusal: "fenced" });
+			await expect(one.create(run("b"), ["never"])).rejects.toMatchObject({ refusal: "fenced" });
+			const taken = await third.reopen("a");
+			expect(taken.offset).toBe(2);
+			await taken.seal(["3"]);
+			expect(await readAll(third, "a")).toEqual(["1", "2", "3"]);
+			expect(await readAll(one, "a")).toEqual(["1", "2", "3"]);
+			expect(store.notes()).toEqual([]);
+		});
+
+		it("ST19: whoever opens the store under its lock declares all before it dead", async () => {
+			const one = join();
+			const writer = await one.create(run("a"), ["1"]);
+			const two = join(0, false);
+			expect(await two.list({ left: true })).toMatchObject([{ log: "a" }]);
+			writer.append("never");
+			await expect(writer.flushed()).rejects.toMatchObject({ refusal: "fenced" });
+			await (await two.reopen("a")).seal(["2"]);
+			expect(await readAll(two, "a")).toEqual(["1", "2"]);
+		});
+
+		it("ST19: who says in time that it lives is not declared dead", async () => {
+			const [one, two] = [join(), join()];
+			await one.create(run("a"), ["1"]);
+			for (let n = 0; n < 10; n++) {
+				clock.advance(500);
+				await turn();
+			}
+			expect(await two.bury(3000)).toEqual([]);
+			await one.close();
+			for (let n = 0; n < 10; n++) {
+				clock.advance(500);
+				await turn();
+			}
+			expect(await two.bury(3000)).toEqual([one.node]);
+		});
+
+		it("ST22: a reader that was following when a log is taken over goes on there", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["1"]);
+			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
+			writer.append("2");
+			await writer.flushed();
+			await one.close();
+			clock.advance(10_000);
+			await turn();
+			expect(await two.bury(5000)).toEqual([one.node]);
+			await (await two.reopen("a")).seal(["3"]);
+			expect(await following).toEqual(["1", "2", "3"]);
+		});
+
+		it("ST24: times that are compared are the store's, although the clocks are a minute apart", async () => {
+			const [slow, fast] = [join(-60_000), join(60_000)];
+			for (const [log, bus] of [
+				["a", slow],
+				["b", fast],
+			] as const)
+				await (await bus.create(run(log), ["1"])).seal([]);
+			expect((await slow.list({})).map(({ sealedAt }) => sealedAt)).toEqual([clock.now(), clock.now()]);
+			expect([slow.now(), fast.now()]).toEqual([clock.now(), clock.now()]);
+			clock.advance(1000);
+			expect(await fast.retain({ ageMsMax: 2000 })).toBe(0);
+			clock.advance(2000);
+			expect(await slow.retain({ ageMsMax: 2000 })).toBe(2);
+		});
+
+		it("ST25: totals are the store's, and a kind may go sooner than the others", async () => {
+			const [one, two] = [join(), join()];
+			for (const [log, bus] of [
+				["a", one],
+				["b", two],
+			] as const)
+				await (await bus.create({ log, kind: "text" }, ["x".repeat(100)])).seal([]);
+			await (await one.create(run("c"), ["x".repeat(100)])).seal([]);
+			clock.advance(2000);
+			expect(await two.retain({ totalBytesMax: 250 })).toBe(1);
+			expect((await two.list({})).map(({ log }) => log)).toEqual(["c", "b"]);
+			expect(await one.retain({ ageMsMax: 10_000, kinds: { text: { ageMsMax: 1000 } } })).toBe(1);
+			expect((await two.list({})).map(({ log }) => log)).toEqual(["c"]);
+		});
+	});
+}
