@@ -30,7 +30,7 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 		turnView(turn, (await bus.describe(turn.runId)) !== undefined);
 	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
 	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {
-		const turns = await Promise.all(runs.map((run) => ledger.turns.get(run.runId)));
+		const turns = await Promise.all(runs.map(async (run) => ledger.turns.get(run.runId)));
 		return runs.filter((_, index) => !turns[index]);
 	};
 	const snapshot = createSnapshot(bus, ledger, broker);

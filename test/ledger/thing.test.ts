@@ -50,3 +50,32 @@ test("ST7: a new kind is one folder and one name: its writes commit with those o
 	await bus.write([jobWrites.done("b")]);
 	expect(jobs.due(9)).toEqual(["a"]);
 });
+
+test("I11: what is read by a key is found by an index; only pages, which have a limit, walk through a table", () => {
+	const file = openSqlite(":memory:", "process");
+	onTestFinished(() => file.close());
+	const { db } = file;
+	const statements: string[] = [];
+	const prepare = db.prepare.bind(db);
+	db.prepare = (sql, options) => {
+		statements.push(sql);
+		return prepare(sql, options);
+	};
+	openThings(file, THINGS);
+	db.prepare = prepare;
+	const walks = statements.flatMap((sql) => {
+		if (!/FROM (?:turns|messages|tool_calls|inbound|delivery|delivery_message|sessions)\b/.test(sql)) return [];
+		const plan = db
+			.prepare(`EXPLAIN QUERY PLAN ${sql}`)
+			.all()
+			.map(({ detail }) => String(detail));
+		const isWalk = plan.some((step) => step.startsWith("SCAN ") && !step.includes("USING"));
+		return isWalk && !sql.includes("LIMIT") ? [{ sql, plan }] : [];
+	});
+	expect(statements.length).toBeGreaterThan(40);
+	expect(walks).toEqual([]);
+	const ofRun = statements.find((sql) => sql.includes("run_id = ?1"))!;
+	expect(JSON.stringify(db.prepare(`EXPLAIN QUERY PLAN ${ofRun}`).all())).toContain("SEARCH delivery USING INDEX");
+	const waiting = statements.find((sql) => sql.includes("state = 'queued' AND session = ?"))!;
+	expect(JSON.stringify(db.prepare(`EXPLAIN QUERY PLAN ${waiting}`).all())).toContain("inbound_waiting");
+});

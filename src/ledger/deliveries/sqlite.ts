@@ -97,12 +97,15 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 		file,
 		`SELECT * FROM delivery WHERE state = 'active' AND NOT ${ownerLives("delivery")} ORDER BY seq`,
 	);
-	const newest = statement(
-		file,
-		`SELECT * FROM delivery WHERE (?1 IS NULL OR run_id = ?1) AND (?2 IS NULL OR state = ?2)
-		AND (?3 IS NULL OR channel = ?3) AND (?4 IS NULL OR account = ?4)
-		AND (?5 IS NULL OR seq < (SELECT seq FROM delivery WHERE id = ?5)) ORDER BY seq DESC LIMIT ?6`,
-	);
+	const newest = (where: string) =>
+		statement(
+			file,
+			`SELECT * FROM delivery WHERE ${where} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR channel = ?3)
+			AND (?4 IS NULL OR account = ?4) AND (?5 IS NULL OR seq < (SELECT seq FROM delivery WHERE id = ?5))
+			ORDER BY seq DESC LIMIT ?6`,
+		);
+	const newestOfAll = newest("?1 IS NULL");
+	const newestOfRun = newest("run_id = ?1");
 	const byState = statement(
 		file,
 		"SELECT state, count(*) AS n FROM delivery WHERE channel = ? AND account = ? GROUP BY state",
@@ -129,8 +132,10 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 			const row = ofMessage.get(messageId, nonce, channel, account);
 			return row && { delivery: whole(row), nonce: String(row.nonce) };
 		},
-		list: ({ runId = null, state = null, channel = null, account = null, before = null, limit }) =>
-			newest.all(runId, state, channel, account, before, limit).map(whole),
+		list({ runId = null, state = null, channel = null, account = null, before = null, limit }) {
+			const found = runId === null ? newestOfAll : newestOfRun;
+			return found.all(runId, state, channel, account, before, limit).map(whole);
+		},
 	};
 }
 

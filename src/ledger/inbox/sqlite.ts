@@ -23,6 +23,7 @@ const STEPS: readonly string[] = [
 	-- The start of the daemon that accepted it or took it over.
 	ALTER TABLE inbound ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
 	${NODE_TABLE};
+	CREATE INDEX inbound_waiting ON inbound (session, seq) WHERE state = 'queued';
 	`,
 ];
 
