@@ -109,6 +109,22 @@ it("ST12: what is asked for twice at once is one delivery, also when two daemons
 	expect(one.calls().filter(({ op }) => op === "create")).toHaveLength(1);
 });
 
+it("ST10: one that failed is taken up again by one daemon, also when two are asked", async () => {
+	const one = daemon();
+	const two = daemon(one);
+	const runId = await finishedRun(one.bus, ["Hello."]);
+	const row = { id: "dlv_f", runId, channel: "full", account: "main", target, options: {}, createdAt: Date.now() };
+	await one.bus.write([
+		deliveryWrites.open(row),
+		deliveryWrites.finish("dlv_f", "failed", "it was not to be", Date.now()),
+	]);
+	await Promise.all([one, two].map(({ outbound }) => outbound.deliver({ runId, account, target })));
+	expect(one.outbound.live + two.outbound.live).toBe(1);
+	await Promise.all([one, two].map(({ outbound }) => outbound.settled("dlv_f")));
+	expect(one.deliveries.get("dlv_f")).toMatchObject({ state: "complete" });
+	expect(one.calls().filter(({ op }) => op === "create")).toHaveLength(1);
+});
+
 it("ST12: whoever was second hears of the delivery that the first one opened", async () => {
 	const rig = daemon();
 	const runId = await finishedRun(rig.bus, ["Hello."]);
