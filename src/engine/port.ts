@@ -71,20 +71,3 @@ export interface Engine {
 	/** Called once at shutdown. */
 	close?(): void | Promise<void>;
 }
-
-/** How the `pi` engines reach a model. What is left out is found from the usual key variables. */
-export interface PiConfig {
-	/** openai, anthropic, google, or any name when `baseUrl` is an OpenAI-compatible endpoint. */
-	provider?: string;
-	model?: string;
-	/** An OpenAI-compatible endpoint: Ollama, vLLM, LM Studio. */
-	baseUrl?: string;
-	/** The environment variable that holds the key. Keys never stand in the config. */
-	apiKeyEnv?: string;
-	systemPrompt?: string;
-	thinking?: "off" | "minimal" | "low" | "medium" | "high";
-	/** The read-a-file tool may read below this folder only; without it the tool is not offered. */
-	filesRoot?: string;
-}
-
-export type EngineChoice = "demo" | "pi" | "pi-coding-agent" | { module: string };

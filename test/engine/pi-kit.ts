@@ -5,11 +5,12 @@ import type { LLMock } from "@copilotkit/aimock";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
 import { createModels, type FauxProviderHandle, type FauxResponseStep, fauxProvider } from "@earendil-works/pi-ai";
 import { expect } from "vitest";
+import type { PiConfig } from "../../src/engine/pi/config.ts";
 import type { FailureContext } from "../../src/engine/pi/failure.ts";
 import type { LoadedModel } from "../../src/engine/pi/model.ts";
 import { PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
 import { builtInTools } from "../../src/engine/pi/tools.ts";
-import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../../src/engine/port.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/port.ts";
 
 /** Whatever takes so long has not been waited for when a run ends before its test is out of time. */
 export const LONGER_THAN_A_TEST_MS = 600_000;

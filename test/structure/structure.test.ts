@@ -2,7 +2,8 @@
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { type ImportGraph, importsOf, sourcesBelow } from "./imports.ts";
+import { ENGINES } from "../../src/engine/engine.ts";
+import { type ImportGraph, importsOf, sourcesBelow, withoutComments } from "./imports.ts";
 import { brokenBrowserRules, brokenDoors, brokenOrder, cycles, folderOf, unresolved } from "./rules.ts";
 
 const sources = sourcesBelow(fileURLToPath(new URL("../../src", import.meta.url)));
@@ -37,6 +38,18 @@ describe("structure: the sources", () => {
 	it("every file opens with a sentence that says what it is", () => {
 		const silent = [...sources].filter(([, source]) => !/^(#![^\n]*\n)?\s*\/\*\*/.test(source)).map(([file]) => file);
 		expect(silent).toEqual([]);
+	});
+
+	it("an engine's name stands in its folder and in one line of the registry only", () => {
+		const names = ENGINES.map(({ name }) => name);
+		const elsewhere = [...sources].flatMap(([file, source]) => {
+			const shared = /^(?:runtime|engine)\/[^/]+$/.test(file) && file !== "engine/registry.ts";
+			const words = new Set(shared ? withoutComments(source).match(/[\w-]+/g) : []);
+			return names.filter((name) => words.has(name)).map((name) => `${file} knows ${name}`);
+		});
+		expect(elsewhere).toEqual([]);
+		const registered = (sources.get("engine/registry.ts") ?? "").match(/^export .*$/gm);
+		expect(registered).toHaveLength(names.length);
 	});
 
 	it(`no file is longer than ${LINES_MAX} lines`, () => {

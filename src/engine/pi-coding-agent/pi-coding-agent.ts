@@ -3,15 +3,16 @@
 import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
+import type { Environment } from "../entry.ts";
 import { bounded } from "../pi/bounded.ts";
 import { chooseModel } from "../pi/choose.ts";
-import type { Environment } from "../pi/detect.ts";
+import type { PiConfig } from "../pi/config.ts";
 import { drive } from "../pi/drive.ts";
 import type { FailureContext } from "../pi/failure.ts";
 import { type PiContext, toPiContext } from "../pi/messages.ts";
 import { type LoadedModel, loadModel } from "../pi/model.ts";
 import { checkFilesRoot, PI_LIMITS, type PiLimits } from "../pi/pi.ts";
-import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../port.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
