@@ -2,6 +2,7 @@
 export * from "./chunk-size.ts";
 export * from "./close-mode.ts";
 export * from "./codec.ts";
+export * from "./content.ts";
 export * from "./crc.ts";
 export * from "./error.ts";
 export * from "./fold.ts";

@@ -5,8 +5,8 @@ import type { LLMock } from "@copilotkit/aimock";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
 import { createModels, type FauxProviderHandle, type FauxResponseStep, fauxProvider } from "@earendil-works/pi-ai";
 import { expect } from "vitest";
+import type { FailureContext } from "../../src/engine/kit/kit.ts";
 import type { PiConfig } from "../../src/engine/pi/config.ts";
-import type { FailureContext } from "../../src/engine/pi/failure.ts";
 import type { LoadedModel } from "../../src/engine/pi/model.ts";
 import { PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
 import { builtInTools } from "../../src/engine/pi/tools.ts";
@@ -79,7 +79,13 @@ export function expectPaired(events: readonly EngineEvent[]): void {
 
 export const NO_RETRY: PiLimits = { ...PI_LIMITS, retriesMax: 0 };
 
-const FAILURE: FailureContext = { provider: "faux", model: "faux-1", keySource: "FAUX_KEY", apiKey: "faux-secret-key" };
+const FAILURE: FailureContext = {
+	provider: "faux",
+	model: "faux-1",
+	keySource: "FAUX_KEY",
+	apiKey: "faux-secret-key",
+	section: "pi",
+};
 
 export function fauxModel(
 	responses: FauxResponseStep[],

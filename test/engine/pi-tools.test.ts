@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bounded } from "../../src/engine/pi/bounded.ts";
+import { bounded } from "../../src/engine/kit/kit.ts";
 import { readTextFile } from "../../src/engine/pi/read-file.ts";
 import { builtInTools, timeIn } from "../../src/engine/pi/tools.ts";
 import { deaf, said, tool } from "./pi-kit.ts";

@@ -2,9 +2,8 @@ import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { modelFailure } from "../../src/engine/pi/failure.ts";
-import { eventQueue } from "../../src/engine/pi/queue.ts";
-import { callSummary, progressSummary, resultSummary } from "../../src/engine/pi/summary.ts";
+import { eventQueue, modelFailure } from "../../src/engine/kit/kit.ts";
+import { callSummary, progressSummary, resultSummary } from "../../src/engine/kit/summary.ts";
 import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../src/engine/port.ts";
 import { expectPaired, said, toolsOf } from "./pi-kit.ts";
@@ -244,13 +243,14 @@ describe("words", () => {
 			provider: "openai",
 			model: "m",
 			keySource: "OPENAI_API_KEY",
+			section: "pi",
 			apiKey: "none",
 		});
 		expect(failure).toMatchObject({ code: "engine_failed", message: expect.stringMatching(message) });
 	});
 
 	test("a key is never repeated", () => {
-		const context = { provider: "openai", model: "m", keySource: "K", apiKey: "sk-very-secret" };
+		const context = { provider: "openai", model: "m", keySource: "K", section: "pi", apiKey: "sk-very-secret" };
 		expect(modelFailure("401 bad key sk-very-secret", context).message).not.toContain("sk-very-secret");
 	});
 });

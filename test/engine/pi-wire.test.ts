@@ -17,7 +17,13 @@ const responses: Make = async (origin, limits = NO_RETRY, config = {}) => {
 	const choice = chooseModel({ provider: "openai", ...config }, { OPENAI_API_KEY: "test-key" });
 	const loaded = await loadModel(choice, config.thinking);
 	const moved = { ...loaded, model: { ...loaded.model, baseUrl: `${origin}/v1` } };
-	return piEngine({ loaded: moved, failure: choice, tools: builtInTools({ now: Date.now }), config, limits });
+	return piEngine({
+		loaded: moved,
+		failure: { ...choice, section: "pi" },
+		tools: builtInTools({ now: Date.now }),
+		config,
+		limits,
+	});
 };
 
 const completions: Make = (origin, limits = NO_RETRY, more = {}) =>

@@ -1,8 +1,7 @@
 /** The `pi-coding-agent` engine's line in the registry. It runs only when it is named: it can do what the daemon's user can do. */
 
 import type { EngineEntry, EnginePlace } from "../entry.ts";
-import type { PiConfig } from "../pi/config.ts";
-import { inPlace, piSection } from "../pi/entry.ts";
+import { inPlace, type PiConfig, piSection } from "../pi/entry.ts";
 
 export const piCodingAgent = {
 	...piSection,

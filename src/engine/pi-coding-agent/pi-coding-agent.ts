@@ -4,14 +4,19 @@ import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Environment } from "../entry.ts";
-import { bounded } from "../pi/bounded.ts";
-import { chooseModel } from "../pi/choose.ts";
-import type { PiConfig } from "../pi/config.ts";
-import { drive } from "../pi/drive.ts";
-import type { FailureContext } from "../pi/failure.ts";
-import { type PiContext, toPiContext } from "../pi/messages.ts";
-import { type LoadedModel, loadModel } from "../pi/model.ts";
-import { checkFilesRoot, PI_LIMITS, type PiLimits } from "../pi/pi.ts";
+import { bounded, type FailureContext } from "../kit/kit.ts";
+import type { PiConfig } from "../pi/entry.ts";
+import {
+	checkFilesRoot,
+	chooseModel,
+	drive,
+	type LoadedModel,
+	loadModel,
+	PI_LIMITS,
+	type PiContext,
+	type PiLimits,
+	toPiContext,
+} from "../pi/pi.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
@@ -35,7 +40,8 @@ export async function createPiCodingAgentEngine(
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot);
-	return codingEngine({ loaded: await loadModel(choice, config.thinking), failure: choice, config, limits });
+	const loaded = await loadModel(choice, config.thinking);
+	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits });
 }
 
 export async function codingEngine(parts: CodingParts): Promise<Engine> {

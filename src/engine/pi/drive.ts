@@ -1,9 +1,8 @@
 /** Runs one pi agent as an engine generator: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
+import { eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import type { EngineEvent } from "../port.ts";
-import { type FailureContext, modelFailure } from "./failure.ts";
-import { eventQueue } from "./queue.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
 
 /** What the drive needs of an agent; both pi packages fit. */

@@ -1,19 +1,20 @@
-/** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. */
+/** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. The door of this folder. */
 
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Environment } from "../entry.ts";
+import { bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
-import { bounded } from "./bounded.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { drive } from "./drive.ts";
-import type { FailureContext } from "./failure.ts";
-import { toPiContext } from "./messages.ts";
+import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
 import { builtInTools } from "./tools.ts";
+
+export { chooseModel, drive, type LoadedModel, loadModel, type PiContext, toPiContext };
 
 export interface PiLimits {
 	/** Tries again when a call is refused before its first token (429, 5xx, no connection); never after text was shown. */
@@ -50,7 +51,7 @@ export async function createPiEngine(
 	await checkFilesRoot(config.filesRoot);
 	const loaded = await loadModel(choice, config.thinking);
 	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
-	return piEngine({ loaded, failure: choice, tools, config, limits });
+	return piEngine({ loaded, failure: { ...choice, section: "pi" }, tools, config, limits });
 }
 
 export async function piEngine({ loaded, failure, tools, config, limits }: PiParts): Promise<Engine> {
