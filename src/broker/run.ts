@@ -2,7 +2,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter, Participant } from "../bus/bus.ts";
-import type { Engine, EngineEvent } from "../engine/engine.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../engine/engine.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
@@ -196,7 +196,14 @@ export class Run {
 		const fresh = [...context.map(told), ...events.map(asked)];
 		const messages = assembleContext(history.past(session), fresh, limits.contextTokensMax);
 		const attachments = events.at(-1)?.attachments ?? [];
-		const request = { session, runId, messages, attachments, toolTimeoutMs: limits.toolMs };
+		const { sender, permissions, allowedTools, agent } = this.request;
+		const request: EngineRequest = {
+			...{ session, runId, messages, attachments, toolTimeoutMs: limits.toolMs },
+			...(sender && { sender }),
+			...(permissions && { permissions }),
+			...(allowedTools && { allowedTools }),
+			...(agent !== undefined && { agent }),
+		};
 		const answer = engine.run(request, { signal: this.#abort.signal });
 		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
 		throw new NexusError(

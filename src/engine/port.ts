@@ -29,9 +29,26 @@ export interface EngineMessage {
 	interrupted?: "aborted" | "failed";
 }
 
+/** Who wrote the message that a run answers. */
+export interface Sender {
+	/** In the platform's words. */
+	id: string;
+	name?: string;
+	channel: string;
+	account: string;
+}
+
 export interface EngineRequest {
 	session: string;
 	runId: string;
+	/** Who wrote the newest message; left out when nobody in particular did, as with a program that calls the API. */
+	sender?: Sender;
+	/** What the sender may do, in the words of the access rules; left out when no rules apply. An engine grants nothing beyond it. */
+	permissions?: readonly string[];
+	/** Names of the tools that this run may use; left out = all that the engine has. An engine does not offer the others to its model. */
+	allowedTools?: readonly string[];
+	/** Which agent is asked, where the configuration has several. */
+	agent?: string;
 	messages: readonly EngineMessage[];
 	/** The attachments of the newest message. */
 	attachments: readonly Attachment[];

@@ -16,6 +16,7 @@ import {
 	expectPaired,
 	fauxModel,
 	NO_RETRY,
+	offeredTools,
 	run,
 	shape,
 	stopMock,
@@ -74,6 +75,19 @@ describe("a whole run", () => {
 		expect(toolsOf(events).at(-1)).toMatchObject({ result: expect.stringContaining(`hi${root}`) });
 		expectPaired(events);
 		expect(usageOf(events)).toHaveLength(1);
+	});
+
+	test("offers the tools that the run may use, and no others", async () => {
+		let names: string[] = [];
+		const look: FauxResponseStep = (context) => {
+			names = offeredTools(context);
+			return fauxAssistantMessage("Done.");
+		};
+		const { engine } = await coding([look, look]);
+		await run(engine, ask("hi", { allowedTools: ["read", "time"] }));
+		expect(names).toEqual(["read"]);
+		await run(engine, ask("hi"));
+		expect(names).toEqual(["read", "bash", "edit", "write"]);
 	});
 
 	test("keeps nothing outside the files root", async () => {

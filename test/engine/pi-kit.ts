@@ -3,7 +3,13 @@
 import type { Server } from "node:http";
 import type { LLMock } from "@copilotkit/aimock";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
-import { createModels, type FauxProviderHandle, type FauxResponseStep, fauxProvider } from "@earendil-works/pi-ai";
+import {
+	createModels,
+	type FauxProviderHandle,
+	type FauxResponseStep,
+	fauxProvider,
+	type TranscriptContext,
+} from "@earendil-works/pi-ai";
 import { expect } from "vitest";
 import type { FailureContext } from "../../src/engine/kit/kit.ts";
 import type { PiConfig } from "../../src/engine/pi/config.ts";
@@ -111,6 +117,10 @@ export async function fauxEngine(responses: FauxResponseStep[], options: FauxOpt
 	const limits = { ...NO_RETRY, ...options.limits };
 	return { faux, engine: await piEngine({ ...parts, tools, config: options.config ?? {}, limits }) };
 }
+
+/** Names of the tools that a model was offered. */
+export const offeredTools = ({ messages }: TranscriptContext): string[] =>
+	messages.flatMap((message) => (message.role === "system" ? (message.toolsAdded ?? []) : [])).map(({ name }) => name);
 
 /** A tool whose work is the given function. */
 export const tool = (name: string, work: AgentTool["execute"], more: Partial<AgentTool> = {}): AgentTool => ({

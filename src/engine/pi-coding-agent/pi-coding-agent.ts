@@ -4,7 +4,7 @@ import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Environment } from "../entry.ts";
-import { bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
 	checkFilesRoot,
@@ -79,13 +79,14 @@ async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
 	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
-	{ toolTimeoutMs }: EngineRequest,
+	request: EngineRequest,
 	{ history }: PiContext,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const definitions = [...codingTools(pi, cwd), ...tools].map((tool) => bounded(tool, toolTimeoutMs));
+	const offered = allowedTools([...codingTools(pi, cwd), ...tools], request);
+	const definitions = offered.map((tool) => bounded(tool, request.toolTimeoutMs));
 	const { session } = await pi.createAgentSession({
 		cwd,
 		agentDir: cwd,

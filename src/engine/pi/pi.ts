@@ -5,7 +5,7 @@ import { stat } from "node:fs/promises";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Environment } from "../entry.ts";
-import { bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
@@ -78,7 +78,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
 				model,
 				thinkingLevel,
-				tools: tools.map((tool) => bounded(tool, request.toolTimeoutMs)),
+				tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
 				messages: history,
 			},
 			streamFn,
