@@ -1,6 +1,7 @@
 /** What stands beside an answer's text, as the turn keeps it and the next turn's context tells it: by description. Pure. */
 
 import type { StoredMessage, StoredPart } from "../ledger/ledger.ts";
+import type { ContentPart } from "../protocol/protocol.ts";
 import { isTextual } from "./pieces.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
@@ -20,7 +21,7 @@ export function storedPart({ modality, contentType, payload }: Part, after: numb
 		modality,
 		contentType,
 		description: descriptionOf({ modality, contentType, payload }, isText),
-		bytes: isText ? Buffer.byteLength(payload) : Math.floor((payload.replace(/=+$/, "").length * 3) / 4),
+		bytes: isText ? Buffer.byteLength(payload) : base64Bytes(payload),
 		after,
 		...(isText && payload.length <= PAYLOAD_CHARS_MAX && { payload }),
 	};
@@ -59,11 +60,49 @@ function jsonOf(text: string): unknown {
 	}
 }
 
-/** An assistant message's text with what stood beside it. */
-export function toldText({ text, parts = [], reasoning }: StoredMessage): string {
-	const thought = reasoning === undefined ? [] : [`[Reasoning before this answer: ${reasoning}]`];
+/** An assistant message's text with what stood beside it, and how far its own text moved for that. */
+export function toldText(message: StoredMessage): { text: string; moved: number } {
+	const { text, parts = [], reasoning, signedReasoning } = message;
+	// Signed, the model gets it back as its own.
+	const isTold = reasoning !== undefined && signedReasoning === undefined;
+	const thought = isTold ? [`[Reasoning before this answer: ${reasoning}]`] : [];
 	const beside = parts.length === 0 ? [] : [`[Shown with this answer: ${parts.map(noteOf).join(" | ")}]`];
-	return [...thought, ...(text === "" ? [] : [text]), ...beside].join("\n\n");
+	const told = [...thought, ...(text === "" ? [] : [text]), ...beside].join(APART);
+	return { text: told, moved: isTold ? thought.join().length + APART.length : 0 };
 }
 
+const APART = "\n\n";
+
 const noteOf = ({ description, bytes }: StoredPart): string => `${description}, ${bytes} bytes`;
+
+const base64Bytes = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
+
+/** What a tool answered, as far as there is room for it: a part that does not fit becomes a note, which costs nothing. */
+export function fitContent(parts: readonly ContentPart[], charsMax: number): { content: ContentPart[]; chars: number } {
+	let chars = 0;
+	const content = parts.map((part): ContentPart => {
+		const size = partChars(part);
+		if (chars + size > charsMax) return { type: "text", text: `[${leftOut(part)}, left out: too long to be kept]` };
+		chars += size;
+		return part;
+	});
+	return { content, chars };
+}
+
+export const partChars = (part: ContentPart): number =>
+	part.type === "text" ? part.text.length : part.type === "image" ? part.data.length : bodyOf(part).length;
+
+const bodyOf = ({ text, data }: Extract<ContentPart, { type: "resource" }>): string => text ?? data ?? "";
+
+function leftOut(part: ContentPart): string {
+	switch (part.type) {
+		case "text":
+			return `text, ${part.text.length} characters`;
+		case "image":
+			return `image ${part.contentType}, ${base64Bytes(part.data)} bytes`;
+		case "resource":
+			return `resource ${part.uri}, ${part.text?.length ?? base64Bytes(part.data ?? "")} ${part.text === undefined ? "bytes" : "characters"}`;
+		default:
+			return part satisfies never;
+	}
+}

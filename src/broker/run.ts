@@ -12,7 +12,7 @@ import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
-import type { BrokerLimits } from "./limits.ts";
+import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, RunStats } from "./port.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
@@ -80,7 +80,7 @@ export class Run {
 		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
 		this.#transcript = new Transcript({
 			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
-			reasoningCharsMax: deps.limits.reasoningCharsMax,
+			...keptOf(deps.limits),
 			asked: events.map(({ eventId, text, attachments }) => ({
 				...{ role: "user", eventId, text },
 				...(attachments.length > 0 && { attachments: [...attachments] }),

@@ -1,6 +1,6 @@
 /** The Ledger: settled truth. Sessions, turns, messages, tool calls, usage and every inbound event with what became of it. */
 
-import type { EndReason, Usage } from "../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage } from "../protocol/protocol.ts";
 
 export type TurnStatus = "completed" | "aborted" | "failed";
 
@@ -22,6 +22,8 @@ export interface StoredMessage {
 	parts?: StoredPart[];
 	/** What was thought before and between the text; only where it is to be kept. */
 	reasoning?: string;
+	/** What of it the model gets back, signed by its provider. */
+	signedReasoning?: SignedReasoning[];
 }
 
 /** What an assistant message showed beside its text. */
@@ -46,6 +48,10 @@ export interface StoredToolCall {
 	summary?: string;
 	/** JSON text. */
 	result?: string;
+	/** What it answered in parts, where that is more than text. */
+	content?: ContentPart[];
+	/** After how many characters of the message's text it was made. */
+	after?: number;
 	/** Index into the turn's messages of the assistant message that made the call. */
 	message: number;
 	startedAt: number;

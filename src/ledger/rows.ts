@@ -1,7 +1,7 @@
 /** Rows of the Ledger's tables ⇄ its words. Pure: no statement is run here. */
 
 import type { SQLOutputValue } from "node:sqlite";
-import type { EndReason, Usage } from "../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage } from "../protocol/protocol.ts";
 import type {
 	Disposition,
 	InboundEvent,
@@ -72,6 +72,8 @@ function messageOf(row: Row): StoredMessage {
 	if (row.event_id !== null) message.eventId = String(row.event_id);
 	if (row.parts !== null) message.parts = JSON.parse(String(row.parts)) as StoredPart[];
 	if (row.reasoning !== null) message.reasoning = String(row.reasoning);
+	if (row.signed_reasoning !== null)
+		message.signedReasoning = JSON.parse(String(row.signed_reasoning)) as SignedReasoning[];
 	const attachments = attachmentsOf(row.attachments);
 	if (attachments.length > 0) message.attachments = attachments;
 	return message;
@@ -89,6 +91,8 @@ function toolCallOf(row: Row): StoredToolCall {
 	if (row.args !== null) call.args = String(row.args);
 	if (row.summary !== null) call.summary = String(row.summary);
 	if (row.result !== null) call.result = String(row.result);
+	if (row.content !== null) call.content = JSON.parse(String(row.content)) as ContentPart[];
+	if (row.after_chars !== null) call.after = Number(row.after_chars);
 	return call;
 }
 

@@ -99,4 +99,10 @@ export const LEDGER_STEPS: readonly string[] = [
 	ALTER TABLE messages ADD COLUMN parts TEXT;
 	ALTER TABLE messages ADD COLUMN reasoning TEXT;
 	`,
+	`
+	-- JSON.
+	ALTER TABLE messages ADD COLUMN signed_reasoning TEXT;
+	ALTER TABLE tool_calls ADD COLUMN content TEXT;
+	ALTER TABLE tool_calls ADD COLUMN after_chars INTEGER;
+	`,
 ];

@@ -99,7 +99,7 @@ type TurnPart = Pick<Ledger, "settle" | "retrace" | "turn" | "turns">;
 function turnPart(file: SqliteFile): TurnPart {
 	const { db } = file;
 	const messagesOf = db.prepare(
-		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, coalesce(m.attachments, i.attachments) AS attachments
+		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, coalesce(m.attachments, i.attachments) AS attachments
 		FROM messages m LEFT JOIN inbound i ON i.event_id = m.event_id WHERE m.turn = ? ORDER BY m.ordinal`,
 	);
 	const toolCallsOf = db.prepare("SELECT * FROM tool_calls WHERE turn = ? ORDER BY ordinal");
@@ -134,8 +134,8 @@ function settlement({ db, transaction }: SqliteFile): Ledger["settle"] {
 		first_token_ms, usage_input, usage_output, usage_extra, trace)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
-	const insertMessage = db.prepare("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-	const insertToolCall = db.prepare("INSERT INTO tool_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+	const insertMessage = db.prepare("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+	const insertToolCall = db.prepare("INSERT INTO tool_calls VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
 	const countTurn = db.prepare(
 		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
 		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1`,
@@ -168,12 +168,13 @@ function settlement({ db, transaction }: SqliteFile): Ledger["settle"] {
 	const write = (turn: Turn) => {
 		const seq = addTurn(turn);
 		turn.messages.forEach((m, n) => {
-			const beside = [jsonOrNull(m.parts), m.reasoning ?? null] as const;
+			const beside = [jsonOrNull(m.parts), m.reasoning ?? null, jsonOrNull(m.signedReasoning)] as const;
 			insertMessage.run(seq, n, m.role, m.messageId ?? null, m.eventId ?? null, m.text, attachmentsFor(m), ...beside);
 		});
 		turn.toolCalls.forEach((c, n) => {
 			const outcome = [c.args ?? null, c.status, c.summary ?? null, c.result ?? null] as const;
-			insertToolCall.run(seq, n, c.callId, c.name, ...outcome, c.message, c.startedAt, c.endedAt);
+			const replayed = [jsonOrNull(c.content), c.after ?? null] as const;
+			insertToolCall.run(seq, n, c.callId, c.name, ...outcome, c.message, c.startedAt, c.endedAt, ...replayed);
 		});
 		const asked = turn.messages.findLast((message) => message.role === "user");
 		countTurn.run(turn.session, turn.startedAt, turn.endedAt, titleOf(asked?.text ?? ""));

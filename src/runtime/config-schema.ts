@@ -23,6 +23,8 @@ const brokerLimits = {
 	chunkBytesMax: bytes,
 	toolJsonCharsMax: count,
 	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	signedReasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	toolContentCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	abortGraceMs: ms,
 	firstTokenMs: watchdog,
 	interTokenMs: watchdog,

@@ -90,6 +90,37 @@ describe("a whole run", () => {
 		expect(names).toEqual(["read", "bash", "edit", "write"]);
 	});
 
+	test("gives the model its own reasoning and a tool's picture of an earlier turn", async () => {
+		let seen = "";
+		const { engine, faux } = await coding(
+			[
+				({ messages }) => {
+					seen = JSON.stringify(messages);
+					return fauxAssistantMessage("Done.");
+				},
+			],
+			{ config: { filesRoot: root, thinking: "low" } },
+		);
+		const { api, provider, id: model } = faux.getModel();
+		const signature = JSON.stringify({ api, provider, model, signature: "signed by faux" });
+		const content = [{ type: "image" as const, contentType: "image/png", data: "UElDVFVSRQ==" }];
+		const call = { callId: "c", name: "read", args: {}, status: "completed" as const, result: "[image]", content };
+		const messages = [
+			{ role: "user" as const, text: "look" },
+			{
+				role: "assistant" as const,
+				text: "",
+				toolCalls: [call],
+				reasoning: [{ text: "I look.", signature, after: 0, callsBefore: 0 }],
+			},
+			{ role: "user" as const, text: "and now?" },
+		];
+		const { error } = await run(engine, ask("", { messages }));
+		expect(error).toBeUndefined();
+		expect(seen).toContain("signed by faux");
+		expect(seen).toContain("UElDVFVSRQ==");
+	});
+
 	test("keeps nothing outside the files root", async () => {
 		const { engine } = await coding([call("bash", { command: "true" }), fauxAssistantMessage("Done.")]);
 		await run(engine, ask("go"));

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sqliteLedger, storeFailure } from "../../src/ledger/ledger.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { LEDGER_AREA, LEDGER_STEPS } from "../../src/ledger/schema.ts";
+import { migrate, openSqlite } from "../../src/std/sqlite.ts";
 import { eventOf, fullTurn, ledgerContract, turnOf } from "./contract.ts";
 
 let dir: string;
@@ -40,6 +41,25 @@ test("what was committed is there although the file was never closed", () => {
 	expect(after.ledger.turn("run_1")).toEqual(turnOf("run_1"));
 	after.close();
 	dead.close();
+});
+
+test("a store that was made before turns kept signatures and content still opens", () => {
+	const file = openSqlite(path, "process");
+	migrate(file, LEDGER_AREA, LEDGER_STEPS.slice(0, 3));
+	file.db.exec(`INSERT INTO turns VALUES (1, 'run_1', 'main', 'demo', 'completed', 'completed', NULL, NULL, 1, 2, NULL, 3, 4, NULL, NULL);
+		INSERT INTO messages VALUES (1, 0, 'assistant', 'run_1.1', NULL, 'answer', NULL, NULL, 'hm');
+		INSERT INTO tool_calls VALUES (1, 0, 'c1', 'time', NULL, 'completed', NULL, '"noon"', 0, 1, 2)`);
+	file.close();
+	const { ledger, close } = openAt(path);
+	expect(ledger.turn("run_1")).toMatchObject({
+		messages: [{ role: "assistant", text: "answer", messageId: "run_1.1", reasoning: "hm" }],
+		toolCalls: [
+			{ callId: "c1", name: "time", status: "completed", result: '"noon"', message: 0, startedAt: 1, endedAt: 2 },
+		],
+	});
+	ledger.settle(fullTurn);
+	expect(ledger.turn("run_full")).toEqual(fullTurn);
+	close();
 });
 
 describe("a store that cannot be used is refused with what to do", () => {

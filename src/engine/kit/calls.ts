@@ -83,6 +83,8 @@ export function toolCalls(): ToolCalls {
 				status: failed ? "failed" : "completed",
 				summary: resultSummary(text),
 				result: text,
+				// Text alone is all in the result.
+				...(content.some(({ type }) => type !== "text") && { content }),
 			};
 			return known === undefined ? [begin(call), ended] : [ended];
 		},

@@ -15,6 +15,7 @@ import {
 	PI_LIMITS,
 	type PiContext,
 	type PiLimits,
+	replayTo,
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
@@ -55,7 +56,8 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
 	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const context = toPiContext(request, Date.now());
+		const replay = replayTo(parts.loaded.model, parts.config.thinking);
+		const context = toPiContext(request, Date.now(), replay);
 		const session = await openSession(pi, modelRuntime, parts, request, context);
 		try {
 			yield* drive(

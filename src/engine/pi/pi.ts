@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
+import type { Api, Model } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Environment } from "../entry.ts";
 import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
@@ -12,6 +13,7 @@ import type { PiConfig } from "./config.ts";
 import { drive } from "./drive.ts";
 import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
+import type { ModelIdentity } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 
 export { chooseModel, drive, type LoadedModel, loadModel, type PiContext, toPiContext };
@@ -67,7 +69,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 		});
 
 	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const { history, prompt } = toPiContext(request, Date.now());
+		const { history, prompt } = toPiContext(request, Date.now(), replayTo(model, thinkingLevel));
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
@@ -100,6 +102,10 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 
 	return { name: "pi", run };
 }
+
+/** A model that does not think now is not given what it thought before: not every provider takes it. */
+export const replayTo = ({ api, provider, id }: Model<Api>, thinking: string | undefined): ModelIdentity | undefined =>
+	thinking === undefined || thinking === "off" ? undefined : { api, provider, model: id };
 
 /** Lets a provider find its prompt cache again without learning who the session belongs to. */
 export const cacheKey = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, 32);

@@ -6,6 +6,7 @@ import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "../../protocol/protocol.ts";
 import { toolCalls, usageSum } from "../kit/kit.ts";
 import type { EngineEvent } from "../port.ts";
+import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;
 
@@ -93,11 +94,11 @@ export function translator(): Translator {
 		// A refused call has used nothing.
 		if (stopReason !== "error" || content.length > 0) usage.add(message.usage);
 		// A message that was cut off has calls with half an argument; pi never runs them, and no reader heard of them.
-		if (stopReason !== "error" && stopReason !== "aborted") {
-			for (const part of content)
-				if (part.type === "toolCall") calls.announce({ id: part.id, name: part.name, args: part.arguments });
-		}
-		return unsaid(message);
+		if (stopReason === "error" || stopReason === "aborted") return unsaid(message);
+		for (const part of content)
+			if (part.type === "toolCall") calls.announce({ id: part.id, name: part.name, args: part.arguments });
+		const signed = signedReasoning(message);
+		return [...unsaid(message), ...(signed.length > 0 ? shown(...signed) : [])];
 	}
 
 	/** A server that does not stream, or not all of it, says the rest only in the finished message. */
