@@ -3,7 +3,8 @@
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
 import type { StoredToolCall, Turn } from "../ledger/ledger.ts";
 import type { ContentPart } from "../protocol/protocol.ts";
-import { partChars, toldText } from "./part-note.ts";
+import { toldText } from "./part-note.ts";
+import { partChars } from "./tool-content.ts";
 
 const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 4;

@@ -1,8 +1,9 @@
 /** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import { type ContentPart, contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
+import { contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
 import { clipped, clippedText } from "./pieces.ts";
+import { checkedContent } from "./tool-content.ts";
 
 export type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
 export type SignedEvent = Extract<EngineEvent, { type: "signed_reasoning" }>;
@@ -14,9 +15,10 @@ const OWN_MODALITIES: ReadonlySet<string> = new Set(["text", "reasoning", "tool"
 
 /** What is kept of a report, in frames and in the turn alike. */
 export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
-	const { callId, name, status, args, summary, content } = said;
+	const { callId, name, status, args, summary } = said;
 	if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(said);
-	if (content !== undefined && !isContent(content)) throw malformed(said);
+	const content = said.content === undefined ? undefined : checkedContent(said.content, charsMax);
+	if (said.content !== undefined && content === undefined) throw malformed(said);
 	const event: ToolEvent = { type: "tool", callId, name, status };
 	if (content !== undefined) event.content = content;
 	const result = said.result ?? (content && contentText(content));
@@ -30,24 +32,6 @@ export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
 		});
 	}
 	return event;
-}
-
-const isContent = (content: unknown): content is readonly ContentPart[] =>
-	Array.isArray(content) && content.every(isContentPart);
-
-const isTextOrNone = (value: unknown): boolean => value === undefined || typeof value === "string";
-
-function isContentPart(part: ContentPart | undefined): boolean {
-	switch (part?.type) {
-		case "text":
-			return typeof part.text === "string";
-		case "image":
-			return typeof part.contentType === "string" && typeof part.data === "string";
-		case "resource":
-			return typeof part.uri === "string" && [part.contentType, part.text, part.data].every(isTextOrNone);
-		default:
-			return false;
-	}
 }
 
 export function checkSigned(event: SignedEvent): void {

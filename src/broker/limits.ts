@@ -23,7 +23,7 @@ export interface BrokerLimits {
 	reasoningCharsMax: number;
 	/** Reasoning that its provider signed is kept for the next turns up to here per turn, signatures included; 0 = not at all. */
 	signedReasoningCharsMax: number;
-	/** What tools answered in parts is kept up to here per turn, images as base64; a part that does not fit becomes a note. 0 = none. */
+	/** Images (as base64) and resources that tools answered are kept up to here per turn; one that does not fit becomes a note. */
 	toolContentCharsMax: number;
 	/** How long an engine may take to end by itself after it was stopped (I12). */
 	abortGraceMs: number;

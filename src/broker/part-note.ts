@@ -1,8 +1,8 @@
 /** What stands beside an answer's text, as the turn keeps it and the next turn's context tells it: by description. Pure. */
 
 import type { StoredMessage, StoredPart } from "../ledger/ledger.ts";
-import type { ContentPart } from "../protocol/protocol.ts";
 import { isTextual } from "./pieces.ts";
+import { base64Bytes } from "./tool-content.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
 const CARDS_NAMED_MAX = 10;
@@ -74,35 +74,3 @@ export function toldText(message: StoredMessage): { text: string; moved: number 
 const APART = "\n\n";
 
 const noteOf = ({ description, bytes }: StoredPart): string => `${description}, ${bytes} bytes`;
-
-const base64Bytes = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
-
-/** What a tool answered, as far as there is room for it: a part that does not fit becomes a note, which costs nothing. */
-export function fitContent(parts: readonly ContentPart[], charsMax: number): { content: ContentPart[]; chars: number } {
-	let chars = 0;
-	const content = parts.map((part): ContentPart => {
-		const size = partChars(part);
-		if (chars + size > charsMax) return { type: "text", text: `[${leftOut(part)}, left out: too long to be kept]` };
-		chars += size;
-		return part;
-	});
-	return { content, chars };
-}
-
-export const partChars = (part: ContentPart): number =>
-	part.type === "text" ? part.text.length : part.type === "image" ? part.data.length : bodyOf(part).length;
-
-const bodyOf = ({ text, data }: Extract<ContentPart, { type: "resource" }>): string => text ?? data ?? "";
-
-function leftOut(part: ContentPart): string {
-	switch (part.type) {
-		case "text":
-			return `text, ${part.text.length} characters`;
-		case "image":
-			return `image ${part.contentType}, ${base64Bytes(part.data)} bytes`;
-		case "resource":
-			return `resource ${part.uri}, ${part.text?.length ?? base64Bytes(part.data ?? "")} ${part.text === undefined ? "bytes" : "characters"}`;
-		default:
-			return part satisfies never;
-	}
-}

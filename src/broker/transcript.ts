@@ -4,8 +4,9 @@ import type { EngineEvent } from "../engine/engine.ts";
 import type { StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
 import type { SignedReasoning, Usage } from "../protocol/protocol.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
-import { fitContent, storedPart } from "./part-note.ts";
+import { storedPart } from "./part-note.ts";
 import type { LiveToolCall } from "./port.ts";
+import { fitContent } from "./tool-content.ts";
 
 type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
 type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | "signature" | "after">;

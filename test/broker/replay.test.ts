@@ -100,18 +100,39 @@ describe("a later turn", () => {
 });
 
 describe("I11: what a turn keeps has limits", () => {
-	const chars = picture.type === "image" ? picture.data.length : 0;
+	const room = JSON.stringify(picture).length;
+	const note = (what: string) => ({ type: "text", text: `[${what}: left out, too long to be kept]` });
+	const words: ContentPart = { type: "text", text: "w".repeat(room * 3) };
 
-	test("an image that does not fit becomes a note; a smaller part after it is kept", async () => {
-		const large: ContentPart = { ...picture, data: "A".repeat(chars * 4) };
-		const { turn } = await replayed([...looks("c1", picture, large), ...looks("c2", picture, page)], {
-			toolContentCharsMax: 2 * chars,
+	test("an image that does not fit becomes a note; text and a smaller image after it are kept", async () => {
+		const large: ContentPart = { ...picture, data: "A".repeat(room * 4) };
+		const { turn } = await replayed([...looks("c1", picture, large, words), ...looks("c2", picture, page, page)], {
+			toolContentCharsMax: room,
 		});
-		const note = (what: string) => ({ type: "text", text: `[${what}, left out: too long to be kept]` });
 		expect(turn.toolCalls.map(({ content }) => content)).toEqual([
-			[picture, note("image image/png, 36 bytes")],
-			[picture, note("resource https://example.org/, 7 characters")],
+			[picture, note(`image image/png, ${room * 3} bytes`), words],
+			[
+				picture,
+				note("resource https://example.org/, 7 characters"),
+				note("resource https://example.org/, 7 characters"),
+			],
 		]);
+	});
+
+	test("the text of one call is cut like a result, and of very many parts the first are kept", async () => {
+		const many = Array.from({ length: 102 }, (): ContentPart => ({ type: "text", text: "x" }));
+		const { turn } = await replayed([...looks("c1", words, words), ...looks("c2", ...many)], { toolJsonCharsMax: 200 });
+		const kept = turn.toolCalls[0]!.content!.map((part) => (part.type === "text" ? part.text.length : 0));
+		expect(kept[0]! + kept[1]!).toBeLessThan(400);
+		expect(turn.toolCalls[1]!.content).toHaveLength(101);
+		expect(turn.toolCalls[1]!.content!.at(-1)).toEqual(note("2 more parts"));
+	});
+
+	test("what an engine does with its own objects later, and what the port does not know, is not kept", async () => {
+		const mine = { ...picture, secret: "field" };
+		const { turn } = await replayed(looks("c1", mine));
+		expect(turn.toolCalls[0]!.content).toEqual([picture]);
+		expect(turn.toolCalls[0]!.content![0]).not.toBe(mine);
 	});
 
 	test("signed reasoning that does not fit is left out whole", async () => {
