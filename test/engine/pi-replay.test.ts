@@ -22,6 +22,7 @@ import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { Transcript } from "../../src/broker/transcript.ts";
 import { createBus, memoryStorage } from "../../src/bus/bus.ts";
 import { chooseModel } from "../../src/engine/pi/choose.ts";
+import type { PiConfig } from "../../src/engine/pi/config.ts";
 import { toPiContext } from "../../src/engine/pi/messages.ts";
 import { loadModel } from "../../src/engine/pi/model.ts";
 import { piEngine } from "../../src/engine/pi/pi.ts";
@@ -245,14 +246,15 @@ describe("a second turn", () => {
 
 	const say = (runId: string, text: string) => request({ runId, events: [{ eventId: runId, text, attachments: [] }] });
 
-	test("gives Anthropic the thinking with its signature and the tool's picture", async () => {
+	/** The body of the second turn's request, after a first turn with a look through the camera. */
+	async function secondRequest(config: PiConfig, env: Record<string, string>, path: string): Promise<unknown> {
 		const { url, bodies } = await recorder(mock.url);
-		const config = { provider: "anthropic", baseUrl: url, thinking: "low" as const };
-		const choice = chooseModel(config, { ANTHROPIC_API_KEY: "test-key" });
+		const choice = chooseModel(config, env);
 		const loaded = await loadModel(choice, config.thinking);
+		const model = { ...loaded.model, baseUrl: `${url}${path}` };
 		const failure = { ...choice, section: "pi" };
-		const engine = await piEngine({ loaded, failure, tools: [camera], config, limits: NO_RETRY });
-		const look = { content: "", toolCalls: [{ name: "camera", arguments: "{}", id: "toolu_1" }] };
+		const engine = await piEngine({ loaded: { ...loaded, model }, failure, tools: [camera], config, limits: NO_RETRY });
+		const look = { content: "", toolCalls: [{ name: "camera", arguments: "{}", id: "call_1" }] };
 		mock.on(
 			{ userMessage: "what is there", hasToolResult: false },
 			{ ...look, reasoning: "I have to look.", reasoningSignature: "c2lnbmF0dXJl" },
@@ -264,10 +266,16 @@ describe("a second turn", () => {
 		mock.onMessage("and its colour", { content: "Black." });
 		const { broker, close } = await brokerOn(engine);
 		const first = await broker.execute(say("run_1", "what is there?")).result;
-		expect(first).toMatchObject({ status: "completed" });
 		const second = await broker.execute(say("run_2", "and its colour?")).result;
-		expect(second).toMatchObject({ status: "completed" });
-		const { messages } = JSON.parse(bodies.at(-1)!) as { messages: { role: string; content: unknown }[] };
+		await close();
+		expect([first.status, second.status]).toEqual(["completed", "completed"]);
+		return JSON.parse(bodies.at(-1)!);
+	}
+
+	test("gives Anthropic the thinking with its signature and the tool's picture", async () => {
+		const env = { ANTHROPIC_API_KEY: "test-key" };
+		const body = await secondRequest({ provider: "anthropic", thinking: "low" }, env, "");
+		const { messages } = body as { messages: { role: string; content: unknown }[] };
 		expect(messages.map(({ role }) => role)).toEqual(["user", "assistant", "user", "assistant", "user"]);
 		expect(messages[1]!.content).toMatchObject([
 			{ type: "thinking", thinking: "I have to look.", signature: "c2lnbmF0dXJl" },
@@ -278,7 +286,17 @@ describe("a second turn", () => {
 			{ type: "thinking", thinking: "A single dot.", signature: "c2Vjb25k" },
 			{ type: "text", text: "A dot." },
 		]);
-		await close();
+	});
+
+	test("gives OpenAI each reasoning item before what followed it", async () => {
+		const body = await secondRequest({ provider: "openai", thinking: "low" }, { OPENAI_API_KEY: "test-key" }, "/v1");
+		const { input } = body as { input: { type?: string; role?: string }[] };
+		expect(input.map(({ type, role }) => type ?? role)).toEqual([
+			...["developer", "user", "reasoning", "function_call", "function_call_output"],
+			...["reasoning", "message", "user"],
+		]);
+		expect(input[2]).toMatchObject({ encrypted_content: expect.stringMatching(/./) });
+		expect(JSON.stringify(input[4])).toContain(PIXEL);
 	});
 
 	test("gives any provider the tool's picture, and a model that does not think no thinking", async () => {
