@@ -4,6 +4,7 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { accountOf } from "../../src/engine/pi/signature.ts";
 import {
 	type CodingParts,
 	codingEngine,
@@ -102,7 +103,13 @@ describe("a whole run", () => {
 			{ config: { filesRoot: root, thinking: "low" } },
 		);
 		const { api, provider, id: model } = faux.getModel();
-		const signature = JSON.stringify({ api, provider, model, signature: "signed by faux" });
+		const signature = JSON.stringify({
+			api,
+			provider,
+			model,
+			account: accountOf("faux-secret-key"),
+			signature: "signed by faux",
+		});
 		const content = [{ type: "image" as const, contentType: "image/png", data: "UElDVFVSRQ==" }];
 		const call = { callId: "c", name: "read", args: {}, status: "completed" as const, result: "[image]", content };
 		const messages = [

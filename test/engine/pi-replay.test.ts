@@ -26,6 +26,7 @@ import type { PiConfig } from "../../src/engine/pi/config.ts";
 import { toPiContext } from "../../src/engine/pi/messages.ts";
 import { loadModel } from "../../src/engine/pi/model.ts";
 import { piEngine } from "../../src/engine/pi/pi.ts";
+import { accountOf } from "../../src/engine/pi/signature.ts";
 import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../src/engine/port.ts";
 import { sqliteLedger } from "../../src/ledger/ledger.ts";
@@ -34,7 +35,7 @@ import { request } from "../broker/rig.ts";
 import { ask, fauxEngine, NO_RETRY, stopMock, tool } from "./pi-kit.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-const MODEL = { api: "faux", provider: "faux", model: "faux-1" };
+const MODEL = { api: "faux", provider: "faux", model: "faux-1", account: "one" };
 
 const thinking = (text: string, more: Partial<ThinkingContent> = {}): ThinkingContent => ({
 	...{ type: "thinking", thinking: text, thinkingSignature: `sig of ${text}` },
@@ -64,7 +65,7 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 
 /** What pi reports of a run: each round is a message of the model, then its tools. */
 function reported(rounds: readonly AssistantMessage["content"][]): EngineEvent[] {
-	const { event, finish } = translator();
+	const { event, finish } = translator(MODEL.account);
 	const events = rounds.flatMap((content): PiEvent[] => {
 		const calls = content.filter((part) => part.type === "toolCall");
 		const stopReason = calls.length > 0 ? "toolUse" : "stop";
@@ -138,7 +139,8 @@ describe("round trip", () => {
 
 	test("only messages that the model signed count as its own", () => {
 		const [first, , last] = replayed(reported([...rounds, [fauxText("More.")]])) as AssistantMessage[];
-		expect([first, last]).toMatchObject([MODEL, MODEL]);
+		const { account: _, ...own } = MODEL;
+		expect([first, last]).toMatchObject([own, own]);
 		const [unsigned] = replayed(reported([[fauxText("Hi.")]])) as AssistantMessage[];
 		expect(unsigned).toMatchObject({ provider: "nexus" });
 	});
@@ -146,6 +148,7 @@ describe("round trip", () => {
 	test.each<[string, typeof MODEL | "nobody"]>([
 		["another model", { ...MODEL, model: "faux-2" }],
 		["another provider", { ...MODEL, provider: "else" }],
+		["the same model with another key", { ...MODEL, account: "two" }],
 		["a model that does not think", "nobody"],
 	])("%s is not given what it did not sign", (_, model) => {
 		const told = replayed(reported(rounds), model);
@@ -157,8 +160,13 @@ describe("round trip", () => {
 		]);
 	});
 
+	test("a key is told apart from others and not told", () => {
+		expect(accountOf("sk-secret")).toMatch(/^[0-9a-f]{16}$/);
+		expect(accountOf("sk-secret")).not.toBe(accountOf("sk-other"));
+	});
+
 	test("an answer that was cut off, a field's name and another engine's signature are no signatures", () => {
-		const { event } = translator();
+		const { event } = translator(MODEL.account);
 		const cut = { ...fauxAssistantMessage([thinking("half")], { stopReason: "aborted" }), ...MODEL };
 		expect(event({ type: "message_end", message: cut })).toEqual([]);
 		const field = thinking("local", { thinkingSignature: "reasoning_content" });

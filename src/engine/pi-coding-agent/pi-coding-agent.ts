@@ -15,7 +15,7 @@ import {
 	PI_LIMITS,
 	type PiContext,
 	type PiLimits,
-	replayTo,
+	signerOf,
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
@@ -56,8 +56,8 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
 	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const replay = replayTo(parts.loaded.model, parts.config.thinking);
-		const context = toPiContext(request, Date.now(), replay);
+		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
+		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context);
 		try {
 			yield* drive(

@@ -4,7 +4,7 @@ import type { ImageContent, Message, UserMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Attachment, EngineMessage, EngineRequest } from "../port.ts";
 import { assistantMessages, isImage } from "./past.ts";
-import type { ModelIdentity } from "./signature.ts";
+import type { Signer } from "./signature.ts";
 
 export interface PiContext {
 	history: Message[];
@@ -14,8 +14,8 @@ export interface PiContext {
 /** A text attachment's share of the prompt. */
 const ATTACHMENT_TEXT_BYTES_MAX = 256 * 1024;
 
-/** `model` gets its own reasoning back. */
-export function toPiContext(request: EngineRequest, timestamp: number, model?: ModelIdentity): PiContext {
+/** `signer` gets its own reasoning back. */
+export function toPiContext(request: EngineRequest, timestamp: number, signer?: Signer): PiContext {
 	const newest = request.messages.at(-1);
 	if (newest === undefined || newest.role !== "user") {
 		throw new NexusError("invalid", "the last message of a request must be the user's");
@@ -25,7 +25,7 @@ export function toPiContext(request: EngineRequest, timestamp: number, model?: M
 		const messages =
 			message.role === "user"
 				? [userMessage(message, timestamp)]
-				: assistantMessages(message, { timestamp, callsBefore, model });
+				: assistantMessages(message, { timestamp, callsBefore, signer });
 		callsBefore += message.toolCalls?.length ?? 0;
 		return messages;
 	});

@@ -3,10 +3,10 @@
 import type { AssistantMessage, ImageContent, Message, TextContent, ThinkingContent } from "@earendil-works/pi-ai";
 import type { ContentPart } from "../../protocol/protocol.ts";
 import type { EngineMessage, PastToolCall } from "../port.ts";
-import { type ModelIdentity, thinkingOf } from "./signature.ts";
+import { type Signer, thinkingOf } from "./signature.ts";
 
 /** Past messages come from "elsewhere", so pi-ai makes no provider-specific assumptions about their ids; but for what the model signed itself. */
-const ELSEWHERE: ModelIdentity = { api: "nexus", provider: "nexus", model: "history" };
+const ELSEWHERE = { api: "nexus", provider: "nexus", model: "history" };
 
 const NO_USAGE: AssistantMessage["usage"] = {
 	input: 0,
@@ -22,7 +22,7 @@ export interface PastOptions {
 	/** Calls of earlier messages: ids are counted through the whole context. */
 	callsBefore: number;
 	/** Gets its own reasoning back; left out = nobody does. */
-	model?: ModelIdentity | undefined;
+	signer?: Signer | undefined;
 }
 
 type NamedCall = PastToolCall & { id: string };
@@ -43,9 +43,9 @@ export function assistantMessages(message: EngineMessage, options: PastOptions):
 
 /** A step ends with its calls: what comes after them is the next one's. Calls that follow each other without a word are one step. */
 function stepsOf({ text, toolCalls = [], reasoning = [] }: EngineMessage, options: PastOptions): Step[] {
-	const { model, callsBefore } = options;
+	const { signer, callsBefore } = options;
 	const thoughts = reasoning.flatMap(({ after, callsBefore, ...signed }): Thought[] => {
-		const thinking = model && thinkingOf({ after, callsBefore, ...signed }, model);
+		const thinking = signer && thinkingOf({ after, callsBefore, ...signed }, signer);
 		return thinking === undefined ? [] : [{ after, callsBefore, thinking }];
 	});
 	const steps: Step[] = [];
@@ -79,14 +79,15 @@ function stepsOf({ text, toolCalls = [], reasoning = [] }: EngineMessage, option
 	return steps;
 }
 
-function assistant({ said, calls }: Step, { model, timestamp }: PastOptions): AssistantMessage {
-	const isOwn = model !== undefined && said.some(({ type }) => type === "thinking");
+function assistant({ said, calls }: Step, { signer, timestamp }: PastOptions): AssistantMessage {
+	const isSigned = said.some(({ type }) => type === "thinking");
+	const { api, provider, model } = isSigned && signer ? signer : ELSEWHERE;
 	const asked = calls.map((call) => {
 		return { type: "toolCall" as const, id: call.id, name: call.name, arguments: jsonObject(call) };
 	});
 	return {
 		role: "assistant",
-		...(isOwn ? model : ELSEWHERE),
+		...{ api, provider, model },
 		content: [...said, ...asked],
 		usage: NO_USAGE,
 		// pi-ai drops messages that ended in an error; an interrupted one says so in its own text and stays.

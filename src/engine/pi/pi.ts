@@ -13,7 +13,7 @@ import type { PiConfig } from "./config.ts";
 import { drive } from "./drive.ts";
 import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
-import type { ModelIdentity } from "./signature.ts";
+import { accountOf, type Signer } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 
 export { chooseModel, drive, type LoadedModel, loadModel, type PiContext, toPiContext };
@@ -69,7 +69,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 		});
 
 	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const { history, prompt } = toPiContext(request, Date.now(), replayTo(model, thinkingLevel));
+		const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
@@ -104,8 +104,10 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 }
 
 /** A model that does not think now is not given what it thought before: not every provider takes it. */
-export const replayTo = ({ api, provider, id }: Model<Api>, thinking: string | undefined): ModelIdentity | undefined =>
-	thinking === undefined || thinking === "off" ? undefined : { api, provider, model: id };
+export const signerOf = (model: Model<Api>, thinking: string | undefined, apiKey: string): Signer | undefined =>
+	thinking === undefined || thinking === "off"
+		? undefined
+		: { api: model.api, provider: model.provider, model: model.id, account: accountOf(apiKey) };
 
 /** Lets a provider find its prompt cache again without learning who the session belongs to. */
 export const cacheKey = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, 32);

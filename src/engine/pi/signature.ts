@@ -1,14 +1,21 @@
 /** Thinking blocks that a provider signed ⇄ signed reasoning. A signature is worth something to the model that made it only. */
 
+import { createHash } from "node:crypto";
 import type { AssistantMessage, ThinkingContent } from "@earendil-works/pi-ai";
 import type { SignedReasoning } from "../../protocol/protocol.ts";
 import type { EngineEvent } from "../port.ts";
 
-/** As pi-ai tells whether a past message is the model's own. */
-export type ModelIdentity = Pick<AssistantMessage, "api" | "provider" | "model">;
+/** Who signs: as pi-ai tells a model's own messages, and for whom, because a provider takes encrypted reasoning back from the same organisation only. */
+export interface Signer extends Pick<AssistantMessage, "api" | "provider" | "model"> {
+	account: string;
+}
+
+/** Tells one key from another and tells nothing of either. Another key of the same organisation costs the past reasoning, a refused one would cost the session. */
+export const accountOf = (apiKey: string): string =>
+	createHash("sha256").update(`nexus reasoning ${apiKey}`).digest("hex").slice(0, 16);
 
 /** What the opaque signature holds, as JSON. */
-interface Seal extends ModelIdentity {
+interface Seal extends Signer {
 	signature: string;
 	/** The provider withheld the text; the signature is all there is. */
 	redacted?: true;
@@ -18,7 +25,7 @@ interface Seal extends ModelIdentity {
 const FIELD_NAME = /^reasoning(?:_[a-z]+)?$/;
 
 /** What of a finished message its provider signed, each where it stands in the text. */
-export function signedReasoning({ content, api, provider, model }: AssistantMessage): EngineEvent[] {
+export function signedReasoning({ content, api, provider, model }: AssistantMessage, account: string): EngineEvent[] {
 	const events: EngineEvent[] = [];
 	let after = 0;
 	for (const part of content) {
@@ -26,17 +33,17 @@ export function signedReasoning({ content, api, provider, model }: AssistantMess
 		if (part.type !== "thinking") continue;
 		const { thinking, thinkingSignature: signature = "", redacted } = part;
 		if (signature.trim() === "" || FIELD_NAME.test(signature)) continue;
-		const seal: Seal = { api, provider, model, signature, ...(redacted === true && { redacted }) };
+		const seal: Seal = { api, provider, model, account, signature, ...(redacted === true && { redacted }) };
 		events.push({ type: "signed_reasoning", text: thinking, signature: JSON.stringify(seal), after });
 	}
 	return events;
 }
 
-/** As the model wants it back; undefined when another one signed it. */
-export function thinkingOf({ text, signature }: SignedReasoning, by: ModelIdentity): ThinkingContent | undefined {
+/** As the model wants it back; undefined when somebody else signed it. */
+export function thinkingOf({ text, signature }: SignedReasoning, by: Signer): ThinkingContent | undefined {
 	const seal = sealIn(signature);
-	if (seal?.api !== by.api || seal.provider !== by.provider || seal.model !== by.model) return undefined;
-	if (typeof seal.signature !== "string") return undefined;
+	const isOwn = (["api", "provider", "model", "account"] as const).every((field) => seal?.[field] === by[field]);
+	if (!isOwn || typeof seal?.signature !== "string") return undefined;
 	return {
 		type: "thinking",
 		thinking: text,

@@ -18,7 +18,8 @@ export interface Translator {
 	last(): Pick<AssistantMessage, "stopReason" | "errorMessage"> | undefined;
 }
 
-export function translator(): Translator {
+/** `account`: on whose behalf the model is called. */
+export function translator(account: string): Translator {
 	const calls = toolCalls();
 	const usage = usageSum();
 	let last: AssistantMessage | undefined;
@@ -97,7 +98,7 @@ export function translator(): Translator {
 		if (stopReason === "error" || stopReason === "aborted") return unsaid(message);
 		for (const part of content)
 			if (part.type === "toolCall") calls.announce({ id: part.id, name: part.name, args: part.arguments });
-		const signed = signedReasoning(message);
+		const signed = signedReasoning(message, account);
 		return [...unsaid(message), ...(signed.length > 0 ? shown(...signed) : [])];
 	}
 
