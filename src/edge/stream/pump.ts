@@ -212,7 +212,6 @@ export class Pump<Data> {
 		if (served.phase === "over") return;
 		if (served.phase === "queued") this.#queue.splice(this.#queue.indexOf(served), 1);
 		served.phase = "over";
-		served.held = undefined;
 		this.#served.delete(served);
 		served.subscription.cursor.close();
 	}
