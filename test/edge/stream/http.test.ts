@@ -1,10 +1,10 @@
-/** Dialects on a real server: one with state per reader, texts for batches it leaves out, and an end of its own. */
+/** Streams on a real HTTP server: dialects with state and an end of their own, and who leaves data unread. */
 
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, createBus, type LogWriter, memoryStorage } from "../../../src/bus/bus.ts";
-import { createReaders, type Dialect, type Readers } from "../../../src/edge/stream/stream.ts";
+import { createReaders, type Dialect, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
 import type { CloseMode } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { rawClient, waitFor } from "../rig.ts";
@@ -27,12 +27,13 @@ const NUMBERED: Dialect = {
 
 const shownBy = (text: string) => [...text.matchAll(/^data: (.*)$/gm)].map(([, line]) => line);
 
-describe("dialects", () => {
+describe("HTTP answers", () => {
 	let bus: Bus;
 	let log: LogWriter;
 	let readers: Readers;
 	let server: Server;
 	let port: number;
+	let connections: Socket[];
 	let dialect: Dialect;
 	let closes: CloseMode;
 	beforeEach(async () => {
@@ -45,6 +46,8 @@ describe("dialects", () => {
 			const after = Number(new URL(request.url ?? "", "http://localhost").searchParams.get("after"));
 			void bus.cursor({ log: "run" }, after).then((cursor) => readers.open(response, { cursor, dialect, closes }));
 		});
+		connections = [];
+		server.on("connection", (socket) => connections.push(socket));
 		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 		port = (server.address() as AddressInfo).port;
 	});
@@ -114,5 +117,29 @@ describe("dialects", () => {
 			for (dialect of [shared, own]) expect(await (await get()).text()).toBe("begin\nend\n");
 		}
 		expect(opened).toEqual({ own: 3, shared: 1 });
+	});
+
+	it("I11: a reader that leaves even a little unread is stalled, whatever heartbeats say; one that reads is not", async () => {
+		dialect = SSE;
+		server.timeout = 300;
+		const idle = rawClient(port, "GET /?after=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		await waitFor(() => idle.received().includes("retry"));
+		const stuck = rawClient(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		await waitFor(() => stuck.received().includes("data: begin"));
+		stuck.socket.pause();
+		const [, socket] = connections;
+		let unreadMost = 0;
+		await waitFor(async () => {
+			// Kernels take some megabytes, and may take more later.
+			for (let i = 0; i < 1000 && socket!.writableLength === 0; i++) await say("x".repeat(1000));
+			readers.heartbeat();
+			unreadMost = Math.max(unreadMost, socket!.writableLength);
+			return readers.stalled > 0;
+		});
+		expect(unreadMost).toBeLessThan(2000);
+		expect(readers.stalled).toBe(1);
+		await waitFor(() => readers.count === 1);
+		idle.socket.destroy();
+		stuck.socket.destroy();
 	});
 });
