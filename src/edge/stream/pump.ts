@@ -45,6 +45,9 @@ export interface Subscription<Data> {
  */
 type Phase = "idle" | "queued" | "reading" | "over";
 
+/** Batches in a row that an encoder may leave out in one turn of the event loop. */
+const SILENT_BATCHES_MAX = 16;
+
 /** A subscription and where serving it stands. */
 interface Served<Data> {
 	readonly subscription: Subscription<Data>;
@@ -53,6 +56,9 @@ interface Served<Data> {
 	woken: boolean;
 	/** A batch that arrived when the transport was full. The only one: no further read is made before it was written (I6). */
 	held: Batch | undefined;
+	/** Its neighbours in the queue. */
+	before: Served<Data> | undefined;
+	behind: Served<Data> | undefined;
 }
 
 /**
@@ -62,11 +68,15 @@ interface Served<Data> {
 export class Pump<Data> {
 	readonly #transport: Transport<Data>;
 	readonly #served = new Set<Served<Data>>();
-	/** Those in phase `queued`, in turn: a long replay does not hold up the others. */
-	readonly #queue: Served<Data>[] = [];
+	/** Those in phase `queued`, in turn: a long replay does not hold up the others. Linked: an array's shift costs more than all else here. */
+	#first: Served<Data> | undefined;
+	#last: Served<Data> | undefined;
 	#room = true;
 	#running = false;
 	#closed = false;
+	/** Batches since the last write. What is left out fills no transport: a long stretch of it would hold up the whole daemon. */
+	#silent = 0;
+	#resting = false;
 	/** Records were sent since the last heartbeat. */
 	#active = true;
 
@@ -77,7 +87,14 @@ export class Pump<Data> {
 	/** Returns how to drop it before its end. The pump closes its cursor in any case. */
 	add(subscription: Subscription<Data>): () => void {
 		const { cursor, encoder } = subscription;
-		const served: Served<Data> = { subscription, phase: "idle", woken: false, held: undefined };
+		const served: Served<Data> = {
+			subscription,
+			phase: "idle",
+			woken: false,
+			held: undefined,
+			before: undefined,
+			behind: undefined,
+		};
 		this.#served.add(served);
 		const drop = () => this.#drop(served);
 		if (this.#closed) {
@@ -137,20 +154,34 @@ export class Pump<Data> {
 
 	#enqueue(served: Served<Data>): void {
 		served.phase = "queued";
-		this.#queue.push(served);
+		served.before = this.#last;
+		if (this.#last) this.#last.behind = served;
+		else this.#first = served;
+		this.#last = served;
+	}
+
+	#unqueue(served: Served<Data>): void {
+		const { before, behind } = served;
+		if (before) before.behind = behind;
+		else this.#first = behind;
+		if (behind) behind.before = before;
+		else this.#last = before;
+		served.before = undefined;
+		served.behind = undefined;
 	}
 
 	#run(): void {
 		if (this.#running) return;
 		this.#running = true;
 		try {
-			while (this.#room && this.#queue.length > 0) this.#step(this.#queue.shift()!);
+			while (this.#room && !this.#resting && this.#first) this.#step(this.#first);
 		} finally {
 			this.#running = false;
 		}
 	}
 
 	#step(served: Served<Data>): void {
+		this.#unqueue(served);
 		served.phase = "reading";
 		served.woken = false;
 		try {
@@ -188,7 +219,9 @@ export class Pump<Data> {
 		const { cursor, encoder, closes } = served.subscription;
 		if (batch) {
 			this.#active = true;
-			this.#write(encoder.text(batch));
+			const data = encoder.text(batch);
+			if (data === undefined) this.#leaveOut();
+			else this.#write(data);
 			if (served.phase === "reading") this.#enqueue(served);
 		} else if (cursor.ended && closes !== "D") {
 			this.#write(encoder.end?.());
@@ -199,7 +232,19 @@ export class Pump<Data> {
 	}
 
 	#write(data: Data | undefined): void {
-		if (data !== undefined) this.#room = this.#transport.write(data);
+		if (data === undefined) return;
+		this.#silent = 0;
+		this.#room = this.#transport.write(data);
+	}
+
+	#leaveOut(): void {
+		if (++this.#silent < SILENT_BATCHES_MAX) return;
+		this.#silent = 0;
+		this.#resting = true;
+		setImmediate(() => {
+			this.#resting = false;
+			this.#run();
+		});
 	}
 
 	#fail(served: Served<Data>, cause: unknown): void {
@@ -210,7 +255,7 @@ export class Pump<Data> {
 
 	#drop(served: Served<Data>): void {
 		if (served.phase === "over") return;
-		if (served.phase === "queued") this.#queue.splice(this.#queue.indexOf(served), 1);
+		if (served.phase === "queued") this.#unqueue(served);
 		served.phase = "over";
 		this.#served.delete(served);
 		served.subscription.cursor.close();

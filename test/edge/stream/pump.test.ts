@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { Pump } from "../../../src/edge/stream/pump.ts";
 import type { CloseMode } from "../../../src/protocol/protocol.ts";
 import { atEffort } from "../../effort.ts";
+import { until } from "../../until.ts";
 import { type ReadMode, ScriptedCursor, ScriptedEncoder, ScriptedTransport, type Sent } from "./scripted.ts";
 
 interface Stream {
@@ -199,6 +200,16 @@ describe("pump", () => {
 		cursor.settle();
 		await settled();
 		expect(cursor.reads).toBe(reads + 2);
+	});
+
+	it("I6: a long stretch that the encoder leaves out does not hold up the event loop", async () => {
+		const { streams, transport } = play([{ closes: "A", batchMax: 1, head: 1000, skipped: 1 }]);
+		const { cursor, encoder } = streams[0]!;
+		expect(encoder.offsets.length).toBeLessThan(100);
+		cursor.seal();
+		await until("the end", () => streams[0]!.outcome === "ended");
+		expect(encoder.offsets).toEqual(upTo(1000));
+		expect(transport.sent.map(({ type }) => type)).toEqual(["open", "end"]);
 	});
 
 	it("P5.1: A, B, C and an answer end after the last record, with the encoder's end; D does not", () => {
