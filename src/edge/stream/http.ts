@@ -44,7 +44,7 @@ export function createReaders(log: Log): Readers {
 			response.writeHead(200, { ...dialect.headers, ...(isPlain ? {} : { "Transfer-Encoding": "chunked" }) });
 			response.flushHeaders();
 			socket.setNoDelay(true);
-			const pump = serveOn(response, socket, (reason) => {
+			const { pump } = new ResponseTransport(response, socket, (reason) => {
 				readers.delete(pump);
 				if (reason !== "stalled") return;
 				stalled++;
@@ -78,35 +78,47 @@ export function createReaders(log: Log): Readers {
 	};
 }
 
-/** A pump whose transport is the response's socket until the answer is over. */
-function serveOn(response: ServerResponse, socket: Socket, over: (reason?: CloseReason) => void): Pump<Encoded> {
-	const release = (reason?: CloseReason) => {
-		// A connection that is kept alive serves other answers after this one.
-		socket.off("drain", pump.drained);
-		response.off("timeout", pump.timedOut);
-		over(reason);
-	};
-	const transport: Transport<Encoded> = {
-		write: (data) => (typeof data === "string" ? socket.write(data, "latin1") : socket.write(data)),
-		get waiting() {
-			return socket.writableLength > 0;
-		},
-		close(reason) {
-			release(reason);
-			if (reason === "ended") response.end();
-			else if (reason === "stalled") socket.destroy();
-			// After the first byte there is no status left to send: the cut makes the client resume, and then it gets the status.
-			else socket.destroySoon();
-		},
-	};
-	const pump = new Pump(transport);
-	socket.on("drain", pump.drained);
-	response.on("timeout", pump.timedOut);
-	response.on("close", () => {
-		pump.gone();
-		release();
-	});
-	return pump;
+/** The socket of a response, until the answer is over. */
+class ResponseTransport implements Transport<Encoded> {
+	readonly pump = new Pump(this);
+	readonly #socket: Socket;
+	readonly #response: ServerResponse;
+	readonly #over: (reason?: CloseReason) => void;
+
+	constructor(response: ServerResponse, socket: Socket, over: (reason?: CloseReason) => void) {
+		this.#response = response;
+		this.#socket = socket;
+		this.#over = over;
+		socket.on("drain", this.pump.drained);
+		response.on("timeout", this.pump.timedOut);
+		response.on("close", () => {
+			this.pump.gone();
+			this.#release();
+		});
+	}
+
+	get waiting(): boolean {
+		return this.#socket.writableLength > 0;
+	}
+
+	write(data: Encoded): boolean {
+		return typeof data === "string" ? this.#socket.write(data, "latin1") : this.#socket.write(data);
+	}
+
+	close(reason: CloseReason): void {
+		this.#release(reason);
+		if (reason === "ended") this.#response.end();
+		else if (reason === "stalled") this.#socket.destroy();
+		// After the first byte there is no status left to send: the cut makes the client resume, and then it gets the status.
+		else this.#socket.destroySoon();
+	}
+
+	/** A connection that is kept alive serves other answers after this one. */
+	#release(reason?: CloseReason): void {
+		this.#socket.off("drain", this.pump.drained);
+		this.#response.off("timeout", this.pump.timedOut);
+		this.#over(reason);
+	}
 }
 
 function logFailure(log: Log, cause: unknown, offset: number): void {
