@@ -12,13 +12,26 @@ interface Closing {
 	closes: CloseMode;
 }
 
+interface Kind extends Closing {
+	/** Finished logs of this kind are kept so long, whatever the configuration says of the others: a flood of runs must not evict them. */
+	keptMs?: number;
+}
+
 /** Every kind of log on the Bus. */
 export const LOG_KINDS = {
 	run: { closes: "A" },
 	text: { closes: "A" },
-} as const satisfies Record<string, Closing>;
+} as const satisfies Record<string, Kind>;
 
 export type LogKind = keyof typeof LOG_KINDS;
+
+/** What retention is told of the kinds that have a rule of their own. */
+export const kindRetention = (
+	kinds: Readonly<Record<string, Kind>> = LOG_KINDS,
+): Record<string, { ageMsMax: number }> =>
+	Object.fromEntries(
+		Object.entries(kinds).flatMap(([kind, { keptMs }]) => (keptMs === undefined ? [] : [[kind, { ageMsMax: keptMs }]])),
+	);
 
 /** Every endpoint that streams: method and path as the OpenAPI document spells them. One that carries a single log closes as its kind does. */
 export const STREAM_ENDPOINTS = {
