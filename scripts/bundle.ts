@@ -25,6 +25,7 @@ const INCLUDED = [
 const ENTRIES = {
 	index: "src/index.ts",
 	"protocol/protocol": "src/protocol/protocol.ts",
+	"client/client": "src/client/client.ts",
 	"cli/main": "src/cli/main.ts",
 	"adapter/main": "src/adapter/main.ts",
 	"adapter/kit/kit": "src/adapter/kit/kit.ts",

@@ -1,6 +1,6 @@
 /** The Broker runs turns: EngineEvents become StreamEvents and frames on the Bus; a settled run becomes a turn in the Ledger. */
 
-import type { Attachment } from "../engine/engine.ts";
+import type { Attachment, EngineRequest } from "../engine/engine.ts";
 import type {
 	Disposition,
 	InboundEvent,
@@ -12,7 +12,10 @@ import type {
 } from "../ledger/ledger.ts";
 import type { StreamEvent } from "../protocol/protocol.ts";
 
-export interface ExecuteRequest {
+/** What of a request the Broker only passes on. */
+export type PassedOn = Pick<EngineRequest, "sender" | "permissions" | "allowedTools" | "agent">;
+
+export interface ExecuteRequest extends PassedOn {
 	session: string;
 	runId: string;
 	/** The inbound events this run answers, in order. */
@@ -43,7 +46,9 @@ export interface RunStats {
 	chunks: number;
 }
 
-export type RunChanges = Partial<Pick<ExecuteRequest, "events" | "target" | "context" | "disableStreaming">>;
+export type RunChanges = Partial<
+	Pick<ExecuteRequest, "events" | "target" | "context" | "disableStreaming" | keyof PassedOn>
+>;
 
 /** What somebody above the Broker does at the turning points of every run that comes of messages, in this order. After the start a failure is logged and nothing else. */
 export interface RunStages {

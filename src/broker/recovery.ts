@@ -16,7 +16,7 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
-import type { BrokerLimits } from "./limits.ts";
+import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
@@ -88,7 +88,7 @@ async function settleLeftRun(
 	const transcript = new Transcript({
 		...{ runId: info.log, session: meta.session, engine: meta.engine, startedAt: meta.startedAt },
 		textId: framer.textId,
-		reasoningCharsMax: limits.reasoningCharsMax,
+		...keptOf(limits),
 		asked: meta.events.flatMap(({ eventId }) => askedIn(ledger.event(eventId))),
 	});
 	const retell = reteller(transcript);
@@ -165,7 +165,7 @@ const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
 /** Data of the run itself: nothing of it is kept. */
 const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"compaction":"end"}']);
 
-/** Frames → the transcript that their events made. */
+/** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
 function reteller(transcript: Transcript): (frame: Frame) => void {
 	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
 	let textId = "";

@@ -3,34 +3,34 @@
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import type { Reading, Write } from "../std/write.ts";
+import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
-import { type CommitLimits, Committer, unwritten } from "./committer.ts";
+import { Committer } from "./commit/committer.ts";
+import { type CommitLimits, unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { LiveLog, type Wake } from "./live-log.ts";
+import { Membership, type MembershipLimits } from "./membership.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Retention, Source, Together } from "./port.ts";
 import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
-import type { Joined, Storage, StoredLog } from "./storage.ts";
+import { createRetainer, type Retainer } from "./retention.ts";
+import type { Storage } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
+export { type EndlessLog, type EndlessSpec, endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
-export { damagedJournalRows, storedLogs } from "./inspect.ts";
 export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
-export { sqliteStorage } from "./sqlite.ts";
+export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
+export { sqliteStorage } from "./sqlite/sqlite.ts";
 
-export interface BusLimits extends CommitLimits {
+export interface BusLimits extends CommitLimits, MembershipLimits {
 	/** Records or characters of one log that one commit should hold at most; beyond it the writer is `crowded`. */
 	commitRecordsMax: number;
 	commitCharsMax: number;
 	/** Characters of all logs together that may wait for commits; beyond it every writer is `crowded`. */
 	waitingCharsMax: number;
-	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */
-	watchMs: number;
-	/** Log ids that are reserved at once. */
-	idsPerBlock: number;
 	/** How long the last commit may take when the Bus is closed. */
 	closeMsMax: number;
 	/** Segments kept decoded for readers behind the tail, all logs together. */
@@ -76,23 +76,13 @@ class LogBus implements Bus {
 	readonly #pages: Pages;
 	readonly #reading: ChainReading;
 	readonly #rebased = new WeakMap<Batch, Batch>();
-	readonly #shared: boolean;
-	/** Resolves once this daemon takes part in the store; undefined when it does already. */
-	#joining: Promise<void> | undefined;
-	/** Log ids that are reserved: the next, and where they end. */
-	#nextId = 0;
-	#endId = 0;
-	#reserving: Promise<void> | undefined;
-	/** What the store's clock is ahead of ours. */
-	#aheadMs = 0;
-	#unwatch: () => void = () => {};
-	#cancelPoll: (() => void) | undefined;
+	readonly #membership: Membership;
+	readonly #retainer: Retainer;
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
 	/** Reads that the store has not answered yet. */
 	readonly #reads = new Set<Promise<unknown>>();
-	#retaining: Promise<number> | undefined;
 	readonly #fencing = new AbortController();
 	#closed = false;
 	#closing: Promise<void> | undefined;
@@ -103,74 +93,36 @@ class LogBus implements Bus {
 		this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
 		this.#clock = options.clock ?? systemClock;
 		this.#log = options.log ?? silentLog;
-		this.#shared = options.shared ?? false;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage);
-		this.#committer = new Committer(storage, this.#limits, this.#outcome(), this.#clock, this.#log);
+		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
+		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
+		// A commit, empty or not, is refused then, and the refusal fences.
+		const dead = () => void this.write([]).catch(() => {});
+		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
+		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
+		this.#retainer = createRetainer({
+			storage,
+			now: () => this.now(),
+			closed: () => this.#closed,
+			removed: (id) => this.#pages.drop(id),
+		});
 		this.#reading = {
 			page: (id, offset) => this.#page(id, offset),
 			closed: () => this.#closed,
 			link: (chain, after) => this.#directory.link(chain, after),
 			rebase: (batch, base) => this.#rebase(batch, base),
-			watchChain: (chain, wake) => this.#directory.watchChain(chain, wake),
+			watchChain: (chain, wakeOne) => this.#directory.watchChain(chain, wakeOne),
 		};
-		this.#join(storage.join(options.name ?? "nexus", !this.#shared));
-	}
-
-	#join(joined: Reading<Joined>): void {
-		if (joined instanceof Promise) {
-			this.#joining = joined.then((answer) => {
-				this.#joining = undefined;
-				this.#join(answer);
-			});
-			// Whoever uses the Bus is told.
-			this.#joining.catch(() => {});
-			return;
-		}
-		this.#committer.node = joined.node;
-		this.#setTime(joined.now);
-		this.#unwatch = this.#storage.watch(({ node }) => {
-			if (node !== this.#committer.node) this.#look();
-		});
-		if (this.#shared) this.#poll();
-	}
-
-	#setTime(now: number): void {
-		this.#aheadMs = now - this.#clock.now();
+		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
 	}
 
 	get node(): number {
-		return this.#committer.node;
+		return this.#membership.node;
 	}
 
 	now(): number {
-		return this.#clock.now() + this.#aheadMs;
-	}
-
-	/** Another daemon may have committed: its logs are read once for all who follow them here. */
-	#look(): void {
-		if (this.#closed) return;
-		const { logs, chains } = this.#directory.followed();
-		const failed = (cause: unknown) => this.#log.warn({ err: cause }, "a log of another daemon cannot be read");
-		for (const log of logs) log.refresh(this.#storage, (wakes) => this.#wakeAll(wakes)).catch(failed);
-		this.#wakeAll(chains);
-	}
-
-	/** Hints may be lost; and whoever does not say that it lives is taken for dead. */
-	#poll(): void {
-		this.#cancelPoll = this.#clock.after(this.#limits.watchMs, () => {
-			this.#look();
-			if (!this.fenced.aborted)
-				this.#renew().catch((cause: unknown) =>
-					this.#log.warn({ err: cause }, "the store cannot be told that we live"),
-				);
-			if (!this.#closed) this.#poll();
-		});
-	}
-
-	/** A daemon that has nothing to write has to hear, too, that it is taken for dead: others go on with what it works on. */
-	async #renew(): Promise<void> {
-		if (!(await this.#storage.renew(this.#committer.node))) await this.write([]);
+		return this.#membership.now();
 	}
 
 	get fenced(): AbortSignal {
@@ -199,58 +151,42 @@ class LogBus implements Bus {
 		if (this.#directory.get(name)) throw existsAlready(name);
 		if (chain !== undefined && this.#directory.liveLink(chain)) throw linkUnsealed(chain);
 		// The name and the chain are taken before anything is awaited; the store has the last word when it commits.
-		const log = new LiveLog(this.#nextId, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
+		const log = new LiveLog(0, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
 		const created = new Promise<void>((resolve, reject) => {
 			log.creation = { writes, patienceMs, resolve, reject };
 		});
 		this.#directory.admit(log);
 		try {
 			// Others may take the ids of a block while this one is woken.
-			while (this.#nextId === this.#endId || this.#joining) await this.#ready();
+			while (!this.#membership.hasIds) await this.#membership.moreIds();
 			this.#refuseWhenClosed();
 		} catch (cause) {
 			this.#directory.dismiss(log);
 			throw cause;
 		}
-		log.id = this.#nextId++;
+		log.id = this.#membership.nextId();
 		for (const record of records) this.#append(log, record);
 		this.#committer.touch(log);
 		await created;
 		return this.#writer(log);
 	}
 
-	/** Takes part in the store, and has ids. */
-	async #ready(): Promise<void> {
-		await this.#joining;
-		if (this.#nextId < this.#endId) return;
-		this.#reserving ??= this.#reserve().finally(() => {
-			this.#reserving = undefined;
-		});
-		await this.#reserving;
-	}
-
-	async #reserve(): Promise<void> {
-		const { idsPerBlock } = this.#limits;
-		this.#nextId = await this.#storage.reserve(idsPerBlock);
-		this.#endId = this.#nextId + idsPerBlock;
-	}
-
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
-		if (this.#joining) await this.#joining;
+		if (this.#membership.isJoining) await this.#membership.joined();
 		await this.#committer.write(writes, patienceMs);
 	}
 
 	async reopen(name: string): Promise<LogWriter> {
 		this.#refuseWhenClosed();
-		await this.#joining;
+		await this.#membership.joined();
 		const own = this.#directory.get(name);
 		if (own?.creation) throw noLiveLog(name);
 		if (own) {
 			own.broken = undefined;
 			return this.#writer(own);
 		}
-		const { log, tail } = await this.#storage.adopt(name, this.#committer.node);
+		const { log, tail } = await this.#storage.adopt(name, this.node);
 		const { id, ...info } = log;
 		const adopted = LiveLog.restore(id, info, tail);
 		this.#directory.admit(adopted);
@@ -336,12 +272,12 @@ class LogBus implements Bus {
 				if (watchers) this.#wakeAll(watchers);
 			},
 			live: () => this.#directory.live(),
-			time: (now: number) => this.#setTime(now),
+			time: (now: number) => this.#membership.setTime(now),
 			fenced: () => {
 				this.#fencing.abort(this.#committer.fenced);
 				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
 				// From now on it follows what others write.
-				if (!this.#shared) this.#poll();
+				this.#membership.followOthers();
 			},
 		};
 	}
@@ -428,73 +364,17 @@ class LogBus implements Bus {
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
 		// Only then do earlier starts count as dead.
-		if (query.left) await this.#joining;
+		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 
 	async remove(name: string): Promise<void> {
 		this.#refuseWhenClosed();
-		if (this.#directory.get(name)) throw new NexusError("conflict", `log ${name} is live; a live log is never removed`);
-		const stored = await this.#storage.find(name);
-		if (!stored) throw new NexusError("not_found", `no log ${name}`);
-		if (stored.sealedAt === undefined)
-			throw new NexusError("conflict", `log ${name} is live; a live log is never removed`);
-		const start = stored.chain === undefined ? 0 : ((await this.#storage.chain(stored.chain))?.start ?? 0);
-		if (stored.base > start)
-			throw new NexusError("conflict", `log ${name} is not the oldest of ${stored.chain}; remove the older ones first`);
-		await this.#removeStored(stored);
-	}
-
-	/** In small steps, so that appends go on in between. */
-	async #removeStored(stored: StoredLog): Promise<void> {
-		let gone = await this.#storage.removeSome(stored.id);
-		this.#pages.drop(stored.id);
-		while (!gone && !this.#closed) {
-			await nextTick();
-			if (!this.#closed) gone = await this.#storage.removeSome(stored.id);
-		}
-		await nextTick();
+		await this.#retainer.remove(name);
 	}
 
 	retain(rules: Retention): Promise<number> {
-		this.#retaining ??= this.#retain(rules).finally(() => {
-			this.#retaining = undefined;
-		});
-		return this.#retaining;
-	}
-
-	async #retain({ ageMsMax = Infinity, totalBytesMax = Infinity, kinds = {} }: Retention): Promise<number> {
-		let removed = 0;
-		for (const [kind, rule] of Object.entries(kinds)) removed += await this.#retainByAge(rule.ageMsMax, kind);
-		removed += await this.#retainByAge(ageMsMax);
-		if (totalBytesMax === Infinity) return removed;
-		let total = await this.#storage.totalBytes();
-		while (total > totalBytesMax) {
-			const oldest = this.#closed ? undefined : await this.#storage.oldestSealed();
-			if (!oldest) break;
-			const first = await this.#firstLink(oldest);
-			await this.#removeStored(first);
-			total -= first.bytes;
-			removed++;
-		}
-		return removed;
-	}
-
-	async #retainByAge(ageMsMax: number, kind?: string): Promise<number> {
-		for (let removed = 0; ; removed++) {
-			const oldest = this.#closed || ageMsMax === Infinity ? undefined : await this.#storage.oldestSealed(kind);
-			if (!oldest || this.now() - oldest.sealedAt! <= ageMsMax) return removed;
-			await this.#removeStored(await this.#firstLink(oldest));
-		}
-	}
-
-	/** A chain loses links from its beginning only, whatever the clock said when they were sealed. */
-	async #firstLink(stored: StoredLog): Promise<StoredLog> {
-		const { chain, base } = stored;
-		if (chain === undefined) return stored;
-		const start = (await this.#storage.chain(chain))?.start ?? 0;
-		const first = await this.#storage.link(chain, start);
-		return first && first.base < base ? first : stored;
+		return this.#retainer.retain(rules);
 	}
 
 	flush(): void {
@@ -509,13 +389,11 @@ class LogBus implements Bus {
 
 	async #close(): Promise<void> {
 		this.#closed = true;
-		if (this.#joining) await this.#joining.catch(() => {});
+		if (this.#membership.isJoining) await this.#membership.joined().catch(() => {});
 		const stopped = this.#committer.stop(this.#limits.closeMsMax);
-		this.#cancelPoll?.();
-		this.#unwatch();
+		this.#membership.close();
 		await stopped;
-		// Whoever asked for it hears that it failed; the readers hear that it is over.
-		await this.#retaining?.catch(() => {});
+		await this.#retainer.settled();
 		this.#wakeAll(this.#directory.allWatchers());
 		await Promise.allSettled(this.#reads);
 	}
@@ -525,8 +403,6 @@ class LogBus implements Bus {
 		if (this.#committer.fenced) throw this.#committer.fenced;
 	}
 }
-
-const nextTick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 const beyond = (name: string, after: number, head: number) =>
 	new NexusError("invalid", `offset ${after} is beyond the end of ${name}, which is at ${head}`);

@@ -118,8 +118,9 @@ export class Directory {
 
 	#readableOf(stored: StoredLog): Readable {
 		const { id, log: name, head, sealedAt } = stored;
+		// It is durable, although its writer may not have been told so yet.
 		const mine = this.#live.get(name);
-		if (mine && !mine.creation) return { id, name, growing: mine, head: mine.head };
+		if (mine) return { id, name, growing: mine, head: mine.head };
 		if (sealedAt !== undefined) return { id, name, head };
 		let remote = this.#remote.get(name);
 		if (!remote) {

@@ -88,7 +88,7 @@ export interface Retention {
 	ageMsMax?: number;
 	/** Oldest finished logs go until all logs together are below this. */
 	totalBytesMax?: number;
-	/** Kinds that go sooner than all others. */
+	/** Kinds with a rule of their own: the others' rules and their size do not touch them. */
 	kinds?: Partial<Record<LogKind, { ageMsMax: number }>>;
 }
 

@@ -1,8 +1,16 @@
-/** A client of the daemon's HTTP API: finds it, asks it, and follows its streams across drops and restarts. */
+/** The daemon as a command finds it: where it is, and failures worded for a terminal. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import { createParser } from "eventsource-parser";
-import { isErrorCode, NexusError } from "../protocol/protocol.ts";
+import {
+	type Address,
+	type Client,
+	createClient,
+	isTemporary,
+	LINK_LIMITS,
+	type LinkLimits,
+	retryDelayMs,
+} from "../client/client.ts";
+import { NexusError, toNexusError } from "../protocol/protocol.ts";
 import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from "../runtime/runtime.ts";
 import { type Host, placeOf } from "./host.ts";
 import { Hinted } from "./terminal.ts";
@@ -21,39 +29,11 @@ interface Route {
 	readonly where: WhereOptions;
 }
 
-export interface Address {
-	url: string;
-	token: string;
-}
+/** A person waits: a daemon that restarts is found soon, and one that stays away is given up. */
+const LIMITS: LinkLimits = { ...LINK_LIMITS, retryFirstMs: 100, retryMaxMs: 2000, giveUpMs: 60_000 };
 
-/** One record of a stream with its offset. */
-export interface StreamRecord {
-	offset: number;
-	text: string;
-}
-
-export interface FollowOptions {
-	after: number;
-	/** Called once per drop, before the first attempt to come back. */
-	onDrop?: (because: string) => void;
-}
-
-export interface Client {
-	get<T>(path: string): Promise<T>;
-	post<T>(path: string, body?: unknown): Promise<T>;
-	delete<T>(path: string): Promise<T>;
-	/** The lines of an NDJSON answer, as they come. */
-	lines(path: string): AsyncGenerator<string>;
-	/** Every record after an offset, once and in order, until the stream ends for good. */
-	follow(path: string, options: FollowOptions): AsyncGenerator<StreamRecord>;
-}
-
-const RECONNECT_MS_MAX = 60_000;
-/** A stream that was open this long was a good one, also when nothing came over it. */
-const STEADY_MS = 5000;
-const BACKOFF_MS = [50, 100, 200, 400, 800, 1600, 2000];
-/** Longer than several heartbeats: a connection this silent is dead without having said so. */
-const SILENCE_MS_MAX = 60_000;
+export const clientFor = (host: Host, where: WhereOptions): Client =>
+	createClient({ locate: () => findDaemon({ host, where }), reword: withHint, limits: LIMITS });
 
 /** The daemon as flags, environment and the data directory say. Asked again on every reconnect: a restart may change the port. */
 export async function findDaemon({ host, where }: Route): Promise<Address> {
@@ -96,175 +76,31 @@ function isLoopback(url: string): boolean {
 	return host === "localhost" || host === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(host);
 }
 
-export function createClient(host: Host, where: WhereOptions): Client {
-	const route = { host, where };
-	const json = async <T>(method: "GET" | "POST" | "DELETE", path: string, body?: unknown): Promise<T> => {
-		const response = await ask(route, method, path, { body });
-		return (await response.json().catch((cause: unknown) => {
-			throw notNexus(response.url, cause);
-		})) as T;
-	};
-	return {
-		get: (path) => json("GET", path),
-		post: (path, body) => json("POST", path, body),
-		delete: (path) => json("DELETE", path),
-		async *lines(path) {
-			const response = await ask(route, "GET", path, {});
-			let rest = "";
-			for await (const text of texts(response)) {
-				const parts = (rest + text).split("\n");
-				rest = parts.pop()!;
-				yield* parts;
-			}
-			if (rest !== "") yield rest;
-		},
-		follow: (path, options) => follow(route, path, options),
-	};
-}
-
-/** One request; anything but an answer in the 200s is thrown as the NexusError it means. */
-async function ask(
-	route: Route,
-	method: string,
-	path: string,
-	options: { body?: unknown; accept?: string; signal?: AbortSignal },
-): Promise<Response> {
-	const address = await findDaemon(route);
-	const headers: Record<string, string> = {
-		authorization: `Bearer ${address.token}`,
-		accept: options.accept ?? "application/json",
-	};
-	if (options.body !== undefined) headers["content-type"] = "application/json";
-	let response: Response;
-	try {
-		response = await fetch(address.url + path, {
-			method,
-			headers,
-			...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-			...(options.signal ? { signal: options.signal } : {}),
-		});
-	} catch (cause) {
-		throw unreachable(address.url, cause);
-	}
-	if (response.ok) return response;
-	throw await refusal(response);
-}
-
-function unreachable(url: string, cause: unknown): NexusError {
-	const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-	const because = (inner as NodeJS.ErrnoException).code ?? (inner instanceof Error ? inner.message : String(inner));
-	return new Hinted(
-		new NexusError("unavailable", `cannot reach the daemon at ${url} (${because})`, { cause }),
-		"start it with `nexus up`, or check --url",
-	);
-}
-
-const notNexus = (url: string, cause?: unknown): NexusError =>
-	new Hinted(
-		new NexusError("unavailable", `what answers at ${new URL(url).origin} is not a Nexus daemon`, { cause }),
-		"check --url and NEXUS_URL",
-	);
-
-async function refusal(response: Response): Promise<NexusError> {
-	const body = await response.text();
-	let said: { code?: string; message?: string } = {};
-	try {
-		said = (JSON.parse(body) as { error?: typeof said }).error ?? {};
-	} catch {
-		// Not ours (a proxy's page): the status is all there is to say.
-	}
-	const code = said.code !== undefined && isErrorCode(said.code) ? said.code : "unavailable";
-	const error = new NexusError(code, said.message ?? `the daemon answered ${response.status}`);
-	if (code === "not_found" && new URL(response.url).pathname.includes("/v1/runs/"))
-		return new Hinted(error, "`nexus runs` lists them");
-	if (code !== "unauthenticated") return error;
+/** What to do about a failure. */
+function withHint(error: NexusError, response: Response | undefined): NexusError {
+	if (response === undefined) return new Hinted(error, "start it with `nexus up`, or check --url");
+	if (response.ok) return new Hinted(error, "check --url and NEXUS_URL");
+	const { origin, pathname } = new URL(response.url);
+	if (error.code === "not_found" && pathname.includes("/v1/runs/")) return new Hinted(error, "`nexus runs` lists them");
+	if (error.code !== "unauthenticated") return error;
 	// What the daemon says is for those who write a request themselves.
-	const refused = new NexusError(code, `${new URL(response.url).origin} refuses this token`);
+	const refused = new NexusError(error.code, `${origin} refuses this token`);
 	return new Hinted(refused, "check NEXUS_TOKEN and --token, or name the daemon's --data");
-}
-
-/** Pulls a stream; when it drops, comes back after the last record that was seen. */
-async function* follow(route: Route, path: string, options: FollowOptions): AsyncGenerator<StreamRecord> {
-	let after = options.after;
-	let failures = 0;
-	let lostAt: number | undefined;
-	for (;;) {
-		let cause: unknown = new NexusError("unavailable", "the connection was closed");
-		let openedAt: number | undefined;
-		let good = false;
-		try {
-			for await (const record of connection(route, `${path}?after=${after}`)) {
-				if (record === "gone") return;
-				if (record === "open") {
-					openedAt = performance.now();
-					continue;
-				}
-				good = true;
-				after = record.offset;
-				yield record;
-			}
-		} catch (thrown) {
-			if (!isPassing(thrown)) throw thrown;
-			cause = thrown;
-		}
-		// A stream that opens and is cut at once, again and again, is as bad as none.
-		if (good || (openedAt !== undefined && performance.now() - openedAt > STEADY_MS)) {
-			failures = 0;
-			lostAt = undefined;
-		}
-		if (lostAt === undefined) options.onDrop?.(cause instanceof NexusError ? cause.message : "the connection was cut");
-		else if (performance.now() - lostAt > RECONNECT_MS_MAX) throw cause;
-		lostAt ??= performance.now();
-		await sleep(BACKOFF_MS[Math.min(failures++, BACKOFF_MS.length - 1)]);
-	}
 }
 
 /** Asks until there is an answer: what was accepted goes on after a restart, and so does whoever waits for it. */
 export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: string) => void): Promise<T> {
 	let lostAt: number | undefined;
-	for (let failures = 0; ; failures++) {
+	for (let attempt = 0; ; attempt++) {
 		try {
 			return await ask();
 		} catch (cause) {
-			if (!isPassing(cause)) throw cause;
+			const { code, message } = toNexusError(cause);
+			if (!isTemporary(code)) throw cause;
 			lostAt ??= performance.now();
-			if (failures === 0) onDrop(cause instanceof Error ? cause.message : String(cause));
-			else if (performance.now() - lostAt > RECONNECT_MS_MAX) throw cause;
+			if (attempt === 0) onDrop(message);
+			else if (performance.now() - lostAt > LIMITS.giveUpMs) throw cause;
 		}
-		await sleep(BACKOFF_MS[Math.min(failures, BACKOFF_MS.length - 1)]);
+		await sleep(retryDelayMs(attempt, Math.random, LIMITS));
 	}
-}
-
-/** A daemon that restarts is away, then busy starting. Anything else will not get better by waiting. */
-const isPassing = (cause: unknown) => !(cause instanceof NexusError) || cause.code === "unavailable";
-
-async function* connection(route: Route, path: string): AsyncGenerator<StreamRecord | "open" | "gone"> {
-	const silence = new AbortController();
-	const timer = setTimeout(() => silence.abort(new Error("nothing was heard for too long")), SILENCE_MS_MAX);
-	try {
-		const response = await ask(route, "GET", path, { accept: "text/event-stream", signal: silence.signal });
-		if (response.status === 204) {
-			yield "gone";
-			return;
-		}
-		yield "open";
-		const ready: StreamRecord[] = [];
-		const parser = createParser({
-			onEvent: (event) => void ready.push({ offset: Number(event.id), text: event.data }),
-		});
-		for await (const text of texts(response)) {
-			timer.refresh();
-			parser.feed(text);
-			yield* ready.splice(0);
-		}
-	} finally {
-		clearTimeout(timer);
-		// A consumer that stops early must not leave the connection open.
-		silence.abort();
-	}
-}
-
-async function* texts(response: Response): AsyncGenerator<string> {
-	if (!response.body) return;
-	yield* response.body.pipeThrough(new TextDecoderStream());
 }

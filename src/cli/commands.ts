@@ -17,8 +17,8 @@ function pointToHelp(command: Command, called: string): void {
 
 /** Runs a command that talks to the daemon. */
 async function withDaemon(local: Local, where: WhereOptions, command: (context: Context) => Outcome): Promise<void> {
-	const { createClient } = await import("./client.ts");
-	local.host.exitCode = await command({ ...local, client: createClient(local.host, where) });
+	const { clientFor } = await import("./client.ts");
+	local.host.exitCode = await command({ ...local, client: clientFor(local.host, where) });
 }
 
 const whole = (text: string): number => {

@@ -1,17 +1,14 @@
-/** Shows frames to a person, or prints them as they are, and checks them on the way. */
+/** Shows frames to a person, or prints them as they are. */
 
+import type { FollowedRecord } from "../client/client.ts";
 import {
 	type BeginFrame,
-	createVerifier,
-	decodeFrame,
 	type EndFrame,
 	exitCodeOf,
 	type Frame,
 	isErrorCode,
 	NexusError,
-	runIdOf,
 	type ToolStatusEvent,
-	type Verifier,
 	type Violation,
 } from "../protocol/protocol.ts";
 import { oneLine, type Terminal } from "./terminal.ts";
@@ -21,15 +18,14 @@ export interface ShowOptions {
 	json?: boolean;
 	/** Reasoning, dimmed. */
 	reasoning?: boolean;
-	/** Reading began in the middle of a run: what came before cannot be checked. */
-	partial?: boolean;
 }
 
+/** A frame with what checking it has shown. */
+export type ShownRecord = Pick<FollowedRecord, "text" | "frame" | "end" | "violation">;
+
 export interface Show {
-	/** Shows one record; gives the run's end when this was its final frame. */
-	record(text: string): EndFrame | undefined;
-	/** The first rule that was broken in the run whose end was shown last, if any. */
-	readonly violation: Violation | undefined;
+	/** Shows one record; the exit code when it is the final end of a run. */
+	record(record: ShownRecord): number | undefined;
 }
 
 interface Screen {
@@ -43,39 +39,13 @@ interface Screen {
 
 export function createShow(terminal: Terminal, options: ShowOptions): Show {
 	const screen: Screen = { terminal, options, begins: new Map(), toolStart: new Map(), last: "nothing" };
-	const verifiers = new Map<string, Verifier>();
-	/** By run: a session goes on after a damaged answer, and the next one is sound. */
-	const violations = new Map<string, Violation>();
-	let violation: Violation | undefined;
 	return {
-		record(text) {
-			const frame = decodeFrame(text);
-			const runId = frame.type === "stream.begin" ? frame.run_id : runIdOf(frame.message_id);
-			const broken = options.partial ? undefined : checked(verifiers, runId, frame);
-			if (broken && !violations.has(runId)) violations.set(runId, broken);
+		record({ text, frame, end, violation }) {
 			if (options.json) terminal.json(text);
 			else showFrame(screen, frame);
-			const final = frame.type === "stream.end" && frame.final ? frame : undefined;
-			if (final) {
-				violation = violations.get(runId);
-				violations.delete(runId);
-				verifiers.delete(runId);
-			}
-			return final;
-		},
-		get violation() {
-			return violation;
+			return end && concludeRun(end, violation, terminal);
 		},
 	};
-}
-
-function checked(verifiers: Map<string, Verifier>, runId: string, frame: Frame): Violation | undefined {
-	let verifier = verifiers.get(runId);
-	if (!verifier) {
-		verifier = createVerifier();
-		verifiers.set(runId, verifier);
-	}
-	return verifier.push(frame);
 }
 
 function showFrame(screen: Screen, frame: Frame): void {
@@ -143,7 +113,7 @@ function showEnd(screen: Screen, frame: EndFrame): void {
 }
 
 /** How a run's end is said: nothing when it completed, a line on stderr and an exit code when not. */
-export function concludeRun(end: EndFrame, violation: Violation | undefined, terminal: Terminal): number {
+function concludeRun(end: EndFrame, violation: Violation | undefined, terminal: Terminal): number {
 	if (violation) {
 		terminal.note(
 			terminal.paint("red", `nexus: the answer is damaged: ${oneLine(violation.message, 500)} (${violation.rule})`),

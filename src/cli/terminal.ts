@@ -1,6 +1,7 @@
 /** What a command writes to: answers on stdout, everything about them on stderr, plain unless a person looks. */
 
 import { randomUUID } from "node:crypto";
+import type { LinkState } from "../client/client.ts";
 import { exitCodeOf, NexusError, toNexusError } from "../protocol/protocol.ts";
 import { printable, printableJson } from "../std/printable.ts";
 import type { Host, Output } from "./host.ts";
@@ -97,6 +98,13 @@ export function reportFailure(cause: unknown, terminal: Terminal, env: Host["env
 /** Tells a person that what they watch goes on after a lost connection. */
 export const noteDrop = (terminal: Terminal) => (because: string) =>
 	terminal.note(terminal.dim(`reconnecting (${because})`));
+
+/** The same of a stream: once per drop, before the first try to come back. */
+export const noteDrops =
+	(terminal: Terminal) =>
+	({ phase, attempt, error }: LinkState): void => {
+		if (phase === "waiting" && attempt === 1) noteDrop(terminal)(error?.message ?? "the connection was cut");
+	};
 
 /** Text from a model or a stranger, safe to show on one line: no control characters, no line breaks. */
 export function oneLine(text: string, width: number): string {

@@ -1,18 +1,20 @@
 /** The handlers about chat platforms, and how they are told as JSON. */
 
-import type { z } from "zod";
 import type { DeliveryCounts, Pairing } from "../ledger/ledger.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../nex/nex.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import {
+	type AccountJson,
+	type DeliveryJson,
+	type LabStateJson,
+	NexusError,
+	type PairingJson,
+	type ProcessJson,
+} from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import type { Handlers } from "./handler.ts";
 import type { Channels, EdgeDeps, EdgeLimits, Lab, LabState } from "./port.ts";
 import { defined } from "./present.ts";
-import type * as shape from "./schema-channels.ts";
 import { webhookHandlers } from "./webhook.ts";
-
-type AccountView = z.infer<typeof shape.AccountList>["accounts"][number];
-type DeliveryView = z.infer<typeof shape.DeliveryView>;
 
 const LIMIT_DEFAULT = 50;
 /** How many of the lab's deliveries are counted by state; there are few, and not all of them are shown. */
@@ -129,7 +131,7 @@ function labHandlers(needed: () => Channels) {
 	} satisfies Partial<Handlers>;
 }
 
-const labView = ({ now, runId, channels }: LabState): z.infer<typeof shape.LabStateView> =>
+const labView = ({ now, runId, channels }: LabState): LabStateJson =>
 	defined({
 		now,
 		run_id: runId,
@@ -143,23 +145,28 @@ const labView = ({ now, runId, channels }: LabState): z.infer<typeof shape.LabSt
 		),
 	});
 
-function accountView(status: AccountStatus, states: DeliveryCounts): AccountView {
-	const processes = Object.entries(status.processes).map(([verb, { lastError, garbage: _garbage, ...rest }]) => [
-		verb,
-		defined({ ...rest, last_error: lastError }),
-	]);
-	return defined({
+function processView(process: AccountStatus["processes"]["stream"]): ProcessJson | undefined {
+	if (!process) return undefined;
+	const { state, pid, restarts, until, lastError } = process;
+	return defined({ state, pid, restarts, until, last_error: lastError });
+}
+
+const accountView = (status: AccountStatus, states: DeliveryCounts): AccountJson =>
+	defined({
 		channel: status.channel,
 		account: status.account,
-		processes: Object.fromEntries(processes),
+		processes: defined({
+			monitor: processView(status.processes.monitor),
+			stream: processView(status.processes.stream),
+			send: processView(status.processes.send),
+		}),
 		rate: defined({ blocked_until: status.pausedUntil }),
 		garbage_lines: status.garbage,
 		deliveries: states,
 		last_error: status.lastError,
 	});
-}
 
-export const deliveryView = (delivery: DeliveryInfo): DeliveryView =>
+export const deliveryView = (delivery: DeliveryInfo): DeliveryJson =>
 	defined({
 		delivery_id: delivery.id,
 		run_id: delivery.runId,
@@ -177,7 +184,7 @@ export const deliveryView = (delivery: DeliveryInfo): DeliveryView =>
 		updated_at: delivery.updatedAt,
 	});
 
-const pairingView = (pairing: Pairing): z.infer<typeof shape.PairingView> =>
+const pairingView = (pairing: Pairing): PairingJson =>
 	defined({
 		code: pairing.code,
 		channel: pairing.channel,

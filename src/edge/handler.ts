@@ -2,7 +2,7 @@
 
 import type { ServerResponse } from "node:http";
 import type { Caller } from "./gate.ts";
-import type { Input, RouteId } from "./routes.ts";
+import type { Answer, Input, RouteId } from "./routes.ts";
 
 export interface Context {
 	caller: Caller;
@@ -13,5 +13,5 @@ export interface Context {
 }
 
 export type Handlers = {
-	[Id in RouteId]: (input: Input<Id>, context: Context) => Promise<object> | object;
+	[Id in RouteId]: (input: Input<Id>, context: Context) => Promise<Answer<Id>> | Answer<Id>;
 };

@@ -4,6 +4,7 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { AccountChanges, AccountStatus, DeliveryInfo, Nex, Outbound } from "../nex/nex.ts";
+import type { LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 
@@ -89,12 +90,6 @@ export const EDGE_LIMITS: EdgeLimits = {
 	framesMax: 1_000_000,
 };
 
-export interface Readiness {
-	ready: boolean;
-	state: string;
-	detail?: string;
-}
-
 export interface Channels {
 	outbound: Pick<Outbound, "accounts" | "counts" | "deliveries" | "deliver" | "health" | "admitWebhook" | "webhook">;
 	pairing: Nex["pairing"];
@@ -103,11 +98,7 @@ export interface Channels {
 	lab?: Lab;
 }
 
-export interface LabFault {
-	channel: string;
-	kind: "429" | "5xx" | "hang" | "reset_after_accept";
-	count: number;
-}
+export type LabFault = Required<LabFaultRequest>;
 
 /** The channel lab: one run on every platform at once, through the real adapters and fake platforms. */
 export interface Lab {
@@ -129,19 +120,6 @@ export interface LabRun {
 	deliveries: readonly { channel: string; deliveryId: string }[];
 }
 
-/** A message as a fake platform shows it, and how its text is to be read. */
-export interface LabMessage {
-	id: string;
-	text: string;
-	style: "plain" | "markdown" | "marks" | "ranges";
-	ranges?: { type: string; offset: number; length: number; url?: string }[];
-	/** Names of what is attached. */
-	files?: string[];
-	created_at: number;
-	updated_at: number;
-	edits: number;
-}
-
 export interface LabState {
 	/** By the daemon's clock, which the other times are told by. */
 	now: number;
@@ -151,12 +129,12 @@ export interface LabState {
 		/** Its adapter has been started. */
 		ready: boolean;
 		delivery?: DeliveryInfo;
-		messages: LabMessage[];
+		messages: LabMessageJson[];
 		/** A preview below the messages, on platforms that have one. */
-		draft?: LabMessage;
+		draft?: LabMessageJson;
 		typing: boolean;
 		/** The newest ones. */
-		calls: { at: number; call: string; ms?: number; status: number; note?: string }[];
+		calls: LabCallJson[];
 		calls_total: number;
 		pausedUntil?: number;
 	}[];
@@ -177,7 +155,7 @@ export interface EdgeDeps {
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;
 	log: Log;
-	readiness(): Readiness;
+	readiness(): ReadinessJson;
 	metrics: { contentType: string; render(): Promise<string> };
 	version: string;
 	/** Names besides localhost, IP addresses and the bound host that a request's Host may carry. */

@@ -1,6 +1,5 @@
 /** Ledger and Broker objects as the API's JSON. Pure. */
 
-import type { z } from "zod";
 import type { LiveRun, LiveToolCall } from "../broker/broker.ts";
 import type {
 	InboundEvent,
@@ -10,27 +9,32 @@ import type {
 	StoredToolCall,
 	Turn,
 } from "../ledger/ledger.ts";
-import type * as shape from "./schema.ts";
+import type {
+	AttachmentJson,
+	EventJson,
+	MessageJson,
+	RunJson,
+	SessionJson,
+	ToolCallJson,
+} from "../protocol/protocol.ts";
 
-type RunView = z.infer<typeof shape.RunView>;
-type EventView = z.infer<typeof shape.EventView>;
-type SessionView = z.infer<typeof shape.SessionList>["sessions"][number];
-type MessageView = RunView["messages"][number];
-type ToolCallView = RunView["tool_calls"][number];
+type Defined<T> = { [K in keyof T as undefined extends T[K] ? never : K]: T[K] } & {
+	[K in keyof T as undefined extends T[K] ? K : never]?: Exclude<T[K], undefined>;
+};
 
 /** Leaves out what is undefined, so that an absent field is absent. */
-export const defined = <T extends object>(fields: T): T =>
-	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+export const defined = <T extends object>(fields: T): Defined<T> =>
+	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Defined<T>;
 
 /** Of base64 text, without decoding it. */
 const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
 
-const attachmentsView = (list: readonly StoredAttachment[] | undefined) =>
+const attachmentsView = (list: readonly StoredAttachment[] | undefined): AttachmentJson[] | undefined =>
 	list === undefined || list.length === 0
 		? undefined
 		: list.map(({ name, contentType, data }) => ({ name, content_type: contentType, bytes: bytesOf(data) }));
 
-const messageView = (message: StoredMessage): MessageView =>
+const messageView = (message: StoredMessage): MessageJson =>
 	defined({
 		role: message.role,
 		text: message.text,
@@ -51,7 +55,7 @@ function jsonValue(text: string | undefined): unknown {
 	}
 }
 
-const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallView =>
+const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallJson =>
 	defined({
 		call_id: call.callId,
 		name: call.name,
@@ -64,40 +68,33 @@ const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallView =>
 		ended_at: call.endedAt,
 	});
 
-export const turnView = (turn: Turn, framesAvailable: boolean): RunView =>
+const runView = (run: Turn | LiveRun) => ({
+	run_id: run.runId,
+	session: run.session,
+	engine: run.engine,
+	status: run.status,
+	started_at: run.startedAt,
+	first_token_ms: run.firstTokenMs,
+	messages: run.messages.map(messageView),
+	tool_calls: run.toolCalls.map(toolCallView),
+});
+
+export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
 	defined({
-		run_id: turn.runId,
-		session: turn.session,
-		engine: turn.engine,
-		status: turn.status,
+		...runView(turn),
 		reason: turn.reason,
 		error: turn.error,
-		started_at: turn.startedAt,
 		ended_at: turn.endedAt,
-		first_token_ms: turn.firstTokenMs,
 		usage: turn.usage,
-		messages: turn.messages.map(messageView),
-		tool_calls: turn.toolCalls.map(toolCallView),
 		trace: turn.trace,
 		frames_available: framesAvailable,
 	});
 
 /** A run that has not settled: what is known of its turn so far. */
-export const liveView = (run: LiveRun): RunView =>
-	defined({
-		run_id: run.runId,
-		session: run.session,
-		engine: run.engine,
-		status: run.status,
-		started_at: run.startedAt,
-		first_token_ms: run.firstTokenMs,
-		compacting: run.compacting,
-		messages: run.messages.map(messageView),
-		tool_calls: run.toolCalls.map(toolCallView),
-		frames_available: true,
-	});
+export const liveView = (run: LiveRun): RunJson =>
+	defined({ ...runView(run), compacting: run.compacting, frames_available: true });
 
-export function eventView(event: InboundEvent): EventView {
+export function eventView(event: InboundEvent): EventJson {
 	const { disposition, origin } = event;
 	return defined({
 		event_id: event.eventId,
@@ -116,7 +113,7 @@ export function eventView(event: InboundEvent): EventView {
 	});
 }
 
-export const sessionView = (info: SessionInfo, liveRunId: string | undefined): SessionView =>
+export const sessionView = (info: SessionInfo, liveRunId: string | undefined): SessionJson =>
 	defined({
 		session: info.session,
 		created_at: info.createdAt,

@@ -1,32 +1,36 @@
 /** What exists, as the API tells it: events, runs, sessions and turns, from Ledger, Broker and Bus together. */
 
-import type { z } from "zod";
 import { type Broker, chainOf, type LiveRun } from "../broker/broker.ts";
 import type { Bus, LogInfo } from "../bus/bus.ts";
 import type { InboundEvent, Ledger, Turn } from "../ledger/ledger.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import {
+	type EventJson,
+	type EventListJson,
+	NexusError,
+	type RunJson,
+	type RunListJson,
+	type SessionListJson,
+	type TurnsJson,
+} from "../protocol/protocol.ts";
 import { eventView, liveView, sessionView, turnView } from "./present.ts";
 import type { Input } from "./routes.ts";
-import type * as shape from "./schema.ts";
-
-type RunView = z.infer<typeof shape.RunView>;
 
 const LIMIT_DEFAULT = 50;
 /** How often a page of turns is read again when a run settled meanwhile. */
 const SNAPSHOT_TRIES_MAX = 20;
 
 export interface Reads {
-	event(eventId: string): Promise<z.infer<typeof shape.EventView>>;
-	events(query: Input<"listEvents">["query"]): Promise<z.infer<typeof shape.EventList>>;
-	run(runId: string): Promise<RunView>;
-	runs(query: Input<"listRuns">["query"]): Promise<z.infer<typeof shape.RunList>>;
-	sessions(query: Input<"listSessions">["query"]): Promise<z.infer<typeof shape.SessionList>>;
-	turns(session: string, query: Input<"listTurns">["query"]): Promise<z.infer<typeof shape.SessionTurns>>;
+	event(eventId: string): Promise<EventJson>;
+	events(query: Input<"listEvents">["query"]): Promise<EventListJson>;
+	run(runId: string): Promise<RunJson>;
+	runs(query: Input<"listRuns">["query"]): Promise<RunListJson>;
+	sessions(query: Input<"listSessions">["query"]): Promise<SessionListJson>;
+	turns(session: string, query: Input<"listTurns">["query"]): Promise<TurnsJson>;
 }
 
 export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsMax: number): Reads {
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
-	const settled = async (turn: Turn): Promise<RunView> =>
+	const settled = async (turn: Turn): Promise<RunJson> =>
 		turnView(turn, (await bus.describe(turn.runId)) !== undefined);
 	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
 	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {

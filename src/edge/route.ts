@@ -24,5 +24,5 @@ export interface Route {
 	close?: CloseMode;
 }
 
-export const json = (schema: z.ZodType) => ({ type: "application/json", schema });
+export const json = <S extends z.ZodType>(schema: S) => ({ type: "application/json", schema });
 export const route = <const R extends Route>(definition: R): R => definition;

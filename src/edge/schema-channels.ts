@@ -1,7 +1,8 @@
 /** The shapes of the API about chat platforms: accounts, deliveries, pairings, the lab. */
 
 import { z } from "zod";
-import { component, count, limit, time } from "./schema.ts";
+import type * as wire from "../protocol/protocol.ts";
+import { component, count, type Fields, limit, time } from "./schema.ts";
 
 const name = z.string().min(1).max(128);
 const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale", "damaged"]);
@@ -18,7 +19,7 @@ export const deliveriesQuery = z.object({
 	before: name.optional().describe("A delivery id: only older ones."),
 });
 
-const lab = z.literal(true).optional().describe("It belongs to the channel lab: nobody real reads there.");
+const lab = z.literal(true).exactOptional().describe("It belongs to the channel lab: nobody real reads there.");
 
 const ProcessView = component(
 	"AdapterProcess",
@@ -26,11 +27,11 @@ const ProcessView = component(
 		state: z
 			.enum(["starting", "running", "unreachable", "backing_off", "open_circuit", "stopped"])
 			.describe("`unreachable`: it runs, and its platform does not answer."),
-		pid: count.optional(),
+		pid: count.exactOptional(),
 		restarts: count,
-		until: time.optional().describe("When it is tried again."),
-		last_error: z.string().optional().describe("Until it has gone well for a while."),
-	}),
+		until: time.exactOptional().describe("When it is tried again."),
+		last_error: z.string().exactOptional().describe("Until it has gone well for a while."),
+	} satisfies Fields<wire.ProcessJson>),
 );
 
 const AccountView = component(
@@ -40,30 +41,40 @@ const AccountView = component(
 		account: z.string(),
 		lab,
 		processes: z.object({
-			monitor: ProcessView.optional(),
-			stream: ProcessView.optional(),
-			send: ProcessView.optional(),
+			monitor: ProcessView.exactOptional(),
+			stream: ProcessView.exactOptional(),
+			send: ProcessView.exactOptional(),
 		}),
-		rate: z.object({ blocked_until: time.optional() }).describe("The platform's rate limit holds the whole account."),
+		rate: z
+			.object({ blocked_until: time.exactOptional() })
+			.describe("The platform's rate limit holds the whole account."),
 		garbage_lines: count.describe("Lines of the adapter that were not understood."),
 		deliveries: z.record(deliveryState, count).describe("How many deliveries are in which state."),
-		last_error: z.string().optional(),
-	}),
+		last_error: z.string().exactOptional(),
+	} satisfies Fields<wire.AccountJson>),
 );
 export const AccountList = component(
 	"AccountList",
-	z.object({ now: time.describe("By the daemon's clock."), accounts: z.array(AccountView) }),
+	z.object({
+		now: time.describe("By the daemon's clock."),
+		accounts: z.array(AccountView),
+	} satisfies Fields<wire.AccountListJson>),
 );
-const accountNames = z.array(z.object({ channel: z.string(), account: z.string() }));
+const accountNames = z.array(
+	z.object({ channel: z.string(), account: z.string() } satisfies Fields<wire.AccountNameJson>),
+);
 export const AccountChanges = component(
 	"AccountChanges",
 	z.object({
 		added: accountNames,
 		changed: accountNames,
 		removed: accountNames.describe("Not listened to any more; answers on their way are given a minute."),
-	}),
+	} satisfies Fields<wire.AccountChangesJson>),
 );
-export const AccountHealth = component("AccountHealth", z.object({ ok: z.boolean(), detail: z.string() }));
+export const AccountHealth = component(
+	"AccountHealth",
+	z.object({ ok: z.boolean(), detail: z.string() } satisfies Fields<wire.AccountHealthJson>),
+);
 
 export const DeliveryView = component(
 	"Delivery",
@@ -74,26 +85,29 @@ export const DeliveryView = component(
 		account: z.string(),
 		lab,
 		target: z.looseObject({ to: z.string() }),
-		mode: z.enum(["stream", "blocks", "whole"]).optional().describe("Decided when it begins."),
+		mode: z.enum(["stream", "blocks", "whole"]).exactOptional().describe("Decided when it begins."),
 		state: deliveryState,
 		position: count.describe("Everything before this position of the answer's text is in finished messages."),
 		messages: z.array(
 			z.object({
 				ordinal: count,
-				message_id: z.string().optional(),
+				message_id: z.string().exactOptional(),
 				from: count,
-				to: count.optional(),
-				shown: count.optional().describe("An open message shows the answer's text up to here."),
+				to: count.exactOptional(),
+				shown: count.exactOptional().describe("An open message shows the answer's text up to here."),
 				state: z.enum(["intended", "open", "sent", "unknown", "failed"]),
-				error: z.string().optional().describe("Why the platform did not bring it to its reader."),
-			}),
+				error: z.string().exactOptional().describe("Why the platform did not bring it to its reader."),
+			} satisfies Fields<wire.SentMessageJson>),
 		),
-		error: z.string().optional(),
+		error: z.string().exactOptional(),
 		created_at: time,
 		updated_at: time,
-	}),
+	} satisfies Fields<wire.DeliveryJson>),
 );
-export const DeliveryList = component("DeliveryList", z.object({ deliveries: z.array(DeliveryView) }));
+export const DeliveryList = component(
+	"DeliveryList",
+	z.object({ deliveries: z.array(DeliveryView) } satisfies Fields<wire.DeliveryListJson>),
+);
 
 const where = {
 	channel: name,
@@ -101,17 +115,23 @@ const where = {
 	target: z
 		.looseObject({ to: z.string().min(1).max(1024) })
 		.describe("The platform's address; more fields are its own."),
-	disable_streaming: z.boolean().optional().describe("Sent when it is finished."),
-	tools: z.boolean().optional().describe("Shows tool status while it is written; else as the channel's config says."),
-	reasoning: z.boolean().optional().describe("Shows the reasoning, quoted; else as the channel's config says."),
-};
+	disable_streaming: z.boolean().exactOptional().describe("Sent when it is finished."),
+	tools: z
+		.boolean()
+		.exactOptional()
+		.describe("Shows tool status while it is written; else as the channel's config says."),
+	reasoning: z.boolean().exactOptional().describe("Shows the reasoning, quoted; else as the channel's config says."),
+} satisfies Fields<wire.DeliveryPlace>;
 export const DeliveryRequest = component(
 	"DeliveryRequest",
-	z.union([z.strictObject({ run_id: name, ...where }), z.strictObject({ text: z.string().min(1), ...where })]),
+	z.union([
+		z.strictObject({ run_id: name, ...where }),
+		z.strictObject({ text: z.string().min(1), ...where }),
+	]) satisfies z.ZodType<wire.DeliveryRequest>,
 );
 export const DeliveryAccepted = component(
 	"DeliveryAccepted",
-	z.object({ delivery_id: z.string(), run_id: z.string().optional() }),
+	z.object({ delivery_id: z.string(), run_id: z.string().exactOptional() } satisfies Fields<wire.DeliveryAccepted>),
 );
 
 export const PairingView = component(
@@ -121,18 +141,27 @@ export const PairingView = component(
 		channel: z.string(),
 		account: z.string(),
 		sender: z.string(),
-		sender_name: z.string().optional(),
+		sender_name: z.string().exactOptional(),
 		requested_at: time,
 		expires_at: time,
-		approved_at: time.optional(),
-	}),
+		approved_at: time.exactOptional(),
+	} satisfies Fields<wire.PairingJson>),
 );
-export const PairingList = component("PairingList", z.object({ pairings: z.array(PairingView) }));
-export const PairingRemoved = component("PairingRemoved", z.object({ removed: z.literal(true) }));
+export const PairingList = component(
+	"PairingList",
+	z.object({ pairings: z.array(PairingView) } satisfies Fields<wire.PairingListJson>),
+);
+export const PairingRemoved = component(
+	"PairingRemoved",
+	z.object({ removed: z.literal(true) } satisfies Fields<wire.PairingRemovedJson>),
+);
 
 export const LabRequest = component(
 	"LabRequest",
-	z.object({ text: z.string().min(1), channels: z.array(name).min(1).max(64).optional() }),
+	z.object({
+		text: z.string().min(1),
+		channels: z.array(name).min(1).max(64).exactOptional(),
+	} satisfies Fields<wire.LabRequest>),
 );
 export const LabAccepted = component(
 	"LabAccepted",
@@ -141,7 +170,7 @@ export const LabAccepted = component(
 		run_id: z.string(),
 		session: z.string(),
 		channels: z.array(z.object({ channel: z.string(), delivery_id: z.string() })),
-	}),
+	} satisfies Fields<wire.LabAccepted>),
 );
 const LabMessageView = component(
 	"LabMessage",
@@ -152,44 +181,51 @@ const LabMessageView = component(
 			.enum(["plain", "markdown", "marks", "ranges"])
 			.describe("How the text is to be read: as it is, as markdown, with *marks*, or with the given ranges."),
 		ranges: z
-			.array(z.object({ type: z.string(), offset: count, length: count, url: z.string().optional() }))
-			.optional(),
-		files: z.array(z.string()).optional().describe("Names of what is attached."),
+			.array(
+				z.object({
+					type: z.string(),
+					offset: count,
+					length: count,
+					url: z.string().exactOptional(),
+				} satisfies Fields<wire.RangeJson>),
+			)
+			.exactOptional(),
+		files: z.array(z.string()).exactOptional().describe("Names of what is attached."),
 		created_at: time,
 		updated_at: time,
 		edits: count.describe("How often it was seen to change."),
-	}),
+	} satisfies Fields<wire.LabMessageJson>),
 );
 export const LabStateView = component(
 	"LabState",
 	z.object({
 		now: time.describe("By the daemon's clock."),
-		run_id: z.string().optional(),
+		run_id: z.string().exactOptional(),
 		channels: z.array(
 			z.object({
 				channel: z.string(),
 				ready: z.boolean().describe("Its adapter has been started."),
-				mode: z.enum(["stream", "blocks", "whole"]).optional(),
-				state: deliveryState.optional(),
-				position: count.optional(),
-				delivery: DeliveryView.optional(),
+				mode: z.enum(["stream", "blocks", "whole"]).exactOptional(),
+				state: deliveryState.exactOptional(),
+				position: count.exactOptional(),
+				delivery: DeliveryView.exactOptional(),
 				messages: z.array(LabMessageView),
-				draft: LabMessageView.optional().describe("A preview below the messages, on platforms that have one."),
+				draft: LabMessageView.exactOptional().describe("A preview below the messages, on platforms that have one."),
 				typing: z.boolean(),
 				calls_total: count,
 				calls: z.array(
 					z.object({
 						at: time,
 						call: z.string(),
-						ms: z.number().optional(),
+						ms: z.number().exactOptional(),
 						status: count.describe("HTTP status; 0 = no answer."),
-						note: z.string().optional(),
-					}),
+						note: z.string().exactOptional(),
+					} satisfies Fields<wire.LabCallJson>),
 				),
-				rate_limited_until: time.optional(),
-			}),
+				rate_limited_until: time.exactOptional(),
+			} satisfies Fields<wire.LabChannelJson>),
 		),
-	}),
+	} satisfies Fields<wire.LabStateJson>),
 );
 export const LabFaultRequest = component(
 	"LabFaultRequest",
@@ -197,6 +233,9 @@ export const LabFaultRequest = component(
 		channel: name,
 		kind: z.enum(["429", "5xx", "hang", "reset_after_accept"]),
 		count: z.int().min(1).max(1000).default(1),
-	}),
+	}) satisfies z.ZodType<Required<wire.LabFaultRequest>>,
 );
-export const LabFaultSet = component("LabFaultSet", z.object({ set: z.literal(true) }));
+export const LabFaultSet = component(
+	"LabFaultSet",
+	z.object({ set: z.literal(true) } satisfies Fields<wire.LabFaultSet>),
+);

@@ -1,6 +1,7 @@
 /** The shapes of the HTTP API: requests are checked against them, and the OpenAPI document is made from them. JSON is snake_case. */
 
 import { z } from "zod";
+import type * as wire from "../protocol/protocol.ts";
 import { ERROR_TABLE, type ErrorCode, isSessionLabel } from "../protocol/protocol.ts";
 
 /** Everything named here becomes a component of the OpenAPI document. */
@@ -10,6 +11,13 @@ export function component<S extends z.ZodType>(id: string, schema: S): S {
 	COMPONENTS.add(schema, { id });
 	return schema;
 }
+
+/** The fields of a wire type with their schemas, for `satisfies`: one that is missing, unknown or of another type is a type error. */
+export type Fields<T> = {
+	[K in keyof T]-?: object extends Pick<T, K>
+		? z.ZodType<Exclude<T[K], undefined>> & { _zod: { optout: "optional" } }
+		: z.ZodType<T[K]>;
+};
 
 export const time = z.number().describe("Milliseconds since the epoch.");
 export const count = z.int().min(0);
@@ -72,7 +80,7 @@ export const Failure = component(
 	"Error",
 	z.object({
 		error: z.object({ code: z.enum(Object.keys(ERROR_TABLE) as [ErrorCode, ...ErrorCode[]]), message: z.string() }),
-	}),
+	} satisfies Fields<wire.ErrorJson>),
 );
 
 const AttachmentUpload = component(
@@ -81,7 +89,7 @@ const AttachmentUpload = component(
 		name: z.string().min(1).max(255),
 		content_type: z.string().min(1).max(255),
 		data: z.base64().describe("The file, base64."),
-	}),
+	} satisfies Fields<wire.AttachmentUpload>),
 );
 
 export const MessageRequest = component(
@@ -92,13 +100,13 @@ export const MessageRequest = component(
 			idempotency_key: z
 				.string()
 				.min(1)
-				.optional()
+				.exactOptional()
 				.describe(
 					"At most `broker.idempotencyKeyCharsMax` characters. Sent again with the same content, the message is the same one; with another content it is refused with 409, which names the earlier event.",
 				),
-			attachments: z.array(AttachmentUpload).max(64).optional(),
-			disable_streaming: z.boolean().optional().describe("The answer comes in one piece: one chunk per message."),
-		})
+			attachments: z.array(AttachmentUpload).max(64).exactOptional(),
+			disable_streaming: z.boolean().exactOptional().describe("The answer comes in one piece: one chunk per message."),
+		} satisfies Fields<wire.MessageRequest>)
 		.refine(({ text, attachments }) => text.trim() !== "" || (attachments?.length ?? 0) > 0, {
 			message: "a message needs a text or an attachment",
 			path: ["text"],
@@ -110,8 +118,8 @@ export const MessageAccepted = component(
 	z.object({
 		event_id: z.string(),
 		disposition: disposition.exclude(["rejected", "dropped"]),
-		run_id: z.string().optional().describe("Present when the run has started."),
-	}),
+		run_id: z.string().exactOptional().describe("Present when the run has started."),
+	} satisfies Fields<wire.MessageAccepted>),
 );
 
 export const EventView = component(
@@ -122,26 +130,37 @@ export const EventView = component(
 		text: z.string(),
 		received_at: time,
 		disposition,
-		run_id: z.string().optional(),
-		because: z.string().optional().describe("Why it was rejected or dropped."),
-		superseded_by: z.string().optional().describe("The event that took its place."),
-		batch: z.array(z.string()).optional().describe("A synthetic event: the original events it stands for."),
-		channel: z.string().optional(),
-		account: z.string().optional(),
-		sender: z.string().optional().describe("Who wrote, in the platform's words."),
-		sender_name: z.string().optional(),
-	}),
+		run_id: z.string().exactOptional(),
+		because: z.string().exactOptional().describe("Why it was rejected or dropped."),
+		superseded_by: z.string().exactOptional().describe("The event that took its place."),
+		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
+		channel: z.string().exactOptional(),
+		account: z.string().exactOptional(),
+		sender: z.string().exactOptional().describe("Who wrote, in the platform's words."),
+		sender_name: z.string().exactOptional(),
+	} satisfies Fields<wire.EventJson>),
 );
-export const EventList = component("EventList", z.object({ events: z.array(EventView) }));
+export const EventList = component(
+	"EventList",
+	z.object({ events: z.array(EventView) } satisfies Fields<wire.EventListJson>),
+);
 
 const MessageView = component(
 	"Message",
 	z.object({
 		role: z.enum(["user", "assistant"]),
 		text: z.string(),
-		message_id: z.string().optional().describe("The stream that carried it."),
-		event_id: z.string().optional(),
-		attachments: z.array(z.object({ name: z.string(), content_type: z.string(), bytes: count })).optional(),
+		message_id: z.string().exactOptional().describe("The stream that carried it."),
+		event_id: z.string().exactOptional(),
+		attachments: z
+			.array(
+				z.object({
+					name: z.string(),
+					content_type: z.string(),
+					bytes: count,
+				} satisfies Fields<wire.AttachmentJson>),
+			)
+			.exactOptional(),
 		parts: z
 			.array(
 				z.object({
@@ -150,13 +169,13 @@ const MessageView = component(
 					description: z.string(),
 					bytes: count,
 					after: count.describe("After how many characters of the text it stands."),
-					payload: z.string().optional().describe("Text and JSON that are not long; the rest is in the frames."),
-				}),
+					payload: z.string().exactOptional().describe("Text and JSON that are not long; the rest is in the frames."),
+				} satisfies Fields<wire.PartJson>),
 			)
-			.optional()
+			.exactOptional()
 			.describe("Cards, pictures, sound … of an assistant message, in order."),
-		reasoning: z.string().optional().describe("Only where `broker.reasoningCharsMax` keeps it."),
-	}),
+		reasoning: z.string().exactOptional().describe("Only where `broker.reasoningCharsMax` keeps it."),
+	} satisfies Fields<wire.MessageJson>),
 );
 
 const ToolCallView = component(
@@ -164,14 +183,14 @@ const ToolCallView = component(
 	z.object({
 		call_id: z.string(),
 		name: z.string(),
-		args: z.unknown().optional(),
+		args: z.unknown().exactOptional(),
 		status: z.enum(["started", "completed", "failed"]).describe("`started` while it runs."),
-		summary: z.string().optional(),
-		result: z.unknown().optional(),
+		summary: z.string().exactOptional(),
+		result: z.unknown().exactOptional(),
 		message: count.describe("Index into `messages` of the message that made the call."),
 		started_at: time,
-		ended_at: time.optional(),
-	}),
+		ended_at: time.exactOptional(),
+	} satisfies Fields<wire.ToolCallJson>),
 );
 
 const TraceView = component(
@@ -194,12 +213,12 @@ const TraceView = component(
 					hook: z.enum(["onReceive", "onPrepare", "onComplete"]),
 					ms: z.number(),
 					outcome: z.enum(["ok", "changed", "rejected", "failed", "timeout"]),
-					detail: z.string().optional(),
+					detail: z.string().exactOptional(),
 				}),
 			)
 			.describe("Calls of plugins."),
 		deliveries: z.array(z.string()).describe("Ids of the deliveries of the answer."),
-	}),
+	} satisfies Fields<wire.TraceJson>),
 );
 
 export const RunView = component(
@@ -209,20 +228,24 @@ export const RunView = component(
 		session: z.string(),
 		engine: z.string(),
 		status: z.enum(["running", "stopping", "completed", "aborted", "failed"]),
-		reason: z.enum(["completed", "aborted", "error", "timeout", "crashed"]).optional(),
-		error: z.object({ code: z.string(), message: z.string() }).optional(),
+		reason: z.enum(["completed", "aborted", "error", "timeout", "crashed"]).exactOptional(),
+		error: z.object({ code: z.string(), message: z.string() }).exactOptional(),
 		started_at: time,
-		ended_at: time.optional(),
-		first_token_ms: z.number().optional(),
-		usage: z.record(z.string(), z.number()).optional().describe("Token counts; -1 = the model did not say."),
-		compacting: z.boolean().optional(),
+		ended_at: time.exactOptional(),
+		first_token_ms: z.number().exactOptional(),
+		usage: z
+			.object({ input: z.number(), output: z.number() })
+			.catchall(z.number())
+			.exactOptional()
+			.describe("Token counts; -1 = the model did not say."),
+		compacting: z.boolean().exactOptional(),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),
-		trace: TraceView.optional().describe("The way of the message through the pipeline, once the run has settled."),
+		trace: TraceView.exactOptional().describe("The way of the message through the pipeline, once the run has settled."),
 		frames_available: z.boolean().describe("Whether the frames can still be streamed and replayed."),
-	}),
+	} satisfies Fields<wire.RunJson>),
 );
-export const RunList = component("RunList", z.object({ runs: z.array(RunView) }));
+export const RunList = component("RunList", z.object({ runs: z.array(RunView) } satisfies Fields<wire.RunListJson>));
 export const RunStatus = component("RunStatus", RunView.pick({ run_id: true, status: true }));
 
 const SessionView = component(
@@ -233,15 +256,15 @@ const SessionView = component(
 		updated_at: time,
 		turns: count,
 		title: z.string(),
-		live_run_id: z.string().optional(),
-	}),
+		live_run_id: z.string().exactOptional(),
+	} satisfies Fields<wire.SessionJson>),
 );
 export const SessionList = component(
 	"SessionList",
 	z.object({
 		sessions: z.array(SessionView),
-		engine: z.string().optional().describe("The name of what answers a message that is sent now."),
-	}),
+		engine: z.string().exactOptional().describe("The name of what answers a message that is sent now."),
+	} satisfies Fields<wire.SessionListJson>),
 );
 
 export const SessionTurns = component(
@@ -251,7 +274,7 @@ export const SessionTurns = component(
 		live: RunView.nullable(),
 		queued: z.array(EventView.pick({ event_id: true, text: true, received_at: true })),
 		stream_offset: count.describe("Subscribe to the session stream after it: nothing is missed, nothing repeated."),
-	}),
+	} satisfies Fields<wire.TurnsJson>),
 );
 
 export const SignInRequest = component(
@@ -259,15 +282,25 @@ export const SignInRequest = component(
 	z.union(
 		[z.strictObject({ code: z.string().min(1).max(256) }), z.strictObject({ token: z.string().min(1).max(4096) })],
 		"send {code} or {token}",
-	),
+	) satisfies z.ZodType<wire.SignInRequest>,
 );
-export const SignedIn = component("SignedIn", z.object({ signed_in: z.literal(true) }));
-export const SignInCode = component("SignInCode", z.object({ code: z.string(), url: z.string() }));
+export const SignedIn = component(
+	"SignedIn",
+	z.object({ signed_in: z.literal(true) } satisfies Fields<wire.SignedInJson>),
+);
+export const SignInCode = component(
+	"SignInCode",
+	z.object({ code: z.string(), url: z.string() } satisfies Fields<wire.SignInCodeJson>),
+);
 
-export const Health = component("Health", z.object({ status: z.literal("ok") }));
+export const Health = component("Health", z.object({ status: z.literal("ok") } satisfies Fields<wire.HealthJson>));
 export const ReadinessView = component(
 	"Readiness",
-	z.object({ ready: z.boolean(), state: z.string(), detail: z.string().optional() }),
+	z.object({
+		ready: z.boolean(),
+		state: z.string(),
+		detail: z.string().exactOptional(),
+	} satisfies Fields<wire.ReadinessJson>),
 );
 
 /** What a WebSocket client says. */
@@ -279,13 +312,13 @@ export const ClientMessage = component(
 			type: z.literal("subscribe"),
 			id: subscriptionId,
 			run: runParams.shape.run,
-			after: z.int().min(0).optional(),
+			after: z.int().min(0).exactOptional(),
 		}),
 		z.strictObject({
 			type: z.literal("subscribe"),
 			id: subscriptionId,
 			session: sessionLabel,
-			after: z.union([z.literal("end"), z.int().min(0)]).optional(),
+			after: z.union([z.literal("end"), z.int().min(0)]).exactOptional(),
 		}),
 		z.strictObject({ type: z.literal("unsubscribe"), id: subscriptionId }),
 	]),

@@ -1,7 +1,10 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
+export type * from "./api.ts";
+export type * from "./api-channels.ts";
 export * from "./chunk-size.ts";
 export * from "./close-mode.ts";
 export * from "./codec.ts";
+export * from "./content.ts";
 export * from "./crc.ts";
 export * from "./error.ts";
 export * from "./fold.ts";

@@ -1,9 +1,8 @@
 /** Keeps the adapters page up to date and passes on what a person wants. */
 
-import { toNexusError } from "../protocol/protocol.ts";
+import { type AccountJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, accountKey, type DeliveryFilter, type Health, NEW_ADAPTERS } from "./adapters.ts";
 import { api } from "./api.ts";
-import type { AccountRow } from "./api-channels.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { startPolling } from "./poll.ts";
 
@@ -13,7 +12,7 @@ const ROWS_MAX = 50;
 
 export interface AdaptersFeed {
 	filter(filter: DeliveryFilter): void;
-	check(account: AccountRow): void;
+	check(account: AccountJson): void;
 	approve(code: string): void;
 	close(): void;
 }
@@ -66,7 +65,7 @@ export function openAdapters({ onChange, onSignedOut, schedule }: AdaptersFeedOp
 		}
 	}
 
-	async function check(account: AccountRow): Promise<void> {
+	async function check(account: AccountJson): Promise<void> {
 		const key = accountKey(account);
 		if (view.health[key]?.asking) return;
 		const set = (health: Health) => change({ health: { ...view.health, [key]: health } });

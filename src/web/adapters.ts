@@ -1,6 +1,6 @@
 /** The adapters page as a value: accounts, deliveries, messages that came in, and who waits to be let in. */
 
-import type { AccountRow, DeliveryRow, DeliveryState, EventRow, PairingRow } from "./api-channels.ts";
+import type { AccountJson, DeliveryJson, DeliveryState, EventJson, PairingJson } from "../protocol/protocol.ts";
 
 export interface DeliveryFilter {
 	readonly state?: DeliveryState;
@@ -19,10 +19,10 @@ export interface AdaptersView {
 	readonly failure?: string;
 	/** The daemon's clock minus this one. */
 	readonly skewMs: number;
-	readonly accounts: readonly AccountRow[];
-	readonly deliveries: readonly DeliveryRow[];
-	readonly events: readonly EventRow[];
-	readonly pairings: readonly PairingRow[];
+	readonly accounts: readonly AccountJson[];
+	readonly deliveries: readonly DeliveryJson[];
+	readonly events: readonly EventJson[];
+	readonly pairings: readonly PairingJson[];
 	readonly filter: DeliveryFilter;
 	/** By `channel/account`. */
 	readonly health: Readonly<Record<string, Health>>;
@@ -42,19 +42,20 @@ export const NEW_ADAPTERS: AdaptersView = {
 	health: {},
 };
 
-export const accountKey = ({ channel, account }: Pick<AccountRow, "channel" | "account">): string =>
+export const accountKey = ({ channel, account }: Pick<AccountJson, "channel" | "account">): string =>
 	`${channel}/${account}`;
 
 /** Those who wait, newest first; what has run out needs a new message. */
-export const waitingPairings = (pairings: readonly PairingRow[], now: number): PairingRow[] =>
+export const waitingPairings = (pairings: readonly PairingJson[], now: number): PairingJson[] =>
 	pairings.filter(({ approved_at, expires_at }) => approved_at === undefined && expires_at > now);
 
 /** What people wrote: a batch only stands for messages that are listed themselves. */
-export const inboundOf = (events: readonly EventRow[]): EventRow[] => events.filter(({ batch }) => batch === undefined);
+export const inboundOf = (events: readonly EventJson[]): EventJson[] =>
+	events.filter(({ batch }) => batch === undefined);
 
-export const channelsOf = (accounts: readonly AccountRow[], deliveries: readonly DeliveryRow[]): string[] =>
+export const channelsOf = (accounts: readonly AccountJson[], deliveries: readonly DeliveryJson[]): string[] =>
 	[...new Set([...accounts, ...deliveries].map(({ channel }) => channel))].toSorted();
 
 /** What went wrong with an account, unless the line of one of its processes says it already. */
-export const ownErrorOf = ({ processes, last_error: error }: AccountRow): string | undefined =>
+export const ownErrorOf = ({ processes, last_error: error }: AccountJson): string | undefined =>
 	Object.values(processes).some((process) => process?.last_error === error) ? undefined : error;

@@ -1,9 +1,9 @@
 /** What a person can do on the page, and the shell around the state: routes, sign-in, the open feed, other tabs. */
 
-import { newId, toNexusError } from "../protocol/protocol.ts";
+import { newId, type SessionJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, NEW_ADAPTERS } from "./adapters.ts";
 import { type AdaptersFeed, openAdapters } from "./adapters-feed.ts";
-import { api, type SessionRow } from "./api.ts";
+import { api } from "./api.ts";
 import { type ChatState, liveTurnOf, newChat } from "./chat.ts";
 import { onNextFrame } from "./frame-clock.ts";
 import { openInspector } from "./inspector-feed.ts";
@@ -265,14 +265,14 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 }
 
 interface SessionsRead {
-	sessions: SessionRow[];
+	sessions: SessionJson[];
 	more: boolean;
 	engine?: string;
 }
 
 /** The newest sessions, and whether there are more. A page is longer than asked for when its last ones were used at the same moment. */
 export async function readSessions(wanted: number): Promise<SessionsRead> {
-	const sessions: SessionRow[] = [];
+	const sessions: SessionJson[] = [];
 	for (;;) {
 		const limit = Math.min(SESSIONS_PER_CALL_MAX, wanted - sessions.length);
 		const page = await api.sessions({ limit, before: sessions.at(-1)?.updated_at });

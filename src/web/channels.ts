@@ -1,6 +1,6 @@
 /** The chat platforms' names and marks, and how the states of their accounts and deliveries are put for people. */
 
-import type { DeliveryMode, DeliveryRow, DeliveryState, EventRow, ProcessRow } from "./api-channels.ts";
+import type { DeliveryJson, DeliveryMode, DeliveryState, EventJson, ProcessJson } from "../protocol/protocol.ts";
 
 export type Tone = "good" | "live" | "quiet" | "warn" | "bad";
 
@@ -50,7 +50,7 @@ const DELIVERY_WORDS: Readonly<Record<DeliveryState, Words>> = {
 
 export const deliveryWords = (state: DeliveryState): Words => DELIVERY_WORDS[state];
 
-const PROCESS_WORDS: Readonly<Record<ProcessRow["state"], Words>> = {
+const PROCESS_WORDS: Readonly<Record<ProcessJson["state"], Words>> = {
 	starting: { tone: "live", text: "Starting" },
 	running: { tone: "good", text: "Running" },
 	unreachable: { tone: "bad", text: "Platform unreachable" },
@@ -59,10 +59,10 @@ const PROCESS_WORDS: Readonly<Record<ProcessRow["state"], Words>> = {
 	stopped: { tone: "quiet", text: "Stopped" },
 };
 
-export const processWords = (state: ProcessRow["state"]): Words => PROCESS_WORDS[state];
+export const processWords = (state: ProcessJson["state"]): Words => PROCESS_WORDS[state];
 
 /** What became of a message, and why. */
-export function dispositionWords(event: Pick<EventRow, "disposition" | "because" | "run_id">): Words {
+export function dispositionWords(event: Pick<EventJson, "disposition" | "because" | "run_id">): Words {
 	const why = event.because === undefined ? "" : `: ${event.because}`;
 	switch (event.disposition) {
 		case "started":
@@ -86,5 +86,5 @@ export function dispositionWords(event: Pick<EventRow, "disposition" | "because"
 }
 
 /** How far people can read on the platform, in positions of the answer's text. */
-export const reachOf = ({ position, messages }: Pick<DeliveryRow, "position" | "messages">): number =>
+export const reachOf = ({ position, messages }: Pick<DeliveryJson, "position" | "messages">): number =>
 	Math.max(position, ...messages.map(({ shown = 0, to = 0 }) => Math.max(shown, to)));

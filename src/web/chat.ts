@@ -1,14 +1,20 @@
 /** One session as a person sees it, as a value: its turns, what is on its way, what waits, and how the connection is. */
 
-import type { RunView } from "../protocol/protocol.ts";
-import type { Accepted, MessageRow, QueuedRow, RunRow, TurnsPage } from "./api.ts";
-import type { EventRow } from "./api-channels.ts";
-import type { LinkPhase } from "./link.ts";
+import type { LinkPhase } from "../client/client.ts";
+import type {
+	EventJson,
+	MessageAccepted,
+	MessageJson,
+	QueuedJson,
+	RunJson,
+	RunView,
+	TurnsJson,
+} from "../protocol/protocol.ts";
 
 /** One run: what the ledger says about it, and what its frames show. Frames win: they carry more. */
 export interface TurnItem {
 	readonly runId: string;
-	readonly row?: RunRow;
+	readonly row?: RunJson;
 	readonly view?: RunView;
 	/** The person asked to stop it. */
 	readonly stopping?: boolean;
@@ -38,29 +44,29 @@ export interface ChatState {
 	readonly older: "none" | "some" | "loading";
 	readonly outgoing: readonly Outgoing[];
 	/** Waiting at the daemon, whichever tab they came from. */
-	readonly queued: readonly QueuedRow[];
+	readonly queued: readonly QueuedJson[];
 	/** What became of the newest messages, by event id. */
-	readonly events: Readonly<Record<string, EventRow>>;
+	readonly events: Readonly<Record<string, EventJson>>;
 	readonly link: LinkPhase;
 	/** The link was live before: only then is a new try a "reconnect". */
 	readonly wasLive: boolean;
 }
 
 export type ChatAction =
-	| { type: "loaded"; page: TurnsPage; limit: number }
+	| { type: "loaded"; page: TurnsJson; limit: number }
 	| { type: "missing" }
 	/** The place to go on from is gone; history is read anew. */
 	| { type: "start-over" }
 	| { type: "load-failed"; message: string }
 	| { type: "older-loading" }
 	| { type: "older-failed" }
-	| { type: "older"; page: TurnsPage; limit: number }
+	| { type: "older"; page: TurnsJson; limit: number }
 	| { type: "views"; views: readonly RunView[] }
-	| { type: "row"; row: RunRow }
-	| { type: "queue"; queued: readonly QueuedRow[] }
-	| { type: "events"; events: readonly EventRow[] }
+	| { type: "row"; row: RunJson }
+	| { type: "queue"; queued: readonly QueuedJson[] }
+	| { type: "events"; events: readonly EventJson[] }
 	| { type: "sending"; key: string; text: string }
-	| { type: "sent"; key: string; accepted: Accepted }
+	| { type: "sent"; key: string; accepted: MessageAccepted }
 	| { type: "send-failed"; key: string; message: string }
 	| { type: "discard"; key: string }
 	| { type: "stopping"; runId: string; on: boolean; error?: string }
@@ -119,7 +125,7 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 	}
 }
 
-function loaded(chat: ChatState, page: TurnsPage, limit: number): ChatState {
+function loaded(chat: ChatState, page: TurnsJson, limit: number): ChatState {
 	const rows = page.live ? [...page.turns, page.live] : page.turns;
 	const known = new Map(chat.turns.map((turn) => [turn.runId, turn]));
 	const turns = rows.map((row) => ({ ...known.get(row.run_id), runId: row.run_id, row }));
@@ -133,7 +139,7 @@ function startOver(chat: ChatState): ChatState {
 	return { ...chat, outgoing: chat.outgoing.filter(({ eventId }) => eventId === undefined), events: {} };
 }
 
-function withOlder(chat: ChatState, page: TurnsPage, limit: number): ChatState {
+function withOlder(chat: ChatState, page: TurnsJson, limit: number): ChatState {
 	const known = new Set(chat.turns.map((turn) => turn.runId));
 	const fresh = page.turns.filter((row) => !known.has(row.run_id)).map((row) => ({ runId: row.run_id, row }));
 	return { ...chat, turns: [...fresh, ...chat.turns], older: page.turns.length >= limit ? "some" : "none" };
@@ -151,7 +157,7 @@ function putTurn(chat: ChatState, runId: string, change: Partial<TurnItem>): Cha
 }
 
 /** A run that shows a message makes the local copy of it unnecessary. */
-function settleOutgoing(chat: ChatState, row: RunRow): ChatState {
+function settleOutgoing(chat: ChatState, row: RunJson): ChatState {
 	const shown = new Set(row.messages.map((message) => message.event_id));
 	return {
 		...chat,
@@ -192,28 +198,24 @@ function overtakenOf(chat: ChatState): ReadonlySet<Outgoing> {
 	return new Set(overtaken);
 }
 
-function sent(chat: ChatState, key: string, accepted: Accepted): ChatState {
+function sent(chat: ChatState, key: string, accepted: MessageAccepted): ChatState {
 	const { event_id: eventId, run_id: runId } = accepted;
 	// The run may have been faster than the answer that announces it.
 	const row = chat.turns.find((turn) => turn.row?.messages.some((message) => message.event_id === eventId));
 	if (row) return reduceChat(chat, { type: "discard", key });
-	if (accepted.disposition === "rejected" || accepted.disposition === "dropped") {
-		const error = "The daemon did not accept this message.";
-		return patchOutgoing(chat, key, { state: "failed", eventId, error, toldBefore: undefined });
-	}
 	const waits = runId === undefined;
 	const state = waits ? "queued" : "started";
 	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), toldBefore: undefined });
 }
 
 /** A message that no run will answer has its place in the thread: it waits no longer. */
-function withEvents(chat: ChatState, rows: readonly EventRow[]): ChatState {
+function withEvents(chat: ChatState, rows: readonly EventJson[]): ChatState {
 	const events = { ...chat.events, ...Object.fromEntries(rows.map((row) => [row.event_id, row])) };
 	const outgoing = chat.outgoing.filter(({ eventId }) => !(eventId && isSidelined(events[eventId])));
 	return { ...chat, events, outgoing };
 }
 
-const isSidelined = (event: EventRow | undefined): boolean =>
+const isSidelined = (event: EventJson | undefined): boolean =>
 	event !== undefined &&
 	event.batch === undefined &&
 	(event.disposition === "dropped" || event.disposition === "rejected" || event.disposition === "superseded");
@@ -223,7 +225,7 @@ function patchOutgoing(chat: ChatState, key: string, change: Partial<Outgoing>):
 }
 
 /** The user's messages of a turn: the ledger's, or this tab's own until the ledger's are here. */
-export function userMessagesOf(chat: ChatState, turn: TurnItem): readonly MessageRow[] {
+export function userMessagesOf(chat: ChatState, turn: TurnItem): readonly MessageJson[] {
 	const rows = turn.row?.messages.filter((message) => message.role === "user");
 	if (rows && rows.length > 0) return rows;
 	return chat.outgoing.filter((mine) => mine.runId === turn.runId).map(({ text }) => ({ role: "user", text }));
@@ -247,7 +249,7 @@ export function isLive(turn: TurnItem): boolean {
 	return turn.view ? !turn.view.final : turn.row !== undefined && isUnsettled(turn.row);
 }
 
-const isUnsettled = ({ status }: RunRow): boolean => status === "running" || status === "stopping";
+const isUnsettled = ({ status }: RunJson): boolean => status === "running" || status === "stopping";
 
 /** The runs whose end was seen, while what the ledger says of it could not be read. */
 export const unreadRunsOf = (chat: ChatState): string[] =>
@@ -258,7 +260,7 @@ export const liveTurnOf = (chat: ChatState): TurnItem | undefined => chat.turns.
 export type ThreadItem =
 	| { readonly kind: "turn"; readonly turn: TurnItem }
 	/** A message that no run shows. */
-	| { readonly kind: "aside"; readonly event: EventRow };
+	| { readonly kind: "aside"; readonly event: EventJson };
 
 /** The turns, and between them the messages that never became part of one, in order of time. */
 export function threadOf(chat: ChatState): ThreadItem[] {

@@ -1,18 +1,15 @@
 /** What a run's frames say about time: lanes, gaps and rates. Pure, so that the page and the tests compute the same. */
 
-import type { EndReason, Modality } from "../protocol/protocol.ts";
-import type { RunRow } from "./api.ts";
-import type { DeliveryRow, TraceRow } from "./api-channels.ts";
-import type { LinkPhase } from "./link.ts";
-import type { StreamRecord } from "./stream-client.ts";
+import type { FrameRecord, LinkPhase } from "../client/client.ts";
+import type { DeliveryJson, EndReason, Modality, RunJson, TraceJson } from "../protocol/protocol.ts";
 
 export interface InspectorState {
 	readonly runId: string;
-	readonly row?: RunRow;
+	readonly row?: RunJson;
 	/** Where the answer was sent. */
-	readonly deliveries?: readonly DeliveryRow[];
+	readonly deliveries?: readonly DeliveryJson[];
 	/** Grows in place; `count` says how much of it this state is about. */
-	readonly records: readonly StreamRecord[];
+	readonly records: readonly FrameRecord[];
 	readonly count: number;
 	readonly link: LinkPhase;
 	readonly error?: string;
@@ -54,7 +51,7 @@ export interface Analysis {
 
 /** Reads records as they come; `result` is a snapshot that shares the growing lists. */
 export interface Analyser {
-	push(records: readonly StreamRecord[], from: number): void;
+	push(records: readonly FrameRecord[], from: number): void;
 	result(): Analysis;
 }
 
@@ -66,7 +63,7 @@ export function createAnalyser(): Analyser {
 	let textChars = 0;
 	let textChunks = 0;
 
-	function pushOne({ frame }: StreamRecord, index: number): void {
+	function pushOne({ frame }: FrameRecord, index: number): void {
 		origin ??= frame.ts;
 		const at = Math.max(times.at(-1) ?? 0, frame.ts - origin);
 		times.push(at);
@@ -153,7 +150,7 @@ export interface StageBar {
 }
 
 /** The stages on one common scale; stages may overlap, and a clock may have gone back. */
-export function stageBars(stages: TraceRow["stages"]): StageBar[] {
+export function stageBars(stages: TraceJson["stages"]): StageBar[] {
 	const begin = Math.min(...stages.map(({ at }) => at));
 	const whole = Math.max(1, ...stages.map(({ at, ms }) => at - begin + ms));
 	return stages.map(({ stage, at, ms }) => ({ stage, ms, from: (at - begin) / whole, share: Math.max(0, ms) / whole }));

@@ -1,12 +1,11 @@
 /** Reads all frames of one run, finished or not, through the same stream that a live reader follows. */
 
-import { toNexusError } from "../protocol/protocol.ts";
-import { api } from "./api.ts";
-import type { TraceRow } from "./api-channels.ts";
+import type { FrameRecord } from "../client/client.ts";
+import { type NexusError, type TraceJson, toNexusError } from "../protocol/protocol.ts";
+import { api, openStream } from "./api.ts";
 import type { Schedule } from "./frame-clock.ts";
 import type { InspectorState } from "./inspect.ts";
 import { startPolling } from "./poll.ts";
-import { openStream, type StreamRecord } from "./stream-client.ts";
 
 /** What one tab can hold without becoming slow. */
 const RECORDS_MAX = 400_000;
@@ -23,7 +22,7 @@ export interface InspectorFeedOptions {
 
 export function openInspector(options: InspectorFeedOptions): { close(): void } {
 	const { runId } = options;
-	const records: StreamRecord[] = [];
+	const records: FrameRecord[] = [];
 	let state: InspectorState = { runId, records, count: 0, link: "connecting" };
 	let due = false;
 	let closed = false;
@@ -65,24 +64,25 @@ export function openInspector(options: InspectorFeedOptions): { close(): void } 
 		return AGAIN_MS;
 	});
 
-	const stream = openStream({
-		url: api.runStreamUrl(runId),
-		after: 0,
-		endsWithRun: true,
-		onRecords(fresh) {
-			for (const record of fresh) records.push(record);
-			if (records.length > RECORDS_MAX) {
-				stream.send({ type: "stop" });
-				change({ error: `Only the first ${RECORDS_MAX.toLocaleString()} frames are shown.` });
-			}
-			change({});
+	const stream = openStream(
+		{ run: runId },
+		{
+			onRecords(fresh) {
+				// Without their text: a tab holds many of them.
+				for (const { offset, frame } of fresh) records.push({ offset, frame });
+				if (records.length > RECORDS_MAX) {
+					stream.send({ type: "stop" });
+					change({ error: `Only the first ${RECORDS_MAX.toLocaleString()} frames are shown.` });
+				}
+				change({});
+			},
+			onState(link) {
+				change({ link: link.phase });
+				if (link.phase === "ended") void loadRow().then(poller.now);
+				if (link.phase === "refused") change({ error: refusal(link.error) });
+			},
 		},
-		onState(link) {
-			change({ link: link.phase });
-			if (link.phase === "ended") void loadRow().then(poller.now);
-			if (link.phase === "refused") change({ error: refusal(link.status) });
-		},
-	});
+	);
 	void loadRow();
 
 	return {
@@ -94,11 +94,11 @@ export function openInspector(options: InspectorFeedOptions): { close(): void } 
 	};
 }
 
-const isWhole = (trace: TraceRow | undefined): boolean =>
+const isWhole = (trace: TraceJson | undefined): boolean =>
 	trace?.stages.some(({ stage }) => stage === "complete") ?? false;
 
-function refusal(status: number | undefined): string {
-	if (status === 410) return "The frames of this run have been removed by retention; only its text is kept.";
-	if (status === 404) return "There is no such run. It may have been on another daemon or in other data.";
-	return `The daemon refused to show this run (${status ?? "no answer"}).`;
+function refusal(error: NexusError | undefined): string {
+	if (error?.code === "expired") return "The frames of this run have been removed by retention; only its text is kept.";
+	if (error?.code === "not_found") return "There is no such run. It may have been on another daemon or in other data.";
+	return `The daemon refused to show this run (${error?.message ?? "no answer"}).`;
 }

@@ -1,14 +1,12 @@
 /** Keeps the channel lab up to date: asks what the platforms show, follows the run as the page would, and passes on what a person wants. */
 
-import { toNexusError } from "../protocol/protocol.ts";
-import { api } from "./api.ts";
-import type { FaultKind } from "./api-channels.ts";
+import { createRunFolds, type Stream } from "../client/client.ts";
+import { type LabFaultKind, toNexusError } from "../protocol/protocol.ts";
+import { api, openStream } from "./api.ts";
 import { channelName } from "./channels.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 import { startPolling } from "./poll.ts";
-import { createRunFolds } from "./run-folds.ts";
-import { openStream, type StreamClient } from "./stream-client.ts";
 
 /** Long enough to be read. */
 const NOTICE_MS = 6000;
@@ -18,7 +16,7 @@ const AGAIN_MS = 2000;
 export interface LabFeed {
 	run(text: string): void;
 	stop(): void;
-	fault(channel: string, kind: FaultKind): void;
+	fault(channel: string, kind: LabFaultKind): void;
 	choose(channel: string, on: boolean): void;
 	retry(): void;
 	close(): void;
@@ -34,7 +32,7 @@ export interface LabFeedOptions {
 
 export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOptions): LabFeed {
 	let lab: LabView = { ...NEW_LAB, ...(before && { left: before.left, ...(before.text && { text: before.text }) }) };
-	let stream: StreamClient | undefined;
+	let stream: Stream | undefined;
 	let due = false;
 	let closed = false;
 
@@ -82,22 +80,22 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 		void readText(runId);
 		const folds = createRunFolds();
 		let viewDue = false;
-		stream = openStream({
-			url: api.runStreamUrl(runId),
-			after: 0,
-			endsWithRun: true,
-			onRecords(records) {
-				for (const { frame } of records) folds.push(frame);
-				if (viewDue) return;
-				viewDue = true;
-				schedule(() => {
-					viewDue = false;
-					const web = folds.changed().at(-1);
-					if (web && lab.runId === runId) change({ web });
-				});
+		stream = openStream(
+			{ run: runId },
+			{
+				onRecords(records) {
+					for (const { frame } of records) folds.push(frame);
+					if (viewDue) return;
+					viewDue = true;
+					schedule(() => {
+						viewDue = false;
+						const web = folds.changed().at(-1);
+						if (web && lab.runId === runId) change({ web });
+					});
+				},
+				onState: (link) => link.phase === "ended" && poller.now(),
 			},
-			onState: (link) => link.phase === "ended" && poller.now(),
-		});
+		);
 	}
 
 	/** Somebody else may have begun it, or this page before it was reloaded. */

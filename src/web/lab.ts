@@ -1,12 +1,11 @@
 /** The channel lab as a person sees it, as a value. */
 
-import type { RunView } from "../protocol/protocol.ts";
-import type { FaultKind, LabChannelRow, LabStateRow } from "./api-channels.ts";
+import type { LabChannelJson, LabFaultKind, LabStateJson, RunView } from "../protocol/protocol.ts";
 import { deliveryWords, type Words } from "./channels.ts";
 
 export interface LabView {
 	/** What the daemon last said; nothing until the lab has started. */
-	readonly state?: LabStateRow;
+	readonly state?: LabStateJson;
 	/** The daemon's clock minus this one. */
 	readonly skewMs: number;
 	/** Why the lab is not there. */
@@ -36,7 +35,7 @@ export function pollDelay({ state, web, runId }: LabView): number | undefined {
 	return state.channels.some(({ ready }) => !ready) ? STARTING_POLL_MS : undefined;
 }
 
-const isPaused = ({ rate_limited_until: until = 0 }: LabChannelRow, now: number): boolean => until > now;
+const isPaused = ({ rate_limited_until: until = 0 }: LabChannelJson, now: number): boolean => until > now;
 
 export const chosenOf = ({ state, left }: LabView): string[] =>
 	(state?.channels ?? []).map(({ channel }) => channel).filter((channel) => !left.has(channel));
@@ -59,7 +58,7 @@ export const sourceLength = (web: RunView | undefined): number =>
 export const mannerOf = (channel: string): "bubbles" | "rows" | "mail" =>
 	channel === "discord" || channel === "slack" ? "rows" : channel === "gmail" ? "mail" : "bubbles";
 
-export function cardWords(row: LabChannelRow): Words {
+export function cardWords(row: LabChannelJson): Words {
 	if (!row.ready) return { tone: "quiet", text: "Starting…" };
 	if (row.state === undefined) return { tone: "quiet", text: "Ready" };
 	if (row.state !== "active") return deliveryWords(row.state);
@@ -71,12 +70,12 @@ export function cardWords(row: LabChannelRow): Words {
 }
 
 /** Whether a bubble can still change. */
-export function isOpen(row: LabChannelRow, index: number): boolean {
+export function isOpen(row: LabChannelJson, index: number): boolean {
 	const last = row.delivery?.messages.at(-1);
 	return row.state === "active" && index === row.messages.length - 1 && last?.state === "open";
 }
 
-export const FAULTS: readonly { kind: FaultKind; label: string; title: string }[] = [
+export const FAULTS: readonly { kind: LabFaultKind; label: string; title: string }[] = [
 	{ kind: "429", label: "429", title: "refuses the next call: too many requests" },
 	{ kind: "5xx", label: "5xx", title: "fails the next call with a server error" },
 	{ kind: "hang", label: "Hang", title: "does not answer the next call" },

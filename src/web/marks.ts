@@ -1,6 +1,6 @@
 /** Formatted text of a chat platform as runs of plain text with their marks. Pure; whatever comes in, every character comes out as text. */
 
-import type { RangeRow } from "./api-channels.ts";
+import type { RangeJson } from "../protocol/protocol.ts";
 
 export type Mark = "bold" | "italic" | "strike" | "underline" | "code" | "pre" | "quote" | "link" | "spoiler";
 
@@ -28,7 +28,7 @@ const OF_RANGE: Readonly<Record<string, Mark>> = {
 };
 
 /** A text whose marks are told beside it. */
-export function runsOfRanges(text: string, ranges: readonly RangeRow[]): Run[] {
+export function runsOfRanges(text: string, ranges: readonly RangeJson[]): Run[] {
 	const spans = ranges.flatMap(({ type, offset, length }): Span[] => {
 		const mark = Object.hasOwn(OF_RANGE, type) ? OF_RANGE[type] : undefined;
 		const from = Math.max(0, offset);

@@ -1,12 +1,10 @@
 /** Keeps one open session up to date: its history, then its stream from exactly where the history ends. */
 
+import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "../client/client.ts";
 import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
-import { api } from "./api.ts";
+import { api, openStream } from "./api.ts";
 import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
-import type { LinkState } from "./link.ts";
-import { createRunFolds } from "./run-folds.ts";
-import { openStream, type StreamClient, type StreamRecord } from "./stream-client.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
 
 const TURNS_PER_PAGE = 30;
@@ -48,7 +46,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	const waitingLoads: string[] = [];
 	const asked = new Set<string>();
 	let loads = 0;
-	let stream: StreamClient | undefined;
+	let stream: Stream | undefined;
 	let viewsDue = false;
 	let mayStartOver = false;
 	let closed = false;
@@ -82,7 +80,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		stream?.send({ type: "stop" });
 		// The new stream begins with the live run's first record again.
 		folds = createRunFolds();
-		stream = openStream({ url: api.sessionStreamUrl(session), after, endsWithRun: false, onRecords, onState });
+		stream = openStream({ session }, { after, onRecords, onState });
 	}
 
 	function onState(state: LinkState): void {
@@ -94,12 +92,12 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			void refreshQueue();
 			const chat = options.chat();
 			for (const runId of chat ? unreadRunsOf(chat) : []) void loadRow(runId);
-		} else if (state.phase === "refused") onRefused(state.status);
+		} else if (state.phase === "refused") onRefused(state.error);
 	}
 
 	/** The place to go on from may be gone: removed by retention, or the daemon has other data now. Then history is read anew, once. */
-	function onRefused(status: number | undefined): void {
-		if (status === 401) options.onSignedOut();
+	function onRefused(error: NexusError | undefined): void {
+		if (error?.code === "unauthenticated") options.onSignedOut();
 		else if (mayStartOver) {
 			mayStartOver = false;
 			dispatch({ type: "start-over" });
@@ -230,12 +228,13 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 async function foldHistory(runId: string, isUnwanted: () => boolean): Promise<RunView | undefined> {
 	const fold = createFold();
 	for (let after = 0; after < FRAMES_IN_HISTORY_MAX; ) {
-		const text = await api.frames(runId, { after, limit: FRAMES_PER_CALL });
-		if (isUnwanted()) return undefined;
-		const lines = text.split("\n").filter((line) => line !== "");
-		for (const line of lines) fold.push(decodeFrame(line));
-		if (lines.length < FRAMES_PER_CALL) return fold.view();
-		after += lines.length;
+		const last = after + FRAMES_PER_CALL;
+		for await (const line of api.frames(runId, { after, limit: FRAMES_PER_CALL })) {
+			if (isUnwanted()) return undefined;
+			fold.push(decodeFrame(line));
+			after += 1;
+		}
+		if (after < last) return fold.view();
 	}
 	return undefined;
 }

@@ -1,7 +1,7 @@
 /** The page's whole state and the one place that changes it. Readers are told at most once per animation frame. */
 
+import type { SessionJson } from "../protocol/protocol.ts";
 import type { AdaptersView } from "./adapters.ts";
-import type { SessionRow } from "./api.ts";
 import { type ChatAction, type ChatState, reduceChat } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import type { InspectorState } from "./inspect.ts";
@@ -14,7 +14,7 @@ export interface AppState {
 	readonly auth: "asking" | "in" | "out";
 	readonly authError?: string;
 	readonly route: Route;
-	readonly sessions: readonly SessionRow[];
+	readonly sessions: readonly SessionJson[];
 	/** What answers; undefined until the daemon has said. */
 	readonly engine?: string;
 	/** There are older ones than these. */
@@ -32,7 +32,7 @@ export type Action =
 	| { type: "signed-in" }
 	| { type: "signed-out"; error?: string }
 	| { type: "route"; route: Route }
-	| { type: "sessions"; sessions: readonly SessionRow[]; more: boolean; engine?: string }
+	| { type: "sessions"; sessions: readonly SessionJson[]; more: boolean; engine?: string }
 	| { type: "open-chat"; chat: ChatState }
 	/** Ignored when another session has been opened meanwhile. */
 	| { type: "chat"; session: string; action: ChatAction }
@@ -84,7 +84,7 @@ function withInspector(state: AppState, inspector: InspectorState | undefined): 
 }
 
 /** A run of the channel lab has a session of its own, which nobody goes on with. */
-export const isOrdinary = ({ session }: Pick<SessionRow, "session">): boolean => !session.startsWith("lab_");
+export const isOrdinary = ({ session }: Pick<SessionJson, "session">): boolean => !session.startsWith("lab_");
 
 export interface Store {
 	readonly state: AppState;

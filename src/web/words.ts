@@ -1,7 +1,6 @@
 /** How states and numbers are put for people. */
 
-import type { RunView } from "../protocol/protocol.ts";
-import type { RunRow } from "./api.ts";
+import type { RunJson, RunView } from "../protocol/protocol.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
 import type { AppState } from "./store.ts";
 
@@ -15,7 +14,7 @@ export interface Outcome {
 }
 
 /** How a run ended; undefined while it has not. */
-export function outcomeOf(view: RunView | undefined, row: RunRow | undefined): Outcome | undefined {
+export function outcomeOf(view: RunView | undefined, row: RunJson | undefined): Outcome | undefined {
 	if (view && !view.final) return undefined;
 	const reason = view?.state ?? reasonOf(row);
 	const error = view?.error ?? row?.error;
@@ -46,7 +45,7 @@ export function outcomeOf(view: RunView | undefined, row: RunRow | undefined): O
 	}
 }
 
-function reasonOf(row: RunRow | undefined): string | undefined {
+function reasonOf(row: RunJson | undefined): string | undefined {
 	if (!row || row.status === "running" || row.status === "stopping") return undefined;
 	if (row.reason) return row.reason;
 	return row.status === "failed" ? "error" : row.status;
@@ -79,6 +78,7 @@ export function connectionOf(chat: ChatState): Connection {
 		case "ended":
 			return { state: "ended", label: "Ended" };
 		case "refused":
+		case "lost":
 			return { state: "cut", label: "Cut" };
 		case "stopped":
 			return { state: "paused", label: "New" };

@@ -1,7 +1,7 @@
 /** What is published works as the sources do. */
 
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { bundle } from "../../scripts/bundle.ts";
@@ -52,7 +52,25 @@ describe("the build", () => {
 			exports: Record<string, string>;
 		};
 		for (const file of Object.values(exports)) expect(existsSync(join(out, file.replace("./dist/", "")))).toBe(true);
-		expect(Object.keys(exports)).toContain("./adapter");
+		expect(Object.keys(exports)).toEqual(expect.arrayContaining(["./adapter", "./client"]));
+	});
+
+	it("has a client that a browser can load, and that knows the daemon's errors", async () => {
+		const found = new Set([join(out, "client/client.js")]);
+		for (const file of found) {
+			const imports = [...readFileSync(file, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(
+				([, name]) => name!,
+			);
+			expect(
+				imports.filter((name) => !name.startsWith(".")),
+				file,
+			).toEqual([]);
+			for (const name of imports) found.add(join(dirname(file), name));
+		}
+		const { createClient } = (await import([...found][0]!)) as typeof import("../../src/client/client.ts");
+		const { NexusError } = (await import(join(out, "protocol/protocol.js"))) as { NexusError: unknown };
+		const away = createClient({ url: "http://127.0.0.1:1", fetch: () => Promise.reject(new Error("away")) });
+		await expect(away.api.runs()).rejects.toBeInstanceOf(NexusError);
 	});
 
 	it("says which Node it needs to one that is older", async () => {

@@ -111,7 +111,9 @@ describe("nexus send", () => {
 		const url = await serving(({ url: path = "" }, response) => {
 			if (path.endsWith("/messages")) response.end('{"event_id":"evt_1","disposition":"started","run_id":"run_deaf"}');
 			if (path.includes("/stream")) {
-				const events = frames.map((frame, n) => `id: ${n + 1}\ndata: ${JSON.stringify(frame)}\n\n`);
+				const events = frames.map(
+					(frame, n) => `id: ${n + 1}\nevent: ${frame.type}\ndata: ${JSON.stringify(frame)}\n\n`,
+				);
 				response.writeHead(200, { "content-type": "text/event-stream" }).write(events.join(""));
 			}
 		});

@@ -13,6 +13,7 @@ import { replay } from "../../src/cli/commands/replay.ts";
 import { send } from "../../src/cli/commands/send.ts";
 import { tail } from "../../src/cli/commands/tail.ts";
 import { createTerminal, reportFailure } from "../../src/cli/terminal.ts";
+import { createClient } from "../../src/client/client.ts";
 import { checksumOf, crc32, messageIdOf, NexusError } from "../../src/protocol/protocol.ts";
 import { createLogger, readable } from "../../src/runtime/logger.ts";
 
@@ -114,26 +115,23 @@ function client(): Context["client"] {
 		[/^\/v1\/accounts/, { accounts: [ACCOUNT] }],
 		[/^\/v1\/sign-in-codes/, { url: "http://x/#code=1" }],
 	];
-	const of = async (path: string): Promise<unknown> => {
+	const delivery = { ...poisoned(DELIVERY), delivery_id: "dlv_1" };
+	const answer = (method: string | undefined, path: string): Response => {
+		if (path.startsWith("/v1/deliveries"))
+			return Response.json(method === "POST" ? { delivery_id: "dlv_1" } : { deliveries: [delivery] });
+		if (path.endsWith("/messages"))
+			return Response.json({ event_id: "evt_1", disposition: "started", run_id: "run_1" });
+		if (path.includes("/frames")) return new Response(hostileRun().join("\n"));
+		if (path.includes("/stream")) return new Response(hostileRun().map(event).join(""));
 		const found = answers.find(([pattern]) => pattern.test(path));
 		if (!found) throw new Error(`no answer for ${path}`);
-		return poisoned(found[1]);
+		return Response.json(poisoned(found[1]));
 	};
-	const delivery = { ...poisoned(DELIVERY), delivery_id: "dlv_1" };
-	return {
-		get: (path: string) => (path.startsWith("/v1/deliveries") ? { deliveries: [delivery] } : of(path)),
-		async post(path: string) {
-			if (path === "/v1/deliveries") return { delivery_id: "dlv_1" };
-			if (path.endsWith("/messages")) return { event_id: "evt_1", disposition: "started", run_id: "run_1" };
-			return of(path);
-		},
-		async *follow() {
-			for (const text of hostileRun()) yield { text };
-		},
-		async *lines() {
-			yield* hostileRun();
-		},
-	} as unknown as Context["client"];
+	const event = (text: string, index: number) => `id: ${index + 1}\nevent: stream.any\ndata: ${text}\n\n`;
+	return createClient({
+		url: "http://nexus.test",
+		fetch: async (url, init) => answer(init?.method, url.slice("http://nexus.test".length)),
+	});
 }
 
 const COMMANDS: Record<string, (context: Context, json: { json?: true }) => Promise<number>> = {

@@ -1,8 +1,10 @@
 /** The README tells the truth where a program can check it. */
 
-import { spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { execFile, spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DIRECTIVE_KEYS } from "../../src/engine/demo/directive.ts";
@@ -35,6 +37,27 @@ describe("README.md", () => {
 		onTestFinished(async () => void (await daemon.end("SIGKILL")));
 		const { code, out } = await run(["send", "one two"], { cwd: folder, env: { NEXUS_DATA: join(folder, "data") } });
 		expect([code, out]).toEqual([0, "You said: one two\n"]);
+	});
+
+	it("shows a client that works, with what is published", async () => {
+		const folder = freshFolder();
+		const daemon = await daemonHere(join(folder, "data"));
+		onTestFinished(() => daemon.close());
+		// As `npm install` would put it there.
+		const installed = join(folder, "node_modules/nexus-stream");
+		mkdirSync(installed, { recursive: true });
+		symlinkSync(fileURLToPath(new URL("../../package.json", import.meta.url)), join(installed, "package.json"));
+		symlinkSync(fileURLToPath(new URL("../../dist-test", import.meta.url)), join(installed, "dist"));
+		writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+		writeFileSync(join(folder, "ask.ts"), block("// ask.ts"));
+		const token = readFileSync(join(folder, "data/token"), "utf8").trim();
+		const env = { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token };
+		const asked = promisify(execFile)(process.execPath, ["ask.ts"], { cwd: folder, env });
+		const { stdout } = await asked;
+		const { out } = await run(["runs", "--session", "notes", "--json", "--data", join(folder, "data")]);
+		const { messages } = JSON.parse(out) as { messages: { role: string; text: string }[] };
+		const said = messages.flatMap((message) => (message.role === "assistant" ? [message.text] : []));
+		expect(stdout).toBe(said.join("\n\n"));
 	});
 
 	it("names only endpoints that are served", async () => {

@@ -80,7 +80,7 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 		const messages = `${url}/v1/sessions/full/messages`;
 		fill(ROOM_BYTES);
 		const { run_id: run } = await call<{ run_id: string }>(messages, { text: `/demo tokens=${TOKENS} rate=20000` });
-		const reader = follow(`${url}/v1/runs/${run}/stream`);
+		const reader = follow(url, { run });
 		try {
 			await until("the answer has begun", () => reader.records.length > 100);
 			let ready = { status: 200, text: "" };

@@ -75,7 +75,7 @@ const allRuns = async (): Promise<RunView[]> => (await Promise.all(SESSIONS.map(
 async function followNewRuns(): Promise<void> {
 	const { runs } = await call<{ runs: RunView[] }>(`${daemon.url}/v1/runs?limit=50`);
 	for (const { run_id: run } of runs) {
-		if (!runReaders.has(run)) runReaders.set(run, follow(`${daemon.url}/v1/runs/${run}/stream`));
+		if (!runReaders.has(run)) runReaders.set(run, follow(daemon.url, { run }));
 	}
 }
 
@@ -92,10 +92,9 @@ beforeAll(async () => {
 	// The chain of a session begins with its first run.
 	await Promise.all(SESSIONS.map((session) => send(session, "first", tokensFor(session))));
 	for (const session of SESSIONS) {
-		const url = `${daemon.url}/v1/sessions/${session}/stream`;
 		sessionReaders.set(
 			session,
-			Array.from({ length: READERS_PER_SESSION }, () => follow(url)),
+			Array.from({ length: READERS_PER_SESSION }, () => follow(daemon.url, { session })),
 		);
 	}
 	await daemon.kill();

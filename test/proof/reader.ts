@@ -1,83 +1,51 @@
-/** A client that follows one SSE stream through every cut, resuming after the last id it has seen, and keeps all it got. */
+/** The client on one stream through every cut, keeping all it got. */
 
-import { type ClientRequest, get } from "node:http";
-import { AUTHORIZATION } from "./daemon.ts";
+import { createClient, type Source } from "../../src/client/client.ts";
+import { TOKEN } from "./daemon.ts";
 
-export interface Received {
+interface Received {
 	id: number;
-	event: string;
 	data: string;
 }
 
 export interface Reader {
 	readonly records: readonly Received[];
-	/** Anything that is not a well-formed event or a comment. */
+	/** Records that are not frames, refusals, and whatever the client had to make good. */
 	readonly faults: readonly string[];
-	/** Answers 200 so far: how often it was connected. */
+	/** How often it was connected. */
 	readonly connections: number;
-	/** The server said that nothing will follow (204), or the stream closed after its final end. */
+	/** The server said that nothing will follow (204), or the run's final end was read. */
 	readonly ended: boolean;
 	close(): void;
 }
 
-const RETRY_MS = 20;
-
-export function follow(url: string): Reader {
+export function follow(url: string, source: Source): Reader {
 	const records: Received[] = [];
 	const faults: string[] = [];
 	let connections = 0;
-	let ended = false;
-	let closed = false;
-	let request: ClientRequest | undefined;
-
-	/** Returns what is left of an event that is not whole yet; when the connection breaks it is thrown away. */
-	const take = (text: string): string => {
-		const blocks = text.split("\n\n");
-		for (const block of blocks.slice(0, -1)) {
-			if (block.startsWith(":") || /^retry: \d+$/.test(block)) continue;
-			const found = /^id: (\d+)\nevent: (stream\.\w+)\ndata: (.*)$/.exec(block);
-			if (found) records.push({ id: Number(found[1]), event: found[2] ?? "", data: found[3] ?? "" });
-			else faults.push(`not an event: ${JSON.stringify(block)}`);
-		}
-		return blocks.at(-1) ?? "";
-	};
-	const again = () => {
-		if (!closed && !ended) setTimeout(connect, RETRY_MS);
-	};
-	const connect = () => {
-		const last = records.at(-1);
-		const headers = { ...AUTHORIZATION, ...(last ? { "last-event-id": String(last.id) } : {}) };
-		let answered = false;
-		request = get(url, { headers, agent: false }, (response) => {
-			answered = true;
-			if (response.statusCode === 204) ended = true;
-			else if (response.statusCode === 200) connections++;
-			else if (response.statusCode !== 503) faults.push(`${url}: ${response.statusCode}`);
-			let rest = "";
-			response.setEncoding("utf8").on("data", (text: string) => {
-				if (response.statusCode === 200) rest = take(rest + text);
-			});
-			response.on("close", again);
-			// A killed server cuts the connection: `close` follows and the reader comes back.
-			response.on("error", () => {});
-		});
-		request.on("error", () => {
-			if (!answered) again();
-		});
-	};
-	connect();
+	const client = createClient({ url, token: TOKEN, limits: { retryFirstMs: 20, retryMaxMs: 20 } });
+	const stream = client.open(source, {
+		onRecords(fresh) {
+			for (const { offset, text } of fresh) records.push({ id: offset, data: text });
+		},
+		onState({ phase, error }) {
+			if (phase === "live") connections++;
+			if (phase === "refused") faults.push(`${url}: ${error?.message}`);
+		},
+		onDamage: ({ message }) => void faults.push(message),
+	});
 	return {
 		records,
-		faults,
+		get faults() {
+			const { faults: made } = stream.state;
+			return made === 0 ? faults : [...faults, `${made} records were repeated or left out`];
+		},
 		get connections() {
 			return connections;
 		},
 		get ended() {
-			return ended;
+			return stream.state.phase === "ended";
 		},
-		close() {
-			closed = true;
-			request?.destroy();
-		},
+		close: () => stream.send({ type: "stop" }),
 	};
 }

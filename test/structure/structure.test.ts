@@ -2,9 +2,18 @@
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { ENGINES } from "../../src/engine/engine.ts";
 import { THINGS } from "../../src/ledger/sqlite.ts";
-import { type ImportGraph, importsOf, sourcesBelow } from "./imports.ts";
-import { brokenBrowserRules, brokenDoors, brokenOrder, cycles, folderOf, unresolved } from "./rules.ts";
+import { type ImportGraph, importsOf, sourcesBelow, withoutComments } from "./imports.ts";
+import {
+	brokenBrowserRules,
+	brokenDoors,
+	brokenEngineDoors,
+	brokenOrder,
+	cycles,
+	folderOf,
+	unresolved,
+} from "./rules.ts";
 
 const sources = sourcesBelow(fileURLToPath(new URL("../../src", import.meta.url)));
 const graph: ImportGraph = new Map([...sources].map(([file, source]) => [file, importsOf(source)]));
@@ -16,8 +25,9 @@ const EMPTY_WORDS = /conversation|manager|helper|util/i;
 describe("structure: the sources", () => {
 	it("§5: a file imports only from a lower level or its own folder", () => expect(brokenOrder(graph)).toEqual([]));
 	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
+	it("an engine's folder is entered through its door or its entry", () => expect(brokenEngineDoors(graph)).toEqual([]));
 	it("§5: there are no import cycles", () => expect(cycles(graph)).toEqual([]));
-	it("§5: protocol and markdown import nothing, web imports these two only", () =>
+	it("§5: protocol and markdown import nothing, client imports protocol, web imports these three only", () =>
 		expect(brokenBrowserRules(graph)).toEqual([]));
 	it("every relative import leads to a file", () => expect(unresolved(graph)).toEqual([]));
 
@@ -56,6 +66,18 @@ describe("structure: the sources", () => {
 		expect(silent).toEqual([]);
 	});
 
+	it("an engine's name stands in its folder and in one line of the registry only", () => {
+		const names = ENGINES.map(({ name }) => name);
+		const elsewhere = [...sources].flatMap(([file, source]) => {
+			const shared = /^(?:runtime|engine)\/[^/]+$/.test(file) && file !== "engine/registry.ts";
+			const words = new Set(shared ? withoutComments(source).match(/[\w-]+/g) : []);
+			return names.filter((name) => words.has(name)).map((name) => `${file} knows ${name}`);
+		});
+		expect(elsewhere).toEqual([]);
+		const registered = (sources.get("engine/registry.ts") ?? "").match(/^export .*$/gm);
+		expect(registered).toHaveLength(names.length);
+	});
+
 	it(`no file is longer than ${LINES_MAX} lines`, () => {
 		const long = [...sources].map(([file, source]) => ({ file, lines: source.split("\n").length }));
 		expect(long.filter(({ lines }) => lines > LINES_MAX)).toEqual([]);
@@ -87,6 +109,12 @@ describe("structure: the rules notice", () => {
 		expect(brokenDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../../std/clock.ts";' }))).toEqual([]);
 	});
 
+	it("an engine that reaches into another", () => {
+		expect(brokenEngineDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../kit/queue.ts";' }))).toHaveLength(1);
+		expect(brokenEngineDoors(graphOf({ "engine/registry.ts": 'export { b } from "./demo/entry.ts";' }))).toEqual([]);
+		expect(brokenEngineDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../kit/kit.ts";' }))).toEqual([]);
+	});
+
 	it("a cycle, also through types and through import()", () => {
 		const files = {
 			"bus/a.ts": 'import type { B } from "./b.ts";',
@@ -96,10 +124,20 @@ describe("structure: the rules notice", () => {
 		expect(cycles(graphOf(files))).toEqual(["bus/a.ts → bus/b.ts → bus/c.ts → bus/a.ts"]);
 	});
 
-	it("protocol or the page reaching out", () => {
+	it("protocol, the client or the page reaching out", () => {
 		expect(brokenBrowserRules(graphOf({ "protocol/a.ts": 'import { crc32 } from "node:zlib";' }))).toHaveLength(1);
 		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import "node:fs";' }))).toHaveLength(1);
 		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { render } from "preact";' }))).toEqual([]);
+		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { c } from "../client/client.ts";' }))).toEqual([]);
+		expect(brokenBrowserRules(graphOf({ "web/a.tsx": 'import { b } from "../bus/bus.ts";' }))).toHaveLength(1);
+	});
+
+	it("the client leaning on what only Node has", () => {
+		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import { s } from "../std/sqlite.ts";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "std/clock.ts": 'import "node:timers";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import { systemClock } from "../std/clock.ts";' }))).toEqual(
+			[],
+		);
 	});
 
 	it("imports, and only imports", () => {

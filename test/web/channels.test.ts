@@ -1,44 +1,44 @@
 /** Chat platforms in words and numbers: the lab's cards, deliveries, dispositions, addresses. */
 
 import { describe, expect, it } from "vitest";
-import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../src/web/adapters.ts";
 import type {
-	AccountRow,
-	DeliveryRow,
-	Disposition,
-	EventRow,
-	LabChannelRow,
-	LabStateRow,
-} from "../../src/web/api-channels.ts";
+	AccountJson,
+	DeliveryJson,
+	DispositionState,
+	EventJson,
+	LabChannelJson,
+	LabStateJson,
+} from "../../src/protocol/protocol.ts";
+import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../src/web/adapters.ts";
 import { dispositionWords, reachOf } from "../../src/web/channels.ts";
 import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
 import { stageBars } from "../../src/web/inspect.ts";
 import { cardWords, chosenOf, isOpen, type LabView, NEW_LAB, pollDelay, readiness } from "../../src/web/lab.ts";
 import { formatRoute, parseRoute } from "../../src/web/route.ts";
 
-const DELIVERY: DeliveryRow = {
+const DELIVERY: DeliveryJson = {
 	...{ delivery_id: "dlv_1", run_id: "run_1", channel: "telegram", account: "lab", target: { to: "42" } },
 	...{ mode: "stream", state: "active", position: 0, created_at: 1, updated_at: 1 },
 	messages: [{ ordinal: 1, message_id: "m1", from: 0, shown: 30, state: "open" }],
 };
 
-const row = (change: Partial<LabChannelRow> = {}): LabChannelRow => ({
+const row = (change: Partial<LabChannelJson> = {}): LabChannelJson => ({
 	...{ channel: "telegram", ready: true, messages: [], typing: false, calls: [], calls_total: 0 },
 	...change,
 });
 
-const labOf = (channels: LabChannelRow[], change: Partial<LabView> = {}): LabView => {
-	const state: LabStateRow = { now: 1000, channels };
+const labOf = (channels: LabChannelJson[], change: Partial<LabView> = {}): LabView => {
+	const state: LabStateJson = { now: 1000, channels };
 	return { ...NEW_LAB, state, ...change };
 };
 
 describe("an account", () => {
 	it("says once what went wrong: in the line of the process, or for itself", () => {
 		const account = { processes: { monitor: { state: "open", restarts: 7, last_error: "ended with code 7" } } };
-		const withError = (error: string) => ownErrorOf({ ...account, last_error: error } as unknown as AccountRow);
+		const withError = (error: string) => ownErrorOf({ ...account, last_error: error } as unknown as AccountJson);
 		expect(withError("ended with code 7")).toBeUndefined();
 		expect(withError("its info is not understood")).toBe("its info is not understood");
-		expect(ownErrorOf({ processes: {} } as AccountRow)).toBeUndefined();
+		expect(ownErrorOf({ processes: {} } as AccountJson)).toBeUndefined();
 	});
 });
 
@@ -62,7 +62,7 @@ describe("the lab", () => {
 
 	it("says what a platform is doing", () => {
 		const message = { id: "1", text: "x", style: "plain" as const, created_at: 1, updated_at: 1, edits: 1 };
-		const words = (change: Partial<LabChannelRow>) => cardWords(row(change)).text;
+		const words = (change: Partial<LabChannelJson>) => cardWords(row(change)).text;
 		expect(words({ ready: false })).toBe("Starting…");
 		expect(words({})).toBe("Ready");
 		expect(words({ state: "active", delivery: DELIVERY })).toBe("Editing…");
@@ -82,7 +82,7 @@ describe("the lab", () => {
 	});
 });
 
-const event = (id: string, disposition: Disposition, change: Partial<EventRow> = {}): EventRow => ({
+const event = (id: string, disposition: DispositionState, change: Partial<EventJson> = {}): EventJson => ({
 	...{ event_id: id, session: "s", text: id, received_at: 100, disposition },
 	...change,
 });
@@ -102,6 +102,8 @@ describe("I10: dispositions", () => {
 		const turn = (runId: string, at: number, eventId: string) => ({
 			...{ run_id: runId, session: "s", engine: "e", status: "completed" as const, started_at: at },
 			messages: [{ role: "user" as const, text: "t", event_id: eventId }],
+			tool_calls: [],
+			frames_available: true,
 		});
 		const page = {
 			turns: [turn("run_1", 50, "e1"), turn("run_2", 200, "e2")],

@@ -1,8 +1,7 @@
 /** A session's state: each message once, in order, from the moment it is written to the turn that shows it. */
 
 import { describe, expect, it } from "vitest";
-import type { RunView } from "../../src/protocol/protocol.ts";
-import type { MessageRow, RunRow, TurnsPage } from "../../src/web/api.ts";
+import type { MessageJson, RunJson, RunView, TurnsJson } from "../../src/protocol/protocol.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -15,16 +14,18 @@ import {
 } from "../../src/web/chat.ts";
 import { announcement, connectionOf, outcomeOf } from "../../src/web/words.ts";
 
-const row = (run_id: string, messages: MessageRow[], status: RunRow["status"] = "completed"): RunRow => ({
+const row = (run_id: string, messages: MessageJson[], status: RunJson["status"] = "completed"): RunJson => ({
 	run_id,
 	session: "s",
 	engine: "e",
 	status,
 	started_at: 1,
 	messages,
+	tool_calls: [],
+	frames_available: true,
 });
-const user = (event_id: string, text: string): MessageRow => ({ role: "user", text, event_id });
-const page = (part: Partial<TurnsPage>): TurnsPage => ({
+const user = (event_id: string, text: string): MessageJson => ({ role: "user", text, event_id });
+const page = (part: Partial<TurnsJson>): TurnsJson => ({
 	turns: [],
 	live: null,
 	queued: [],
@@ -147,7 +148,7 @@ describe("words for people", () => {
 		["timeout", "Timed out"],
 		["crashed", "Cut off"],
 		["error", "Failed"],
-	])("a run that ended with %s is called %s", (reason, title) => {
+	] as const)("a run that ended with %s is called %s", (reason, title) => {
 		const ended = { ...row("r", [], "failed"), reason };
 		expect(outcomeOf(undefined, ended)?.title).toBe(title);
 		const error = { code: "data_loss", message: "Said by the daemon." };

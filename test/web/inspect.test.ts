@@ -2,13 +2,13 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { FrameRecord } from "../../src/client/client.ts";
 import { countAt, createAnalyser, gapsOf, longestGapMs, tokensPerSecond } from "../../src/web/inspect.ts";
 import { newPlayer, type PlayerInput, stepPlayer } from "../../src/web/replay.ts";
-import type { StreamRecord } from "../../src/web/stream-client.ts";
 import { axisMarks, msOf, pan, type Span, tickNear, wholeSpan, xOf, zoom } from "../../src/web/timeline.ts";
 
 const RUN = "run_00000000000000000000000000";
-const frames = (times: readonly number[], endAt: number): StreamRecord[] =>
+const frames = (times: readonly number[], endAt: number): FrameRecord[] =>
 	[
 		{
 			type: "stream.begin",
@@ -42,7 +42,7 @@ const frames = (times: readonly number[], endAt: number): StreamRecord[] =>
 		} as const,
 	].map((frame, index) => ({ offset: index + 1, frame }));
 
-function analyse(records: readonly StreamRecord[]) {
+function analyse(records: readonly FrameRecord[]) {
 	const analyser = createAnalyser();
 	analyser.push(records, 0);
 	return analyser.result();

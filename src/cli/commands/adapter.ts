@@ -15,7 +15,7 @@ import {
 	storeAccount,
 } from "../../runtime/runtime.ts";
 import { ask, faultOf, type Settings } from "../ask.ts";
-import { createClient } from "../client.ts";
+import { clientFor } from "../client.ts";
 import type { Local, Outcome } from "../command.ts";
 import { type Host, placeOf } from "../host.ts";
 import { oneLine } from "../terminal.ts";
@@ -91,8 +91,8 @@ async function tellDaemon(local: Local, { data, token }: Config, told: string, i
 		const url = readDaemonRecord(paths)?.url;
 		if (url === undefined) throw new NexusError("unavailable", "it is not ready yet");
 		const known = token ?? readToken(paths);
-		const client = createClient(host, { url, ...(known !== undefined && { token: known }) });
-		await client.post("/v1/accounts/reload");
+		const client = clientFor(host, { url, ...(known !== undefined && { token: known }) });
+		await client.api.reloadAccounts();
 		terminal.note(told);
 	} catch (cause) {
 		terminal.note(oneLine(`restart the daemon: it could not be told (${toNexusError(cause).message})`, 500));

@@ -1,6 +1,6 @@
 /** `nexus inbox`, `pair`, `deliveries` and `adapters`: chat platforms as a person asks about them. */
 
-import { NexusError } from "../../protocol/protocol.ts";
+import { type DeliveryJson, type EventJson, NexusError } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
@@ -29,26 +29,6 @@ function show<Row extends object>(
 	return 0;
 }
 
-const queryOf = (fields: Record<string, string | number | undefined>) =>
-	new URLSearchParams(
-		Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
-	).toString();
-
-interface EventJson {
-	event_id: string;
-	session: string;
-	text: string;
-	received_at: number;
-	disposition: string;
-	run_id?: string;
-	because?: string;
-	superseded_by?: string;
-	channel?: string;
-	account?: string;
-	sender?: string;
-	sender_name?: string;
-}
-
 export interface InboxOptions extends ListOptions {
 	channel?: string;
 	session?: string;
@@ -58,8 +38,7 @@ export interface InboxOptions extends ListOptions {
 
 export async function inbox(context: Context, options: InboxOptions): Outcome {
 	const { channel, session, state, limit } = options;
-	const query = queryOf({ channel, session, state, limit });
-	const { events } = await context.client.get<{ events: EventJson[] }>(`/v1/events?${query}`);
+	const { events } = await context.client.api.events({ channel, session, state, limit });
 	if (events.length === 0) context.terminal.note("no messages");
 	const head = ["EVENT", "RECEIVED", "FROM", "BECAME", "MESSAGE"];
 	const cells = (event: EventJson) => [
@@ -72,17 +51,6 @@ export async function inbox(context: Context, options: InboxOptions): Outcome {
 	return show(context, options, events, head, cells, ["EVENT", "RECEIVED"]);
 }
 
-interface PairingJson {
-	code: string;
-	channel: string;
-	account: string;
-	sender: string;
-	sender_name?: string;
-	requested_at: number;
-	expires_at: number;
-	approved_at?: number;
-}
-
 export async function pair(
 	context: Context,
 	code: string | undefined,
@@ -93,13 +61,12 @@ export async function pair(
 		const [channel, account, ...sender] = options.remove.split("/");
 		if (!channel || !account || sender.length === 0)
 			throw new NexusError("invalid", "--remove takes channel/account/sender, as `nexus pair` lists them");
-		const path = [channel, account, sender.join("/")].map(encodeURIComponent).join("/");
-		await client.delete(`/v1/pairings/${path}`);
+		await client.api.removePairing(channel, account, sender.join("/"));
 		terminal.out(`${options.remove} no longer has access\n`);
 		return 0;
 	}
 	if (code === undefined) {
-		const { pairings } = await client.get<{ pairings: PairingJson[] }>("/v1/pairings");
+		const { pairings } = await client.api.pairings();
 		if (pairings.length === 0) terminal.note("no pairing requests");
 		return show(context, options, pairings, ["CODE", "SENDER", "NAME", "ASKED", "STATE"], (pairing) => [
 			pairing.code,
@@ -109,7 +76,7 @@ export async function pair(
 			pairing.approved_at === undefined ? "waiting" : "approved",
 		]);
 	}
-	const approved = await client.post<PairingJson>(`/v1/pairings/${encodeURIComponent(code)}/approve`);
+	const approved = await client.api.approve(code);
 	if (options.json) terminal.json(approved);
 	else
 		terminal.out(
@@ -117,20 +84,6 @@ export async function pair(
 		);
 	if (!options.json) terminal.feed(1);
 	return 0;
-}
-
-export interface DeliveryJson {
-	delivery_id: string;
-	run_id: string;
-	channel: string;
-	account: string;
-	target: { to: string };
-	mode?: string;
-	state: string;
-	position: number;
-	messages: object[];
-	error?: string;
-	updated_at: number;
 }
 
 export interface DeliveriesOptions extends ListOptions {
@@ -142,8 +95,7 @@ export interface DeliveriesOptions extends ListOptions {
 
 export async function deliveries(context: Context, options: DeliveriesOptions): Outcome {
 	const { run, channel, state, limit } = options;
-	const query = queryOf({ run, channel, state, limit });
-	const { deliveries } = await context.client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
+	const { deliveries } = await context.client.api.deliveries({ run, channel, state, limit });
 	if (deliveries.length === 0) context.terminal.note("no deliveries");
 	const head = ["DELIVERY", "STATE", "TO", "MODE", "POSITION", "MESSAGES", "CHANGED", "RUN", "ERROR"];
 	const cells = (delivery: DeliveryJson) => [
@@ -160,18 +112,8 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
 	return show(context, options, deliveries, head, cells, ["MODE", "POSITION", "MESSAGES", "RUN", "CHANGED"]);
 }
 
-interface AccountJson {
-	channel: string;
-	account: string;
-	lab?: true;
-	processes: Record<string, { state: string; restarts: number }>;
-	rate: { blocked_until?: number };
-	deliveries: Record<string, number>;
-	last_error?: string;
-}
-
 export async function adapters(context: Context, options: ListOptions): Outcome {
-	const { accounts } = await context.client.get<{ accounts: AccountJson[] }>("/v1/accounts");
+	const { accounts } = await context.client.api.accounts();
 	if (accounts.length === 0) context.terminal.note("no accounts: add one with `nexus adapter add telegram`");
 	return show(context, options, accounts, ["ACCOUNT", "PROCESSES", "RATE", "DELIVERIES", "ERROR"], (account) => [
 		`${account.channel}/${account.account}${account.lab ? " (lab)" : ""}`,

@@ -2,11 +2,10 @@
 
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { NexusError } from "../../protocol/protocol.ts";
+import { type DeliveryJson, type DeliveryPlace, NexusError } from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import { noteDrop } from "../terminal.ts";
-import type { DeliveryJson } from "./channels.ts";
 
 export interface DeliverOptions {
 	channel: string;
@@ -28,12 +27,15 @@ export async function deliver(context: Context, words: string | undefined, optio
 	if ((words === undefined) === (run === undefined))
 		throw new NexusError("invalid", "give a text or --run, and not both");
 	const text = words === "-" ? await readAll(host.stdin) : words;
-	const { delivery_id: id, run_id } = await client.post<{ delivery_id: string; run_id?: string }>("/v1/deliveries", {
-		...{ channel, account, target: { to, ...(thread !== undefined && { thread_id: thread }) } },
-		...(run === undefined ? { text } : { run_id: run }),
+	const place: DeliveryPlace = {
+		channel,
+		account,
+		target: { to, ...(thread !== undefined && { thread_id: thread }) },
 		...(tools !== undefined && { tools }),
 		...(reasoning !== undefined && { reasoning }),
-	});
+	};
+	const what = run === undefined ? { text: text ?? "" } : { run_id: run };
+	const { delivery_id: id, run_id } = await client.api.deliver({ ...place, ...what });
 	if (!options.wait) {
 		if (options.json) terminal.json({ delivery_id: id, run_id });
 		else terminal.out(`${id}\n`);
@@ -48,8 +50,7 @@ export async function deliver(context: Context, words: string | undefined, optio
 }
 
 async function ended({ client, terminal }: Context, id: string, channel: string): Promise<DeliveryJson> {
-	const query = new URLSearchParams({ channel, limit: "200" });
-	const list = () => client.get<{ deliveries: DeliveryJson[] }>(`/v1/deliveries?${query}`);
+	const list = () => client.api.deliveries({ channel, limit: 200 });
 	for (;;) {
 		const { deliveries } = await overRestarts(list, noteDrop(terminal));
 		const found = deliveries.find(({ delivery_id }) => delivery_id === id);

@@ -1,6 +1,7 @@
 /** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
 
-import type { Context, Outcome, RunJson } from "../command.ts";
+import type { RunJson, TraceJson } from "../../protocol/protocol.ts";
+import type { Context, Outcome } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
@@ -11,9 +12,8 @@ export interface RunsOptions {
 }
 
 export async function runs({ client, terminal }: Context, options: RunsOptions): Outcome {
-	const query = new URLSearchParams({ limit: String(options.limit) });
-	if (options.session !== undefined) query.set("session", options.session);
-	const { runs } = await client.get<{ runs: RunJson[] }>(`/v1/runs?${query}`);
+	const { session, limit } = options;
+	const { runs } = await client.api.runs({ session, limit });
 	if (options.json) {
 		for (const run of runs) terminal.json(run);
 		return 0;
@@ -32,7 +32,7 @@ export async function runs({ client, terminal }: Context, options: RunsOptions):
 }
 
 export async function run({ client, terminal }: Context, runId: string, options: { json?: boolean }): Outcome {
-	const found = await client.get<RunJson>(`/v1/runs/${encodeURIComponent(runId)}`);
+	const found = await client.api.run(runId);
 	if (options.json) {
 		terminal.json(found);
 		return 0;
@@ -61,7 +61,7 @@ export async function run({ client, terminal }: Context, runId: string, options:
 }
 
 /** The way of the message through the pipeline. */
-function showTrace(trace: NonNullable<RunJson["trace"]>, terminal: Terminal): void {
+function showTrace(trace: TraceJson, terminal: Terminal): void {
 	const line = (name: string, text: string) =>
 		terminal.out(`${terminal.bold(name.padEnd(12))} ${oneLine(text, 500)}\n`);
 	line("from", `${trace.sender} on ${trace.channel}/${trace.account}`);
@@ -71,16 +71,8 @@ function showTrace(trace: NonNullable<RunJson["trace"]>, terminal: Terminal): vo
 	for (const delivery of trace.deliveries) line("delivery", delivery);
 }
 
-interface SessionJson {
-	session: string;
-	updated_at: number;
-	turns: number;
-	title: string;
-	live_run_id?: string;
-}
-
 export async function sessions({ client, terminal }: Context, options: { limit: number; json?: boolean }): Outcome {
-	const { sessions } = await client.get<{ sessions: SessionJson[] }>(`/v1/sessions?limit=${options.limit}`);
+	const { sessions } = await client.api.sessions({ limit: options.limit });
 	if (options.json) {
 		for (const session of sessions) terminal.json(session);
 		return 0;
@@ -97,13 +89,13 @@ export async function sessions({ client, terminal }: Context, options: { limit: 
 }
 
 export async function stop({ client, terminal }: Context, runId: string): Outcome {
-	const { status } = await client.post<{ status: string }>(`/v1/runs/${encodeURIComponent(runId)}/abort`);
+	const { status } = await client.api.abort(runId);
 	terminal.out(`${runId} ${status}\n`);
 	return 0;
 }
 
 export async function url({ client, terminal }: Context): Outcome {
-	const { url } = await client.post<{ url: string }>("/v1/sign-in-codes");
+	const { url } = await client.api.signInCode();
 	terminal.out(`${url}\n`);
 	return 0;
 }

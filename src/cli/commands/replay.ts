@@ -1,9 +1,10 @@
 /** `nexus replay`: a run again as it was, with its own pauses. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { createRunVerifier } from "../../client/client.ts";
 import { decodeFrame } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
-import { concludeRun, createShow, type ShowOptions } from "../show.ts";
+import { createShow, type ShowOptions } from "../show.ts";
 
 export interface ReplayOptions extends ShowOptions {
 	/** 2 = twice as fast; Infinity = without pauses. */
@@ -12,21 +13,22 @@ export interface ReplayOptions extends ShowOptions {
 
 export async function replay({ client, terminal }: Context, runId: string, options: ReplayOptions): Outcome {
 	const show = createShow(terminal, options);
+	const verifier = createRunVerifier();
 	let startedAt: number | undefined;
 	let firstTs = 0;
 	let after = 0;
 	for (;;) {
 		const page = after;
-		for await (const record of client.lines(`/v1/runs/${encodeURIComponent(runId)}/frames?after=${after}`)) {
+		for await (const text of client.api.frames(runId, { after })) {
 			after++;
-			const { ts } = decodeFrame(record);
+			const frame = decodeFrame(text);
 			startedAt ??= performance.now();
-			firstTs ||= ts;
+			firstTs ||= frame.ts;
 			// Against the first frame, not the one before: rounding must not add up over thousands of frames.
-			const due = startedAt + (ts - firstTs) / options.speed - performance.now();
+			const due = startedAt + (frame.ts - firstTs) / options.speed - performance.now();
 			if (due > 1) await sleep(due);
-			const end = show.record(record);
-			if (end) return concludeRun(end, show.violation, terminal);
+			const code = show.record({ text, frame, ...verifier.push(frame) });
+			if (code !== undefined) return code;
 		}
 		if (after === page) break;
 	}

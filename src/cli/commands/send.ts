@@ -5,22 +5,22 @@ import { readFileSync } from "node:fs";
 import { basename, extname, resolve } from "node:path";
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
+import {
+	type AttachmentUpload,
+	isSessionLabel,
+	type MessageAccepted,
+	type MessageRequest,
+	NexusError,
+} from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
-import { concludeRun, createShow, type ShowOptions } from "../show.ts";
-import { Hinted, noteDrop } from "../terminal.ts";
+import { createShow, type ShowOptions } from "../show.ts";
+import { Hinted, noteDrop, noteDrops } from "../terminal.ts";
 
 export interface SendOptions extends ShowOptions {
 	session: string;
 	attach?: string[];
-}
-
-interface AcceptedJson {
-	event_id: string;
-	disposition: "started" | "queued";
-	run_id?: string;
 }
 
 const POST_ATTEMPTS_MAX = 5;
@@ -42,11 +42,9 @@ export async function send(context: Context, words: string, options: SendOptions
 	const runId = accepted.run_id ?? (await started(context, accepted.event_id, onDrop));
 	stop.run(runId);
 	const show = createShow(terminal, options);
-	const records = client.follow(`/v1/runs/${runId}/stream`, { after: 0, onDrop });
-	for await (const { text: record } of records) {
-		const end = show.record(record);
-		if (!end) continue;
-		const code = concludeRun(end, show.violation, terminal);
+	for await (const record of client.follow({ run: runId }, { onState: noteDrops(terminal) })) {
+		const code = show.record(record);
+		if (code === undefined) continue;
 		// For a person, who may want to replay it.
 		if (terminal.interactive && !options.json) terminal.note(terminal.dim(runId));
 		return code;
@@ -58,15 +56,15 @@ export async function send(context: Context, words: string, options: SendOptions
 }
 
 /** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */
-async function post({ client, host }: Context, options: SendOptions, text: string): Promise<AcceptedJson> {
-	const body = {
+async function post({ client, host }: Context, options: SendOptions, text: string): Promise<MessageAccepted> {
+	const message: MessageRequest = {
 		text,
 		idempotency_key: randomUUID(),
 		...(options.attach?.length ? { attachments: options.attach.map((path) => attachment(path, host.cwd())) } : {}),
 	};
 	for (let attempt = 1; ; attempt++) {
 		try {
-			return await client.post<AcceptedJson>(`/v1/sessions/${encodeURIComponent(options.session)}/messages`, body);
+			return await client.api.send(options.session, message);
 		} catch (cause) {
 			if (attempt === POST_ATTEMPTS_MAX || !wasCutOff(cause)) throw cause;
 			await sleep(100 * attempt);
@@ -78,7 +76,7 @@ async function post({ client, host }: Context, options: SendOptions, text: strin
 const wasCutOff = (cause: unknown) =>
 	cause instanceof NexusError && cause.code === "unavailable" && /ECONNRESET|UND_ERR_SOCKET|EPIPE/.test(cause.message);
 
-function attachment(path: string, cwd: string) {
+function attachment(path: string, cwd: string): AttachmentUpload {
 	const data = readAttachment(path, cwd);
 	return { name: basename(path), content_type: contentType(path), data: data.toString("base64") };
 }
@@ -109,14 +107,6 @@ const CONTENT_TYPE: Record<string, string> = {
 
 const contentType = (path: string) => CONTENT_TYPE[extname(path).toLowerCase()] ?? "application/octet-stream";
 
-interface QueuedEvent {
-	disposition: string;
-	run_id?: string;
-	because?: string;
-	/** The event that was summarised from it and others waits in its place. */
-	superseded_by?: string;
-}
-
 /** A message for a busy session waits its turn; asks until it has become a run. */
 async function started(
 	{ client, terminal }: Context,
@@ -125,7 +115,7 @@ async function started(
 ): Promise<string> {
 	terminal.note(terminal.dim("the session is busy: queued"));
 	for (let id = eventId; ; ) {
-		const event = await overRestarts(() => client.get<QueuedEvent>(`/v1/events/${id}`), onDrop);
+		const event = await overRestarts(() => client.api.event(id), onDrop);
 		if (event.run_id !== undefined) return event.run_id;
 		if (event.disposition === "rejected" || event.disposition === "dropped")
 			throw new NexusError(
@@ -144,7 +134,7 @@ function stopOnInterrupt({ client, terminal, host }: Context) {
 	const abort = () => {
 		if (runId === undefined) return;
 		terminal.note(terminal.dim("stopping (Ctrl-C again to leave at once)"));
-		client.post(`/v1/runs/${runId}/abort`).catch((cause: unknown) => {
+		client.api.abort(runId).catch((cause: unknown) => {
 			terminal.note(`nexus: could not stop the run: ${cause instanceof Error ? cause.message : String(cause)}`);
 		});
 	};

@@ -1,9 +1,9 @@
 /** `nexus tail`: follows a run to its end, or a session for as long as one likes. */
 
-import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
+import { isSessionLabel, NexusError, type TurnsJson } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
-import { concludeRun, createShow, type ShowOptions } from "../show.ts";
-import { Hinted, noteDrop } from "../terminal.ts";
+import { createShow, type ShowOptions } from "../show.ts";
+import { Hinted, noteDrops } from "../terminal.ts";
 
 export interface TailOptions extends ShowOptions {
 	after?: number;
@@ -13,33 +13,25 @@ export async function tail(context: Context, target: string, options: TailOption
 	return target.startsWith("run_") ? tailRun(context, target, options) : tailSession(context, target, options);
 }
 
-async function tailRun({ client, terminal }: Context, runId: string, options: TailOptions): Outcome {
-	const after = options.after ?? 0;
-	const show = createShow(terminal, { ...options, partial: after > 0 });
-	for await (const { text } of client.follow(`/v1/runs/${runId}/stream`, { after, onDrop: noteDrop(terminal) })) {
-		const end = show.record(text);
-		if (end) return concludeRun(end, show.violation, terminal);
+async function tailRun({ client, terminal }: Context, run: string, options: TailOptions): Outcome {
+	const show = createShow(terminal, options);
+	const onState = noteDrops(terminal);
+	for await (const record of client.follow({ run }, { after: options.after ?? 0, onState })) {
+		const code = show.record(record);
+		if (code !== undefined) return code;
 	}
 	// Nothing was left to read after that offset.
 	return 0;
 }
 
-interface SessionJson {
-	turns: unknown[];
-	live: unknown;
-	queued: unknown[];
-	stream_offset: number;
-}
-
 /** The API answers for any name; one that nothing was ever sent to is a typing mistake. */
-const isNew = ({ turns, live, queued, stream_offset }: SessionJson): boolean =>
+const isNew = ({ turns, live, queued, stream_offset }: TurnsJson): boolean =>
 	turns.length === 0 && queued.length === 0 && live === null && stream_offset === 0;
 
 async function tailSession({ client, terminal }: Context, session: string, options: TailOptions): Outcome {
 	if (!isSessionLabel(session))
 		throw new NexusError("invalid", `${JSON.stringify(session)} is neither a run id nor a session label`);
-	const path = `/v1/sessions/${encodeURIComponent(session)}`;
-	const known = await client.get<SessionJson>(`${path}/turns?limit=1`);
+	const known = await client.api.turns(session, { limit: 1 });
 	if (isNew(known))
 		throw new Hinted(
 			new NexusError("not_found", `there is no session ${session}`),
@@ -47,10 +39,9 @@ async function tailSession({ client, terminal }: Context, session: string, optio
 		);
 	// From the beginning of what runs now, or from the next message on.
 	const after = options.after ?? known.stream_offset;
-	const show = createShow(terminal, { ...options, partial: options.after !== undefined });
-	for await (const { text } of client.follow(`${path}/stream`, { after, onDrop: noteDrop(terminal) })) {
-		const end = show.record(text);
-		if (end) concludeRun(end, show.violation, terminal);
-	}
+	const partial = options.after !== undefined;
+	const show = createShow(terminal, options);
+	const onState = noteDrops(terminal);
+	for await (const record of client.follow({ session }, { after, partial, onState })) show.record(record);
 	return 0;
 }

@@ -173,8 +173,11 @@ export class Runs implements RunStages {
 }
 
 /** The newest message's address is the one that the run itself is told. */
-function changesOf({ routing, channel, account, hooks }: NexusRequest): RunChanges {
+function changesOf({ routing, channel, account, sender, hooks }: NexusRequest): RunChanges {
+	const { id, name } = sender;
 	return {
+		sender: { id, ...(name !== undefined && { name }), channel, account },
+		agent: routing.agent,
 		...(routing.target && { target: { ...routing.target, channel, account } }),
 		...(hooks.attached.length > 0 && { context: hooks.attached }),
 		disableStreaming: hooks.context.disable_streaming === true,

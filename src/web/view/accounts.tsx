@@ -1,7 +1,7 @@
 /** Accounts on chat platforms, each with its processes, its rate limit and whether the platform says that it works. */
 
+import type { AccountJson, ProcessJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, accountKey, type Health, ownErrorOf } from "../adapters.ts";
-import type { AccountRow, ProcessRow } from "../api-channels.ts";
 import type { App } from "../app.ts";
 import { channelName, deliveryWords, processWords } from "../channels.ts";
 import { formatRoute } from "../route.ts";
@@ -33,7 +33,7 @@ export function Accounts({ adapters, app }: { adapters: AdaptersView; app: App }
 	);
 }
 
-function Account({ account, adapters, app }: { account: AccountRow; adapters: AdaptersView; app: App }) {
+function Account({ account, adapters, app }: { account: AccountJson; adapters: AdaptersView; app: App }) {
 	const { channel, processes, rate } = account;
 	const lastError = ownErrorOf(account);
 	const health = adapters.health[accountKey(account)];
@@ -77,7 +77,7 @@ function Account({ account, adapters, app }: { account: AccountRow; adapters: Ad
 	);
 }
 
-const Process = ({ name, process, skewMs }: { name: string; process: ProcessRow; skewMs: number }) => (
+const Process = ({ name, process, skewMs }: { name: string; process: ProcessJson; skewMs: number }) => (
 	<div class="process">
 		<dt>{name}</dt>
 		<dd>
@@ -90,8 +90,8 @@ const Process = ({ name, process, skewMs }: { name: string; process: ProcessRow;
 	</div>
 );
 
-function Counts({ account }: { account: AccountRow }) {
-	const counted = (Object.keys(account.deliveries) as (keyof AccountRow["deliveries"])[]).filter(
+function Counts({ account }: { account: AccountJson }) {
+	const counted = (Object.keys(account.deliveries) as (keyof AccountJson["deliveries"])[]).filter(
 		(state) => account.deliveries[state] > 0,
 	);
 	if (counted.length === 0) return <span>No deliveries yet</span>;

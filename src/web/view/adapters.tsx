@@ -1,7 +1,7 @@
 /** The adapters page: accounts and their processes, deliveries and how far they are, what came in, and who waits to be let in. */
 
+import type { EventJson, PairingJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, inboundOf, waitingPairings } from "../adapters.ts";
-import type { EventRow, PairingRow } from "../api-channels.ts";
 import type { App } from "../app.ts";
 import { channelName, dispositionWords } from "../channels.ts";
 import { ageText } from "../words.ts";
@@ -41,7 +41,7 @@ export function Adapters({ adapters, app }: { adapters: AdaptersView; app: App }
 }
 
 interface PairingsProps {
-	pairings: readonly PairingRow[];
+	pairings: readonly PairingJson[];
 	adapters: AdaptersView;
 	app: App;
 }
@@ -81,7 +81,7 @@ function Pairings({ pairings, adapters, app }: PairingsProps) {
 	);
 }
 
-function Inbound({ events, now }: { events: readonly EventRow[]; now: number }) {
+function Inbound({ events, now }: { events: readonly EventJson[]; now: number }) {
 	return (
 		<section aria-labelledby="inbound-title">
 			<h2 id="inbound-title">Messages that came in</h2>
@@ -110,7 +110,7 @@ function Inbound({ events, now }: { events: readonly EventRow[]; now: number }) 
 	);
 }
 
-function InboundRow({ event, now }: { event: EventRow; now: number }) {
+function InboundRow({ event, now }: { event: EventJson; now: number }) {
 	const { channel = "web", account, sender, sender_name: name, run_id: runId } = event;
 	return (
 		<tr data-disposition={event.disposition}>

@@ -1,7 +1,7 @@
 /** Deliveries with their cursors: which part of which answer is in which message of which platform. */
 
+import type { DeliveryJson, DeliveryState, SentMessageJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, channelsOf, type DeliveryFilter } from "../adapters.ts";
-import type { DeliveryRow, DeliveryState, SentMessageRow } from "../api-channels.ts";
 import type { App } from "../app.ts";
 import { channelName, deliveryWords, MODE_WORDS, reachOf } from "../channels.ts";
 import { formatRoute } from "../route.ts";
@@ -75,7 +75,7 @@ function Filters({ adapters, onChange }: { adapters: AdaptersView; onChange(filt
 	);
 }
 
-export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly DeliveryRow[]; now: number }) => (
+export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly DeliveryJson[]; now: number }) => (
 	<Scrollable as="div" class="list-frame" label="Deliveries">
 		<table class="list deliveries">
 			<thead>
@@ -97,7 +97,7 @@ export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly Deli
 	</Scrollable>
 );
 
-function Row({ delivery, now }: { delivery: DeliveryRow; now: number }) {
+function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
 	const { channel, account, target, state, mode, messages, error, run_id: runId } = delivery;
 	const reach = reachOf(delivery);
 	return (
@@ -145,7 +145,7 @@ export const RunLink = ({ runId }: { runId: string | undefined }) =>
 		</a>
 	) : null;
 
-const MESSAGE_WORDS: Readonly<Record<SentMessageRow["state"], string>> = {
+const MESSAGE_WORDS: Readonly<Record<SentMessageJson["state"], string>> = {
 	intended: "being created",
 	open: "being edited",
 	sent: "sent",
@@ -153,7 +153,7 @@ const MESSAGE_WORDS: Readonly<Record<SentMessageRow["state"], string>> = {
 	failed: "not delivered",
 };
 
-function Messages({ messages }: { messages: readonly SentMessageRow[] }) {
+function Messages({ messages }: { messages: readonly SentMessageJson[] }) {
 	if (messages.length === 0) return <>–</>;
 	return (
 		<details class="sent-messages">

@@ -2,8 +2,8 @@
 
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { FrameRecord } from "../../client/client.ts";
 import type { Frame } from "../../protocol/protocol.ts";
-import type { StreamRecord } from "../stream-client.ts";
 import { plural } from "../words.ts";
 import { Scrollable } from "./scrollable.tsx";
 
@@ -11,7 +11,7 @@ const ROW_PX = 28;
 const ROWS_AROUND = 8;
 
 export interface FramesListProps {
-	records: readonly StreamRecord[];
+	records: readonly FrameRecord[];
 	count: number;
 	times: readonly number[];
 	/** How many frames the replay has shown: the last of them is marked. */
@@ -133,7 +133,7 @@ function reveal(box: HTMLElement, row: number): void {
 }
 
 interface RowProps {
-	record: StreamRecord | undefined;
+	record: FrameRecord | undefined;
 	atMs: number;
 	row: number;
 	tabbable: boolean;
@@ -180,7 +180,7 @@ function summaryOf(frame: Frame): string {
 }
 
 /** Indexes of the records that contain the words; undefined when there is no filter. */
-function matching(records: readonly StreamRecord[], count: number, filter: string): number[] | undefined {
+function matching(records: readonly FrameRecord[], count: number, filter: string): number[] | undefined {
 	const wanted = filter.trim().toLowerCase();
 	if (wanted === "") return undefined;
 	const found: number[] = [];

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import type { LabCallRow, LabChannelRow, LabMessageRow } from "../api-channels.ts";
+import type { LabCallJson, LabChannelJson, LabMessageJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { channelName, MODE_WORDS, reachOf, type Words } from "../channels.ts";
 import { cardWords, FAULTS, isOpen, type LabView, mannerOf } from "../lab.ts";
@@ -16,7 +16,7 @@ import { PlatformText } from "./platform-text.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
 export interface LabCardProps {
-	row: LabChannelRow;
+	row: LabChannelJson;
 	lab: LabView;
 	/** Of the answer so far. */
 	length: number;
@@ -155,7 +155,7 @@ function Screen({ of, draft, typing, children }: ScreenProps) {
 }
 
 interface BubbleProps {
-	message: LabMessageRow;
+	message: LabMessageJson;
 	open: boolean;
 	draft?: boolean;
 	channel: string;
@@ -196,7 +196,7 @@ const Typing = ({ name }: { name: string }) => (
 	</div>
 );
 
-function Cursor({ row, length }: { row: LabChannelRow; length: number }) {
+function Cursor({ row, length }: { row: LabChannelJson; length: number }) {
 	const { delivery, messages, draft } = row;
 	const reach = delivery ? reachOf(delivery) : 0;
 	const edits = messages.reduce((sum, message) => sum + message.edits, draft?.edits ?? 0);
@@ -214,7 +214,7 @@ function Cursor({ row, length }: { row: LabChannelRow; length: number }) {
 	);
 }
 
-function Calls({ calls, total, name }: { calls: readonly LabCallRow[]; total: number; name: string }) {
+function Calls({ calls, total, name }: { calls: readonly LabCallJson[]; total: number; name: string }) {
 	const first = calls[0]?.at ?? 0;
 	return (
 		<details class="lab-calls">

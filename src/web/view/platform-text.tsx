@@ -2,12 +2,12 @@
 
 import type { ComponentChildren, VNode } from "preact";
 import { useMemo } from "preact/hooks";
-import type { LabMessageRow } from "../api-channels.ts";
+import type { LabMessageJson } from "../../protocol/protocol.ts";
 import { EMPTY_DOC, grow } from "../markdown.ts";
 import { type Mark, type Run, runsOfMarks, runsOfRanges } from "../marks.ts";
 import { definitionsOf, renderBlock } from "./markdown.tsx";
 
-export function PlatformText({ message }: { message: LabMessageRow }): VNode {
+export function PlatformText({ message }: { message: LabMessageJson }): VNode {
 	const { text, style, ranges } = message;
 	const shown = useMemo(() => render(text, style, ranges), [text, style, ranges]);
 	return (
@@ -17,7 +17,7 @@ export function PlatformText({ message }: { message: LabMessageRow }): VNode {
 	);
 }
 
-function render(text: string, style: LabMessageRow["style"], ranges: LabMessageRow["ranges"]): ComponentChildren {
+function render(text: string, style: LabMessageJson["style"], ranges: LabMessageJson["ranges"]): ComponentChildren {
 	switch (style) {
 		case "plain":
 			return text;

@@ -1,10 +1,10 @@
 /** The replay: a run's frames folded again at their original pace, drawn by the same view as the live answer. */
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { FrameRecord } from "../../client/client.ts";
 import { createFold, type Fold, type RunView } from "../../protocol/protocol.ts";
 import { newPlayer, type Player, type PlayerInput, SPEEDS, stepPlayer } from "../replay.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
-import type { StreamRecord } from "../stream-client.ts";
 import { durationText } from "../words.ts";
 import { Answer } from "./answer.tsx";
 import { Icon } from "./icon.tsx";
@@ -27,7 +27,7 @@ export function useReplay(durationMs: number): Replay {
 }
 
 /** The view after the first `count` records. Going forward adds to the fold; going back starts a new one. */
-export function useViewAt(records: readonly StreamRecord[], count: number): RunView {
+export function useViewAt(records: readonly FrameRecord[], count: number): RunView {
 	const state = useRef<{ fold: Fold; count: number } | undefined>(undefined);
 	return useMemo(() => {
 		if (!state.current || state.current.count > count) state.current = { fold: createFold(), count: 0 };

@@ -1,8 +1,8 @@
 /** The time line of a run: zoom with the wheel or the buttons, drag to move, point at a tick to read its chunk. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { FrameRecord } from "../../client/client.ts";
 import type { Analysis } from "../inspect.ts";
-import type { StreamRecord } from "../stream-client.ts";
 import { AXIS_PX, LANE_PX, msOf, pan, type Span, tickNear, wholeSpan, xOf, zoom } from "../timeline.ts";
 import { durationText, plural } from "../words.ts";
 import { Icon } from "./icon.tsx";
@@ -13,7 +13,7 @@ const HOVER_CHARS_MAX = 160;
 
 export interface TimelineProps {
 	analysis: Analysis;
-	records: readonly StreamRecord[];
+	records: readonly FrameRecord[];
 	atMs: number;
 	onSeek(atMs: number): void;
 }
@@ -146,7 +146,7 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 
 function HoverText(props: {
 	analysis: Analysis;
-	records: readonly StreamRecord[];
+	records: readonly FrameRecord[];
 	hover: Hover;
 	width: number;
 	x: number;

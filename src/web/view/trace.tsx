@@ -1,12 +1,12 @@
 /** The way of a message through the pipeline: how long each stage took, what plugins did, and where the answer went. */
 
-import type { DeliveryRow, TraceRow } from "../api-channels.ts";
+import type { DeliveryJson, TraceJson } from "../../protocol/protocol.ts";
 import { channelName } from "../channels.ts";
 import { stageBars } from "../inspect.ts";
 import { durationText } from "../words.ts";
 import { DeliveriesTable } from "./deliveries.tsx";
 
-export function Trace({ trace, deliveries }: { trace: TraceRow | undefined; deliveries: readonly DeliveryRow[] }) {
+export function Trace({ trace, deliveries }: { trace: TraceJson | undefined; deliveries: readonly DeliveryJson[] }) {
 	if (!trace && deliveries.length === 0) return null;
 	return (
 		<section class="trace" aria-labelledby="trace-title">
@@ -25,7 +25,7 @@ export function Trace({ trace, deliveries }: { trace: TraceRow | undefined; deli
 	);
 }
 
-const Stages = ({ trace }: { trace: TraceRow }) => (
+const Stages = ({ trace }: { trace: TraceJson }) => (
 	<ol class="stages">
 		{stageBars(trace.stages).map(({ stage, ms, from, share }, index) => (
 			<li key={index} data-stage={stage}>
@@ -39,7 +39,7 @@ const Stages = ({ trace }: { trace: TraceRow }) => (
 	</ol>
 );
 
-const Hooks = ({ hooks }: { hooks: TraceRow["hooks"] }) => (
+const Hooks = ({ hooks }: { hooks: TraceJson["hooks"] }) => (
 	<ul class="hooks">
 		{hooks.map(({ plugin, hook, ms, outcome, detail }, index) => (
 			<li key={index} data-outcome={outcome}>

@@ -1,9 +1,7 @@
 /** One turn: what the person wrote, what came back, and the facts about it. */
 
 import { useEffect, useRef } from "preact/hooks";
-import type { MessageView } from "../../protocol/protocol.ts";
-import type { MessageRow, RunRow } from "../api.ts";
-import type { EventRow } from "../api-channels.ts";
+import type { EventJson, MessageJson, MessageView, RunJson } from "../../protocol/protocol.ts";
 import { dispositionWords } from "../channels.ts";
 import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
@@ -45,7 +43,7 @@ export const Turn = memo(({ turn, questions, onSeen }: TurnProps) => {
 });
 
 interface Asked {
-	message: MessageRow;
+	message: MessageJson;
 	/** What became of it, where that is more than being answered. */
 	became?: string | undefined;
 }
@@ -81,7 +79,7 @@ const Question = ({ message, became }: Asked) => (
 );
 
 /** Without frames only the settled text is left: no parts, no checksums. */
-function LedgerAnswer({ row }: { row: RunRow | undefined }) {
+function LedgerAnswer({ row }: { row: RunJson | undefined }) {
 	if (!row || row.status === "running" || row.status === "stopping") return <Dots />;
 	const outcome = outcomeOf(undefined, row);
 	const messages = row.messages.filter((message) => message.role === "assistant" && message.text !== "");
@@ -97,7 +95,7 @@ function LedgerAnswer({ row }: { row: RunRow | undefined }) {
 	);
 }
 
-const plainMessage = (message: MessageRow, row: RunRow): MessageView => ({
+const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	messageId: message.message_id ?? "",
 	contentType: "text/markdown",
 	text: message.text,
@@ -141,7 +139,7 @@ function Stopping({ turn }: { turn: TurnItem }) {
 }
 
 /** A message that no run shows, and why. */
-export const Aside = ({ event }: { event: EventRow }) => (
+export const Aside = ({ event }: { event: EventJson }) => (
 	<article class="turn" aria-label="Message without an answer">
 		<div class="question" data-state={event.disposition}>
 			<Bubble text={event.text} />

@@ -44,6 +44,22 @@ describe("a message from a platform", () => {
 		expect((await frames(runId!))[0]).toMatchObject({ target: { ...target, channel: "telegram", account: "bot" } });
 	});
 
+	test("tells the engine who wrote it, and which agent is asked", async () => {
+		const requests: EngineRequest[] = [];
+		const { nex, ledger } = nexRig(
+			async function* (request) {
+				requests.push(request);
+				yield text("hello");
+			},
+			{ config: open },
+		);
+		const { runId } = await nex.receive(from(messageOf("hi")));
+		await turnWhenSettled(ledger, runId!);
+		expect(requests).toMatchObject([
+			{ agent: "main", sender: { id: "ann", name: "Ann", channel: "telegram", account: "bot" } },
+		]);
+	});
+
 	test("whose turn the store refuses at first has each stage once in its trace", async () => {
 		const { nex, ledger } = nexRig(echo, { config: open });
 		const settle = ledger.settle.bind(ledger);

@@ -1,0 +1,385 @@
+/** The group commit: what all logs appended in one loop tick becomes durable together, and only then visible (I1). One at a time. */
+
+import { NexusError, type Refused } from "../../protocol/protocol.ts";
+import { type Clock, elapsing } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { sqliteFailure } from "../../std/sqlite.ts";
+import type { Write } from "../../std/write.ts";
+import type { LiveLog } from "../live-log.ts";
+import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
+import { type CommitLimits, type Outcome, unwritten } from "./outcome.ts";
+import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
+import { Tidier } from "./tidier.ts";
+
+const EARLY_COMMITS_PER_TICK_MAX = 16;
+
+export interface CommitterParts {
+	storage: Storage;
+	limits: CommitLimits;
+	outcome: Outcome;
+	/** Who this daemon is to the store. */
+	node(): number;
+	clock: Clock;
+	log: Log;
+}
+
+interface Flight {
+	commit: Commit;
+	parts: Part[];
+}
+
+export class Committer {
+	readonly #storage: Storage;
+	readonly #limits: CommitLimits;
+	readonly #outcome: Outcome;
+	readonly #clock: Clock;
+	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
+	readonly #steady: () => number;
+	readonly #log: Log;
+	readonly #node: () => number;
+	readonly #tidier: Tidier;
+	/** Logs with something to commit, those that have waited longest first. */
+	readonly #dirty = new Set<LiveLog>();
+	#requests: WriteRequest[] = [];
+	/** The commit under way: made, or to be tried again. */
+	#flight: Flight | undefined;
+	/** The store has been asked, and has not answered yet. */
+	#asking: Promise<void> | undefined;
+	/** Nobody can tell whether the flight was applied: it may not be given up. */
+	#unknown = false;
+	#fenced: Refused | undefined;
+	#last = 0;
+	#scheduled = false;
+	#early = false;
+	#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
+	#failingSince: number | undefined;
+	/** Why it fails: the disk. */
+	#isFull = false;
+	#cancelRetry: (() => void) | undefined;
+	#stopped = false;
+	commits = 0;
+	/** Characters of all logs that were appended and are not durable yet, a line feed for each record included. */
+	waitingChars = 0;
+
+	constructor({ storage, limits, outcome, clock, log, node }: CommitterParts) {
+		this.#storage = storage;
+		this.#limits = limits;
+		this.#outcome = outcome;
+		this.#clock = clock;
+		this.#steady = elapsing(clock);
+		this.#log = log;
+		this.#node = node;
+		const onLagging = (ids: ReadonlySet<number>) => this.#cutAll(ids);
+		this.#tidier = new Tidier({ storage, node, tidyMs: limits.tidyMs, clock, log, onLagging });
+	}
+
+	get healthy(): boolean {
+		return this.#failingSince === undefined && !this.#fenced;
+	}
+
+	/** Why nothing can be written any more. */
+	get fenced(): Refused | undefined {
+		return this.#fenced;
+	}
+
+	/** The log has something to commit: it goes with all others of this loop tick. */
+	touch(log: LiveLog): void {
+		this.#dirty.add(log);
+		this.#schedule();
+		if (this.#dirty.size >= this.#limits.commitLogsMax) this.#commitEarly();
+	}
+
+	/** Changes that need no record: one unit of the next commit. */
+	write(writes: readonly Write[], patienceMs: number): Promise<void> {
+		return new Promise((resolve, reject) => {
+			this.#requests.push({ writes, patienceMs, resolve, reject });
+			this.#schedule();
+		});
+	}
+
+	#schedule(): void {
+		if (this.#scheduled || this.#flight) return;
+		this.#scheduled = true;
+		setImmediate(() => {
+			this.#scheduled = false;
+			this.#earlyLeft = EARLY_COMMITS_PER_TICK_MAX;
+			this.commit();
+		});
+	}
+
+	/** In a tick with very many logs the first must not wait for the last. Bounded, so that input and output get their turn. */
+	#commitEarly(): void {
+		if (this.#early || this.#earlyLeft === 0 || this.#flight) return;
+		this.#early = true;
+		this.#earlyLeft--;
+		process.nextTick(() => {
+			this.#early = false;
+			this.commit();
+		});
+	}
+
+	/** Commits what waits, unless a commit is under way: then it goes with the next one. */
+	commit(): void {
+		if (!this.#flight && !this.#fenced && this.#hasWaiting()) this.#send(this.#plan());
+	}
+
+	#plan(): Flight {
+		const parts = this.#requests.map(partOfRequest);
+		this.#requests = [];
+		let chars = 0;
+		for (const log of this.#dirty) {
+			if (chars > this.#limits.commitTotalCharsMax) break;
+			this.#dirty.delete(log);
+			parts.push(partOfLog(log, this.#limits.segmentCharsMax));
+			chars += log.inFlightChars;
+		}
+		return { commit: { node: this.#node(), n: ++this.#last, again: false, units: parts }, parts };
+	}
+
+	/** An embedded store answers at once, and all of it happens in this tick. */
+	#send(flight: Flight): void {
+		this.#flight = flight;
+		let answer: Committed | Promise<Committed>;
+		try {
+			answer = this.#storage.commit(flight.commit);
+		} catch (cause) {
+			this.#failed(cause);
+			return;
+		}
+		if (!(answer instanceof Promise)) {
+			this.#landed(flight, answer);
+			return;
+		}
+		const asking = answer.then(
+			(committed) => {
+				this.#asking = undefined;
+				this.#landed(flight, committed);
+			},
+			(cause: unknown) => {
+				this.#asking = undefined;
+				this.#failed(cause);
+			},
+		);
+		this.#asking = asking;
+	}
+
+	#landed(flight: Flight, { now, outcomes }: Committed): void {
+		this.#flight = undefined;
+		this.#unknown = false;
+		this.#recovered();
+		this.#outcome.time(now);
+		this.commits++;
+		flight.parts.forEach((part, place) => {
+			const outcome = outcomes.get(place);
+			if (outcome && "refused" in outcome) this.#refuse(part, outcome.refused);
+			else if (part.live) this.#settle(part, part.live, now, outcome?.base);
+			else part.request!.resolve();
+		});
+		for (const { live, log } of flight.parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
+		this.#tidier.schedule();
+		if (this.#hasWaiting()) this.#schedule();
+	}
+
+	/** Brings a log into the state that is now durable, and tells those who wait for it. */
+	#settle({ log: write, own }: Part, log: LiveLog, now: number, base: number | undefined): void {
+		const { creation, joint } = log;
+		const { batch, cut, seal } = write!;
+		if (creation) {
+			log.base = base ?? 0;
+			log.createdAt = now;
+			log.creation = undefined;
+		}
+		if (own.count > 0) this.waitingChars -= own.text.length + 1;
+		log.landed();
+		log.publish(batch, cut !== undefined);
+		if (cut) this.#outcome.cut(log, cut.bytes);
+		log.settleWaiting();
+		creation?.resolve();
+		if (seal) {
+			log.sealedAt = now;
+			this.#outcome.gone(log);
+			log.seal!.resolve();
+			return;
+		}
+		if (joint && !creation) {
+			log.disjoin();
+			joint.resolve();
+		}
+		if (log.isWaiting) this.#dirty.add(log);
+	}
+
+	/** Nothing of the part was written. */
+	#refuse(part: Part, refused: Refused): void {
+		const { live: log, request, own, log: write } = part;
+		if (write) write.batch = undefined;
+		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
+		if (!log) {
+			request!.reject(refused);
+			return;
+		}
+		const { creation, joint } = log;
+		if (creation || this.#fenced) {
+			if (creation) this.#outcome.gone(log);
+			log.giveUp(refused, refused);
+			this.#countWaiting();
+			return;
+		}
+		log.putBack(own.text, own.count);
+		if (write!.seal) {
+			const { seal } = log;
+			log.seal = undefined;
+			seal!.reject(refused);
+		} else if (joint) {
+			log.disjoin();
+			joint.reject(refused);
+		}
+		if (log.isWaiting) this.#dirty.add(log);
+	}
+
+	/** Another daemon has declared this one dead: it drops everything without a terminal, and serves readers only. */
+	#fence(refused: Refused): void {
+		this.#fenced = refused;
+		this.#log.error({}, "another daemon has taken over; this one may write nothing any more");
+		for (const log of [...this.#outcome.live()]) log.giveUp(refused, refused);
+		this.#dirty.clear();
+		for (const request of this.#requests.splice(0)) request.reject(refused);
+		this.#outcome.fenced();
+	}
+
+	/** A full disk must not lose what was said: everything waits and is tried again, until the limit. */
+	#failed(cause: unknown): void {
+		const now = this.#steady();
+		if (this.healthy) this.#log.error({ err: cause }, "the store refuses commits; trying again");
+		this.#failingSince ??= now;
+		this.#isFull = sqliteFailure(cause)?.kind === "full";
+		this.#unknown ||= cause instanceof OutcomeUnknown;
+		if (!this.#unknown) this.#giveUpImpatient(now - this.#failingSince, cause);
+		if (this.#tryLater() || this.#unknown) return;
+		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
+		this.#giveUpAll(cause);
+	}
+
+	/** Some would rather be told soon than wait. */
+	#giveUpImpatient(failingMs: number, cause: unknown): void {
+		const flight = this.#flight;
+		if (flight) {
+			const parts = flight.parts.filter((part) => {
+				if (failingMs < patienceMsOf(part)) return true;
+				this.#giveUpPart(part, cause);
+				return false;
+			});
+			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
+		}
+		for (const log of this.#dirty) {
+			if (!log.creation || failingMs < log.creation.patienceMs) continue;
+			this.#giveUp(log, cause);
+			this.#dirty.delete(log);
+		}
+		this.#requests = this.#requests.filter((request) => {
+			if (failingMs < request.patienceMs) return true;
+			request.reject(unwritten("a change", cause));
+			return false;
+		});
+	}
+
+	#giveUpAll(cause: unknown): void {
+		const parts = this.#flight?.parts ?? [];
+		this.#flight = undefined;
+		for (const part of parts) this.#giveUpPart(part, cause);
+		for (const log of this.#dirty) this.#giveUp(log, cause);
+		this.#dirty.clear();
+		for (const request of this.#requests.splice(0)) request.reject(unwritten("a change", cause));
+	}
+
+	#recovered(): void {
+		if (this.#failingSince === undefined) return;
+		this.#log.info({}, "the store takes commits again");
+		this.#failingSince = undefined;
+	}
+
+	/** Until the limit. A store that has just refused is not healthy, although nobody may be waiting for it any more. */
+	#tryLater(): boolean {
+		const { commitRetryMs, commitRetryMsMax } = this.#limits;
+		if (this.#failingSince === undefined) return false;
+		const isOver = this.#steady() - this.#failingSince >= commitRetryMsMax || this.#stopped;
+		if (!isOver || this.#unknown) {
+			this.#cancelRetry?.();
+			this.#cancelRetry = this.#clock.after(commitRetryMs, () => this.#tryAgain(), "due");
+			return true;
+		}
+		this.#failingSince = undefined;
+		return false;
+	}
+
+	#tryAgain(): void {
+		this.#cancelRetry = undefined;
+		if (this.#asking) return;
+		const flight = this.#flight;
+		if (flight) this.#send({ commit: { ...flight.commit, again: true }, parts: flight.parts });
+		else if (this.#hasWaiting()) this.#send(this.#plan());
+		// Nobody waits: an empty commit tells whether the store is back. A full disk takes those, so it is not asked.
+		else if (!this.#isFull)
+			this.#send({ commit: { node: this.#node(), n: ++this.#last, again: false, units: [] }, parts: [] });
+		else this.#tryLater();
+	}
+
+	#giveUpPart({ live, request }: Part, cause: unknown): void {
+		if (live) this.#giveUp(live, cause);
+		else request!.reject(unwritten("a change", cause));
+	}
+
+	/** The log stays as it is in the store; whoever reopens it, now or after the next start, ends it truthfully. */
+	#giveUp(log: LiveLog, cause: unknown): void {
+		if (log.creation) this.#outcome.gone(log);
+		log.giveUp(cause, unwritten(`log ${log.spec.log}`, cause));
+		this.#countWaiting();
+	}
+
+	#countWaiting(): void {
+		this.waitingChars = 0;
+		for (const { waitingChars, waitingCount } of this.#outcome.live())
+			if (waitingCount > 0) this.waitingChars += waitingChars + 1;
+	}
+
+	#cutAll(ids: ReadonlySet<number>): void {
+		for (const log of this.#outcome.live()) {
+			if (!ids.has(log.id)) continue;
+			log.cutSoon = true;
+			this.touch(log);
+		}
+	}
+
+	/** Awaits the commit under way, makes one last one within the deadline, and gives up the rest. */
+	async stop(deadlineMs: number): Promise<void> {
+		this.#tidier.stop();
+		let isOver = false;
+		const over = Promise.withResolvers<void>();
+		const cancel = this.#clock.after(deadlineMs, () => {
+			isOver = true;
+			over.resolve();
+		});
+		if (this.#asking) await Promise.race([this.#asking, over.promise]);
+		this.#stopped = true;
+		this.#tryLast();
+		// Whether it was applied has to be known, as long as there is time to ask.
+		while (!isOver && (this.#asking || this.#unknown)) {
+			const next =
+				this.#asking ?? new Promise<void>((resolve) => this.#clock.after(this.#limits.commitRetryMs, resolve));
+			await Promise.race([next, over.promise]);
+			if (!this.#asking && !this.#unknown) this.#tryLast();
+		}
+		cancel();
+		this.#cancelRetry?.();
+		if (this.#flight || this.#hasWaiting()) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
+	}
+
+	#tryLast(): void {
+		if (this.#asking) return;
+		if (this.#flight) this.#tryAgain();
+		if (!this.#flight && this.#hasWaiting()) this.#send(this.#plan());
+	}
+
+	#hasWaiting(): boolean {
+		return this.#dirty.size > 0 || this.#requests.length > 0;
+	}
+}

@@ -1,0 +1,42 @@
+/** What the group commit is allowed, and what it tells the Bus. */
+
+import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { sqliteFailure } from "../../std/sqlite.ts";
+import type { LiveLog } from "../live-log.ts";
+
+export interface CommitLimits {
+	/** So many logs with something new are committed at once, before the tick has ended. */
+	commitLogsMax: number;
+	/** Characters that one commit holds of all logs together; what is beyond goes with the next one. */
+	commitTotalCharsMax: number;
+	/** A log's tail becomes a segment at this size. */
+	segmentCharsMax: number;
+	/** How long a failing commit is tried again before what waits is given up, and how often. */
+	commitRetryMsMax: number;
+	commitRetryMs: number;
+	/** How often old journal space is freed. */
+	tidyMs: number;
+}
+
+/** What the Bus does with the outcome. */
+export interface Outcome {
+	/** A creation was refused, or the log was sealed: it is not live any more. */
+	gone(log: LiveLog): void;
+	/** The log has so many bytes more in segments. */
+	cut(log: LiveLog, bytes: number): void;
+	/** After all logs of the commit are in their new state. */
+	visible(log: LiveLog, records: number): void;
+	live(): Iterable<LiveLog>;
+	/** The store's time, as of the last commit. */
+	time(now: number): void;
+	/** Another daemon has taken over: nothing can be written here any more. */
+	fenced(): void;
+}
+
+/** What whoever waits is told when the store does not take it. */
+export function unwritten(what: string, cause: unknown): NexusError {
+	if (cause instanceof Refused) return cause;
+	const isFull = sqliteFailure(cause)?.kind === "full";
+	const why = isFull ? "the disk is full or failing. Free some space, then try again" : wordsOf(cause);
+	return new NexusError("unavailable", `${what} could not be written: ${why}`, { cause });
+}

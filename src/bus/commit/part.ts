@@ -1,0 +1,46 @@
+/** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
+
+import type { Write } from "../../std/write.ts";
+import type { LiveLog, Waiting } from "../live-log.ts";
+import type { LogWrite, Unit } from "../storage.ts";
+
+/** Changes of stored things that need no record. */
+export interface WriteRequest extends Waiting {
+	writes: readonly Write[];
+	patienceMs: number;
+}
+
+export interface Part extends Unit {
+	readonly live: LiveLog | undefined;
+	readonly request: WriteRequest | undefined;
+	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
+	readonly own: { count: number; text: string };
+}
+
+const NO_WRITES: readonly Write[] = [];
+const NONE = { count: 0, text: "" };
+
+export const partOfRequest = (request: WriteRequest): Part => ({
+	...{ writes: request.writes, log: undefined, live: undefined, request, own: NONE },
+});
+
+/** Moves what waits of a log into a commit. A tail of `segmentCharsMax` becomes a segment. */
+export function partOfLog(log: LiveLog, segmentCharsMax: number): Part {
+	const { creation, joint } = log;
+	const sealing = creation || joint ? undefined : log.seal;
+	const last = sealing?.records ?? (creation ? undefined : joint?.records);
+	const own = { count: log.pendingCount, text: log.pending };
+	const write: LogWrite = { id: log.id };
+	if (creation) write.create = log.spec;
+	if (sealing) write.seal = true;
+	write.batch = log.take(last ?? []);
+	const isFull = log.tail.size + log.inFlightChars >= segmentCharsMax;
+	const all = sealing || isFull || log.cutSoon ? log.tailWith(write.batch) : undefined;
+	if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
+	const writes = creation?.writes ?? sealing?.writes ?? (last ? joint!.writes : NO_WRITES);
+	return { writes, log: write, live: log, request: undefined, own };
+}
+
+/** For how long whoever waits for it waits for a failing store. */
+export const patienceMsOf = ({ live, request }: Part): number =>
+	live?.creation?.patienceMs ?? request?.patienceMs ?? Infinity;

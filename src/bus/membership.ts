@@ -1,0 +1,153 @@
+/** This daemon's part in the store: who it is there, which log ids it may give, what time it is, and what other daemons write. */
+
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { Reading } from "../std/write.ts";
+import type { Directory } from "./directory.ts";
+import type { Wake } from "./live-log.ts";
+import type { Joined, Storage } from "./storage.ts";
+
+export interface MembershipLimits {
+	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */
+	watchMs: number;
+	/** Log ids that are reserved at once. */
+	idsPerBlock: number;
+}
+
+export interface MembershipParts {
+	storage: Storage;
+	directory: Directory;
+	limits: MembershipLimits;
+	clock: Clock;
+	log: Log;
+	wake(wakes: Iterable<Wake>): void;
+	/** Others have declared this daemon dead. */
+	dead(): void;
+}
+
+export class Membership {
+	readonly #parts: MembershipParts;
+	/** Which start of which daemon this is. */
+	node = 0;
+	/** Resolves once this daemon takes part; undefined when it does already. */
+	#joining: Promise<void> | undefined;
+	#nextId = 0;
+	#endId = 0;
+	#reserving: Promise<void> | undefined;
+	/** What the store's clock is ahead of ours. */
+	#aheadMs = 0;
+	#unwatch: () => void = () => {};
+	#cancelPoll: (() => void) | undefined;
+	#isFollowing = false;
+	#closed = false;
+
+	constructor(parts: MembershipParts) {
+		this.#parts = parts;
+	}
+
+	/** Takes part: alone, or beside other daemons. */
+	join(name: string, isShared: boolean): void {
+		this.#joined(this.#parts.storage.join(name, !isShared), isShared);
+	}
+
+	#joined(answer: Reading<Joined>, isShared: boolean): void {
+		if (answer instanceof Promise) {
+			this.#joining = answer.then((joined) => {
+				this.#joining = undefined;
+				this.#joined(joined, isShared);
+			});
+			// Whoever uses the Bus is told.
+			this.#joining.catch(() => {});
+			return;
+		}
+		this.node = answer.node;
+		this.setTime(answer.now);
+		this.#unwatch = this.#parts.storage.watch(({ node }) => {
+			if (node !== this.node) this.#look();
+		});
+		if (isShared) this.followOthers();
+	}
+
+	get isJoining(): boolean {
+		return this.#joining !== undefined;
+	}
+
+	/** At once when there is nothing to wait for. */
+	async joined(): Promise<void> {
+		await this.#joining;
+	}
+
+	/** Whether `nextId` may be called. */
+	get hasIds(): boolean {
+		return this.#nextId < this.#endId && !this.#joining;
+	}
+
+	/** Gets more ids. Others may have taken them all by the time that this resolves. */
+	async moreIds(): Promise<void> {
+		await this.#joining;
+		if (this.hasIds) return;
+		this.#reserving ??= this.#reserve().finally(() => {
+			this.#reserving = undefined;
+		});
+		await this.#reserving;
+	}
+
+	async #reserve(): Promise<void> {
+		const { storage, limits } = this.#parts;
+		this.#nextId = await storage.reserve(limits.idsPerBlock);
+		this.#endId = this.#nextId + limits.idsPerBlock;
+	}
+
+	nextId(): number {
+		return this.#nextId++;
+	}
+
+	setTime(now: number): void {
+		this.#aheadMs = now - this.#parts.clock.now();
+	}
+
+	now(): number {
+		return this.#parts.clock.now() + this.#aheadMs;
+	}
+
+	/** Looks at what others write now and then: hints may be lost. Says that this one lives, or it is taken for dead. */
+	followOthers(): void {
+		if (this.#isFollowing) return;
+		this.#isFollowing = true;
+		this.#poll();
+	}
+
+	#poll(): void {
+		const { clock, limits, log } = this.#parts;
+		if (this.#closed) return;
+		this.#cancelPoll = clock.after(limits.watchMs, () => {
+			this.#look();
+			this.#renew().catch((cause: unknown) =>
+				log.warn({ err: cause }, "the store cannot be told that this daemon lives"),
+			);
+			this.#poll();
+		});
+	}
+
+	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
+	async #renew(): Promise<void> {
+		const { storage, dead } = this.#parts;
+		if (!(await storage.renew(this.node))) dead();
+	}
+
+	/** Another daemon may have committed: its logs are read once for all who follow them here. */
+	#look(): void {
+		if (this.#closed) return;
+		const { storage, directory, log, wake } = this.#parts;
+		const { logs, chains } = directory.followed();
+		const failed = (cause: unknown) => log.warn({ err: cause }, "a log of another daemon cannot be read");
+		for (const one of logs) one.refresh(storage, wake).catch(failed);
+		wake(chains);
+	}
+
+	close(): void {
+		this.#closed = true;
+		this.#cancelPoll?.();
+		this.#unwatch();
+	}
+}

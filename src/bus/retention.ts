@@ -1,0 +1,96 @@
+/** Removes finished logs, in small steps, so that appends go on in between. Which are old, and how much there is, the store says. */
+
+import { NexusError } from "../protocol/protocol.ts";
+import type { Retention } from "./port.ts";
+import type { Kinds, Storage, StoredLog } from "./storage.ts";
+
+export interface Retainer {
+	remove(log: string): Promise<void>;
+	retain(rules: Retention): Promise<number>;
+	/** What is being removed has ended, or failed. */
+	settled(): Promise<void>;
+}
+
+export interface RetainerParts {
+	storage: Storage;
+	/** The store's time. */
+	now(): number;
+	closed(): boolean;
+	/** Nothing of the log can be read any more. */
+	removed(id: number): void;
+}
+
+export function createRetainer(parts: RetainerParts): Retainer {
+	let retaining: Promise<number> | undefined;
+	return {
+		remove: (log) => remove(parts, log),
+		retain(rules) {
+			retaining ??= retain(parts, rules).finally(() => {
+				retaining = undefined;
+			});
+			return retaining;
+		},
+		// Whoever asked for it hears that it failed.
+		settled: async () => void (await retaining?.catch(() => {})),
+	};
+}
+
+async function remove(parts: RetainerParts, name: string): Promise<void> {
+	const { storage } = parts;
+	const stored = await storage.find(name);
+	if (!stored) throw new NexusError("not_found", `no log ${name}`);
+	if (stored.sealedAt === undefined)
+		throw new NexusError("conflict", `log ${name} is live; a live log is never removed`);
+	const start = stored.chain === undefined ? 0 : ((await storage.chain(stored.chain))?.start ?? 0);
+	if (stored.base > start)
+		throw new NexusError("conflict", `log ${name} is not the oldest of ${stored.chain}; remove the older ones first`);
+	await removeStored(parts, stored);
+}
+
+async function removeStored({ storage, closed, removed }: RetainerParts, { id }: StoredLog): Promise<void> {
+	let gone = await storage.removeSome(id);
+	removed(id);
+	while (!gone && !closed()) {
+		await nextTurn();
+		if (!closed()) gone = await storage.removeSome(id);
+	}
+	await nextTurn();
+}
+
+async function retain(parts: RetainerParts, rules: Retention): Promise<number> {
+	const { storage, closed } = parts;
+	const { ageMsMax = Infinity, totalBytesMax = Infinity, kinds = {} } = rules;
+	const others = { except: Object.keys(kinds) };
+	let removed = 0;
+	for (const [only, rule] of Object.entries(kinds)) removed += await retainByAge(parts, rule.ageMsMax, { only });
+	removed += await retainByAge(parts, ageMsMax, others);
+	if (totalBytesMax === Infinity || closed()) return removed;
+	for (let total = await storage.totalBytes(others); total > totalBytesMax; removed++) {
+		const oldest = closed() ? undefined : await storage.oldestSealed(others);
+		if (!oldest) break;
+		const first = await firstLink(storage, oldest);
+		await removeStored(parts, first);
+		total -= first.bytes;
+	}
+	return removed;
+}
+
+async function retainByAge(parts: RetainerParts, ageMsMax: number, kinds: Kinds): Promise<number> {
+	const { storage, closed, now } = parts;
+	for (let removed = 0; ; removed++) {
+		const oldest = closed() || ageMsMax === Infinity ? undefined : await storage.oldestSealed(kinds);
+		if (!oldest || now() - oldest.sealedAt! <= ageMsMax) return removed;
+		await removeStored(parts, await firstLink(storage, oldest));
+	}
+}
+
+/** A chain loses links from its beginning only, whatever the clock said when they were sealed. */
+async function firstLink(storage: Storage, stored: StoredLog): Promise<StoredLog> {
+	const { chain, base } = stored;
+	if (chain === undefined) return stored;
+	const start = (await storage.chain(chain))?.start ?? 0;
+	const first = await storage.link(chain, start);
+	return first && first.base < base ? first : stored;
+}
+
+const nextTurn = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,0 +1,58 @@
+/** What a row of the journal holds: the new records of all logs of one commit. */
+
+import { Batch } from "../batch.ts";
+import type { LogWrite, StoredLog } from "../storage.ts";
+
+/** What a commit adds for one log. */
+export const entryOf = ({ id, batch }: LogWrite): string =>
+	batch ? `${id} ${batch.first} ${batch.count}\n${batch.text}\n` : "";
+
+export interface Entry {
+	log: number;
+	first: number;
+	records: string[];
+}
+
+/** The entries of a row: a header line with log, first offset and count, then that many records. */
+export function* entriesOf(text: string): Generator<Entry> {
+	const lines = text.split("\n");
+	for (let at = 0; at < lines.length - 1; ) {
+		const [log, first, count] = lines[at]!.split(" ").map(Number) as [number, number, number];
+		yield { log, first, records: lines.slice(at + 1, at + 1 + count) };
+		at += 1 + count;
+	}
+}
+
+/** The records of a live log that are not in a segment, put together from the rows since its last cut. */
+export class TailReader {
+	readonly #log: StoredLog;
+	readonly #records: string[] = [];
+	/** Records behind the tail may be missing. */
+	#incomplete = false;
+
+	constructor(log: StoredLog) {
+		this.#log = log;
+	}
+
+	/** A row whose entries cannot be read: whose records it held is not known. A log that goes on without a gap proves that it lost none. */
+	skip(): void {
+		this.#incomplete = true;
+	}
+
+	/** Records that a later cut moved into a segment may stand in the journal still. */
+	take({ first, records }: Entry): void {
+		const next = this.#log.head + this.#records.length + 1;
+		if (first > next) this.#incomplete = true;
+		if (first !== next) return;
+		this.#incomplete = false;
+		this.#records.push(...records);
+	}
+
+	/** The log with its true head, and its tail. */
+	result(): { log: StoredLog; tail: Batch | undefined } {
+		const { head, bytes } = this.#log;
+		const tail = this.#records.length > 0 ? Batch.of(head + 1, this.#records) : undefined;
+		const whole = { ...this.#log, head: tail?.last ?? head, bytes };
+		return { log: this.#incomplete ? { ...whole, damaged: "its newest records are damaged on disk" } : whole, tail };
+	}
+}

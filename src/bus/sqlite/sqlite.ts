@@ -1,0 +1,383 @@
+/**
+ * The durable store of the Bus. A commit of many logs is one journal row, because a row per log and tick would cost more than the
+ * tokens it holds; a log's tail becomes a segment row of its own when it is big enough or the log is sealed, and the journal rows go.
+ */
+
+import type { SQLOutputValue, StatementSync } from "node:sqlite";
+import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { migrate, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import { Batch } from "../batch.ts";
+import type { LogQuery, LogSpec } from "../port.ts";
+import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
+import type {
+	Adopted,
+	Commit,
+	Committed,
+	Hint,
+	Joined,
+	Kinds,
+	LogWrite,
+	Storage,
+	StoredLog,
+	Unit,
+	UnitOutcome,
+} from "../storage.ts";
+import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
+import { entriesOf, entryOf, TailReader } from "./journal.ts";
+import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
+
+/** A log that is not cut is cut once this many journal rows came after its first uncut record. */
+const JOURNAL_ROWS_BEHIND_MAX = 4096;
+const JOURNAL_ROWS_PER_TIDY = 2048;
+const SEGMENTS_PER_REMOVAL = 16;
+
+/** `now` is the store's time. */
+export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): Storage {
+	migrate(file, BUS_AREA, BUS_STEPS);
+	return new SqliteStorage(file, now);
+}
+
+type Row = Record<string, SQLOutputValue>;
+type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
+
+/** Who else uses the same connection: they are told of commits at once. */
+const watchers = new WeakMap<SqliteFile, Set<Hint>>();
+
+class SqliteStorage implements Storage {
+	readonly #file: SqliteFile;
+	readonly #now: () => number;
+	readonly #sql: Statements;
+	readonly #hints: Set<Hint>;
+	/** The first journal row that holds uncut records, of the logs that are written through this store. */
+	readonly #journalFrom = new Map<number, number>();
+	#journalFirst = 1;
+	/** What dead owners left, as it was listed. */
+	readonly #left = new Map<number, Adopted>();
+
+	constructor(file: SqliteFile, now: () => number) {
+		this.#file = file;
+		this.#now = now;
+		this.#sql = Object.fromEntries(
+			Object.entries(STATEMENTS).map(([name, sql]) => [name, file.db.prepare(sql)]),
+		) as Statements;
+		this.#hints = watchers.get(file) ?? new Set();
+		watchers.set(file, this.#hints);
+	}
+
+	join(name: string, alone: boolean): Joined {
+		return this.#file.transaction(() => {
+			const sql = this.#sql;
+			const now = this.#now();
+			if (alone) {
+				sql.killAll.run();
+				sql.forgetDead.run();
+			}
+			const { lastInsertRowid } = sql.addNode.run(name, now);
+			this.#journalFirst = Number(sql.firstRow.get()!.id);
+			if (!sql.reserved.get()) sql.reserve.get(this.#lastIdUsed() + 1);
+			return { node: Number(lastInsertRowid), now };
+		});
+	}
+
+	/** The highest log number that anything in the store still belongs to: a new log must not be taken for an old one. */
+	#lastIdUsed(): number {
+		let last = Number(this.#sql.lastLog.get()!.id);
+		for (const row of this.#sql.journal.iterate())
+			if (isWholeJournal(row)) for (const { log } of entriesOf(row.entries as string)) if (log > last) last = log;
+		return last;
+	}
+
+	renew(node: number): boolean {
+		return this.#file.transaction(() => this.#sql.renew.run(this.#now(), node).changes) !== 0;
+	}
+
+	bury(silentMs: number): number[] {
+		const rows = this.#file.transaction(() => this.#sql.bury.all(this.#now() - silentMs));
+		return rows.map(({ id }) => Number(id));
+	}
+
+	reserve(count: number): number {
+		return this.#file.transaction(() => {
+			const first = Number(this.#sql.reserved.get()!.next);
+			this.#sql.reserve.get(first + count);
+			return first;
+		});
+	}
+
+	commit(commit: Commit): Committed {
+		let row = 0;
+		const committed = this.#file.transaction(() => {
+			const known = commit.again ? this.#made(commit) : undefined;
+			if (known) return known;
+			if (!this.#sql.isAlive.get(commit.node)) return allFenced(commit, this.#now());
+			row = Number(this.#sql.lastRow.get()!.id) + 1;
+			return this.#apply(commit, row);
+		});
+		if (row > 0) this.#remember(commit, committed, row);
+		for (const hint of this.#hints) hint(commit);
+		return committed;
+	}
+
+	/** What came of a commit that was tried before. */
+	#made({ node, n, units }: Commit): Committed | undefined {
+		const row = this.#sql.made.get(node, n);
+		if (!row) return undefined;
+		const outcomes = new Map<number, UnitOutcome>();
+		const refused = JSON.parse((row.refused as string | null) ?? "[]") as [number, RefusalKind, string][];
+		for (const [place, kind, message] of refused) outcomes.set(place, { refused: new Refused(kind, message) });
+		units.forEach(({ log }, place) => {
+			if (!log?.create || outcomes.has(place)) return;
+			const created = this.#sql.find.get(log.create.log);
+			if (created) outcomes.set(place, { base: Number(created.base) });
+		});
+		return { now: Number(row.at), outcomes };
+	}
+
+	#apply({ node, n, units }: Commit, row: number): Committed {
+		const now = this.#now();
+		const outcomes = new Map<number, UnitOutcome>();
+		const refusals: [number, RefusalKind, string][] = [];
+		let journal = "";
+		for (let place = 0; place < units.length; place++) {
+			const unit = units[place]!;
+			const { log } = unit;
+			if (log && !log.create && unit.writes.length === 0) {
+				this.#write(log, row, now);
+			} else {
+				const outcome = this.#attempt(unit, node, row, now);
+				if (outcome) outcomes.set(place, outcome);
+				if (outcome && "refused" in outcome) {
+					refusals.push([place, outcome.refused.refusal, outcome.refused.message]);
+					continue;
+				}
+			}
+			if (log && !log.cut && !log.seal) journal += entryOf(log);
+		}
+		const refused = refusals.length > 0 ? JSON.stringify(refusals) : null;
+		this.#sql.addJournal.run(row, journal, journalCrc(journal), node, n, now, refused);
+		return { now, outcomes };
+	}
+
+	/** A unit that may be refused: then nothing of it stays. */
+	#attempt({ writes, log }: Unit, node: number, row: number, now: number): UnitOutcome | undefined {
+		const sql = this.#sql;
+		sql.savepoint.run();
+		try {
+			const base = log?.create && this.#create(log.id, log.create, node, row, now);
+			for (const write of writes) this.#file.things.apply(write, { node, now });
+			if (log) this.#write(log, row, now);
+			sql.release.run();
+			return base === undefined ? undefined : { base };
+		} catch (cause) {
+			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail.
+			if (!this.#file.db.isTransaction || sqliteFailure(cause)?.kind === "full") throw cause;
+			sql.undo.run();
+			sql.release.run();
+			return { refused: refusalOf(cause) };
+		}
+	}
+
+	/** The name and the place in the chain are decided here, whoever else wants them. */
+	#create(id: number, { log, kind, chain, meta }: LogSpec, node: number, row: number, now: number): number {
+		const sql = this.#sql;
+		if (sql.exists.get(log)) throw existsAlready(log);
+		const base = chain === undefined ? 0 : this.#nextBase(chain);
+		const metaText = meta === undefined ? null : JSON.stringify(meta);
+		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+		return base;
+	}
+
+	#nextBase(chain: string): number {
+		const last = this.#sql.lastLink.get(chain);
+		if (last && last.sealed_at === null) throw linkUnsealed(chain);
+		const removed = this.#sql.removedUpTo.get(chain);
+		return Math.max(removed ? Number(removed.up_to) : 0, last ? Number(last.base) + Number(last.head) : 0);
+	}
+
+	#write({ id, cut, seal }: LogWrite, row: number, now: number): void {
+		const sealedAt = seal ? now : null;
+		if (cut) {
+			const { first, count, text, last } = cut.batch;
+			this.#sql.addSegment.run(id, first, count, text, segmentCrc(id, first, count, text));
+			this.#sql.cutLog.run(last, cut.bytes, sealedAt, row, id);
+		} else if (seal) this.#sql.cutLog.run(0, 0, sealedAt, row, id);
+	}
+
+	/** After the commit: which journal row each log still needs. */
+	#remember({ units }: Commit, { outcomes }: Committed, row: number): void {
+		units.forEach(({ log }, place) => {
+			const outcome = outcomes.get(place);
+			if (!log || (outcome && "refused" in outcome)) return;
+			if (log.cut || log.seal) this.#journalFrom.delete(log.id);
+			else if (log.batch && !this.#journalFrom.has(log.id)) this.#journalFrom.set(log.id, row);
+		});
+	}
+
+	find(log: string): StoredLog | undefined {
+		const row = this.#sql.find.get(log);
+		return row && this.#whole(row).log;
+	}
+
+	/** A log with its tail: what is not in a segment stands in the journal. */
+	#whole(row: Row): Adopted {
+		return row.sealed_at === null ? this.#wholes([row])[0]! : { log: storedOf(row), tail: undefined };
+	}
+
+	/** All of them in one pass over the journal. */
+	#wholes(rows: readonly Row[]): Adopted[] {
+		const readers = new Map<number, TailReader>();
+		let from = Infinity;
+		for (const row of rows) {
+			if (row.sealed_at !== null) continue;
+			readers.set(Number(row.id), new TailReader(storedOf(row)));
+			from = Math.min(from, Number(row.cut_at));
+		}
+		for (const row of readers.size > 0 ? this.#sql.journalAfter.iterate(from) : []) {
+			if (!isWholeJournal(row)) for (const reader of readers.values()) reader.skip();
+			else for (const entry of entriesOf(row.entries as string)) readers.get(entry.log)?.take(entry);
+		}
+		return rows.map((row) => readers.get(Number(row.id))?.result() ?? { log: storedOf(row), tail: undefined });
+	}
+
+	read(id: number, offset: number): Batch | undefined {
+		const row = this.#segmentRow(id, offset);
+		if (row && Number(row.first) + Number(row.count) > offset && isWholeSegment(id, row))
+			return new Batch(Number(row.first), Number(row.count), row.records as string);
+		// What retention removed is gone with its log; a log that is still listed has lost it, or has it in its tail.
+		const log = this.#sql.byId.get(id);
+		if (!log) return undefined;
+		if (Number(log.head) >= offset) throw damaged(log.name as string, offset);
+		const { tail } = this.#whole(log);
+		return tail && tail.first <= offset && tail.last >= offset ? tail : undefined;
+	}
+
+	#segmentRow(id: number, offset: number): Row | undefined {
+		try {
+			return this.#sql.segment.get(id, offset);
+		} catch (cause) {
+			if (sqliteFailure(cause)?.kind === "corrupt") return undefined;
+			throw cause;
+		}
+	}
+
+	link(chain: string, after: number): StoredLog | undefined {
+		const row = this.#sql.link.get(chain, after);
+		return row && this.#whole(row).log;
+	}
+
+	chain(chain: string): { start: number; head: number } | undefined {
+		const removed = this.#sql.removedUpTo.get(chain);
+		const row = this.#sql.lastLink.get(chain);
+		const start = removed ? Number(removed.up_to) : 0;
+		if (!row) return removed && { start, head: start };
+		const { base, head } = this.#whole(row).log;
+		return { start, head: Math.max(start, base + head) };
+	}
+
+	list(query: LogQuery): StoredLog[] {
+		const { kind = null, chain = null, before = null, limit = -1, left = false, live } = query;
+		const rows =
+			left || live
+				? this.#sql.listLive.all(kind, chain, Number(left), before, limit)
+				: this.#sql.list.all(kind, chain, live === undefined ? null : 0, before, limit);
+		const found = this.#wholes(rows);
+		// Nobody writes what a dead owner left, so it does not have to be read again when it is adopted.
+		if (left) for (const { log, tail } of found) this.#left.set(log.id, { log, tail });
+		return found.map(({ log }) => log);
+	}
+
+	adopt(name: string, node: number): Adopted {
+		return this.#file.transaction(() => {
+			const row = this.#sql.owned.get(name);
+			if (!row) throw noLiveLog(name);
+			if (!this.#sql.isAlive.get(node)) throw fenced();
+			if (Number(row.node) !== node && !row.is_left) throw ownedByAnother(name);
+			this.#sql.adopt.run(node, Number(row.id));
+			this.#journalFrom.set(Number(row.id), Number(row.cut_at) + 1);
+			const left = this.#left.get(Number(row.id));
+			this.#left.delete(Number(row.id));
+			return left ?? this.#whole(row);
+		});
+	}
+
+	oldestSealed(kinds: Kinds): StoredLog | undefined {
+		const row = this.#sql.oldestSealed.get(...kindColumns(kinds));
+		return row && storedOf(row);
+	}
+
+	totalBytes(kinds: Kinds): number {
+		return Number(this.#sql.totalBytes.get(...kindColumns(kinds))!.bytes);
+	}
+
+	removeSome(id: number): boolean {
+		return this.#file.transaction(() => {
+			const sql = this.#sql;
+			sql.rememberRemoval.run(id);
+			sql.markRemoved.run(id);
+			const { changes } = sql.removeSegments.run(id, SEGMENTS_PER_REMOVAL);
+			if (Number(changes) === SEGMENTS_PER_REMOVAL) return false;
+			sql.removeLog.run(id);
+			return true;
+		});
+	}
+
+	tidy(node: number): { more: boolean; lagging: ReadonlySet<number> } {
+		// The last row stays: it numbers the next one, and tells what became of the last commit.
+		const last = Number(this.#sql.lastRow.get()!.id);
+		const others = this.#sql.othersFrom.get(node)!.cut_at;
+		let needed = Math.min(last, others === null ? last : Number(others) + 1);
+		const lagging = new Set<number>();
+		for (const [id, from] of this.#journalFrom) {
+			if (from < needed) needed = from;
+			if (last - from > JOURNAL_ROWS_BEHIND_MAX) lagging.add(id);
+		}
+		const upTo = Math.min(needed, this.#journalFirst + JOURNAL_ROWS_PER_TIDY);
+		if (upTo > this.#journalFirst) {
+			this.#file.transaction(() => this.#sql.removeJournal.run(upTo));
+			this.#journalFirst = upTo;
+		}
+		for (const row of this.#sql.halfRemoved.all()) this.removeSome(Number(row.id));
+		return { more: upTo < needed, lagging };
+	}
+
+	watch(hint: Hint): () => void {
+		this.#hints.add(hint);
+		return () => this.#hints.delete(hint);
+	}
+}
+
+function allFenced({ units }: Commit, now: number): Committed {
+	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
+}
+
+/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
+function refusalOf(cause: unknown): Refused {
+	if (cause instanceof Refused) return cause;
+	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
+	return new Refused(kind, wordsOf(cause), { cause });
+}
+
+const kindColumns = (kinds: Kinds): [string | null, string] =>
+	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
+
+function storedOf(row: Row): StoredLog {
+	const log: StoredLog = {
+		id: Number(row.id),
+		log: row.name as string,
+		kind: row.kind as StoredLog["kind"],
+		base: Number(row.base),
+		createdAt: Number(row.created_at),
+		head: Number(row.head),
+		bytes: Number(row.bytes),
+	};
+	if (row.chain !== null) log.chain = row.chain as string;
+	if (row.meta !== null) log.meta = JSON.parse(row.meta as string);
+	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
+	return log;
+}
+
+const damaged = (log: string, offset: number): NexusError =>
+	new NexusError(
+		"data_loss",
+		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
+	);

@@ -1,0 +1,62 @@
+/** The HTTP API as typed calls: the one place on the client's side that knows its paths. */
+
+import type * as wire from "../protocol/protocol.ts";
+import { type Http, linesOf } from "./http.ts";
+
+type Param = string | number | undefined;
+
+/** A page of a list: the newest ones, or those before the last one seen. */
+interface Page {
+	limit?: number | undefined;
+	before?: Param;
+}
+
+export type Api = ReturnType<typeof createApi>;
+
+export function createApi({ json, request }: Http) {
+	const get = <T>(path: string, query: object = {}) => json<T>("GET", path + queryOf(query));
+	const post = <T>(path: string, body?: unknown) => json<T>("POST", path, body);
+	return {
+		/** Sends a message: it starts a run, or waits behind the active one. */
+		send: (session: string, message: wire.MessageRequest) =>
+			post<wire.MessageAccepted>(pathOf("sessions", session, "messages"), message),
+		/** Stops a run; resolves once it has settled. */
+		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
+		run: (run: string) => get<wire.RunJson>(pathOf("runs", run)),
+		runs: (query?: Page & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
+		/** The frames so far, as JSON lines; line k has offset `after` + k. */
+		async *frames(run: string, query: { after?: number; limit?: number } = {}) {
+			yield* linesOf(await request("GET", pathOf("runs", run, "frames") + queryOf(query)));
+		},
+		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
+		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
+		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
+			get<wire.EventListJson>(pathOf("events"), query),
+		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),
+		checkAccount: (channel: string, account: string) =>
+			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),
+		reloadAccounts: () => post<wire.AccountChangesJson>(pathOf("accounts", "reload")),
+		deliver: (delivery: wire.DeliveryRequest) => post<wire.DeliveryAccepted>(pathOf("deliveries"), delivery),
+		deliveries: (query?: Page & { run?: Param; channel?: Param; account?: Param; state?: Param }) =>
+			get<wire.DeliveryListJson>(pathOf("deliveries"), query),
+		pairings: () => get<wire.PairingListJson>(pathOf("pairings")),
+		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
+		removePairing: (channel: string, account: string, sender: string) =>
+			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
+		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
+		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
+		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),
+		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
+		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
+	};
+}
+
+/** `/v1/…` with every part escaped. */
+export const pathOf = (...parts: readonly string[]): string => `/v1/${parts.map(encodeURIComponent).join("/")}`;
+
+/** `?a=1&b=2`, without what is undefined; empty when nothing is left. */
+export function queryOf(params: object): string {
+	const pairs = Object.entries(params).filter(([, value]) => value !== undefined);
+	return pairs.length === 0 ? "" : `?${new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]))}`;
+}

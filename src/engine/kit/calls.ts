@@ -1,0 +1,105 @@
+/** Tool calls of one run: every call a reader hears of starts once and ends once, under an id of its own. */
+
+import { type ContentPart, contentText } from "../../protocol/protocol.ts";
+import type { EngineEvent } from "../port.ts";
+import { callSummary, progressSummary, resultSummary } from "./summary.ts";
+
+interface Call {
+	callId: string;
+	name: string;
+	args: unknown;
+	started: boolean;
+	/** The last progress shown, so that a repeated one is not. */
+	said?: string;
+}
+
+type Content = readonly ContentPart[];
+
+/** A call that a model asks for. */
+export interface AskedCall {
+	/** The model's; it may be empty or used before. */
+	id: string;
+	name: string;
+	args: unknown;
+}
+
+export interface ToolCalls {
+	/** A call that a finished message asks for; it may never start when the run is stopped. */
+	announce(call: AskedCall): void;
+	start(id: string, name: string, args: unknown): EngineEvent[];
+	progress(id: string, soFar: Content): EngineEvent[];
+	end(id: string, name: string, content: Content, failed: boolean): EngineEvent[];
+	/** Pairs what is open with a failure. */
+	close(because: string): EngineEvent[];
+}
+
+export function toolCalls(): ToolCalls {
+	// By the model's id, in order: small local models repeat ids from turn to turn, or leave them empty.
+	const open = new Map<string, Call[]>();
+	const used = new Set<string>();
+
+	function add(id: string, name: string, args: unknown): Call {
+		const call: Call = { callId: unused(id === "" ? name : id), name, args: copy(args), started: false };
+		used.add(call.callId);
+		open.set(id, [...(open.get(id) ?? []), call]);
+		return call;
+	}
+
+	function unused(wish: string): string {
+		let callId = wish;
+		for (let n = 2; used.has(callId); n++) callId = `${wish}.${n}`;
+		return callId;
+	}
+
+	const find = (id: string, started: boolean) => open.get(id)?.find((call) => call.started === started);
+
+	const begin = (call: Call): EngineEvent => {
+		call.started = true;
+		return { ...named(call), status: "started", args: call.args, summary: callSummary(call.name, call.args) };
+	};
+
+	return {
+		announce(call) {
+			add(call.id, call.name, call.args);
+		},
+		start: (id, name, args) => [begin(find(id, false) ?? add(id, name, args))],
+		progress(id, soFar) {
+			const call = find(id, true);
+			const summary = progressSummary(contentText(soFar));
+			if (call === undefined || summary === undefined || summary === call.said) return [];
+			call.said = summary;
+			return [{ ...named(call), status: "progress", summary }];
+		},
+		end(id, name, content, failed) {
+			const known = find(id, true);
+			const call = known ?? find(id, false) ?? add(id, name, {});
+			open.set(
+				id,
+				(open.get(id) ?? []).filter((other) => other !== call),
+			);
+			const text = contentText(content);
+			const ended: EngineEvent = {
+				...named(call),
+				status: failed ? "failed" : "completed",
+				summary: resultSummary(text),
+				result: text,
+				// Text alone is all in the result.
+				...(content.some(({ type }) => type !== "text") && { content }),
+			};
+			return known === undefined ? [begin(call), ended] : [ended];
+		},
+		close(because) {
+			const left = [...open.values()].flat();
+			open.clear();
+			return left.flatMap((call) => {
+				const ended: EngineEvent = { ...named(call), status: "failed", summary: because, result: because };
+				return call.started ? [ended] : [begin(call), ended];
+			});
+		},
+	};
+}
+
+const named = ({ callId, name }: Call) => ({ type: "tool" as const, callId, name });
+
+/** An agent goes on working on its own objects. */
+const copy = (args: unknown): unknown => structuredClone(args);

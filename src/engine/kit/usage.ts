@@ -1,0 +1,38 @@
+/** Tokens of one run, added up over its model calls; what a provider did not say is -1, never 0. */
+
+import type { EngineEvent } from "../port.ts";
+
+/** Of one call that was answered; all 0 when the provider did not say. */
+export interface CallTokens {
+	input: number;
+	output: number;
+	cacheRead: number;
+	cacheWrite: number;
+}
+
+export interface UsageSum {
+	add(tokens: CallTokens): void;
+	event(): EngineEvent;
+}
+
+export function usageSum(): UsageSum {
+	const sum = { input: 0, output: 0, cache_read: 0, cache_write: 0 };
+	let counted = 0;
+	let unknown = false;
+	return {
+		add({ input, output, cacheRead, cacheWrite }) {
+			counted += 1;
+			// No call that was answered used no token at all.
+			if (input + output + cacheRead + cacheWrite === 0) unknown = true;
+			sum.input += input;
+			sum.output += output;
+			sum.cache_read += cacheRead;
+			sum.cache_write += cacheWrite;
+		},
+		// One unknown part makes the total unknown: a number that is too low would look like the truth.
+		event: () =>
+			unknown || counted === 0
+				? { type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }
+				: { type: "usage", ...sum },
+	};
+}

@@ -1,0 +1,199 @@
+/** The JSON of the HTTP API, once: what `/v1` takes and answers. The edge's schemas, the client, the page and the CLI all use these types. */
+
+import type { ErrorCode } from "./error.ts";
+import type { EndReason, Usage } from "./frame.ts";
+
+/** What became of a message. */
+export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped";
+
+export interface ErrorJson {
+	error: { code: ErrorCode; message: string };
+}
+
+export interface AttachmentUpload {
+	name: string;
+	content_type: string;
+	/** The file, base64. */
+	data: string;
+}
+
+export interface MessageRequest {
+	text: string;
+	/** Sent again with the same content, the message is the same one. */
+	idempotency_key?: string;
+	attachments?: AttachmentUpload[];
+	/** The answer comes in one piece: one chunk per message. */
+	disable_streaming?: boolean;
+}
+
+export interface MessageAccepted {
+	event_id: string;
+	disposition: Exclude<DispositionState, "rejected" | "dropped">;
+	/** Present when the run has started. */
+	run_id?: string;
+}
+
+/** An inbound message and its outcome. */
+export interface EventJson {
+	event_id: string;
+	session: string;
+	text: string;
+	received_at: number;
+	disposition: DispositionState;
+	run_id?: string;
+	/** Why it was rejected or dropped. */
+	because?: string;
+	/** The event that took its place. */
+	superseded_by?: string;
+	/** A synthetic event: the original events it stands for. */
+	batch?: string[];
+	channel?: string;
+	account?: string;
+	/** Who wrote, in the platform's words. */
+	sender?: string;
+	sender_name?: string;
+}
+
+export interface EventListJson {
+	events: EventJson[];
+}
+
+export interface AttachmentJson {
+	name: string;
+	content_type: string;
+	bytes: number;
+}
+
+/** A card, picture or sound of an assistant message. */
+export interface PartJson {
+	modality: string;
+	content_type: string;
+	description: string;
+	bytes: number;
+	/** After how many characters of the text it stands. */
+	after: number;
+	/** Text and JSON that are not long; the rest is in the frames. */
+	payload?: string;
+}
+
+export interface MessageJson {
+	role: "user" | "assistant";
+	text: string;
+	/** The stream that carried it. */
+	message_id?: string;
+	event_id?: string;
+	attachments?: AttachmentJson[];
+	parts?: PartJson[];
+	/** Only where `broker.reasoningCharsMax` keeps it. */
+	reasoning?: string;
+}
+
+export interface ToolCallJson {
+	call_id: string;
+	name: string;
+	args?: unknown;
+	/** `started` while it runs. */
+	status: "started" | "completed" | "failed";
+	summary?: string;
+	result?: unknown;
+	/** Index into the run's messages of the message that made the call. */
+	message: number;
+	started_at: number;
+	ended_at?: number;
+}
+
+/** The way of a message through the pipeline. */
+export interface TraceJson {
+	channel: string;
+	account: string;
+	sender: string;
+	stages: {
+		stage: "receive" | "acl" | "hooks" | "queue" | "prepare" | "execute" | "deliver" | "complete";
+		at: number;
+		ms: number;
+	}[];
+	/** Calls of plugins. */
+	hooks: {
+		plugin: string;
+		hook: "onReceive" | "onPrepare" | "onComplete";
+		ms: number;
+		outcome: "ok" | "changed" | "rejected" | "failed" | "timeout";
+		detail?: string;
+	}[];
+	/** Ids of the deliveries of the answer. */
+	deliveries: string[];
+}
+
+export interface RunJson {
+	run_id: string;
+	session: string;
+	engine: string;
+	status: "running" | "stopping" | "completed" | "aborted" | "failed";
+	reason?: EndReason;
+	error?: { code: string; message: string };
+	started_at: number;
+	ended_at?: number;
+	first_token_ms?: number;
+	/** Token counts; -1 = the model did not say. */
+	usage?: Usage;
+	compacting?: boolean;
+	messages: MessageJson[];
+	tool_calls: ToolCallJson[];
+	/** Present once the run has settled. */
+	trace?: TraceJson;
+	/** Whether the frames can still be streamed and replayed. */
+	frames_available: boolean;
+}
+
+export interface RunListJson {
+	runs: RunJson[];
+}
+
+export type RunStatusJson = Pick<RunJson, "run_id" | "status">;
+
+export interface SessionJson {
+	session: string;
+	created_at: number;
+	updated_at: number;
+	turns: number;
+	title: string;
+	live_run_id?: string;
+}
+
+export interface SessionListJson {
+	sessions: SessionJson[];
+	/** The name of what answers a message that is sent now. */
+	engine?: string;
+}
+
+export type QueuedJson = Pick<EventJson, "event_id" | "text" | "received_at">;
+
+export interface TurnsJson {
+	/** Oldest first. */
+	turns: RunJson[];
+	live: RunJson | null;
+	queued: QueuedJson[];
+	/** Follow the session after it: nothing is missed, nothing repeated. */
+	stream_offset: number;
+}
+
+export type SignInRequest = { code: string } | { token: string };
+
+export interface SignedInJson {
+	signed_in: true;
+}
+
+export interface SignInCodeJson {
+	code: string;
+	url: string;
+}
+
+export interface HealthJson {
+	status: "ok";
+}
+
+export interface ReadinessJson {
+	ready: boolean;
+	state: string;
+	detail?: string;
+}

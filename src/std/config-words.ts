@@ -1,0 +1,30 @@
+/** The words of the configuration's schema: each kind of value with what is allowed there, for the message when it is something else. */
+
+import { z } from "zod";
+
+/** For schemas that are made from these words without loading the library themselves. */
+export { z };
+
+export const say = <T extends z.ZodType>(schema: T, allowed: string) => schema.exactOptional().meta({ allowed });
+
+export const ms = say(z.int().positive(), "a whole number of milliseconds above 0");
+export const watchdog = say(
+	z.custom<number>(
+		(value) => value === Number.POSITIVE_INFINITY || (Number.isSafeInteger(value) && (value as number) > 0),
+	),
+	"a whole number of milliseconds above 0, or .inf to switch it off",
+);
+export const count = say(z.int().positive(), "a whole number above 0");
+export const bytes = say(z.int().positive(), "a whole number of bytes above 0");
+export const text = (allowed: string) => say(z.string().min(1), allowed);
+export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) => say(z.enum(words), words.join(", "));
+
+/** What a group of keys is called in a message; its keys are listed from its shape. */
+export const group = <T extends z.core.$ZodLooseShape>(shape: T) =>
+	say(z.strictObject(shape), `a map with the keys ${Object.keys(shape).join(", ")}`);
+
+export const NAME_ALLOWED = "letters, digits and . _ : @ + - beginning with a letter or digit, 128 at most";
+
+/** By names of the user's own choice. */
+export const byName = <T extends z.ZodType>(value: T, allowed: string) =>
+	say(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/), value), allowed);
