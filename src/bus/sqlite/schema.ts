@@ -34,6 +34,8 @@ export const BUS_STEPS: readonly string[] = [
 
 const IS_DEAD = "NOT EXISTS (SELECT 1 FROM node WHERE node.id = log.node AND node.dead = 0)";
 
+const IS_OF_KINDS = "(?1 IS NULL OR kind = ?1) AND kind NOT IN (SELECT value FROM json_each(?2))";
+
 /** In the order of commits: ids are reserved in blocks, and say nothing about it. */
 const IS_BEFORE = "(?4 IS NULL OR (made, id) < (SELECT made, id FROM log WHERE name = ?4))";
 
@@ -77,9 +79,9 @@ export const STATEMENTS = {
 	listLive: `SELECT *, ${IS_DEAD} AS is_left FROM log WHERE sealed_at IS NULL AND removed = 0
 		AND (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR chain = ?2) AND (?3 = 0 OR is_left)
 		AND ${IS_BEFORE} ORDER BY made DESC, id DESC LIMIT ?5`,
-	oldestSealed: `SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 AND (?1 IS NULL OR kind = ?1)
+	oldestSealed: `SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 AND ${IS_OF_KINDS}
 		ORDER BY sealed_at, id LIMIT 1`,
-	totalBytes: "SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0",
+	totalBytes: `SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0 AND ${IS_OF_KINDS}`,
 	halfRemoved: "SELECT id FROM log WHERE removed = 1 LIMIT 4",
 	rememberRemoval: `INSERT INTO chain_removed SELECT chain, base + head FROM log WHERE id = ? AND chain IS NOT NULL
 		ON CONFLICT (chain) DO UPDATE SET up_to = max(up_to, excluded.up_to)`,

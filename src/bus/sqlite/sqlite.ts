@@ -15,6 +15,7 @@ import type {
 	Committed,
 	Hint,
 	Joined,
+	Kinds,
 	LogWrite,
 	Storage,
 	StoredLog,
@@ -299,13 +300,13 @@ class SqliteStorage implements Storage {
 		});
 	}
 
-	oldestSealed(kind?: string): StoredLog | undefined {
-		const row = this.#sql.oldestSealed.get(kind ?? null);
+	oldestSealed(kinds: Kinds): StoredLog | undefined {
+		const row = this.#sql.oldestSealed.get(...kindColumns(kinds));
 		return row && storedOf(row);
 	}
 
-	totalBytes(): number {
-		return Number(this.#sql.totalBytes.get()!.bytes);
+	totalBytes(kinds: Kinds): number {
+		return Number(this.#sql.totalBytes.get(...kindColumns(kinds))!.bytes);
 	}
 
 	removeSome(id: number): boolean {
@@ -355,6 +356,9 @@ function refusalOf(cause: unknown): Refused {
 	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
 	return new Refused(kind, wordsOf(cause), { cause });
 }
+
+const kindColumns = (kinds: Kinds): [string | null, string] =>
+	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
 
 function storedOf(row: Row): StoredLog {
 	const log: StoredLog = {

@@ -45,6 +45,8 @@ export function owedOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log
 /** What the run is told of its messages. The newest one's address is the run's. */
 export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteRequest, "begin" | "settle"> {
 	const { origin, facts, session } = message;
+	const { channel, account } = origin;
+	const { id, name } = facts.sender;
 	const { context, attached } = facts.hooks;
 	// Of several messages the newest one that is part of a trace names it.
 	const traceId = messages.findLast((one) => one.traceId !== undefined)?.traceId;
@@ -52,7 +54,9 @@ export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteReq
 		session,
 		runId,
 		events: [...messages.slice(0, -1), message],
-		...(facts.target && { target: { ...facts.target, channel: origin.channel, account: origin.account } }),
+		sender: { id, ...(name !== undefined && { name }), channel, account },
+		agent: facts.agent,
+		...(facts.target && { target: { ...facts.target, channel, account } }),
 		...(traceId !== undefined && { traceId }),
 		...(attached.length > 0 && { context: attached }),
 		disableStreaming: context.disable_streaming === true,
