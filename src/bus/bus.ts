@@ -83,6 +83,7 @@ class LogBus implements Bus {
 	#cursors = 0;
 	/** Reads that the store has not answered yet. */
 	readonly #reads = new Set<Promise<unknown>>();
+	readonly #fencing = new AbortController();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
@@ -96,7 +97,9 @@ class LogBus implements Bus {
 		this.#directory = new Directory(storage);
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
-		this.#membership = new Membership({ ...shared, directory: this.#directory, wake });
+		// A commit, empty or not, is refused then, and the refusal fences.
+		const dead = () => void this.write([]).catch(() => {});
+		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
 		this.#retainer = createRetainer({
 			storage,
@@ -120,6 +123,10 @@ class LogBus implements Bus {
 
 	now(): number {
 		return this.#membership.now();
+	}
+
+	get fenced(): AbortSignal {
+		return this.#fencing.signal;
 	}
 
 	get healthy(): boolean {
@@ -267,6 +274,7 @@ class LogBus implements Bus {
 			live: () => this.#directory.live(),
 			time: (now: number) => this.#membership.setTime(now),
 			fenced: () => {
+				this.#fencing.abort(this.#committer.fenced);
 				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
 				// From now on it follows what others write.
 				this.#membership.followOthers();
@@ -355,6 +363,8 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
+		// Only then do earlier starts count as dead.
+		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 

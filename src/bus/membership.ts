@@ -21,6 +21,8 @@ export interface MembershipParts {
 	clock: Clock;
 	log: Log;
 	wake(wakes: Iterable<Wake>): void;
+	/** Others have declared this daemon dead. */
+	dead(): void;
 }
 
 export class Membership {
@@ -116,14 +118,21 @@ export class Membership {
 	}
 
 	#poll(): void {
-		const { clock, limits, storage, log } = this.#parts;
+		const { clock, limits, log } = this.#parts;
 		if (this.#closed) return;
 		this.#cancelPoll = clock.after(limits.watchMs, () => {
 			this.#look();
-			const renewed = (async () => storage.renew(this.node))();
-			renewed.catch((cause: unknown) => log.warn({ err: cause }, "the store cannot be told that this daemon lives"));
+			this.#renew().catch((cause: unknown) =>
+				log.warn({ err: cause }, "the store cannot be told that this daemon lives"),
+			);
 			this.#poll();
 		});
+	}
+
+	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
+	async #renew(): Promise<void> {
+		const { storage, dead } = this.#parts;
+		if (!(await storage.renew(this.node))) dead();
 	}
 
 	/** Another daemon may have committed: its logs are read once for all who follow them here. */

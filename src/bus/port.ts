@@ -118,6 +118,8 @@ export interface Bus {
 	readonly node: number;
 	/** The store's time: what is compared between daemons is compared by it. */
 	now(): number;
+	/** Aborts when another daemon has taken over what this one owned: nothing can be written here any more (ST19). */
+	readonly fenced: AbortSignal;
 	/** False while commits fail (a full disk): what was appended waits and is tried again. */
 	readonly healthy: boolean;
 	/** Counters since start. */

@@ -1,6 +1,6 @@
 /** The handlers about chat platforms, and how they are told as JSON. */
 
-import type { Pairing } from "../ledger/ledger.ts";
+import type { DeliveryCounts, Pairing } from "../ledger/ledger.ts";
 import type { AccountName, AccountStatus, DeliverOptions, DeliverRequest, DeliveryInfo } from "../nex/nex.ts";
 import {
 	type AccountJson,
@@ -12,7 +12,7 @@ import {
 } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import type { Handlers } from "./handler.ts";
-import type { Channels, EdgeDeps, EdgeLimits, LabState } from "./port.ts";
+import type { Channels, EdgeDeps, EdgeLimits, Lab, LabState } from "./port.ts";
 import { defined } from "./present.ts";
 import { webhookHandlers } from "./webhook.ts";
 
@@ -35,22 +35,27 @@ export function channelHandlers({ channels, log, clock = systemClock }: EdgeDeps
 const IN_LAB = { lab: true as const };
 
 function accountHandlers(channels: Channels | undefined, needed: () => Channels, clock: Clock) {
-	const inLab = async ({ lab }: Channels) => {
-		if (!lab) return [];
-		const view = async (status: AccountStatus) => {
+	const inLab = async (lab: Lab) => {
+		const views = lab.accounts().map(async (status) => {
 			const { channel, account } = status;
 			const states = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
 			for (const { state } of await lab.deliveries({ channel, account, limit: LAB_COUNTED_MAX })) states[state]++;
-			return { ...accountView({ ...status, states }), ...IN_LAB };
-		};
-		return Promise.all((await lab.accounts()).map(view));
+			return { ...accountView(status, states), ...IN_LAB };
+		});
+		return Promise.all(views);
+	};
+	const own = async ({ outbound }: Channels) => {
+		const views = outbound.accounts().map(async (status) => {
+			return accountView(status, await outbound.counts(status.channel, status.account));
+		});
+		return Promise.all(views);
 	};
 	return {
 		async listAccounts() {
 			const now = clock.now();
 			if (!channels) return { now, accounts: [] };
-			const own = await channels.outbound.accounts();
-			return { now, accounts: [...own.map(accountView), ...(await inLab(channels))] };
+			const { lab } = channels;
+			return { now, accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])] };
 		},
 		async reloadAccounts() {
 			const { reload } = needed();
@@ -62,8 +67,7 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 		async checkAccount({ params: { channel, account } }) {
 			const { outbound, lab } = needed();
 			const is = (each: AccountStatus) => each.channel === channel && each.account === account;
-			const isOwn = (await outbound.accounts()).some(is);
-			const ofLab = !isOwn && (await lab?.accounts())?.some(is) ? lab : undefined;
+			const ofLab = !outbound.accounts().some(is) && lab?.accounts().some(is) ? lab : undefined;
 			const { ok, detail } = await (ofLab ? ofLab.health(channel) : outbound.health(channel, account));
 			return { ok, detail };
 		},
@@ -147,7 +151,7 @@ function processView(process: AccountStatus["processes"]["stream"]): ProcessJson
 	return defined({ state, pid, restarts, until, last_error: lastError });
 }
 
-const accountView = (status: AccountStatus): AccountJson =>
+const accountView = (status: AccountStatus, states: DeliveryCounts): AccountJson =>
 	defined({
 		channel: status.channel,
 		account: status.account,
@@ -158,7 +162,7 @@ const accountView = (status: AccountStatus): AccountJson =>
 		}),
 		rate: defined({ blocked_until: status.pausedUntil }),
 		garbage_lines: status.garbage,
-		deliveries: status.states,
+		deliveries: states,
 		last_error: status.lastError,
 	});
 

@@ -91,7 +91,7 @@ export const EDGE_LIMITS: EdgeLimits = {
 };
 
 export interface Channels {
-	outbound: Pick<Outbound, "accounts" | "deliveries" | "deliver" | "health" | "admitWebhook" | "webhook">;
+	outbound: Pick<Outbound, "accounts" | "counts" | "deliveries" | "deliver" | "health" | "admitWebhook" | "webhook">;
 	pairing: Nex["pairing"];
 	/** Takes up the accounts as they are stored now. */
 	reload?(): Promise<AccountChanges>;
@@ -108,7 +108,7 @@ export interface Lab {
 	state(): Promise<LabState>;
 	fault(fault: LabFault): Promise<void>;
 	/** Those of the lab, once it was used. */
-	accounts(): Promise<AccountStatus[]>;
+	accounts(): AccountStatus[];
 	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<DeliveryInfo[]>;
 	health(channel: string): ReturnType<Outbound["health"]>;
 }

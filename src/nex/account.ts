@@ -2,7 +2,6 @@
 
 import { fileURLToPath } from "node:url";
 import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "../adapter/adapter.ts";
-import type { DeliveryCounts } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -186,7 +185,7 @@ export class Account {
 		throw new NexusError("unavailable", `${this.channel}/${this.id} is not listened to.`);
 	}
 
-	status(deliveries: number, states: DeliveryCounts): AccountStatus {
+	status(deliveries: number): AccountStatus {
 		const ports = { stream: this.#stream, send: this.#send, monitor: this.#monitor };
 		const processes: AccountStatus["processes"] = {};
 		for (const [verb, port] of Object.entries(ports)) {
@@ -206,7 +205,6 @@ export class Account {
 			processes,
 			...(pausedUntil !== undefined && { pausedUntil }),
 			deliveries,
-			states,
 			restarts: all.reduce((sum, { restarts }) => sum + restarts, 0),
 			garbage: all.reduce((sum, { garbage }) => sum + garbage, 0),
 			...(lastError !== undefined && { lastError }),

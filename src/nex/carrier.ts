@@ -8,18 +8,18 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Account } from "./account.ts";
 import type { Accounts } from "./accounts.ts";
-import type { Delivering, Outcome } from "./delivering.ts";
-import type { Journal } from "./journal.ts";
+import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import { createLanes } from "./lanes.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { DeliverOptions } from "./port.ts";
+import { DeliveryRecord, type Records } from "./record.ts";
 import { route } from "./router.ts";
 import { sleep } from "./sleep.ts";
 import { Tracked } from "./tracked.ts";
 
 export interface CarrierDeps {
 	bus: Bus;
-	journal: Journal;
+	records: Records;
 	accounts: Accounts;
 	limits: OutboundLimits;
 	clock: Clock;
@@ -35,21 +35,26 @@ export class Carrier {
 	readonly #deps: CarrierDeps;
 	readonly #lanes = createLanes();
 	readonly #active = new Map<string, { tracked: Tracked; done: Promise<void> }>();
+	/** Aborts when this process stops, or another daemon goes on. */
+	readonly #signal: AbortSignal;
 
 	constructor(deps: CarrierDeps) {
 		this.#deps = deps;
+		this.#signal = AbortSignal.any([deps.signal, deps.records.lost]);
 	}
 
-	/** Begins, or goes on with, a delivery. */
+	/** Begins, or goes on with, a delivery, unless it is under way. */
 	launch(row: Delivery): void {
-		const tracked = new Tracked(row, this.#deps.journal, { now: this.#deps.stamp });
+		if (this.#active.has(row.id)) return;
+		const record = new DeliveryRecord(row.id, this.#deps.records);
+		const tracked = new Tracked(row, record, { now: this.#deps.stamp });
 		const done = this.#work(tracked).finally(() => this.#active.delete(row.id));
 		this.#active.set(row.id, { tracked, done });
 	}
 
-	/** The row as it is now, while it is under way. */
-	row(id: string): Delivery | undefined {
-		return this.#active.get(id)?.tracked.row;
+	/** While it is under way. */
+	tracked(id: string): Tracked | undefined {
+		return this.#active.get(id)?.tracked;
 	}
 
 	/** The one under way that has a message of this id or nonce. */
@@ -65,10 +70,9 @@ export class Carrier {
 		return undefined;
 	}
 
-	/** How many of an account are under way or waiting. */
-	count({ channel, id }: Account): number {
-		return [...this.#active.values()].filter(({ tracked: { row } }) => row.channel === channel && row.account === id)
-			.length;
+	/** How many are under way or waiting, of an account or of all. */
+	count(account?: Account): number {
+		return account ? this.#of(account).length : this.#active.size;
 	}
 
 	async settled(id: string): Promise<void> {
@@ -76,55 +80,61 @@ export class Carrier {
 	}
 
 	/** Those of an account that are under way now. */
-	async settledOf({ channel, id }: Account): Promise<void> {
-		const own = [...this.#active.values()].filter(
-			({ tracked: { row } }) => row.channel === channel && row.account === id,
-		);
-		await Promise.all(own.map(({ done }) => done));
+	async settledOf(account: Account): Promise<void> {
+		await Promise.all(this.#of(account).map(({ done }) => done));
+	}
+
+	#of({ channel, id }: Account) {
+		return [...this.#active.values()].filter(({ tracked: { row } }) => row.channel === channel && row.account === id);
 	}
 
 	async allSettled(): Promise<void> {
 		await Promise.all([...this.#active.values()].map(({ done }) => done));
 	}
 
-	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process. */
+	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process, or to the daemon that took it over. */
 	async #work(tracked: Tracked): Promise<void> {
-		const { row } = tracked;
-		const { log } = this.#deps;
-		const facts = { delivery: row.id, runId: row.runId, channel: row.channel, account: row.account, to: row.target.to };
+		const signal = this.#signal;
 		const failed = (cause: unknown): Outcome => {
-			if (this.#deps.signal.aborted) return { state: "left" };
-			log.error({ ...facts, err: cause }, "a delivery failed");
+			if (signal.aborted) return { state: "left" };
+			this.#deps.log.error({ ...factsOf(tracked), err: cause }, "a delivery failed");
 			return { state: "failed", error: toNexusError(cause).message };
 		};
-		let outcome = await this.#inOrder(tracked).catch(failed);
+		let outcome: Outcome;
 		// Its account was changed or removed: it goes on with the new one, or has failed.
-		while (outcome.state === "left" && !this.#deps.signal.aborted) {
-			outcome = await this.#inOrder(tracked).catch(failed);
-		}
-		if (outcome.state === "left") return;
-		const missed = row.messages.find((message) => message.state === "failed");
+		do outcome = await this.#inOrder(tracked).catch(failed);
+		while (outcome.state === "left" && !signal.aborted);
+		if (outcome.state !== "left") await this.#finish(tracked, outcome);
+		if (tracked.lost.aborted) this.#deps.log.warn(factsOf(tracked), "another daemon has taken a delivery over");
+	}
+
+	async #finish(tracked: Tracked, outcome: Outcome): Promise<void> {
+		const { log } = this.#deps;
+		const { messages } = tracked.row;
+		const missed = messages.find((message) => message.state === "failed");
 		const isOut = outcome.state === "complete" && !missed;
 		const { state: ended } = outcome;
 		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
 		const error = "error" in outcome ? outcome.error : missed?.error;
-		tracked.finish(state, error);
-		if (state === "complete") log.debug({ ...facts, messages: row.messages.length }, "delivered");
-		else log.warn({ ...facts, state, error }, "a delivery did not reach its platform as it should");
-		await tracked.recorded();
+		tracked.change("finish", state, error);
+		if (state === "complete") log.debug({ ...factsOf(tracked), messages: messages.length }, "delivered");
+		else log.warn({ ...factsOf(tracked), state, error }, "a delivery did not reach its platform as it should");
+		await tracked.recorded().catch(() => {}); // Its record has told why.
 	}
 
-	async #inOrder(tracked: Tracked): Promise<Outcome> {
-		const { bus, signal } = this.#deps;
-		const meta = (await bus.describe(tracked.row.runId))?.meta as { session?: string } | undefined;
-		return this.#lanes.inOrder(tracked.row, meta?.session, signal, () => this.#carry(tracked));
+	#inOrder(tracked: Tracked): Promise<Outcome> {
+		const { row } = tracked;
+		const session = this.#deps.bus
+			.describe(row.runId)
+			.then((info) => (info?.meta as { session?: string } | undefined)?.session);
+		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(tracked));
 	}
 
 	async #carry(tracked: Tracked): Promise<Outcome> {
 		const { bus, limits, clock, random, log, accounts } = this.#deps;
 		const { row } = tracked;
 		const account = accounts.of(row.channel, row.account);
-		const signal = AbortSignal.any([this.#deps.signal, account.retired]);
+		const signal = AbortSignal.any([this.#signal, account.retired]);
 		const info = await this.#infoOf(account, signal);
 		if (!info) return { state: "left" };
 		const { streaming } = account;

@@ -18,7 +18,7 @@ export interface Delivering {
 	clock: Clock;
 	random: () => number;
 	log: Log;
-	/** This process stops. */
+	/** This process stops, or another daemon has taken the delivery over. */
 	signal: AbortSignal;
 	/** For the adapter. */
 	options: DeliveryOptions;
@@ -42,10 +42,10 @@ export type Outcome =
 	| { state: "damaged"; error: string }
 	/** What is still owed is to be sent. */
 	| { state: "degraded"; error: string }
-	/** This process stops; the next one goes on. */
+	/** This process stops working on it; the next one, or another daemon, goes on. */
 	| { state: "left" };
 
-export const factsOf = ({ tracked: { row } }: Delivering): object => ({
+export const factsOf = ({ row }: Pick<Tracked, "row">): object => ({
 	delivery: row.id,
 	runId: row.runId,
 	channel: row.channel,

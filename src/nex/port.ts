@@ -1,7 +1,8 @@
 /** What NEX is configured with and what it tells: channels, accounts, deliveries. */
 
 import type { AdapterInfo, HealthReport, StreamStatus, Target } from "../adapter/adapter.ts";
-import type { Delivery, DeliveryCounts, DeliveryQuery } from "../ledger/ledger.ts";
+import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
+import type { Write } from "../std/write.ts";
 import type { ProcessStatus } from "./supervise/keeper.ts";
 import type { OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
 
@@ -103,8 +104,6 @@ export interface AccountStatus {
 	pausedUntil?: number;
 	/** Deliveries under way or waiting. */
 	deliveries: number;
-	/** All that are on record, by state. */
-	states: DeliveryCounts;
 	restarts: number;
 	garbage: number;
 	lastError?: string;
@@ -114,7 +113,7 @@ export interface AccountStatus {
 export type PlatformCall = Extract<StreamStatus, { type: "call" }> & { channel: string; account: string; at: number };
 
 export interface Outbound {
-	/** Goes on with what an earlier process owes. Call when the runs are recovered. */
+	/** Takes over what dead processes owe, and goes on with it (ST19). Call when the runs are recovered. */
 	start(): Promise<void>;
 	/**
 	 * Resolves once the delivery is on record; the same run, account and chat is the same delivery. One that failed or became stale is taken
@@ -122,17 +121,21 @@ export interface Outbound {
 	 */
 	deliver(request: DeliverRequest): Promise<DeliveryInfo>;
 	/**
-	 * Puts the delivery of a run that is about to begin on record, in the transaction that is open, so that neither is there without the other.
-	 * Nothing happens before `launch`.
+	 * The delivery of a run that is about to begin, and the write that puts it on record: it belongs into the unit of the run's begin, so that
+	 * neither is there without the other (I7). Nothing happens before `launch`. Throws `not_found` for an account that is not configured.
 	 */
-	open(request: RunDelivery): DeliveryInfo;
-	/** Begins with a delivery that was opened and is durable. */
-	launch(delivery: string): void;
+	owe(request: RunDelivery): { delivery: NewDelivery; write: Write };
+	/** Begins with a delivery that is owed and durable. */
+	launch(delivery: NewDelivery): void;
 	/** Resolves when the delivery has ended, or this process stops working on it. */
 	settled(delivery: string): Promise<DeliveryInfo>;
-	deliveries(query: DeliveryQuery): DeliveryInfo[];
+	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;
 	/** Every configured account. */
 	accounts(): AccountStatus[];
+	/** How many deliveries of an account are on record, by state. */
+	counts(channel: string, account: string): Promise<DeliveryCounts>;
+	/** How many deliveries are under way or waiting here. */
+	readonly live: number;
 	health(channel: string, account: string): Promise<HealthReport>;
 	info(channel: string): Promise<AdapterInfo>;
 	/**
@@ -145,7 +148,7 @@ export interface Outbound {
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
 	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
-	/** Puts on record what waits for it, in the tick of the call; throws when the store refuses it. */
+	/** Hands what waits to the Bus, in the tick of the call: for a process that has to end. */
 	flush(): void;
 	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */
 	stop(deadlineMs: number): Promise<void>;

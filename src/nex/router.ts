@@ -25,7 +25,7 @@ export async function route(delivering: Delivering, options: DeliverOptions): Pr
 	const { tracked, info, account } = delivering;
 	const begun = tracked.row.mode !== undefined;
 	if (!begun) {
-		tracked.setMode(modeOf(info, account.streaming, options));
+		tracked.change("setMode", modeOf(info, account.streaming, options));
 		await tracked.recorded();
 	}
 	return inSum(delivering, await carry(delivering, begun));
@@ -45,9 +45,9 @@ async function carry(delivering: Delivering, begun: boolean): Promise<Outcome> {
 	if (tracked.row.mode !== "stream") return deliverBySend(delivering);
 	const outcome = await deliverByStream(delivering, begun);
 	if (outcome.state !== "degraded") return outcome;
-	log.warn({ ...factsOf(delivering), error: outcome.error }, "streaming failed; what is owed is sent");
+	log.warn({ ...factsOf(delivering.tracked), error: outcome.error }, "streaming failed; what is owed is sent");
 	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
-	tracked.setMode("blocks");
+	tracked.change("setMode", "blocks");
 	await tracked.recorded();
 	return deliverBySend(delivering);
 }

@@ -44,7 +44,7 @@ export async function sendAside(delivering: Delivering, aside: Aside, typing: Ty
 	const outcome = await sendBlock(delivering, block, typing, nonce);
 	if (outcome?.state === "left") return outcome;
 	if (outcome)
-		delivering.log.warn({ ...factsOf(delivering), nonce, ...outcome }, "something beside the text is missing");
+		delivering.log.warn({ ...factsOf(delivering.tracked), nonce, ...outcome }, "something beside the text is missing");
 	return outcome?.state === "failed" && instead ? sendAside(delivering, instead, typing) : undefined;
 }
 
@@ -66,7 +66,7 @@ async function settle(delivering: Delivering, message: DeliveryMessage, typing: 
 		return undefined;
 	}
 	if (message.text === undefined || message.to === undefined) {
-		tracked.doubt(message.nonce);
+		tracked.change("doubt", message.nonce);
 		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
 	}
 	await recallFiles(delivering, message.nonce);
@@ -115,7 +115,7 @@ async function send(sending: Sending, known: Knowledge): Promise<Outcome | undef
 	for (let tries = 0; knowledge.type === "absent"; tries++) {
 		const { nonce } = current(sending);
 		if (tries > 0 && clock.now() - since >= limits.giveUpMs) {
-			tracked.withdraw(nonce);
+			tracked.change("withdraw", nonce);
 			return { state: "failed", error: `Given up after ${tries} tries.` };
 		}
 		knowledge = await trySend(sending, tries);
@@ -127,14 +127,14 @@ async function send(sending: Sending, known: Knowledge): Promise<Outcome | undef
 	const { nonce, to } = current(sending);
 	switch (knowledge.type) {
 		case "there":
-			tracked.sent(nonce, { messageId: knowledge.messageId, to });
+			tracked.change("sent", nonce, { messageId: knowledge.messageId, to });
 			typing.take({ type: "message_out" });
 			return undefined;
 		case "unknown":
-			tracked.doubt(nonce);
+			tracked.change("doubt", nonce);
 			return { state: "unknown", error: knowledge.error };
 		case "failed":
-			tracked.withdraw(nonce);
+			tracked.change("withdraw", nonce);
 			return { state: "failed", error: knowledge.error };
 		case "left":
 			return { state: "left" };
@@ -190,7 +190,7 @@ async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
 	}
 	if (certain) return refused(delivering, answer, tries);
 	delivering.log.warn(
-		{ ...factsOf(delivering), nonce: body.nonce, error: errorOf(answer) },
+		{ ...factsOf(delivering.tracked), nonce: body.nonce, error: errorOf(answer) },
 		"a send without an answer",
 	);
 	return reconcile(sending);
@@ -220,7 +220,10 @@ async function refused(
 	const error = `${answer.code ? `${answer.code}: ` : ""}${answer.error}`;
 	if (!answer.code || !PASSING.has(answer.code)) return { type: "failed", error };
 	const backoff = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax) * (0.75 + random() / 2);
-	delivering.log.info({ ...factsOf(delivering), error, tries: tries + 1 }, "a send was refused; it is tried again");
+	delivering.log.info(
+		{ ...factsOf(delivering.tracked), error, tries: tries + 1 },
+		"a send was refused; it is tried again",
+	);
 	await sleep(clock, Math.max(answer.retryAfterMs ?? 0, backoff), signal);
 	return signal.aborted ? { type: "left" } : { type: "absent" };
 }

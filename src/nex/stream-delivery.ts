@@ -35,7 +35,10 @@ async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise
 		await asides.idle();
 		if (attempt.state !== "lost") return attempt;
 		if (signal.aborted) return { state: "left" };
-		delivering.log.warn({ ...factsOf(delivering), error: attempt.error }, "the adapter was lost; the delivery goes on");
+		delivering.log.warn(
+			{ ...factsOf(delivering.tracked), error: attempt.error },
+			"the adapter was lost; the delivery goes on",
+		);
 		if (attempt.begun && !isResumable(delivering)) return inDoubt(delivering);
 		const progress = JSON.stringify([tracked.row.cursor, tracked.unfinished?.shown]);
 		if (progress !== known) since = clock.now();
@@ -51,7 +54,7 @@ const isResumable = ({ info }: Delivering): boolean => speaks(info, "intent") &&
 
 function inDoubt({ tracked }: Delivering): Outcome {
 	for (const { state, nonce } of tracked.row.messages)
-		if (state === "intended" || state === "open") tracked.doubt(nonce);
+		if (state === "intended" || state === "open") tracked.change("doubt", nonce);
 	const error =
 		"The adapter ended while it was writing, and cannot tell what the platform shows. " +
 		"Adapters with the fields intent and offset can be resumed.";
@@ -91,6 +94,10 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	if (!seat) return { state: "lost", error: "the adapter does not run", begun: false };
 	const taken = seat;
 	const over = new AbortController();
+	// Whoever took the delivery over goes on with its messages: this process must not touch them any more.
+	const lost = () => taken.kill("works on a delivery that another daemon has taken over");
+	if (tracked.lost.aborted) lost();
+	else tracked.lost.addEventListener("abort", lost, { signal: over.signal });
 	// It ends by itself once it is over; a full pipe must not hold up the outcome.
 	const pushing = { delivering, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
 	void pushAll(pushing, (position, inked) => {

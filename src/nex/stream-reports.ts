@@ -33,7 +33,7 @@ export class StreamReports {
 
 	/** The process is gone. */
 	lost(): void {
-		for (const nonce of this.#waiting) this.#delivering.tracked.withdraw(nonce);
+		for (const nonce of this.#waiting) this.#delivering.tracked.change("withdraw", nonce);
 		this.#waiting.clear();
 	}
 
@@ -45,7 +45,7 @@ export class StreamReports {
 				this.#announce(status);
 				return undefined;
 			case "message_created":
-				tracked.created(this.#allowed(this.#known(status)), status.messageId);
+				tracked.change("created", this.#allowed(this.#known(status)), status.messageId);
 				this.#listeners.message("out");
 				return undefined;
 			case "message_updated":
@@ -56,7 +56,7 @@ export class StreamReports {
 				return undefined;
 			case "message_removed": {
 				const nonce = this.#nonceOf(status);
-				if (nonce !== undefined) tracked.remove(this.#allowed(nonce));
+				if (nonce !== undefined) tracked.change("remove", this.#allowed(nonce));
 				return undefined;
 			}
 			case "delivery_complete":
@@ -73,16 +73,22 @@ export class StreamReports {
 	}
 
 	#announce({ nonce, from, to, ordinal }: Status<"message_creating">): void {
-		const { tracked } = this.#delivering;
+		const { tracked, log } = this.#delivering;
 		this.#waiting.add(nonce);
 		tracked.intend({ ordinal, nonce, from, ...(to !== undefined && { to }) });
 		// The record says both that it was announced and that it is about to be allowed: a second one between the two would cost a commit per
 		// message and leave the same gap, between itself and the pipe, that a kill -9 can hit.
-		void tracked.recorded().then(() => {
+		const allow = () => {
 			if (!this.#waiting.has(nonce)) return;
 			const ack = { type: "ack" as const, nonce, delivery: tracked.id, runId: tracked.row.runId };
 			this.#listeners.write(ack, () => this.#waiting.delete(nonce));
-		});
+		};
+		// What is not on record is not allowed: whoever took the delivery over goes on, or the adapter is late and is ended.
+		tracked
+			.recorded()
+			.then(allow, (cause: unknown) =>
+				log.warn({ delivery: tracked.id, nonce, err: cause }, "a message may not be created"),
+			);
 	}
 
 	#allowed(nonce: string): string {
@@ -92,7 +98,7 @@ export class StreamReports {
 
 	#updated(status: Status<"message_updated">): void {
 		const nonce = this.#nonceOf(status);
-		if (nonce !== undefined && status.to !== undefined) this.#delivering.tracked.shown(nonce, status.to);
+		if (nonce !== undefined && status.to !== undefined) this.#delivering.tracked.change("shown", nonce, status.to);
 		this.#listeners.message("grown");
 	}
 
@@ -101,7 +107,7 @@ export class StreamReports {
 		const nonce = this.#allowed(this.#known(status));
 		// Without positions a message's end is not known before the delivery's: the cursor stays.
 		const to = status.to ?? tracked.row.cursor;
-		tracked.sent(nonce, {
+		tracked.change("sent", nonce, {
 			messageId: status.messageId,
 			to,
 			...(status.carry !== undefined && { carry: status.carry }),
@@ -120,7 +126,7 @@ export class StreamReports {
 		}
 		// Without positions only the end says how far the messages reach.
 		if (last?.messageId !== undefined && !this.#hasPositions) {
-			tracked.sent(last.nonce, { messageId: last.messageId, to: this.#end.position });
+			tracked.change("sent", last.nonce, { messageId: last.messageId, to: this.#end.position });
 		}
 		return { state: "complete" };
 	}
@@ -130,7 +136,8 @@ export class StreamReports {
 		const error = `${status.code ? `${status.code}: ` : ""}${status.error}`;
 		if (status.code !== "unknown_outcome") {
 			// It names the message and says why it was refused, so it was not created.
-			if (status.code !== undefined && status.nonce !== undefined) tracked.withdraw(this.#allowed(status.nonce));
+			if (status.code !== undefined && status.nonce !== undefined)
+				tracked.change("withdraw", this.#allowed(status.nonce));
 			return this.#degrade(error);
 		}
 		const nonce = this.#nonceOf(status);
@@ -141,7 +148,7 @@ export class StreamReports {
 	#degrade(error: string): Outcome {
 		const { tracked } = this.#delivering;
 		const open = tracked.unfinished;
-		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) tracked.withdraw(open.nonce);
+		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) tracked.change("withdraw", open.nonce);
 		else if (open && (open.state === "intended" || !this.#hasPositions)) return this.#doubt(open.nonce, error);
 		else if (open) tracked.abandon(open);
 		const reach = tracked.row.messages.some(({ state }) => state === "sent") && !this.#hasPositions;
@@ -149,7 +156,7 @@ export class StreamReports {
 	}
 
 	#doubt(nonce: string, error: string): Outcome {
-		this.#delivering.tracked.doubt(nonce);
+		this.#delivering.tracked.change("doubt", nonce);
 		return { state: "unknown", error };
 	}
 

@@ -1,15 +1,23 @@
 /** A text of its own as a finished log, framed like a run: whatever delivers runs delivers it too. */
 
 import type { Bus } from "../bus/bus.ts";
-import { CHUNK_BYTES, createToFrames, encodeFrame, type Frame, newId, type StreamEvent } from "../protocol/protocol.ts";
+import {
+	CHUNK_BYTES,
+	createToFrames,
+	encodeFrame,
+	type Frame,
+	NexusError,
+	newId,
+	type StreamEvent,
+} from "../protocol/protocol.ts";
 
 /** Of a third of the bytes that a chunk may have: no character takes more. */
 const CHUNK_CHARS = Math.floor(CHUNK_BYTES.text / 3);
 
-/** Resolves with the log's name once it is durable. */
 /** A store that refuses commits is not waited for any longer: whoever asks is told what to do. */
-const CREATE_MS_MAX = 1000;
+export const PATIENCE_MS = 1000;
 
+/** Resolves with the log's name once it is durable. */
 export async function writeTextLog(bus: Bus, text: string, stamp: () => number): Promise<string> {
 	const log = newId("txt", stamp());
 	const pieces = piecesOf(text);
@@ -22,7 +30,7 @@ export async function writeTextLog(bus: Bus, text: string, stamp: () => number):
 	const records = events.flatMap((event) =>
 		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
 	);
-	const writer = await bus.create({ log, kind: "text" }, records, undefined, CREATE_MS_MAX);
+	const writer = await bus.create({ log, kind: "text" }, records, { patienceMs: PATIENCE_MS });
 	await writer.seal([]);
 	return log;
 }
@@ -50,5 +58,14 @@ function piecesOf(text: string): string[] {
 
 /** A process that died between the two writes left the log open: all of it is there. */
 export async function sealLeftTexts(bus: Bus): Promise<void> {
-	for (const { log } of await bus.list({ kind: "text", live: true })) await (await bus.reopen(log)).seal([]);
+	for (const { log } of await bus.list({ kind: "text", left: true })) await sealLeft(bus, log);
+}
+
+async function sealLeft(bus: Bus, log: string): Promise<void> {
+	try {
+		await (await bus.reopen(log)).seal([]);
+	} catch (cause) {
+		// Another daemon does it, or has done it.
+		if (!(cause instanceof NexusError) || (cause.code !== "conflict" && cause.code !== "not_found")) throw cause;
+	}
 }

@@ -1,27 +1,39 @@
-/** One delivery in memory: every change is applied here at once and goes to the journal, so that memory and ledger tell the same story. */
+/** One delivery in memory: every change is applied here at once and put on record, so that memory and ledger tell the same story. */
 
 import { nonceOf, pieceNonce, pieceOf, type Resume } from "../adapter/adapter.ts";
-import type { Delivery, DeliveryMessage, DeliveryMode, DeliveryState, SentOutcome } from "../ledger/ledger.ts";
+import { type Delivery, type DeliveryMessage, type DeliveryOps, deliveryWrites } from "../ledger/ledger.ts";
 import type { Clock } from "../std/clock.ts";
+import type { Write } from "../std/write.ts";
 import { isAside } from "./aside-nonce.ts";
-import type { Journal } from "./journal.ts";
+import { CHANGES } from "./delivery-changes.ts";
+import type { DeliveryRecord } from "./record.ts";
 
 export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "intended" || state === "open";
 
+type Verb = keyof typeof CHANGES;
+
+/** What a change says beside the delivery and the time. */
+type Told<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
+
 export class Tracked {
 	readonly row: Delivery;
-	readonly #journal: Journal;
+	readonly #record: DeliveryRecord;
 	/** The wall clock, which may not go back. */
 	readonly #clock: Pick<Clock, "now">;
 
-	constructor(row: Delivery, journal: Journal, clock: Pick<Clock, "now">) {
+	constructor(row: Delivery, record: DeliveryRecord, clock: Pick<Clock, "now">) {
 		this.row = row;
-		this.#journal = journal;
+		this.#record = record;
 		this.#clock = clock;
 	}
 
 	get id(): string {
 		return this.row.id;
+	}
+
+	/** Aborts when another daemon has taken it over. */
+	get lost(): AbortSignal {
+		return this.#record.lost;
 	}
 
 	/** How long ago the last progress was; also over a restart. */
@@ -45,76 +57,18 @@ export class Tracked {
 		return { ordinal, nonce: nonceOf(this.id, ordinal) };
 	}
 
-	setMode(mode: DeliveryMode): void {
-		this.row.mode = mode;
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.setMode(this.id, mode, now));
+	/** What does not apply to the row, such as a message that is not there, changes nothing. */
+	change<V extends Verb>(verb: V, ...told: Told<V>): void {
+		this.#record.add(...this.#apply(verb, told));
 	}
 
-	intend(message: Omit<DeliveryMessage, "state" | "messageId" | "shown">): void {
-		const { messages } = this.row;
-		const known = messages.findIndex(({ nonce }) => nonce === message.nonce);
-		// Ordinals tell which was announced first, whoever counted.
-		const ordinal = known >= 0 ? messages[known]!.ordinal : Math.max(message.ordinal, this.#lastOrdinal() + 1);
-		const stored: DeliveryMessage = { ...message, ordinal, state: "intended" };
-		if (known >= 0) messages[known] = stored;
-		else messages.push(stored);
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.intend(this.id, { ...message, ordinal }, now));
-	}
-
-	/** What was announced was certainly never created. */
-	withdraw(nonce: string): void {
-		if (!this.#drop(nonce, ["intended"])) return;
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.withdraw(this.id, nonce, now));
-	}
-
-	/** It showed no text of the answer, and is gone again or was never created. */
-	remove(nonce: string): void {
-		if (!this.#drop(nonce, ["intended", "open"])) return;
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.remove(this.id, nonce, now));
-	}
-
-	created(nonce: string, messageId: string): void {
-		const message = this.#message(nonce);
-		if (!message || message.state === "sent") return;
-		message.state = "open";
-		message.messageId = messageId;
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.created(this.id, nonce, messageId, now));
-	}
-
-	shown(nonce: string, to: number): void {
-		const message = this.#message(nonce);
-		if (!message || message.state === "sent") return;
-		message.shown = to;
-		message.edits = (message.edits ?? 0) + 1;
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.shown(this.id, nonce, to, now));
+	intend(message: Told<"intend">[0]): void {
+		this.change("intend", this.#inOrder(message));
 	}
 
 	/** What an open message shows stays as it is; its stream ends here. */
 	abandon({ nonce, messageId, shown, from }: DeliveryMessage): void {
-		this.sent(nonce, { messageId: messageId!, to: shown ?? from, abandoned: true });
-	}
-
-	sent(nonce: string, outcome: SentOutcome): void {
-		const message = this.#message(nonce);
-		if (!message) return;
-		if (outcome.abandoned) message.abandoned = true;
-		if (message.state === "open") message.edits = (message.edits ?? 0) + 1;
-		message.state = message.error === undefined ? "sent" : "failed";
-		message.messageId = outcome.messageId;
-		message.to = outcome.to;
-		delete message.text;
-		delete message.done;
-		this.row.cursor = Math.max(this.row.cursor, outcome.to);
-		if (outcome.carry === undefined) delete this.row.carry;
-		else this.row.carry = outcome.carry;
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.sent(this.id, nonce, outcome, now));
+		this.change("sent", nonce, { messageId: messageId!, to: shown ?? from, abandoned: true });
 	}
 
 	/**
@@ -129,41 +83,15 @@ export class Tracked {
 		const to = Math.min(Math.max(from, out.to), current.to);
 		const done = Math.min(out.chars ?? (current.done ?? 0) + to - from, text.length);
 		const { line, piece } = pieceOf(nonce);
-		const rest = { nonce: pieceNonce(line, piece + 1), from: to, to: current.to, text, done };
-		this.sent(nonce, { messageId: out.messageId, to });
-		this.intend({ ordinal: this.#lastOrdinal() + 1, ...rest });
+		const rest = { ordinal: 0, nonce: pieceNonce(line, piece + 1), from: to, to: current.to, text, done };
+		const sent = this.#apply("sent", [nonce, { messageId: out.messageId, to }]);
+		this.#record.add(...sent, ...this.#apply("intend", [this.#inOrder(rest)]));
 		return true;
 	}
 
-	/** The platform had taken it, and did not bring it to its reader. */
-	failed(nonce: string, outcome: { messageId: string; error: string }): void {
-		const message = this.#message(nonce);
-		if (!message) return;
-		// One that is still under way is failed as soon as it is finished.
-		Object.assign(message, outcome, message.state === "sent" && { state: "failed" });
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.failed(this.id, nonce, outcome, now));
-	}
-
-	doubt(nonce: string): void {
-		const message = this.#message(nonce);
-		if (!message) return;
-		message.state = "unknown";
-		const now = this.#now();
-		this.#journal.record((deliveries) => deliveries.doubt(this.id, nonce, now));
-	}
-
-	finish(state: Exclude<DeliveryState, "active">, error?: string): void {
-		this.row.state = state;
-		if (error !== undefined) this.row.error = error;
-		const now = this.#now();
-		this.row.endedAt = now;
-		this.#journal.record((deliveries) => deliveries.finish(this.id, state, error, now));
-	}
-
-	/** Everything so far is on disk. */
+	/** Resolves when everything so far is durable; rejects when it never will be. */
 	recorded(): Promise<void> {
-		return this.#journal.recorded();
+		return this.#record.durable();
 	}
 
 	/** Where a new process goes on; undefined when nothing has happened yet. */
@@ -183,23 +111,22 @@ export class Tracked {
 		};
 	}
 
-	#drop(nonce: string, states: readonly DeliveryMessage["state"][]): boolean {
-		const at = this.row.messages.findIndex((message) => message.nonce === nonce && states.includes(message.state));
-		if (at >= 0) this.row.messages.splice(at, 1);
-		return at >= 0;
+	#apply<V extends Verb>(verb: V, told: Told<V>): Write[] {
+		const now = this.#clock.now();
+		const apply: (row: Delivery, ...rest: never[]) => boolean = CHANGES[verb];
+		if (!apply(this.row, ...([...told, now] as never[]))) return [];
+		this.row.updatedAt = now;
+		const write: (...args: never[]) => Write = deliveryWrites[verb];
+		return [write(...([this.id, ...told, now] as never[]))];
+	}
+
+	/** Ordinals tell which was announced first, whoever counted. */
+	#inOrder(message: Told<"intend">[0]): Told<"intend">[0] {
+		const known = this.row.messages.find(({ nonce }) => nonce === message.nonce);
+		return { ...message, ordinal: known?.ordinal ?? Math.max(message.ordinal, this.#lastOrdinal() + 1) };
 	}
 
 	#lastOrdinal(): number {
 		return this.row.messages.reduce((most, { ordinal }) => Math.max(most, ordinal), 0);
-	}
-
-	#message(nonce: string): DeliveryMessage | undefined {
-		return this.row.messages.find((message) => message.nonce === nonce);
-	}
-
-	#now(): number {
-		const now = this.#clock.now();
-		this.row.updatedAt = now;
-		return now;
 	}
 }

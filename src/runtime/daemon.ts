@@ -81,7 +81,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
 	life.state = "READY";
-	const accounts = (await parts.outbound.accounts()).map(({ channel, account }) => `${channel}/${account}`);
+	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
 	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
 	log.info({ url, engine: engine.name, data: paths.dir, ...chats }, "ready");
@@ -104,8 +104,8 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
 		flush() {
-			store.bus.flush();
 			parts.outbound.flush();
+			store.bus.flush();
 		},
 		close: () => stop(life),
 	};

@@ -49,7 +49,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			await bench.ready([fault.channel]);
 			await bench.ask("POST", "/fault", fault);
 		},
-		accounts: async () => (await life.running()?.outbound.accounts()) ?? [],
+		accounts: () => life.running()?.outbound.accounts() ?? [],
 		async deliveries(query) {
 			const bench = life.running();
 			return bench ? (await bench.outbound.deliveries(query)).filter(({ id }) => !bench.isWarming(id)) : [];
@@ -143,8 +143,7 @@ async function stateOf(
 	now: number,
 ): Promise<LabState> {
 	const { channels } = await bench.ask<HostState>("GET", "/state");
-	const accounts = await bench.outbound.accounts();
-	const paused = new Map(accounts.map(({ channel, pausedUntil }) => [channel, pausedUntil]));
+	const paused = new Map(bench.outbound.accounts().map(({ channel, pausedUntil }) => [channel, pausedUntil]));
 	return {
 		now,
 		...(run && { runId: run.runId }),

@@ -1,5 +1,21 @@
 /** One at a time, in the order of asking. */
 
+/** Results in the order of the calls, however long each of them takes. */
+export type InTurn = <T>(work: Promise<T>) => Promise<T>;
+
+export function createInTurn(): InTurn {
+	let last: Promise<unknown> = Promise.resolve();
+	return async (work) => {
+		const before = last;
+		last = Promise.allSettled([before, work]);
+		await before;
+		return work;
+	};
+}
+
+/** One at a time for each key. Rejects when the signal aborts before its turn has come. */
+export type KeyedLock = <T>(key: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
+
 /** Resolves with how to release it; rejects when the signal aborts first. */
 export type Lock = (signal: AbortSignal) => Promise<() => void>;
 
@@ -22,6 +38,23 @@ export function createLock(): Lock {
 			throw cause;
 		} finally {
 			signal.removeEventListener("abort", fail);
+		}
+	};
+}
+
+export function createKeyedLock(): KeyedLock {
+	const locks = new Map<string, { lock: Lock; users: number }>();
+	return async (key, signal, work) => {
+		const own = locks.get(key) ?? { lock: createLock(), users: 0 };
+		locks.set(key, own);
+		own.users++;
+		let release = () => {};
+		try {
+			release = await own.lock(signal);
+			return await work();
+		} finally {
+			release();
+			if (--own.users === 0) locks.delete(key);
 		}
 	};
 }

@@ -32,13 +32,13 @@ function platforms() {
 	};
 	const channels: Channels = {
 		outbound: {
-			accounts: async () => [
+			accounts: () => [
 				{
 					...{ channel: "telegram", account: "main", pausedUntil: 99, deliveries: 1, restarts: 2, garbage: 3 },
-					states: { active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0, damaged: 0 },
 					processes: { monitor: { state: "open_circuit", until: 5, restarts: 2, garbage: 3, lastError: "gone" } },
 				},
 			],
+			counts: async () => ({ active: 1, complete: 1234, failed: 0, unknown: 0, stale: 0, damaged: 0 }),
 			async deliveries(query) {
 				seen.asked.push(query);
 				return [DELIVERY];
@@ -235,10 +235,9 @@ describe("the channel lab", () => {
 				if (fault.channel !== "telegram") throw new NexusError("not_found", "the lab has no such channel");
 				faults.push(fault);
 			},
-			accounts: async () => [
+			accounts: () => [
 				{
 					...{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 },
-					states: { active: 9, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 },
 				},
 			],
 			deliveries: async () => [delivery],

@@ -135,7 +135,7 @@ async function deliverOne(
 		over = true;
 	};
 	settled.then(end, end);
-	const row = () => JSON.stringify(rig.outbound.deliveries({ limit: 200 }).find((each) => each.id === id));
+	const row = () => JSON.stringify(rig.deliveries.get(id));
 	await until(`${channel}: ${id} settles`, () => over).catch((cause) => {
 		throw new Error(`${channel}: ${row()}`, { cause });
 	});

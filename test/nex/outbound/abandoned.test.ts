@@ -2,22 +2,14 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { sqliteDeliveries } from "../../../src/ledger/ledger.ts";
 import { isErrorSaid } from "../../../src/nex/aside.ts";
 import type { Delivering } from "../../../src/nex/delivering.ts";
-import { createJournal } from "../../../src/nex/journal.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
-import { Tracked } from "../../../src/nex/tracked.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite } from "../../../src/std/sqlite.ts";
+import { trackDelivery } from "./tracked-rig.ts";
 
 it("the error text is still owed after an edit of it was refused, and said once", async () => {
-	const file = openSqlite(":memory:", "process");
-	const deliveries = sqliteDeliveries(file);
-	const clock = manualClock(1000);
-	deliveries.open({ id: "d", runId: "r", channel: "x", account: "a", target: { to: "c" }, options: {}, createdAt: 1 });
-	const tracked = new Tracked(deliveries.get("d")!, createJournal(deliveries, clock, silentLog), clock);
+	const { tracked, stored } = await trackDelivery();
 	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
 	const delivering = { tracked, info, log: silentLog } as unknown as Delivering;
 	const reports = new StreamReports(delivering, { write() {}, message() {} });
@@ -27,12 +19,11 @@ it("the error text is still owed after an edit of it was refused, and said once"
 		state: "degraded",
 	});
 	await tracked.recorded();
-	expect(deliveries.get("d")!.messages).toMatchObject([{ state: "sent", from: 0, to: 0, abandoned: true }]);
-	expect(deliveries.get("d")).toEqual(tracked.row);
-	expect(isErrorSaid(deliveries.get("d")!)).toBe(false);
+	expect(stored().messages).toMatchObject([{ state: "sent", from: 0, to: 0, abandoned: true }]);
+	expect(stored()).toEqual(tracked.row);
+	expect(isErrorSaid(stored())).toBe(false);
 	tracked.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
-	tracked.sent("n2", { messageId: "m2", to: 0 });
+	tracked.change("sent", "n2", { messageId: "m2", to: 0 });
 	await tracked.recorded();
-	expect(isErrorSaid(deliveries.get("d")!)).toBe(true);
-	file.close();
+	expect(isErrorSaid(stored())).toBe(true);
 });

@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
+import { deliveryWrites } from "../../../src/ledger/ledger.ts";
 import { staleness } from "../../../src/nex/recovery.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { atEffort } from "../../effort.ts";
@@ -185,14 +186,16 @@ describe("daemon crashes", () => {
 			rig = createRig("full");
 			const runId = await finishedRun(rig.bus, ["out, ", "owed"]);
 			const row = { runId, channel: "full", account: "main", options: {}, createdAt: Date.now() };
-			rig.deliveries.open({ ...row, id: "dlv_1", target });
-			rig.deliveries.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, Date.now());
-			rig.deliveries.sent("dlv_1", "n1", { messageId: "m1", to: 5 }, Date.now());
-			rig.deliveries.finish("dlv_1", state, "it was not to be", Date.now());
 			const doubtful = { to: "c2" };
-			rig.deliveries.open({ ...row, id: "dlv_2", target: doubtful });
-			rig.deliveries.intend("dlv_2", { ordinal: 1, nonce: "n1", from: 0 }, Date.now());
-			rig.deliveries.finish("dlv_2", state, "it was not to be", Date.now());
+			await rig.bus.write([
+				deliveryWrites.open({ ...row, id: "dlv_1", target }),
+				deliveryWrites.intend("dlv_1", { ordinal: 1, nonce: "n1", from: 0 }, Date.now()),
+				deliveryWrites.sent("dlv_1", "n1", { messageId: "m1", to: 5 }, Date.now()),
+				deliveryWrites.finish("dlv_1", state, "it was not to be", Date.now()),
+				deliveryWrites.open({ ...row, id: "dlv_2", target: doubtful }),
+				deliveryWrites.intend("dlv_2", { ordinal: 1, nonce: "n1", from: 0 }, Date.now()),
+				deliveryWrites.finish("dlv_2", state, "it was not to be", Date.now()),
+			]);
 
 			const again = await rig.outbound.deliver({ runId, account: main("full"), target });
 			expect(again).toMatchObject({ id: "dlv_1", state: "active" });

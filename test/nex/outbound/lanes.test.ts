@@ -14,7 +14,7 @@ function world() {
 	const begun: string[] = [];
 	const ends = new Map<string, (cause?: Error) => void>();
 	const begin = (name: string, of = row(), session: string | undefined = "s", signal = never) =>
-		lanes.inOrder(of, session, signal, () => {
+		lanes.inOrder(of, Promise.resolve(session), signal, () => {
 			begun.push(name);
 			return new Promise<string>((resolve, reject) => {
 				ends.set(name, (cause) => (cause ? reject(cause) : resolve(name)));
@@ -66,4 +66,20 @@ it("one that gives up waiting lets the next have its turn, and not before", asyn
 	ends.get("one")!();
 	await tick();
 	expect(begun).toEqual(["one", "three"]);
+});
+
+it("ST11: the order of the calls counts, not which session is found first", async () => {
+	const lanes = createLanes();
+	const begun: string[] = [];
+	const found: ((session: string) => void)[] = [];
+	for (const name of ["one", "two"]) {
+		const session = new Promise<string>((resolve) => found.push(resolve));
+		void lanes.inOrder(row(), session, never, async () => void begun.push(name));
+	}
+	found[1]!("s");
+	await tick();
+	expect(begun).toEqual([]);
+	found[0]!("s");
+	await tick();
+	expect(begun).toEqual(["one", "two"]);
 });

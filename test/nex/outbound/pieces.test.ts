@@ -7,18 +7,18 @@ import { type Platform, PlatformError, type Session } from "../../../src/adapter
 import { createSends } from "../../../src/adapter/kit/send.ts";
 import { normalise } from "../../../src/adapter/kit/split.ts";
 import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
-import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
-import { type Delivery, sqliteDeliveries } from "../../../src/ledger/ledger.ts";
+import type { Bus } from "../../../src/bus/bus.ts";
+import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
 import type { Delivering, Outcome } from "../../../src/nex/delivering.ts";
 import { createGate } from "../../../src/nex/gate.ts";
-import { createJournal } from "../../../src/nex/journal.ts";
+import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
 import type { OnPiece, SendAnswer, Request as SendRequest } from "../../../src/nex/supervise/send-port.ts";
 import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite } from "../../../src/std/sqlite.ts";
 import { atEffort } from "../../effort.ts";
+import { openPlainStore } from "../../store.ts";
 import { FAST, finishedRun } from "./rig.ts";
 
 type Victim = "adapter" | "daemon";
@@ -45,16 +45,15 @@ interface Story {
 	lines: SendRequest[];
 }
 
-class Death extends Error {}
 const never = new Promise<never>(() => {});
 
 /** The platform, the kit's `send`, the daemon's path to it and a real ledger; processes live in turns until the delivery has an outcome. */
 async function live(plan: Plan): Promise<Story> {
-	const file = openSqlite(":memory:", "process");
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const store = openPlainStore(":memory:");
+	const { bus } = store;
 	const runId = await finishedRun(bus, [plan.text]);
-	const rows = sqliteDeliveries(file);
-	rows.open({
+	const rows = store.stored.deliveries;
+	const delivery = {
 		id: "dlv_1",
 		runId,
 		channel: "x",
@@ -62,8 +61,8 @@ async function live(plan: Plan): Promise<Story> {
 		target: { to: "c" },
 		options: {},
 		createdAt: Date.now(),
-	});
-	rows.setMode("dlv_1", "whole", Date.now());
+	};
+	await bus.write([deliveryWrites.open(delivery), deliveryWrites.setMode("dlv_1", "whole", Date.now())]);
 	const story = { shown: [] as Story["shown"], lines: [] as SendRequest[], moments: 0 };
 	let creations = 0;
 	const info: AdapterInfo = {
@@ -88,14 +87,20 @@ async function live(plan: Plan): Promise<Story> {
 			now: () => Date.now(),
 			after: (ms, callback) => systemClock.after(ms, () => dead || callback(), "due"),
 		};
-		const mortal = new Proxy(rows, {
-			get: (of, key: keyof typeof rows) => {
-				if (dead) throw new Death();
-				return of[key];
-			},
-		});
-		const journal = createJournal(mortal, clock, silentLog);
-		const tracked = new Tracked(rows.get("dlv_1")!, journal, clock);
+		const write: Bus["write"] = (writes) =>
+			new Promise((resolve, reject) => {
+				setImmediate(() => {
+					if (dead) return;
+					bus.write(writes).then(resolve, reject);
+					// A dead process commits nothing later.
+					bus.flush();
+				});
+			});
+		const record = new DeliveryRecord(
+			"dlv_1",
+			new Records({ committer: { write, fenced: bus.fenced }, clock, log: silentLog }),
+		);
+		const tracked = new Tracked(rows.get("dlv_1")!, record, clock);
 
 		function request(line: SendRequest, _signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
 			if (dead) return never;
@@ -166,8 +171,7 @@ async function live(plan: Plan): Promise<Story> {
 			if (outcome !== "dead") return { ...story, outcome, row: rows.get("dlv_1")! };
 		}
 	} finally {
-		await bus.close();
-		file.close();
+		await store.close();
 	}
 }
 

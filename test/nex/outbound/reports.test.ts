@@ -1,27 +1,15 @@
 /** I7: what the daemon knows of a creation when the adapter dies or refuses: nothing that certainly did not happen is in doubt. */
 
-import { afterEach, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
-import { sqliteDeliveries } from "../../../src/ledger/ledger.ts";
 import type { Delivering } from "../../../src/nex/delivering.ts";
-import { createJournal } from "../../../src/nex/journal.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
-import { Tracked } from "../../../src/nex/tracked.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
-
-let file: SqliteFile | undefined;
-afterEach(() => file?.close());
+import { trackDelivery } from "./tracked-rig.ts";
 
 /** `reaches`: whether what is written gets as far as the process. */
-function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
-	file = openSqlite(":memory:", "process");
-	const deliveries = sqliteDeliveries(file);
-	const clock = manualClock(1000);
-	deliveries.open({ id: "d", runId: "r", channel: "x", account: "a", target: { to: "c" }, options: {}, createdAt: 1 });
-	const journal = createJournal(deliveries, clock, silentLog);
-	const tracked = new Tracked(deliveries.get("d")!, journal, clock);
+async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
+	const { tracked, stored: row } = await trackDelivery();
 	const info = { fields } as unknown as AdapterInfo;
 	const written: StreamLine[] = [];
 	const reports = new StreamReports({ tracked, info, log: silentLog } as unknown as Delivering, {
@@ -39,13 +27,13 @@ function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
 	};
 	const stored = async () => {
 		await tracked.recorded();
-		return deliveries.get("d")!.messages;
+		return row().messages;
 	};
 	return { reports, tracked, announce, stored };
 }
 
 it("I7: an ack that never left for the process: its message is withdrawn when the process dies", async () => {
-	const { reports, tracked, announce, stored } = world(false);
+	const { reports, tracked, announce, stored } = await world(false);
 	await announce();
 	expect(await stored()).toMatchObject([{ nonce: "n1", state: "intended" }]);
 	reports.lost();
@@ -54,7 +42,7 @@ it("I7: an ack that never left for the process: its message is withdrawn when th
 });
 
 it("I7: an ack that may have been read: its message is looked up", async () => {
-	const { reports, tracked, announce, stored } = world(true);
+	const { reports, tracked, announce, stored } = await world(true);
 	await announce();
 	reports.lost();
 	expect(await stored()).toMatchObject([{ state: "intended" }]);
@@ -62,14 +50,14 @@ it("I7: an ack that may have been read: its message is looked up", async () => {
 });
 
 it("I7: an ack that never left, and its adapter gives up: what is owed is sent", async () => {
-	const { reports, announce, stored } = world(false);
+	const { reports, announce, stored } = await world(false);
 	await announce();
 	expect(reports.take({ type: "delivery_error", error: "no ack" })).toMatchObject({ state: "degraded" });
 	expect(await stored()).toEqual([]);
 });
 
 it("I7: a refusal that names the message: it is not there, and what is owed is sent", async () => {
-	const { reports, announce, stored } = world(true);
+	const { reports, announce, stored } = await world(true);
 	await announce();
 	const refusal = { type: "delivery_error", error: "too long", code: "invalid", nonce: "n1" } as const;
 	expect(reports.take(refusal)).toEqual({ state: "degraded", error: "invalid: too long" });
@@ -78,17 +66,15 @@ it("I7: a refusal that names the message: it is not there, and what is owed is s
 
 it("I7: an error that names nothing leaves an allowed message in doubt", async () => {
 	for (const error of [{ code: "unavailable" as const }, { code: "unknown_outcome" as const, nonce: "n1" }, {}]) {
-		const { reports, announce, stored } = world(true);
+		const { reports, announce, stored } = await world(true);
 		await announce();
 		expect(reports.take({ type: "delivery_error", error: "?", ...error })).toMatchObject({ state: "unknown" });
 		expect(await stored()).toMatchObject([{ state: "unknown" }]);
-		file?.close();
 	}
-	file = undefined;
 });
 
 it("I7: a delivery that is called complete before the answer has ended is not; what is shown stays, the rest is owed", async () => {
-	const { reports, tracked, announce, stored } = world(true);
+	const { reports, tracked, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	reports.take({ type: "message_updated", messageId: "m1", chars: 5, to: 5 });
@@ -98,7 +84,7 @@ it("I7: a delivery that is called complete before the answer has ended is not; w
 });
 
 it("I7: complete after the end is complete; without positions the messages reach to the end", async () => {
-	const { reports, tracked, stored } = world(true, ["runId"]);
+	const { reports, tracked, stored } = await world(true, ["runId"]);
 	reports.take({ type: "message_sent", messageId: "m1", final: true });
 	expect(tracked.row.cursor).toBe(0);
 	reports.ended(9, true);
@@ -107,9 +93,9 @@ it("I7: complete after the end is complete; without positions the messages reach
 });
 
 it("I7: without positions nobody knows what is owed once something is out: it is not sent again", async () => {
-	const { reports } = world(true, ["runId"]);
+	const { reports } = await world(true, ["runId"]);
 	expect(reports.take({ type: "delivery_error", error: "broken" })).toMatchObject({ state: "degraded" });
-	const out = world(true, ["runId"]);
+	const out = await world(true, ["runId"]);
 	out.reports.take({ type: "message_sent", messageId: "m1", final: false });
 	expect(out.reports.take({ type: "delivery_error", error: "broken" })).toMatchObject({ state: "unknown" });
 });
@@ -118,7 +104,7 @@ it.each([
 	["by its id", { messageId: "m1" }],
 	["by its nonce", { nonce: "n1" }],
 ])("I7: a message without text that is gone again, named %s, is not on record any more", async (_how, named) => {
-	const { reports, tracked, announce, stored } = world(true);
+	const { reports, tracked, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	expect(await stored()).toMatchObject([{ state: "open" }]);

@@ -6,8 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
-import { type Bus, createBus, type LogWriter, sqliteStorage } from "../../../src/bus/bus.ts";
-import { type Deliveries, sqliteDeliveries } from "../../../src/ledger/ledger.ts";
+import type { Bus, LogWriter } from "../../../src/bus/bus.ts";
 import {
 	type ChannelConfig,
 	createOutbound,
@@ -28,8 +27,8 @@ import {
 } from "../../../src/protocol/protocol.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite } from "../../../src/std/sqlite.ts";
 import { linesOf } from "../../lines.ts";
+import { type OpenStore, openStore, type TestStore } from "../../store.ts";
 import { until as waitUntil } from "../../until.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapters/file-platform.mjs", import.meta.url));
@@ -49,7 +48,8 @@ export interface Call {
 export interface Rig {
 	dir: string;
 	bus: Bus;
-	deliveries: Deliveries;
+	/** What is on record. */
+	deliveries: TestStore["stored"]["deliveries"];
 	outbound: Outbound;
 	channel(flavour: Flavour, settings?: Record<string, string>, more?: Partial<ChannelConfig>): ChannelConfig;
 	calls(): Call[];
@@ -94,7 +94,7 @@ export function createRig(flavour: Flavour, settings: Record<string, string> = {
 
 export function createRigWith(
 	adaptersOf: (channel: Rig["channel"]) => OutboundOptions["adapters"],
-	options: Partial<OutboundOptions> = {},
+	{ open: openOn = openStore, ...options }: Partial<OutboundOptions> & { open?: OpenStore } = {},
 ): Rig {
 	const dir = mkdtempSync(join(tmpdir(), "nexus-outbound-"));
 	const platform = join(dir, "platform.jsonl");
@@ -107,16 +107,15 @@ export function createRigWith(
 	const calls = (): Call[] => linesOf(platform).map((line) => JSON.parse(line) as Call);
 	const open = (changes: Partial<OutboundOptions>) => {
 		const clock = mortalClock();
-		const file = openSqlite(join(dir, "nexus.db"), "process");
-		const bus = createBus({ storage: sqliteStorage(file) });
-		const deliveries = sqliteDeliveries(file);
+		const store = openOn(join(dir, "nexus.db"));
+		const { bus, ledger, stored } = store;
 		const outbound = createOutbound({
-			...{ bus, deliveries, dataDir: dir, log: silentLog, limits: FAST, clock },
+			...{ bus, ledger, dataDir: dir, log: silentLog, limits: FAST, clock },
 			adapters: mortalAdapters(adapters, clock),
 			...options,
 			...changes,
 		});
-		return { file, bus, deliveries, outbound, clock };
+		return { store, bus, deliveries: stored.deliveries, outbound, clock };
 	};
 	let parts = open({});
 	const rig: Rig = {
@@ -134,15 +133,13 @@ export function createRigWith(
 		async restart(changes = {}) {
 			// The old side's processes live on for a moment, as those of a killed daemon; it itself does nothing any more.
 			parts.clock.die();
-			await parts.bus.close();
-			parts.file.close();
+			await parts.store.close();
 			parts = open(changes);
 			Object.assign(rig, { bus: parts.bus, deliveries: parts.deliveries, outbound: parts.outbound });
 		},
 		async close() {
 			await parts.outbound.stop(0);
-			await parts.bus.close();
-			parts.file.close();
+			await parts.store.close();
 			// A process of a side that was killed may be writing there to the last.
 			rmSync(dir, { recursive: true, force: true, maxRetries: 20 });
 		},
@@ -191,6 +188,8 @@ export interface TestRun {
 	runId: string;
 	say(event: StreamEvent): void;
 	text(text: string): void;
+	/** As a run's pump does before it says more. */
+	room(): Promise<void>;
 	/** An image, a card … */
 	part(modality: Modality, contentType: string, payload: string): void;
 	/** Another assistant message begins. */
@@ -216,6 +215,7 @@ export async function beginRun(bus: Bus, session = "main"): Promise<TestRun> {
 		runId,
 		say,
 		text: (text) => say({ type: "token", text }),
+		room: () => writer.room(),
 		part(modality, contentType, payload) {
 			const of = { message_id: `${runId}.part${++parts}`, ts: Date.now() };
 			const run = { run_id: runId, trace_id: "1".repeat(32), correlation_group: runId };

@@ -1,6 +1,7 @@
 /** The same chat in another spelling is the same delivery: what is owed goes on, nothing is said twice. */
 
 import { afterEach, expect, it } from "vitest";
+import { deliveryWrites } from "../../../src/ledger/ledger.ts";
 import { createRigWith, finishedRun, type Rig } from "./rig.ts";
 
 let rig: Rig | undefined;
@@ -26,18 +27,18 @@ it("I7: a run that was delivered to a chat is not delivered there again because 
 
 it("I7: one that failed half-way goes on in its own chat when a command names the chat alone", async () => {
 	rig = createRigWith((channel) => ({ telegram: channel("full") }));
-	const { outbound, deliveries } = rig;
+	const { outbound } = rig;
 	const runId = await finishedRun(rig.bus, ["one two"]);
 	const account = { channel: "telegram", id: "main" };
-	const stored = deliveries.open({
-		...{ id: "dlv_old", runId, channel: "telegram", account: "main", options: {}, createdAt: 1 },
-		target: { to: "1001", direct: true },
-	});
-	deliveries.intend("dlv_old", { ordinal: 1, nonce: "n1", from: 0 }, 2);
-	deliveries.sent("dlv_old", "n1", { messageId: "m1", to: 4 }, 3);
-	deliveries.finish("dlv_old", "failed", "the platform was down", 4);
+	const place = { channel: "telegram", account: "main", target: { to: "1001", direct: true } };
+	await rig.bus.write([
+		deliveryWrites.open({ id: "dlv_old", runId, ...place, options: {}, createdAt: 1 }),
+		deliveryWrites.intend("dlv_old", { ordinal: 1, nonce: "n1", from: 0 }, 2),
+		deliveryWrites.sent("dlv_old", "n1", { messageId: "m1", to: 4 }, 3),
+		deliveryWrites.finish("dlv_old", "failed", "the platform was down", 4),
+	]);
 	const again = await outbound.deliver({ account, target: { to: "1001" }, runId });
-	expect(again.id).toBe(stored.delivery.id);
+	expect(again.id).toBe("dlv_old");
 	expect(await outbound.settled(again.id)).toMatchObject({ state: "complete" });
 	expect(rig.visible("1001")).toEqual(["two"]);
 });

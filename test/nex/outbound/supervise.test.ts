@@ -216,7 +216,7 @@ describe("adapter processes", () => {
 			lastError: "ended with code 3: the platform refuses the credentials",
 		});
 		expect(status(rig).processes.stream!.until).toBeGreaterThan(Date.now());
-		expect(rig.outbound.deliveries({ limit: 1 })[0]).toMatchObject({ id, state: "active" });
+		expect((await rig.outbound.deliveries({ limit: 1 }))[0]).toMatchObject({ id, state: "active" });
 	});
 
 	it("one that cannot reach its platform is tried at a steady pace", { timeout: 300_000 }, async () => {
@@ -246,11 +246,12 @@ describe("adapter processes", () => {
 		for (let n = 0; n < 4000; n++) {
 			run.text(chunk);
 			if (n % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
+			await run.room();
 		}
 		await run.end();
 		// Forty megabytes were said; what waits for the slow one is on disk.
 		expect(memoryBytes() - before).toBeLessThan(20 * 2 ** 20);
-		expect(rig.outbound.deliveries({ limit: 1 })[0]).toMatchObject({ id: slow.id, state: "active" });
+		expect((await rig.outbound.deliveries({ limit: 1 }))[0]).toMatchObject({ id: slow.id, state: "active" });
 	});
 
 	it("I6: tokens behind a full pipe leave as fewer, larger lines", async () => {

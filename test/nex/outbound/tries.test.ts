@@ -1,23 +1,17 @@
 /** A send is tried, looked up and given up by what its adapter answers, and by the clock. */
 
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
-import { sqliteDeliveries } from "../../../src/ledger/ledger.ts";
 import type { Delivering } from "../../../src/nex/delivering.ts";
 import { createGate } from "../../../src/nex/gate.ts";
-import { createJournal } from "../../../src/nex/journal.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
 import type { OnPiece, Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
-import { Tracked } from "../../../src/nex/tracked.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openSqlite, type SqliteFile } from "../../../src/std/sqlite.ts";
+import { openPlainStore } from "../../store.ts";
 import { finishedRun } from "./rig.ts";
-
-let file: SqliteFile | undefined;
-afterEach(() => file?.close());
+import { trackDelivery } from "./tracked-rig.ts";
 
 const BEGIN = 1_000_000;
 const lost: SendAnswer = { type: "lost", error: "killed" };
@@ -41,15 +35,12 @@ interface Plan {
 
 /** Delivers a text, and lets time pass until it is over. */
 async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, text = "hello" }: Plan) {
-	file = openSqlite(":memory:", "process");
-	const bus = createBus({ storage: sqliteStorage(file) });
+	const store = openPlainStore(":memory:");
+	const { bus } = store;
 	const clock = manualClock(BEGIN);
-	const deliveries = sqliteDeliveries(file);
 	const runId = await finishedRun(bus, [text]);
-	const names = { id: "d", runId, channel: "x", account: "a", target: { to: "c" }, options: {} };
-	deliveries.open({ ...names, createdAt: BEGIN });
-	const tracked = new Tracked(deliveries.get("d")!, createJournal(deliveries, clock, silentLog), clock);
-	tracked.setMode("blocks");
+	const { tracked } = await trackDelivery({ store, clock, runId });
+	tracked.change("setMode", "blocks");
 	const asked: { type: string; at: number }[] = [];
 	const request = async ({ type }: Request, _signal: AbortSignal, piece: OnPiece) => {
 		asked.push({ type, at: clock.now() - BEGIN });
@@ -79,7 +70,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	}
 	const outcome = await done;
 	await tracked.recorded();
-	await bus.close();
+	await store.close();
 	const times = (type: string) => asked.flatMap((each) => (each.type === type ? [each.at] : []));
 	const states = tracked.row.messages.map(({ state }) => state);
 	return { outcome, sends: times("send"), finds: times("find"), states, thrown };
@@ -89,7 +80,6 @@ it("a person would need a moment, of random length, from the second block on", a
 	const answer = () => sent;
 	const one = await live({ answer });
 	expect([one.sends.length, one.thrown]).toEqual([1, 0]);
-	file?.close();
 	const two = await live({ answer, text: "word ".repeat(30) });
 	expect([two.sends.length, two.thrown]).toEqual([2, 1]);
 	expect(two.sends[1]! - two.sends[0]!).toBeGreaterThanOrEqual(1650);
@@ -140,7 +130,6 @@ describe("a send", () => {
 			...["complete", 1, 3],
 			["sent"],
 		]);
-		file?.close();
 		const absent = await live({
 			answer: (type, nth) => (type === "find" ? found(true) : nth === 1 ? lost : sent),
 		});
@@ -163,10 +152,8 @@ describe("a send", () => {
 		const answer = (type: string, nth: number) => (type === "find" ? found(false) : nth === 1 ? lost : sent);
 		const fresh = await live({ answer, reconcile: "nonce" });
 		expect([fresh.outcome.state, fresh.sends.length]).toEqual(["complete", 2]);
-		file?.close();
 		const late = await live({ answer, reconcile: "nonce", limits: { nonceWindowMs: 0 } });
 		expect([late.outcome.state, late.sends.length, late.states]).toEqual(["unknown", 1, ["unknown"]]);
-		file?.close();
 		const history = await live({ answer, reconcile: "history" });
 		expect([history.outcome.state, history.sends.length]).toEqual(["unknown", 1]);
 	});

@@ -1,0 +1,68 @@
+/** Messages that a platform had taken and did not bring to their readers: the deliveries that were thought complete are not. */
+
+import type { MessageFailure } from "../adapter/adapter.ts";
+import { type Deliveries, deliveryWrites, type MessagePlace } from "../ledger/ledger.ts";
+import { Refused } from "../protocol/protocol.ts";
+import type { Log } from "../std/log.ts";
+import type { Carrier } from "./carrier.ts";
+import { DeliveryRecord, type Records } from "./record.ts";
+
+type Failure = MessagePlace & MessageFailure;
+
+export interface FailuresDeps {
+	deliveries: Deliveries;
+	records: Records;
+	/** It is made after this. */
+	carrier(): Carrier;
+	stamp: () => number;
+	log: Log;
+}
+
+export interface Failures {
+	take(failure: Failure): void;
+	/** Resolves when all so far are on record; rejects when one is not. */
+	recorded(): Promise<void>;
+}
+
+export function createFailures(deps: FailuresDeps): Failures {
+	const { log } = deps;
+	const taking = new Set<Promise<void>>();
+	return {
+		take(failure) {
+			const { channel, account, messageId } = failure;
+			const work = record(deps, failure)
+				.catch((cause: unknown) => {
+					// What can never be stored is told, and not asked for again.
+					if (cause instanceof Refused && cause.refusal !== "fenced") return;
+					log.error({ channel, account, messageId, err: cause }, "a message that was not delivered is not on record");
+					throw cause;
+				})
+				.finally(() => taking.delete(work));
+			taking.add(work);
+			work.catch(() => {}); // Whoever asks hears of it.
+		},
+		recorded: async () => void (await Promise.all(taking)),
+	};
+}
+
+async function record({ deliveries, records, carrier, stamp, log }: FailuresDeps, failure: Failure): Promise<void> {
+	const { channel, account, messageId, error } = failure;
+	const facts = { channel, account, messageId, error };
+	const live = carrier().ofMessage(failure);
+	const known = live ? { delivery: live.tracked.row, nonce: live.nonce } : await deliveries.ofMessage(failure);
+	if (!known) return log.warn(facts, "a message that no delivery knows was not delivered");
+	const { nonce, delivery } = known;
+	const stored = delivery.messages.find((message) => message.nonce === nonce);
+	if (stored?.error !== undefined) return;
+	const of = { delivery: delivery.id, runId: delivery.runId };
+	log.error({ ...facts, ...of }, "the platform took a message and did not deliver it");
+	// It may have been taken up again while it was looked for.
+	const tracked = carrier().tracked(delivery.id);
+	if (tracked) {
+		tracked.change("failed", nonce, { messageId, error });
+		return tracked.recorded();
+	}
+	const ended = new DeliveryRecord(delivery.id, records);
+	ended.add(deliveryWrites.failed(delivery.id, nonce, { messageId, error }, stamp()));
+	await ended.durable();
+}
