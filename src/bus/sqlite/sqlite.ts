@@ -343,6 +343,10 @@ class SqliteStorage implements Storage {
 		return { more: upTo < needed, lagging };
 	}
 
+	call(topic: string): void {
+		for (const hint of this.#hints) hint({ topic });
+	}
+
 	watch(hint: Hint): () => void {
 		this.#hints.add(hint);
 		return () => this.#hints.delete(hint);
