@@ -39,6 +39,7 @@ export class Membership {
 	#unwatch: () => void = () => {};
 	#cancelPoll: (() => void) | undefined;
 	#isFollowing = false;
+	readonly #listeners = new Map<string, Set<Wake>>();
 	#closed = false;
 
 	constructor(parts: MembershipParts) {
@@ -62,8 +63,9 @@ export class Membership {
 		}
 		this.node = answer.node;
 		this.setTime(answer.now);
-		this.#unwatch = this.#parts.storage.watch(({ node }) => {
-			if (node !== this.node) this.#look();
+		this.#unwatch = this.#parts.storage.watch((hint) => {
+			if ("topic" in hint) this.#parts.wake(this.#listeners.get(hint.topic) ?? []);
+			else if (hint.node !== this.node) this.#look();
 		});
 		if (isShared) this.followOthers();
 	}
@@ -122,6 +124,7 @@ export class Membership {
 		if (this.#closed) return;
 		this.#cancelPoll = clock.after(limits.watchMs, () => {
 			this.#look();
+			for (const listeners of this.#listeners.values()) this.#parts.wake(listeners);
 			this.#renew().catch((cause: unknown) =>
 				log.warn({ err: cause }, "the store cannot be told that this daemon lives"),
 			);
@@ -133,6 +136,16 @@ export class Membership {
 	async #renew(): Promise<void> {
 		const { storage, dead } = this.#parts;
 		if (!(await storage.renew(this.node))) dead();
+	}
+
+	/** Calls back when a daemon calls by the topic, and now and then without a call; returns how to stop it. */
+	listen(topic: string, listener: Wake): () => void {
+		const listeners = this.#listeners.get(topic) ?? new Set();
+		this.#listeners.set(topic, listeners.add(listener));
+		return () => {
+			listeners.delete(listener);
+			if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic);
+		};
 	}
 
 	/** Another daemon may have committed: its logs are read once for all who follow them here. */

@@ -219,6 +219,10 @@ class MemoryStorage implements Storage {
 		return { more: false, lagging: new Set() };
 	}
 
+	call(topic: string): void {
+		for (const hint of this.#hints) hint({ topic });
+	}
+
 	watch(hint: Hint): () => void {
 		this.#hints.add(hint);
 		return () => this.#hints.delete(hint);

@@ -112,6 +112,10 @@ export interface Bus {
 	remove(log: string): Promise<void>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;
+	/** Calls whoever listens to the topic, in any daemon: what it is about is on record already. The call may be lost. */
+	call(topic: string): Promise<void>;
+	/** Calls back when somebody calls, and beside other daemons now and then without a call. Returns how to stop it. */
+	listen(topic: string, listener: () => void): () => void;
 	/** Declares daemons dead that have not said for so long that they live: their commits are refused, and what they owned is left. */
 	bury(silentMs: number): Promise<readonly number[]>;
 	/** Which start of which daemon this is, in the store's count. */

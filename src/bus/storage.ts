@@ -76,8 +76,8 @@ export interface Adopted {
 /** One kind of log, or all but some. */
 export type Kinds = { only: string } | { except: readonly string[] };
 
-/** A commit of another daemon was applied. A hint: it may be lost, doubled or early. */
-export type Hint = (commit: { node: number; n: number }) => void;
+/** Another daemon has committed, or calls by a topic. A hint: it may be lost, doubled or early. */
+export type Hint = (hint: { node: number; n: number } | { topic: string }) => void;
 
 export interface Storage {
 	/** Takes part in the store; `alone`: every earlier start is dead, because whoever calls holds the lock that says so. */
@@ -111,6 +111,8 @@ export interface Storage {
 	removeSome(id: number): Reading<boolean>;
 	/** Frees some of what cut logs no longer need; says whether there is more, and which of the node's logs hold space back. */
 	tidy(node: number): Reading<{ more: boolean; lagging: ReadonlySet<number> }>;
-	/** Calls back when another daemon has committed, if the store can tell. Returns how to stop it. */
+	/** Calls all daemons by a topic, if the store can. What it is about is on record before. */
+	call(topic: string): Reading<void>;
+	/** Calls back when a daemon has committed or calls, if the store can tell. Returns how to stop it. */
 	watch(hint: Hint): () => void;
 }

@@ -52,6 +52,7 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		totalBytes: (...args) => late(() => inner.totalBytes(...args)),
 		removeSome: (...args) => late(() => inner.removeSome(...args)),
 		tidy: (...args) => late(() => inner.tidy(...args)),
+		call: (...args) => late(() => inner.call(...args)),
 		watch: (hint) =>
 			inner.watch((commit) => {
 				// A hint may be lost or doubled.

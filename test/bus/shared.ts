@@ -422,6 +422,25 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await following).toEqual(["1", "2", "3"]);
 		});
 
+		it("ST22: a daemon is called by a topic, once what it is about is on record; a lost call is made up for", async () => {
+			const [one, two] = [join(), join()];
+			let heard: string[] = [];
+			const unlisten = two.listen("abort:run_1", () => (heard = store.notes()));
+			two.listen("abort:run_2", () => expect(store.notes()).toEqual(["stop run_1"]));
+			await one.write([note.add("stop run_1")]);
+			await one.call("abort:run_1");
+			await until("the call", () => {
+				clock.advance(100);
+				return heard.length > 0;
+			});
+			expect(heard).toEqual(["stop run_1"]);
+			unlisten();
+			heard = [];
+			await one.call("abort:run_1");
+			clock.advance(1000);
+			expect(heard).toEqual([]);
+		});
+
 		it("ST24: times that are compared are the store's, although the clocks are a minute apart", async () => {
 			const [slow, fast] = [join(-60_000), join(60_000)];
 			for (const [log, bus] of [
