@@ -109,8 +109,9 @@ class SqliteStorage implements Storage {
 		const committed = this.#file.transaction(() => {
 			const known = commit.again ? this.#made(commit) : undefined;
 			if (known) return known;
-			if (!this.#sql.isAlive.get(commit.node)) return allFenced(commit, this.#now());
-			row = Number(this.#sql.lastRow.get()!.id) + 1;
+			const { id, is_alive } = this.#sql.standing.get(commit.node)!;
+			if (!is_alive) return allFenced(commit, this.#now());
+			row = Number(id) + 1;
 			return this.#apply(commit, row);
 		});
 		if (row > 0) this.#remember(commit, committed, row);
@@ -179,19 +180,21 @@ class SqliteStorage implements Storage {
 
 	/** The name and the place in the chain are decided here, whoever else wants them. */
 	#create(id: number, { log, kind, chain, meta }: LogSpec, node: number, row: number, now: number): number {
-		const sql = this.#sql;
-		if (sql.exists.get(log)) throw existsAlready(log);
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
 		const metaText = meta === undefined ? null : JSON.stringify(meta);
-		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+		try {
+			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+		} catch (cause) {
+			throw sqliteFailure(cause)?.kind === "duplicate" ? existsAlready(log) : cause;
+		}
 		return base;
 	}
 
 	#nextBase(chain: string): number {
-		const last = this.#sql.lastLink.get(chain);
-		if (last && last.sealed_at === null) throw linkUnsealed(chain);
-		const removed = this.#sql.removedUpTo.get(chain);
-		return Math.max(removed ? Number(removed.up_to) : 0, last ? Number(last.base) + Number(last.head) : 0);
+		const last = this.#sql.chainEnd.get(chain);
+		if (!last) return Number(this.#sql.removedUpTo.get(chain)?.up_to ?? 0);
+		if (last.sealed_at === null) throw linkUnsealed(chain);
+		return Math.max(Number(last.up_to ?? 0), Number(last.base) + Number(last.head));
 	}
 
 	#write({ id, cut, seal }: LogWrite, row: number, now: number): void {
