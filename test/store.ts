@@ -2,15 +2,19 @@
 
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
+import { onTestFinished } from "vitest";
 import { type Bus, type BusOptions, createBus, sqliteStorage } from "../src/bus/bus.ts";
 import { type Ledger, sqliteLedger } from "../src/ledger/ledger.ts";
 import type { AtOnce } from "../src/ledger/thing.ts";
-import { openSqlite } from "../src/std/sqlite.ts";
+import { Refused } from "../src/protocol/protocol.ts";
+import { openSqlite, type SqliteFile } from "../src/std/sqlite.ts";
+import type { Write } from "../src/std/write.ts";
 import { FAULTS, faulty } from "./bus/faulty.ts";
 
 type Things = Omit<Ledger, "snapshot">;
 
 export interface TestStore {
+	file: SqliteFile;
 	bus: Bus;
 	ledger: Ledger;
 	/** What is on record, read past everything that stands before the file. */
@@ -37,6 +41,7 @@ function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: nu
 	const storage = sqliteStorage(file);
 	const bus = createBus({ ...options, storage: seed === undefined ? storage : faulty(storage, seed) });
 	return {
+		file,
 		bus,
 		ledger: seed === undefined ? ledger : late(ledger, seed),
 		stored: ledger as unknown as TestStore["stored"],
@@ -62,4 +67,44 @@ function late(ledger: Ledger, seed: number): Ledger {
 			},
 		});
 	return slow(ledger);
+}
+
+export interface ForTestOptions extends Partial<Omit<BusOptions, "storage">> {
+	/** Default: in memory. */
+	path?: string;
+	/** Behind a bad connection, or never behind one, whatever the others are. */
+	connection?: "bad" | "none";
+	/** Its process dies: nothing of it is closed at the end of the test. */
+	dies?: boolean;
+}
+
+const BAD_SEED = 1;
+
+/** A store for one test. */
+export function storeForTest({ path = ":memory:", dies = false, connection, ...options }: ForTestOptions = {}) {
+	const opened = { bad: () => open(path, options, BAD_SEED), none: () => openPlainStore(path, options) };
+	const store = connection ? opened[connection]() : openStore(path, options);
+	if (!dies) onTestFinished(() => store.close());
+	return { ...store, look: lookInto(store) };
+}
+
+export type Look = ReturnType<typeof lookInto>;
+
+/** Short words for what tests look up most. */
+export const lookInto = ({ stored: { turns, inbox, sessions } }: TestStore) => ({
+	turn: turns.get,
+	turns: turns.list,
+	event: inbox.get,
+	events: inbox.list,
+	queued: () => inbox.queued(),
+	sessions: sessions.list,
+});
+
+/** Refuses units with a write that `refuses` says so of, as a table would that cannot hold it. */
+export function refuseWrites({ file: { things } }: Pick<TestStore, "file">, refuses: (write: Write) => boolean): void {
+	const apply = things.apply.bind(things);
+	things.apply = (write, facts) => {
+		if (refuses(write)) throw new Refused("conflict", "CHECK constraint failed");
+		apply(write, facts);
+	};
 }

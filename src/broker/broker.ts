@@ -1,34 +1,19 @@
-/** The Broker: takes messages in, runs one turn at a time per session, and settles what it runs. The door of this folder. */
+/** The Broker: runs one turn and settles it, or settles what a dead daemon left of one. The door of this folder. */
 
-import type { Bus, Participant } from "../bus/bus.ts";
+import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { InboundEvent, Ledger, Turn } from "../ledger/ledger.ts";
-import { NexusError, newEventId, newRunId, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, neverBack, systemClock } from "../std/clock.ts";
+import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
+import { isSessionLabel, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import { CRASHED, type Ending } from "./ending.ts";
+import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
-import { acceptedOf, Lanes, type Launched } from "./lanes.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import { listen } from "./listen.ts";
-import type {
-	Accepted,
-	Broker,
-	ExecuteRequest,
-	Execution,
-	LiveRun,
-	RunChanges,
-	RunStages,
-	RunStart,
-	Submission,
-} from "./port.ts";
-import { settleLeftRuns, settleWhenPossible } from "./recovery.ts";
+import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered } from "./port.ts";
+import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
-import type { RunMeta } from "./run-log.ts";
-import { checkSession, checkSubmission } from "./submission.ts";
 
 export { currentRun } from "./current-run.ts";
-export { acceptedOf } from "./lanes.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";
@@ -46,99 +31,62 @@ export const createBroker = (options: BrokerOptions): Broker => new TurnBroker(o
 
 class TurnBroker implements Broker {
 	readonly #deps: RunDeps;
-	readonly #lanes: Lanes;
 	readonly #runs = new Map<string, Run>();
-	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
-	readonly #idTime: () => number;
-	/** Runs that are not started because their stages still prepare them. */
-	#preparing = 0;
-	#stages: RunStages = {};
-	/** Submissions with a key that are not recorded yet. */
-	readonly #inflight = new Map<string, Promise<Accepted>>();
+	readonly settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
 	#draining = false;
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
-		this.#idTime = neverBack(clock);
-		const settling = (turn: Turn) => this.#guarded(turn.runId, () => this.#stages.settling?.(turn)) ?? turn;
-		const settleLate = (runId: string, ending: Ending) =>
-			settleWhenPossible(this.#deps, runId, ending, () => this.#draining);
-		this.#deps = {
-			...{ bus, ledger, engine, clock, log, limits, settling, settleLate },
-			history: new History(ledger, limits),
-		};
-		const settings = { mode: "followup", collectMs: 1500, messagesMax: limits.queueMessagesMax } as const;
-		this.#lanes = new Lanes({
-			...{ ledger, clock, log, settings: { ...settings, atCap: "drop_newest" } },
-			launch: (...start) => this.#launch(...start),
-		});
-	}
-
-	attach(stages: RunStages): void {
-		this.#stages = stages;
+		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
+		this.#deps = { bus, ledger, engine, clock, log, limits, settleLate, history: new History(ledger, limits) };
 	}
 
 	execute(request: ExecuteRequest): Execution {
-		const { bus, log } = this.#deps;
-		const { run, established } = this.#tryStart(request);
-		const result = run ? run.result : established.then(neverStarted);
-		// Both tell of a failed establishment; a caller may look at either of them.
-		established.catch(() => {});
-		result.catch(() => {});
-		return {
-			stream: {
-				onEvent(listener) {
-					void established.then(
-						() => listen(bus, request.runId, listener, log),
-						() => {},
-					);
-				},
-				abort: () => run?.abort(),
-				isStreaming: () => run?.streaming ?? false,
-				isCompacting: () => run?.compacting ?? false,
-			},
-			established,
-			result,
-		};
-	}
-
-	#tryStart(request: ExecuteRequest): { run?: Run; established: Promise<void> } {
 		try {
-			checkSession(request.session);
-			this.#refuseWhenDraining();
-			this.#refuseWhenFull();
-			if (this.#lanes.has(request.session)) {
-				throw new NexusError("conflict", `Session ${request.session} has a run already; wait until it has settled.`);
-			}
-			const run = this.#run(request);
-			this.#lanes.occupy(request.session, () => run.abort());
-			const established = this.#establish(run).catch((cause: unknown) => {
-				this.#lanes.free(request.session);
-				throw cause;
-			});
-			return { run, established };
+			return this.#start(request);
 		} catch (cause) {
-			return { established: Promise.reject(toNexusError(cause)) };
+			return neverBegun(toNexusError(cause));
 		}
 	}
 
-	check(submission: Submission): void {
-		checkSubmission(submission, this.#deps.limits);
+	#start(request: ExecuteRequest): Execution {
+		const { session, runId } = request;
+		if (!isSessionLabel(session))
+			throw new NexusError("invalid", `${JSON.stringify(session)} is not a session's label.`);
+		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
+		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		const run = new Run(this.#deps, request);
+		this.#runs.set(runId, run);
+		const established = run.establish();
+		// Whoever starts a run may look at either promise.
+		established.catch(() => {});
+		const saved = run.saved.then((turn) => {
+			this.#runs.delete(runId);
+			if (turn) this.settled[turn.status]++;
+			return turn;
+		});
+		return {
+			established,
+			result: run.result,
+			saved,
+			abort: () => run.abort(),
+			get chunks() {
+				return run.chunks;
+			},
+		};
 	}
 
-	async submit(submission: Submission): Promise<Accepted> {
-		const { limits, ledger } = this.#deps;
-		checkSubmission(submission, limits);
-		const { session, idempotencyKey } = submission;
-		if (idempotencyKey === undefined) return this.#admit(submission);
-		const key = `${session} ${idempotencyKey}`;
-		const running = this.#inflight.get(key);
-		if (running) return running;
-		const known = ledger.eventByKey(session, idempotencyKey);
-		if (known) return acceptedOf(known);
-		const accepted = this.#admit(submission).finally(() => this.#inflight.delete(key));
-		this.#inflight.set(key, accepted);
-		return accepted;
+	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
+		const { turns, later } = await settleLeftRuns(this.#deps, settle);
+		for (const { status } of turns) this.settled[status]++;
+		const waiting = later.map(({ log, session }) => ({
+			session,
+			saved: this.#deps.settleLate(log, CRASHED, settle).then((turn) => {
+				if (turn) this.settled[turn.status]++;
+				return turn;
+			}),
+		}));
+		return { recovered: turns.length, later: waiting };
 	}
 
 	abort(runId: string): Promise<Turn> | undefined {
@@ -160,29 +108,8 @@ class TurnBroker implements Broker {
 		return [...this.#runs.values()].filter((run) => run.refused).length;
 	}
 
-	async recover(): Promise<{ recovered: number }> {
-		const { ledger, clock, limits } = this.#deps;
-		const { recovered, later } = await settleLeftRuns(this.#deps);
-		for (const { log, meta } of later) this.#settleLater(log, (meta as RunMeta).session);
-		const oldest = clock.now() - limits.queuedStaleMs;
-		const fresh: InboundEvent[] = [];
-		for (const event of ledger.queued()) {
-			if (event.receivedAt < oldest) ledger.dispose(event.eventId, { state: "rejected", because: "stale" });
-			else fresh.push(event);
-		}
-		this.#lanes.restore(fresh);
-		return { recovered };
-	}
-
-	/** Its session waits for it meanwhile, as for a run. */
-	#settleLater(runId: string, session: string): void {
-		this.#lanes.occupy(session, () => {});
-		void this.#deps.settleLate(runId, CRASHED).then((turn) => turn && this.#lanes.free(session, turn));
-	}
-
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
-		this.#lanes.close();
 		const { clock, limits, log } = this.#deps;
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
 		if (await within(clock, deadlineMs, settled())) return;
@@ -190,123 +117,6 @@ class TurnBroker implements Broker {
 		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
 		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
-	}
-
-	async #admit(submission: Submission): Promise<Accepted> {
-		this.#refuseWhenDraining();
-		if (!this.#lanes.has(submission.session)) this.#refuseWhenFull();
-		const receivedAt = this.#deps.clock.now();
-		const {
-			session,
-			text,
-			attachments = [],
-			eventId = newEventId(receivedAt),
-			disableStreaming,
-			...known
-		} = submission;
-		const facts = disableStreaming === true ? { facts: { ...known.facts, disableStreaming } } : {};
-		const event: InboundEvent = {
-			...{ ...known, ...facts, eventId, session, text, attachments: [...attachments], receivedAt },
-			disposition: { state: "queued" },
-		};
-		return this.#lanes.arrive(event);
-	}
-
-	/** Messages become a run, once its stages have prepared it. Without a preparation it starts in the tick of the call. */
-	#launch(
-		session: string,
-		events: readonly InboundEvent[],
-		record: (runId: string) => void,
-		patienceMs?: number,
-	): Launched {
-		const runId = newRunId(this.#idTime());
-		const disableStreaming = this.#guarded(runId, () => this.#isInOnePiece(session, events)) ?? false;
-		const start: RunStart = { session, runId, events, disableStreaming };
-		let run: Run | undefined;
-		let stopped = false;
-		const begin = async (changes: RunChanges): Promise<void> => {
-			this.#refuseWhenDraining();
-			// Of several messages the newest one that is part of a trace names it.
-			const traceId = events.findLast((event) => event.traceId !== undefined)?.traceId;
-			run = this.#run({ ...start, ...(traceId !== undefined && { traceId }), ...changes });
-			if (stopped) run.abort();
-			const participant = () => {
-				record(start.runId);
-				this.#stages.starting?.(start);
-			};
-			const started = () => this.#guarded(start.runId, () => this.#stages.started?.(start));
-			await this.#establish(run, participant, started, patienceMs);
-		};
-		const prepared = this.#stages.prepare?.(start) ?? {};
-		const established = prepared instanceof Promise ? this.#prepared(prepared).then(begin) : begin(prepared);
-		return {
-			established,
-			abort() {
-				stopped = true;
-				run?.abort();
-			},
-		};
-	}
-
-	#isInOnePiece(session: string, events: readonly InboundEvent[]): boolean {
-		const { disableStreaming: wish } = this.#deps.engine;
-		if (events.some(({ facts }) => facts?.disableStreaming === true)) return true;
-		return typeof wish === "function" ? wish({ session, text: events.at(-1)?.text ?? "" }) === true : wish === true;
-	}
-
-	/** A stage that fails after the start must not keep the run from going on or ending. */
-	#guarded<T>(runId: string, stage: () => T): T | undefined {
-		try {
-			return stage();
-		} catch (cause) {
-			this.#deps.log.error({ runId, err: cause }, "a stage of the run failed");
-			return undefined;
-		}
-	}
-
-	async #prepared(changes: Promise<RunChanges>): Promise<RunChanges> {
-		this.#preparing++;
-		try {
-			return await changes;
-		} finally {
-			this.#preparing--;
-		}
-	}
-
-	#run(request: ExecuteRequest): Run {
-		const { session, runId } = request;
-		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
-		const run = new Run(this.#deps, request, (turn, stats) => {
-			this.#runs.delete(runId);
-			this.#lanes.free(session, turn);
-			this.#guarded(runId, () => this.#stages.settled?.(turn, stats));
-		});
-		this.#runs.set(runId, run);
-		return run;
-	}
-
-	async #establish(
-		run: Run,
-		participant?: Participant,
-		onEstablished?: () => void,
-		patienceMs?: number,
-	): Promise<void> {
-		try {
-			await run.establish(participant, onEstablished, patienceMs);
-		} catch (cause) {
-			this.#runs.delete(run.request.runId);
-			throw toNexusError(cause);
-		}
-	}
-
-	#refuseWhenFull(): void {
-		const { runsMax } = this.#deps.limits;
-		if (this.#runs.size + this.#preparing < runsMax) return;
-		throw new NexusError("busy", `${runsMax} runs are live already; try again when one has ended.`);
-	}
-
-	#refuseWhenDraining(): void {
-		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 	}
 }
 
@@ -324,6 +134,8 @@ function within(clock: Clock, ms: number, work: Promise<PromiseSettledResult<unk
 	});
 }
 
-function neverStarted(): never {
-	throw new NexusError("internal", "a run that was not started has no result");
+function neverBegun(cause: NexusError): Execution {
+	const failed = Promise.reject<never>(cause);
+	failed.catch(() => {});
+	return { established: failed, result: failed, saved: Promise.resolve(undefined), abort() {}, chunks: 0 };
 }

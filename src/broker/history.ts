@@ -30,30 +30,33 @@ export class History {
 	}
 
 	/** Newest first. */
-	past(session: string): readonly PastTurn[] {
-		const turns = this.#ledger.session(session)?.turns ?? 0;
+	async past(session: string): Promise<readonly PastTurn[]> {
+		const turns = (await this.#ledger.sessions.get(session))?.turns ?? 0;
 		if (turns === 0) return [];
 		const before = this.#take(session);
 		const missing = before === undefined ? Infinity : turns - before.turns;
-		const past = this.#trim(missing > 0 ? [...this.#read(session, missing), ...(before?.past ?? [])] : before!.past);
+		const kept = before?.past ?? [];
+		const past = this.#trim(missing > 0 ? [...(await this.#read(session, missing)), ...kept] : kept);
 		this.#keep(session, { turns, past, chars: past.reduce((sum, turn) => sum + turn.chars, 0) });
 		return past;
 	}
 
-	*#read(session: string, count: number): Generator<PastTurn, void, undefined> {
+	async #read(session: string, count: number): Promise<PastTurn[]> {
+		const read: PastTurn[] = [];
 		let left = Math.min(count, this.#limits.contextTurnsMax);
 		let tokens = 0;
 		for (let before: string | undefined; left > 0 && tokens <= this.#limits.contextTokensMax; ) {
 			const limit = Math.min(left, TURNS_PER_PAGE);
-			const page = this.#ledger.turns({ session, limit, ...(before !== undefined && { before }) });
+			const page = await this.#ledger.turns.list({ session, limit, ...(before !== undefined && { before }) });
 			for (const turn of page) {
 				const past = pastTurnOf(turn);
 				tokens += past.tokens;
-				yield past;
+				read.push(past);
 			}
 			before = page.at(-1)?.runId;
 			left = page.length < limit ? 0 : left - page.length;
 		}
+		return read;
 	}
 
 	/** Without what no context has room for. */

@@ -1,15 +1,6 @@
 /** Everything in the Broker has a limit (I11). `Infinity` switches a watchdog off. */
 
 export interface BrokerLimits {
-	/** A message longer than this is refused. */
-	textCharsMax: number;
-	idempotencyKeyCharsMax: number;
-	/** Messages of one session that wait behind its run. */
-	queueMessagesMax: number;
-	/** Runs that are live at the same time. */
-	runsMax: number;
-	/** A message that waited longer than this when the process starts is not answered any more. */
-	queuedStaleMs: number;
 	/** What an engine is given to read, estimated. */
 	contextTokensMax: number;
 	contextTurnsMax: number;
@@ -38,11 +29,6 @@ export interface BrokerLimits {
 }
 
 export const BROKER_LIMITS: BrokerLimits = {
-	textCharsMax: 200_000,
-	idempotencyKeyCharsMax: 256,
-	queueMessagesMax: 100,
-	runsMax: 4096,
-	queuedStaleMs: 15 * 60_000,
 	contextTokensMax: 100_000,
 	contextTurnsMax: 200,
 	historyCharsMax: 16 * 1024 * 1024,

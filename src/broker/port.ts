@@ -1,16 +1,8 @@
-/** The Broker runs turns: EngineEvents become StreamEvents and frames on the Bus; a settled run becomes a turn in the Ledger. */
+/** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
 import type { Attachment, EngineRequest } from "../engine/engine.ts";
-import type {
-	Disposition,
-	InboundEvent,
-	Origin,
-	QueueSettings,
-	StoredMessage,
-	StoredToolCall,
-	Turn,
-} from "../ledger/ledger.ts";
-import type { StreamEvent } from "../protocol/protocol.ts";
+import type { StoredMessage, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
+import type { Reading, Write } from "../std/write.ts";
 
 /** What of a request the Broker only passes on. */
 export type PassedOn = Pick<EngineRequest, "sender" | "permissions" | "allowedTools" | "agent">;
@@ -28,85 +20,32 @@ export interface ExecuteRequest extends PassedOn {
 	context?: readonly string[];
 	/** A message's text becomes one chunk, when it is whole. */
 	disableStreaming?: boolean;
+	/** What commits with the run's first begin. When one of these writes is refused, the run is. */
+	begin?: readonly Write[];
+	/** What commits beside the turn. */
+	settle?: Settle;
+	/** A store that refuses commits is waited for as long as its limit says, or not longer than this, until the run has begun. */
+	patienceMs?: number;
 }
 
-/** Messages that are about to become a run. */
-export interface RunStart {
-	session: string;
-	runId: string;
-	/** Oldest first. */
-	events: readonly InboundEvent[];
-	/** The engine wants the answer in one piece. */
-	disableStreaming: boolean;
-}
+/** Pure: called again for every attempt to save the turn, with the turn of that attempt. */
+export type Settle = (turn: Turn) => readonly Write[];
 
-/** What a turn does not keep. */
-export interface RunStats {
-	/** Of all streams together. */
-	chunks: number;
-}
-
-export type RunChanges = Partial<
-	Pick<ExecuteRequest, "events" | "target" | "context" | "disableStreaming" | keyof PassedOn>
->;
-
-/** What somebody above the Broker does at the turning points of every run that comes of messages, in this order. After the start a failure is logged and nothing else. */
-export interface RunStages {
-	/** What to change before the run starts; when it is no promise the run starts at once. Throwing rejects the messages with its words. */
-	prepare?(start: RunStart): RunChanges | Promise<RunChanges>;
-	/**
-	 * What has to be there when the run is: called inside the transaction that makes its begin durable, and again when that has to be tried
-	 * again. Throwing refuses the run.
-	 */
-	starting?(start: RunStart): void;
-	/** The run's begin, what became of its messages and what `starting` wrote are durable; the engine goes after this. */
-	started?(start: RunStart): void;
-	/** The turn as it is to be saved. */
-	settling?(turn: Turn): Turn;
-	/** The turn is saved. */
-	settled?(turn: Turn, stats: RunStats): void;
-}
-
-/** Live control over one run. */
-export interface RunStream {
-	/** Every event from the first on; a late listener gets what it missed. */
-	onEvent(listener: (event: StreamEvent) => void): void;
-	/** Stops the run; what was said so far is kept. Settles within the grace time (I12). */
-	abort(): void;
-	isStreaming(): boolean;
-	isCompacting(): boolean;
-}
-
+/** One run, from the call on. */
 export interface Execution {
-	stream: RunStream;
 	/** Resolves once the first begin is durable; rejects when the run could not be started (I9). */
 	established: Promise<void>;
 	/** The settled turn. Never rejects after establishment: failure is a turn with status failed. */
 	result: Promise<Turn>;
-}
-
-export interface Submission {
-	session: string;
-	text: string;
-	attachments?: readonly Attachment[];
-	idempotencyKey?: string;
-	/** An id of one's own choice; without it one is made. */
-	eventId?: string;
-	origin?: Origin;
-	/** How it waits when the session is busy; without it one after another. */
-	queue?: QueueSettings;
-	/** The answer is to come in one piece. */
-	disableStreaming?: boolean;
-	/** The caller's trace, 32 hex digits: its run is a part of it. */
-	traceId?: string;
-	/** Kept with the event; a JSON object. */
-	facts?: Record<string, unknown>;
-}
-
-export interface Accepted {
-	eventId: string;
-	disposition: Disposition;
-	runId?: string;
+	/**
+	 * The turn as it is on record: the session is free for its next run. Later than `result` when the store gave up the run. Undefined when
+	 * the run did not begin, or this daemon stops before. Never rejects.
+	 */
+	saved: Promise<Turn | undefined>;
+	/** Stops the run; what was said so far is kept. Settles within the grace time (I12). */
+	abort(): void;
+	/** Of all its streams so far. */
+	readonly chunks: number;
 }
 
 /** A run that has not settled yet, as a person would want to see it. */
@@ -132,22 +71,29 @@ export interface LiveToolCall extends Omit<StoredToolCall, "status" | "endedAt">
 	endedAt?: number;
 }
 
+export interface Recovered {
+	/** How many runs were settled. */
+	recovered: number;
+	/** Those that cannot be settled yet: they are tried again, and their sessions have to wait. */
+	later: { session: string; saved: Promise<Turn | undefined> }[];
+}
+
 export interface Broker {
+	/** Runs one turn. A session has one run at a time: a second one is a `conflict`. */
 	execute(request: ExecuteRequest): Execution;
-	/** The stages that every run goes through from now on. */
-	attach(stages: RunStages): void;
-	/** Throws what `submit` would say to the shape of a message, for callers that have work to do before it. */
-	check(submission: Submission): void;
-	/** Takes a message in: starts a run, or lets it wait as its queue settings say, and says which (I10). */
-	submit(submission: Submission): Promise<Accepted>;
+	/**
+	 * Settles every run that a dead daemon left behind. Call before the port opens. `settle` says what commits beside the turn of a run that no
+	 * `execute` of this process began, and may have to read for it.
+	 */
+	recover(settle?: (turn: Turn) => Reading<readonly Write[]>): Promise<Recovered>;
 	/** Stops a live run and waits for its turn; undefined when no such run is live. */
 	abort(runId: string): Promise<Turn> | undefined;
 	live(runId: string): LiveRun | undefined;
 	liveRuns(): LiveRun[];
 	/** How many runs have ended and cannot be saved at the moment: they are tried again, and their sessions wait. */
 	readonly unsaved: number;
-	/** Settles every run that a dead process left behind, and starts what is queued. Call before the port opens. */
-	recover(): Promise<{ recovered: number }>;
+	/** Runs settled since start, by how they ended. */
+	readonly settled: Readonly<Record<TurnStatus, number>>;
 	/** Refuses new work, waits for runs to end, aborts what is left at the deadline. */
 	drain(deadlineMs: number): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** Settles what a dead process or a failing store left: every such run log gets its ends and its failed turn, in one commit (I3, I5). */
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
-import type { InboundEvent, Ledger, StoredMessage, Turn } from "../ledger/ledger.ts";
+import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../ledger/ledger.ts";
 import {
 	createVerifier,
 	decodeFrame,
@@ -14,6 +14,7 @@ import {
 } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import type { Reading, Write } from "../std/write.ts";
 import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
@@ -27,26 +28,29 @@ export interface RecoveryDeps {
 	limits: BrokerLimits;
 	clock: Clock;
 	log: Log;
-	/** What the stages of a run add to its turn. */
-	settling(turn: Turn): Turn;
 }
 
+/** What commits beside the turn of a run that another process began: it may have to be read first. */
+export type SettleLeft = (turn: Turn) => Reading<readonly Write[]>;
+
 /** One run that cannot be settled does not keep the others from it, nor the port closed: those are settled `later`. */
-export async function settleLeftRuns(deps: RecoveryDeps): Promise<{ recovered: number; later: LogInfo[] }> {
-	let recovered = 0;
-	const later: LogInfo[] = [];
-	const left = await deps.bus.list({ kind: "run", live: true });
+export async function settleLeftRuns(
+	deps: RecoveryDeps,
+	beside: SettleLeft,
+): Promise<{ turns: Turn[]; later: { log: string; session: string }[] }> {
+	const turns: Turn[] = [];
+	const later: { log: string; session: string }[] = [];
+	const left = await deps.bus.list({ kind: "run", left: true });
 	for (const info of left.toReversed()) {
 		try {
-			await settleLeftRun(deps, info, CRASHED, "at once");
-			recovered++;
+			turns.push(await settleLeftRun(deps, info, CRASHED, beside, "at once"));
 			deps.log.info({ runId: info.log }, "settled a run that the last process left");
 		} catch (cause) {
 			deps.log.error({ runId: info.log, err: cause }, "a run of the last process could not be settled yet");
-			later.push(info);
+			later.push({ log: info.log, session: (info.meta as RunMeta).session });
 		}
 	}
-	return { recovered, later };
+	return { turns, later };
 }
 
 const RETRY_MS = 5_000;
@@ -54,9 +58,10 @@ const RETRY_MS = 5_000;
 /** Settles a run that the store gave up or the Ledger refused, as soon as that can be done; undefined when the daemon stops before. */
 export async function settleWhenPossible(
 	deps: RecoveryDeps,
+	stopping: () => boolean,
 	runId: string,
 	ending: Ending,
-	stopping: () => boolean,
+	beside: SettleLeft,
 ): Promise<Turn | undefined> {
 	const { bus, ledger, clock, log } = deps;
 	for (;;) {
@@ -65,7 +70,9 @@ export async function settleWhenPossible(
 		try {
 			const info = await bus.describe(runId);
 			const isOpen = info !== undefined && info.sealedAt === undefined;
-			const turn = isOpen ? await settleLeftRun(deps, info, ending, "patiently") : ledger.turn(runId);
+			const turn = isOpen
+				? await settleLeftRun(deps, info, ending, beside, "patiently")
+				: await ledger.turns.get(runId);
 			log.info({ runId }, "settled a run that had been given up");
 			return turn;
 		} catch (cause) {
@@ -79,34 +86,50 @@ async function settleLeftRun(
 	deps: RecoveryDeps,
 	info: LogInfo,
 	why: Ending,
+	beside: SettleLeft,
 	how: "at once" | "patiently",
 ): Promise<Turn> {
-	const { bus, ledger, limits, clock } = deps;
-	const meta = info.meta as RunMeta;
-	const writer = await bus.reopen(info.log);
-	const framer = new Framer({ runId: info.log, session: meta.session, ...limits });
+	const writer = await deps.bus.reopen(info.log);
+	const known = await deps.ledger.turns.get(info.log);
+	const { framer, transcript, damage, now } = await reread(deps, info);
+	const ending = damage === undefined ? why : damagedEnding(why, damage);
+	const records: string[] = [];
+	if (!framer.finished) framer.end(ending, transcript.usage, now, (record) => records.push(record));
+	if (known) {
+		await writer.seal(records);
+		return known;
+	}
+	const turn = transcript.turn(ending, now);
+	const writes = await beside(turn);
+	if (how === "patiently") return settle(deps, { writer, turn, records, beside: () => writes, onRefused() {} });
+	await writer.seal(records, [turnWrites.settle(turn), ...writes]);
+	return turn;
+}
+
+/** The run as its log tells it. */
+async function reread(deps: RecoveryDeps, info: LogInfo) {
+	const { ledger, limits, clock } = deps;
+	const { session, engine, startedAt, events } = info.meta as RunMeta;
+	const framer = new Framer({ runId: info.log, session, ...limits });
+	const known = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
 	const transcript = new Transcript({
-		...{ runId: info.log, session: meta.session, engine: meta.engine, startedAt: meta.startedAt },
+		runId: info.log,
+		session,
+		engine,
+		startedAt,
 		textId: framer.textId,
 		...keptOf(limits),
-		asked: meta.events.flatMap(({ eventId }) => askedIn(ledger.event(eventId))),
+		asked: known.flatMap(askedIn),
 	});
 	const retell = reteller(transcript);
 	// The clock may have been set back since; an answer does not end before its last token.
-	let now = Math.max(clock.now(), meta.startedAt);
+	let now = Math.max(clock.now(), startedAt);
 	const damage = await readWhole(deps, info, (frame) => {
 		framer.replay(frame);
 		retell(frame);
 		now = Math.max(now, frame.ts);
 	});
-	const ending = damage === undefined ? why : damagedEnding(why, damage);
-	const records: string[] = [];
-	if (!framer.finished) framer.end(ending, transcript.usage, now, (record) => records.push(record));
-	const known = ledger.turn(info.log);
-	const turn = known ?? deps.settling(transcript.turn(ending, now));
-	if (how === "patiently" && !known) return settle(deps, { writer, turn, records, onRefused() {} });
-	await writer.seal(records, known ? undefined : () => ledger.settle(turn));
-	return turn;
+	return { framer, transcript, damage, now };
 }
 
 /**

@@ -1,10 +1,10 @@
 /** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
 
 import { setImmediate } from "node:timers/promises";
-import type { Bus, LogWriter, Participant } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineRequest } from "../engine/engine.ts";
+import type { Bus, LogWriter } from "../bus/bus.ts";
+import type { Engine, EngineEvent, EngineMessage, EngineRequest } from "../engine/engine.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
-import { isToolDone, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { asked, assembleContext, told } from "./context.ts";
@@ -13,7 +13,8 @@ import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, RunStats } from "./port.ts";
+import type { ExecuteRequest, LiveRun } from "./port.ts";
+import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
@@ -24,10 +25,8 @@ export interface RunDeps {
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
-	/** The turn as it is to be saved. */
-	settling(turn: Turn): Turn;
 	/** Settles a run that the store gave up; undefined when the daemon stops before that. */
-	settleLate(runId: string, ending: Ending): Promise<Turn | undefined>;
+	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Turn | undefined>;
 	limits: BrokerLimits;
 	clock: Clock;
 	log: Log;
@@ -52,11 +51,11 @@ export class Run {
 	readonly #deps: RunDeps;
 	/** Setting the clock must neither keep a watchdog from its work, nor set one off, nor let an answer end before it began. */
 	readonly #now: () => number;
-	readonly #onSettled: (turn: Turn, stats: RunStats) => void;
 	readonly #framer: Framer;
 	readonly #transcript: Transcript;
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
+	readonly #onRecord = Promise.withResolvers<Turn | undefined>();
 	#append: Sink = () => {};
 	#writer: LogWriter | undefined;
 	#iterator: AsyncIterator<EngineEvent> | undefined;
@@ -69,11 +68,9 @@ export class Run {
 	#refused = false;
 	#disarm: (() => void) | undefined;
 
-	/** `onSettled` is told before `result` resolves, so that the session's next run is under way by then. */
-	constructor(deps: RunDeps, request: ExecuteRequest, onSettled: (turn: Turn, stats: RunStats) => void) {
+	constructor(deps: RunDeps, request: ExecuteRequest) {
 		this.#deps = deps;
 		this.request = request;
-		this.#onSettled = onSettled;
 		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
 		const { runId, session, events, target, traceId, disableStreaming: whole = false } = request;
@@ -94,6 +91,15 @@ export class Run {
 		return this.#result.promise;
 	}
 
+	/** The turn as it is on record; undefined when there will be none of this process. */
+	get saved(): Promise<Turn | undefined> {
+		return this.#onRecord.promise;
+	}
+
+	get chunks(): number {
+		return this.#framer.chunks;
+	}
+
 	/** From establishment until the turn is saved. */
 	get streaming(): boolean {
 		return this.#writer !== undefined && !this.#saved;
@@ -108,9 +114,9 @@ export class Run {
 		return this.#framer.compacting;
 	}
 
-	/** Makes the first begin durable, together with the participant's work, says so, then lets the engine go (I9). */
-	async establish(participant?: Participant, onEstablished?: () => void, patienceMs?: number): Promise<void> {
-		const { runId, session, events } = this.request;
+	/** Makes the first begin durable, together with the request's writes, then lets the engine go (I9). A stop waits for the outcome (ST15). */
+	async establish(): Promise<void> {
+		const { runId, session, events, begin, patienceMs } = this.request;
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
 		this.#framer.open(this.startedAt, (record) => records.push(record));
@@ -118,18 +124,21 @@ export class Run {
 			...{ session, engine: engine.name, startedAt: this.startedAt },
 			events: events.map(({ eventId }) => ({ eventId })),
 		};
+		let writer: LogWriter;
 		try {
-			const spec = { log: runId, kind: "run", chain: chainOf(session), meta } as const;
-			const writer = await bus.create(spec, records, participant, patienceMs);
-			this.#writer = writer;
-			this.#append = (record) => writer.append(record);
+			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
+				...(begin && { with: begin }),
+				...(patienceMs !== undefined && { patienceMs }),
+			});
 		} catch (cause) {
 			this.#settled = true;
-			this.#result.reject(cause);
-			throw cause;
+			this.#onRecord.resolve(undefined);
+			const error = toNexusError(cause);
+			this.#result.reject(error);
+			throw error;
 		}
-		onEstablished?.();
-		const writer = this.#writer;
+		this.#writer = writer;
+		this.#append = (record) => writer.append(record);
 		void asRun(runId, () => this.#drive(writer));
 	}
 
@@ -173,7 +182,10 @@ export class Run {
 	async #pump(writer: LogWriter): Promise<void> {
 		if (this.#stop) return;
 		this.#look();
-		const iterator = this.#start();
+		const messages = await this.#context();
+		// It may have been stopped, or its time may be over, while the past was read (ST15).
+		if (this.#stop || this.#settled) return;
+		const iterator = this.#start(messages);
 		this.#iterator = iterator;
 		for (let quiet = 0; ; ) {
 			const step = await iterator.next();
@@ -182,7 +194,7 @@ export class Run {
 			else this.#take(step.value);
 			if (writer.crowded) {
 				quiet = 0;
-				await writer.flushed();
+				await writer.room();
 			} else if (++quiet === EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await setImmediate();
@@ -190,11 +202,16 @@ export class Run {
 		}
 	}
 
-	#start(): AsyncIterator<EngineEvent> {
-		const { engine, history, limits } = this.#deps;
-		const { runId, session, events, context = [] } = this.request;
+	async #context(): Promise<EngineMessage[]> {
+		const { history, limits } = this.#deps;
+		const { session, events, context = [] } = this.request;
 		const fresh = [...context.map(told), ...events.map(asked)];
-		const messages = assembleContext(history.past(session), fresh, limits.contextTokensMax);
+		return assembleContext(await history.past(session), fresh, limits.contextTokensMax);
+	}
+
+	#start(messages: EngineMessage[]): AsyncIterator<EngineEvent> {
+		const { engine, limits } = this.#deps;
+		const { runId, session, events } = this.request;
 		const attachments = events.at(-1)?.attachments ?? [];
 		const { sender, permissions, allowedTools, agent } = this.request;
 		const request: EngineRequest = {
@@ -227,7 +244,7 @@ export class Run {
 	async #takeLong({ type, delta }: Delta, writer: LogWriter): Promise<void> {
 		for (let at = 0; at < delta.length && !this.#settled; at += DELTA_CHARS_MAX) {
 			this.#take({ type, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
-			if (writer.crowded) await writer.flushed();
+			if (writer.crowded) await writer.room();
 		}
 	}
 
@@ -287,31 +304,45 @@ export class Run {
 
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
-		const { clock, ledger, log } = this.#deps;
+		const { clock, log } = this.#deps;
+		const { settle: beside = () => [] } = this.request;
 		const now = this.#now();
-		let turn = this.#deps.settling(this.#transcript.turn(ending, now));
+		const turn = this.#transcript.turn(ending, now);
+		const onRefused = () => {
+			this.#refused = true;
+		};
 		try {
 			const records: string[] = [];
 			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
-			const onRefused = () => {
-				this.#refused = true;
-			};
-			turn = await settle({ clock, ledger, log }, { writer: this.#writer!, turn, records, onRefused });
+			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
+			this.#onSaved(saved);
+			this.#result.resolve(saved);
 		} catch (cause) {
-			log.error(
-				{ runId: turn.runId, err: cause },
-				"the run could not be settled; it is when the store can be written again",
-			);
 			const { code, message } = toNexusError(cause);
-			this.#refused = true;
 			this.#result.resolve({ ...turn, status: "failed", reason: "error", error: { code, message } });
-			const late = await this.#deps.settleLate(turn.runId, UNWRITTEN);
-			if (!late) return;
-			turn = late;
+			await this.#settleLate(cause, beside);
 		}
+	}
+
+	/** The store did not take the end of the run. */
+	async #settleLate(cause: unknown, beside: SettleLeft): Promise<void> {
+		const { log, settleLate } = this.#deps;
+		const { runId } = this.request;
+		this.#refused = true;
+		if (cause instanceof Refused && cause.refusal === "fenced") {
+			log.error({ runId, err: cause }, "another daemon has taken over the run, and ends it");
+			this.#onRecord.resolve(undefined);
+			return;
+		}
+		log.error({ runId, err: cause }, "the run could not be settled; it is when the store can be written again");
+		const late = await settleLate(runId, UNWRITTEN, beside);
+		if (late) this.#onSaved(late);
+		else this.#onRecord.resolve(undefined);
+	}
+
+	#onSaved(turn: Turn): void {
 		this.#saved = true;
 		this.#refused = false;
-		this.#onSettled(turn, { chunks: this.#framer.chunks });
-		this.#result.resolve(turn);
+		this.#onRecord.resolve(turn);
 	}
 }

@@ -4,13 +4,14 @@
  */
 
 import type { LogWriter } from "../bus/bus.ts";
-import type { Ledger, Turn } from "../ledger/ledger.ts";
-import { decodeFrame, encodeFrame, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { type Turn, turnWrites } from "../ledger/ledger.ts";
+import { decodeFrame, encodeFrame, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import type { Write } from "../std/write.ts";
+import type { Settle } from "./port.ts";
 
 export interface SettlementDeps {
-	ledger: Ledger;
 	clock: Clock;
 	log: Log;
 }
@@ -20,6 +21,8 @@ export interface Settlement {
 	turn: Turn;
 	/** The last frames; the very last is the run's final end. */
 	records: readonly string[];
+	/** What commits beside the turn. */
+	beside: Settle;
 	/** The Ledger refuses it at the moment. */
 	onRefused(): void;
 }
@@ -31,66 +34,72 @@ const PATIENCE_MS = 30_000;
 /** The turn as it was saved. Rejects when the store itself gave up; the run is settled from its log then, once that can be written. */
 export async function settle(deps: SettlementDeps, settlement: Settlement): Promise<Turn> {
 	const { clock, log } = deps;
-	const { turn, writer, records } = settlement;
+	const { turn, writer, records, beside } = settlement;
 	for (let tries = 0, waitedMs = 0; ; tries++) {
-		const refused = await attempt(deps, writer, records, turn);
+		const refused = await attempt(writer, records, [turnWrites.settle(turn), ...besides(deps, beside, turn)]);
 		if (!refused) return turn;
 		settlement.onRefused();
 		const waitMs = Math.min(RETRY_MS * 2 ** tries, RETRY_MS_MAX);
 		waitedMs += waitMs;
-		if (waitedMs > PATIENCE_MS) return salvage(deps, settlement, refused.cause);
-		log.error({ runId: turn.runId, err: refused.cause, againMs: waitMs }, "the turn cannot be saved; trying again");
+		if (waitedMs > PATIENCE_MS) return salvage(deps, settlement, refused);
+		log.error({ runId: turn.runId, err: refused, againMs: waitMs }, "the turn cannot be saved; trying again");
 		await new Promise<void>((resolve) => clock.after(waitMs, resolve, "due"));
 	}
 }
 
 /** Undefined when it is saved. */
 async function attempt(
-	{ ledger }: SettlementDeps,
 	writer: LogWriter,
 	records: readonly string[],
-	turn: Turn | undefined,
-): Promise<{ cause: unknown } | undefined> {
-	let refused: { cause: unknown } | undefined;
-	const participant = () => {
-		refused = undefined;
-		try {
-			if (turn) ledger.settle(turn);
-		} catch (cause) {
-			refused = { cause };
-			throw cause;
-		}
-	};
+	writes: readonly Write[],
+): Promise<Refused | undefined> {
 	try {
-		await writer.seal(records, participant);
+		await writer.seal(records, writes);
 		return undefined;
 	} catch (cause) {
-		if (refused) return refused;
+		if (cause instanceof Refused && cause.refusal !== "fenced") return cause;
 		throw cause;
 	}
 }
 
+/** What cannot even be said must not keep the turn from being saved. */
+function besides({ log }: SettlementDeps, beside: Settle, turn: Turn): readonly Write[] {
+	try {
+		return beside(turn);
+	} catch (cause) {
+		log.error({ runId: turn.runId, err: cause }, "what belongs beside a turn could not be made");
+		return [];
+	}
+}
+
 /** Less and less of the turn; at the very least the log ends, so that the session goes on. */
-async function salvage(deps: SettlementDeps, { turn, writer, records }: Settlement, cause: unknown): Promise<Turn> {
+async function salvage(deps: SettlementDeps, settlement: Settlement, cause: Refused): Promise<Turn> {
+	const { turn, writer, records, beside } = settlement;
 	const { log } = deps;
 	const { runId } = turn;
 	const message = `The answer could not be saved as it was: ${toNexusError(cause).message}`;
 	const error = { code: "data_loss", message };
-	const { trace: _trace, ...rest } = turn;
-	const failed: Turn = { ...rest, status: "failed", reason: "error", error, toolCalls: [] };
+	const failed: Turn = { ...turn, status: "failed", reason: "error", error, toolCalls: [] };
+	const bare: Turn = { ...failed, messages: [] };
 	const told = failedEnd(records, error);
-	for (const less of [failed, { ...failed, messages: [] }]) {
-		if (await attempt(deps, writer, told, less)) continue;
+	const tries: [Turn, readonly Write[]][] = [
+		[failed, besides(deps, beside, failed)],
+		[failed, []],
+		[bare, []],
+	];
+	for (const [less, writes] of tries) {
+		if (await attempt(writer, told, [turnWrites.settle(less), ...writes])) continue;
 		log.error(
 			{ runId, err: cause, messages: less.messages.length },
 			"a turn was saved without what the ledger refuses",
 		);
 		return less;
 	}
-	const refused = await attempt(deps, writer, told, undefined);
-	if (refused) throw new NexusError("internal", "a log that needs nothing of the ledger was refused", refused);
+	const refused = await attempt(writer, told, []);
+	if (refused)
+		throw new NexusError("internal", "a log that needs nothing of the ledger was refused", { cause: refused });
 	log.error({ runId, err: cause }, "a turn could not be saved at all; its frames are all that is left of it");
-	return { ...failed, messages: [] };
+	return bare;
 }
 
 /** Readers are told what the turn says. */

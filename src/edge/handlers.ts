@@ -44,7 +44,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 }
 
 function messageHandlers({ deps }: HandlerParts) {
-	const { broker, ledger, submit = (submission) => broker.submit(submission) } = deps;
+	const { broker, ledger, submit } = deps;
 	return {
 		async postMessage({ params, body }, { headers }) {
 			const traceId = traceIdIn(headers.get("traceparent") ?? "");

@@ -3,7 +3,15 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { AccountChanges, AccountStatus, DeliveryInfo, Nex, Outbound } from "../nex/nex.ts";
+import type {
+	Accepted,
+	AccountChanges,
+	AccountStatus,
+	ClientMessage,
+	DeliveryInfo,
+	Nex,
+	Outbound,
+} from "../nex/nex.ts";
 import type { LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -146,8 +154,8 @@ export interface EdgeDeps {
 	broker: Broker;
 	/** The name of what answers. */
 	engine?: string;
-	/** Takes messages in; without it the Broker does, with no stages before it. */
-	submit?: Broker["submit"];
+	/** Takes messages in. */
+	submit(message: ClientMessage): Promise<Accepted>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	token: string;

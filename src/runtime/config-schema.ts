@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
 import { ENGINES, type EngineName, type EngineSections, type Engines } from "../engine/engine.ts";
+import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
@@ -30,7 +31,7 @@ const brokerLimits = {
 	interTokenMs: watchdog,
 	totalMs: watchdog,
 	toolMs: watchdog,
-} satisfies Record<keyof BrokerLimits, z.ZodType>;
+} satisfies Record<keyof (BrokerLimits & InboxLimits), z.ZodType>;
 
 const edgeLimits = {
 	bodyBytesMax: bytes,

@@ -72,7 +72,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before new messages come in.
 	await parts.nex.load();
-	const { recovered } = await parts.broker.recover();
+	const { recovered } = await parts.nex.recover();
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
 	await parts.outbound.start();
 	parts.nex.start();
@@ -104,8 +104,8 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
 		flush() {
-			parts.outbound.flush();
 			store.bus.flush();
+			parts.outbound.flush();
 		},
 		close: () => stop(life),
 	};
@@ -155,6 +155,7 @@ interface Parts {
 async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs: number): Promise<void> {
 	const end = performance.now() + deadlineMs;
 	const left = () => Math.max(0, end - performance.now());
+	nex.close();
 	await Promise.all([edge.close(left()), broker.drain(left())]);
 	await nex.stop(left());
 	await Promise.all([outbound.stop(left()), lab.close()]);
@@ -166,7 +167,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
-	const nex = createNex({ broker, ledger, pairings: ledger.pairings, outbound, config: inbound, log });
+	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
 	const lab = createLab({
 		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },
 	});
@@ -192,7 +193,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		ledger,
 		broker,
 		engine: engine.name,
-		submit: (submission) => nex.receive(submission),
+		submit: (message) => nex.receive(message),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,

@@ -5,7 +5,7 @@ import { COMPLETED, CRASHED } from "../../src/broker/ending.ts";
 import { Framer } from "../../src/broker/framer.ts";
 import type { EngineEvent } from "../../src/engine/engine.ts";
 import { type BeginFrame, type ChunkFrame, createFold, decodeFrame, type Frame } from "../../src/protocol/protocol.ts";
-import { request, rig, text, verified } from "./rig.ts";
+import { text, verified } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 1024 * 1024, toolJsonCharsMax: 1_000_000 };
 const usage = { input: -1, output: -1 };
@@ -138,19 +138,5 @@ describe("P1.17: the trace", () => {
 		const rest: Frame[] = [];
 		framer.end(CRASHED, usage, 2, (record) => rest.push(decodeFrame(record)));
 		expect(begins(rest, "text")[0]!.trace_id).toBe(traceId);
-	});
-
-	test("a message that waited keeps the trace it came with", async () => {
-		const { broker, ledger, frames } = rig(async function* () {
-			yield text("ok");
-		});
-		const { established, result } = broker.execute(request());
-		await established;
-		const { eventId } = await broker.submit({ session: "main", text: "next", traceId });
-		await result;
-		await expect.poll(() => ledger.event(eventId)?.disposition.state).toBe("started");
-		const { disposition } = ledger.event(eventId)!;
-		const [begin] = await frames((disposition as { runId: string }).runId);
-		expect(begin).toMatchObject({ type: "stream.begin", trace_id: traceId });
 	});
 });

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { assembleContext as assemble, pastTurnOf, tokensOf } from "../../src/broker/context.ts";
 import type { EngineMessage } from "../../src/engine/engine.ts";
 import type { Turn } from "../../src/ledger/ledger.ts";
-import { turnOf } from "../ledger/contract.ts";
-import { rig, text as say, turnWhenSettled } from "./rig.ts";
+import { turnOf } from "../ledger/rig.ts";
+import { ask, rig, text as say } from "./rig.ts";
 
 const assembleContext = (past: Turn[], fresh: EngineMessage[], budget: number) =>
 	assemble(past.map(pastTurnOf), fresh, budget);
@@ -44,7 +44,7 @@ describe("the budget", () => {
 	test("I11: is the one that is configured", async () => {
 		const seen: string[][] = [];
 		const whole = ["one", "answer", "two", "answer", "three"].map((text) => ({ role: "user" as const, text }));
-		const { broker, ledger } = rig(
+		const { broker } = rig(
 			async function* ({ messages }) {
 				seen.push(messages.map((message) => message.text));
 				yield say("answer");
@@ -52,8 +52,7 @@ describe("the budget", () => {
 			{ limits: { contextTokensMax: tokensOf(whole) - 1 } },
 		);
 		for (const text of ["one", "two", "three"]) {
-			const { runId } = await broker.submit({ session: "main", text });
-			await turnWhenSettled(ledger, runId!);
+			await (await ask(broker, "main", text)).result;
 		}
 		expect(seen).toEqual([["one"], ["one", "answer", "two"], ["two", "answer", "three"]]);
 	});

@@ -11,11 +11,11 @@ const tool = (fields: object) => ({ type: "tool", callId: "c1", name: "look", ..
 
 /** The turn as it comes out of the ledger, after the run's log was found in order. */
 async function played(play: Play, limits = {}) {
-	const { broker, ledger, frames } = rig(play, { path: tempFile(), limits });
+	const { broker, look, frames } = rig(play, { path: tempFile(), limits });
 	const turn = await broker.execute(request()).result;
 	const log = await frames("run_1");
 	expect(verified(log)).toBeUndefined();
-	const saved = ledger.turn("run_1")!;
+	const saved = look.turn("run_1")!;
 	expect(saved.status).toBe(turn.status);
 	return { turn: saved, log };
 }
@@ -82,9 +82,9 @@ describe("an iterator that is none", () => {
 			() => iterable({ next: async () => ({ value: text("."), done: steps++ < 0 }), return: () => never }),
 			{ clock, limits: { abortGraceMs: 100 } },
 		);
-		const { result, stream } = broker.execute(request());
+		const { result, abort } = broker.execute(request());
 		await until(() => steps > 10);
-		stream.abort();
+		abort();
 		const before = steps;
 		await until(() => steps > before + 2000);
 		clock.advance(100);
@@ -106,12 +106,11 @@ test("I12: a stop while the engine compacts and hears nothing settles, and nobod
 		},
 		{ clock, limits: { abortGraceMs: 100 } },
 	);
-	const { result, stream } = broker.execute(request());
-	await until(() => stream.isCompacting());
-	stream.abort();
+	const { result, abort } = broker.execute(request());
+	await until(() => broker.live("run_1")?.compacting === true);
+	abort();
 	clock.advance(100);
 	expect(await result).toMatchObject({ status: "aborted" });
-	expect(stream.isCompacting()).toBe(false);
 	const fold = createFold();
 	for (const frame of await frames("run_1")) fold.push(frame);
 	expect(fold.view()).toMatchObject({ compacting: false, state: "aborted", violations: [] });
@@ -182,9 +181,9 @@ describe("usage", () => {
 			yield { type: "usage", input: 5, output: 1 };
 			yield text("too late");
 		});
-		const { result, stream } = broker.execute(request());
+		const { result, abort } = broker.execute(request());
 		await until(() => broker.live("run_1")?.text === "x");
-		stream.abort();
+		abort();
 		expect(await result).toMatchObject({ status: "aborted", usage: { input: 5, output: 1 } });
 	});
 });
@@ -225,24 +224,24 @@ describe("P1.10: text that is not well-formed", () => {
 
 	test("I6, I11: a very long delta becomes many commits, and a stop does not wait for its end", async () => {
 		const delta = "😀 long ".repeat(500_000);
-		const { broker, bus, ledger, frames } = rig(
+		const { broker, bus, look, frames } = rig(
 			async function* () {
 				yield text(delta);
 				yield text("never");
 			},
 			{ path: tempFile() },
 		);
-		const { result, established, stream } = broker.execute(request());
+		const { result, established, abort } = broker.execute(request());
 		await established;
 		const cursor = await bus.cursor({ log: "run_1" }, 0);
 		let longest = 0;
 		for await (const batch of follow(cursor)) {
 			longest = Math.max(longest, batch.text.length);
-			if (bus.stats.commits > 10) stream.abort();
+			if (bus.stats.commits > 10) abort();
 		}
 		expect(longest).toBeLessThan(1_000_000);
 		expect((await result).status).toBe("aborted");
-		const { text: kept } = ledger.turn("run_1")!.messages.at(-1)!;
+		const { text: kept } = look.turn("run_1")!.messages.at(-1)!;
 		expect(kept.length).toBeGreaterThan(100_000);
 		expect(delta.startsWith(kept)).toBe(true);
 		const log = await frames("run_1");

@@ -1,12 +1,8 @@
 /** What stands beside an answer's text is in its turn, and the next run is told of it. */
 
 import { expect, test } from "vitest";
-import { createBroker } from "../../src/broker/broker.ts";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
-import { engineOf, never, request, rig, tempFile, text, until } from "./rig.ts";
+import { never, request, rig, tempFile, text, until } from "./rig.ts";
 
 const part = (modality: string, contentType: string, payload: string): EngineEvent => ({
 	type: "part",
@@ -58,7 +54,7 @@ test("cards, pictures and sound are in the turn and in the next context by descr
 
 test("reasoning is kept and told where it is configured, up to its limit", async () => {
 	const asked: EngineRequest[] = [];
-	const { broker, ledger } = rig(
+	const { broker, look } = rig(
 		(asking) => {
 			asked.push(asking);
 			return play();
@@ -66,28 +62,28 @@ test("reasoning is kept and told where it is configured, up to its limit", async
 		{ limits: { reasoningCharsMax: 7 } },
 	);
 	await broker.execute(request()).result;
-	expect(ledger.turn("run_1")!.messages[1]).toMatchObject({ reasoning: "hmm, ye", parts: kept });
+	expect(look.turn("run_1")!.messages[1]).toMatchObject({ reasoning: "hmm, ye", parts: kept });
 	await broker.execute(request({ runId: "run_2" })).result;
 	expect(asked[1]!.messages[1]!.text).toMatch(/^\[Reasoning before this answer: hmm, ye\]\n\nLook: /);
 });
 
 test("I5: a run that a dead process left keeps them too", async () => {
 	const path = tempFile();
-	const file = openSqlite(path, "process");
-	const bus = createBus({ storage: sqliteStorage(file) });
-	const engine = engineOf(async function* () {
-		yield* events;
-		await never;
-	});
-	const first = createBroker({ bus, ledger: sqliteLedger(file), engine });
-	await first.execute(request()).established;
-	await until(async () => ((await bus.describe("run_1"))?.head ?? 0) >= 12);
-	await bus.close();
-	file.close();
+	const first = rig(
+		async function* () {
+			yield* events;
+			await never;
+		},
+		{ path, dies: true },
+	);
+	await first.broker.execute(request()).established;
+	await until(async () => ((await first.bus.describe("run_1"))?.head ?? 0) >= 12);
+	await first.bus.close();
+	first.file.close();
 
-	const { broker, ledger } = rig(play, { path, limits: { reasoningCharsMax: 100 } });
+	const { broker, look } = rig(play, { path, limits: { reasoningCharsMax: 100 } });
 	await broker.recover();
-	expect(ledger.turn("run_1")!.messages.at(-1)).toMatchObject({ text: "Look: ", parts: kept, reasoning: "hmm, yes" });
+	expect(look.turn("run_1")!.messages.at(-1)).toMatchObject({ text: "Look: ", parts: kept, reasoning: "hmm, yes" });
 });
 
 test("a character of the reasoning that comes in two deltas is kept whole", async () => {

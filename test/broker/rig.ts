@@ -4,12 +4,22 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
-import { type BrokerOptions, createBroker } from "../../src/broker/broker.ts";
-import { type Bus, createBus, memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
+import { type Broker, type BrokerOptions, createBroker, type ExecuteRequest } from "../../src/broker/broker.ts";
+import { type Bus, follow } from "../../src/bus/bus.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
-import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
-import { createVerifier, decodeFrame, type EndFrame, type Frame } from "../../src/protocol/protocol.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
+import { inboxWrites } from "../../src/ledger/ledger.ts";
+import {
+	createToEvents,
+	createVerifier,
+	decodeFrame,
+	type EndFrame,
+	type Frame,
+	newEventId,
+	newRunId,
+	type StreamEvent,
+} from "../../src/protocol/protocol.ts";
+import type { Clock } from "../../src/std/clock.ts";
+import { type ForTestOptions, type Look, storeForTest } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
 export type Play = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<EngineEvent>;
@@ -19,21 +29,46 @@ export const engineOf = (play: Play): Engine => ({
 	run: (request, { signal }) => play(request, signal),
 });
 
-export interface RigOptions extends Pick<BrokerOptions, "limits" | "clock" | "log"> {
-	/** Bus and Ledger in this file; without it the Bus is in memory. */
-	path?: string;
+export interface RigOptions
+	extends Pick<BrokerOptions, "limits" | "clock" | "log">,
+		Pick<ForTestOptions, "path" | "connection"> {
+	/** Of the Bus; otherwise the system's. */
+	busClock?: Clock;
+	/** Its process dies: nothing of it is closed. */
+	dies?: boolean;
 }
 
-export function rig(play: Play, { path, ...options }: RigOptions = {}) {
-	const file = openSqlite(path ?? ":memory:", "process");
-	const ledger = sqliteLedger(file);
-	const bus = createBus({ storage: path === undefined ? memoryStorage() : sqliteStorage(file) });
-	onTestFinished(async () => {
-		await bus.close();
-		file.close();
+export function rig(play: Play, { path, connection, dies, busClock, ...options }: RigOptions = {}) {
+	const store = storeForTest({
+		...(path !== undefined && { path }),
+		...(connection && { connection }),
+		...(dies !== undefined && { dies }),
+		...(busClock && { clock: busClock }),
 	});
+	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine: engineOf(play), ...options });
-	return { file, ledger, bus, broker, frames: (runId: string) => framesOf(bus, runId) };
+	return { ...store, broker, frames: (runId: string) => framesOf(bus, runId) };
+}
+
+/** A question with its event on record, as the inbox asks it; resolves once its run has begun. */
+export async function ask(broker: Broker, session: string, text: string, fields: Partial<ExecuteRequest> = {}) {
+	const eventId = newEventId();
+	const runId = newRunId();
+	const event = { eventId, session, text, attachments: [], receivedAt: Date.now() };
+	const begin = [inboxWrites.accept({ ...event, disposition: { state: "started", runId } })];
+	const execution = broker.execute({ session, runId, events: [event], begin, ...fields });
+	await execution.established;
+	return { runId, eventId, ...execution };
+}
+
+/** The events of a run, from the first on, until it has ended. */
+export async function eventsOf(bus: Bus, runId: string): Promise<StreamEvent[]> {
+	const mapping = createToEvents();
+	const events: StreamEvent[] = [];
+	for await (const batch of follow(await bus.cursor({ log: runId }, 0))) {
+		for (const record of batch.records) events.push(...[mapping.push(decodeFrame(record)) ?? []].flat());
+	}
+	return events;
 }
 
 /** A database file of the test's own. */
@@ -83,9 +118,9 @@ export function gate() {
 	return { opened: promise, open: resolve };
 }
 
-export const turnWhenSettled = async (ledger: Ledger, runId: string) => {
-	await until(() => ledger.turn(runId) !== undefined, `the turn of ${runId}`);
-	return ledger.turn(runId)!;
+export const turnWhenSettled = async (look: Look, runId: string) => {
+	await until(() => look.turn(runId) !== undefined, `the turn of ${runId}`);
+	return look.turn(runId)!;
 };
 
 export const never = new Promise<never>(() => {});

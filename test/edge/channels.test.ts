@@ -56,9 +56,9 @@ function platforms() {
 			},
 		},
 		pairing: {
-			list: () => [pairing],
-			approve: (code) => ({ ...pairing, code, state: "approved", approvedAt: 7 }),
-			revoke(person) {
+			list: async () => [pairing],
+			approve: async (code) => ({ ...pairing, code, state: "approved", approvedAt: 7 }),
+			async revoke(person) {
 				if (person.sender !== "42") throw new NexusError("not_found", "not paired");
 			},
 		},

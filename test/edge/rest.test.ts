@@ -411,8 +411,7 @@ it("readyz is 503 with the state while the daemon is not ready", async () => {
 });
 
 it("I9: an error before the first begin is a status, and an unknown one tells nothing of the inside", async () => {
-	const rig = await createRig();
-	rig.broker.submit = () => Promise.reject(new Error("secret path /etc/x"));
+	const rig = await createRig({ deps: { submit: () => Promise.reject(new Error("secret path /etc/x")) } });
 	const response = await rig.post("/v1/sessions/s/messages", { text: "x" });
 	const body = await response.text();
 	expect(response.status).toBe(500);

@@ -12,6 +12,7 @@ import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../src
 import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
 import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
 import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
+import { createNex, createOutbound } from "../../src/nex/nex.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
@@ -100,11 +101,14 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		const bus = createBus({ storage: sqliteStorage(file) });
 		const ledger = sqliteLedger(file);
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
-		await broker.recover();
+		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
+		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
+		await nex.recover();
 		const edge = createEdge({
 			bus,
 			ledger,
 			broker,
+			submit: (message) => nex.receive(message),
 			token: TOKEN,
 			log: silentLog,
 			readiness: () => ({ ready: true, state: "READY" }),
@@ -118,7 +122,10 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker });
 		stop = async () => {
 			await edge.close(200);
+			nex.close();
 			await broker.drain(0);
+			await nex.stop(0);
+			await outbound.stop(0);
 			await bus.close();
 			file.close();
 		};

@@ -1,8 +1,10 @@
 /** How a stranger is let in: told a short code once, approved by a person who runs the daemon. */
 
-import type { Pairing, Pairings, Person } from "../../ledger/ledger.ts";
+import type { Bus } from "../../bus/bus.ts";
+import { type Pairing, type Pairings, type Person, pairingWrites } from "../../ledger/ledger.ts";
 import { NexusError, type Random } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
+import { createOrder } from "../inbox/order.ts";
 
 export interface PairingLimits {
 	/** How long a code can be approved. */
@@ -28,84 +30,107 @@ export interface Stranger extends Person {
 export type PairingAnswer = { because: string; tell?: string };
 
 export interface PairingDesk {
-	isPaired(person: Person): boolean;
+	isPaired(person: Person): Promise<boolean>;
 	/** A stranger has written. */
-	ask(stranger: Stranger): PairingAnswer;
+	ask(stranger: Stranger): Promise<PairingAnswer>;
 	/**
-	 * Throws `not_found` for a code that nobody was told, `expired` for one that came too late. `letIn` hears of it once, however often the same
-	 * code is entered.
+	 * Rejects with `not_found` for a code that nobody was told, `expired` for one that came too late. `letIn` hears of it once, however often the
+	 * same code is entered.
 	 */
-	approve(code: string, letIn?: (approved: Pairing) => void): Pairing;
-	/** Throws `not_found` when the sender was not paired and did not ask. */
-	revoke(person: Person): void;
+	approve(code: string, letIn?: (approved: Pairing) => void): Promise<Pairing>;
+	/** Rejects with `not_found` when the sender was not paired and did not ask. */
+	revoke(person: Person): Promise<void>;
 	/** Newest first. */
-	list(): Pairing[];
+	list(): Promise<Pairing[]>;
 }
 
 /** Without the letters and digits that are mistaken for one another. */
 const CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTVWXYZ";
 const CODE_CHARS = 6;
+/** Whoever wrote or approved waits for it. */
+const WRITE_MS_MAX = 1000;
 
 export interface PairingDeskOptions {
+	bus: Pick<Bus, "write">;
 	pairings: Pairings;
 	clock: Clock;
 	random: Random;
 	limits: PairingLimits;
 }
 
-export function createPairingDesk({ pairings, clock, random, limits }: PairingDeskOptions): PairingDesk {
-	const freshCode = (): string => {
+export const pairingText = (code: string): string =>
+	`I do not know you yet. To let you in, the person who runs me has to enter:\n\n\`nexus pair ${code}\`\n\nThe code is good for one hour.`;
+
+export function createPairingDesk({ bus, pairings, clock, random, limits }: PairingDeskOptions): PairingDesk {
+	/** What is read of an account's pairings holds until it is changed (ST11). */
+	const inOrder = createOrder();
+	const ofAccount = <T>({ channel, account }: Omit<Person, "sender">, work: () => Promise<T>) =>
+		inOrder(JSON.stringify([channel, account]), work);
+	const save = (pairing: Pairing, ...before: ReturnType<typeof pairingWrites.expire>[]) =>
+		bus.write([...before, pairingWrites.save(pairing)], WRITE_MS_MAX);
+	const isOver = ({ state, expiresAt }: Pairing, now: number) => state === "pending" && expiresAt <= now;
+
+	const freshCode = async (): Promise<string> => {
 		for (;;) {
 			const digits = Array.from(
 				{ length: CODE_CHARS },
 				() => CODE_ALPHABET[Math.floor(random() * CODE_ALPHABET.length)],
 			);
 			const code = digits.join("");
-			if (!pairings.byCode(code)) return code;
+			if (!(await pairings.byCode(code))) return code;
 		}
 	};
-	const remind = (known: Pairing, now: number): PairingAnswer => {
+	const remind = async (known: Pairing, now: number): Promise<PairingAnswer> => {
 		const because = "unknown sender: waits to be paired";
 		if (now - known.toldAt < limits.pairingReplyMs) return { because };
 		// Who is told it is told how long it is good for.
-		pairings.save({ ...known, toldAt: now, expiresAt: now + limits.pairingMs });
+		await save({ ...known, toldAt: now, expiresAt: now + limits.pairingMs });
 		return { because, tell: known.code };
 	};
+	const ask = async (stranger: Stranger): Promise<PairingAnswer> => {
+		const now = clock.now();
+		const known = await pairings.get(stranger);
+		if (known && !isOver(known, now)) return remind(known, now);
+		const pending = await pairings.pending(stranger.channel, stranger.account);
+		if (pending >= limits.pairingsPendingMax) await bus.write([pairingWrites.expire(now)], WRITE_MS_MAX);
+		if ((await pairings.pending(stranger.channel, stranger.account)) >= limits.pairingsPendingMax)
+			return { because: "unknown sender: too many others wait to be paired" };
+		const code = await freshCode();
+		const times = { createdAt: now, toldAt: now, expiresAt: now + limits.pairingMs };
+		await save({ ...stranger, code, state: "pending", ...times }, pairingWrites.expire(now));
+		return { because: "unknown sender: was told how to be paired", tell: code };
+	};
+	const byCode = async (code: string): Promise<Pairing> => {
+		const known = await pairings.byCode(code);
+		if (known) return known;
+		throw new NexusError("not_found", `No pending request has the code ${code}; \`nexus pair\` lists them.`);
+	};
 	return {
-		isPaired: (person) => pairings.get(person)?.state === "approved",
-		ask(stranger) {
-			const now = clock.now();
-			pairings.expire(now);
-			const known = pairings.get(stranger);
-			if (known) return remind(known, now);
-			if (pairings.pending(stranger.channel, stranger.account) >= limits.pairingsPendingMax)
-				return { because: "unknown sender: too many others wait to be paired" };
-			const code = freshCode();
-			const times = { createdAt: now, toldAt: now, expiresAt: now + limits.pairingMs };
-			pairings.save({ ...stranger, code, state: "pending", ...times });
-			return { because: "unknown sender: was told how to be paired", tell: code };
-		},
-		approve(given, letIn) {
+		isPaired: async (person) => (await pairings.get(person))?.state === "approved",
+		ask: (stranger) => ofAccount(stranger, () => ask(stranger)),
+		async approve(given, letIn) {
 			const code = given.replace(/[\s-]/g, "").toUpperCase();
-			const known = pairings.byCode(code);
-			if (!known)
-				throw new NexusError("not_found", `No pending request has the code ${code}; \`nexus pair\` lists them.`);
-			if (known.state === "approved") return known;
+			return ofAccount(await byCode(code), async () => {
+				const known = await byCode(code);
+				if (known.state === "approved") return known;
+				const now = clock.now();
+				if (isOver(known, now))
+					throw new NexusError("expired", `The code ${code} is too old: let the sender write again for a new one.`);
+				const approved: Pairing = { ...known, state: "approved", approvedAt: now };
+				await save(approved);
+				letIn?.(approved);
+				return approved;
+			});
+		},
+		revoke: (person) =>
+			ofAccount(person, async () => {
+				if (!(await pairings.get(person)))
+					throw new NexusError("not_found", `${person.sender} is not paired on ${person.channel}/${person.account}.`);
+				await bus.write([pairingWrites.remove(person)], WRITE_MS_MAX);
+			}),
+		async list() {
 			const now = clock.now();
-			if (known.expiresAt <= now)
-				throw new NexusError("expired", `The code ${code} is too old: let the sender write again for a new one.`);
-			const approved: Pairing = { ...known, state: "approved", approvedAt: now };
-			pairings.save(approved);
-			letIn?.(approved);
-			return approved;
-		},
-		revoke(person) {
-			if (!pairings.remove(person))
-				throw new NexusError("not_found", `${person.sender} is not paired on ${person.channel}/${person.account}.`);
-		},
-		list() {
-			pairings.expire(clock.now());
-			return pairings.list();
+			return (await pairings.list()).filter((pairing) => !isOver(pairing, now));
 		},
 	};
 }

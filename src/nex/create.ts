@@ -1,0 +1,129 @@
+/** Puts NEX's inbound side together: the inbox, access, plugins, and listening to accounts. */
+
+import type { Broker } from "../broker/broker.ts";
+import type { Bus } from "../bus/bus.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { EventQuery, InboundEvent, Ledger, Pairing, Person } from "../ledger/ledger.ts";
+import type { Random } from "../protocol/protocol.ts";
+import { type Clock, systemClock } from "../std/clock.ts";
+import { type Log, silentLog } from "../std/log.ts";
+import { createPairingDesk } from "./acl/pairing.ts";
+import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
+import { loadPlugins, pluginFrom } from "./hooks/load.ts";
+import type { Plugin } from "./hooks/port.ts";
+import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
+import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
+import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
+import { createListening } from "./inbox/listening.ts";
+import type { Accepted, Destination, Inbound } from "./inbox/message.ts";
+import type { InboxStats } from "./inbox/refusals.ts";
+import type { AccountName, Outbound } from "./port.ts";
+
+/** What the inbound side needs of the outbound side. */
+export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor">;
+
+export interface NexOptions {
+	broker: Broker;
+	bus: Bus;
+	ledger: Ledger;
+	outbound: NexOutbound;
+	/** Whether its answers, or the answer to a message, come in one piece. */
+	engine?: Pick<Engine, "disableStreaming">;
+	config?: InboundConfig;
+	limits?: Partial<InboxLimits>;
+	/** Plugins that are at hand already; they come before those of the config. */
+	plugins?: readonly Plugin[];
+	clock?: Clock;
+	random?: Random;
+	log?: Log;
+}
+
+export interface NexStats extends InboxStats {
+	plugins: PluginStats[];
+}
+
+export interface Nex {
+	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
+	receive(inbound: Inbound): Promise<Accepted>;
+	/** Inbound messages with what became of them, newest first. */
+	inbox(query: EventQuery): Promise<InboundEvent[]>;
+	pairing: {
+		/** Newest first. */
+		list(): Promise<Pairing[]>;
+		/** Lets the sender in who was told the code, and tells them. */
+		approve(code: string): Promise<Pairing>;
+		revoke(person: Person): Promise<void>;
+	};
+	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
+	load(): Promise<void>;
+	/** Ends the runs that a dead daemon left, and goes on with the messages that waited in it. */
+	recover(): Promise<{ recovered: number }>;
+	/** Listens to every account. Call after `recover`. */
+	start(): void;
+	/** Takes up another configuration, and listens to these accounts too. Plugins stay as they are. */
+	reconfigure(config: InboundConfig, accounts: readonly AccountName[]): void;
+	/** Takes nothing in and starts nothing any more: what waits is the next daemon's. */
+	close(): void;
+	/** Closes, and lets what is completing end until the deadline. */
+	stop(deadlineMs: number): Promise<void>;
+	stats(): NexStats;
+}
+
+export function createNex(options: NexOptions): Nex {
+	const { broker, bus, ledger, outbound, engine = {}, clock = systemClock, log = silentLog } = options;
+	let { config = {} } = options;
+	checkInboundConfig(config);
+	const limits: InboundLimits = { ...INBOUND_LIMITS, ...config.limits };
+	const inboxLimits: InboxLimits = { ...INBOX_LIMITS, ...options.limits };
+	const own = (options.plugins ?? []).map((plugin, n) => pluginFrom(plugin, `plugin-${n + 1}`));
+	let hooks: Hooks = createHooks({ plugins: own, limits, clock, log });
+
+	const tell = (place: Destination, text: string): void => {
+		const { channel, account, target } = place;
+		outbound.deliver({ account: { channel, id: account }, target, text }).catch((cause: unknown) => {
+			log.error({ channel, account, err: cause }, "a sender could not be told");
+		});
+	};
+	const { pairings } = ledger;
+	const pairing = createPairingDesk({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
+	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
+	const inbox = new Inbox({ ...shared, config: () => config, hooks: () => hooks });
+	const receive = (inbound: Inbound) => inbox.receive(inbound);
+	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
+	const listening = createListening({ outbound, config, knows, limits, clock, log, receive });
+	const letIn = (approved: Pairing) =>
+		tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer.");
+	const close = () => {
+		inbox.close();
+		listening.stop();
+	};
+
+	return {
+		receive,
+		inbox: async (query) => ledger.inbox.list(query),
+		pairing: {
+			list: () => pairing.list(),
+			approve: (code) => pairing.approve(code, letIn),
+			revoke: (person) => pairing.revoke(person),
+		},
+		async load() {
+			const loaded = await loadPlugins(config.plugins ?? [], config.base ?? process.cwd());
+			hooks = createHooks({ plugins: [...own, ...loaded], limits, clock, log });
+		},
+		recover: () => inbox.recover(),
+		reconfigure(next, accounts) {
+			checkInboundConfig(next);
+			config = next;
+			listening.hear(accounts);
+		},
+		start: () => listening.start(),
+		close,
+		async stop(deadlineMs) {
+			close();
+			await inbox.finish(deadlineMs);
+		},
+		stats: () => ({ ...inbox.stats(), plugins: hooks.stats() }),
+	};
+}
+
+const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;

@@ -1,0 +1,340 @@
+/**
+ * The way of a message, top to bottom: receive ▸ acl ▸ hooks ▸ queue ▸ prepare ▸ execute ▸ deliver ▸ complete.
+ * Whatever becomes of it is on record (I10).
+ */
+
+import type { Broker, Execution } from "../../broker/broker.ts";
+import type { Bus } from "../../bus/bus.ts";
+import type { Engine } from "../../engine/engine.ts";
+import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
+import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/protocol.ts";
+import { type Clock, neverBack } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import { decide } from "../acl/acl.ts";
+import { type PairingDesk, pairingText } from "../acl/pairing.ts";
+import type { Hooks } from "../hooks/hooks.ts";
+import type { Outbound } from "../port.ts";
+import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import { checkClients, checkContent, checkSame } from "./check.ts";
+import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
+import type { InboxLimits } from "./limits.ts";
+import {
+	type Accepted,
+	acceptedOf,
+	type Destination,
+	hookRequestOf,
+	type Inbound,
+	isClients,
+	keyOf,
+	type Message,
+	messageOf,
+	together,
+} from "./message.ts";
+import { createOrder, type Order } from "./order.ts";
+import { recover } from "./recovery.ts";
+import { type InboxStats, Refusals } from "./refusals.ts";
+import { type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
+import { timed } from "./timed.ts";
+
+/** What the inbox needs of the outbound side. */
+export type InboxOutbound = Pick<Outbound, "owe" | "launch" | "settled" | "deliveries">;
+
+export interface InboxDeps {
+	broker: Broker;
+	bus: Bus;
+	ledger: Ledger;
+	pairing: PairingDesk;
+	outbound: InboxOutbound;
+	engine: Pick<Engine, "disableStreaming">;
+	hooks(): Hooks;
+	config(): InboundConfig;
+	limits: InboundLimits;
+	inboxLimits: InboxLimits;
+	/** Says something that is not an answer to a run. Never rejects. */
+	tell(place: Destination, text: string): void;
+	clock: Clock;
+	log: Log;
+}
+
+/** Raised by a plugin's `reject` when the run was about to start. */
+class RejectedByPlugin extends NexusError {
+	constructor(because: string) {
+		super("forbidden", because);
+	}
+}
+
+export class Inbox {
+	readonly #deps: InboxDeps;
+	/** Messages that can be recognised and are not on record yet (ST12). */
+	readonly #inflight = new Map<string, Promise<InboundEvent>>();
+	readonly #inOrder: Order;
+	readonly #sessions: Sessions;
+	readonly #refusals: Refusals;
+	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
+	readonly #idTime: () => number;
+	readonly #completing = new Set<Promise<void>>();
+	readonly #stats: InboxStats = { received: 0, duplicates: 0, rejected: 0 };
+	/** The daemon stops: nothing is taken in or started any more. */
+	#closed = false;
+	/** Deliveries that are still open are the next daemon's, and nothing is written any more. */
+	#over = false;
+
+	constructor(deps: InboxDeps) {
+		const { bus, clock, log, hooks, inboxLimits } = deps;
+		this.#deps = deps;
+		this.#inOrder = createOrder(deps.limits.hooksWaitingMax);
+		this.#idTime = neverBack(clock);
+		this.#refusals = new Refusals(deps, this.#stats);
+		const prepares = () => hooks().has("onPrepare");
+		const launch = (start: Start) => this.#launch(start);
+		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
+	}
+
+	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
+	async receive(inbound: Inbound): Promise<Accepted> {
+		const { config, inboxLimits, clock } = this.#deps;
+		this.#refuseWhenClosed();
+		this.#stats.received++;
+		if (isClients(inbound)) checkClients(inbound, inboxLimits);
+		const message = messageOf(inbound, config(), clock.now());
+		const key = keyOf(message);
+		if (key === undefined) return acceptedOf(await this.#take(inbound, message));
+		let first = this.#inflight.get(key);
+		if (first) this.#stats.duplicates++;
+		else {
+			first = this.#take(inbound, message).finally(() => this.#inflight.delete(key));
+			this.#inflight.set(key, first);
+		}
+		const event = await first;
+		if (isClients(inbound)) checkSame(event, message);
+		return acceptedOf(event);
+	}
+
+	/** From the first look at the store to the queue's decision a session takes one message at a time (ST11). */
+	async #take(inbound: Inbound, message: Message): Promise<InboundEvent> {
+		try {
+			const { outcome } = await this.#inOrder(message.session, () => this.#decide(inbound, message));
+			return await outcome;
+		} catch (cause) {
+			return this.#notTaken(cause, inbound, message);
+		}
+	}
+
+	async #decide(inbound: Inbound, message: Message): Promise<Decision | { outcome: InboundEvent }> {
+		const { clock } = this.#deps;
+		const { receivedAt, facts } = message;
+		const known = await this.#known(message);
+		if (known) {
+			this.#stats.duplicates++;
+			return { outcome: known };
+		}
+		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
+		const letIn = () => this.#letIn(inbound, message);
+		const refusal = (await timed(facts.timings, "acl", clock, letIn)) ?? (await this.#askPlugins(message));
+		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
+	}
+
+	async #known({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
+		const { inbox } = this.#deps.ledger;
+		if (idempotencyKey !== undefined) return inbox.byKey(session, idempotencyKey);
+		return origin.sourceId === undefined ? undefined : inbox.bySource(origin.channel, origin.account, origin.sourceId);
+	}
+
+	/** The stage `acl`: undefined, or why the message is not let in. */
+	async #letIn(inbound: Inbound, message: Message): Promise<string | undefined> {
+		if (isClients(inbound)) return undefined;
+		const { pairing, tell, config } = this.#deps;
+		const { channel, account, message: said } = inbound;
+		const { sender, chat, agent } = message.facts;
+		const { target, mention = false } = said;
+		const person = { channel, account, sender: sender.id };
+		const paired = await pairing.isPaired(person);
+		const question = { ...person, agent, chat, mention, public: inbound.public ?? true, paired };
+		const verdict = decide(rulesOf(config(), channel, account).acl, question);
+		if (verdict.verdict === "allow") {
+			sender.owner = verdict.owner;
+			return undefined;
+		}
+		if (verdict.verdict === "deny") {
+			if (verdict.unaddressed) message.text = "";
+			return verdict.because;
+		}
+		const stranger = { ...person, target, ...(sender.name !== undefined && { senderName: sender.name }) };
+		const { because, tell: code } = await pairing.ask(stranger);
+		if (code !== undefined) tell({ channel, account, target }, pairingText(code));
+		return because;
+	}
+
+	/** The stage `hooks`: undefined, or why a plugin rejects the message. */
+	async #askPlugins(message: Message): Promise<string | undefined> {
+		const { hooks, clock } = this.#deps;
+		const { facts } = message;
+		if (!hooks().has("onReceive")) {
+			facts.timings.push({ stage: "hooks", at: clock.now(), ms: 0 });
+			return undefined;
+		}
+		const asked = () => hooks().call("onReceive", hookRequestOf(message));
+		const { text, context, attached, calls, reject } = await timed(facts.timings, "hooks", clock, asked);
+		facts.hooks = { context, attached, calls };
+		message.text = text;
+		return reject;
+	}
+
+	/** The stage `queue` begins here and ends when the run is prepared. */
+	#queue(message: Message): Promise<Decision> {
+		checkContent(message, this.#deps.inboxLimits);
+		message.facts.queuedAt = this.#deps.clock.now();
+		return this.#sessions.arrive(message);
+	}
+
+	/** A platform that is not told "safe" sends it again for ever: what can never be accepted is recorded as such. */
+	async #notTaken(cause: unknown, inbound: Inbound, message: Message): Promise<InboundEvent> {
+		// Its run may have been refused because the message's run is there already (ST12).
+		const winner = cause instanceof Refused ? await this.#known(message) : undefined;
+		if (winner) return winner;
+		const { code, message: because } = toNexusError(cause);
+		const isRecorded = message.disposition.state === "rejected";
+		if (cause instanceof RejectedByPlugin) {
+			if (isRecorded) this.#stats.rejected++;
+			return isRecorded ? message : this.#refusals.reject(message, because);
+		}
+		if (isClients(inbound)) throw cause;
+		if (isRecorded) return message;
+		if (code === "invalid" || code === "too_large") return this.#refusals.reject(message, because);
+		if (code !== "busy") throw cause;
+		const { channel, account } = message.origin;
+		this.#refusals.sayBusy(message, rulesOf(this.#deps.config(), channel, account).busyText);
+		return this.#refusals.reject(message, because, message.queue?.mode === "reject" ? "rejected" : "dropped");
+	}
+
+	/** Messages have left the queue. */
+	#launch(start: Start): Launched {
+		const stop = new AbortController();
+		return { established: this.#answer(start, stop.signal), abort: () => stop.abort() };
+	}
+
+	async #answer(start: Start, stop: AbortSignal): Launched["established"] {
+		const { outbound, log } = this.#deps;
+		const answer = await this.#prepare(start);
+		this.#refuseWhenClosed();
+		const owed = owedOf(answer, outbound, log);
+		const execution = this.#execute(start, answer, owed);
+		const abort = () => execution.abort();
+		if (stop.aborted) abort();
+		else stop.addEventListener("abort", abort, { once: true });
+		await execution.established;
+		for (const { delivery } of owed) outbound.launch(delivery);
+		this.#whenSaved(answer, execution);
+		return { runId: answer.runId, saved: execution.saved };
+	}
+
+	/** The stage `prepare`. A plugin may reject the messages still. */
+	async #prepare({ session, messages }: Start): Promise<Answer> {
+		const { clock, hooks } = this.#deps;
+		const runId = newRunId(this.#idTime());
+		const now = clock.now();
+		const message = together(messages, now);
+		const { facts } = message;
+		// A plugin may still say otherwise.
+		if (this.#isInOnePiece(session, message.text))
+			facts.hooks.context = { disable_streaming: true, ...facts.hooks.context };
+		const answer: Answer = { runId, messages, message, deliveries: [] };
+		if (!hooks().has("onPrepare")) {
+			facts.timings.push({ stage: "prepare", at: now, ms: 0 });
+			return answer;
+		}
+		const asked = () => hooks().call("onPrepare", hookRequestOf(message, answer));
+		const { context, attached, calls, text, reject } = await timed(facts.timings, "prepare", clock, asked);
+		const before = facts.hooks;
+		facts.hooks = { context, attached: [...before.attached, ...attached], calls: [...before.calls, ...calls] };
+		if (reject !== undefined) throw new RejectedByPlugin(reject);
+		message.text = text;
+		return answer;
+	}
+
+	#isInOnePiece(session: string, text: string): boolean {
+		const { disableStreaming: wish } = this.#deps.engine;
+		return typeof wish === "function" ? wish({ session, text }) === true : wish === true;
+	}
+
+	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
+	#execute({ begin, settle, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+		const { runId } = answer;
+		return this.#deps.broker.execute({
+			...requestOf(answer),
+			begin: [...begin(runId), ...owed.map(({ write }) => write)],
+			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
+			...(patienceMs !== undefined && { patienceMs }),
+		});
+	}
+
+	/** Nothing is to come after the turn: its trace is written once, with it. */
+	#isWhole({ deliveries }: Answer): boolean {
+		return deliveries.length === 0 && !this.#deps.hooks().has("onComplete");
+	}
+
+	#whenSaved(answer: Answer, execution: Execution): void {
+		const { log } = this.#deps;
+		const { runId } = answer;
+		const complete = async (): Promise<void> => {
+			const turn = await execution.saved;
+			if (turn && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
+		};
+		const work = complete()
+			.catch((cause: unknown) => log.error({ runId, err: cause }, "a run could not be completed"))
+			.finally(() => this.#completing.delete(work));
+		this.#completing.add(work);
+	}
+
+	/** The stages `deliver`, as far as it lasts longer than the run, and `complete`. */
+	async #complete(answer: Answer, turn: Turn, chunks: number): Promise<void> {
+		const { outbound, hooks, clock, bus } = this.#deps;
+		const { message, deliveries } = answer;
+		const later = stagesOf(turn, false);
+		const ended = await timed(later, "deliver", clock, () =>
+			Promise.allSettled(deliveries.map((id) => outbound.settled(id))),
+		);
+		if (this.#over) return;
+		const outcome = {
+			turn,
+			chunks,
+			deliveries: ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
+		};
+		const asked = () => hooks().call("onComplete", hookRequestOf(message, { ...answer, outcome }));
+		const { calls } = await timed(later, "complete", clock, asked);
+		if (this.#over) return;
+		message.facts.hooks.calls.push(...calls);
+		await bus.write([traceWrite(answer, later)]);
+	}
+
+	/** Ends what a dead daemon left of runs, and goes on with the messages that waited in it. */
+	recover(): Promise<{ recovered: number }> {
+		return recover(this.#deps, this.#sessions);
+	}
+
+	stats(): InboxStats {
+		return { ...this.#stats };
+	}
+
+	/** Takes nothing in and starts nothing any more; what waits is the next daemon's. */
+	close(): void {
+		this.#closed = true;
+		this.#sessions.close();
+	}
+
+	/** Lets what is completing end until the deadline. */
+	async finish(deadlineMs: number): Promise<void> {
+		await new Promise<void>((resolve) => {
+			const cancel = this.#deps.clock.after(deadlineMs, resolve);
+			void Promise.allSettled([...this.#completing]).then(() => {
+				cancel();
+				resolve();
+			});
+		});
+		this.#over = true;
+	}
+
+	#refuseWhenClosed(): void {
+		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
+	}
+}

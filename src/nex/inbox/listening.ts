@@ -1,0 +1,89 @@
+/** Listens to every configured account whose adapter can be listened to; one that cannot be asked yet is asked again. */
+
+import type { AdapterInfo } from "../../adapter/adapter.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { AccountName, Outbound } from "../port.ts";
+import type { InboundConfig, InboundLimits } from "./config.ts";
+import type { ChannelMessage } from "./message.ts";
+
+export interface ListeningDeps {
+	outbound: Pick<Outbound, "info" | "monitor">;
+	config: InboundConfig;
+	/** Whether an account is configured now. */
+	knows(channel: string, account: string): boolean;
+	limits: Pick<InboundLimits, "monitorRetryMs">;
+	receive(inbound: ChannelMessage): Promise<unknown>;
+	clock: Clock;
+	log: Log;
+}
+
+export interface Listening {
+	start(): void;
+	/** Listens to these too. */
+	hear(accounts: readonly AccountName[]): void;
+	stop(): void;
+}
+
+export function createListening(deps: ListeningDeps): Listening {
+	const { outbound, config, limits, receive, knows, clock, log } = deps;
+	const cancels = new Set<() => void>();
+	let stopped = false;
+
+	async function listen(channel: string, named: readonly string[]): Promise<void> {
+		// Some may have been removed while their adapter could not be asked.
+		const accounts = named.filter((account) => knows(channel, account));
+		if (accounts.length === 0) return;
+		let info: AdapterInfo;
+		try {
+			info = await outbound.info(channel);
+		} catch (cause) {
+			if (stopped) return;
+			log.error({ channel, err: cause, againMs: limits.monitorRetryMs }, "the adapter cannot be asked what it is");
+			again(channel, accounts);
+			return;
+		}
+		if (stopped || !info.supports.includes("monitor")) return;
+		for (const account of accounts) hear(channel, account, info.public ?? true);
+	}
+
+	function hear(channel: string, account: string, isPublic: boolean): void {
+		try {
+			outbound.monitor(channel, account, async (message) => {
+				await receive({ channel, account, message, public: isPublic });
+			});
+		} catch (cause) {
+			log.error({ channel, account, err: cause }, "the account cannot be listened to");
+		}
+	}
+
+	function again(channel: string, accounts: readonly string[]): void {
+		const cancel = clock.after(limits.monitorRetryMs, () => {
+			cancels.delete(cancel);
+			void listen(channel, accounts);
+		});
+		cancels.add(cancel);
+	}
+
+	return {
+		start() {
+			for (const [channel, { accounts = {} }] of Object.entries(config.channels ?? {})) {
+				const names = Object.keys(accounts);
+				if (names.length > 0) void listen(channel, names);
+			}
+		},
+		hear(accounts) {
+			if (stopped) return;
+			for (const [channel, own] of Map.groupBy(accounts, (account) => account.channel)) {
+				void listen(
+					channel,
+					own.map(({ id }) => id),
+				);
+			}
+		},
+		stop() {
+			stopped = true;
+			for (const cancel of cancels) cancel();
+		},
+	};
+}

@@ -1,0 +1,244 @@
+/** A message on its way: the event that is on record, with what the inbox knows of it. All stages work on this one shape. */
+
+import { createHash } from "node:crypto";
+import { type InboundMessage, isSameChat, type Target } from "../../adapter/adapter.ts";
+import type {
+	Disposition,
+	HookCall,
+	InboundEvent,
+	Origin,
+	StageTiming,
+	StoredAttachment,
+} from "../../ledger/ledger.ts";
+import { newEventId } from "../../protocol/protocol.ts";
+import type { HookContext, HookRequest } from "../hooks/port.ts";
+import { type InboundConfig, queueOf, rulesOf, WEB } from "./config.ts";
+import { type Outcome, responseOf } from "./response.ts";
+import { sessionOf } from "./session.ts";
+
+/** What comes in. */
+export type Inbound = ChannelMessage | ClientMessage;
+
+/** From a platform. */
+export interface ChannelMessage {
+	channel: string;
+	account: string;
+	message: InboundMessage;
+	/** Anybody can write on this platform. Default: true. */
+	public?: boolean;
+}
+
+/** From a client of the daemon itself: the page, the CLI, a program. Its caller has proven to be the owner. */
+export interface ClientMessage {
+	session: string;
+	text: string;
+	attachments?: readonly StoredAttachment[];
+	idempotencyKey?: string;
+	/** The caller's trace, 32 hex digits: its run is a part of it. */
+	traceId?: string;
+	/** The answer is to come in one piece. */
+	disableStreaming?: boolean;
+}
+
+export const isClients = (inbound: Inbound): inbound is ClientMessage => !("message" in inbound);
+
+/** What has to survive a restart and has no column of its own. */
+export type Facts = {
+	sender: { id: string; name?: string; owner: boolean };
+	chat: { id: string; type: "direct" | "group"; name?: string };
+	/** The name of the agent that answers. */
+	agent: string;
+	/** Where the answer is pushed to; undefined: clients pull it. */
+	target?: Target;
+	hooks: {
+		context: HookContext;
+		/** What the agent is told beside the message. */
+		attached: string[];
+		calls: HookCall[];
+	};
+	timings: StageTiming[];
+	/** When it was handed to the queue. */
+	queuedAt: number;
+	/** With an idempotency key: the digest of what the client sent, before plugins changed it. */
+	digest?: string;
+};
+
+export interface Message extends InboundEvent {
+	origin: Origin;
+	facts: Facts;
+}
+
+/** The message that came in, as it is to be recorded. */
+export const messageOf = (inbound: Inbound, config: InboundConfig, now: number): Message =>
+	isClients(inbound) ? ofClient(inbound, config, now) : ofChannel(inbound, config, now);
+
+function ofChannel({ channel, account, message }: ChannelMessage, config: InboundConfig, now: number): Message {
+	const { from, chat, target } = message;
+	const { thread_id: thread } = target;
+	const rules = rulesOf(config, channel, account);
+	const place = { channel, account, chat: chat.id, sender: from.id, ...(thread !== undefined && { thread }) };
+	const session = sessionOf(rules.session, place);
+	const sender = { ...from, owner: false };
+	return {
+		...begun(session, message, config, { channel, account, now }),
+		origin: {
+			channel,
+			account,
+			sender: from.id,
+			...(from.name !== undefined && { senderName: from.name }),
+			sourceId: message.eventId,
+		},
+		facts: { sender, chat, agent: rules.agent, target, hooks: noHooks(), timings: [], queuedAt: now },
+	};
+}
+
+function ofClient(message: ClientMessage, config: InboundConfig, now: number): Message {
+	const { session, idempotencyKey, traceId } = message;
+	return {
+		...begun(session, message, config, { channel: WEB, account: WEB, now }),
+		...(idempotencyKey !== undefined && { idempotencyKey }),
+		...(traceId !== undefined && { traceId }),
+		origin: { channel: WEB, account: WEB, sender: OWNER.id },
+		facts: {
+			sender: OWNER,
+			chat: { id: session, type: "direct" },
+			agent: rulesOf(config, WEB, WEB).agent,
+			hooks: noHooks(message.disableStreaming === true ? { disable_streaming: true } : {}),
+			timings: [],
+			queuedAt: now,
+			...(idempotencyKey !== undefined && { digest: digestOf(message) }),
+		},
+	};
+}
+
+const OWNER = { id: "owner", owner: true };
+
+const noHooks = (context: HookContext = {}): Facts["hooks"] => ({ context, attached: [], calls: [] });
+
+function begun(
+	session: string,
+	{ text, attachments = [] }: { text: string; attachments?: readonly StoredAttachment[] },
+	config: InboundConfig,
+	{ channel, account, now }: { channel: string; account: string; now: number },
+): InboundEvent {
+	const queue = queueOf(config, channel, account, session);
+	return {
+		eventId: newEventId(now),
+		session,
+		text,
+		attachments: [...attachments],
+		receivedAt: now,
+		disposition: { state: "queued" },
+		...(queue && { queue }),
+	};
+}
+
+/** An event that is on record. One of a version that kept less of it counts as the owner's. */
+export function recorded(event: InboundEvent): Message {
+	const { facts, origin = { channel: WEB, account: WEB, sender: OWNER.id }, session, receivedAt } = event;
+	const little: Facts = {
+		sender: OWNER,
+		chat: { id: session, type: "direct" },
+		agent: rulesOf({}, WEB, WEB).agent,
+		hooks: noHooks(),
+		timings: [],
+		queuedAt: receivedAt,
+	};
+	return { ...event, origin, facts: { ...little, ...facts } };
+}
+
+const digestOf = ({ text, attachments = [] }: ClientMessage): string => {
+	const files = attachments.map(({ name, contentType, data }) => [name, contentType, data]);
+	return createHash("sha256")
+		.update(JSON.stringify([text, files]))
+		.digest("base64url");
+};
+
+/** What a run answers: the newest of its messages, with what plugins said to all of them. */
+export function together(messages: readonly Message[], now: number): Message {
+	const newest = messages.at(-1)!;
+	const { timings, queuedAt } = newest.facts;
+	const hooks = messages.map(({ facts }) => facts.hooks);
+	return {
+		...newest,
+		facts: {
+			...newest.facts,
+			hooks: {
+				context: Object.assign({}, ...hooks.map(({ context }) => context)) as HookContext,
+				attached: hooks.flatMap(({ attached }) => attached),
+				calls: hooks.flatMap(({ calls }) => calls),
+			},
+			timings: [...timings, { stage: "queue", at: queuedAt, ms: now - queuedAt }],
+		},
+	};
+}
+
+export interface Destination {
+	channel: string;
+	account: string;
+	target: Target;
+}
+
+/** Where the answer to these messages goes: every chat once, as the newest message from it asks. */
+export function destinationsOf(messages: readonly Message[]): Destination[] {
+	const found: Destination[] = [];
+	for (const { origin, facts } of messages) {
+		const { channel, account } = origin;
+		const { target } = facts;
+		if (!target) continue;
+		// Two addresses may name one chat, as the platform's adapter knows.
+		const isSame = (one: Destination) =>
+			one.channel === channel && one.account === account && isSameChat(channel, one.target, target);
+		const known = found.findIndex(isSame);
+		found.splice(known < 0 ? found.length : known, 1, { channel, account, target });
+	}
+	return found;
+}
+
+/** What became of a message. */
+export interface Accepted {
+	eventId: string;
+	disposition: Disposition;
+	runId?: string;
+}
+
+export function acceptedOf({ eventId, disposition }: InboundEvent): Accepted {
+	const accepted: Accepted = { eventId, disposition };
+	if ("runId" in disposition) accepted.runId = disposition.runId;
+	return accepted;
+}
+
+/** What the same message has again when it is sent again. */
+export function keyOf({ session, idempotencyKey, origin }: Message): string | undefined {
+	if (idempotencyKey !== undefined) return JSON.stringify([session, idempotencyKey]);
+	return origin.sourceId === undefined ? undefined : JSON.stringify([origin.channel, origin.account, origin.sourceId]);
+}
+
+/** Of base64 text, without decoding it. */
+const bytesOf = (data: string): number => Math.floor((data.replace(/=+$/, "").length * 3) / 4);
+
+/** A message as plugins see it: on its own, as a run that is about to begin, or as one that has ended. */
+export function hookRequestOf(
+	{ facts, origin, ...event }: Message,
+	run?: { runId: string; messages: readonly Message[]; outcome?: Outcome },
+): HookRequest {
+	const { eventId, text, receivedAt, session } = event;
+	const { sender, chat, agent, hooks } = facts;
+	const files = event.attachments.map(({ name, contentType, data }) => ({ name, contentType, bytes: bytesOf(data) }));
+	const batch = run && run.messages.length > 1 && run.messages.map((one) => ({ eventId: one.eventId, text: one.text }));
+	return {
+		event: { eventId, text, receivedAt, attachments: files, ...(batch && { batch }) },
+		channel: origin.channel,
+		account: origin.account,
+		sender,
+		chat,
+		session,
+		agent,
+		hooks: { context: hooks.context },
+		...(run && { runId: run.runId }),
+		...(run?.outcome && {
+			disposition: { state: "started", runId: run.runId } as const,
+			response: responseOf(run.outcome),
+		}),
+	};
+}

@@ -1,0 +1,156 @@
+/**
+ * How messages of one session wait: a pure step from a lane and what happens to it, to the lane after it and what has to be done.
+ * This is the only queue there is; every mode is a choice of who goes with whom and when.
+ */
+
+import type { QueueSettings } from "../../ledger/ledger.ts";
+
+export interface Waiting {
+	readonly eventId: string;
+	readonly mode: QueueSettings["mode"];
+	readonly collectMs: number;
+	readonly at: number;
+	/** It goes in the same run as the one before it. */
+	readonly joined: boolean;
+	/** It stands for messages that had to make room; it does not count at the cap. */
+	readonly summary: boolean;
+}
+
+export interface Lane {
+	/** A run is being prepared, is under way or is being stopped. */
+	readonly busy: boolean;
+	/** It was told to make room for a newer message. */
+	readonly stopping: boolean;
+	/** Oldest first. */
+	readonly waiting: readonly Waiting[];
+}
+
+export const EMPTY_LANE: Lane = { busy: false, stopping: false, waiting: [] };
+
+export type LaneInput =
+	| { type: "arrive"; eventId: string; settings: QueueSettings }
+	/** The run has settled, or could not start. */
+	| { type: "free" }
+	/** Time has passed. */
+	| { type: "tick" };
+
+export type LaneEffect =
+	/** The arriving message is refused: nothing has changed. */
+	| { type: "refuse"; because: string }
+	/** The arriving message starts a run at once. */
+	| { type: "admit" }
+	/** The arriving message waits. */
+	| { type: "wait" }
+	| { type: "drop"; eventId: string; because: string }
+	/** The messages become one line: a new event in their place. */
+	| { type: "summarise"; eventIds: readonly string[]; into: string }
+	/** The run has to make room for `by`. */
+	| { type: "stop"; by: string }
+	/** Messages that waited become one run. */
+	| { type: "start"; eventIds: readonly string[] };
+
+export interface Step {
+	lane: Lane;
+	effects: LaneEffect[];
+}
+
+/** Somebody who never stops typing is answered all the same, after this many times `collectMs`. */
+const COLLECT_STRETCH_MAX = 10;
+
+export function step(lane: Lane, input: LaneInput, now: number): Step {
+	switch (input.type) {
+		case "arrive":
+			return arrive(lane, input, now);
+		case "free":
+			return next({ ...lane, busy: false, stopping: false }, [], now);
+		case "tick":
+			return next(lane, [], now);
+		default:
+			return input satisfies never;
+	}
+}
+
+/** When the lane wants a `tick`; undefined = it waits for something else. */
+export function wakeAt(lane: Lane): number | undefined {
+	return lane.busy || lane.waiting.length === 0 ? undefined : readyAt(firstGroup(lane.waiting));
+}
+
+/** The lane of messages that waited when the process before this one ended, oldest first. */
+export function restored(events: readonly (Pick<Waiting, "eventId" | "at" | "summary"> & QueueSettings)[]): Lane {
+	const waiting = events.reduce<readonly Waiting[]>((line, { eventId, at, summary, ...settings }) => {
+		return lineUp(line, { eventId, at, summary }, settings);
+	}, []);
+	return { ...EMPTY_LANE, waiting };
+}
+
+function arrive(lane: Lane, { eventId, settings }: Extract<LaneInput, { type: "arrive" }>, now: number): Step {
+	const { mode, messagesMax, atCap } = settings;
+	const idle = !lane.busy && lane.waiting.length === 0;
+	if (idle && mode !== "collect") return { lane: { ...lane, busy: true }, effects: [{ type: "admit" }] };
+	if (mode === "reject" && !idle) return refuse(lane, "the session is busy; send it again when it has answered");
+	const effects: LaneEffect[] = [];
+	let { waiting } = lane;
+	if (waiting.filter((one) => !one.summary).length >= messagesMax) {
+		if (atCap === "drop_newest") return refuse(lane, `${messagesMax} messages wait already; try again later`);
+		waiting =
+			atCap === "drop_oldest" ? dropOldest(waiting, messagesMax, effects) : summarise(waiting, eventId, effects);
+	}
+	waiting = lineUp(waiting, { eventId, at: now, summary: false }, settings);
+	effects.push({ type: "wait" });
+	const stop = mode === "interrupt" && lane.busy && !lane.stopping;
+	if (stop) effects.push({ type: "stop", by: eventId });
+	return next({ busy: lane.busy, stopping: lane.stopping || stop, waiting }, effects, now);
+}
+
+const refuse = (lane: Lane, because: string): Step => ({ lane, effects: [{ type: "refuse", because }] });
+
+function lineUp(
+	line: readonly Waiting[],
+	entry: Pick<Waiting, "eventId" | "at" | "summary">,
+	{ mode, collectMs }: Pick<QueueSettings, "mode" | "collectMs">,
+): readonly Waiting[] {
+	const last = { ...entry, mode, collectMs };
+	// An interruption takes everything that waits with it.
+	if (mode === "interrupt") return [...line.map((one) => ({ ...one, joined: true })), { ...last, joined: true }];
+	return [...line, { ...last, joined: mode === "collect" && line.at(-1)?.mode === "collect" }];
+}
+
+/** A summary goes last: it is all that is left of others. */
+function dropOldest(line: readonly Waiting[], messagesMax: number, effects: LaneEffect[]): readonly Waiting[] {
+	const oldest = line.find((one) => !one.summary)!;
+	const because = `${messagesMax} ${messagesMax === 1 ? "message" : "messages"} waited already, and a newer one came`;
+	effects.push({ type: "drop", eventId: oldest.eventId, because });
+	return line.filter((one) => one !== oldest);
+}
+
+function summarise(line: readonly Waiting[], newest: string, effects: LaneEffect[]): readonly Waiting[] {
+	const into = summaryIdOf(newest);
+	effects.push({ type: "summarise", eventIds: line.map((one) => one.eventId), into });
+	return [{ ...line.at(-1)!, eventId: into, at: line[0]!.at, joined: false, summary: true }];
+}
+
+/** Ids of synthetic events follow from the newest event they came about with, so that a step needs no randomness. */
+export const summaryIdOf = (eventId: string): string => `${eventId}.summary`;
+export const batchIdOf = (eventId: string): string => `${eventId}.batch`;
+
+/** Lets the next messages go when the lane is free and they have waited long enough. */
+function next(lane: Lane, effects: LaneEffect[], now: number): Step {
+	if (lane.busy || lane.waiting.length === 0) return { lane, effects };
+	const group = firstGroup(lane.waiting);
+	if (readyAt(group) > now) return { lane, effects };
+	effects.push({ type: "start", eventIds: group.map((one) => one.eventId) });
+	return { lane: { busy: true, stopping: false, waiting: lane.waiting.slice(group.length) }, effects };
+}
+
+/** The messages that the next run answers. */
+function firstGroup(line: readonly Waiting[]): readonly Waiting[] {
+	const end = line.findIndex((one, n) => n > 0 && !one.joined);
+	return end < 0 ? line : line.slice(0, end);
+}
+
+function readyAt(group: readonly Waiting[]): number {
+	const first = group[0]!;
+	const last = group.at(-1)!;
+	if (last.mode !== "collect") return 0;
+	return Math.min(last.at + last.collectMs, first.at + COLLECT_STRETCH_MAX * last.collectMs);
+}

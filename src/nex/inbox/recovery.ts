@@ -1,0 +1,70 @@
+/** What a dead daemon left: its runs are ended, and the messages that waited in it go on. */
+
+import type { Broker } from "../../broker/broker.ts";
+import type { Bus } from "../../bus/bus.ts";
+import { inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { Write } from "../../std/write.ts";
+import type { Hooks } from "../hooks/hooks.ts";
+import type { Outbound } from "../port.ts";
+import { stagesOf, traceWrite } from "./answer.ts";
+import type { InboxLimits } from "./limits.ts";
+import { recorded, together } from "./message.ts";
+import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
+
+export interface RecoveryDeps {
+	broker: Broker;
+	bus: Bus;
+	ledger: Ledger;
+	outbound: Pick<Outbound, "deliveries">;
+	hooks(): Hooks;
+	inboxLimits: Pick<InboxLimits, "queuedStaleMs">;
+	clock: Clock;
+	log: Log;
+}
+
+/** That a trace names. */
+const DELIVERIES_MAX = 100;
+
+/** A store that does not let them be taken over is asked again after this. */
+const RETRY_MS = 5_000;
+
+export async function recover(deps: RecoveryDeps, sessions: Sessions): Promise<{ recovered: number }> {
+	const { recovered, later } = await deps.broker.recover((turn) => settleLeft(deps, turn));
+	await Promise.all(later.map(({ session, saved }) => sessions.occupy(session, saved)));
+	await takeOver(deps, sessions);
+	return { recovered };
+}
+
+/** Messages that wait in no living daemon wait here from now on. A failing store does not keep this one from starting. */
+async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
+	const { bus, ledger, clock, log, inboxLimits } = deps;
+	try {
+		const oldest = clock.now() - inboxLimits.queuedStaleMs;
+		const { stale = [], fresh = [] } = Object.groupBy(await ledger.inbox.left(), ({ receivedAt }) =>
+			receivedAt < oldest ? "stale" : "fresh",
+		);
+		const rejected = { state: "rejected", because: "stale" } as const;
+		const writes = stale.map(({ eventId }) => inboxWrites.dispose(eventId, rejected, ["queued"]));
+		if (fresh.length > 0) writes.push(inboxWrites.adopt(fresh.map(({ eventId }) => eventId)));
+		if (writes.length > 0) await bus.write(writes, ADMIT_MS_MAX);
+		await sessions.restore(fresh.map(recorded));
+	} catch (cause) {
+		if (sessions.closed) return;
+		log.error({ err: cause, againMs: RETRY_MS }, "messages that waited could not be taken over yet");
+		clock.after(RETRY_MS, () => void takeOver(deps, sessions));
+	}
+}
+
+/** The way of a message whose run another daemon began, as far as it is on record: what `prepare` did died with it. */
+async function settleLeft({ ledger, outbound, hooks }: RecoveryDeps, turn: Turn): Promise<Write[]> {
+	const { runId, messages, startedAt } = turn;
+	const asked = messages.flatMap(({ eventId }) => eventId ?? []);
+	const events = await Promise.all(asked.map(async (eventId) => ledger.inbox.get(eventId)));
+	const known = events.flatMap((event) => (event ? [recorded(event)] : []));
+	if (known.length === 0) return [];
+	const deliveries = (await outbound.deliveries({ runId, limit: DELIVERIES_MAX })).map(({ id }) => id);
+	const isWhole = deliveries.length === 0 && !hooks().has("onComplete");
+	return [traceWrite({ runId, message: together(known, startedAt), deliveries }, stagesOf(turn, isWhole))];
+}

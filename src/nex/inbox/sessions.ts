@@ -1,0 +1,325 @@
+/**
+ * The sessions with something under way. Each is an actor (ST9): it takes one input after another, and what an input decides is committed
+ * before the next one is taken. It does not wait for the runs that it starts.
+ */
+
+import type { Bus } from "../../bus/bus.ts";
+import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
+import { NexusError, toNexusError } from "../../protocol/protocol.ts";
+import { type Clock, elapsing } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { Write } from "../../std/write.ts";
+import { COLLECT_MS } from "./config.ts";
+import type { InboxLimits } from "./limits.ts";
+import type { Message } from "./message.ts";
+import { createOrder, type Order } from "./order.ts";
+import { EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
+import { batchOf, summaryOf } from "./summary.ts";
+
+/** Messages that become a run. */
+export interface Start {
+	session: string;
+	/** Oldest first. */
+	messages: readonly Message[];
+	/** What becomes of the messages, to be committed with the run's begin. */
+	begin(runId: string): Write[];
+	/** What becomes of the messages when the run ends, to be committed beside its turn. */
+	settle(turn: Turn): Write[];
+	/** Whoever sent the message waits to hear that it is safe. */
+	patienceMs?: number;
+}
+
+export interface Launched {
+	/** Resolves once the run's begin is durable; rejects when it could not start. */
+	established: Promise<{ runId: string; saved: Promise<Turn | undefined> }>;
+	/** Stops the run, as soon as it is one. */
+	abort(): void;
+}
+
+export interface SessionsDeps {
+	bus: Bus;
+	limits: Pick<InboxLimits, "queueMessagesMax" | "runsMax">;
+	clock: Clock;
+	log: Log;
+	/** The messages wait for plugins before they become a run: a crash must not lose them meanwhile (ST10). */
+	prepares(): boolean;
+	launch(start: Start): Launched;
+}
+
+/** How long whoever sent a message waits for a store that refuses commits. */
+export const ADMIT_MS_MAX = 1000;
+
+const QUEUED = ["queued"] as const;
+const ANSWERED = ["started", "batched"] as const;
+
+/** What the queue decided. The outcome of a message that starts a run is known once the run has begun. */
+export interface Decision {
+	outcome: Message | Promise<Message>;
+}
+
+interface Session {
+	readonly label: string;
+	lane: Lane;
+	/** The messages that wait, by their ids. */
+	waiting: ReadonlyMap<string, Message>;
+	active: { abort(): void; stoppedBy?: string } | undefined;
+	/** Inputs that are not done yet. */
+	inputs: number;
+	disarm: (() => void) | undefined;
+}
+
+export class Sessions {
+	readonly #deps: SessionsDeps;
+	/** How long a message has waited does not depend on what the clock is set to meanwhile. */
+	readonly #now: () => number;
+	readonly #sessions = new Map<string, Session>();
+	readonly #inOrder: Order = createOrder();
+	readonly #settings: QueueSettings;
+	#busy = 0;
+	#closed = false;
+
+	constructor(deps: SessionsDeps) {
+		this.#deps = deps;
+		this.#now = elapsing(deps.clock);
+		const messagesMax = deps.limits.queueMessagesMax;
+		this.#settings = { mode: "followup", collectMs: COLLECT_MS, messagesMax, atCap: "drop_newest" };
+	}
+
+	/** A message has come. Resolves with the queue's decision, once what it needs is durable; throws `busy` when it is refused. */
+	arrive(message: Message): Promise<Decision> {
+		return this.#input(message.session, (session) => this.#arrive(session, message));
+	}
+
+	/** Something else has to end before the session can go on. */
+	occupy(label: string, saved: Promise<Turn | undefined>): Promise<void> {
+		return this.#input(label, async (session) => {
+			this.#become(session, { ...session.lane, busy: true });
+			void saved.then((turn) => turn && this.#free(session));
+		});
+	}
+
+	/** Takes up what waited when the daemon before this one ended, oldest first. */
+	async restore(messages: readonly Message[]): Promise<void> {
+		const bySession = Map.groupBy(messages, (message) => message.session);
+		await Promise.all(
+			[...bySession].map(([label, own]) => this.#input(label, (session) => this.#restore(session, own))),
+		);
+	}
+
+	get closed(): boolean {
+		return this.#closed;
+	}
+
+	/** Nothing starts any more: what still waits is started by the next daemon. */
+	close(): void {
+		this.#closed = true;
+		for (const session of this.#sessions.values()) session.disarm?.();
+	}
+
+	/** Inputs of a session are taken one after another. */
+	#input<T>(label: string, work: (session: Session) => Promise<T>): Promise<T> {
+		const session = this.#session(label);
+		session.inputs++;
+		return this.#inOrder(label, async () => {
+			try {
+				return await work(session);
+			} finally {
+				session.inputs--;
+				this.#tidy(session);
+			}
+		});
+	}
+
+	async #arrive(session: Session, message: Message): Promise<Decision> {
+		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
+		const { eventId, queue: settings = this.#settings } = message;
+		if (isIdle(session.lane)) this.#refuseWhenFull();
+		const { lane, effects } = step(session.lane, { type: "arrive", eventId, settings }, this.#now());
+		const [first] = effects;
+		if (first?.type === "refuse") throw new NexusError("busy", `Session ${session.label}: ${first.because}.`);
+		if (first?.type === "admit") return this.#admit(session, lane, message);
+		const { writes, waiting } = plan(session.waiting, message, effects);
+		await this.#deps.bus.write(writes, ADMIT_MS_MAX);
+		this.#become(session, lane);
+		session.waiting = waiting;
+		this.#perform(session, effects);
+		return { outcome: message };
+	}
+
+	/** Without plugins that prepare it, the message is recorded and started in one commit: a run that is refused has not taken it in. */
+	async #admit(session: Session, lane: Lane, message: Message): Promise<Decision> {
+		const recorded = this.#deps.prepares();
+		if (recorded) await this.#deps.bus.write([inboxWrites.accept(message)], ADMIT_MS_MAX);
+		this.#become(session, lane);
+		return { outcome: this.#start(session, [message], recorded).then(() => message) };
+	}
+
+	async #restore(session: Session, messages: readonly Message[]): Promise<void> {
+		const now = this.#now();
+		const entries = messages.map(({ eventId, receivedAt, queue, batch }) => ({
+			eventId,
+			// A clock that was set back since must not make it wait for the time it came at.
+			at: Math.min(receivedAt, now),
+			summary: batch !== undefined,
+			...(queue ?? this.#settings),
+		}));
+		const { lane, waiting } = session;
+		session.waiting = new Map([...messages.map((message) => [message.eventId, message] as const), ...waiting]);
+		this.#become(session, { ...lane, waiting: [...restored(entries).waiting, ...lane.waiting] });
+		this.#take(session, "tick");
+	}
+
+	/** The session's run has settled, or could not start: the next messages have their turn. */
+	#free(session: Session): Promise<void> {
+		return this.#input(session.label, async () => this.#take(session, "free"));
+	}
+
+	#take(session: Session, type: "free" | "tick"): void {
+		if (type === "free") session.active = undefined;
+		if (this.#closed) return;
+		const { lane, effects } = step(session.lane, { type }, this.#now());
+		this.#become(session, lane);
+		this.#perform(session, effects);
+	}
+
+	/** What has to be done beyond the store. */
+	#perform(session: Session, effects: readonly LaneEffect[]): void {
+		for (const effect of effects) {
+			if (effect.type === "stop" && session.active) {
+				session.active.stoppedBy = effect.by;
+				session.active.abort();
+			}
+			if (effect.type === "start") {
+				const messages = effect.eventIds.map((eventId) => session.waiting.get(eventId)!);
+				session.waiting = without(session.waiting, effect.eventIds);
+				// What became of them is on record.
+				this.#start(session, messages, true).catch(() => {});
+			}
+		}
+		this.#arm(session);
+	}
+
+	/** Resolves once the run has begun. `recorded`: the messages are in the store already. */
+	async #start(session: Session, messages: readonly Message[], recorded: boolean): Promise<void> {
+		const { launch, clock } = this.#deps;
+		const active: Session["active"] = { abort: () => launched.abort() };
+		const batch = messages.length > 1 ? batchOf(messages, clock.now()) : undefined;
+		const eventIds = [...messages, ...(batch ? [batch] : [])].map((message) => message.eventId);
+		const launched = launch({
+			session: session.label,
+			messages,
+			begin: (runId) => [
+				...(recorded ? [] : messages.map((message) => inboxWrites.accept(message))),
+				...(batch ? [inboxWrites.accept({ ...batch, disposition: { state: "started", runId } })] : []),
+				...dispose(messages.map(idOf), { state: batch ? "batched" : "started", runId }, QUEUED),
+			],
+			settle: ({ status, runId }) =>
+				status === "aborted" && active.stoppedBy !== undefined
+					? dispose(eventIds, { state: "superseded", by: active.stoppedBy, runId }, ANSWERED)
+					: [],
+			...(recorded ? {} : { patienceMs: ADMIT_MS_MAX }),
+		});
+		session.active = active;
+		try {
+			const { runId, saved } = await launched.established;
+			for (const message of messages) message.disposition = { state: batch ? "batched" : "started", runId };
+			void saved.then((turn) => turn && this.#free(session));
+		} catch (cause) {
+			await this.#input(session.label, async () => {
+				if (recorded) await this.#reject(messages, cause);
+				this.#take(session, "free");
+			});
+			throw toNexusError(cause);
+		}
+	}
+
+	/** While the daemon stops they stay queued: the next one starts them. */
+	async #reject(messages: readonly Message[], cause: unknown): Promise<void> {
+		const { bus, log } = this.#deps;
+		if (this.#closed) return;
+		const eventIds = messages.map(idOf);
+		const disposition: Disposition = { state: "rejected", because: toNexusError(cause).message };
+		log.warn({ eventIds, err: cause }, "messages could not be started");
+		for (const message of messages) message.disposition = disposition;
+		try {
+			await bus.write(dispose(eventIds, disposition, QUEUED));
+		} catch (failure) {
+			log.error({ eventIds, disposition, err: failure }, "what became of a message could not be recorded");
+		}
+	}
+
+	#refuseWhenFull(): void {
+		const { runsMax } = this.#deps.limits;
+		if (this.#busy < runsMax) return;
+		throw new NexusError("busy", `${runsMax} runs are live already; try again when one has ended.`);
+	}
+
+	#become(session: Session, lane: Lane): void {
+		this.#busy += Number(lane.busy) - Number(session.lane.busy);
+		session.lane = lane;
+	}
+
+	/** One timer per session, for messages that are being collected. */
+	#arm(session: Session): void {
+		session.disarm?.();
+		session.disarm = undefined;
+		const at = wakeAt(session.lane);
+		if (at === undefined || this.#closed) return;
+		const tick = () => void this.#input(session.label, async (live) => this.#take(live, "tick"));
+		session.disarm = this.#deps.clock.after(Math.max(0, at - this.#now()), tick);
+	}
+
+	#session(label: string): Session {
+		let session = this.#sessions.get(label);
+		if (!session) {
+			session = { label, lane: EMPTY_LANE, waiting: new Map(), active: undefined, inputs: 0, disarm: undefined };
+			this.#sessions.set(label, session);
+		}
+		return session;
+	}
+
+	#tidy(session: Session): void {
+		if (session.inputs === 0 && isIdle(session.lane)) this.#sessions.delete(session.label);
+	}
+}
+
+const idOf = ({ eventId }: Message): string => eventId;
+const isIdle = (lane: Lane): boolean => !lane.busy && lane.waiting.length === 0;
+
+const dispose = (
+	eventIds: readonly string[],
+	disposition: Disposition,
+	expected: readonly Disposition["state"][],
+): Write[] => eventIds.map((eventId) => inboxWrites.dispose(eventId, disposition, expected));
+
+function without(waiting: ReadonlyMap<string, Message>, eventIds: readonly string[]): Map<string, Message> {
+	const left = new Map(waiting);
+	for (const eventId of eventIds) left.delete(eventId);
+	return left;
+}
+
+/** The writes of an arrival, as one unit, and what waits after it. */
+function plan(before: ReadonlyMap<string, Message>, message: Message, effects: readonly LaneEffect[]) {
+	const writes: Write[] = [];
+	let waiting = before;
+	for (const effect of effects) {
+		if (effect.type === "wait") {
+			writes.push(inboxWrites.accept(message));
+			waiting = new Map([...waiting, [message.eventId, message]]);
+		}
+		if (effect.type === "drop") {
+			writes.push(...dispose([effect.eventId], { state: "dropped", because: effect.because }, QUEUED));
+			waiting = without(waiting, [effect.eventId]);
+		}
+		if (effect.type === "summarise") {
+			const { eventIds, into } = effect;
+			const summary = summaryOf(
+				into,
+				eventIds.map((eventId) => waiting.get(eventId)!),
+			);
+			writes.push(inboxWrites.accept(summary), ...dispose(eventIds, { state: "superseded", by: into }, QUEUED));
+			waiting = new Map([[into, summary], ...without(waiting, eventIds)]);
+		}
+	}
+	return { writes, waiting };
+}

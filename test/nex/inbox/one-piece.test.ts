@@ -1,0 +1,74 @@
+/** Streaming that an engine or a request has disabled: each message is one chunk, complete in itself (P1.14). */
+
+import { expect, test } from "vitest";
+import { ABORTED, COMPLETED, type Ending } from "../../../src/broker/ending.ts";
+import { Framer } from "../../../src/broker/framer.ts";
+import type { Engine, EngineEvent } from "../../../src/engine/engine.ts";
+import { decodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
+import { started, text, turnWhenSettled, verified } from "../../broker/rig.ts";
+import { messageOf, nexRig } from "./rig.ts";
+
+const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000, whole: true };
+
+function chunksOf(events: readonly EngineEvent[], ending: Ending = COMPLETED) {
+	const frames: Frame[] = [];
+	const sink = (record: string) => void frames.push(decodeFrame(record));
+	const framer = new Framer(options);
+	framer.open(1, sink);
+	for (const event of events) framer.take(event, 1, sink);
+	framer.end(ending, { input: -1, output: -1 }, 1, sink);
+	expect(verified(frames)).toBeUndefined();
+	const texts = new Set(
+		frames.flatMap((f) => (f.type === "stream.begin" && f.modality === "text" ? f.message_id : [])),
+	);
+	return frames.flatMap((f) =>
+		f.type === "stream.chunk" && texts.has(f.message_id) ? [[f.payload, f.is_partial]] : [],
+	);
+}
+
+test("P1.14: a message is one chunk that is complete in itself", () => {
+	const events = [text("a"), text("b"), { type: "message" } as const, text("c\ud83d"), text("\ude42")];
+	expect(chunksOf(events)).toEqual([
+		["ab", false],
+		["c🙂", false],
+	]);
+});
+
+test("what comes before a tool is not the whole message, nor is what was stopped or is too long for one chunk", () => {
+	expect(chunksOf([text("a"), started("c"), text("b")])).toEqual([
+		["a", true],
+		["b", true],
+	]);
+	expect(chunksOf([text("a")], ABORTED)).toEqual([["a", true]]);
+	expect(chunksOf([text("x".repeat(100))]).every(([, partial]) => partial)).toBe(true);
+});
+
+const play = async function* () {
+	yield* [text("one "), text("two")];
+};
+
+test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
+	["an engine", { disableStreaming: true }, {}, true],
+	["an engine, for this message", { disableStreaming: ({ text: asked }) => asked === "long" }, {}, true],
+	["an engine, for another message", { disableStreaming: ({ text: asked }) => asked !== "long" }, {}, false],
+	["a request", {}, { disableStreaming: true }, true],
+	["nobody", {}, {}, false],
+])("%s disables streaming, and whoever delivers is told", async (_who, wish, asking, inOnePiece) => {
+	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
+	const { nex, look, frames, asked } = nexRig(play, { engine: wish, config: { channels } });
+	const isClients = Object.keys(asking).length > 0;
+	const { runId } = isClients
+		? await nex.receive({ session: "main", text: "long", ...asking })
+		: await nex.receive({ channel: "telegram", account: "bot", message: messageOf("long") });
+	await turnWhenSettled(look, runId!);
+	const chunks = (await frames(runId!)).filter((frame) => frame.type === "stream.chunk");
+	expect(chunks.map(({ payload, is_partial }) => [payload, is_partial])).toEqual(
+		inOnePiece
+			? [["one two", false]]
+			: [
+					["one ", true],
+					["two", true],
+				],
+	);
+	if (!isClients) expect(asked).toMatchObject([{ options: { disableStreaming: inOnePiece } }]);
+});

@@ -1,0 +1,529 @@
+import { describe, expect, test } from "vitest";
+import type { EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
+import type { Plugin } from "../../../src/nex/nex.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { gate, never, type Play, tempFile, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
+import { refuseWrites } from "../../store.ts";
+import { messageOf, nexRig } from "./rig.ts";
+
+const text = (delta: string): EngineEvent => ({ type: "text", delta });
+const echo: Play = async function* ({ messages }) {
+	yield text(`re ${messages.at(-1)?.text}`);
+};
+const stuck: Play = async function* () {
+	yield text("thinking");
+	await never;
+};
+/** Of a process that dies: it must not go on writing beside its successor. */
+const silent: Play = async function* () {
+	await never;
+	yield text("");
+};
+const open = { channels: { telegram: { acl: { unknown: "allow" as const }, accounts: { bot: {} } } } };
+const from = (message: ReturnType<typeof messageOf>) => ({ channel: "telegram", account: "bot", message });
+const STAGES = ["receive", "acl", "hooks", "queue", "prepare", "execute", "deliver", "complete"];
+
+describe("a message from a platform", () => {
+	test("passes all stages; its trace is part of the turn, its answer is handed to where it came from", async () => {
+		const { nex, look, asked, settled, frames } = nexRig(echo, { config: open });
+		const target = { to: "c1", thread_id: "9", reply_to: "m7" };
+		const { eventId, runId, disposition } = await nex.receive(from(messageOf("hi", { eventId: "m7", target })));
+		expect(disposition).toEqual({ state: "started", runId });
+		await until(() => look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
+		expect(look.event(eventId)).toMatchObject({
+			session: "telegram:bot:c1:9",
+			origin: { channel: "telegram", account: "bot", sourceId: "m7", sender: "ann", senderName: "Ann" },
+		});
+		const { trace } = look.turn(runId!)!;
+		expect(trace).toMatchObject({ channel: "telegram", account: "bot", sender: "ann", deliveries: ["dlv_1"] });
+		expect(trace!.stages.map(({ stage }) => stage)).toEqual(STAGES);
+		for (const { ms, at } of trace!.stages) expect([ms >= 0, at > 0]).toEqual([true, true]);
+		expect(asked).toEqual([
+			{ runId, account: { channel: "telegram", id: "bot" }, target, options: { disableStreaming: false } },
+		]);
+		expect(settled).toEqual(["dlv_1"]);
+		expect((await frames(runId!))[0]).toMatchObject({ target: { ...target, channel: "telegram", account: "bot" } });
+	});
+
+	test("tells the engine who wrote it, and which agent is asked", async () => {
+		const requests: EngineRequest[] = [];
+		const { nex, look } = nexRig(
+			async function* (request) {
+				requests.push(request);
+				yield text("hello");
+			},
+			{ config: open },
+		);
+		const { runId } = await nex.receive(from(messageOf("hi")));
+		await turnWhenSettled(look, runId!);
+		expect(requests).toMatchObject([
+			{ agent: "main", sender: { id: "ann", name: "Ann", channel: "telegram", account: "bot" } },
+		]);
+	});
+
+	test("whose turn the store refuses at first has each stage once in its trace", async () => {
+		const rig = nexRig(echo, { config: open });
+		const { nex, look } = rig;
+		let tries = 0;
+		refuseWrites(rig, ({ thing, op }) => thing === "turns" && op === "settle" && tries++ === 0);
+		const { runId } = await nex.receive(from(messageOf("hi")));
+		await until(() => look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
+		expect(look.turn(runId!)!.trace!.stages.map(({ stage }) => stage)).toEqual(STAGES);
+	});
+
+	test("I10: redelivered, it gets the same answer and no second run: at once, later and after a restart", async () => {
+		const path = tempFile();
+		const message = messageOf("hi");
+		const first = nexRig(echo, { config: open, path });
+		const [one, two] = await Promise.all([first.nex.receive(from(message)), first.nex.receive(from(message))]);
+		expect(two).toEqual(one);
+		await turnWhenSettled(first.look, one.runId!);
+		expect(await first.nex.receive(from(message))).toEqual(one);
+		expect(first.nex.stats()).toMatchObject({ received: 3, duplicates: 2 });
+		const second = nexRig(echo, { config: open, path });
+		expect(await second.nex.receive(from(message))).toEqual(one);
+		expect(second.look.turns({ limit: 9 })).toHaveLength(1);
+		// Another account's message with the same id is another message.
+		const other = await second.nex.receive({ ...from(message), account: "other" });
+		expect(other.eventId).not.toBe(one.eventId);
+	});
+
+	test("that could not be taken in is not acknowledged, and may come again", async () => {
+		const { nex, bus, look } = nexRig(echo, { config: open });
+		const create = bus.create.bind(bus);
+		bus.create = () => Promise.reject(new Error("no room"));
+		const message = messageOf("hi");
+		await expect(nex.receive(from(message))).rejects.toThrow("no room");
+		expect(look.events({ limit: 9 })).toEqual([]);
+		bus.create = create;
+		expect((await nex.receive(from(message))).disposition.state).toBe("started");
+	});
+
+	test("that can never be answered is on record as rejected, so that the platform does not send it again", async () => {
+		const { nex, look } = nexRig(echo, { config: open, limits: { textCharsMax: 10 } });
+		for (const said of [" ", "x".repeat(5000)]) {
+			const { eventId, disposition } = await nex.receive(from(messageOf(said)));
+			expect(disposition).toMatchObject({ state: "rejected", because: expect.any(String) });
+			expect(look.event(eventId)!.text.length).toBeLessThanOrEqual(2000);
+		}
+	});
+
+	test("by default interrupts: backlog and new message are answered in one run, delivered once per chat", async () => {
+		const asked: EngineRequest[] = [];
+		const allWait = gate();
+		const play: Play = async function* (request) {
+			asked.push(request);
+			yield text("half");
+			if (asked.length === 1) await allWait.opened;
+		};
+		const rig = nexRig(play, { config: { channels: { telegram: { ...open.channels.telegram, session: "office" } } } });
+		const say = (said: string, to: string) => rig.nex.receive(from(messageOf(said, { target: { to } })));
+		const one = await say("one", "c1");
+		await until(() => rig.broker.live(one.runId!)?.text === "half");
+		const more = await Promise.all([say("two", "c1"), say("three", "c2"), say("four", "c1")]);
+		allWait.open();
+		await until(() => asked.length === 2);
+		const { runId } = asked[1]!;
+		expect(rig.look.event(one.eventId)?.disposition).toMatchObject({ state: "superseded", by: more[0].eventId });
+		for (const { eventId } of more)
+			expect((await rig.nex.inbox({ limit: 9 })).find((event) => event.eventId === eventId)?.disposition).toEqual({
+				state: "batched",
+				runId,
+			});
+		await until(() => rig.asked.length === 3);
+		const places = rig.asked.flatMap((request) =>
+			"runId" in request && request.runId === runId ? [request.target.to] : [],
+		);
+		expect(places).toEqual(["c1", "c2"]);
+	});
+
+	test("two threads of a chat that share a session are both answered", async () => {
+		const queue = { mode: "collect" as const, collectMs: 100 };
+		const config = { channels: { telegram: { ...open.channels.telegram, session: "office", queue } } };
+		const clock = manualClock(1000);
+		const rig = nexRig(echo, { config, clock });
+		for (const thread of ["1", "2", "1"])
+			await rig.nex.receive(from(messageOf("hi", { target: { to: "c1", thread_id: thread } })));
+		clock.advance(100);
+		await until(() => rig.asked.length === 2);
+		expect(rig.asked.map(({ target }) => target.thread_id)).toEqual(["1", "2"]);
+	});
+
+	test("the queue mode is the account's before the channel's, and the session's before both", async () => {
+		const queue = { mode: "followup" as const };
+		const channel = { ...open.channels.telegram, queue: { mode: "collect" as const }, accounts: { bot: { queue } } };
+		const sessions = { "telegram:bot:c2": { queue: { mode: "steer" as const, messagesMax: 3 } } };
+		const limits = { queueMessagesMax: 7 };
+		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions, limits } });
+		const settings = async (account: string, chat: string) => {
+			const message = messageOf("hi", { chat: { id: chat, type: "direct" } });
+			const { eventId } = await nex.receive({ channel: "telegram", account, message });
+			return look.event(eventId)?.queue;
+		};
+		expect(await settings("bot", "c1")).toEqual({
+			mode: "followup",
+			collectMs: 1500,
+			messagesMax: 7,
+			atCap: "summarise",
+		});
+		expect(await settings("other", "c1")).toMatchObject({ mode: "collect" });
+		expect(await settings("bot", "c2")).toMatchObject({ mode: "interrupt", messagesMax: 3 });
+	});
+
+	test("reject: the sender is told once that we are busy, and the message is on record", async () => {
+		const config = {
+			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText: "wait" } },
+		};
+		const { nex, texts } = nexRig(stuck, { config });
+		await nex.receive(from(messageOf("one")));
+		const answers = [await nex.receive(from(messageOf("two"))), await nex.receive(from(messageOf("three")))];
+		for (const { disposition } of answers)
+			expect(disposition).toEqual({ state: "rejected", because: expect.stringContaining("busy") });
+		expect(texts()).toEqual(["wait"]);
+	});
+
+	test("reject: after a while the sender is told again; an empty text is never said", async () => {
+		const busy = (busyText: string) => ({
+			channels: { telegram: { ...open.channels.telegram, queue: { mode: "reject" as const }, busyText } },
+		});
+		const clock = manualClock(1000);
+		const { nex, texts } = nexRig(stuck, { config: busy("wait"), clock });
+		for (const said of ["one", "two"]) await nex.receive(from(messageOf(said)));
+		clock.advance(9_999);
+		await nex.receive(from(messageOf("three")));
+		expect(texts()).toHaveLength(1);
+		clock.advance(1);
+		await nex.receive(from(messageOf("four")));
+		expect(texts()).toHaveLength(2);
+		const quiet = nexRig(stuck, { config: busy("") });
+		for (const said of ["one", "two"]) await quiet.nex.receive(from(messageOf(said)));
+		expect(quiet.texts()).toEqual([]);
+	});
+
+	test("drop_newest: what the cap keeps out is on record as dropped", async () => {
+		const queue = { mode: "followup" as const, messagesMax: 1, atCap: "drop_newest" as const };
+		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: { ...open.channels.telegram, queue } } } });
+		for (const said of ["one", "two"]) await nex.receive(from(messageOf(said)));
+		const { eventId, disposition } = await nex.receive(from(messageOf("three")));
+		expect(disposition).toMatchObject({ state: "dropped", because: expect.stringContaining("1 messages wait") });
+		expect(look.event(eventId)?.disposition).toEqual(disposition);
+	});
+});
+
+describe("who is let in", () => {
+	test("a stranger is told a code; approved, the next message is answered; revoked, it is not", async () => {
+		const { nex, texts, look } = nexRig(echo);
+		const { disposition } = await nex.receive(from(messageOf("let me in")));
+		expect(disposition).toMatchObject({ state: "rejected", because: expect.stringContaining("unknown sender") });
+		await nex.receive(from(messageOf("hello?")));
+		expect(texts()).toHaveLength(1);
+		const [waiting] = await nex.pairing.list();
+		expect(texts()[0]).toContain(`nexus pair ${waiting!.code}`);
+		expect(waiting).toMatchObject({ sender: "ann", senderName: "Ann", state: "pending" });
+		await nex.pairing.approve(waiting!.code.toLowerCase());
+		expect((await nex.pairing.approve(waiting!.code)).state).toBe("approved");
+		expect(texts()).toEqual([expect.anything(), expect.stringContaining("let in")]);
+		expect((await nex.receive(from(messageOf("now?")))).disposition.state).toBe("started");
+		await nex.pairing.revoke(waiting!);
+		expect((await nex.receive(from(messageOf("still?")))).disposition.state).toBe("rejected");
+		expect(look.sessions({ limit: 9 })).toHaveLength(1);
+		expect(nex.stats()).toMatchObject({ rejected: 3 });
+	});
+
+	test("a private platform lets everybody in; a group needs a mention", async () => {
+		const { nex, look } = nexRig(echo);
+		const said = async (fields: Parameters<typeof messageOf>[1]) =>
+			(await nex.receive({ channel: "signal", account: "a", message: messageOf("hi", fields), public: false }))
+				.disposition.state;
+		const chat = { id: "g", type: "group" as const };
+		expect(await said({})).toBe("started");
+		expect(await said({ chat })).toBe("rejected");
+		// What was said to others is not kept.
+		expect(look.events({ state: "rejected", limit: 9 })).toMatchObject([{ text: "" }]);
+		expect(await said({ chat, mention: true })).toBe("started");
+	});
+
+	test("I11: rejected messages are forgotten beyond the limit", async () => {
+		const { nex, look } = nexRig(echo, { config: { limits: { rejectedEventsMax: 5 } } });
+		for (let n = 0; n < 64; n++) await nex.receive(from(messageOf("spam")));
+		expect(look.events({ limit: 99 })).toHaveLength(5);
+	});
+});
+
+describe("plugins on the way", () => {
+	test("rewrite, attach and switch streaming off; all calls are in the trace", async () => {
+		const asked: EngineRequest[] = [];
+		const completed: unknown[] = [];
+		const plugins: Plugin[] = [
+			{ name: "a", onReceive: ({ event }) => ({ text: event.text.toUpperCase(), attach: "from a" }) },
+			{
+				name: "b",
+				onPrepare: ({ event, hooks }) => {
+					hooks.context.disable_streaming = true;
+					return { text: `${event.text}!`, attach: "from b" };
+				},
+				onComplete: ({ response, disposition }) => completed.push(response, disposition),
+			},
+			{ name: "c", onReceive: () => Promise.reject(new Error("odd")) },
+		];
+		const rig = nexRig(
+			async function* (request) {
+				asked.push(request);
+				yield* echo(request, new AbortController().signal);
+			},
+			{ config: open, plugins },
+		);
+		const { eventId, runId } = await rig.nex.receive(from(messageOf("hi")));
+		await until(() => rig.look.turn(runId!)?.trace?.stages.at(-1)?.stage === "complete");
+		expect(asked[0]!.messages.map((message) => message.text)).toEqual([
+			"[Context]\nfrom a",
+			"[Context]\nfrom b",
+			"HI!",
+		]);
+		expect(rig.look.event(eventId)?.text).toBe("HI");
+		expect(rig.asked[0]).toMatchObject({ options: { disableStreaming: true } });
+		expect(completed).toMatchObject([
+			{ text: "re HI!", status: "completed", deliveries: [{ id: "dlv_1", success: true }] },
+			{ state: "started", runId },
+		]);
+		const calls = rig.look.turn(runId!)!.trace!.hooks.map(({ plugin, hook, outcome }) => [plugin, hook, outcome]);
+		expect(calls).toEqual([
+			["a", "onReceive", "changed"],
+			["c", "onReceive", "failed"],
+			["b", "onPrepare", "changed"],
+			["b", "onComplete", "ok"],
+		]);
+		expect(rig.nex.stats().plugins).toMatchObject([{ name: "a", calls: 1 }, { name: "b" }, { name: "c", failures: 1 }]);
+	});
+
+	test.each(["onReceive", "onPrepare"])("%s can reject, with the reason on record", async (hook) => {
+		const { nex, look, asked } = nexRig(echo, {
+			config: open,
+			plugins: [{ name: "no", [hook]: () => ({ reject: "not today" }) }],
+		});
+		const { eventId, disposition } = await nex.receive(from(messageOf("hi")));
+		expect(disposition).toEqual({ state: "rejected", because: "not today" });
+		expect(look.event(eventId)?.disposition).toEqual(disposition);
+		const api = await nex.receive({ session: "main", text: "hi" });
+		expect(api.disposition).toEqual(disposition);
+		expect([look.turns({ limit: 9 }), asked]).toEqual([[], []]);
+	});
+
+	test("a message does not overtake one whose plugin takes longer", async () => {
+		const door = gate();
+		const seen: string[] = [];
+		const plugin: Plugin = {
+			name: "slow",
+			onReceive: async ({ event }) => void (event.text === "one" && (await door.opened)),
+		};
+		const { nex } = nexRig(
+			async function* ({ messages }) {
+				seen.push(messages.at(-1)!.text);
+				yield text("ok");
+			},
+			{ plugins: [plugin] },
+		);
+		const both = [nex.receive({ session: "main", text: "one" }), nex.receive({ session: "main", text: "two" })];
+		const other = await nex.receive({ session: "other", text: "three" });
+		expect(other.disposition.state).toBe("started");
+		door.open();
+		await Promise.all(both);
+		await until(() => seen.length === 3);
+		expect(seen).toEqual(["three", "one", "two"]);
+	});
+
+	test("I11: so many wait for their plugins and no more; one that cannot be taken in does not hold up the next", async () => {
+		const door = gate();
+		const plugin: Plugin = { name: "slow", onReceive: () => door.opened };
+		const { nex } = nexRig(echo, { plugins: [plugin], config: { limits: { hooksWaitingMax: 2 } } });
+		const say = (said: string) => nex.receive({ session: "main", text: said });
+		const one = say("one");
+		const two = say("two");
+		await expect(say("three")).rejects.toMatchObject({ code: "busy", message: expect.stringContaining("2 messages") });
+		door.open();
+		expect((await one).disposition.state).toBe("started");
+		await two;
+		const bus = nexRig(echo, { plugins: [plugin] });
+		const create = bus.bus.create.bind(bus.bus);
+		bus.bus.create = () => {
+			bus.bus.create = create;
+			return Promise.reject(new Error("no room"));
+		};
+		const refused = expect(bus.nex.receive({ session: "main", text: "one" })).rejects.toThrow("no room");
+		const { eventId } = await bus.nex.receive({ session: "main", text: "two" });
+		await until(() => bus.look.event(eventId)?.disposition.state === "started");
+		await refused;
+	});
+
+	test("what they said to each of several messages counts for the run that answers them together", async () => {
+		const asked: EngineRequest[] = [];
+		const plugin: Plugin = {
+			name: "notes",
+			onReceive: ({ event }) => ({
+				attach: `about ${event.text}`,
+				...(event.text === "one" && { context: { disable_streaming: true } }),
+			}),
+		};
+		const queue = { mode: "collect" as const, collectMs: 100 };
+		const config = { channels: { telegram: { ...open.channels.telegram, queue } } };
+		const clock = manualClock(1000);
+		const play: Play = async function* (request) {
+			asked.push(request);
+			yield text("ok");
+		};
+		const rig = nexRig(play, { config, clock, plugins: [plugin] });
+		for (const said of ["one", "two"]) await rig.nex.receive(from(messageOf(said)));
+		clock.advance(100);
+		await until(() => asked.length === 1);
+		const said = asked[0]!.messages.map((message) => message.text);
+		expect(said).toEqual(expect.arrayContaining(["[Context]\nabout one", "[Context]\nabout two", "one", "two"]));
+		expect(rig.asked).toMatchObject([{ options: { disableStreaming: true } }]);
+	});
+
+	test("see whether the sender is the owner", async () => {
+		const seen: boolean[] = [];
+		const plugin: Plugin = { name: "who", onReceive: ({ sender }) => void seen.push(sender.owner) };
+		const channels = { telegram: { acl: { owner: ["ann"], unknown: "allow" as const }, accounts: { bot: {} } } };
+		const { nex } = nexRig(echo, { plugins: [plugin], config: { channels } });
+		await nex.receive(from(messageOf("hi")));
+		await nex.receive(from(messageOf("hi", { from: { id: "bob" } })));
+		expect(seen).toEqual([true, false]);
+	});
+
+	test("a plugin that hangs costs its time and no more", async () => {
+		const clock = manualClock(1000);
+		const { nex } = nexRig(echo, { clock, plugins: [{ name: "slow", onReceive: () => never }] });
+		const accepted = nex.receive({ session: "main", text: "hi" });
+		await ticks(2);
+		clock.advance(5000);
+		expect((await accepted).disposition.state).toBe("started");
+		expect(nex.stats().plugins).toMatchObject([{ timeouts: 1 }]);
+	});
+
+	test("one that is none is refused at the start", async () => {
+		const { nex } = nexRig(echo, { config: { plugins: ["./nowhere.ts"] } });
+		await expect(nex.load()).rejects.toMatchObject({
+			code: "config",
+			message: expect.stringContaining("./nowhere.ts"),
+		});
+	});
+});
+
+describe("a message from the page or the API", () => {
+	test("goes the same way, as the owner's, is pulled and not pushed, and its trace is whole with the turn", async () => {
+		const { nex, look, asked } = nexRig(echo);
+		const accepted = await nex.receive({ session: "main", text: "hi", idempotencyKey: "k" });
+		expect(accepted).toEqual({
+			eventId: expect.stringMatching(/^evt_/),
+			disposition: { state: "started", runId: accepted.runId },
+			runId: accepted.runId,
+		});
+		const { trace } = await turnWhenSettled(look, accepted.runId!);
+		expect(trace).toMatchObject({ channel: "web", account: "web", sender: "owner", deliveries: [] });
+		expect(trace!.stages.map(({ stage }) => stage)).toEqual(STAGES);
+		expect(await nex.receive({ session: "main", text: "hi", idempotencyKey: "k" })).toEqual(accepted);
+		expect([look.turns({ limit: 9 }).length, asked]).toEqual([1, []]);
+	});
+
+	test("waits in order when the session is busy, and is refused like before", async () => {
+		const { nex, look } = nexRig(stuck, { limits: { queueMessagesMax: 1 } });
+		const states = await Promise.all(
+			["one", "two"].map(async (said) => (await nex.receive({ session: "main", text: said })).disposition.state),
+		);
+		expect(states).toEqual(["started", "queued"]);
+		await expect(nex.receive({ session: "main", text: "three" })).rejects.toMatchObject({ code: "busy" });
+		await expect(nex.receive({ session: "main", text: " " })).rejects.toMatchObject({ code: "invalid" });
+		await expect(nex.receive({ session: "../etc", text: "hi" })).rejects.toMatchObject({ code: "invalid" });
+		expect(look.events({ limit: 9 })).toHaveLength(2);
+	});
+});
+
+describe("start and stop", () => {
+	test("every account is listened to, and a message is safe when the listener returns", async () => {
+		const config = { channels: { ...open.channels, signal: { accounts: { one: {}, two: {} } } } };
+		const { nex, listeners, look } = nexRig(stuck, { config });
+		nex.start();
+		await until(() => listeners.size === 3);
+		await listeners.get("signal/two")!(messageOf("hi"));
+		expect(look.events({ limit: 9 })).toMatchObject([{ origin: { channel: "signal", account: "two" } }]);
+	});
+
+	test("an adapter without monitor is not listened to; an account that cannot be keeps no other from it", async () => {
+		const accounts = { one: {}, two: {} };
+		const heard: string[] = [];
+		const info = async (channel: string) => ({
+			...{ channel, version: "1", protocol: 1, settings: [] },
+			...{ supports: channel === "mute" ? (["send"] as const) : (["monitor"] as const) },
+			...{ limits: { textMax: 1, unit: "utf16" as const } },
+		});
+		const monitor = (channel: string, account: string) => {
+			if (account === "one") throw new Error("it is listened to already");
+			heard.push(`${channel}/${account}`);
+		};
+		const config = { channels: { mute: { accounts }, chat: { accounts } } };
+		const { nex } = nexRig(echo, { config, outbound: { info, monitor } });
+		nex.start();
+		await until(() => heard.length > 0);
+		await ticks(5);
+		expect(heard).toEqual(["chat/two"]);
+	});
+
+	test("an adapter that cannot be asked is asked again", async () => {
+		const clock = manualClock(1000);
+		let asked = 0;
+		const info = async () => {
+			if (++asked === 1) throw new Error("no such file");
+			return {
+				channel: "telegram",
+				version: "1",
+				protocol: 1,
+				supports: ["monitor"] as const,
+				settings: [],
+				limits: { textMax: 1, unit: "utf16" as const },
+			};
+		};
+		const { nex, listeners } = nexRig(echo, { config: open, clock, outbound: { info } });
+		nex.start();
+		await ticks(2);
+		expect(listeners.size).toBe(0);
+		clock.advance(30_000);
+		await until(() => listeners.size === 1);
+	});
+
+	test("I10: what was queued goes on after a restart, with its stages and its target", async () => {
+		const path = tempFile();
+		const config = { channels: { telegram: { ...open.channels.telegram, queue: { mode: "followup" as const } } } };
+		const first = nexRig(silent, { config, path, clock: manualClock(Date.now()), dies: true });
+		await first.nex.receive(from(messageOf("one")));
+		const two = await first.nex.receive(from(messageOf("two", { target: { to: "c7" } })));
+		expect(two.disposition).toEqual({ state: "queued" });
+
+		const second = nexRig(echo, { config, path });
+		await second.nex.load();
+		await second.nex.recover();
+		second.nex.start();
+		await until(() => second.look.event(two.eventId)?.disposition.state === "started");
+		const { disposition } = second.look.event(two.eventId)!;
+		const runId = "runId" in disposition ? disposition.runId! : "";
+		await until(() => second.look.turn(runId)?.trace?.stages.length === STAGES.length);
+		expect(second.asked.find((request) => "runId" in request && request.runId === runId)?.target).toEqual({ to: "c7" });
+	});
+
+	test("when stopped nothing is taken in, and what is completing is waited for", async () => {
+		const door = gate();
+		const plugins: Plugin[] = [{ name: "slow", onComplete: () => door.opened }];
+		const { nex, look } = nexRig(echo, { plugins });
+		const { runId } = await nex.receive({ session: "main", text: "hi" });
+		await turnWhenSettled(look, runId!);
+		const stopped = nex.stop(10_000);
+		await expect(nex.receive({ session: "main", text: "hi" })).rejects.toMatchObject({ code: "unavailable" });
+		door.open();
+		await stopped;
+		expect(look.turn(runId!)?.trace?.hooks).toMatchObject([{ plugin: "slow", hook: "onComplete", outcome: "ok" }]);
+	});
+
+	test("a session that cannot be one is refused at once", () => {
+		const config = { channels: { telegram: { session: "not a label" } } };
+		expect(() => nexRig(echo, { config })).toThrow(expect.objectContaining({ code: "config" }));
+	});
+});

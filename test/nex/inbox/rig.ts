@@ -1,0 +1,100 @@
+/** The inbox on a real Broker, Bus and Ledger, with an outbound side that only writes down what it is asked for. */
+
+import type { InboundMessage } from "../../../src/adapter/adapter.ts";
+import type { BrokerLimits } from "../../../src/broker/broker.ts";
+import type { Engine } from "../../../src/engine/engine.ts";
+import { type Delivery, deliveryWrites, type QueueSettings } from "../../../src/ledger/ledger.ts";
+import {
+	type Accepted,
+	type ClientMessage,
+	createNex,
+	type InboundConfig,
+	type InboxLimits,
+	type NexOptions,
+	type NexOutbound,
+} from "../../../src/nex/nex.ts";
+import { type Play, type RigOptions, rig } from "../../broker/rig.ts";
+
+export type Delivered = Parameters<NexOutbound["deliver"]>[0];
+
+/** Deliveries of one file have ids of their own. */
+export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
+	const asked: Delivered[] = [];
+	const launched: string[] = [];
+	const settled: string[] = [];
+	const listeners = new Map<string, (message: InboundMessage) => Promise<void>>();
+	const infoOf = (id: string): Delivery =>
+		({ id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] }) as Delivery;
+	const outbound: NexOutbound = {
+		deliver: async (request) => infoOf(`${prefix}_${asked.push(request)}`),
+		owe(request) {
+			const { runId, target, options = {} } = request;
+			const { channel, id: account } = request.account;
+			const id = `${prefix}_${asked.push(request)}`;
+			const delivery = { id, runId, channel, account, target, options: { ...options }, createdAt: 1 };
+			return { delivery, write: deliveryWrites.open(delivery) };
+		},
+		launch: ({ id }) => void launched.push(id),
+		deliveries: async () => [],
+		async settled(id) {
+			settled.push(id);
+			return infoOf(id);
+		},
+		info: async (channel) => ({
+			...{ channel, version: "1", protocol: 1, supports: ["monitor", "send"], settings: [] },
+			...{ limits: { textMax: 4096, unit: "utf16" }, public: channel === "telegram" },
+		}),
+		monitor: (channel, account, onMessage) => void listeners.set(`${channel}/${account}`, onMessage),
+		...fields,
+	};
+	const texts = () => asked.flatMap((one) => ("text" in one ? [one.text] : []));
+	return { outbound, asked, launched, settled, listeners, texts };
+}
+
+export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptions, "plugins"> {
+	config?: InboundConfig;
+	limits?: Partial<BrokerLimits & InboxLimits>;
+	outbound?: Partial<NexOutbound>;
+	engine?: Pick<Engine, "disableStreaming">;
+}
+
+/** How often a file was opened. */
+const rigsOf = new Map<string | undefined, number>();
+
+export function nexRig(play: Play, options: NexRigOptions = {}) {
+	const { config = {}, plugins, outbound: fields, engine, ...broker } = options;
+	const parts = rig(play, broker);
+	const opened = (rigsOf.get(options.path) ?? 0) + 1;
+	if (options.path !== undefined) rigsOf.set(options.path, opened);
+	const out = outboundOf(fields, opened === 1 ? "dlv" : `dlv${opened}`);
+	const { clock, log, limits } = options;
+	const nex = createNex({
+		broker: parts.broker,
+		bus: parts.bus,
+		ledger: parts.ledger,
+		outbound: out.outbound,
+		config,
+		...(engine && { engine }),
+		...(limits && { limits }),
+		...(plugins && { plugins }),
+		...(clock && { clock }),
+		...(log && { log }),
+	});
+	/** A client's message, with how it is to wait. */
+	const submit = (message: ClientMessage & { queue?: QueueSettings }): Promise<Accepted> => {
+		const { queue, ...rest } = message;
+		const sessions = queue ? { [message.session]: { queue } } : {};
+		nex.reconfigure({ ...config, sessions: { ...config.sessions, ...sessions } }, []);
+		return nex.receive(rest);
+	};
+	return { ...parts, ...out, nex, submit };
+}
+
+let count = 0;
+
+/** A message from Ann in a direct chat, unless told otherwise. */
+export const messageOf = (text: string, fields: Partial<InboundMessage> = {}): InboundMessage => ({
+	...{ eventId: `m${++count}`, from: { id: "ann", name: "Ann" }, chat: { id: "c1", type: "direct" }, text },
+	...{ target: { to: "c1" }, ts: 0 },
+	...fields,
+});

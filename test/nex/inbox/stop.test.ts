@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import type { Delivery } from "../../../src/ledger/ledger.ts";
+import type { Plugin } from "../../../src/nex/nex.ts";
+import { gate, type Play, ticks, turnWhenSettled } from "../../broker/rig.ts";
+import { messageOf, nexRig } from "./rig.ts";
+
+const echo: Play = async function* ({ messages }) {
+	yield { type: "text", delta: `re ${messages.at(-1)?.text}` };
+};
+const config = { channels: { telegram: { acl: { unknown: "allow" as const }, accounts: { bot: {} } } } };
+
+test("what is still being delivered when the pipeline stops is the next process's: nothing is written after it", async () => {
+	const door = gate();
+	const completed: string[] = [];
+	const plugins: Plugin[] = [{ name: "last", onComplete: ({ runId }) => completed.push(runId!) }];
+	const settled = async (id: string) => {
+		await door.opened;
+		return { id } as Delivery;
+	};
+	const { nex, look } = nexRig(echo, { config, plugins, outbound: { settled } });
+	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
+	await turnWhenSettled(look, runId!);
+	await nex.stop(1);
+	door.open();
+	await ticks(20);
+	expect(completed).toEqual([]);
+	expect(look.turn(runId!)?.trace?.stages.map(({ stage }) => stage)).not.toContain("complete");
+});

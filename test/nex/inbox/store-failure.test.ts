@@ -1,0 +1,122 @@
+/** A store that refuses commits for longer than anybody waits: runs end, and their sessions go on once it takes them again. */
+
+import { expect, test } from "vitest";
+import { manualClock } from "../../../src/std/clock.ts";
+import {
+	finalEnd,
+	framesOf,
+	gate,
+	type Play,
+	tempFile,
+	ticks,
+	turnWhenSettled,
+	until,
+	verified,
+} from "../../broker/rig.ts";
+import { nexRig } from "./rig.ts";
+
+function world(path = tempFile(), dies = false) {
+	const clock = manualClock(1000);
+	const door = gate();
+	const play: Play = async function* ({ messages }) {
+		yield { type: "text", delta: `re ${messages.at(-1)!.text}` };
+		await door.opened;
+		yield { type: "text", delta: " and more" };
+	};
+	const parts = nexRig(play, { path, clock, busClock: clock, dies, connection: "none" });
+	const disk = { full: false };
+	const { file } = parts;
+	const transaction = file.transaction.bind(file);
+	file.transaction = (work) => {
+		if (disk.full) throw new Error("database or disk is full");
+		return transaction(work);
+	};
+	const pass = async (ms: number) => {
+		for (let past = 0; past < ms; past += 250) {
+			clock.advance(250);
+			await ticks(2);
+		}
+	};
+	const submit = (text: string) => parts.nex.receive({ session: "main", text });
+	return { ...parts, disk, door, pass, submit, path };
+}
+
+test("I3, P4.9: the run is settled with what is durable, and what waited behind it is answered", async () => {
+	const { disk, look, bus, broker, door, pass, submit } = world();
+	const { runId } = await submit("one");
+	await until(async () => (await bus.describe(runId!))?.head === 2);
+	const second = await submit("two");
+	expect(second.disposition).toEqual({ state: "queued" });
+	disk.full = true;
+	door.open();
+	const stopped = broker.abort(runId!);
+	await pass(31_000);
+	expect(await stopped).toMatchObject({ status: "failed", error: { code: "unavailable" } });
+	expect(broker.unsaved).toBe(1);
+	expect(look.turn(runId!)).toBeUndefined();
+	await pass(6_000);
+	expect(broker.unsaved).toBe(1);
+	disk.full = false;
+	await pass(6_000);
+	expect(await turnWhenSettled(look, runId!)).toMatchObject({
+		...{ status: "failed", reason: "error", error: { code: "unavailable" } },
+		messages: [{ text: "one" }, { text: "re one" }],
+	});
+	const log = await framesOf(bus, runId!);
+	expect(verified(log)).toBeUndefined();
+	expect(finalEnd(log)).toMatchObject({ reason: "error", synthetic: true, error: { code: "unavailable" } });
+	await until(() => look.turns({ limit: 9 }).length === 2);
+	expect(look.turns({ limit: 1 })[0]).toMatchObject({ status: "completed", messages: [{ text: "two" }, {}] });
+	expect(broker.unsaved).toBe(0);
+});
+
+test("a daemon that stops meanwhile does not wait for the disk; the next one settles the run", async () => {
+	const { disk, look, bus, broker, nex, door, pass, submit, path } = world(tempFile(), true);
+	const { runId } = await submit("one");
+	await until(async () => (await bus.describe(runId!))?.head === 2);
+	disk.full = true;
+	door.open();
+	await ticks(4);
+	await pass(31_000);
+	nex.close();
+	await broker.drain(1000);
+	disk.full = false;
+	await pass(20_000);
+	expect(look.turn(runId!)).toBeUndefined();
+	const next = world(path);
+	expect(await next.nex.recover()).toEqual({ recovered: 1 });
+	expect(next.look.turn(runId!)).toMatchObject({ reason: "crashed" });
+});
+
+test("I3: a start on a full disk settles what it found as soon as there is room, and the session waits for that", async () => {
+	const dead = world(tempFile(), true);
+	const { runId } = await dead.submit("one");
+	await until(async () => (await dead.bus.describe(runId!))?.head === 2);
+	await dead.submit("two");
+	const { disk, look, nex, pass, path, door } = world(dead.path);
+	expect(path).toBe(dead.path);
+	door.open();
+	disk.full = true;
+	const recovered = nex.recover();
+	await pass(35_000);
+	expect(await recovered).toEqual({ recovered: 0 });
+	disk.full = false;
+	await pass(12_000);
+	expect(await turnWhenSettled(look, runId!)).toMatchObject({ status: "failed", reason: "crashed" });
+	await until(() => look.turns({ limit: 9 }).length === 2);
+	expect(look.turns({ limit: 1 })[0]!.messages.at(-1)).toMatchObject({ text: "re two and more" });
+});
+
+test("I10: a store that takes nothing takes no message in: the sender is told within a second", async () => {
+	const { disk, look, pass, submit } = world();
+	await submit("one");
+	disk.full = true;
+	const refused = expect(submit("two")).rejects.toMatchObject({ code: "unavailable" });
+	await pass(1_500);
+	await refused;
+	disk.full = false;
+	await pass(500);
+	expect(look.events({ limit: 9 })).toHaveLength(1);
+	const sent = submit("two");
+	expect((await sent).disposition).toEqual({ state: "queued" });
+});

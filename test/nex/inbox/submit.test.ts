@@ -1,0 +1,313 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { manualClock } from "../../../src/std/clock.ts";
+import { finalEnd, gate, never, type Play, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
+import { atEffort } from "../../effort.ts";
+import { nexRig } from "./rig.ts";
+
+const echo: Play = async function* ({ messages }) {
+	yield text(`you said ${messages.at(-1)?.text}`);
+};
+const stuck: Play = async function* () {
+	yield text("thinking");
+	await never;
+};
+
+/** Takes one run at a time and lets the test end it. */
+function stepwise() {
+	const asked: EngineRequest[] = [];
+	const doors: ReturnType<typeof gate>[] = [];
+	const play: Play = async function* (request) {
+		const door = gate();
+		asked.push(request);
+		doors.push(door);
+		await door.opened;
+		yield text(`answer ${asked.length}`);
+	};
+	return { play, asked, doors };
+}
+
+describe("a message for an idle session", () => {
+	test("I9, I10: is answered once its run, its first begin and its event are durable", async () => {
+		const { nex, look, frames } = nexRig(stuck, { path: tempFile() });
+		const { eventId, disposition, runId } = await nex.receive({ session: "main", text: "hi" });
+		expect(disposition).toEqual({ state: "started", runId });
+		expect(look.event(eventId)).toMatchObject({ session: "main", text: "hi", disposition });
+		expect((await frames(runId!))[0]).toMatchObject({
+			type: "stream.begin",
+			modality: "text",
+			session: "main",
+			run_id: runId,
+		});
+	});
+
+	test("sessions whose labels differ in case only are two", async () => {
+		const { nex, look, bus } = nexRig(echo, { path: tempFile() });
+		const sent = await Promise.all(
+			["Main", "main", "MAIN"].map((session) => nex.receive({ session, text: session, idempotencyKey: "k" })),
+		);
+		for (const { runId } of sent) await turnWhenSettled(look, runId!);
+		for (const session of ["Main", "main", "MAIN"]) {
+			expect(look.turns({ session, limit: 9 }).map((turn) => turn.messages[0]!.text)).toEqual([session]);
+			expect(await bus.describeChain(`session:${session}`)).toEqual({ start: 0, head: 3 });
+		}
+	});
+
+	test("shows as a live run until its turn is saved", async () => {
+		const { play, doors } = stepwise();
+		const { broker, nex, look } = nexRig(play);
+		const { eventId, runId } = await nex.receive({ session: "main", text: "hi" });
+		expect(broker.live(runId!)).toMatchObject({
+			...{
+				runId,
+				session: "main",
+				engine: "played",
+				status: "running",
+				compacting: false,
+				text: "",
+			},
+			messages: [
+				{ role: "user", text: "hi", eventId },
+				{ role: "assistant", text: "" },
+			],
+		});
+		expect(broker.liveRuns()).toHaveLength(1);
+		await until(() => doors.length === 1);
+		doors[0]!.open();
+		await until(() => {
+			const saved = look.turn(runId!) !== undefined;
+			const live = broker.live(runId!) !== undefined;
+			if (!saved && !live) throw new Error("neither live nor saved");
+			return saved && !live;
+		});
+		expect(broker.liveRuns()).toEqual([]);
+	});
+
+	test("compaction shows while it lasts", async () => {
+		const door = gate();
+		const { broker, nex } = nexRig(async function* () {
+			yield { type: "compaction", phase: "start" };
+			await door.opened;
+			yield { type: "compaction", phase: "end" };
+			await never;
+		});
+		const { runId } = await nex.receive({ session: "main", text: "hi" });
+		await until(() => broker.live(runId!)?.compacting === true);
+		door.open();
+		await until(() => broker.live(runId!)?.compacting === false);
+	});
+});
+
+describe("a message for a busy session", () => {
+	test.each(["memory", "sqlite"])("I10: waits, in order, and says so (%s)", async (storage) => {
+		const { play, asked, doors } = stepwise();
+		const { nex, look } = nexRig(play, storage === "sqlite" ? { path: tempFile() } : {});
+		const texts = ["one", "two", "three", "four"];
+		const accepted = await Promise.all(texts.map((said) => nex.receive({ session: "main", text: said })));
+		expect(accepted.map(({ disposition }) => disposition.state)).toEqual(["started", "queued", "queued", "queued"]);
+		expect(look.queued().map((event) => event.text)).toEqual(["two", "three", "four"]);
+		for (const [n, said] of texts.entries()) {
+			await until(() => asked.length === n + 1);
+			await ticks(3);
+			expect(asked).toHaveLength(n + 1);
+			expect(asked[n]!.messages.at(-1)?.text).toBe(said);
+			const { disposition } = look.event(accepted[n]!.eventId)!;
+			expect(disposition).toEqual({ state: "started", runId: asked[n]!.runId });
+			doors[n]!.open();
+		}
+		await turnWhenSettled(look, asked[3]!.runId);
+		expect(look.turns({ limit: 9 }).map((turn) => turn.messages[0]?.text)).toEqual(texts.toReversed());
+		expect(asked[3]!.messages.map((message) => message.text)).toEqual([
+			...["one", "answer 1", "two", "answer 2", "three", "answer 3", "four"],
+		]);
+	});
+
+	test("other sessions do not wait", async () => {
+		const { broker, nex } = nexRig(stuck);
+		const sessions = ["a", "b", "c"];
+		const accepted = await Promise.all(sessions.map((session) => nex.receive({ session, text: "hi" })));
+		expect(accepted.map(({ disposition }) => disposition.state)).toEqual(["started", "started", "started"]);
+		expect(broker.liveRuns().map((run) => run.session)).toEqual(sessions);
+	});
+
+	test("for all interleavings of messages each session is answered in order, one run at a time", async () => {
+		await fc.assert(
+			fc.asyncProperty(fc.array(fc.tuple(fc.constantFrom("a", "b"), fc.nat(3)), { maxLength: 15 }), async (plan) => {
+				const running = new Set<string>();
+				const { nex, look } = nexRig(async function* ({ session, messages }) {
+					if (running.has(session)) throw new Error("two runs at once");
+					running.add(session);
+					await ticks(1);
+					yield text(`re ${messages.at(-1)?.text}`);
+					running.delete(session);
+				});
+				const submitted = [];
+				for (const [n, [session, pause]] of plan.entries()) {
+					submitted.push(nex.receive({ session, text: `${n}` }));
+					await ticks(pause);
+				}
+				await Promise.all(submitted);
+				await until(() => look.turns({ limit: 99 }).length === plan.length);
+				for (const label of ["a", "b"]) {
+					const order = plan.flatMap(([session], n) => (session === label ? [`${n}`] : []));
+					const turns = look.turns({ session: label, limit: 99 }).toReversed();
+					expect(turns.map((turn) => turn.messages.map((message) => message.text))).toEqual(
+						order.map((said) => [said, `re ${said}`]),
+					);
+				}
+			}),
+			{ numRuns: atEffort(120, 30) },
+		);
+	});
+
+	test("the next message is told that the answer before was stopped", async () => {
+		const { broker, nex, look } = nexRig(
+			async function* ({ messages }) {
+				if (messages.length > 1) {
+					yield text(`I know: ${messages.at(-2)?.text}`);
+					return;
+				}
+				yield text("half an");
+				await never;
+			},
+			{ limits: { abortGraceMs: 0 } },
+		);
+		const { runId } = await nex.receive({ session: "main", text: "first" });
+		await until(() => broker.live(runId!)?.text === "half an");
+		const next = await nex.receive({ session: "main", text: "second" });
+		expect((await broker.abort(runId!))?.status).toBe("aborted");
+		await until(() => look.turns({ limit: 9 }).length === 2);
+		expect(look.event(next.eventId)?.disposition.state).toBe("started");
+		expect(look.turns({ limit: 1 })[0]?.messages.at(-1)?.text).toBe(
+			"I know: half an\n\n[This answer was stopped by the user before it was complete.]",
+		);
+	});
+
+	test("a queued message that cannot be started is rejected with the reason, and the next one has its turn", async () => {
+		const { play, asked, doors } = stepwise();
+		const { nex, look, bus } = nexRig(play);
+		await nex.receive({ session: "main", text: "one" });
+		const two = await nex.receive({ session: "main", text: "two" });
+		const three = await nex.receive({ session: "main", text: "three" });
+		const create = bus.create.bind(bus);
+		let failures = 1;
+		bus.create = (...args) => (failures-- > 0 ? Promise.reject(new Error("no room")) : create(...args));
+		await until(() => doors.length === 1);
+		doors[0]!.open();
+		await until(() => asked.length === 2);
+		expect(look.event(two.eventId)?.disposition).toEqual({ state: "rejected", because: "no room" });
+		expect(look.event(three.eventId)?.disposition).toEqual({ state: "started", runId: asked[1]!.runId });
+	});
+});
+
+describe("idempotency", () => {
+	const message = { session: "main", text: "hi", idempotencyKey: "k1" };
+
+	test("the same key gives the same answer and no second run, at once and later", async () => {
+		const { nex, look } = nexRig(echo, { path: tempFile() });
+		const together = await Promise.all([nex.receive(message), nex.receive(message), nex.receive(message)]);
+		expect(new Set(together.map((accepted) => JSON.stringify(accepted))).size).toBe(1);
+		await turnWhenSettled(look, together[0].runId!);
+		expect(await nex.receive(message)).toEqual(together[0]);
+		expect(look.turns({ limit: 9 })).toHaveLength(1);
+		expect(look.events({ limit: 9 })).toHaveLength(1);
+	});
+
+	test("a queued message with a key is queued once", async () => {
+		const { nex, look } = nexRig(stuck);
+		await nex.receive({ session: "main", text: "first" });
+		const [one, two] = await Promise.all([nex.receive(message), nex.receive(message)]);
+		expect(one).toEqual(two);
+		expect(look.queued()).toHaveLength(1);
+	});
+
+	test("keys of other sessions do not count", async () => {
+		const { nex } = nexRig(echo);
+		const [one, two] = await Promise.all([nex.receive(message), nex.receive({ ...message, session: "other" })]);
+		expect(one.eventId).not.toBe(two.eventId);
+	});
+
+	test("a message that could not be taken in may be sent again with its key", async () => {
+		const { nex, bus } = nexRig(echo);
+		const create = bus.create.bind(bus);
+		bus.create = () => Promise.reject(new Error("no room"));
+		await expect(nex.receive(message)).rejects.toMatchObject({ code: "internal", message: "no room" });
+		bus.create = create;
+		expect((await nex.receive(message)).disposition.state).toBe("started");
+	});
+});
+
+describe("what is refused", () => {
+	test.each([
+		["no text", { text: " \n" }, "invalid"],
+		["a bad session", { session: "../etc" }, "invalid"],
+		["too long a text", { text: "x".repeat(11) }, "too_large"],
+		["an empty key", { idempotencyKey: "" }, "invalid"],
+		["too long a key", { idempotencyKey: "k".repeat(257) }, "invalid"],
+	])("%s", async (_, fields, code) => {
+		const { nex, look } = nexRig(echo, { limits: { textCharsMax: 10 } });
+		await expect(nex.receive({ session: "main", text: "hi", ...fields })).rejects.toMatchObject({ code });
+		expect(look.events({ limit: 9 })).toEqual([]);
+	});
+
+	test("but an attachment alone is a message, and reaches the engine", async () => {
+		const attachments = [{ name: "a.txt", contentType: "text/plain", data: "aGk=" }];
+		const { play, asked, doors } = stepwise();
+		const { nex, look } = nexRig(play);
+		const { runId } = await nex.receive({ session: "main", text: "", attachments });
+		await until(() => doors.length === 1);
+		expect(asked[0]).toMatchObject({ attachments, messages: [{ role: "user", text: "", attachments }] });
+		doors[0]!.open();
+		expect((await turnWhenSettled(look, runId!)).messages[0]).toMatchObject({ attachments });
+	});
+
+	test("I11: more waiting messages, or live runs, than the limit", async () => {
+		const { nex } = nexRig(stuck, { limits: { queueMessagesMax: 1, runsMax: 2 } });
+		for (const session of ["a", "b"]) await nex.receive({ session, text: "hi" });
+		await expect(nex.receive({ session: "c", text: "hi" })).rejects.toMatchObject({ code: "busy" });
+		expect((await nex.receive({ session: "a", text: "waits" })).disposition.state).toBe("queued");
+		await expect(nex.receive({ session: "a", text: "too many" })).rejects.toMatchObject({ code: "busy" });
+	});
+});
+
+describe("drain", () => {
+	test("refuses new messages and waits for what runs; what is queued stays queued", async () => {
+		const { play, doors } = stepwise();
+		const { broker, nex, look } = nexRig(play);
+		const { runId } = await nex.receive({ session: "main", text: "one" });
+		await nex.receive({ session: "main", text: "two" });
+		await until(() => doors.length === 1);
+		nex.close();
+		const drained = broker.drain(10_000);
+		await expect(nex.receive({ session: "other", text: "hi" })).rejects.toMatchObject({ code: "unavailable" });
+		await expect(nex.receive({ session: "main", text: "hi" })).rejects.toMatchObject({ code: "unavailable" });
+		doors[0]!.open();
+		await drained;
+		expect(look.turn(runId!)?.status).toBe("completed");
+		expect(look.queued().map((event) => event.text)).toEqual(["two"]);
+		expect(broker.liveRuns()).toEqual([]);
+	});
+
+	test("stops what is left at the deadline and waits for its turn", async () => {
+		const clock = manualClock();
+		const { broker, nex, look, frames } = nexRig(stuck, { clock });
+		const { runId } = await nex.receive({ session: "main", text: "one" });
+		await until(() => broker.live(runId!)?.text === "thinking");
+		nex.close();
+		const drained = broker.drain(500);
+		clock.advance(500);
+		await until(() => broker.live(runId!)?.status === "stopping");
+		clock.advance(2000);
+		await drained;
+		expect(look.turn(runId!)).toMatchObject({ status: "aborted", messages: [{}, { text: "thinking" }] });
+		const error = { code: "unavailable", message: expect.stringContaining("Nexus was shut down") };
+		expect(finalEnd(await frames(runId!))).toMatchObject({ reason: "aborted", error });
+	});
+
+	test("has nothing to wait for when nothing runs", async () => {
+		const { broker } = nexRig(echo);
+		await broker.drain(0);
+		expect(broker.liveRuns()).toEqual([]);
+	});
+});
