@@ -19,7 +19,7 @@ import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
-export { type EndlessLog, type EndlessSpec, endlessLog } from "./endless.ts";
+export { endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
 export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
