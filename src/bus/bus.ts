@@ -19,7 +19,7 @@ import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
-export { type EndlessLog, type EndlessSpec, endlessLog } from "./endless.ts";
+export { endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
 export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
@@ -50,13 +50,13 @@ class LogBus implements Bus {
 	readonly #reading: ChainReading;
 	readonly #rebased = new WeakMap<Batch, Batch>();
 	readonly #membership: Membership;
+	readonly fenced: AbortSignal;
 	readonly #retainer: Retainer;
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
 	/** Reads that the store has not answered yet. */
 	readonly #reads = new Set<Promise<unknown>>();
-	readonly #fencing = new AbortController();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
@@ -70,9 +70,9 @@ class LogBus implements Bus {
 		this.#directory = new Directory(storage);
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
-		// A commit, empty or not, is refused then, and the refusal fences.
 		const dead = () => void this.write([]).catch(() => {});
 		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
+		this.fenced = this.#membership.fenced;
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
 		this.#retainer = createRetainer({
 			storage,
@@ -96,10 +96,6 @@ class LogBus implements Bus {
 
 	now(): number {
 		return this.#membership.now();
-	}
-
-	get fenced(): AbortSignal {
-		return this.#fencing.signal;
 	}
 
 	get healthy(): boolean {
@@ -254,12 +250,7 @@ class LogBus implements Bus {
 			},
 			live: () => this.#directory.live(),
 			time: (now: number) => this.#membership.setTime(now),
-			fenced: () => {
-				this.#fencing.abort(this.#committer.fenced);
-				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
-				// From now on it follows what others write.
-				this.#membership.followOthers();
-			},
+			fenced: () => this.#membership.fence(this.#committer.fenced),
 		};
 	}
 
@@ -344,7 +335,6 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
-		// Only then do earlier starts count as dead.
 		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
