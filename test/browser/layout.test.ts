@@ -140,7 +140,7 @@ describeInBrowser("the layout", () => {
 		await expect.poll(isWriting).toBe(true);
 		await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
 		const reached: string[] = [];
-		for (let presses = 0; presses < 40 && reached.at(-1) !== "TEXTAREA"; presses += 1) {
+		for (let presses = 0; presses < 200 && reached.at(-1) !== "TEXTAREA"; presses += 1) {
 			await page.keyboard.press("Tab");
 			reached.push(
 				await page.evaluate(() => {

@@ -20,7 +20,6 @@ import { COMPLETED } from "../../src/broker/ending.ts";
 import { Framer } from "../../src/broker/framer.ts";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { Transcript } from "../../src/broker/transcript.ts";
-import { createBus, memoryStorage } from "../../src/bus/bus.ts";
 import { chooseModel } from "../../src/engine/pi/choose.ts";
 import type { PiConfig } from "../../src/engine/pi/config.ts";
 import { toPiContext } from "../../src/engine/pi/messages.ts";
@@ -29,9 +28,8 @@ import { piEngine } from "../../src/engine/pi/pi.ts";
 import { accountOf } from "../../src/engine/pi/signature.ts";
 import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../src/engine/port.ts";
-import { sqliteLedger } from "../../src/ledger/ledger.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
 import { request } from "../broker/rig.ts";
+import { storeForTest } from "../store.ts";
 import { ask, fauxEngine, NO_RETRY, stopMock, tool } from "./pi-kit.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -241,17 +239,6 @@ describe("a second turn", () => {
 		return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
 	}
 
-	async function brokerOn(engine: Awaited<ReturnType<typeof piEngine>>) {
-		const file = openSqlite(":memory:", "process");
-		const bus = createBus({ storage: memoryStorage() });
-		const broker = createBroker({ bus, ledger: sqliteLedger(file), engine });
-		const close = async () => {
-			await bus.close();
-			file.close();
-		};
-		return { broker, close };
-	}
-
 	const say = (runId: string, text: string) => request({ runId, events: [{ eventId: runId, text, attachments: [] }] });
 
 	/** The body of the second turn's request, after a first turn with a look through the camera. */
@@ -272,11 +259,11 @@ describe("a second turn", () => {
 			{ content: "A dot.", reasoning: "A single dot.", reasoningSignature: "c2Vjb25k" },
 		);
 		mock.onMessage("and its colour", { content: "Black." });
-		const { broker, close } = await brokerOn(engine);
+		const { bus, ledger } = storeForTest();
+		const broker = createBroker({ bus, ledger, engine });
 		const first = await broker.execute(say("run_1", "what is there?")).result;
 		const second = await broker.execute(say("run_2", "and its colour?")).result;
-		await close();
-		expect([first.status, second.status]).toEqual(["completed", "completed"]);
+		expect([first, second]).toMatchObject([{ status: "completed" }, { status: "completed" }]);
 		return JSON.parse(bodies.at(-1)!);
 	}
 
@@ -320,7 +307,8 @@ describe("a second turn", () => {
 			],
 			{ tools: [camera] },
 		);
-		const { broker, close } = await brokerOn(engine);
+		const { bus, ledger } = storeForTest();
+		const broker = createBroker({ bus, ledger, engine });
 		await broker.execute(say("run_1", "what is there?")).result;
 		await broker.execute(say("run_2", "and its colour?")).result;
 		expect(seen.find(({ role }) => role === "toolResult")).toMatchObject({ content: photo.content });

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
+import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
 import { manualClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
@@ -27,7 +28,7 @@ describe("keepRetention", () => {
 		expect(swept).toEqual([]);
 		clock.advance(30_000);
 		await turn();
-		expect(swept).toEqual([{ ageMsMax: 2 * 86_400_000, totalBytesMax: 1000 }]);
+		expect(swept).toEqual([{ ageMsMax: 2 * 86_400_000, totalBytesMax: 1000, kinds: kindRetention() }]);
 		clock.advance(59_999);
 		expect(swept).toHaveLength(1);
 		clock.advance(1);
