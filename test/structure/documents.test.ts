@@ -1,0 +1,44 @@
+/** Documents name what is there: the paths in ARCHITECTURE.md, and every decision in the index. */
+
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { LEVELS } from "./rules.ts";
+
+const root = join(import.meta.dirname, "../..");
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+describe("structure: the documents", () => {
+	it("every path that ARCHITECTURE.md names exists, from the root or below src", () => {
+		const named = [...read("ARCHITECTURE.md").matchAll(/`([\w.-]+(?:\/[\w.-]+)*(?:\/|\.(?:tsx?|md)))`/g)];
+		const paths = named.map(([, path]) => path!);
+		expect(paths.length).toBeGreaterThan(20);
+		expect(paths.filter((path) => !existsSync(join(root, path)) && !existsSync(join(root, "src", path)))).toEqual([]);
+	});
+
+	it("the folders and their levels are those that the rules enforce", () => {
+		const levels: string[][] = [];
+		for (const [, level, folder] of read("ARCHITECTURE.md").matchAll(/^(L\d)? {1,3}(\w+)\/ {2,}\S/gm)) {
+			if (level) levels.push([folder!]);
+			else levels.at(-1)!.push(folder!);
+		}
+		expect(levels).toEqual(LEVELS.filter(([folder]) => folder !== "."));
+	});
+
+	it("the index of decisions lists every one of them, in order, by its title", () => {
+		const files = readdirSync(join(root, "docs/adr")).filter((file) => file !== "README.md");
+		const listed = [...read("docs/adr/README.md").matchAll(/^- \[(.+?)\]\((.+?)\): \S/gm)];
+		expect(listed.map(([, , file]) => file)).toEqual(files.toSorted());
+		for (const [, title, file] of listed) expect(read(`docs/adr/${file}`).split("\n")[0], file).toBe(`# ${title}`);
+	});
+
+	it("decisions are numbered by their files' names, each once, and have a date and a status", () => {
+		const files = readdirSync(join(root, "docs/adr")).filter((file) => file !== "README.md");
+		const numbers = files.map((file) => Number(file.slice(0, 4)));
+		expect(new Set(numbers).size).toBe(files.length);
+		for (const [at, file] of files.entries())
+			expect(read(`docs/adr/${file}`), file).toMatch(
+				new RegExp(`^# ${numbers[at]}\\. .+\\n\\nDate: \\d{4}-\\d\\d-\\d\\d\\. Status: (accepted|superseded)`),
+			);
+	});
+});
