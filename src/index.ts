@@ -8,6 +8,7 @@ export type {
 	EngineRequest,
 	PastToolCall,
 	PiConfig,
+	Sender,
 	ToolStatus,
 } from "./engine/engine.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./nex/nex.ts";

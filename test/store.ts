@@ -72,17 +72,18 @@ function late(ledger: Ledger, seed: number): Ledger {
 export interface ForTestOptions extends Partial<Omit<BusOptions, "storage">> {
 	/** Default: in memory. */
 	path?: string;
-	/** Behind a bad connection, whatever the others are. */
-	slow?: boolean;
+	/** Behind a bad connection, or never behind one, whatever the others are. */
+	connection?: "bad" | "none";
 	/** Its process dies: nothing of it is closed at the end of the test. */
 	dies?: boolean;
 }
 
-const SLOW_SEED = 1;
+const BAD_SEED = 1;
 
 /** A store for one test. */
-export function storeForTest({ path = ":memory:", dies = false, slow = false, ...options }: ForTestOptions = {}) {
-	const store = slow ? open(path, options, SLOW_SEED) : openStore(path, options);
+export function storeForTest({ path = ":memory:", dies = false, connection, ...options }: ForTestOptions = {}) {
+	const opened = { bad: () => open(path, options, BAD_SEED), none: () => openPlainStore(path, options) };
+	const store = connection ? opened[connection]() : openStore(path, options);
 	if (!dies) onTestFinished(() => store.close());
 	return { ...store, look: lookInto(store) };
 }

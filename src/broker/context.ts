@@ -2,7 +2,9 @@
 
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
 import type { StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { ContentPart } from "../protocol/protocol.ts";
 import { toldText } from "./part-note.ts";
+import { partChars } from "./tool-content.ts";
 
 const CHARS_PER_TOKEN = 4;
 const TOKENS_PER_MESSAGE = 4;
@@ -56,17 +58,30 @@ export function assembleContext(
 export const tokensOf = (messages: readonly EngineMessage[]): number =>
 	messages.reduce((sum, message) => sum + sizeOf(message).tokens, 0);
 
-function sizeOf({ text, attachments = [], toolCalls = [] }: EngineMessage): { tokens: number; chars: number } {
+function sizeOf(message: EngineMessage): { tokens: number; chars: number } {
+	const { text, attachments = [], toolCalls = [], reasoning = [] } = message;
 	let chars = text.length;
-	for (const call of toolCalls)
-		chars += call.name.length + call.result.length + JSON.stringify(call.args ?? null).length;
+	for (const { text, signature } of reasoning) chars += text.length + signature.length;
 	let read = chars;
+	for (const call of toolCalls) {
+		const asked = call.name.length + JSON.stringify(call.args ?? null).length;
+		const answers = call.content ?? [{ type: "text" as const, text: call.result }];
+		chars += asked + call.result.length;
+		read += asked;
+		for (const part of answers) {
+			if (call.content) chars += partChars(part);
+			read += isReadAsText(part) ? partChars(part) : CHARS_PER_BINARY_FILE;
+		}
+	}
 	for (const file of attachments) {
 		chars += file.data.length;
 		read += charsRead(file);
 	}
 	return { tokens: Math.ceil(read / CHARS_PER_TOKEN) + TOKENS_PER_MESSAGE, chars };
 }
+
+const isReadAsText = (part: ContentPart): boolean =>
+	part.type === "text" || (part.type === "resource" && part.data === undefined);
 
 function charsRead({ contentType, data }: Attachment): number {
 	const isText = contentType.startsWith("text/") || contentType.startsWith("application/json");
@@ -81,10 +96,14 @@ function messagesOf(turn: Turn): EngineMessage[] {
 			messages.push(asked(message));
 			return;
 		}
-		const calls = turn.toolCalls.filter((call) => call.message === index).map(pastCall);
+		const { text, moved } = toldText(message);
+		const calls = turn.toolCalls.filter((call) => call.message === index).map((call) => pastCall(call, moved));
 		const interrupted = index === last && turn.status !== "completed" ? turn.status : undefined;
-		const text = toldText(message);
-		if (text !== "" || calls.length > 0 || interrupted) messages.push(answered(text, calls, interrupted));
+		if (text !== "" || calls.length > 0 || interrupted)
+			messages.push({
+				...answered(text, calls, interrupted),
+				...(message.signedReasoning && { reasoning: message.signedReasoning }),
+			});
 	});
 	// A run that died before it said anything still has to be known to have been asked.
 	if (last < 0 && turn.status !== "completed") messages.push(answered("", [], turn.status));
@@ -113,7 +132,7 @@ function answered(
 	return message;
 }
 
-function pastCall(call: StoredToolCall): PastToolCall {
+function pastCall(call: StoredToolCall, moved: number): PastToolCall {
 	const result = call.result === undefined ? (call.summary ?? "") : JSON.parse(call.result);
 	return {
 		callId: call.callId,
@@ -121,5 +140,7 @@ function pastCall(call: StoredToolCall): PastToolCall {
 		args: call.args === undefined ? {} : JSON.parse(call.args),
 		status: call.status,
 		result: typeof result === "string" ? result : JSON.stringify(result),
+		...(call.content && { content: call.content }),
+		...(call.after !== undefined && { after: call.after + moved }),
 	};
 }

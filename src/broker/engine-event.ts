@@ -1,10 +1,12 @@
 /** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
 import { clipped, clippedText } from "./pieces.ts";
+import { checkedContent } from "./tool-content.ts";
 
 export type ToolEvent = Extract<EngineEvent, { type: "tool" }>;
+export type SignedEvent = Extract<EngineEvent, { type: "signed_reasoning" }>;
 export type PartEvent = Extract<EngineEvent, { type: "part" }>;
 
 const TOOL_STATUS: ReadonlySet<string> = new Set(["started", "progress", "completed", "failed"]);
@@ -13,9 +15,13 @@ const OWN_MODALITIES: ReadonlySet<string> = new Set(["text", "reasoning", "tool"
 
 /** What is kept of a report, in frames and in the turn alike. */
 export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
-	const { callId, name, status, args, summary, result } = said;
+	const { callId, name, status, args, summary } = said;
 	if (typeof callId !== "string" || typeof name !== "string" || !TOOL_STATUS.has(status)) throw malformed(said);
+	const content = said.content === undefined ? undefined : checkedContent(said.content, charsMax);
+	if (said.content !== undefined && content === undefined) throw malformed(said);
 	const event: ToolEvent = { type: "tool", callId, name, status };
+	if (content !== undefined) event.content = content;
+	const result = said.result ?? (content && contentText(content));
 	try {
 		if (summary !== undefined) event.summary = clippedText(wordsOf(summary), charsMax);
 		if (args !== undefined) event.args = clipped(args, charsMax);
@@ -26,6 +32,12 @@ export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
 		});
 	}
 	return event;
+}
+
+export function checkSigned(event: SignedEvent): void {
+	const { text, signature, after = 0 } = event;
+	const counted = Number.isSafeInteger(after) && after >= 0;
+	if (typeof text !== "string" || typeof signature !== "string" || !counted) throw malformed(event);
 }
 
 export function checkPart(event: PartEvent): void {
@@ -40,6 +52,6 @@ export function malformed(event: unknown): NexusError {
 	return new NexusError(
 		"engine_failed",
 		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
-			"Yield text, reasoning, message, tool, part, usage or compaction with the fields of the engine port.",
+			"Yield text, reasoning, signed_reasoning, message, tool, part, usage or compaction with the fields of the engine port.",
 	);
 }

@@ -19,7 +19,7 @@ import {
 	type Usage,
 } from "../protocol/protocol.ts";
 import { type Ending, unpairedSummary } from "./ending.ts";
-import { checkedTool, checkPart, malformed, type PartEvent, type ToolEvent } from "./engine-event.ts";
+import { checkedTool, checkPart, checkSigned, malformed, type PartEvent, type ToolEvent } from "./engine-event.ts";
 import { partPiecesOf, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 
 export type Sink = (record: string) => void;
@@ -128,6 +128,9 @@ export class Framer {
 			case "compaction":
 				this.#takeCompaction(event.phase, ts, sink);
 				return event;
+			case "signed_reasoning":
+				checkSigned(event);
+				return event;
 			case "usage":
 				return event;
 			default:
@@ -215,7 +218,7 @@ export class Framer {
 			stream.tool = { toolName: event.name, toolCallId: event.callId };
 			this.#tools.set(event.callId, stream);
 		}
-		const { type: _type, callId: _callId, name: _name, ...report } = event;
+		const { type: _type, callId: _callId, name: _name, content: _content, ...report } = event;
 		this.#status(stream, { type: "tool_status", ...stream.tool!, ...report }, ts, sink);
 		if (isToolDone(event.status)) this.#end(stream, DONE, ts, sink);
 		return event;

@@ -12,6 +12,10 @@ export interface BrokerLimits {
 	toolJsonCharsMax: number;
 	/** Reasoning is kept in the turn, and told to the next one, up to here; 0 = not at all. */
 	reasoningCharsMax: number;
+	/** Reasoning that its provider signed is kept for the next turns up to here per turn, signatures included; 0 = not at all. */
+	signedReasoningCharsMax: number;
+	/** Images (as base64) and resources that tools answered are kept up to here per turn; one that does not fit becomes a note. */
+	toolContentCharsMax: number;
 	/** How long an engine may take to end by itself after it was stopped (I12). */
 	abortGraceMs: number;
 	/** From the start to the first event of any kind. */
@@ -31,9 +35,18 @@ export const BROKER_LIMITS: BrokerLimits = {
 	chunkBytesMax: 64 * 1024,
 	toolJsonCharsMax: 256 * 1024,
 	reasoningCharsMax: 0,
+	signedReasoningCharsMax: 256 * 1024,
+	toolContentCharsMax: 4 * 1024 * 1024,
 	abortGraceMs: 2000,
 	firstTokenMs: 60_000,
 	interTokenMs: 120_000,
 	totalMs: 30 * 60_000,
 	toolMs: 10 * 60_000,
 };
+
+/** What of a run its turn keeps. */
+export const keptOf = ({ reasoningCharsMax, signedReasoningCharsMax, toolContentCharsMax }: BrokerLimits) => ({
+	reasoningCharsMax,
+	signedReasoningCharsMax,
+	toolContentCharsMax,
+});

@@ -2,6 +2,7 @@
 
 import type { StoredMessage, StoredPart } from "../ledger/ledger.ts";
 import { isTextual } from "./pieces.ts";
+import { base64Bytes } from "./tool-content.ts";
 
 const DESCRIPTION_CHARS_MAX = 300;
 const CARDS_NAMED_MAX = 10;
@@ -20,7 +21,7 @@ export function storedPart({ modality, contentType, payload }: Part, after: numb
 		modality,
 		contentType,
 		description: descriptionOf({ modality, contentType, payload }, isText),
-		bytes: isText ? Buffer.byteLength(payload) : Math.floor((payload.replace(/=+$/, "").length * 3) / 4),
+		bytes: isText ? Buffer.byteLength(payload) : base64Bytes(payload),
 		after,
 		...(isText && payload.length <= PAYLOAD_CHARS_MAX && { payload }),
 	};
@@ -59,11 +60,17 @@ function jsonOf(text: string): unknown {
 	}
 }
 
-/** An assistant message's text with what stood beside it. */
-export function toldText({ text, parts = [], reasoning }: StoredMessage): string {
-	const thought = reasoning === undefined ? [] : [`[Reasoning before this answer: ${reasoning}]`];
+/** An assistant message's text with what stood beside it, and how far its own text moved for that. */
+export function toldText(message: StoredMessage): { text: string; moved: number } {
+	const { text, parts = [], reasoning, signedReasoning } = message;
+	// Signed, the model gets it back as its own.
+	const isTold = reasoning !== undefined && signedReasoning === undefined;
+	const thought = isTold ? [`[Reasoning before this answer: ${reasoning}]`] : [];
 	const beside = parts.length === 0 ? [] : [`[Shown with this answer: ${parts.map(noteOf).join(" | ")}]`];
-	return [...thought, ...(text === "" ? [] : [text]), ...beside].join("\n\n");
+	const told = [...thought, ...(text === "" ? [] : [text]), ...beside].join(APART);
+	return { text: told, moved: isTold ? thought.join().length + APART.length : 0 };
 }
+
+const APART = "\n\n";
 
 const noteOf = ({ description, bytes }: StoredPart): string => `${description}, ${bytes} bytes`;

@@ -1,10 +1,13 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
-import type { Attachment } from "../engine/engine.ts";
+import type { Attachment, EngineRequest } from "../engine/engine.ts";
 import type { StoredMessage, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
 
-export interface ExecuteRequest {
+/** What of a request the Broker only passes on. */
+export type PassedOn = Pick<EngineRequest, "sender" | "permissions" | "allowedTools" | "agent">;
+
+export interface ExecuteRequest extends PassedOn {
 	session: string;
 	runId: string;
 	/** The inbound events this run answers, in order. */

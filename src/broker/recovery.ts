@@ -17,7 +17,7 @@ import type { Log } from "../std/log.ts";
 import type { Reading, Write } from "../std/write.ts";
 import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
-import type { BrokerLimits } from "./limits.ts";
+import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
@@ -111,14 +111,14 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
 	const { session, engine, startedAt, events } = info.meta as RunMeta;
 	const framer = new Framer({ runId: info.log, session, ...limits });
-	const known = await Promise.all(events.map(({ eventId }) => ledger.inbox.get(eventId)));
+	const known = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
 	const transcript = new Transcript({
 		runId: info.log,
 		session,
 		engine,
 		startedAt,
 		textId: framer.textId,
-		reasoningCharsMax: limits.reasoningCharsMax,
+		...keptOf(limits),
 		asked: known.flatMap(askedIn),
 	});
 	const retell = reteller(transcript);
@@ -188,7 +188,7 @@ const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
 /** Data of the run itself: nothing of it is kept. */
 const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"compaction":"end"}']);
 
-/** Frames → the transcript that their events made. */
+/** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
 function reteller(transcript: Transcript): (frame: Frame) => void {
 	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
 	let textId = "";

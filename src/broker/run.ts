@@ -2,7 +2,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineMessage } from "../engine/engine.ts";
+import type { Engine, EngineEvent, EngineMessage, EngineRequest } from "../engine/engine.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
@@ -12,7 +12,7 @@ import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
-import type { BrokerLimits } from "./limits.ts";
+import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { ExecuteRequest, LiveRun } from "./port.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
@@ -77,7 +77,7 @@ export class Run {
 		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
 		this.#transcript = new Transcript({
 			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
-			reasoningCharsMax: deps.limits.reasoningCharsMax,
+			...keptOf(deps.limits),
 			asked: events.map(({ eventId, text, attachments }) => ({
 				...{ role: "user", eventId, text },
 				...(attachments.length > 0 && { attachments: [...attachments] }),
@@ -213,7 +213,14 @@ export class Run {
 		const { engine, limits } = this.#deps;
 		const { runId, session, events } = this.request;
 		const attachments = events.at(-1)?.attachments ?? [];
-		const request = { session, runId, messages, attachments, toolTimeoutMs: limits.toolMs };
+		const { sender, permissions, allowedTools, agent } = this.request;
+		const request: EngineRequest = {
+			...{ session, runId, messages, attachments, toolTimeoutMs: limits.toolMs },
+			...(sender && { sender }),
+			...(permissions && { permissions }),
+			...(allowedTools && { allowedTools }),
+			...(agent !== undefined && { agent }),
+		};
 		const answer = engine.run(request, { signal: this.#abort.signal });
 		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
 		throw new NexusError(

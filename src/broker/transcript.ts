@@ -2,12 +2,14 @@
 
 import type { EngineEvent } from "../engine/engine.ts";
 import type { StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
-import type { Usage } from "../protocol/protocol.ts";
+import type { SignedReasoning, Usage } from "../protocol/protocol.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
 import { storedPart } from "./part-note.ts";
 import type { LiveToolCall } from "./port.ts";
+import { fitContent } from "./tool-content.ts";
 
 type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
+type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | "signature" | "after">;
 
 /** Of one message; an engine that sends sound in pieces sends many. */
 const PARTS_MAX = 200;
@@ -17,6 +19,7 @@ interface Answer {
 	text: string;
 	parts?: StoredPart[];
 	reasoning?: string;
+	signedReasoning?: SignedReasoning[];
 }
 
 export interface TranscriptOptions {
@@ -30,6 +33,10 @@ export interface TranscriptOptions {
 	textId: string;
 	/** Reasoning is kept up to here; 0 = not at all. */
 	reasoningCharsMax: number;
+	/** Of all messages together. */
+	signedReasoningCharsMax: number;
+	/** Of all tool calls together. */
+	toolContentCharsMax: number;
 }
 
 export class Transcript {
@@ -40,6 +47,8 @@ export class Transcript {
 	readonly #calls: LiveToolCall[] = [];
 	readonly #running = new Map<string, LiveToolCall>();
 	#firstTextAt: number | undefined;
+	#signedChars = 0;
+	#contentChars = 0;
 	#usage: Usage = { input: -1, output: -1 };
 
 	constructor(options: TranscriptOptions) {
@@ -85,6 +94,7 @@ export class Transcript {
 	take(event: EngineEvent, textId: string, now: number): void {
 		if (event.type === "text") this.say(event.delta, textId, now);
 		else if (event.type === "reasoning") this.reason(event.delta, textId);
+		else if (event.type === "signed_reasoning") this.#sign(event, textId);
 		else if (event.type === "tool") this.tool(event, textId, now);
 		else if (event.type === "part") this.part(event, textId);
 		else if (event.type === "usage") this.#addUsage(event);
@@ -105,6 +115,20 @@ export class Transcript {
 		if (before.length < reasoningCharsMax) answer.reasoning = before + delta;
 	}
 
+	/** Whole or not at all: a provider takes its own words back unchanged only. */
+	#sign({ text, signature, after }: Signed, textId: string): void {
+		const chars = text.length + signature.length;
+		if (this.#signedChars + chars > this.#options.signedReasoningCharsMax) return;
+		this.#signedChars += chars;
+		const answer = this.#turnTo(textId);
+		const said = answer.text.length;
+		answer.signedReasoning ??= [];
+		answer.signedReasoning.push({
+			...{ text, signature, after: Math.min(after ?? said, said) },
+			callsBefore: this.#calls.filter(({ message }) => message === this.#message).length,
+		});
+	}
+
 	/** What is beyond the limit stays in the frames. */
 	part(part: { modality: string; contentType: string; payload: string }, textId: string): void {
 		const answer = this.#turnTo(textId);
@@ -118,6 +142,7 @@ export class Transcript {
 		if (report.summary !== undefined) call.summary = report.summary;
 		if (report.status !== "completed" && report.status !== "failed") return;
 		if (report.result !== undefined) call.result = jsonText(report.result);
+		if (report.content !== undefined) this.#keepContent(call, report.content);
 		call.status = report.status;
 		call.endedAt = now;
 		this.#running.delete(report.callId);
@@ -140,14 +165,25 @@ export class Transcript {
 	}
 
 	#start(report: ToolReport, textId: string, now: number): LiveToolCall {
-		this.#turnTo(textId);
-		const message = this.#options.asked.length + this.#answers.length - 1;
+		const after = this.#turnTo(textId).text.length;
+		const message = this.#message;
 		const call: LiveToolCall = {
-			...{ callId: report.callId, name: report.name, status: "started", message, startedAt: now },
+			...{ callId: report.callId, name: report.name, status: "started", message, after, startedAt: now },
 		};
 		this.#calls.push(call);
 		this.#running.set(report.callId, call);
 		return call;
+	}
+
+	#keepContent(call: LiveToolCall, content: NonNullable<ToolReport["content"]>): void {
+		const fitted = fitContent(content, this.#options.toolContentCharsMax - this.#contentChars);
+		this.#contentChars += fitted.chars;
+		call.content = fitted.content;
+	}
+
+	/** Index of the newest message. */
+	get #message(): number {
+		return this.#options.asked.length + this.#answers.length - 1;
 	}
 
 	#turnTo(textId: string): Answer {

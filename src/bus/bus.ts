@@ -6,11 +6,12 @@ import { type Log, silentLog } from "../std/log.ts";
 import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
-import { type CommitLimits, unwritten } from "./commit/outcome.ts";
+import { unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
+import { BUS_LIMITS, type BusLimits } from "./limits.ts";
 import { LiveLog, type Wake } from "./live-log.ts";
-import { Membership, type MembershipLimits } from "./membership.ts";
+import { Membership } from "./membership.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Retention, Source, Together } from "./port.ts";
 import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
@@ -18,39 +19,12 @@ import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
+export { type EndlessLog, type EndlessSpec, endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
 export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
-
-export interface BusLimits extends CommitLimits, MembershipLimits {
-	/** Records or characters of one log that one commit should hold at most; beyond it the writer is `crowded`. */
-	commitRecordsMax: number;
-	commitCharsMax: number;
-	/** Characters of all logs together that may wait for commits; beyond it every writer is `crowded`. */
-	waitingCharsMax: number;
-	/** How long the last commit may take when the Bus is closed. */
-	closeMsMax: number;
-	/** Segments kept decoded for readers behind the tail, all logs together. */
-	pagesBytesMax: number;
-}
-
-const DEFAULT_LIMITS: BusLimits = {
-	segmentCharsMax: 16 * 1024,
-	commitLogsMax: 128,
-	commitTotalCharsMax: 4 * 1024 * 1024,
-	waitingCharsMax: 64 * 1024 * 1024,
-	watchMs: 500,
-	idsPerBlock: 64,
-	closeMsMax: 5000,
-	commitRecordsMax: 512,
-	commitCharsMax: 64 * 1024,
-	pagesBytesMax: 16 * 1024 * 1024,
-	commitRetryMsMax: 30_000,
-	commitRetryMs: 250,
-	tidyMs: 1000,
-};
 
 export interface BusOptions {
 	storage: Storage;
@@ -82,20 +56,23 @@ class LogBus implements Bus {
 	#cursors = 0;
 	/** Reads that the store has not answered yet. */
 	readonly #reads = new Set<Promise<unknown>>();
+	readonly #fencing = new AbortController();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
 	constructor(options: BusOptions) {
 		const storage = options.storage;
 		this.#storage = storage;
-		this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+		this.#limits = { ...BUS_LIMITS, ...options.limits };
 		this.#clock = options.clock ?? systemClock;
 		this.#log = options.log ?? silentLog;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage);
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
-		this.#membership = new Membership({ ...shared, directory: this.#directory, wake });
+		// A commit, empty or not, is refused then, and the refusal fences.
+		const dead = () => void this.write([]).catch(() => {});
+		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
 		this.#retainer = createRetainer({
 			storage,
@@ -119,6 +96,10 @@ class LogBus implements Bus {
 
 	now(): number {
 		return this.#membership.now();
+	}
+
+	get fenced(): AbortSignal {
+		return this.#fencing.signal;
 	}
 
 	get healthy(): boolean {
@@ -183,6 +164,14 @@ class LogBus implements Bus {
 		const adopted = LiveLog.restore(id, info, tail);
 		this.#directory.admit(adopted);
 		return this.#writer(adopted);
+	}
+
+	async call(topic: string): Promise<void> {
+		await this.#storage.call(topic);
+	}
+
+	listen(topic: string, listener: Wake): () => void {
+		return this.#membership.listen(topic, listener);
 	}
 
 	async bury(silentMs: number): Promise<readonly number[]> {
@@ -266,6 +255,7 @@ class LogBus implements Bus {
 			live: () => this.#directory.live(),
 			time: (now: number) => this.#membership.setTime(now),
 			fenced: () => {
+				this.#fencing.abort(this.#committer.fenced);
 				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
 				// From now on it follows what others write.
 				this.#membership.followOthers();
@@ -354,6 +344,8 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
+		// Only then do earlier starts count as dead.
+		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 

@@ -21,6 +21,8 @@ export interface MembershipParts {
 	clock: Clock;
 	log: Log;
 	wake(wakes: Iterable<Wake>): void;
+	/** Others have declared this daemon dead. */
+	dead(): void;
 }
 
 export class Membership {
@@ -37,6 +39,7 @@ export class Membership {
 	#unwatch: () => void = () => {};
 	#cancelPoll: (() => void) | undefined;
 	#isFollowing = false;
+	readonly #listeners = new Map<string, Set<Wake>>();
 	#closed = false;
 
 	constructor(parts: MembershipParts) {
@@ -60,8 +63,9 @@ export class Membership {
 		}
 		this.node = answer.node;
 		this.setTime(answer.now);
-		this.#unwatch = this.#parts.storage.watch(({ node }) => {
-			if (node !== this.node) this.#look();
+		this.#unwatch = this.#parts.storage.watch((hint) => {
+			if ("topic" in hint) this.#parts.wake(this.#listeners.get(hint.topic) ?? []);
+			else if (hint.node !== this.node) this.#look();
 		});
 		if (isShared) this.followOthers();
 	}
@@ -116,14 +120,32 @@ export class Membership {
 	}
 
 	#poll(): void {
-		const { clock, limits, storage, log } = this.#parts;
+		const { clock, limits, log } = this.#parts;
 		if (this.#closed) return;
 		this.#cancelPoll = clock.after(limits.watchMs, () => {
 			this.#look();
-			const renewed = (async () => storage.renew(this.node))();
-			renewed.catch((cause: unknown) => log.warn({ err: cause }, "the store cannot be told that this daemon lives"));
+			for (const listeners of this.#listeners.values()) this.#parts.wake(listeners);
+			this.#renew().catch((cause: unknown) =>
+				log.warn({ err: cause }, "the store cannot be told that this daemon lives"),
+			);
 			this.#poll();
 		});
+	}
+
+	/** Others go on with what a dead daemon works on: one that has nothing to write has to hear of it, too. */
+	async #renew(): Promise<void> {
+		const { storage, dead } = this.#parts;
+		if (!(await storage.renew(this.node))) dead();
+	}
+
+	/** Calls back when a daemon calls by the topic, and now and then without a call; returns how to stop it. */
+	listen(topic: string, listener: Wake): () => void {
+		const listeners = this.#listeners.get(topic) ?? new Set();
+		this.#listeners.set(topic, listeners.add(listener));
+		return () => {
+			listeners.delete(listener);
+			if (listeners.size === 0 && this.#listeners.get(topic) === listeners) this.#listeners.delete(topic);
+		};
 	}
 
 	/** Another daemon may have committed: its logs are read once for all who follow them here. */

@@ -11,6 +11,7 @@ import type {
 	Committed,
 	Hint,
 	Joined,
+	Kinds,
 	LogWrite,
 	Storage,
 	StoredLog,
@@ -193,16 +194,14 @@ class MemoryStorage implements Storage {
 		return { log: { ...entry.log }, tail: tailOf(entry) };
 	}
 
-	oldestSealed(kind?: string): StoredLog | undefined {
-		const sealed = [...this.#logs.values()].filter(
-			({ log }) => log.sealedAt !== undefined && (kind === undefined || log.kind === kind),
-		);
+	oldestSealed(kinds: Kinds): StoredLog | undefined {
+		const sealed = [...this.#logs.values()].filter(({ log }) => log.sealedAt !== undefined && isOf(kinds, log.kind));
 		return copy(sealed.sort((a, b) => a.log.sealedAt! - b.log.sealedAt! || a.log.id - b.log.id)[0]);
 	}
 
-	totalBytes(): number {
+	totalBytes(kinds: Kinds): number {
 		let bytes = 0;
-		for (const { log } of this.#logs.values()) bytes += log.bytes;
+		for (const { log } of this.#logs.values()) if (isOf(kinds, log.kind)) bytes += log.bytes;
 		return bytes;
 	}
 
@@ -220,11 +219,18 @@ class MemoryStorage implements Storage {
 		return { more: false, lagging: new Set() };
 	}
 
+	call(topic: string): void {
+		for (const hint of this.#hints) hint({ topic });
+	}
+
 	watch(hint: Hint): () => void {
 		this.#hints.add(hint);
 		return () => this.#hints.delete(hint);
 	}
 }
+
+const isOf = (kinds: Kinds, kind: string): boolean =>
+	"only" in kinds ? kinds.only === kind : !kinds.except.includes(kind);
 
 const copy = (entry: MemoryLog | undefined): StoredLog | undefined => entry && { ...entry.log };
 

@@ -88,7 +88,7 @@ export interface Retention {
 	ageMsMax?: number;
 	/** Oldest finished logs go until all logs together are below this. */
 	totalBytesMax?: number;
-	/** Kinds that go sooner than all others. */
+	/** Kinds with a rule of their own: the others' rules and their size do not touch them. */
 	kinds?: Partial<Record<LogKind, { ageMsMax: number }>>;
 }
 
@@ -112,12 +112,18 @@ export interface Bus {
 	remove(log: string): Promise<void>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;
+	/** Calls whoever listens to the topic, in any daemon: what it is about is on record already. The call may be lost. */
+	call(topic: string): Promise<void>;
+	/** Calls back when somebody calls, and beside other daemons now and then without a call. Returns how to stop it. */
+	listen(topic: string, listener: () => void): () => void;
 	/** Declares daemons dead that have not said for so long that they live: their commits are refused, and what they owned is left. */
 	bury(silentMs: number): Promise<readonly number[]>;
 	/** Which start of which daemon this is, in the store's count. */
 	readonly node: number;
 	/** The store's time: what is compared between daemons is compared by it. */
 	now(): number;
+	/** Aborts when another daemon has taken over what this one owned: nothing can be written here any more (ST19). */
+	readonly fenced: AbortSignal;
 	/** False while commits fail (a full disk): what was appended waits and is tried again. */
 	readonly healthy: boolean;
 	/** Counters since start. */

@@ -2,7 +2,7 @@
 
 import { NexusError } from "../protocol/protocol.ts";
 import type { Retention } from "./port.ts";
-import type { Storage, StoredLog } from "./storage.ts";
+import type { Kinds, Storage, StoredLog } from "./storage.ts";
 
 export interface Retainer {
 	remove(log: string): Promise<void>;
@@ -60,12 +60,13 @@ async function removeStored({ storage, closed, removed }: RetainerParts, { id }:
 async function retain(parts: RetainerParts, rules: Retention): Promise<number> {
 	const { storage, closed } = parts;
 	const { ageMsMax = Infinity, totalBytesMax = Infinity, kinds = {} } = rules;
+	const others = { except: Object.keys(kinds) };
 	let removed = 0;
-	for (const [kind, rule] of Object.entries(kinds)) removed += await retainByAge(parts, rule.ageMsMax, kind);
-	removed += await retainByAge(parts, ageMsMax);
+	for (const [only, rule] of Object.entries(kinds)) removed += await retainByAge(parts, rule.ageMsMax, { only });
+	removed += await retainByAge(parts, ageMsMax, others);
 	if (totalBytesMax === Infinity || closed()) return removed;
-	for (let total = await storage.totalBytes(); total > totalBytesMax; removed++) {
-		const oldest = closed() ? undefined : await storage.oldestSealed();
+	for (let total = await storage.totalBytes(others); total > totalBytesMax; removed++) {
+		const oldest = closed() ? undefined : await storage.oldestSealed(others);
 		if (!oldest) break;
 		const first = await firstLink(storage, oldest);
 		await removeStored(parts, first);
@@ -74,10 +75,10 @@ async function retain(parts: RetainerParts, rules: Retention): Promise<number> {
 	return removed;
 }
 
-async function retainByAge(parts: RetainerParts, ageMsMax: number, kind?: string): Promise<number> {
+async function retainByAge(parts: RetainerParts, ageMsMax: number, kinds: Kinds): Promise<number> {
 	const { storage, closed, now } = parts;
 	for (let removed = 0; ; removed++) {
-		const oldest = closed() || ageMsMax === Infinity ? undefined : await storage.oldestSealed(kind);
+		const oldest = closed() || ageMsMax === Infinity ? undefined : await storage.oldestSealed(kinds);
 		if (!oldest || now() - oldest.sealedAt! <= ageMsMax) return removed;
 		await removeStored(parts, await firstLink(storage, oldest));
 	}

@@ -73,8 +73,11 @@ export interface Adopted {
 	tail: Batch | undefined;
 }
 
-/** A commit of another daemon was applied. A hint: it may be lost, doubled or early. */
-export type Hint = (commit: { node: number; n: number }) => void;
+/** One kind of log, or all but some. */
+export type Kinds = { only: string } | { except: readonly string[] };
+
+/** Another daemon has committed, or calls by a topic. A hint: it may be lost, doubled or early. */
+export type Hint = (hint: { node: number; n: number } | { topic: string }) => void;
 
 export interface Storage {
 	/** Takes part in the store; `alone`: every earlier start is dead, because whoever calls holds the lock that says so. */
@@ -100,14 +103,16 @@ export interface Storage {
 	list(query: LogQuery): Reading<StoredLog[]>;
 	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
 	adopt(log: string, node: number): Reading<Adopted>;
-	/** The log that has been sealed the longest, of one kind or of all. */
-	oldestSealed(kind?: string): Reading<StoredLog | undefined>;
-	/** The size of all logs. */
-	totalBytes(): Reading<number>;
+	/** The log that has been sealed the longest, of these kinds. */
+	oldestSealed(kinds: Kinds): Reading<StoredLog | undefined>;
+	/** The size of all logs of these kinds. */
+	totalBytes(kinds: Kinds): Reading<number>;
 	/** Removes a part of a sealed log; true when nothing is left of it. After the first call the log is not found any more. */
 	removeSome(id: number): Reading<boolean>;
 	/** Frees some of what cut logs no longer need; says whether there is more, and which of the node's logs hold space back. */
 	tidy(node: number): Reading<{ more: boolean; lagging: ReadonlySet<number> }>;
-	/** Calls back when another daemon has committed, if the store can tell. Returns how to stop it. */
+	/** Calls all daemons by a topic, if the store can. What it is about is on record before. */
+	call(topic: string): Reading<void>;
+	/** Calls back when a daemon has committed or calls, if the store can tell. Returns how to stop it. */
 	watch(hint: Hint): () => void;
 }

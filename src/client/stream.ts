@@ -4,9 +4,9 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import {
 	type CloseMode,
 	decodeFrame,
-	ENDPOINT_CLOSE_MODE,
 	type Frame,
 	NexusError,
+	STREAM_ENDPOINTS,
 	toNexusError,
 } from "../protocol/protocol.ts";
 import { type Clock, steady, systemClock } from "../std/clock.ts";
@@ -50,7 +50,7 @@ const pathOfStream = (source: Source): string =>
 	"run" in source ? pathOf("runs", source.run, "stream") : pathOf("sessions", source.session, "stream");
 
 export const closeModeOf = (source: Source): CloseMode =>
-	ENDPOINT_CLOSE_MODE["run" in source ? "GET /v1/runs/{run}/stream" : "GET /v1/sessions/{session}/stream"];
+	STREAM_ENDPOINTS["run" in source ? "GET /v1/runs/{run}/stream" : "GET /v1/sessions/{session}/stream"].closes;
 
 export function openStream(http: Pick<Http, "request">, source: Source, options: StreamOptions): Stream {
 	const connection = new Connection(http, source, options);

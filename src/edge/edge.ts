@@ -13,9 +13,7 @@ import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
 import { createHttpServer, listen, pathOf, serve } from "./server.ts";
-import { createSources } from "./source.ts";
-import { createReaders } from "./sse.ts";
-import { createSockets } from "./websocket.ts";
+import { createReaders, createSockets, createSources } from "./stream/stream.ts";
 
 export * from "./port.ts";
 

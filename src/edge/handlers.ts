@@ -2,7 +2,6 @@
 
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { Cursor } from "../bus/bus.ts";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
@@ -10,8 +9,17 @@ import type { Handlers } from "./handler.ts";
 import { openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
-import { framesMissing, resumeAfter, type Sources } from "./source.ts";
-import { NDJSON, type Readers, SSE, upTo } from "./sse.ts";
+import { ROUTES } from "./routes.ts";
+import {
+	type Answer,
+	framesMissing,
+	NDJSON,
+	type Readers,
+	resumeAfter,
+	type Sources,
+	SSE,
+	upTo,
+} from "./stream/stream.ts";
 
 export interface HandlerParts {
 	deps: EdgeDeps;
@@ -82,7 +90,8 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 }
 
 function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
-	const send = async (outgoing: ServerResponse, cursor: Cursor, dialect: typeof SSE): Promise<Response> => {
+	const send = async (outgoing: ServerResponse, answer: Answer): Promise<Response> => {
+		const { cursor } = answer;
 		try {
 			await cursor.check();
 			// Others may have opened meanwhile; from here on nothing waits.
@@ -91,14 +100,14 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			cursor.close();
 			throw cause;
 		}
-		readers.open(outgoing, cursor, dialect);
+		readers.open(outgoing, answer);
 		return RESPONSE_ALREADY_SENT;
 	};
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
 			admitStream();
 			const cursor = await sources.run(params.run, resumeAfter(headers.get("last-event-id"), query.after) ?? 0);
-			if (!cursor.ended) return send(outgoing, cursor, SSE);
+			if (!cursor.ended) return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamRun.close });
 			cursor.close();
 			return new Response(null, { status: 204 });
 		},
@@ -107,7 +116,8 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			const seen = headers.get("last-event-id");
 			// A reconnect continues where it was, even when the first request asked for what is new only.
 			const after = query.after === "end" ? (resumeAfter(seen, undefined) ?? "end") : resumeAfter(seen, query.after);
-			return send(outgoing, await sources.session(params.session, after), SSE);
+			const cursor = await sources.session(params.session, after);
+			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamSession.close });
 		},
 		async getFrames({ params: { run }, query }, { outgoing }) {
 			admitStream();
@@ -115,7 +125,8 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			if (!info) throw await framesMissing(ledger, run);
 			const after = query.after ?? 0;
 			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
-			return send(outgoing, upTo(await sources.run(run, after), last), NDJSON);
+			const cursor = upTo(await sources.run(run, after), last);
+			return send(outgoing, { cursor, dialect: NDJSON, closes: undefined });
 		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");

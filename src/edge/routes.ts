@@ -1,7 +1,7 @@
 /** The HTTP API as data: what is served and what the OpenAPI document says are both made from this table. */
 
 import type { z } from "zod";
-import { ENDPOINT_CLOSE_MODE } from "../protocol/protocol.ts";
+import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import * as shape from "./schema.ts";
@@ -91,7 +91,7 @@ export const ROUTES = {
 		status: 200,
 		answer: { type: "text/event-stream" },
 		errors: ["not_found", "expired"],
-		close: ENDPOINT_CLOSE_MODE["GET /v1/runs/{run}/stream"],
+		close: STREAM_ENDPOINTS["GET /v1/runs/{run}/stream"].closes,
 	}),
 	listSessions: route({
 		method: "GET",
@@ -124,7 +124,7 @@ export const ROUTES = {
 		status: 200,
 		answer: { type: "text/event-stream" },
 		errors: ["expired"],
-		close: ENDPOINT_CLOSE_MODE["GET /v1/sessions/{session}/stream"],
+		close: STREAM_ENDPOINTS["GET /v1/sessions/{session}/stream"].closes,
 	}),
 	webSocket: route({
 		method: "GET",
@@ -134,7 +134,7 @@ export const ROUTES = {
 		status: 101,
 		answer: { type: "application/json", schema: shape.ClientMessage },
 		errors: [],
-		close: ENDPOINT_CLOSE_MODE["GET /v1/ws"],
+		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...CHANNEL_ROUTES,
 	signIn: route({

@@ -1,5 +1,14 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
-export { demoEngine } from "./demo/demo.ts";
-export { chooseEngine, loadEngine } from "./load.ts";
-export { detectProvider, keyVariable } from "./pi/detect.ts";
+export {
+	chooseEngine,
+	ENGINES,
+	type EngineChoice,
+	type EngineName,
+	type EngineSections,
+	type Engines,
+	engineNamed,
+	sectionFor,
+} from "./engines.ts";
+export { loadEngine } from "./load.ts";
 export * from "./port.ts";
+export type { PiConfig } from "./registry.ts";

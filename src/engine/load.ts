@@ -5,53 +5,40 @@ import { basename, extname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { importWithin } from "../std/import-within.ts";
-import { demoEngine } from "./demo/demo.ts";
-import { detectProvider, type Environment } from "./pi/detect.ts";
-import type { Engine, EngineChoice, PiConfig } from "./port.ts";
+import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
+import type { Environment } from "./entry.ts";
+import type { Engine } from "./port.ts";
 
 export interface LoadOptions {
-	pi?: PiConfig;
-	/** Module paths are relative to this folder: the config's. */
-	cwd: string;
+	/** Holds the engines' sections. */
+	config?: object;
+	/** Relative paths start at this folder: the config's. */
+	base: string;
 	env?: Environment;
 	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
 	moduleLoadMs?: number;
+	engines?: Engines;
 }
 
 const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 
-/** What the config says; else `pi` when a model is configured or can be found, because then a real answer is wanted; else the demo. */
-export function chooseEngine(
-	configured: EngineChoice | undefined,
-	pi: PiConfig | undefined,
-	env: Environment = process.env,
-): EngineChoice {
-	if (configured !== undefined) return configured;
-	const named = pi?.provider !== undefined || pi?.baseUrl !== undefined || pi?.model !== undefined;
-	return named || detectProvider(env) !== undefined ? "pi" : "demo";
-}
-
-/** Rejects with a `config` error that says what to change. The pi engines are imported only when they are chosen. */
+/** Rejects with a `config` error that says what to change. An engine is imported only when it is chosen. */
 export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
-	if (choice === "demo") return demoEngine;
-	if (choice === "pi") {
-		const { createPiEngine } = await import("./pi/pi.ts");
-		return createPiEngine(options.pi ?? {}, options.env);
-	}
-	if (choice === "pi-coding-agent") {
-		const { createPiCodingAgentEngine } = await import("./pi-coding-agent/pi-coding-agent.ts");
-		return createPiCodingAgentEngine(options.pi ?? {}, options.env);
-	}
-	return await loadModule(choice, options);
+	if (typeof choice === "object") return await loadModule(choice, options);
+	const { config = {}, base, env = process.env, engines = ENGINES } = options;
+	const entry = engineNamed(choice, engines);
+	if (entry) return await entry.load(sectionFor(entry, config), { base, env });
+	const names = engines.map(({ name }) => name).join(", ");
+	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
 }
 
 async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
-	const path = resolve(options.cwd, module);
+	const path = resolve(options.base, module);
 	const refuse = (found: string, cause?: unknown) =>
 		new NexusError("config", explainEngineShape(module, found), { cause });
 	const file = await stat(path).catch((cause) => {
 		throw refuse(
-			`cannot be read: ${reasonOf(cause, path)}\nPaths are relative to the folder of the config, ${options.cwd}`,
+			`cannot be read: ${reasonOf(cause, path)}\nPaths are relative to the folder of the config, ${options.base}`,
 			cause,
 		);
 	});

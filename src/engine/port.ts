@@ -1,6 +1,6 @@
 /** The engine port: an agent is an async generator. */
 
-import type { Modality } from "../protocol/protocol.ts";
+import type { ContentPart, Modality, SignedReasoning } from "../protocol/protocol.ts";
 
 /** A file that came with a user's message: text or base64, as its content type says. */
 export interface Attachment {
@@ -16,7 +16,12 @@ export interface PastToolCall {
 	name: string;
 	args: unknown;
 	status: "completed" | "failed";
+	/** What it answered, as text. */
 	result: string;
+	/** What it answered in parts, where that is more than text. */
+	content?: readonly ContentPart[];
+	/** After how many characters of the message's text it was made; left out = after all of it. */
+	after?: number;
 }
 
 /** One message of the context, oldest first; the last one is the user's new message. */
@@ -25,13 +30,32 @@ export interface EngineMessage {
 	text: string;
 	attachments?: readonly Attachment[];
 	toolCalls?: readonly PastToolCall[];
+	/** What the model thought, as far as its provider signed it, in order. An engine uses only signatures that it made itself. */
+	reasoning?: readonly SignedReasoning[];
 	/** An assistant message that was cut short: stopped by the user, or failed. The text already says so to the model. */
 	interrupted?: "aborted" | "failed";
+}
+
+/** Who wrote the message that a run answers. */
+export interface Sender {
+	/** In the platform's words. */
+	id: string;
+	name?: string;
+	channel: string;
+	account: string;
 }
 
 export interface EngineRequest {
 	session: string;
 	runId: string;
+	/** Who wrote the newest message; left out when nobody in particular did, as with a program that calls the API. */
+	sender?: Sender;
+	/** What the sender may do, in the words of the access rules; left out when no rules apply. An engine grants nothing beyond it. */
+	permissions?: readonly string[];
+	/** Names of the tools that this run may use; left out = all that the engine has. An engine does not offer the others to its model. */
+	allowedTools?: readonly string[];
+	/** Which agent is asked, where the configuration has several. */
+	agent?: string;
 	messages: readonly EngineMessage[];
 	/** The attachments of the newest message. */
 	attachments: readonly Attachment[];
@@ -45,6 +69,11 @@ export type ToolStatus = "started" | "progress" | "completed" | "failed";
 export type EngineEvent =
 	| { type: "text"; delta: string }
 	| { type: "reasoning"; delta: string }
+	/**
+	 * Reasoning of this message that its provider signed, whole: shown to nobody, given back in later turns as `reasoning` of the message.
+	 * `after` counts characters of the message's text; left out = those yielded so far. Yield it before the message's tool calls.
+	 */
+	| { type: "signed_reasoning"; text: string; signature: string; after?: number }
 	/** A new assistant message begins. */
 	| { type: "message" }
 	| {
@@ -54,7 +83,10 @@ export type EngineEvent =
 			status: ToolStatus;
 			args?: unknown;
 			summary?: string;
+			/** What a person is shown; with `content` alone it is the text of that. */
 			result?: unknown;
+			/** What it answered in parts: a later turn gives these to the model. Frames do not carry them. */
+			content?: readonly ContentPart[];
 	  }
 	/** A card, carousel, image or audio piece; shown after the text yielded so far. */
 	| { type: "part"; modality: Modality; contentType: string; payload: string }
@@ -71,20 +103,3 @@ export interface Engine {
 	/** Called once at shutdown. */
 	close?(): void | Promise<void>;
 }
-
-/** How the `pi` engines reach a model. What is left out is found from the usual key variables. */
-export interface PiConfig {
-	/** openai, anthropic, google, or any name when `baseUrl` is an OpenAI-compatible endpoint. */
-	provider?: string;
-	model?: string;
-	/** An OpenAI-compatible endpoint: Ollama, vLLM, LM Studio. */
-	baseUrl?: string;
-	/** The environment variable that holds the key. Keys never stand in the config. */
-	apiKeyEnv?: string;
-	systemPrompt?: string;
-	thinking?: "off" | "minimal" | "low" | "medium" | "high";
-	/** The read-a-file tool may read below this folder only; without it the tool is not offered. */
-	filesRoot?: string;
-}
-
-export type EngineChoice = "demo" | "pi" | "pi-coding-agent" | { module: string };

@@ -2,6 +2,7 @@
 
 import type { MessageFailure } from "../adapter/adapter.ts";
 import { type Deliveries, deliveryWrites, type MessagePlace } from "../ledger/ledger.ts";
+import { Refused } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import type { Carrier } from "./carrier.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
@@ -29,11 +30,16 @@ export function createFailures(deps: FailuresDeps): Failures {
 	return {
 		take(failure) {
 			const { channel, account, messageId } = failure;
-			const work = record(deps, failure).finally(() => taking.delete(work));
+			const work = record(deps, failure)
+				.catch((cause: unknown) => {
+					// What can never be stored is told, and not asked for again.
+					if (cause instanceof Refused && cause.refusal !== "fenced") return;
+					log.error({ channel, account, messageId, err: cause }, "a message that was not delivered is not on record");
+					throw cause;
+				})
+				.finally(() => taking.delete(work));
 			taking.add(work);
-			work.catch((cause: unknown) =>
-				log.error({ channel, account, messageId, err: cause }, "a message that was not delivered is not on record"),
-			);
+			work.catch(() => {}); // Whoever asks hears of it.
 		},
 		recorded: async () => void (await Promise.all(taking)),
 	};

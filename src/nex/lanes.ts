@@ -1,7 +1,7 @@
 /** One after another for a session in a chat: answers keep their order on the platform, whoever of them is slow. */
 
 import type { Delivery } from "../ledger/ledger.ts";
-import { createKeyedLock } from "../std/lock.ts";
+import { createInTurn, createKeyedLock } from "../std/lock.ts";
 
 export interface Lanes {
 	/** In the order of the calls, whichever session is found first. Rejects when the signal aborts before its turn has come. */
@@ -15,13 +15,10 @@ export interface Lanes {
 
 export function createLanes(): Lanes {
 	const lock = createKeyedLock();
-	let entered: Promise<unknown> = Promise.resolve();
+	const inTurn = createInTurn();
 	return {
-		async inOrder(row, session, signal, work) {
-			const before = entered;
-			entered = Promise.allSettled([before, session]);
-			await before;
-			const key = JSON.stringify([row.channel, row.account, row.target.to, row.target.thread_id, await session]);
+		async inOrder({ channel, account, target }, session, signal, work) {
+			const key = JSON.stringify([channel, account, target.to, target.thread_id, await inTurn(session)]);
 			return lock(key, signal, work);
 		},
 	};

@@ -4,7 +4,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Delivery, Ledger } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, neverBack, steady, systemClock } from "../std/clock.ts";
-import { createKeyedLock } from "../std/lock.ts";
+import { createInTurn, createKeyedLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { createAccounts } from "./accounts.ts";
 import { Carrier } from "./carrier.ts";
@@ -22,7 +22,7 @@ export interface OutboundOptions {
 	/** Where runs and texts are. */
 	bus: Bus;
 	/** Who commits the changes of the ledger's deliveries; the same bus when left out. */
-	committer?: Pick<Bus, "write">;
+	committer?: Pick<Bus, "write" | "fenced">;
 	ledger: Pick<Ledger, "deliveries">;
 	/** Accounts' files go below it. */
 	dataDir: string;
@@ -39,6 +39,7 @@ export interface OutboundOptions {
 export function createOutbound(options: OutboundOptions): Outbound {
 	const { clock, limits, records, accounts, carrier, retirement, failures, stopping, ...parts } = assemble(options);
 	const { deliveries } = parts;
+	const inTurn = createInTurn();
 	let closing = false;
 	const current = (row: Delivery): DeliveryInfo => structuredClone(carrier.tracked(row.id)?.row ?? row);
 	/** While the daemon stops it is left to the next one. */
@@ -49,7 +50,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		start: () => recover({ ...parts, limits, carrier }),
 		async deliver(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const { delivery, due } = await take({ ...parts, accounts, limits, carrier, signal: stopping.signal }, request);
+			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
+			// They begin in the order of the calls, however long each takes to be on record.
+			const { delivery, due } = await inTurn(take(owing, request));
 			if (due) launch(delivery);
 			return current(delivery);
 		},
@@ -113,7 +116,7 @@ function assemble(options: OutboundOptions) {
 	const stopping = new AbortController();
 	const { signal } = stopping;
 	const write: Bus["write"] = (writes, patienceMs) => committer.write(writes, patienceMs);
-	const records = new Records({ write, clock, log });
+	const records = new Records({ committer, clock, log });
 	const failures = createFailures({ deliveries, records, stamp, log, carrier: () => carrier });
 	const shared = { dataDir, limits, clock, random, log, onFailure: failures.take };
 	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });

@@ -81,7 +81,13 @@ async function takeAgain(deps: OwingDeps, known: Delivery): Promise<{ delivery: 
 	const isDoubtful = row.messages.some(({ state }) => state !== "sent" && state !== "open");
 	if (!isOver || isDoubtful || deps.carrier.tracked(row.id)) return { delivery: known, due: false };
 	const now = deps.stamp();
-	await deps.write([deliveryWrites.reopen(row.id, now)], PATIENCE_MS);
+	try {
+		await deps.write([deliveryWrites.reopen(row.id, now)], PATIENCE_MS);
+	} catch (cause) {
+		// Another daemon was asked too, and was faster.
+		if (!(cause instanceof Refused) || cause.refusal !== "conflict") throw cause;
+		return { delivery: (await deps.deliveries.get(row.id)) ?? known, due: false };
+	}
 	return { delivery: { ...row, state: "active", updatedAt: now }, due: true };
 }
 

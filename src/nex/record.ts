@@ -14,8 +14,7 @@ const RETRY_MS = 250;
 const RETRY_MS_MAX = 10_000;
 
 export interface RecordsDeps {
-	/** The Bus's. */
-	write: Bus["write"];
+	committer: Pick<Bus, "write" | "fenced">;
 	clock: Clock;
 	log: Log;
 }
@@ -51,7 +50,7 @@ export class DeliveryRecord {
 	}
 
 	add(...writes: readonly Write[]): void {
-		if (this.lost.aborted) return;
+		if (writes.length === 0 || this.lost.aborted) return;
 		const isIdle = !this.#current && !this.#next;
 		this.#next ??= newBatch();
 		this.#next.changes.push({ writes });
@@ -74,7 +73,7 @@ export class DeliveryRecord {
 	push(): void {
 		const writes = allOf(this.#next?.changes ?? []);
 		this.#next = undefined;
-		if (writes.length > 0) this.#records.deps.write(writes).catch(() => {}); // Nobody is left to hear of it.
+		if (writes.length > 0) this.#records.deps.committer.write(writes).catch(() => {}); // Nobody is left to hear of it.
 	}
 
 	/** One unit at a time: what comes after one that is tried again must not overtake it. */
@@ -87,21 +86,24 @@ export class DeliveryRecord {
 				await this.#write(batch.changes);
 				batch.done.resolve();
 			} catch (cause) {
-				this.#records.lose(cause);
 				batch.done.reject(cause);
-				this.#next?.done.reject(cause);
-				this.#next = undefined;
+				this.#drop(cause);
 			}
 			this.#current = undefined;
 		}
 		this.#records.busy.delete(this);
 	}
 
+	#drop(cause: unknown): void {
+		this.#next?.done.reject(cause);
+		this.#next = undefined;
+	}
+
 	async #write(changes: readonly Change[]): Promise<void> {
-		const { write, clock, log } = this.#records.deps;
+		const { committer, clock, log } = this.#records.deps;
 		for (let failures = 0; !this.#records.closed.aborted; failures++) {
 			try {
-				return await write(allOf(changes));
+				return await committer.write(allOf(changes));
 			} catch (cause) {
 				if (isFenced(cause)) throw cause;
 				if (isForGood(cause)) return this.#refused(changes, cause);
@@ -131,7 +133,6 @@ export class Records {
 	readonly deps: RecordsDeps;
 	/** Those with changes that are not durable. */
 	readonly busy = new Set<DeliveryRecord>();
-	readonly #losing = new AbortController();
 	readonly #closing = new AbortController();
 
 	constructor(deps: RecordsDeps) {
@@ -140,11 +141,7 @@ export class Records {
 
 	/** Aborts when another daemon has taken over what this one owned: it may write nothing any more, for no delivery (ST19). */
 	get lost(): AbortSignal {
-		return this.#losing.signal;
-	}
-
-	lose(cause: unknown): void {
-		this.#losing.abort(cause);
+		return this.deps.committer.fenced;
 	}
 
 	get closed(): AbortSignal {

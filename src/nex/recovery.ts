@@ -24,17 +24,18 @@ export async function recover(deps: RecoveryDeps): Promise<void> {
 	// They were started from this data directory, which one daemon has at a time.
 	const left = endLeftProcesses(dataDir);
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
+	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
 	await sealLeftTexts(bus);
 	const rows = (await deliveries.left()).filter(({ id }) => !carrier.tracked(id));
-	const adopted = await Promise.all(rows.map((row) => adopt(deps, row)));
+	const adopted = await Promise.all(rows.map(({ id }) => adopt(deps, id)));
 	for (const row of adopted) if (row) await goOn(deps, row);
 }
 
-/** Undefined when another daemon was first. */
-async function adopt({ write }: RecoveryDeps, row: Delivery): Promise<Delivery | undefined> {
+/** As it is once it is ours. Undefined when another daemon was first. */
+async function adopt({ write, deliveries }: RecoveryDeps, id: string): Promise<Delivery | undefined> {
 	try {
-		await write([deliveryWrites.adopt([row.id])]);
-		return row;
+		await write([deliveryWrites.adopt([id])]);
+		return await deliveries.get(id);
 	} catch (cause) {
 		if (cause instanceof Refused && cause.refusal === "conflict") return undefined;
 		throw cause;

@@ -4,6 +4,7 @@ export type * from "./api-channels.ts";
 export * from "./chunk-size.ts";
 export * from "./close-mode.ts";
 export * from "./codec.ts";
+export * from "./content.ts";
 export * from "./crc.ts";
 export * from "./error.ts";
 export * from "./fold.ts";

@@ -9,7 +9,7 @@ import type {
 	QueueConfig,
 	StreamingConfig,
 } from "../nex/nex.ts";
-import { byName, count, group, ms, oneOf, say, text } from "./config-words.ts";
+import { byName, count, group, ms, oneOf, say, text } from "../std/config-words.ts";
 
 const yesNo = say(z.boolean(), "true or false");
 

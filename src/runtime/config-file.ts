@@ -6,9 +6,9 @@ import type { z } from "zod";
 import { CHANNELS } from "../adapter/adapter.ts";
 import { WEB } from "../nex/nex.ts";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
+import { NAME_ALLOWED } from "../std/config-words.ts";
 import { configSchema, type FileConfig, schemaAt } from "./config-schema.ts";
 import { respell } from "./config-spellings.ts";
-import { NAME_ALLOWED } from "./config-words.ts";
 
 /** `name` is what messages call it. */
 export function readConfigFile(file: string, name: string): FileConfig {
@@ -22,7 +22,7 @@ export function readConfigFile(file: string, name: string): FileConfig {
 	return parseConfig(text, name);
 }
 
-export function parseConfig(text: string, file: string): FileConfig {
+export function parseConfig(text: string, file: string, schema = configSchema): FileConfig {
 	const lines = new LineCounter();
 	const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
 	const at = (offset: number) => {
@@ -37,10 +37,10 @@ export function parseConfig(text: string, file: string): FileConfig {
 	respell(document);
 	// An empty file, or one with comments only, sets nothing.
 	const value = valuesOf(document, file) ?? {};
-	const result = configSchema.safeParse(value);
+	const result = schema.safeParse(value);
 	const said = result.success
 		? unknownChannels(result.data, document)
-		: result.error.issues.flatMap((issue) => explain(issue, value, document));
+		: result.error.issues.flatMap((issue) => explain(issue, value, document, schema));
 	if (result.success && said.length === 0) return result.data;
 	said.sort((a, b) => a.offset - b.offset);
 	throw new NexusError("config", said.map(({ offset, message }) => `${at(offset)}: ${message}`).join("\n"));
@@ -69,9 +69,9 @@ interface Mistake {
 /** What stands below these may be a secret in the wrong place: it must not end up in a terminal's scroll-back or a log. */
 const SECRET = new Set(["token", "apiKeyEnv", "settings", "env"]);
 
-function explain(issue: z.core.$ZodIssue, value: unknown, document: Document): Mistake[] {
+function explain(issue: z.core.$ZodIssue, value: unknown, document: Document, schema: z.ZodType): Mistake[] {
 	const path = issue.path;
-	const { allowed, keys } = schemaAt(path);
+	const { allowed, keys } = schemaAt(schema, path);
 	if (issue.code === "unrecognized_keys") {
 		return issue.keys.map((key) => {
 			const near = nearest(key, keys);

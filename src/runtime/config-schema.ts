@@ -3,10 +3,13 @@
 import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
+import { ENGINES, type EngineName, type EngineSections, type Engines } from "../engine/engine.ts";
 import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
+import * as words from "../std/config-words.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
-import { bytes, count, group, ms, oneOf, say, text, watchdog } from "./config-words.ts";
+
+const { bytes, count, group, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -21,6 +24,8 @@ const brokerLimits = {
 	chunkBytesMax: bytes,
 	toolJsonCharsMax: count,
 	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	signedReasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	toolContentCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	abortGraceMs: ms,
 	firstTokenMs: watchdog,
 	interTokenMs: watchdog,
@@ -61,55 +66,59 @@ const edgeLimits = {
 	framesMax: count,
 } satisfies Record<keyof EdgeLimits, z.ZodType>;
 
-export const configSchema = z.strictObject({
-	host: text("a host name or an IP address, such as 127.0.0.1"),
-	port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
-	data: text("a folder; relative to the working directory"),
-	token: say(
-		z.string().regex(/^[\x21-\x7e]+$/),
-		"a text of visible ASCII characters without spaces; digits alone in quotes",
-	),
-	allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
-	trustedProxies: say(
-		z.array(z.string().refine(isAddressBlock)),
-		"a list of IP addresses and CIDR blocks of reverse proxies, such as 127.0.0.1 or 10.0.0.0/8",
-	),
-	engine: say(
-		z.union([z.enum(["demo", "pi", "pi-coding-agent"]), z.strictObject({ module: z.string().min(1) })]),
-		"demo, pi, pi-coding-agent, or { module: ./my-agent.ts }",
-	),
-	pi: group({
-		provider: text("openai, anthropic, google, or any name together with baseUrl"),
-		model: text("a model's id"),
-		baseUrl: say(z.url({ protocol: /^https?$/ }), "an http or https URL of an OpenAI-compatible endpoint"),
-		apiKeyEnv: say(
-			z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
-			"the name of an environment variable (never the key itself)",
+type SectionShape = {
+	[S in keyof EngineSections]-?: z.ZodExactOptional<z.ZodType<NonNullable<EngineSections[S]>>>;
+};
+
+/** Each engine's own section, checked by its own schema. */
+const sectionsOf = (engines: Engines): SectionShape =>
+	Object.fromEntries(
+		engines.flatMap(({ section, configSchema }) =>
+			section !== undefined && configSchema !== undefined ? [[section, configSchema(words)]] : [],
 		),
-		systemPrompt: text("a text"),
-		thinking: oneOf(["off", "minimal", "low", "medium", "high"]),
-		filesRoot: text("a folder; relative to this file"),
-	}),
-	durability: oneOf(["process", "power"]),
-	stopDeadlineMs: ms,
-	retention: group({
-		ageDaysMax: say(z.number().positive(), "a number of days above 0"),
-		totalBytesMax: bytes,
-		sweepIntervalMs: ms,
-	}),
-	broker: group(brokerLimits),
-	edge: group(edgeLimits),
-	channels,
-	sessions,
-	plugins,
-	log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
-});
+	) as SectionShape;
+
+export const configSchemaFor = (engines: Engines) =>
+	z.strictObject({
+		host: text("a host name or an IP address, such as 127.0.0.1"),
+		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
+		data: text("a folder; relative to the working directory"),
+		token: say(
+			z.string().regex(/^[\x21-\x7e]+$/),
+			"a text of visible ASCII characters without spaces; digits alone in quotes",
+		),
+		allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
+		trustedProxies: say(
+			z.array(z.string().refine(isAddressBlock)),
+			"a list of IP addresses and CIDR blocks of reverse proxies, such as 127.0.0.1 or 10.0.0.0/8",
+		),
+		engine: say(
+			z.union([z.enum(engines.map(({ name }) => name as EngineName)), z.strictObject({ module: z.string().min(1) })]),
+			`${engines.map(({ name }) => name).join(", ")}, or { module: ./my-agent.ts }`,
+		),
+		...sectionsOf(engines),
+		durability: oneOf(["process", "power"]),
+		stopDeadlineMs: ms,
+		retention: group({
+			ageDaysMax: say(z.number().positive(), "a number of days above 0"),
+			totalBytesMax: bytes,
+			sweepIntervalMs: ms,
+		}),
+		broker: group(brokerLimits),
+		edge: group(edgeLimits),
+		channels,
+		sessions,
+		plugins,
+		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
+	});
+
+export const configSchema = configSchemaFor(ENGINES);
 
 export type FileConfig = z.infer<typeof configSchema>;
 
 /** What is allowed at a path, and which keys a map there has. */
-export function schemaAt(path: readonly PropertyKey[]): { allowed?: string; keys: string[] } {
-	let schema: z.ZodType = configSchema;
+export function schemaAt(root: z.ZodType, path: readonly PropertyKey[]): { allowed?: string; keys: string[] } {
+	let schema = root;
 	let allowed: string | undefined;
 	for (const key of path) {
 		const shape: Record<string, z.ZodType> = schema instanceof z.ZodObject ? schema.shape : {};

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
-import type { EngineChoice, PiConfig } from "../engine/engine.ts";
+import type { EngineChoice, EngineSections } from "../engine/engine.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Durability } from "../std/sqlite.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -14,7 +14,7 @@ export interface RetentionConfig {
 	sweepIntervalMs: number;
 }
 
-export interface NexusConfig {
+export interface NexusConfig extends EngineSections {
 	host: string;
 	port: number;
 	/** Absolute. */
@@ -23,10 +23,9 @@ export interface NexusConfig {
 	token?: string;
 	allowedHosts: string[];
 	trustedProxies: string[];
-	/** Undefined: `pi` when a model is configured or a key is in the environment, else `demo`. */
+	/** Undefined: the engine that the rest of the configuration and the environment ask for. */
 	engine?: EngineChoice;
-	pi?: PiConfig;
-	/** What `engine.module` and `pi.filesRoot` are relative to. */
+	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
 	stopDeadlineMs: number;
@@ -90,7 +89,7 @@ export async function loadConfig(flags: ConfigFlags, place: Place): Promise<Nexu
 
 /** Fills what was left out with the defaults. */
 export function completeConfig(partial: PartialConfig): NexusConfig {
-	const { pi, base = process.cwd(), ...rest } = known(partial);
+	const { base = process.cwd(), ...rest } = known(partial);
 	return {
 		port: CONFIG_DEFAULTS.port,
 		allowedHosts: [],
@@ -106,7 +105,6 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 		data: resolve(partial.data ?? CONFIG_DEFAULTS.data),
 		retention: { ...CONFIG_DEFAULTS.retention, ...known(partial.retention ?? {}) },
 		log: { level: partial.log?.level ?? CONFIG_DEFAULTS.log.level },
-		...(pi ? { pi: { ...known(pi), ...(pi.filesRoot ? { filesRoot: resolve(base, pi.filesRoot) } : {}) } } : {}),
 	};
 }
 

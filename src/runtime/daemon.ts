@@ -228,8 +228,8 @@ function lazyMetrics(source: () => MetricsSource) {
 	};
 }
 
-async function findEngine(choice: EngineChoice | undefined, { pi, base }: NexusConfig): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, pi, process.env), { cwd: base, ...(pi ? { pi } : {}) });
+async function findEngine(choice: EngineChoice | undefined, config: NexusConfig): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config });
 }
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>

@@ -1,6 +1,7 @@
 /** Removes old finished logs now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
+import { kindRetention } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { RetentionConfig } from "./config.ts";
@@ -15,7 +16,8 @@ export function keepRetention(bus: Bus, rules: RetentionConfig, clock: Clock, lo
 	let cancel = () => {};
 	const sweep = async () => {
 		try {
-			const removed = await bus.retain({ ageMsMax: rules.ageDaysMax * DAY_MS, totalBytesMax: rules.totalBytesMax });
+			const { ageDaysMax, totalBytesMax } = rules;
+			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

@@ -1,5 +1,18 @@
 /** One at a time, in the order of asking. */
 
+/** Results in the order of the calls, however long each of them takes. */
+export type InTurn = <T>(work: Promise<T>) => Promise<T>;
+
+export function createInTurn(): InTurn {
+	let last: Promise<unknown> = Promise.resolve();
+	return async (work) => {
+		const before = last;
+		last = Promise.allSettled([before, work]);
+		await before;
+		return work;
+	};
+}
+
 /** One at a time for each key. Rejects when the signal aborts before its turn has come. */
 export type KeyedLock = <T>(key: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 

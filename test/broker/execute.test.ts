@@ -87,7 +87,7 @@ describe("ST15: a stop", () => {
 				asked++;
 				yield text("x");
 			},
-			{ slow: true },
+			{ connection: "bad" },
 		);
 		const { abort, established, result } = broker.execute(request());
 		const told: string[] = [];

@@ -31,17 +31,17 @@ export const engineOf = (play: Play): Engine => ({
 
 export interface RigOptions
 	extends Pick<BrokerOptions, "limits" | "clock" | "log">,
-		Pick<ForTestOptions, "path" | "slow"> {
+		Pick<ForTestOptions, "path" | "connection"> {
 	/** Of the Bus; otherwise the system's. */
 	busClock?: Clock;
 	/** Its process dies: nothing of it is closed. */
 	dies?: boolean;
 }
 
-export function rig(play: Play, { path, slow, dies, busClock, ...options }: RigOptions = {}) {
+export function rig(play: Play, { path, connection, dies, busClock, ...options }: RigOptions = {}) {
 	const store = storeForTest({
 		...(path !== undefined && { path }),
-		...(slow !== undefined && { slow }),
+		...(connection && { connection }),
 		...(dies !== undefined && { dies }),
 		...(busClock && { clock: busClock }),
 	});

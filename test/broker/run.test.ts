@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { EngineEvent } from "../../src/engine/engine.ts";
+import type { ExecuteRequest } from "../../src/broker/port.ts";
+import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
 import { decodeFrame, NexusError } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../../src/std/clock.ts";
 import {
@@ -283,5 +284,34 @@ describe("a run that is stopped", () => {
 		await ticks(10);
 		expect(look.turn("run_1")?.status).toBe("aborted");
 		expect(verified(await frames("run_1"))).toBeUndefined();
+	});
+});
+
+describe("what a run is asked with", () => {
+	const asked = async (fields: Partial<ExecuteRequest>) => {
+		const seen: EngineRequest[] = [];
+		const { broker } = rig(async function* (asking) {
+			seen.push(asking);
+			yield text("answer");
+		});
+		await broker.execute(request(fields)).result;
+		return seen[0]!;
+	};
+
+	test("the sender, permissions, tools and agent reach the engine as they are", async () => {
+		const fields = {
+			sender: { id: "42", name: "Ada", channel: "telegram", account: "main" },
+			permissions: ["chat"],
+			allowedTools: ["time"],
+			agent: "planner",
+		};
+		expect(await asked(fields)).toMatchObject(fields);
+		expect(await asked({ allowedTools: [] })).toMatchObject({ allowedTools: [] });
+	});
+
+	test("what was left out is not there", async () => {
+		expect(Object.keys(await asked({})).sort()).toEqual([
+			...["attachments", "messages", "runId", "session", "toolTimeoutMs"],
+		]);
 	});
 });

@@ -250,7 +250,7 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			expect(await names({ live: false })).toEqual(["b"]);
 			expect(await names({ chain: "session:a" })).toEqual(["a"]);
 			expect(await names({ limit: 1, before: "c" })).toEqual(["b"]);
-			expect(await names({ kind: "session" })).toEqual([]);
+			expect(await names({ kind: "text" })).toEqual([]);
 		});
 
 		it("P4 remove: a sealed log goes, a live one is refused, chain offsets never go back", async () => {

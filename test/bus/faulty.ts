@@ -49,9 +49,10 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		list: (...args) => late(() => inner.list(...args)),
 		adopt: (...args) => late(() => inner.adopt(...args)),
 		oldestSealed: (...args) => late(() => inner.oldestSealed(...args)),
-		totalBytes: () => late(() => inner.totalBytes()),
+		totalBytes: (...args) => late(() => inner.totalBytes(...args)),
 		removeSome: (...args) => late(() => inner.removeSome(...args)),
 		tidy: (...args) => late(() => inner.tidy(...args)),
+		call: (...args) => late(() => inner.call(...args)),
 		watch: (hint) =>
 			inner.watch((commit) => {
 				// A hint may be lost or doubled.

@@ -1,7 +1,7 @@
 /** The contract of the store (ST1–ST25): commits whose outcome comes late or is lost, and two Buses on one store. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, type Cursor, createBus, follow, type LogSpec } from "../../src/bus/bus.ts";
+import { type Bus, type Cursor, createBus, endlessLog, follow, type LogSpec } from "../../src/bus/bus.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
 import { type ManualClock, manualClock } from "../../src/std/clock.ts";
 import { until } from "../until.ts";
@@ -422,6 +422,25 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await following).toEqual(["1", "2", "3"]);
 		});
 
+		it("ST22: a daemon is called by a topic, once what it is about is on record; a lost call is made up for", async () => {
+			const [one, two] = [join(), join()];
+			let heard: string[] = [];
+			const unlisten = two.listen("abort:run_1", () => (heard = store.notes()));
+			two.listen("abort:run_2", () => expect(store.notes()).toEqual(["stop run_1"]));
+			await one.write([note.add("stop run_1")]);
+			await one.call("abort:run_1");
+			await until("the call", () => {
+				clock.advance(100);
+				return heard.length > 0;
+			});
+			expect(heard).toEqual(["stop run_1"]);
+			unlisten();
+			heard = [];
+			await one.call("abort:run_1");
+			clock.advance(1000);
+			expect(heard).toEqual([]);
+		});
+
 		it("ST24: times that are compared are the store's, although the clocks are a minute apart", async () => {
 			const [slow, fast] = [join(-60_000), join(60_000)];
 			for (const [log, bus] of [
@@ -448,8 +467,35 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			clock.advance(2000);
 			expect(await two.retain({ totalBytesMax: 250 })).toBe(1);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c", "b"]);
-			expect(await one.retain({ ageMsMax: 10_000, kinds: { text: { ageMsMax: 1000 } } })).toBe(1);
+			expect(await one.retain({ totalBytesMax: 0, kinds: { run: { ageMsMax: 10_000 } } })).toBe(1);
+			expect(await one.retain({ ageMsMax: 0, kinds: { run: { ageMsMax: 10_000 } } })).toBe(0);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c"]);
+			expect(await one.retain({ ageMsMax: 10_000, kinds: { run: { ageMsMax: 1000 } } })).toBe(1);
+		});
+
+		it("ST25: a log without an end is a chain of links that are sealed by size and age, and goes on after a death", async () => {
+			const one = join();
+			const spec = { chain: "audit", kind: "text", linkCharsMax: 20, linkMsMax: 1000 } as const;
+			const log = endlessLog(one, clock, spec);
+			const written = ["1234567890", "1234567890", "a", "b"].map((record) => log.append(record));
+			await Promise.all(written);
+			clock.advance(1000);
+			await log.append("c", [note.add("with c")]);
+			await expect(log.append("never", [note.refuse("no")])).rejects.toThrow("no");
+			await log.append("d");
+			expect((await one.list({ chain: "audit" })).map(({ head, sealedAt }) => [head, sealedAt === undefined])).toEqual([
+				[2, true],
+				[2, false],
+				[2, false],
+			]);
+			const two = join(0, false);
+			await endlessLog(two, clock, spec).append("e");
+			const read = await upTo(await two.cursor({ chain: "audit" }, 0), 7);
+			expect(read).toEqual(["1234567890", "1234567890", "a", "b", "c", "d", "e"]);
+			expect(store.notes()).toEqual(["with c"]);
+			clock.advance(5000);
+			expect(await two.retain({ ageMsMax: 4000 })).toBe(3);
+			expect(await two.describeChain("audit")).toEqual({ start: 6, head: 7 });
 		});
 	});
 }

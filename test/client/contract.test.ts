@@ -75,7 +75,7 @@ async function answered(session: string): Promise<string> {
 	);
 	puppet.say(...WORDS, ...WORDS);
 	puppet.finish();
-	await until(`${runId} settles`, () => rig.ledger.turn(runId) !== undefined);
+	await until(`${runId} settles`, async () => (await rig.ledger.turns.get(runId)) !== undefined);
 	return runId;
 }
 

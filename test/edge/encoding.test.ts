@@ -4,7 +4,8 @@ import { createParser, type EventSourceMessage } from "eventsource-parser";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Batch } from "../../src/bus/bus.ts";
-import { NDJSON, SSE, sharedEncoding, upTo } from "../../src/edge/sse.ts";
+import { sharedEncoding } from "../../src/edge/stream/encoding.ts";
+import { NDJSON, SSE, upTo } from "../../src/edge/stream/stream.ts";
 import { encodeFrame, type Frame } from "../../src/protocol/protocol.ts";
 
 const payload = fc.oneof(
@@ -41,7 +42,7 @@ describe("encoding", () => {
 			fc.property(batch, (given) => {
 				const { first, records } = given;
 				const events: EventSourceMessage[] = [];
-				createParser({ onEvent: (event) => void events.push(event) }).feed(SSE.text(given));
+				createParser({ onEvent: (event) => void events.push(event) }).feed(SSE.open().text(given)!);
 				expect(events).toEqual(
 					records.map((data, index) => ({ id: String(first + index), event: (JSON.parse(data) as Frame).type, data })),
 				);
@@ -52,7 +53,7 @@ describe("encoding", () => {
 	it("P6.7: any batch as NDJSON is one line each", () => {
 		fc.assert(
 			fc.property(batch, (given) => {
-				expect(NDJSON.text(given).split("\n")).toEqual([...given.records, ""]);
+				expect(NDJSON.open().text(given)!.split("\n")).toEqual([...given.records, ""]);
 			}),
 		);
 	});
@@ -66,11 +67,11 @@ describe("encoding", () => {
 					let encoded = 0;
 					const encode = sharedEncoding((given) => {
 						encoded++;
-						return Buffer.from(SSE.text(given));
+						return Buffer.from(SSE.open().text(given)!);
 					});
 					for (const read of reads) {
 						const given = batches[read % batches.length]!;
-						expect(Buffer.from(encode(given)).toString()).toBe(SSE.text(given).toWellFormed());
+						expect(Buffer.from(encode(given)!).toString()).toBe(SSE.open().text(given)!.toWellFormed());
 					}
 					for (let i = 0; i < 3; i++) encode(batches[0]!);
 					const before = encoded;

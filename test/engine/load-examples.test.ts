@@ -9,7 +9,7 @@ const examples = join(import.meta.dirname, "../../examples");
 const signal = new AbortController().signal;
 
 async function answer(module: string, text: string) {
-	const engine = await loadEngine({ module }, { cwd: examples });
+	const engine = await loadEngine({ module }, { base: examples });
 	return { name: engine.name, events: await collect(engine.run(requestOf(text), { signal })) };
 }
 
@@ -19,7 +19,7 @@ test("examples/agent.ts answers", async () => {
 });
 
 test("examples/agent.ts stops when it is told to", async () => {
-	const engine = await loadEngine({ module: "./agent.ts" }, { cwd: examples });
+	const engine = await loadEngine({ module: "./agent.ts" }, { base: examples });
 	const control = new AbortController();
 	const said: string[] = [];
 	const run = async () => {
@@ -45,7 +45,7 @@ test("examples/tool-agent.ts shows a tool, and a card after the sentence that an
 
 test("examples/nexus.yaml names an agent that loads", async () => {
 	const config = parse(readFileSync(join(examples, "nexus.yaml"), "utf8"));
-	expect((await loadEngine(config.engine, { cwd: examples })).name).toBe("parrot");
+	expect((await loadEngine(config.engine, { base: examples })).name).toBe("parrot");
 });
 
 test("examples/nexus.yaml is still YAML with its commented keys switched on", () => {

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { chooseEngine, demoEngine, loadEngine } from "../../src/engine/engine.ts";
+import { demoEngine } from "../../src/engine/demo/demo.ts";
+import { chooseEngine, loadEngine } from "../../src/engine/engine.ts";
 import { collect, requestOf } from "./demo-play.ts";
 
 /** Modules as users write them, right and wrong. */
@@ -55,7 +56,7 @@ beforeAll(async () => {
 		for (const module of [...${JSON.stringify(Object.keys(MODULES))}, "folder.ts", "missing.ts"]) {
 			try {
 				const limit = module === "slow.ts" ? { moduleLoadMs: 200 } : {};
-				const engine = await loadEngine({ module: "./" + module }, { cwd: ${JSON.stringify(dir)}, ...limit });
+				const engine = await loadEngine({ module: "./" + module }, { base: ${JSON.stringify(dir)}, ...limit });
 				let text = "";
 				for await (const event of engine.run(request, { signal: new AbortController().signal })) text += event.delta;
 				outcomes[module] = { name: engine.name, text };
@@ -117,7 +118,7 @@ describe("a module that is not is refused, and told what was found", () => {
 		if (!refusal || !("message" in refusal)) throw new Error("nothing.ts was not refused");
 		const example = refusal.message.slice(refusal.message.indexOf("export default"));
 		writeFileSync(join(dir, "copied.js"), example);
-		const engine = await loadEngine({ module: "copied.js" }, { cwd: dir });
+		const engine = await loadEngine({ module: "copied.js" }, { base: dir });
 		const events = await collect(engine.run(requestOf("x"), { signal: new AbortController().signal }));
 		expect([engine.name, events]).toEqual(["my-agent", [{ type: "text", delta: "You said: x" }]]);
 	});
@@ -125,24 +126,28 @@ describe("a module that is not is refused, and told what was found", () => {
 
 describe("which engine", () => {
 	test("what the config says always wins", () => {
-		expect(chooseEngine("demo", { provider: "openai" }, { OPENAI_API_KEY: "k" })).toBe("demo");
-		expect(chooseEngine({ module: "./a.ts" }, undefined, {})).toEqual({ module: "./a.ts" });
+		expect(chooseEngine("demo", { pi: { provider: "openai" } }, { OPENAI_API_KEY: "k" })).toBe("demo");
+		expect(chooseEngine({ module: "./a.ts" }, {}, {})).toEqual({ module: "./a.ts" });
 	});
 
 	test("without a model it is the demo, with one it is pi", () => {
-		expect(chooseEngine(undefined, undefined, {})).toBe("demo");
-		expect(chooseEngine(undefined, { systemPrompt: "be brief" }, {})).toBe("demo");
-		expect(chooseEngine(undefined, undefined, { OPENAI_API_KEY: " " })).toBe("demo");
+		expect(chooseEngine(undefined, {}, {})).toBe("demo");
+		expect(chooseEngine(undefined, { pi: { systemPrompt: "be brief" } }, {})).toBe("demo");
+		expect(chooseEngine(undefined, {}, { OPENAI_API_KEY: " " })).toBe("demo");
 		for (const key of ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"])
-			expect(chooseEngine(undefined, undefined, { [key]: "k" })).toBe("pi");
-		expect(chooseEngine(undefined, { provider: "anthropic" }, {})).toBe("pi");
-		expect(chooseEngine(undefined, { model: "gpt-5.4" }, {})).toBe("pi");
-		expect(chooseEngine(undefined, { baseUrl: "http://127.0.0.1:11434/v1" }, {})).toBe("pi");
+			expect(chooseEngine(undefined, {}, { [key]: "k" })).toBe("pi");
+		expect(chooseEngine(undefined, { pi: { provider: "anthropic" } }, {})).toBe("pi");
+		expect(chooseEngine(undefined, { pi: { model: "gpt-5.4" } }, {})).toBe("pi");
+		expect(chooseEngine(undefined, { pi: { baseUrl: "http://127.0.0.1:11434/v1" } }, {})).toBe("pi");
 	});
 
 	test("`demo` and `pi` load by name", async () => {
-		expect(await loadEngine("demo", { cwd: dir })).toBe(demoEngine);
-		const pi = await loadEngine("pi", { cwd: dir, pi: { provider: "openai" }, env: { OPENAI_API_KEY: "k" } });
+		expect(await loadEngine("demo", { base: dir })).toBe(demoEngine);
+		const pi = await loadEngine("pi", {
+			base: dir,
+			config: { pi: { provider: "openai" } },
+			env: { OPENAI_API_KEY: "k" },
+		});
 		expect(pi.name).toBe("pi");
 	});
 });

@@ -4,6 +4,7 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { accountOf } from "../../src/engine/pi/signature.ts";
 import {
 	type CodingParts,
 	codingEngine,
@@ -16,6 +17,7 @@ import {
 	expectPaired,
 	fauxModel,
 	NO_RETRY,
+	offeredTools,
 	run,
 	shape,
 	stopMock,
@@ -74,6 +76,56 @@ describe("a whole run", () => {
 		expect(toolsOf(events).at(-1)).toMatchObject({ result: expect.stringContaining(`hi${root}`) });
 		expectPaired(events);
 		expect(usageOf(events)).toHaveLength(1);
+	});
+
+	test("offers the tools that the run may use, and no others", async () => {
+		let names: string[] = [];
+		const look: FauxResponseStep = (context) => {
+			names = offeredTools(context);
+			return fauxAssistantMessage("Done.");
+		};
+		const { engine } = await coding([look, look]);
+		await run(engine, ask("hi", { allowedTools: ["read", "time"] }));
+		expect(names).toEqual(["read"]);
+		await run(engine, ask("hi"));
+		expect(names).toEqual(["read", "bash", "edit", "write"]);
+	});
+
+	test("gives the model its own reasoning and a tool's picture of an earlier turn", async () => {
+		let seen = "";
+		const { engine, faux } = await coding(
+			[
+				({ messages }) => {
+					seen = JSON.stringify(messages);
+					return fauxAssistantMessage("Done.");
+				},
+			],
+			{ config: { filesRoot: root, thinking: "low" } },
+		);
+		const { api, provider, id: model } = faux.getModel();
+		const signature = JSON.stringify({
+			api,
+			provider,
+			model,
+			account: accountOf("faux-secret-key"),
+			signature: "signed by faux",
+		});
+		const content = [{ type: "image" as const, contentType: "image/png", data: "UElDVFVSRQ==" }];
+		const call = { callId: "c", name: "read", args: {}, status: "completed" as const, result: "[image]", content };
+		const messages = [
+			{ role: "user" as const, text: "look" },
+			{
+				role: "assistant" as const,
+				text: "",
+				toolCalls: [call],
+				reasoning: [{ text: "I look.", signature, after: 0, callsBefore: 0 }],
+			},
+			{ role: "user" as const, text: "and now?" },
+		];
+		const { error } = await run(engine, ask("", { messages }));
+		expect(error).toBeUndefined();
+		expect(seen).toContain("signed by faux");
+		expect(seen).toContain("UElDVFVSRQ==");
 	});
 
 	test("keeps nothing outside the files root", async () => {

@@ -3,13 +3,20 @@
 import type { Server } from "node:http";
 import type { LLMock } from "@copilotkit/aimock";
 import type { AgentTool } from "@earendil-works/pi-agent-core";
-import { createModels, type FauxProviderHandle, type FauxResponseStep, fauxProvider } from "@earendil-works/pi-ai";
+import {
+	createModels,
+	type FauxProviderHandle,
+	type FauxResponseStep,
+	fauxProvider,
+	type TranscriptContext,
+} from "@earendil-works/pi-ai";
 import { expect } from "vitest";
-import type { FailureContext } from "../../src/engine/pi/failure.ts";
+import type { FailureContext } from "../../src/engine/kit/kit.ts";
+import type { PiConfig } from "../../src/engine/pi/config.ts";
 import type { LoadedModel } from "../../src/engine/pi/model.ts";
 import { PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
 import { builtInTools } from "../../src/engine/pi/tools.ts";
-import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../../src/engine/port.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/port.ts";
 
 /** Whatever takes so long has not been waited for when a run ends before its test is out of time. */
 export const LONGER_THAN_A_TEST_MS = 600_000;
@@ -62,7 +69,9 @@ export const usageOf = (events: readonly EngineEvent[]) => events.filter((event)
 
 /** The order of what a reader sees, with neighbours of one kind as one word. */
 export function shape(events: readonly EngineEvent[]): string {
-	const visible = events.filter((event) => event.type !== "text" || event.delta !== "");
+	const visible = events.filter(
+		(event) => event.type !== "signed_reasoning" && (event.type !== "text" || event.delta !== ""),
+	);
 	const words = visible.map((event) => (event.type === "tool" ? `${event.name}:${event.status}` : event.type));
 	return words.filter((word, index) => word !== words[index - 1]).join(" ");
 }
@@ -78,7 +87,13 @@ export function expectPaired(events: readonly EngineEvent[]): void {
 
 export const NO_RETRY: PiLimits = { ...PI_LIMITS, retriesMax: 0 };
 
-const FAILURE: FailureContext = { provider: "faux", model: "faux-1", keySource: "FAUX_KEY", apiKey: "faux-secret-key" };
+const FAILURE: FailureContext = {
+	provider: "faux",
+	model: "faux-1",
+	keySource: "FAUX_KEY",
+	apiKey: "faux-secret-key",
+	section: "pi",
+};
 
 export function fauxModel(
 	responses: FauxResponseStep[],
@@ -104,6 +119,10 @@ export async function fauxEngine(responses: FauxResponseStep[], options: FauxOpt
 	const limits = { ...NO_RETRY, ...options.limits };
 	return { faux, engine: await piEngine({ ...parts, tools, config: options.config ?? {}, limits }) };
 }
+
+/** Names of the tools that a model was offered. */
+export const offeredTools = ({ messages }: TranscriptContext): string[] =>
+	messages.flatMap((message) => (message.role === "system" ? (message.toolsAdded ?? []) : [])).map(({ name }) => name);
 
 /** A tool whose work is the given function. */
 export const tool = (name: string, work: AgentTool["execute"], more: Partial<AgentTool> = {}): AgentTool => ({

@@ -11,3 +11,8 @@ test("pi is loaded when an engine is made, not when its file is imported", () =>
 		}
 	}
 });
+
+test("the kit knows no agent library", () => {
+	for (const name of readdirSync("src/engine/kit"))
+		expect(readFileSync(path.join("src/engine/kit", name), "utf8"), name).not.toContain("@earendil-works");
+});

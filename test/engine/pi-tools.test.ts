@@ -2,11 +2,12 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
+import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { bounded } from "../../src/engine/pi/bounded.ts";
+import { bounded } from "../../src/engine/kit/kit.ts";
 import { readTextFile } from "../../src/engine/pi/read-file.ts";
 import { builtInTools, timeIn } from "../../src/engine/pi/tools.ts";
-import { deaf, said, tool } from "./pi-kit.ts";
+import { ask, deaf, fauxEngine, offeredTools, run, said, tool, toolsOf } from "./pi-kit.ts";
 
 describe("time", () => {
 	const now = Date.UTC(2026, 2, 29, 0, 59, 58);
@@ -172,5 +173,38 @@ describe("bounded", () => {
 			throw new Error("no luck");
 		});
 		await expect(bounded(failing, 1_000).execute("1", {})).rejects.toThrow("no luck");
+	});
+});
+
+describe("allowedTools", () => {
+	const other = tool("other", async () => said("done"));
+	/** The tools that the model was offered. */
+	const offered = async (allowedTools?: string[]) => {
+		let names: string[] | undefined;
+		const { engine } = await fauxEngine(
+			[
+				(context) => {
+					names = offeredTools(context);
+					return fauxAssistantMessage("hello");
+				},
+			],
+			{ tools: [other] },
+		);
+		const { error } = await run(engine, ask("hi", allowedTools === undefined ? {} : { allowedTools }));
+		expect(error).toBeUndefined();
+		return names;
+	};
+
+	test("only the tools of the list are offered, and all without one", async () => {
+		expect(await offered()).toEqual(["time", "other"]);
+		expect(await offered(["other", "no such tool"])).toEqual(["other"]);
+		expect(await offered([])).toEqual([]);
+	});
+
+	test("a model that calls another tool is told that there is none", async () => {
+		const call = fauxAssistantMessage(fauxToolCall("other", {}, { id: "a" }), { stopReason: "toolUse" });
+		const { engine } = await fauxEngine([call, fauxAssistantMessage("Then not.")], { tools: [other] });
+		const { events } = await run(engine, ask("hi", { allowedTools: ["time"] }));
+		expect(toolsOf(events).at(-1)).toMatchObject({ name: "other", status: "failed" });
 	});
 });

@@ -2,9 +2,8 @@ import type { AssistantMessage } from "@earendil-works/pi-ai";
 import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { modelFailure } from "../../src/engine/pi/failure.ts";
-import { eventQueue } from "../../src/engine/pi/queue.ts";
-import { callSummary, progressSummary, resultSummary } from "../../src/engine/pi/summary.ts";
+import { eventQueue, modelFailure } from "../../src/engine/kit/kit.ts";
+import { callSummary, progressSummary, resultSummary } from "../../src/engine/kit/summary.ts";
 import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
 import type { EngineEvent } from "../../src/engine/port.ts";
 import { expectPaired, said, toolsOf } from "./pi-kit.ts";
@@ -43,14 +42,14 @@ describe("tool calls", () => {
 		);
 		fc.assert(
 			fc.property(fc.array(event), (events) => {
-				const { event: translate, finish } = translator();
+				const { event: translate, finish } = translator("account");
 				expectPaired([...events.flatMap(translate), ...finish("over")]);
 			}),
 		);
 	});
 
 	test("calls that were asked for and never started are started and failed", () => {
-		const { event, finish } = translator();
+		const { event, finish } = translator("account");
 		const events = [asks("a", "b"), start("a"), end("a", false)].flatMap(event);
 		expect(toolsOf([...events, ...finish("stopped")]).map(({ callId, status }) => `${callId} ${status}`)).toEqual([
 			"a started",
@@ -61,20 +60,20 @@ describe("tool calls", () => {
 	});
 
 	test("calls in a message that was cut off were never made", () => {
-		const { event, finish } = translator();
+		const { event, finish } = translator("account");
 		const message = fauxAssistantMessage(fauxToolCall("t", {}, { id: "a" }), { stopReason: "aborted" });
 		expect(toolsOf([...event({ type: "message_end", message }), ...finish("stopped")])).toEqual([]);
 	});
 
 	test("an id that a model uses again is a new call", () => {
-		const { event, finish } = translator();
+		const { event, finish } = translator("account");
 		const round = () => [asks("call_0"), start("call_0"), end("call_0", false)].flatMap(event);
 		const ids = toolsOf([...round(), ...round(), ...finish("over")]).map(({ callId }) => callId);
 		expect(ids).toEqual(["call_0", "call_0", "call_0.2", "call_0.2"]);
 	});
 
 	test("what is shown is a copy: pi goes on with its own objects", () => {
-		const { event } = translator();
+		const { event } = translator("account");
 		const args = { path: "a" };
 		const [started] = toolsOf(event({ type: "tool_execution_start", toolCallId: "1", toolName: "t", args }));
 		args.path = "changed";
@@ -82,7 +81,7 @@ describe("tool calls", () => {
 	});
 
 	test("progress is said once per change", () => {
-		const { event } = translator();
+		const { event } = translator("account");
 		const events = [start("a"), update("a"), update("a"), update("unknown")].flatMap(event);
 		expect(toolsOf(events).map(({ status }) => status)).toEqual(["started", "progress"]);
 	});
@@ -94,7 +93,7 @@ describe("messages, compaction and usage", () => {
 		return { type: "message_end", message: { ...base, usage: { ...base.usage, ...usage }, ...more } };
 	};
 	const usage = (...events: PiEvent[]) => {
-		const { event, finish } = translator();
+		const { event, finish } = translator("account");
 		events.flatMap(event);
 		return finish("over").at(-1);
 	};
@@ -124,7 +123,7 @@ describe("messages, compaction and usage", () => {
 	});
 
 	test("a message without anything to show does not begin", () => {
-		const { event } = translator();
+		const { event } = translator("account");
 		const begin: PiEvent = { type: "message_start", message: fauxAssistantMessage("") };
 		expect([begin, message({}, { stopReason: "error", content: [] })].flatMap(event)).toEqual([]);
 	});
@@ -139,7 +138,7 @@ describe("messages, compaction and usage", () => {
 		const begin: PiEvent = { type: "message_start", message: whole };
 		const over: PiEvent = { type: "message_end", message: whole };
 		const heard = (...events: PiEvent[]) => {
-			const { event } = translator();
+			const { event } = translator("account");
 			return events.flatMap(event).flatMap((event) => (event.type === "text" ? [event.delta] : []));
 		};
 		expect(heard(begin, over)).toEqual(["Hello world"]);
@@ -149,7 +148,7 @@ describe("messages, compaction and usage", () => {
 	});
 
 	test("a model that writes a long tool call is not silent, and nothing of it is shown", () => {
-		const { event } = translator();
+		const { event } = translator("account");
 		const partial = fauxAssistantMessage("");
 		const writing = { type: "toolcall_delta" as const, contentIndex: 0, delta: "{", partial };
 		expect(event({ type: "message_update", message: partial, assistantMessageEvent: writing })).toEqual([
@@ -158,7 +157,7 @@ describe("messages, compaction and usage", () => {
 	});
 
 	test("a compaction that an abort cuts is ended", () => {
-		const { event, finish } = translator();
+		const { event, finish } = translator("account");
 		const events = event({ type: "compaction_start", reason: "threshold" });
 		expect([...events, ...finish("stopped")].slice(0, 2)).toEqual([
 			{ type: "compaction", phase: "start" },
@@ -244,13 +243,14 @@ describe("words", () => {
 			provider: "openai",
 			model: "m",
 			keySource: "OPENAI_API_KEY",
+			section: "pi",
 			apiKey: "none",
 		});
 		expect(failure).toMatchObject({ code: "engine_failed", message: expect.stringMatching(message) });
 	});
 
 	test("a key is never repeated", () => {
-		const context = { provider: "openai", model: "m", keySource: "K", apiKey: "sk-very-secret" };
+		const context = { provider: "openai", model: "m", keySource: "K", section: "pi", apiKey: "sk-very-secret" };
 		expect(modelFailure("401 bad key sk-very-secret", context).message).not.toContain("sk-very-secret");
 	});
 });

@@ -3,10 +3,11 @@ import type { AddressInfo } from "node:net";
 import { LLMock } from "@copilotkit/aimock";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { chooseModel } from "../../src/engine/pi/choose.ts";
+import type { PiConfig } from "../../src/engine/pi/config.ts";
 import { loadModel } from "../../src/engine/pi/model.ts";
 import { createPiEngine, PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
 import { builtInTools } from "../../src/engine/pi/tools.ts";
-import type { Engine, PiConfig } from "../../src/engine/port.ts";
+import type { Engine } from "../../src/engine/port.ts";
 import { ask, expectPaired, NO_RETRY, reasoningOf, run, shape, stopMock, textOf, toolsOf, usageOf } from "./pi-kit.ts";
 
 type Make = (origin: string, limits?: PiLimits, more?: PiConfig) => Promise<Engine>;
@@ -16,7 +17,13 @@ const responses: Make = async (origin, limits = NO_RETRY, config = {}) => {
 	const choice = chooseModel({ provider: "openai", ...config }, { OPENAI_API_KEY: "test-key" });
 	const loaded = await loadModel(choice, config.thinking);
 	const moved = { ...loaded, model: { ...loaded.model, baseUrl: `${origin}/v1` } };
-	return piEngine({ loaded: moved, failure: choice, tools: builtInTools({ now: Date.now }), config, limits });
+	return piEngine({
+		loaded: moved,
+		failure: { ...choice, section: "pi" },
+		tools: builtInTools({ now: Date.now }),
+		config,
+		limits,
+	});
 };
 
 const completions: Make = (origin, limits = NO_RETRY, more = {}) =>

@@ -89,6 +89,7 @@ export const fullTurn = turnOf("run_full", {
 			role: "assistant",
 			text: "see",
 			messageId: "run_full.4",
+			signedReasoning: [{ text: "half \ud83d", signature: "sig", after: 0, callsBefore: 1 }],
 			parts: [
 				{
 					modality: "card",
@@ -111,6 +112,12 @@ export const fullTurn = turnOf("run_full", {
 			endedAt: 2,
 			args: '{"a":1}',
 			result: '"ok"',
+			content: [
+				{ type: "text", text: "a picture" },
+				{ type: "image", contentType: "image/png", data: "AAAA" },
+				{ type: "resource", uri: "file:///a", text: "b" },
+			],
+			after: 7,
 		},
 		{ callId: "c2", name: "stop", status: "failed", message: 1, startedAt: 2, endedAt: 3, summary: "stopped" },
 	],

@@ -1,18 +1,17 @@
 import { expect, test } from "vitest";
-import { ENDPOINT_CLOSE_MODE, LOG_CLOSE_MODE } from "../../src/protocol/protocol.ts";
+import { LOG_KINDS, STREAM_ENDPOINTS } from "../../src/protocol/protocol.ts";
 
-test.each(Object.entries(LOG_CLOSE_MODE))("P5.1: logs of kind %s declare how they close", (_, mode) => {
-	expect(["A", "B", "C", "D"]).toContain(mode);
+test.each(Object.entries(LOG_KINDS))("P5.1: logs of kind %s declare how they close", (_, { closes }) => {
+	expect(["A", "B", "C", "D"]).toContain(closes);
 });
 
-test.each(Object.entries(ENDPOINT_CLOSE_MODE))("P5.1: %s declares how it closes", (endpoint, mode) => {
+test.each(Object.entries(STREAM_ENDPOINTS))("P5.1: %s declares how it closes", (endpoint, { closes }) => {
 	expect(endpoint).toMatch(/^(GET|POST) \/v1\/[a-z/{}]+$/);
-	expect(["A", "B", "C", "D"]).toContain(mode);
+	expect(["A", "B", "C", "D"]).toContain(closes);
 });
 
 test("P5.2, P5.5: a run has a terminal, a session has none", () => {
-	expect(LOG_CLOSE_MODE.run).toBe("A");
-	expect(LOG_CLOSE_MODE.session).toBe("D");
-	expect(ENDPOINT_CLOSE_MODE["GET /v1/runs/{run}/stream"]).toBe(LOG_CLOSE_MODE.run);
-	expect(ENDPOINT_CLOSE_MODE["GET /v1/sessions/{session}/stream"]).toBe(LOG_CLOSE_MODE.session);
+	expect(LOG_KINDS.run.closes).toBe("A");
+	expect(STREAM_ENDPOINTS["GET /v1/runs/{run}/stream"].closes).toBe(LOG_KINDS.run.closes);
+	expect(STREAM_ENDPOINTS["GET /v1/sessions/{session}/stream"].closes).toBe("D");
 });

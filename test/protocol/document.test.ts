@@ -3,13 +3,7 @@
 import fs from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import {
-	CHUNK_BYTES,
-	ENDPOINT_CLOSE_MODE,
-	ERROR_TABLE,
-	LOG_CLOSE_MODE,
-	VIOLATION_RULE,
-} from "../../src/protocol/protocol.ts";
+import { CHUNK_BYTES, ERROR_TABLE, LOG_KINDS, STREAM_ENDPOINTS, VIOLATION_RULE } from "../../src/protocol/protocol.ts";
 
 const root = path.join(import.meta.dirname, "../..");
 const text = fs.readFileSync(path.join(root, "PROTOCOL.md"), "utf8");
@@ -59,7 +53,8 @@ test("P5.1: the close-mode table", () => {
 	const rows = [...text.matchAll(/^\| (?:log `(\w+)`|`((?:GET|POST) [^`]+)`) \| ([ABCD]) \|/gm)].map(
 		([, log, endpoint, mode]) => [log ?? endpoint, mode],
 	);
-	expect(rows).toEqual([...Object.entries(LOG_CLOSE_MODE), ...Object.entries(ENDPOINT_CLOSE_MODE)]);
+	const declared = [...Object.entries(LOG_KINDS), ...Object.entries(STREAM_ENDPOINTS)];
+	expect(rows).toEqual(declared.map(([name, { closes }]) => [name, closes]));
 });
 
 test("P1.18: the table of chunk sizes", () => {

@@ -10,7 +10,7 @@ import {
 	type Frame,
 	type RunView,
 } from "../../src/protocol/protocol.ts";
-import { atEffort } from "../effort.ts";
+import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { runLog, textId } from "./arbitrary.ts";
 
 function fold(frames: Frame[]): RunView {
@@ -332,7 +332,7 @@ test("P3.8: a flood of violations is kept only in part", () => {
 	expect(folded.view().violations).toHaveLength(100);
 });
 
-test("P3.9: the cost of a chunk does not grow with the text before it", () => {
+test.skipIf(effort < FULL_EFFORT)("P3.9: the cost of a chunk does not grow with the text before it", () => {
 	/** Milliseconds of this thread's own work: how long it waits for its turn says nothing. */
 	const timeOf = (chunks: number): number => {
 		const folded = createFold();

@@ -196,7 +196,7 @@ describe("loadConfig", () => {
 		const other = freshFolder();
 		const file = join(other, "mine.yaml");
 		writeFileSync(file, "engine: { module: ./agent.ts }\npi: { filesRoot: notes }\ndata: here\n");
-		const expected = { base: other, file, data: join(cwd, "here"), pi: { filesRoot: join(other, "notes") } };
+		const expected = { base: other, file, data: join(cwd, "here"), pi: { filesRoot: "notes" } };
 		expect(await load({ config: file }, {}, cwd)).toMatchObject(expected);
 		expect(await load({}, { NEXUS_CONFIG: file }, cwd)).toMatchObject(expected);
 	});

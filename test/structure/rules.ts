@@ -48,6 +48,19 @@ export function brokenDoors(graph: ImportGraph): string[] {
 	return broken;
 }
 
+/** An engine's folder is entered through its door or, by the registry and whoever shares its configuration, through its `entry.ts`. */
+export function brokenEngineDoors(graph: ImportGraph): string[] {
+	const room = (file: string) => file.match(/^engine\/([^/]+)\//)?.[1];
+	return [...edges(graph)]
+		.filter(({ file, target }) => {
+			const to = room(target);
+			return (
+				to !== undefined && to !== room(file) && ![`engine/${to}/${to}.ts`, `engine/${to}/entry.ts`].includes(target)
+			);
+		})
+		.map(({ file, target }) => `${file} imports ${target} past its door`);
+}
+
 /** Types count too: a cycle of types is still read in circles. */
 export function cycles(graph: ImportGraph): string[] {
 	const state = new Map<string, "open" | "done">();

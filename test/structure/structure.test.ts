@@ -2,9 +2,18 @@
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
+import { ENGINES } from "../../src/engine/engine.ts";
 import { THINGS } from "../../src/ledger/sqlite.ts";
-import { type ImportGraph, importsOf, sourcesBelow } from "./imports.ts";
-import { brokenBrowserRules, brokenDoors, brokenOrder, cycles, folderOf, unresolved } from "./rules.ts";
+import { type ImportGraph, importsOf, sourcesBelow, withoutComments } from "./imports.ts";
+import {
+	brokenBrowserRules,
+	brokenDoors,
+	brokenEngineDoors,
+	brokenOrder,
+	cycles,
+	folderOf,
+	unresolved,
+} from "./rules.ts";
 
 const sources = sourcesBelow(fileURLToPath(new URL("../../src", import.meta.url)));
 const graph: ImportGraph = new Map([...sources].map(([file, source]) => [file, importsOf(source)]));
@@ -16,6 +25,7 @@ const EMPTY_WORDS = /conversation|manager|helper|util/i;
 describe("structure: the sources", () => {
 	it("§5: a file imports only from a lower level or its own folder", () => expect(brokenOrder(graph)).toEqual([]));
 	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
+	it("an engine's folder is entered through its door or its entry", () => expect(brokenEngineDoors(graph)).toEqual([]));
 	it("§5: there are no import cycles", () => expect(cycles(graph)).toEqual([]));
 	it("§5: protocol and markdown import nothing, client imports protocol, web imports these three only", () =>
 		expect(brokenBrowserRules(graph)).toEqual([]));
@@ -56,6 +66,18 @@ describe("structure: the sources", () => {
 		expect(silent).toEqual([]);
 	});
 
+	it("an engine's name stands in its folder and in one line of the registry only", () => {
+		const names = ENGINES.map(({ name }) => name);
+		const elsewhere = [...sources].flatMap(([file, source]) => {
+			const shared = /^(?:runtime|engine)\/[^/]+$/.test(file) && file !== "engine/registry.ts";
+			const words = new Set(shared ? withoutComments(source).match(/[\w-]+/g) : []);
+			return names.filter((name) => words.has(name)).map((name) => `${file} knows ${name}`);
+		});
+		expect(elsewhere).toEqual([]);
+		const registered = (sources.get("engine/registry.ts") ?? "").match(/^export .*$/gm);
+		expect(registered).toHaveLength(names.length);
+	});
+
 	it(`no file is longer than ${LINES_MAX} lines`, () => {
 		const long = [...sources].map(([file, source]) => ({ file, lines: source.split("\n").length }));
 		expect(long.filter(({ lines }) => lines > LINES_MAX)).toEqual([]);
@@ -85,6 +107,12 @@ describe("structure: the rules notice", () => {
 	it("a folder entered past its door", () => {
 		expect(brokenDoors(graphOf({ "broker/a.ts": 'export { b } from "../bus/sqlite.ts";' }))).toHaveLength(1);
 		expect(brokenDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../../std/clock.ts";' }))).toEqual([]);
+	});
+
+	it("an engine that reaches into another", () => {
+		expect(brokenEngineDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../kit/queue.ts";' }))).toHaveLength(1);
+		expect(brokenEngineDoors(graphOf({ "engine/registry.ts": 'export { b } from "./demo/entry.ts";' }))).toEqual([]);
+		expect(brokenEngineDoors(graphOf({ "engine/pi/a.ts": 'import { b } from "../kit/kit.ts";' }))).toEqual([]);
 	});
 
 	it("a cycle, also through types and through import()", () => {

@@ -34,6 +34,8 @@ export const BUS_STEPS: readonly string[] = [
 
 const IS_DEAD = "NOT EXISTS (SELECT 1 FROM node WHERE node.id = log.node AND node.dead = 0)";
 
+const IS_OF_KINDS = "(?1 IS NULL OR kind = ?1) AND kind NOT IN (SELECT value FROM json_each(?2))";
+
 /** In the order of commits: ids are reserved in blocks, and say nothing about it. */
 const IS_BEFORE = "(?4 IS NULL OR (made, id) < (SELECT made, id FROM log WHERE name = ?4))";
 
@@ -52,6 +54,8 @@ export const STATEMENTS = {
 		"INSERT INTO reserved VALUES ('log', ?1) ON CONFLICT (name) DO UPDATE SET next = max(next, excluded.next) RETURNING next",
 	lastLog: "SELECT coalesce(max(id), 0) AS id FROM log",
 	firstRow: "SELECT coalesce(min(id), 1) AS id FROM journal",
+	standing:
+		"SELECT (SELECT coalesce(max(id), 0) FROM journal) AS id, EXISTS (SELECT 1 FROM node WHERE id = ? AND dead = 0) AS is_alive",
 	lastRow: "SELECT coalesce(max(id), 0) AS id FROM journal",
 	journal: "SELECT id, entries, crc FROM journal ORDER BY id",
 	journalAfter: "SELECT id, entries, crc FROM journal WHERE id > ? ORDER BY id",
@@ -61,7 +65,8 @@ export const STATEMENTS = {
 	othersFrom: "SELECT min(cut_at) AS cut_at FROM log WHERE sealed_at IS NULL AND node <> ?",
 	createLog:
 		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at, made) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9 - 1, ?9)",
-	exists: "SELECT 1 FROM log WHERE name = ?",
+	chainEnd: `SELECT base, head, sealed_at, (SELECT up_to FROM chain_removed WHERE chain = ?1) AS up_to
+		FROM log WHERE chain = ?1 AND removed = 0 ORDER BY base DESC LIMIT 1`,
 	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, ?, ?)",
 	cutLog: "UPDATE log SET head = max(head, ?1), bytes = bytes + ?2, sealed_at = ?3, cut_at = ?4 WHERE id = ?5",
 	adopt: "UPDATE log SET node = ? WHERE id = ?",
@@ -77,9 +82,9 @@ export const STATEMENTS = {
 	listLive: `SELECT *, ${IS_DEAD} AS is_left FROM log WHERE sealed_at IS NULL AND removed = 0
 		AND (?1 IS NULL OR kind = ?1) AND (?2 IS NULL OR chain = ?2) AND (?3 = 0 OR is_left)
 		AND ${IS_BEFORE} ORDER BY made DESC, id DESC LIMIT ?5`,
-	oldestSealed: `SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 AND (?1 IS NULL OR kind = ?1)
+	oldestSealed: `SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 AND ${IS_OF_KINDS}
 		ORDER BY sealed_at, id LIMIT 1`,
-	totalBytes: "SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0",
+	totalBytes: `SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0 AND ${IS_OF_KINDS}`,
 	halfRemoved: "SELECT id FROM log WHERE removed = 1 LIMIT 4",
 	rememberRemoval: `INSERT INTO chain_removed SELECT chain, base + head FROM log WHERE id = ? AND chain IS NOT NULL
 		ON CONFLICT (chain) DO UPDATE SET up_to = max(up_to, excluded.up_to)`,

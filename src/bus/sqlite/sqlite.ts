@@ -15,6 +15,7 @@ import type {
 	Committed,
 	Hint,
 	Joined,
+	Kinds,
 	LogWrite,
 	Storage,
 	StoredLog,
@@ -108,8 +109,9 @@ class SqliteStorage implements Storage {
 		const committed = this.#file.transaction(() => {
 			const known = commit.again ? this.#made(commit) : undefined;
 			if (known) return known;
-			if (!this.#sql.isAlive.get(commit.node)) return allFenced(commit, this.#now());
-			row = Number(this.#sql.lastRow.get()!.id) + 1;
+			const { id, is_alive } = this.#sql.standing.get(commit.node)!;
+			if (!is_alive) return allFenced(commit, this.#now());
+			row = Number(id) + 1;
 			return this.#apply(commit, row);
 		});
 		if (row > 0) this.#remember(commit, committed, row);
@@ -178,19 +180,21 @@ class SqliteStorage implements Storage {
 
 	/** The name and the place in the chain are decided here, whoever else wants them. */
 	#create(id: number, { log, kind, chain, meta }: LogSpec, node: number, row: number, now: number): number {
-		const sql = this.#sql;
-		if (sql.exists.get(log)) throw existsAlready(log);
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
 		const metaText = meta === undefined ? null : JSON.stringify(meta);
-		sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+		try {
+			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+		} catch (cause) {
+			throw sqliteFailure(cause)?.kind === "duplicate" ? existsAlready(log) : cause;
+		}
 		return base;
 	}
 
 	#nextBase(chain: string): number {
-		const last = this.#sql.lastLink.get(chain);
-		if (last && last.sealed_at === null) throw linkUnsealed(chain);
-		const removed = this.#sql.removedUpTo.get(chain);
-		return Math.max(removed ? Number(removed.up_to) : 0, last ? Number(last.base) + Number(last.head) : 0);
+		const last = this.#sql.chainEnd.get(chain);
+		if (!last) return Number(this.#sql.removedUpTo.get(chain)?.up_to ?? 0);
+		if (last.sealed_at === null) throw linkUnsealed(chain);
+		return Math.max(Number(last.up_to ?? 0), Number(last.base) + Number(last.head));
 	}
 
 	#write({ id, cut, seal }: LogWrite, row: number, now: number): void {
@@ -299,13 +303,13 @@ class SqliteStorage implements Storage {
 		});
 	}
 
-	oldestSealed(kind?: string): StoredLog | undefined {
-		const row = this.#sql.oldestSealed.get(kind ?? null);
+	oldestSealed(kinds: Kinds): StoredLog | undefined {
+		const row = this.#sql.oldestSealed.get(...kindColumns(kinds));
 		return row && storedOf(row);
 	}
 
-	totalBytes(): number {
-		return Number(this.#sql.totalBytes.get()!.bytes);
+	totalBytes(kinds: Kinds): number {
+		return Number(this.#sql.totalBytes.get(...kindColumns(kinds))!.bytes);
 	}
 
 	removeSome(id: number): boolean {
@@ -339,6 +343,10 @@ class SqliteStorage implements Storage {
 		return { more: upTo < needed, lagging };
 	}
 
+	call(topic: string): void {
+		for (const hint of this.#hints) hint({ topic });
+	}
+
 	watch(hint: Hint): () => void {
 		this.#hints.add(hint);
 		return () => this.#hints.delete(hint);
@@ -355,6 +363,9 @@ function refusalOf(cause: unknown): Refused {
 	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
 	return new Refused(kind, wordsOf(cause), { cause });
 }
+
+const kindColumns = (kinds: Kinds): [string | null, string] =>
+	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
 
 function storedOf(row: Row): StoredLog {
 	const log: StoredLog = {

@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { chooseEngine, detectProvider, keyVariable, loadEngine } from "../../engine/engine.ts";
+import { chooseEngine, ENGINES, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
 import {
 	adapterCheck,
 	type ConfigFlags,
@@ -221,32 +221,24 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 	return fail(`cannot listen on ${host}:${port} (${trouble.code})`, "choose another with --host and --port");
 }
 
-async function engine({ engine: choice, pi, base }: NexusConfig, env: Host["env"]): Promise<Seen> {
-	const chosen = chooseEngine(choice, pi, env);
-	const loaded = await loadEngine(chosen, { cwd: base, env, ...(pi ? { pi } : {}) });
+async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
+	const chosen = chooseEngine(config.engine, config, env);
+	const loaded = await loadEngine(chosen, { base: config.base, env, config });
 	await loaded.close?.();
-	return ok(choice === undefined ? `${loaded.name} (${chosenBecause(loaded.name)})` : loaded.name);
+	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
+	return ok(config.engine === undefined && because !== undefined ? `${loaded.name} (${because})` : loaded.name);
 }
 
-const chosenBecause = (name: string) => (name === "demo" ? "no model is configured" : "a model is configured");
-
-function keys({ engine: choice, pi }: NexusConfig, env: Host["env"]): Seen {
-	const chosen = chooseEngine(choice, pi, env);
+function keys(config: NexusConfig, env: Host["env"]): Seen {
+	const chosen = chooseEngine(config.engine, config, env);
 	if (typeof chosen === "object") return ok("managed by your module");
-	if (pi?.apiKeyEnv !== undefined)
-		return env[pi.apiKeyEnv]
-			? ok(`${pi.apiKeyEnv} is set`)
-			: fail(`${pi.apiKeyEnv} is not set`, `export ${pi.apiKeyEnv}=… before \`nexus up\``);
-	const found = detectProvider(env);
-	// A key goes to its own provider only, whichever others are set.
-	const provider = pi?.provider ?? (pi?.baseUrl === undefined ? found?.provider : undefined);
-	const variable = provider === undefined ? undefined : keyVariable(provider, env);
-	if (variable !== undefined) return ok(`${variable} is set, for ${provider}`);
-	const local = pi?.baseUrl ?? (provider === found?.provider ? found?.baseUrl : undefined);
-	if (local !== undefined) return ok(`none needed for ${local}`);
-	const todo = "for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";
-	if (chosen === "demo") return ok(`none: the demo engine needs none; ${todo}`);
-	return fail(provider === undefined ? "no key is set" : `no key for ${provider} is set`, todo);
+	const entry = engineNamed(chosen);
+	if (entry?.checkKeys === undefined) {
+		const hints = new Set(ENGINES.flatMap(({ hint }) => hint ?? []));
+		return ok([`none: the ${chosen} engine needs none`, ...hints].join("; "));
+	}
+	const { ok: set, detail, todo = "" } = entry.checkKeys(sectionFor(entry, config), env);
+	return set ? ok(detail) : fail(detail, todo);
 }
 
 async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Seen> {

@@ -3,15 +3,22 @@
 import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import { bounded } from "../pi/bounded.ts";
-import { chooseModel } from "../pi/choose.ts";
-import type { Environment } from "../pi/detect.ts";
-import { drive } from "../pi/drive.ts";
-import type { FailureContext } from "../pi/failure.ts";
-import { type PiContext, toPiContext } from "../pi/messages.ts";
-import { type LoadedModel, loadModel } from "../pi/model.ts";
-import { checkFilesRoot, PI_LIMITS, type PiLimits } from "../pi/pi.ts";
-import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../port.ts";
+import type { Environment } from "../entry.ts";
+import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import type { PiConfig } from "../pi/entry.ts";
+import {
+	checkFilesRoot,
+	chooseModel,
+	drive,
+	type LoadedModel,
+	loadModel,
+	PI_LIMITS,
+	type PiContext,
+	type PiLimits,
+	signerOf,
+	toPiContext,
+} from "../pi/pi.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -34,7 +41,8 @@ export async function createPiCodingAgentEngine(
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot);
-	return codingEngine({ loaded: await loadModel(choice, config.thinking), failure: choice, config, limits });
+	const loaded = await loadModel(choice, config.thinking);
+	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits });
 }
 
 export async function codingEngine(parts: CodingParts): Promise<Engine> {
@@ -48,7 +56,8 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
 	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const context = toPiContext(request, Date.now());
+		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
+		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context);
 		try {
 			yield* drive(
@@ -72,13 +81,14 @@ async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
 	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
-	{ toolTimeoutMs }: EngineRequest,
+	request: EngineRequest,
 	{ history }: PiContext,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const definitions = [...codingTools(pi, cwd), ...tools].map((tool) => bounded(tool, toolTimeoutMs));
+	const offered = allowedTools([...codingTools(pi, cwd), ...tools], request);
+	const definitions = offered.map((tool) => bounded(tool, request.toolTimeoutMs));
 	const { session } = await pi.createAgentSession({
 		cwd,
 		agentDir: cwd,

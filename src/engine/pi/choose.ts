@@ -1,8 +1,9 @@
 /** From configuration and environment to one model with its key; every mistake is said here, before anything is loaded. */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import type { PiConfig } from "../port.ts";
-import { DEFAULT_MODELS, detectProvider, type Environment, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
+import type { Environment } from "../entry.ts";
+import type { PiConfig } from "./config.ts";
+import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
 
 export interface ModelChoice {
 	provider: string;

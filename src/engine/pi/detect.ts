@@ -1,5 +1,7 @@
 /** Which model the environment offers, found without loading any library: asked at start and by `nexus doctor`. */
 
+import type { Environment } from "../entry.ts";
+
 /** The variables that may hold a provider's key, the usual one first. */
 export const KEY_VARIABLES: Readonly<Record<string, readonly string[]>> = {
 	openai: ["OPENAI_API_KEY"],
@@ -13,8 +15,6 @@ export const DEFAULT_MODELS: Readonly<Record<string, string>> = {
 	anthropic: "claude-sonnet-4-6",
 	google: "gemini-flash-latest",
 };
-
-export type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface DetectedProvider {
 	provider: string;

@@ -1,9 +1,9 @@
 /** Runs one pi agent as an engine generator: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
+import { eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import type { EngineEvent } from "../port.ts";
-import { type FailureContext, modelFailure } from "./failure.ts";
-import { eventQueue } from "./queue.ts";
+import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
 
 /** What the drive needs of an agent; both pi packages fit. */
@@ -27,7 +27,7 @@ export interface DriveOptions {
 export async function* drive(agent: PiAgent, options: DriveOptions): AsyncGenerator<EngineEvent> {
 	const { signal } = options;
 	if (signal.aborted) return;
-	const translate = translator();
+	const translate = translator(accountOf(options.failure.apiKey));
 	const watched = watchAgent(agent, translate, options);
 	try {
 		let thrown: { cause: unknown } | undefined;

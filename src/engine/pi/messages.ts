@@ -1,8 +1,10 @@
 /** The context of a run in pi's words: past turns as history, the newest message as the prompt. */
 
-import type { AssistantMessage, ImageContent, Message, TextContent, UserMessage } from "@earendil-works/pi-ai";
+import type { ImageContent, Message, UserMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
-import type { Attachment, EngineMessage, EngineRequest, PastToolCall } from "../port.ts";
+import type { Attachment, EngineMessage, EngineRequest } from "../port.ts";
+import { assistantMessages, isImage } from "./past.ts";
+import type { Signer } from "./signature.ts";
 
 export interface PiContext {
 	history: Message[];
@@ -12,28 +14,19 @@ export interface PiContext {
 /** A text attachment's share of the prompt. */
 const ATTACHMENT_TEXT_BYTES_MAX = 256 * 1024;
 
-/** Past messages come from "elsewhere", so pi-ai makes no provider-specific assumptions about their ids and signatures. */
-const ELSEWHERE = { api: "nexus", provider: "nexus", model: "history" };
-
-const NO_USAGE: AssistantMessage["usage"] = {
-	input: 0,
-	output: 0,
-	cacheRead: 0,
-	cacheWrite: 0,
-	totalTokens: 0,
-	cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 },
-};
-
-export function toPiContext(request: EngineRequest, timestamp: number): PiContext {
+/** `signer` gets its own reasoning back. */
+export function toPiContext(request: EngineRequest, timestamp: number, signer?: Signer): PiContext {
 	const newest = request.messages.at(-1);
 	if (newest === undefined || newest.role !== "user") {
 		throw new NexusError("invalid", "the last message of a request must be the user's");
 	}
-	let callsSoFar = 0;
+	let callsBefore = 0;
 	const history = request.messages.slice(0, -1).flatMap((message) => {
 		const messages =
-			message.role === "user" ? [userMessage(message, timestamp)] : assistantMessages(message, callsSoFar, timestamp);
-		callsSoFar += message.toolCalls?.length ?? 0;
+			message.role === "user"
+				? [userMessage(message, timestamp)]
+				: assistantMessages(message, { timestamp, callsBefore, signer });
+		callsBefore += message.toolCalls?.length ?? 0;
 		return messages;
 	});
 	const attachments = newest.attachments?.length ? newest.attachments : request.attachments;
@@ -41,9 +34,11 @@ export function toPiContext(request: EngineRequest, timestamp: number): PiContex
 }
 
 function userMessage({ text, attachments = [] }: EngineMessage, timestamp: number): UserMessage {
-	const images = attachments.filter(isImage).map((image): ImageContent => {
-		return { type: "image", data: image.data, mimeType: image.contentType };
-	});
+	const images = attachments
+		.filter(({ contentType }) => isImage(contentType))
+		.map((image): ImageContent => {
+			return { type: "image", data: image.data, mimeType: image.contentType };
+		});
 	const parts = [text, ...attachments.map(attachmentText)].filter((part) => part !== "");
 	// Providers refuse a message with nothing in it.
 	const words = parts.join("\n\n") || "(no text)";
@@ -52,54 +47,13 @@ function userMessage({ text, attachments = [] }: EngineMessage, timestamp: numbe
 	return { role: "user", content, timestamp };
 }
 
-function assistantMessages(message: EngineMessage, callsBefore: number, timestamp: number): Message[] {
-	const calls = (message.toolCalls ?? []).map((call, index) => ({ ...call, id: `past_${callsBefore + index + 1}` }));
-	if (message.text === "" && calls.length === 0) return [];
-	const text: TextContent[] = message.text === "" ? [] : [{ type: "text", text: message.text }];
-	const asked = calls.map((call) => {
-		return { type: "toolCall" as const, id: call.id, name: call.name, arguments: jsonObject(call) };
-	});
-	const assistant: AssistantMessage = {
-		role: "assistant",
-		...ELSEWHERE,
-		content: [...text, ...asked],
-		usage: NO_USAGE,
-		// pi-ai drops messages that ended in an error; an interrupted one says so in its own text and stays.
-		stopReason: calls.length > 0 ? "toolUse" : "stop",
-		timestamp,
-	};
-	const results = calls.map((call): Message => {
-		const content: TextContent[] = [{ type: "text", text: call.result || "(no output)" }];
-		return {
-			role: "toolResult",
-			toolCallId: call.id,
-			toolName: call.name,
-			content,
-			isError: call.status === "failed",
-			timestamp,
-		};
-	});
-	return [assistant, ...results];
-}
-
-type JsonObject = Extract<AssistantMessage["content"][number], { type: "toolCall" }>["arguments"];
-
-function jsonObject({ args }: PastToolCall): JsonObject {
-	const isObject = typeof args === "object" && args !== null && !Array.isArray(args);
-	return (isObject ? args : args === undefined ? {} : { value: args }) as JsonObject;
-}
-
-const IMAGE_TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-
-const isImage = (attachment: Attachment): boolean => IMAGE_TYPES.includes(attachment.contentType);
-
 const TEXT_TYPES = /^text\/|^application\/(?:json|xml|yaml|x-yaml|toml|javascript|x-sh|sql)\b|\+(?:json|xml)\b/;
 
 /** What the model reads about an attachment beside its picture. */
 function attachmentText(attachment: Attachment): string {
 	const { name, contentType } = attachment;
 	const bytes = Buffer.from(attachment.data, "base64");
-	if (isImage(attachment)) return `[attached image: ${name}]`;
+	if (isImage(attachment.contentType)) return `[attached image: ${name}]`;
 	const text = TEXT_TYPES.test(contentType) ? decoded(bytes.subarray(0, ATTACHMENT_TEXT_BYTES_MAX)) : undefined;
 	if (text === undefined)
 		return `[attached file, not readable as text: ${name}, ${contentType}, ${bytes.length} bytes]`;

@@ -2,8 +2,8 @@
 
 import type { Api, Model, MutableModels, Provider } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
-import type { PiConfig } from "../port.ts";
 import type { ModelChoice } from "./choose.ts";
+import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS } from "./detect.ts";
 
 export interface LoadedModel {

@@ -1,18 +1,22 @@
-/** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. */
+/** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. The door of this folder. */
 
 import { createHash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
+import type { Api, Model } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
-import type { Engine, EngineEvent, EngineRequest, PiConfig } from "../port.ts";
-import { bounded } from "./bounded.ts";
+import type { Environment } from "../entry.ts";
+import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
 import { chooseModel } from "./choose.ts";
-import type { Environment } from "./detect.ts";
+import type { PiConfig } from "./config.ts";
 import { drive } from "./drive.ts";
-import type { FailureContext } from "./failure.ts";
-import { toPiContext } from "./messages.ts";
+import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
+import { accountOf, type Signer } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
+
+export { chooseModel, drive, type LoadedModel, loadModel, type PiContext, toPiContext };
 
 export interface PiLimits {
 	/** Tries again when a call is refused before its first token (429, 5xx, no connection); never after text was shown. */
@@ -49,7 +53,7 @@ export async function createPiEngine(
 	await checkFilesRoot(config.filesRoot);
 	const loaded = await loadModel(choice, config.thinking);
 	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
-	return piEngine({ loaded, failure: choice, tools, config, limits });
+	return piEngine({ loaded, failure: { ...choice, section: "pi" }, tools, config, limits });
 }
 
 export async function piEngine({ loaded, failure, tools, config, limits }: PiParts): Promise<Engine> {
@@ -65,7 +69,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 		});
 
 	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const { history, prompt } = toPiContext(request, Date.now());
+		const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
@@ -76,7 +80,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
 				model,
 				thinkingLevel,
-				tools: tools.map((tool) => bounded(tool, request.toolTimeoutMs)),
+				tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
 				messages: history,
 			},
 			streamFn,
@@ -98,6 +102,12 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 
 	return { name: "pi", run };
 }
+
+/** A model that does not think now is not given what it thought before: not every provider takes it. */
+export const signerOf = (model: Model<Api>, thinking: string | undefined, apiKey: string): Signer | undefined =>
+	thinking === undefined || thinking === "off"
+		? undefined
+		: { api: model.api, provider: model.provider, model: model.id, account: accountOf(apiKey) };
 
 /** Lets a provider find its prompt cache again without learning who the session belongs to. */
 export const cacheKey = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, 32);

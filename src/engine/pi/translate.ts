@@ -1,11 +1,12 @@
 /** From pi's events to engine events: a pure reader that pairs every tool call and adds up usage. It never throws on a known event. */
 
 import type { AgentEvent } from "@earendil-works/pi-agent-core";
-import type { AssistantMessage } from "@earendil-works/pi-ai";
+import type { AssistantMessage, ImageContent, TextContent } from "@earendil-works/pi-ai";
 import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
+import type { ContentPart } from "../../protocol/protocol.ts";
+import { toolCalls, usageSum } from "../kit/kit.ts";
 import type { EngineEvent } from "../port.ts";
-import { toolCalls } from "./calls.ts";
-import { usageSum } from "./usage.ts";
+import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;
 
@@ -17,7 +18,8 @@ export interface Translator {
 	last(): Pick<AssistantMessage, "stopReason" | "errorMessage"> | undefined;
 }
 
-export function translator(): Translator {
+/** `account`: on whose behalf the model is called. */
+export function translator(account: string): Translator {
 	const calls = toolCalls();
 	const usage = usageSum();
 	let last: AssistantMessage | undefined;
@@ -51,16 +53,13 @@ export function translator(): Translator {
 				return delta(event.assistantMessageEvent);
 			case "message_end":
 				if (event.message.role !== "assistant") return [];
-				last = event.message;
-				usage.add(event.message);
-				calls.announce(event.message);
-				return unsaid(event.message);
+				return ended(event.message);
 			case "tool_execution_start":
 				return shown(...calls.start(event.toolCallId, event.toolName, event.args));
 			case "tool_execution_update":
-				return calls.progress(event.toolCallId, event.partialResult);
+				return calls.progress(event.toolCallId, partsOf(event.partialResult));
 			case "tool_execution_end":
-				return calls.end(event.toolCallId, event.toolName, event.result, event.isError);
+				return calls.end(event.toolCallId, event.toolName, partsOf(event.result), event.isError);
 			case "compaction_start":
 				return compaction("start");
 			case "compaction_end":
@@ -90,6 +89,19 @@ export function translator(): Translator {
 		}
 	}
 
+	function ended(message: AssistantMessage): EngineEvent[] {
+		last = message;
+		const { stopReason, content } = message;
+		// A refused call has used nothing.
+		if (stopReason !== "error" || content.length > 0) usage.add(message.usage);
+		// A message that was cut off has calls with half an argument; pi never runs them, and no reader heard of them.
+		if (stopReason === "error" || stopReason === "aborted") return unsaid(message);
+		for (const part of content)
+			if (part.type === "toolCall") calls.announce({ id: part.id, name: part.name, args: part.arguments });
+		const signed = signedReasoning(message, account);
+		return [...unsaid(message), ...(signed.length > 0 ? shown(...signed) : [])];
+	}
+
 	/** A server that does not stream, or not all of it, says the rest only in the finished message. */
 	function unsaid({ content }: AssistantMessage): EngineEvent[] {
 		const before = said;
@@ -104,4 +116,13 @@ export function translator(): Translator {
 		finish: (because) => [...calls.close(because), ...compaction("end"), usage.event()],
 		last: () => last,
 	};
+}
+
+/** A tool may answer anything, or nothing while it runs. */
+function partsOf(result: { content?: readonly (TextContent | ImageContent)[] } | undefined): ContentPart[] {
+	return (result?.content ?? []).map((part) =>
+		part.type === "text"
+			? { type: "text", text: part.text }
+			: { type: "image", contentType: part.mimeType, data: part.data },
+	);
 }

@@ -132,7 +132,7 @@ export interface DeliveryOps {
 	/** Nobody can tell whether the message exists. */
 	doubt(id: string, nonce: string, now: number): void;
 	finish(id: string, state: Exclude<DeliveryState, "active">, error: string | undefined, now: number): void;
-	/** Makes it active again, from where it was, and the committing daemon's: somebody asked for what is still owed. */
+	/** Makes one that has ended active again, from where it was, and the committing daemon's: somebody asked for what is still owed. */
 	reopen(id: string, now: number): void;
 	/** Makes unfinished deliveries of dead daemons this one's (ST19). */
 	adopt(ids: readonly string[]): void;

@@ -150,7 +150,7 @@ function ofDelivery(file: SqliteFile): Pick<ApplierOf<DeliveryOps>, DeliveryOp> 
 	const setMode = statement(file, "UPDATE delivery SET mode = ?, updated_at = ? WHERE id = ?");
 	const again = statement(
 		file,
-		"UPDATE delivery SET state = 'active', error = NULL, ended_at = NULL, updated_at = ?, node = ? WHERE id = ?",
+		"UPDATE delivery SET state = 'active', error = NULL, ended_at = NULL, updated_at = ?, node = ? WHERE id = ? AND state <> 'active'",
 	);
 	const end = statement(file, "UPDATE delivery SET state = ?, error = ?, updated_at = ?3, ended_at = ?3 WHERE id = ?4");
 	const missing = (id: string) => `There is no delivery ${id}.`;
@@ -162,7 +162,7 @@ function ofDelivery(file: SqliteFile): Pick<ApplierOf<DeliveryOps>, DeliveryOp> 
 		},
 		setMode: (_, id, mode, now) => must(setMode.run(mode, now, id), missing(id)),
 		finish: (_, id, state, error, now) => must(end.run(state, error ?? null, now, id), missing(id)),
-		reopen: ({ node }, id, now) => must(again.run(now, node, id), missing(id)),
+		reopen: ({ node }, id, now) => must(again.run(now, node, id), `There is no delivery ${id} that has ended.`),
 		adopt: adoption(file, "delivery", "id", "state = 'active'"),
 	};
 }

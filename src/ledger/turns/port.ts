@@ -1,6 +1,6 @@
 /** Turns: settled runs, with their messages, tool calls, usage and trace. */
 
-import type { EndReason, Usage } from "../../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage } from "../../protocol/protocol.ts";
 import { type Reading, writesOf } from "../../std/write.ts";
 import type { StoredAttachment } from "../inbox/port.ts";
 
@@ -18,6 +18,8 @@ export interface StoredMessage {
 	parts?: StoredPart[];
 	/** What was thought before and between the text; only where it is to be kept. */
 	reasoning?: string;
+	/** What of it the model gets back, signed by its provider. */
+	signedReasoning?: SignedReasoning[];
 }
 
 /** What an assistant message showed beside its text. */
@@ -42,6 +44,10 @@ export interface StoredToolCall {
 	summary?: string;
 	/** JSON text. */
 	result?: string;
+	/** What it answered in parts, where that is more than text. */
+	content?: ContentPart[];
+	/** After how many characters of the message's text it was made. */
+	after?: number;
 	/** Index into the turn's messages of the assistant message that made the call. */
 	message: number;
 	startedAt: number;

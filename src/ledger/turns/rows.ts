@@ -1,6 +1,6 @@
 /** Rows of turns ⇄ turns. Pure: no statement is run here. */
 
-import type { EndReason, Usage } from "../../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage } from "../../protocol/protocol.ts";
 import { attachmentsOf } from "../inbox/rows.ts";
 import { jsonText, type Row } from "../thing.ts";
 import type { StoredMessage, StoredPart, StoredToolCall, Trace, Turn, TurnStatus } from "./port.ts";
@@ -38,6 +38,8 @@ function messageOf(row: Row): StoredMessage {
 	if (row.event_id !== null) message.eventId = String(row.event_id);
 	if (row.parts !== null) message.parts = JSON.parse(String(row.parts)) as StoredPart[];
 	if (row.reasoning !== null) message.reasoning = String(row.reasoning);
+	if (row.signed_reasoning !== null)
+		message.signedReasoning = JSON.parse(String(row.signed_reasoning)) as SignedReasoning[];
 	const attachments = attachmentsOf(row.attachments);
 	if (attachments.length > 0) message.attachments = attachments;
 	return message;
@@ -55,5 +57,7 @@ function toolCallOf(row: Row): StoredToolCall {
 	if (row.args !== null) call.args = String(row.args);
 	if (row.summary !== null) call.summary = String(row.summary);
 	if (row.result !== null) call.result = String(row.result);
+	if (row.content !== null) call.content = JSON.parse(String(row.content)) as ContentPart[];
+	if (row.after_chars !== null) call.after = Number(row.after_chars);
 	return call;
 }

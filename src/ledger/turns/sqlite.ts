@@ -12,7 +12,12 @@ import { turnOf, usageExtraText } from "./rows.ts";
 export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 	area: "turns",
 	/** The area `ledger` made the tables. */
-	steps: [],
+	steps: [
+		`-- JSON.
+		ALTER TABLE messages ADD COLUMN signed_reasoning TEXT;
+		ALTER TABLE tool_calls ADD COLUMN content TEXT;
+		ALTER TABLE tool_calls ADD COLUMN after_chars INTEGER;`,
+	],
 	open(file) {
 		file.things.register<TurnOps>("turns", applier(file));
 		return reads(file);
@@ -22,7 +27,7 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 function reads(file: SqliteFile): AtOnce<Turns> {
 	const messagesOf = statement(
 		file,
-		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, coalesce(m.attachments, i.attachments) AS attachments
+		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, coalesce(m.attachments, i.attachments) AS attachments
 		FROM messages m LEFT JOIN inbound i ON i.event_id = m.event_id WHERE m.turn = ? ORDER BY m.ordinal`,
 	);
 	const toolCallsOf = statement(file, "SELECT * FROM tool_calls WHERE turn = ? ORDER BY ordinal");
@@ -96,8 +101,8 @@ function turnRow(file: SqliteFile) {
 function messageRow(file: SqliteFile) {
 	const insert = statement(
 		file,
-		`INSERT INTO messages (turn, ordinal, role, message_id, event_id, text, attachments, parts, reasoning)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO messages (turn, ordinal, role, message_id, event_id, text, attachments, parts, reasoning,
+		signed_reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	const isInbound = statement(file, "SELECT 1 FROM inbound WHERE event_id = ?");
 	const attachmentsFor = ({ attachments, eventId }: StoredMessage) => {
@@ -105,8 +110,8 @@ function messageRow(file: SqliteFile) {
 		return eventId !== undefined && isInbound.get(eventId) ? null : attachmentsText(attachments);
 	};
 	return (turn: number, ordinal: number, message: StoredMessage): void => {
-		const { role, messageId = null, eventId = null, text, parts, reasoning = null } = message;
-		const beside = [attachmentsFor(message), jsonOrNull(parts), reasoning];
+		const { role, messageId = null, eventId = null, text, parts, reasoning = null, signedReasoning } = message;
+		const beside = [attachmentsFor(message), jsonOrNull(parts), reasoning, jsonOrNull(signedReasoning)];
 		insert.run(turn, ordinal, role, messageId, eventId, text, ...beside);
 	};
 }
@@ -114,11 +119,12 @@ function messageRow(file: SqliteFile) {
 function toolCallRow(file: SqliteFile) {
 	const insert = statement(
 		file,
-		`INSERT INTO tool_calls (turn, ordinal, call_id, name, args, status, summary, result, message, started_at, ended_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO tool_calls (turn, ordinal, call_id, name, args, status, summary, result, message, started_at, ended_at,
+		content, after_chars) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	return (turn: number, ordinal: number, call: StoredToolCall): void => {
 		const { args = null, status, summary = null, result = null, message, startedAt, endedAt } = call;
-		insert.run(turn, ordinal, call.callId, call.name, args, status, summary, result, message, startedAt, endedAt);
+		const outcome = [args, status, summary, result, message, startedAt, endedAt];
+		insert.run(turn, ordinal, call.callId, call.name, ...outcome, jsonOrNull(call.content), call.after ?? null);
 	};
 }

@@ -1,9 +1,12 @@
-/** A run of the inbox: the messages that it answers, where the answer goes, and the trace of both. Pure. */
+/** A run of the inbox: the messages that it answers, where the answer goes, and the trace of both. */
 
 import type { ExecuteRequest } from "../../broker/broker.ts";
 import { type NewDelivery, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { NexusError } from "../../protocol/protocol.ts";
+import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
-import type { Message } from "./message.ts";
+import type { Outbound } from "../port.ts";
+import { destinationsOf, type Message } from "./message.ts";
 
 export interface Answer {
 	runId: string;
@@ -21,9 +24,29 @@ export interface Owed {
 	write: Write;
 }
 
+/** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
+export function owedOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log): Owed[] {
+	const { runId, messages, message } = answer;
+	const options = { disableStreaming: message.facts.hooks.context.disable_streaming === true };
+	const owed: Owed[] = [];
+	for (const { channel, account, target } of destinationsOf(messages)) {
+		try {
+			owed.push(outbound.owe({ account: { channel, id: account }, target, runId, options }));
+		} catch (cause) {
+			// An answer that has no place to go is no reason not to give it.
+			if (!(cause instanceof NexusError)) throw cause;
+			log.error({ runId, channel, account, err: cause }, "the answer cannot be delivered");
+		}
+	}
+	answer.deliveries = owed.map(({ delivery }) => delivery.id);
+	return owed;
+}
+
 /** What the run is told of its messages. The newest one's address is the run's. */
 export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteRequest, "begin" | "settle"> {
 	const { origin, facts, session } = message;
+	const { channel, account } = origin;
+	const { id, name } = facts.sender;
 	const { context, attached } = facts.hooks;
 	// Of several messages the newest one that is part of a trace names it.
 	const traceId = messages.findLast((one) => one.traceId !== undefined)?.traceId;
@@ -31,7 +54,9 @@ export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteReq
 		session,
 		runId,
 		events: [...messages.slice(0, -1), message],
-		...(facts.target && { target: { ...facts.target, channel: origin.channel, account: origin.account } }),
+		sender: { id, ...(name !== undefined && { name }), channel, account },
+		agent: facts.agent,
+		...(facts.target && { target: { ...facts.target, channel, account } }),
 		...(traceId !== undefined && { traceId }),
 		...(attached.length > 0 && { context: attached }),
 		disableStreaming: context.disable_streaming === true,

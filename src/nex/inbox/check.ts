@@ -1,8 +1,9 @@
 /** Checks a message before it is taken in: after that it is never silently dropped (I10). */
 
+import type { InboundEvent } from "../../ledger/ledger.ts";
 import { isSessionLabel, NexusError } from "../../protocol/protocol.ts";
 import type { InboxLimits } from "./limits.ts";
-import type { ClientMessage } from "./message.ts";
+import type { ClientMessage, Message } from "./message.ts";
 
 /** What a client sent, before anything is done with it. */
 export function checkClients(message: ClientMessage, limits: InboxLimits): void {
@@ -32,4 +33,17 @@ export function checkContent(
 	if (text.length > limits.textCharsMax) {
 		throw new NexusError("too_large", `A message has at most ${limits.textCharsMax} characters; attach longer text.`);
 	}
+}
+
+/**
+ * The known event is what the message's idempotency key belongs to. A client that uses a key for two messages would otherwise never learn
+ * that the second was not taken. An event of a version that kept no digest counts as the same: nobody can tell any more.
+ */
+export function checkSame(known: InboundEvent, { facts }: Message): void {
+	const digest = known.facts?.digest;
+	if (digest === undefined || facts.digest === undefined || digest === facts.digest) return;
+	throw new NexusError(
+		"conflict",
+		`not accepted: its idempotency key belongs to another message of this session already, event ${known.eventId}; send it with a key of its own`,
+	);
 }

@@ -14,19 +14,17 @@ import { decide } from "../acl/acl.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
-import { type Answer, type Owed, requestOf, stagesOf, traceWrite } from "./answer.ts";
-import { checkClients, checkContent } from "./check.ts";
+import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import { checkClients, checkContent, checkSame } from "./check.ts";
 import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
 	acceptedOf,
 	type Destination,
-	destinationsOf,
 	hookRequestOf,
 	type Inbound,
 	isClients,
-	isSameContent,
 	keyOf,
 	type Message,
 	messageOf,
@@ -108,7 +106,7 @@ export class Inbox {
 			this.#inflight.set(key, first);
 		}
 		const event = await first;
-		if (isClients(inbound) && !isSameContent(event, message)) throw otherContent(event);
+		if (isClients(inbound)) checkSame(event, message);
 		return acceptedOf(event);
 	}
 
@@ -216,15 +214,16 @@ export class Inbox {
 	}
 
 	async #answer(start: Start, stop: AbortSignal): Launched["established"] {
+		const { outbound, log } = this.#deps;
 		const answer = await this.#prepare(start);
 		this.#refuseWhenClosed();
-		const owed = this.#owed(answer);
+		const owed = owedOf(answer, outbound, log);
 		const execution = this.#execute(start, answer, owed);
 		const abort = () => execution.abort();
 		if (stop.aborted) abort();
 		else stop.addEventListener("abort", abort, { once: true });
 		await execution.established;
-		for (const { delivery } of owed) this.#deps.outbound.launch(delivery);
+		for (const { delivery } of owed) outbound.launch(delivery);
 		this.#whenSaved(answer, execution);
 		return { runId: answer.runId, saved: execution.saved };
 	}
@@ -256,24 +255,6 @@ export class Inbox {
 	#isInOnePiece(session: string, text: string): boolean {
 		const { disableStreaming: wish } = this.#deps.engine;
 		return typeof wish === "function" ? wish({ session, text }) === true : wish === true;
-	}
-
-	/** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
-	#owed({ runId, messages, message, deliveries }: Answer): Owed[] {
-		const { outbound, log } = this.#deps;
-		const options = { disableStreaming: message.facts.hooks.context.disable_streaming === true };
-		const owed: Owed[] = [];
-		for (const { channel, account, target } of destinationsOf(messages)) {
-			try {
-				owed.push(outbound.owe({ account: { channel, id: account }, target, runId, options }));
-			} catch (cause) {
-				// An answer that has no place to go is no reason not to give it.
-				if (!(cause instanceof NexusError)) throw cause;
-				log.error({ runId, channel, account, err: cause }, "the answer cannot be delivered");
-			}
-		}
-		deliveries.push(...owed.map(({ delivery }) => delivery.id));
-		return owed;
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
@@ -357,10 +338,3 @@ export class Inbox {
 		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 	}
 }
-
-/** A client that uses a key for two messages would otherwise never learn that the second was not taken. */
-const otherContent = ({ eventId }: InboundEvent): NexusError =>
-	new NexusError(
-		"conflict",
-		`not accepted: its idempotency key belongs to another message of this session already, event ${eventId}; send it with a key of its own`,
-	);

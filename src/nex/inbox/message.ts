@@ -154,10 +154,6 @@ const digestOf = ({ text, attachments = [] }: ClientMessage): string => {
 		.digest("base64url");
 };
 
-/** An event of a version that kept no digest counts as the same: nobody can tell any more. */
-export const isSameContent = (known: InboundEvent, message: Message): boolean =>
-	known.facts?.digest === undefined || known.facts.digest === message.facts.digest;
-
 /** What a run answers: the newest of its messages, with what plugins said to all of them. */
 export function together(messages: readonly Message[], now: number): Message {
 	const newest = messages.at(-1)!;

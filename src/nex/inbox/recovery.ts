@@ -61,7 +61,7 @@ async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
 async function settleLeft({ ledger, outbound, hooks }: RecoveryDeps, turn: Turn): Promise<Write[]> {
 	const { runId, messages, startedAt } = turn;
 	const asked = messages.flatMap(({ eventId }) => eventId ?? []);
-	const events = await Promise.all(asked.map((eventId) => ledger.inbox.get(eventId)));
+	const events = await Promise.all(asked.map(async (eventId) => ledger.inbox.get(eventId)));
 	const known = events.flatMap((event) => (event ? [recorded(event)] : []));
 	if (known.length === 0) return [];
 	const deliveries = (await outbound.deliveries({ runId, limit: DELIVERIES_MAX })).map(({ id }) => id);

@@ -33,7 +33,7 @@ describe("ST9: a session", () => {
 			preparing.open();
 			await door.opened;
 		};
-		const { nex } = nexRig(stuck, { slow: true, plugins: [{ name: "slow", onPrepare }] });
+		const { nex } = nexRig(stuck, { connection: "bad", plugins: [{ name: "slow", onPrepare }] });
 		const one = nex.receive({ session: "main", text: "one" });
 		await preparing.opened;
 		expect((await nex.receive({ session: "main", text: "two" })).disposition).toEqual({ state: "queued" });
@@ -44,7 +44,7 @@ describe("ST9: a session", () => {
 
 	test("starts the messages that it keeps, whatever a read would find of them", async () => {
 		const { asked, play } = answering();
-		const { nex, ledger, look } = nexRig(play, { slow: true });
+		const { nex, ledger, look } = nexRig(play, { connection: "bad" });
 		Object.assign(ledger.inbox, { get: async () => undefined });
 		const texts = ["one", "two", "three"];
 		const accepted = await Promise.all(texts.map((said) => nex.receive({ session: "main", text: said })));
@@ -160,7 +160,7 @@ describe("ST10: one path for messages", () => {
 describe("ST11: order", () => {
 	test("messages of a session keep it, however long each look at the store takes", async () => {
 		const { asked, play } = answering();
-		const { nex, look } = nexRig(play, { slow: true });
+		const { nex, look } = nexRig(play, { connection: "bad" });
 		const texts = Array.from({ length: 20 }, (_, n) => `${n}`);
 		await Promise.all(texts.map((said) => nex.receive({ session: "main", text: said, idempotencyKey: said })));
 		await until(() => look.turns({ limit: 99 }).length === texts.length);
@@ -168,7 +168,7 @@ describe("ST11: order", () => {
 	});
 
 	test("a stranger who writes in two chats at once is told one code", async () => {
-		const { nex, texts } = nexRig(stuck, { slow: true, config });
+		const { nex, texts } = nexRig(stuck, { connection: "bad", config });
 		const say = (thread: string) =>
 			nex.receive(from(messageOf("let me in", { target: { to: "c1", thread_id: thread } })));
 		expect(states(await Promise.all(["1", "2", "3"].map(say)))).toEqual(["rejected", "rejected", "rejected"]);
@@ -177,9 +177,9 @@ describe("ST11: order", () => {
 	});
 
 	test("a code that is entered twice at once lets the stranger in once", async () => {
-		const { nex, texts } = nexRig(stuck, { slow: true, config });
+		const { nex, texts } = nexRig(stuck, { connection: "bad", config });
 		await nex.receive(from(messageOf("let me in")));
-		const [{ code }] = (await nex.pairing.list()) as [{ code: string }];
+		const { code } = (await nex.pairing.list())[0]!;
 		const approved = await Promise.all([nex.pairing.approve(code), nex.pairing.approve(code)]);
 		expect(approved.map(({ state }) => state)).toEqual(["approved", "approved"]);
 		expect(texts()).toHaveLength(2);
@@ -190,7 +190,7 @@ describe("ST12: the same message again", () => {
 	const message = { session: "main", text: "hi", idempotencyKey: "k" };
 
 	test("in the same tick is one message, and the store is asked once", async () => {
-		const { nex, ledger, look } = nexRig(stuck, { slow: true });
+		const { nex, ledger, look } = nexRig(stuck, { connection: "bad" });
 		let reads = 0;
 		const { byKey } = ledger.inbox;
 		Object.assign(ledger.inbox, {

@@ -45,6 +45,22 @@ describe("a message from a platform", () => {
 		expect((await frames(runId!))[0]).toMatchObject({ target: { ...target, channel: "telegram", account: "bot" } });
 	});
 
+	test("tells the engine who wrote it, and which agent is asked", async () => {
+		const requests: EngineRequest[] = [];
+		const { nex, look } = nexRig(
+			async function* (request) {
+				requests.push(request);
+				yield text("hello");
+			},
+			{ config: open },
+		);
+		const { runId } = await nex.receive(from(messageOf("hi")));
+		await turnWhenSettled(look, runId!);
+		expect(requests).toMatchObject([
+			{ agent: "main", sender: { id: "ann", name: "Ann", channel: "telegram", account: "bot" } },
+		]);
+	});
+
 	test("whose turn the store refuses at first has each stage once in its trace", async () => {
 		const rig = nexRig(echo, { config: open });
 		const { nex, look } = rig;

@@ -25,7 +25,7 @@ function world(refuses: (turn: Turn, nth: number) => boolean, { play = hello, pa
 	const clock = manualClock(Date.now());
 	const logged: string[] = [];
 	const log = { debug() {}, info() {}, warn() {}, error: (_facts: object, words: string) => void logged.push(words) };
-	const parts = nexRig(play, { path, clock, log, dies });
+	const parts = nexRig(play, { path, clock, log, dies, connection: "none" });
 	const tries: number[] = [];
 	refuseWrites(parts, ({ thing, op, args }) => {
 		if (thing !== "turns" || op !== "settle") return false;

@@ -23,7 +23,7 @@ function world(path = tempFile(), dies = false) {
 		await door.opened;
 		yield { type: "text", delta: " and more" };
 	};
-	const parts = nexRig(play, { path, clock, busClock: clock, dies });
+	const parts = nexRig(play, { path, clock, busClock: clock, dies, connection: "none" });
 	const disk = { full: false };
 	const { file } = parts;
 	const transaction = file.transaction.bind(file);

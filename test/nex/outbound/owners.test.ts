@@ -1,4 +1,4 @@
-/** Two daemons on one store: each works on its own deliveries, and takes over only what a dead one left. */
+/** Whose a delivery is, and when it begins: each daemon works on its own, and takes over only what a dead one left. */
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -57,13 +57,11 @@ it("ST19, I7: a delivery is taken over when its daemon is dead, not before; that
 	declareDead(one, one);
 	await two.outbound.start();
 	expect(two.outbound.live).toBe(1);
-	// The first one tries to say something, and learns that it is over.
-	run.text(" and what nobody will see");
-	await expect(one.outbound.deliver({ text: "late", account, target })).rejects.toMatchObject({ code: "unavailable" });
 	await one.outbound.settled(id);
 	expect(one.outbound.live).toBe(0);
 	await until(() => !isAlive(pid), "its adapter is gone");
 
+	await expect(one.outbound.deliver({ text: "late", account, target })).rejects.toMatchObject({ refusal: "fenced" });
 	await run.endIn(two.bus, " world", false);
 	expect(await two.outbound.settled(id)).toMatchObject({ state: "complete" });
 	expect(two.visible("c1")).toEqual([]);
@@ -111,6 +109,22 @@ it("ST12: what is asked for twice at once is one delivery, also when two daemons
 	expect(one.calls().filter(({ op }) => op === "create")).toHaveLength(1);
 });
 
+it("ST10: one that failed is taken up again by one daemon, also when two are asked", async () => {
+	const one = daemon();
+	const two = daemon(one);
+	const runId = await finishedRun(one.bus, ["Hello."]);
+	const row = { id: "dlv_f", runId, channel: "full", account: "main", target, options: {}, createdAt: Date.now() };
+	await one.bus.write([
+		deliveryWrites.open(row),
+		deliveryWrites.finish("dlv_f", "failed", "it was not to be", Date.now()),
+	]);
+	await Promise.all([one, two].map(({ outbound }) => outbound.deliver({ runId, account, target })));
+	expect(one.outbound.live + two.outbound.live).toBe(1);
+	await Promise.all([one, two].map(({ outbound }) => outbound.settled("dlv_f")));
+	expect(one.deliveries.get("dlv_f")).toMatchObject({ state: "complete" });
+	expect(one.calls().filter(({ op }) => op === "create")).toHaveLength(1);
+});
+
 it("ST12: whoever was second hears of the delivery that the first one opened", async () => {
 	const rig = daemon();
 	const runId = await finishedRun(rig.bus, ["Hello."]);
@@ -138,4 +152,23 @@ it("I7: an answer is owed by the unit of its run's begin, and only for accounts 
 	outbound.launch(delivery);
 	expect(await outbound.settled(delivery.id)).toMatchObject({ state: "complete", options: { tools: false } });
 	expect(rig.visible("c1")).toEqual(["Hello."]);
+});
+
+it("ST11: texts for a chat go out in the order of the calls, whichever is on record first", async () => {
+	const open: OpenStore = (path) => {
+		const store = openStore(path);
+		const { deliveries } = store.ledger;
+		let calls = 0;
+		const list: typeof deliveries.list = async (query) => {
+			if (++calls === 1)
+				await until(() => store.stored.deliveries.list({ limit: 9 }).length > 0, "the second is on record");
+			return deliveries.list(query);
+		};
+		return { ...store, ledger: { ...store.ledger, deliveries: { ...deliveries, list } } };
+	};
+	const rig = createRigWith((channel) => ({ full: channel("full") }), { open });
+	rigs.push(rig);
+	const asked = ["one", "two"].map((text) => rig.outbound.deliver({ text, account, target }));
+	for (const { id } of await Promise.all(asked)) await rig.outbound.settled(id);
+	expect(rig.visible("c1")).toEqual(["one", "two"]);
 });

@@ -18,7 +18,7 @@ import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { atEffort } from "../../effort.ts";
-import { openStore } from "../../store.ts";
+import { openPlainStore } from "../../store.ts";
 import { FAST, finishedRun } from "./rig.ts";
 
 type Victim = "adapter" | "daemon";
@@ -49,7 +49,7 @@ const never = new Promise<never>(() => {});
 
 /** The platform, the kit's `send`, the daemon's path to it and a real ledger; processes live in turns until the delivery has an outcome. */
 async function live(plan: Plan): Promise<Story> {
-	const store = openStore(":memory:");
+	const store = openPlainStore(":memory:");
 	const { bus } = store;
 	const runId = await finishedRun(bus, [plan.text]);
 	const rows = store.stored.deliveries;
@@ -96,7 +96,10 @@ async function live(plan: Plan): Promise<Story> {
 					bus.flush();
 				});
 			});
-		const record = new DeliveryRecord("dlv_1", new Records({ write, clock, log: silentLog }));
+		const record = new DeliveryRecord(
+			"dlv_1",
+			new Records({ committer: { write, fenced: bus.fenced }, clock, log: silentLog }),
+		);
 		const tracked = new Tracked(rows.get("dlv_1")!, record, clock);
 
 		function request(line: SendRequest, _signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {

@@ -11,7 +11,7 @@ import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { NexusError, Refused } from "../../../src/protocol/protocol.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openStore } from "../../store.ts";
+import { openPlainStore } from "../../store.ts";
 import { until } from "../../until.ts";
 import { finishedRun } from "./rig.ts";
 import { trackDelivery } from "./tracked-rig.ts";
@@ -36,7 +36,7 @@ function slowly() {
 }
 
 /** Refuses as often as told, then takes everything. */
-function refusing(causes: unknown[]) {
+function refusing(causes: Error[]) {
 	const asked: string[][] = [];
 	const write =
 		(write: Bus["write"]): Bus["write"] =>
@@ -75,7 +75,7 @@ describe("an intent in flight", () => {
 	});
 
 	it("I7, ST4: nothing is sent before what it says is durable", async () => {
-		const store = openStore(":memory:");
+		const store = openPlainStore(":memory:");
 		const runId = await finishedRun(store.bus, ["hello"]);
 		const { write, asked, release } = slowly();
 		const clock = manualClock(1000);
@@ -160,13 +160,14 @@ describe("changes of a delivery", () => {
 	});
 
 	it("ST19: a daemon that was fenced writes nothing any more, and whoever waits hears of it", async () => {
-		const { write, asked } = refusing([new Refused("fenced", "another daemon goes on")]);
-		const { tracked, records, stored } = await trackDelivery({ write });
+		const { write, asked } = refusing([]);
+		const { tracked, records, bus, stored } = await trackDelivery({ write });
+		await bus.bury(-1);
 		tracked.change("setMode", "stream");
-		await expect(tracked.recorded()).rejects.toThrow("another daemon goes on");
+		await expect(tracked.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		expect(tracked.lost.aborted).toBe(true);
 		tracked.change("finish", "complete", undefined);
-		await expect(tracked.recorded()).rejects.toThrow("another daemon goes on");
+		await expect(tracked.recorded()).rejects.toMatchObject({ refusal: "fenced" });
 		await records.settled();
 		expect(asked).toEqual([["setMode"]]);
 		expect(stored()).toMatchObject({ state: "active" });

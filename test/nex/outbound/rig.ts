@@ -188,6 +188,8 @@ export interface TestRun {
 	runId: string;
 	say(event: StreamEvent): void;
 	text(text: string): void;
+	/** As a run's pump does before it says more. */
+	room(): Promise<void>;
 	/** An image, a card … */
 	part(modality: Modality, contentType: string, payload: string): void;
 	/** Another assistant message begins. */
@@ -213,6 +215,7 @@ export async function beginRun(bus: Bus, session = "main"): Promise<TestRun> {
 		runId,
 		say,
 		text: (text) => say({ type: "token", text }),
+		room: () => writer.room(),
 		part(modality, contentType, payload) {
 			const of = { message_id: `${runId}.part${++parts}`, ts: Date.now() };
 			const run = { run_id: runId, trace_id: "1".repeat(32), correlation_group: runId };

@@ -246,6 +246,7 @@ describe("adapter processes", () => {
 		for (let n = 0; n < 4000; n++) {
 			run.text(chunk);
 			if (n % 4 === 0) await new Promise((resolve) => setImmediate(resolve));
+			await run.room();
 		}
 		await run.end();
 		// Forty megabytes were said; what waits for the slow one is on disk.

@@ -1,17 +1,18 @@
 /** One delivery of its own store, as the parts under test track it. */
 
 import { onTestFinished } from "vitest";
+import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, manualClock } from "../../../src/std/clock.ts";
 import { type Log, silentLog } from "../../../src/std/log.ts";
-import { openStore, type TestStore } from "../../store.ts";
+import { openPlainStore, type TestStore } from "../../store.ts";
 
 interface TrackedRig {
 	tracked: Tracked;
 	records: Records;
-	bus: TestStore["bus"];
+	bus: Bus;
 	/** As it is on record. */
 	stored(): Delivery;
 	/** The same delivery, as the next process finds it. */
@@ -24,17 +25,18 @@ export interface TrackedOptions {
 	store?: TestStore;
 	runId?: string;
 	/** Stands before the Bus's. */
-	write?: (write: TestStore["bus"]["write"]) => TestStore["bus"]["write"];
+	write?: (write: Bus["write"]) => Bus["write"];
 }
 
 export async function trackDelivery(options: TrackedOptions = {}): Promise<TrackedRig> {
-	const { clock = manualClock(1000), log = silentLog, store = openStore(":memory:"), runId = "r" } = options;
+	const { clock = manualClock(1000), log = silentLog, store = openPlainStore(":memory:"), runId = "r" } = options;
 	const { bus, stored } = store;
 	if (!options.store) onTestFinished(() => store.close());
 	const names = { id: "d", runId, channel: "x", account: "a", target: { to: "c" }, options: {} };
 	await bus.write([deliveryWrites.open({ ...names, createdAt: clock.now() })]);
-	const write: TestStore["bus"]["write"] = (writes) => bus.write(writes);
-	const records = new Records({ write: options.write?.(write) ?? write, clock, log });
+	const plain: Bus["write"] = (writes) => bus.write(writes);
+	const write = options.write?.(plain) ?? plain;
+	const records = new Records({ committer: { write, fenced: bus.fenced }, clock, log });
 	const track = () => new Tracked(stored.deliveries.get("d")!, new DeliveryRecord("d", records), clock);
 	return { tracked: track(), records, bus, stored: () => stored.deliveries.get("d")!, again: track };
 }

@@ -9,7 +9,7 @@ import { deliverBySend } from "../../../src/nex/send-delivery.ts";
 import type { OnPiece, Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
 import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { openStore } from "../../store.ts";
+import { openPlainStore } from "../../store.ts";
 import { finishedRun } from "./rig.ts";
 import { trackDelivery } from "./tracked-rig.ts";
 
@@ -35,7 +35,7 @@ interface Plan {
 
 /** Delivers a text, and lets time pass until it is over. */
 async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, text = "hello" }: Plan) {
-	const store = openStore(":memory:");
+	const store = openPlainStore(":memory:");
 	const { bus } = store;
 	const clock = manualClock(BEGIN);
 	const runId = await finishedRun(bus, [text]);

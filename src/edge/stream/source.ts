@@ -1,9 +1,9 @@
 /** Where a stream is read from: the cursor of a run or of a session, opened before the first byte is sent (I9). */
 
-import { chainOf } from "../broker/broker.ts";
-import type { Bus, Cursor } from "../bus/bus.ts";
-import type { Ledger } from "../ledger/ledger.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { chainOf } from "../../broker/broker.ts";
+import type { Bus, Cursor } from "../../bus/bus.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { NexusError } from "../../protocol/protocol.ts";
 
 export interface Sources {
 	run(runId: string, after: number): Promise<Cursor>;

@@ -5,7 +5,10 @@ import { NexusError } from "../../protocol/protocol.ts";
 export interface FailureContext {
 	provider: string;
 	model: string;
+	/** What to change when the key is refused. */
 	keySource: string;
+	/** Where the configuration names the model. */
+	section: string;
 	/** Never repeated, even when a provider echoes it. */
 	apiKey: string;
 }
@@ -25,7 +28,8 @@ const ADVICE: readonly (readonly [pattern: RegExp, advice: (context: FailureCont
 	],
 	[
 		/\b404\b|model.*not (?:found|exist)/i,
-		({ provider, model }) => `${provider} does not know the model "${model}": check \`pi.model\` and \`pi.baseUrl\``,
+		({ provider, model, section }) =>
+			`${provider} does not know the model "${model}": check \`${section}.model\` and \`${section}.baseUrl\``,
 	],
 	[
 		/context.?(?:length|window)|too many tokens|prompt is too long|maximum context/i,
@@ -37,7 +41,7 @@ const ADVICE: readonly (readonly [pattern: RegExp, advice: (context: FailureCont
 	],
 	[
 		/ECONNREFUSED|ENOTFOUND|fetch failed|connection error|EAI_AGAIN|timed? ?out/i,
-		({ provider }) => `${provider} cannot be reached: check the network and \`pi.baseUrl\``,
+		({ provider, section }) => `${provider} cannot be reached: check the network and \`${section}.baseUrl\``,
 	],
 	[/\b5\d\d\b|overloaded/i, ({ provider }) => `${provider} has a problem of its own: send again later`],
 ];

@@ -2,6 +2,9 @@
 
 import { z } from "zod";
 
+/** For schemas that are made from these words without loading the library themselves. */
+export { z };
+
 export const say = <T extends z.ZodType>(schema: T, allowed: string) => schema.exactOptional().meta({ allowed });
 
 export const ms = say(z.int().positive(), "a whole number of milliseconds above 0");

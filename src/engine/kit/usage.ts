@@ -1,10 +1,17 @@
 /** Tokens of one run, added up over its model calls; what a provider did not say is -1, never 0. */
 
-import type { AssistantMessage } from "@earendil-works/pi-ai";
 import type { EngineEvent } from "../port.ts";
 
+/** Of one call that was answered; all 0 when the provider did not say. */
+export interface CallTokens {
+	input: number;
+	output: number;
+	cacheRead: number;
+	cacheWrite: number;
+}
+
 export interface UsageSum {
-	add(message: AssistantMessage): void;
+	add(tokens: CallTokens): void;
 	event(): EngineEvent;
 }
 
@@ -13,16 +20,14 @@ export function usageSum(): UsageSum {
 	let counted = 0;
 	let unknown = false;
 	return {
-		add({ usage, stopReason, content }) {
-			// A refused call has used nothing.
-			if (stopReason === "error" && content.length === 0) return;
+		add({ input, output, cacheRead, cacheWrite }) {
 			counted += 1;
-			// pi reads missing usage as 0, but no call that was answered used no token at all.
-			if (usage.input + usage.output + usage.cacheRead + usage.cacheWrite === 0) unknown = true;
-			sum.input += usage.input;
-			sum.output += usage.output;
-			sum.cache_read += usage.cacheRead;
-			sum.cache_write += usage.cacheWrite;
+			// No call that was answered used no token at all.
+			if (input + output + cacheRead + cacheWrite === 0) unknown = true;
+			sum.input += input;
+			sum.output += output;
+			sum.cache_read += cacheRead;
+			sum.cache_write += cacheWrite;
 		},
 		// One unknown part makes the total unknown: a number that is too low would look like the truth.
 		event: () =>

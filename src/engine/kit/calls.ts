@@ -1,8 +1,8 @@
 /** Tool calls of one run: every call a reader hears of starts once and ends once, under an id of its own. */
 
-import type { AssistantMessage } from "@earendil-works/pi-ai";
+import { type ContentPart, contentText } from "../../protocol/protocol.ts";
 import type { EngineEvent } from "../port.ts";
-import { callSummary, progressSummary, resultSummary, resultText } from "./summary.ts";
+import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 
 interface Call {
 	callId: string;
@@ -13,14 +13,22 @@ interface Call {
 	said?: string;
 }
 
-type Result = { content?: Parameters<typeof resultText>[0] } | undefined;
+type Content = readonly ContentPart[];
+
+/** A call that a model asks for. */
+export interface AskedCall {
+	/** The model's; it may be empty or used before. */
+	id: string;
+	name: string;
+	args: unknown;
+}
 
 export interface ToolCalls {
-	/** Calls that a finished message asks for; pi may never start them when the run is stopped. */
-	announce(message: AssistantMessage): void;
+	/** A call that a finished message asks for; it may never start when the run is stopped. */
+	announce(call: AskedCall): void;
 	start(id: string, name: string, args: unknown): EngineEvent[];
-	progress(id: string, partial: Result): EngineEvent[];
-	end(id: string, name: string, result: Result, failed: boolean): EngineEvent[];
+	progress(id: string, soFar: Content): EngineEvent[];
+	end(id: string, name: string, content: Content, failed: boolean): EngineEvent[];
 	/** Pairs what is open with a failure. */
 	close(because: string): EngineEvent[];
 }
@@ -51,32 +59,32 @@ export function toolCalls(): ToolCalls {
 	};
 
 	return {
-		announce(message) {
-			// A message that was cut off has calls with half an argument; pi never runs them, and no reader heard of them.
-			if (message.stopReason === "error" || message.stopReason === "aborted") return;
-			for (const part of message.content) if (part.type === "toolCall") add(part.id, part.name, part.arguments);
+		announce(call) {
+			add(call.id, call.name, call.args);
 		},
 		start: (id, name, args) => [begin(find(id, false) ?? add(id, name, args))],
-		progress(id, partial) {
+		progress(id, soFar) {
 			const call = find(id, true);
-			const summary = progressSummary(resultText(partial?.content));
+			const summary = progressSummary(contentText(soFar));
 			if (call === undefined || summary === undefined || summary === call.said) return [];
 			call.said = summary;
 			return [{ ...named(call), status: "progress", summary }];
 		},
-		end(id, name, result, failed) {
+		end(id, name, content, failed) {
 			const known = find(id, true);
 			const call = known ?? find(id, false) ?? add(id, name, {});
 			open.set(
 				id,
 				(open.get(id) ?? []).filter((other) => other !== call),
 			);
-			const text = resultText(result?.content);
+			const text = contentText(content);
 			const ended: EngineEvent = {
 				...named(call),
 				status: failed ? "failed" : "completed",
 				summary: resultSummary(text),
 				result: text,
+				// Text alone is all in the result.
+				...(content.some(({ type }) => type !== "text") && { content }),
 			};
 			return known === undefined ? [begin(call), ended] : [ended];
 		},
@@ -93,5 +101,5 @@ export function toolCalls(): ToolCalls {
 
 const named = ({ callId, name }: Call) => ({ type: "tool" as const, callId, name });
 
-/** pi keeps working on its own objects. */
+/** An agent goes on working on its own objects. */
 const copy = (args: unknown): unknown => structuredClone(args);

@@ -35,10 +35,3 @@ function oneLine(text: string): string {
 	const chars = Array.from(new Intl.Segmenter().segment(flat.slice(0, LINE_UNITS_MAX)), ({ segment }) => segment);
 	return chars.length <= SUMMARY_CHARS_MAX ? chars.join("") : `${chars.slice(0, SUMMARY_CHARS_MAX - 1).join("")}…`;
 }
-
-type Content = readonly ({ type: "text"; text: string } | { type: "image"; data: string; mimeType: string })[];
-
-/** A tool's result as text; an image is named, because a status line cannot show it. */
-export function resultText(content: Content | undefined): string {
-	return (content ?? []).map((part) => (part.type === "text" ? part.text : `[image ${part.mimeType}]`)).join("\n");
-}

@@ -13,7 +13,7 @@ interface Boundable {
 	): Promise<unknown>;
 }
 
-/** The same tool; a rejection is what pi tells the model, and the run goes on. */
+/** The same tool; a rejection is what the model is told, and the run goes on. */
 export function bounded<Tool extends Boundable>(tool: Tool, timeoutMs: number): Tool {
 	const execute: Boundable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
 		if (signal?.aborted) throw new Error(`${tool.name} was stopped before it began`);

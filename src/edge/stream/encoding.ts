@@ -1,0 +1,73 @@
+/** A dialect's text as what is written to a socket: in chunks or plain, and encoded once where readers share a dialect. */
+
+import type { Batch } from "../../bus/bus.ts";
+import type { Dialect } from "./dialect.ts";
+import type { Encoder } from "./pump.ts";
+
+/** What is written as it is: bytes, or a text of ASCII alone, which the socket takes at half the cost of encoding it. */
+export type Encoded = string | Buffer;
+
+type Encode = (batch: Batch) => Encoded | undefined;
+
+/** `excess` is how many bytes more than characters the text has. */
+type Coding = (text: string, excess: number) => Encoded;
+
+/** 0 for ASCII. */
+const excessBytes = (text: string): number => Buffer.byteLength(text) - text.length;
+
+/** As it is. HTTP/1.0 has no chunked coding: there the end of the connection is the end of the body. */
+export const plain: Coding = (text, excess) => (excess === 0 ? text : Buffer.from(text));
+
+/** One chunk of HTTP/1.1's chunked coding. Framed here, once for all readers: that is a third of the cost of a small write. */
+export const chunked: Coding = (text, excess) => plain(`${(text.length + excess).toString(16)}\r\n${text}\r\n`, excess);
+
+/** The encoder of one more reader; the same one for all readers of a shared dialect. */
+export function createEncoders(coding: Coding): (dialect: Dialect) => Encoder<Encoded> {
+	const shared = new Map<Dialect, Encoder<Encoded>>();
+	return (dialect) => {
+		let encoder = shared.get(dialect);
+		if (encoder) return encoder;
+		encoder = onWire(dialect.open(), coding, dialect.shared);
+		if (dialect.shared) shared.set(dialect, encoder);
+		return encoder;
+	};
+}
+
+function onWire(encoder: Encoder<string>, coding: Coding, isShared = false): Encoder<Encoded> {
+	/** No text, no chunk: an empty one would end the body. */
+	const coded = (text: string | undefined) => (text ? coding(text, excessBytes(text)) : undefined);
+	/** The records are measured instead of the text: measuring a text that was just put together means to copy it. */
+	const codedRecords: Encode = (batch) => {
+		const text = encoder.text(batch);
+		return text ? coding(text, excessBytes(batch.text)) : undefined;
+	};
+	return {
+		open: () => coded(encoder.open?.()),
+		text: isShared ? sharedEncoding(codedRecords) : (batch) => coded(encoder.text(batch)),
+		end: () => coded(encoder.end?.()),
+		heartbeat: coded(encoder.heartbeat),
+	};
+}
+
+/**
+ * Encodes a batch once for all its readers. A batch with one reader stays a text, which is the cheapest to write once;
+ * from the second reader on it is bytes.
+ */
+export function sharedEncoding(encode: Encode): Encode {
+	const shared = new WeakMap<Batch, Buffer>();
+	let newest: Batch | undefined;
+	let newestText: Encoded | undefined;
+	return (batch) => {
+		if (batch === newest && newestText !== undefined) {
+			const encoded = typeof newestText === "string" ? Buffer.from(newestText, "latin1") : newestText;
+			newestText = undefined;
+			shared.set(batch, encoded);
+			return encoded;
+		}
+		const encoded = shared.get(batch);
+		if (encoded || batch === newest) return encoded;
+		newest = batch;
+		newestText = encode(batch);
+		return newestText;
+	};
+}

@@ -1,0 +1,43 @@
+/** What an engine's folder exports for the registry. It loads neither the engine nor a library: every start and every client reads it. */
+
+import type { z } from "zod";
+import type * as words from "../std/config-words.ts";
+import type { Engine } from "./port.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
+export type ConfigWords = typeof words;
+
+export interface EnginePlace {
+	/** Relative paths of the configuration start here. */
+	base: string;
+	env: Environment;
+}
+
+/** Whether the keys that an engine needs are set, for `nexus doctor`. */
+export interface KeyCheck {
+	ok: boolean;
+	detail: string;
+	/** What to do when they are not. */
+	todo?: string;
+}
+
+/** `Config` is what `configSchema` lets through; an engine without one has no configuration. */
+export interface EngineEntry<Config = unknown> {
+	/** What `engine:` calls it. */
+	readonly name: string;
+	/** The key of `nexus.yaml` that configures it; engines that share one have the same schema. */
+	readonly section?: string;
+	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
+	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
+	priority?(config: Config | undefined, env: Environment): number;
+	/** Why it runs although nobody named it. */
+	readonly because?: string;
+	/** How to get it chosen, for whoever runs an engine that needs no key. */
+	readonly hint?: string;
+	/** Left out: it needs no keys. */
+	checkKeys?(config: Config | undefined, env: Environment): KeyCheck;
+	/** Rejects with a `config` error that says what to change. */
+	load(config: Config | undefined, place: EnginePlace): Promise<Engine>;
+}

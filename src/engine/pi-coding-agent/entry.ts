@@ -1,0 +1,13 @@
+/** The `pi-coding-agent` engine's line in the registry. It runs only when it is named: it can do what the daemon's user can do. */
+
+import type { EngineEntry, EnginePlace } from "../entry.ts";
+import { inPlace, type PiConfig, piSection } from "../pi/entry.ts";
+
+export const piCodingAgent = {
+	...piSection,
+	name: "pi-coding-agent",
+	async load(config: PiConfig | undefined, { base, env }: EnginePlace) {
+		const { createPiCodingAgentEngine } = await import("./pi-coding-agent.ts");
+		return createPiCodingAgentEngine(inPlace(config, base), env);
+	},
+} as const satisfies EngineEntry<PiConfig>;

@@ -1,0 +1,55 @@
+/** The `pi` engine's line in the registry: what runs when a model can be reached. */
+
+import { resolve } from "node:path";
+import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
+import { type PiConfig, piConfigSchema } from "./config.ts";
+import { detectProvider, keyVariable } from "./detect.ts";
+
+export type { PiConfig };
+
+const GET_A_MODEL =
+	"for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";
+
+/** What both pi engines say of themselves. */
+export const piSection = {
+	section: "pi",
+	configSchema: piConfigSchema,
+	because: "a model is configured",
+	hint: GET_A_MODEL,
+	checkKeys: checkPiKeys,
+} as const;
+
+export const pi = {
+	...piSection,
+	name: "pi",
+	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),
+	async load(config: PiConfig | undefined, { base, env }: EnginePlace) {
+		const { createPiEngine } = await import("./pi.ts");
+		return createPiEngine(inPlace(config, base), env);
+	},
+} as const satisfies EngineEntry<PiConfig>;
+
+/** With its folder absolute. */
+export const inPlace = (config: PiConfig = {}, base: string): PiConfig =>
+	config.filesRoot === undefined ? config : { ...config, filesRoot: resolve(base, config.filesRoot) };
+
+/** A model is named: then a real answer is wanted, and a mistake is better said than covered by a demo. */
+const namesModel = (config: PiConfig | undefined): boolean =>
+	config?.provider !== undefined || config?.baseUrl !== undefined || config?.model !== undefined;
+
+function checkPiKeys(config: PiConfig | undefined, env: Environment): KeyCheck {
+	const named = config?.apiKeyEnv;
+	if (named !== undefined) {
+		if (env[named]) return { ok: true, detail: `${named} is set` };
+		return { ok: false, detail: `${named} is not set`, todo: `export ${named}=… before \`nexus up\`` };
+	}
+	const found = detectProvider(env);
+	// A key goes to its own provider only, whichever others are set.
+	const provider = config?.provider ?? (config?.baseUrl === undefined ? found?.provider : undefined);
+	const variable = provider === undefined ? undefined : keyVariable(provider, env);
+	if (variable !== undefined) return { ok: true, detail: `${variable} is set, for ${provider}` };
+	const local = config?.baseUrl ?? (provider === found?.provider ? found?.baseUrl : undefined);
+	if (local !== undefined) return { ok: true, detail: `none needed for ${local}` };
+	const detail = provider === undefined ? "no key is set" : `no key for ${provider} is set`;
+	return { ok: false, detail, todo: GET_A_MODEL };
+}

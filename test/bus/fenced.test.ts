@@ -1,0 +1,31 @@
+/** A daemon that others took for dead: it hears of it even when it has nothing to write, and writes nothing any more (ST19). */
+
+import { expect, it, onTestFinished } from "vitest";
+import { createBus } from "../../src/bus/bus.ts";
+import { manualClock } from "../../src/std/clock.ts";
+import { until } from "../until.ts";
+import { inMemory, inSqlite } from "./stores.ts";
+
+it.each([
+	["memory", inMemory],
+	["SQLite", () => inSqlite("process")],
+])(
+	"ST19: %s: a daemon that only reads hears that it is fenced, and refuses what it is asked to write",
+	async (_, make) => {
+		const store = make();
+		onTestFinished(() => store.dispose());
+		const clock = manualClock(1_000_000);
+		const bus = createBus({ storage: store.open(() => clock.now()), shared: true, clock });
+		await bus.create({ log: "a", kind: "run" }, ["1"]);
+		const asked = store.open(() => clock.now()).bury(-1);
+		expect(await asked).toEqual([bus.node]);
+		expect(bus.fenced.aborted).toBe(false);
+		clock.advance(500);
+		await until("it hears of it", () => bus.fenced.aborted);
+		const fenced = { refusal: "fenced" };
+		await expect(bus.create({ log: "b", kind: "run" }, ["1"])).rejects.toMatchObject(fenced);
+		await expect(bus.write([])).rejects.toMatchObject(fenced);
+		expect(bus.healthy).toBe(false);
+		await bus.close();
+	},
+);

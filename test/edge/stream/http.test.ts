@@ -1,0 +1,145 @@
+/** Streams on a real HTTP server: dialects with state and an end of their own, and who leaves data unread. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { type Bus, createBus, type LogWriter, memoryStorage } from "../../../src/bus/bus.ts";
+import { createReaders, type Dialect, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
+import type { CloseMode } from "../../../src/protocol/protocol.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { rawClient, waitFor } from "../rig.ts";
+
+/** Numbers what it shows, reader by reader, and does not show records that begin with `#`. */
+const NUMBERED: Dialect = {
+	headers: { "Content-Type": "text/event-stream; dialect=numbered" },
+	open() {
+		let shown = 0;
+		return {
+			open: () => "data: [OPEN]\n\n",
+			text({ records }) {
+				const lines = records.filter((record) => !record.startsWith("#"));
+				return lines.map((line) => `data: ${++shown} ${line}\n\n`).join("");
+			},
+			end: () => `data: [DONE] ${shown} ✓\n\n`,
+		};
+	},
+};
+
+const shownBy = (text: string) => [...text.matchAll(/^data: (.*)$/gm)].map(([, line]) => line);
+
+describe("HTTP answers", () => {
+	let bus: Bus;
+	let log: LogWriter;
+	let readers: Readers;
+	let server: Server;
+	let port: number;
+	let connections: Socket[];
+	let dialect: Dialect;
+	let closes: CloseMode;
+	beforeEach(async () => {
+		bus = createBus({ storage: memoryStorage() });
+		log = await bus.create({ log: "run", kind: "run" }, ["begin"]);
+		readers = createReaders(silentLog);
+		dialect = NUMBERED;
+		closes = "A";
+		server = createServer((request, response) => {
+			const after = Number(new URL(request.url ?? "", "http://localhost").searchParams.get("after"));
+			void bus.cursor({ log: "run" }, after).then((cursor) => readers.open(response, { cursor, dialect, closes }));
+		});
+		connections = [];
+		server.on("connection", (socket) => connections.push(socket));
+		await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+		port = (server.address() as AddressInfo).port;
+	});
+	afterEach(async () => {
+		readers.cut();
+		server.closeAllConnections();
+		server.close();
+		await bus.close();
+	});
+	const get = (after = 0) => fetch(`http://127.0.0.1:${port}/?after=${after}`);
+	/** Each a commit, and so a batch, of its own. */
+	const say = async (...records: string[]) => {
+		for (const record of records) {
+			log.append(record);
+			await log.flushed();
+		}
+	};
+
+	it("each reader has its own encoder, whose end comes before a clean close", async () => {
+		const live = await get();
+		expect(live.headers.get("content-type")).toBe("text/event-stream; dialect=numbered");
+		await say("héllo 🌍");
+		const late = await get(1);
+		await say("#hidden", "#hidden too", "there");
+		await log.seal(["end"]);
+		expect(shownBy(await live.text())).toEqual(["[OPEN]", "1 begin", "2 héllo 🌍", "3 there", "4 end", "[DONE] 4 ✓"]);
+		expect(shownBy(await late.text())).toEqual(["[OPEN]", "1 héllo 🌍", "2 there", "3 end", "[DONE] 3 ✓"]);
+		expect(readers.count).toBe(0);
+		expect(bus.stats.cursors).toBe(0);
+	});
+
+	it("HTTP/1.0 gets the same, unframed", async () => {
+		await say("#hidden", "é");
+		await log.seal(["end"]);
+		const client = rawClient(port, "GET / HTTP/1.0\r\n\r\n");
+		await client.closed;
+		const [head = "", body] = client.received().split("\r\n\r\n");
+		expect(head).not.toMatch(/chunked/i);
+		expect(body).toBe("data: [OPEN]\n\ndata: 1 begin\n\ndata: 2 é\n\ndata: 3 end\n\ndata: [DONE] 3 ✓\n\n");
+	});
+
+	it("I3: a reader that is cut gets no end, and neither does one of mode D", async () => {
+		closes = "D";
+		const client = rawClient(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		await log.seal(["end"]);
+		await waitFor(() => client.received().includes("data: 2 end"));
+		expect(readers.count).toBe(1);
+		readers.cut();
+		await client.closed;
+		expect(client.received()).not.toContain("[DONE]");
+		expect(client.received()).not.toContain("\r\n0\r\n\r\n");
+	});
+
+	it("I6: a shared dialect has one encoder for all readers, another one an encoder each", async () => {
+		const opened = { own: 0, shared: 0 };
+		const counting = (name: keyof typeof opened): Dialect => ({
+			headers: {},
+			open() {
+				opened[name]++;
+				return { text: ({ text }) => `${text}\n` };
+			},
+		});
+		const shared: Dialect = { ...counting("shared"), shared: true };
+		const own = counting("own");
+		await log.seal(["end"]);
+		for (let i = 0; i < 3; i++) {
+			for (dialect of [shared, own]) expect(await (await get()).text()).toBe("begin\nend\n");
+		}
+		expect(opened).toEqual({ own: 3, shared: 1 });
+	});
+
+	it("I11: a reader that leaves even a little unread is stalled, whatever heartbeats say; one that reads is not", async () => {
+		dialect = SSE;
+		server.timeout = 300;
+		const idle = rawClient(port, "GET /?after=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		await waitFor(() => idle.received().includes("retry"));
+		const stuck = rawClient(port, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+		await waitFor(() => stuck.received().includes("data: begin"));
+		stuck.socket.pause();
+		const [, socket] = connections;
+		let unreadMost = 0;
+		await waitFor(async () => {
+			// Kernels take some megabytes, and may take more later.
+			for (let i = 0; i < 1000 && socket!.writableLength === 0; i++) await say("x".repeat(1000));
+			readers.heartbeat();
+			unreadMost = Math.max(unreadMost, socket!.writableLength);
+			return readers.stalled > 0;
+		});
+		expect(unreadMost).toBeLessThan(2000);
+		expect(readers.stalled).toBe(1);
+		await waitFor(() => readers.count === 1);
+		idle.socket.destroy();
+		stuck.socket.destroy();
+	});
+});
