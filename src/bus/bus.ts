@@ -19,9 +19,8 @@ import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
 export { Batch } from "./batch.ts";
-export { type EndlessLog, type EndlessSpec, endlessLog } from "./endless.ts";
+export { endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
-export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
@@ -347,11 +346,6 @@ class LogBus implements Bus {
 		// Only then do earlier starts count as dead.
 		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
-	}
-
-	async remove(name: string): Promise<void> {
-		this.#refuseWhenClosed();
-		await this.#retainer.remove(name);
 	}
 
 	retain(rules: Retention): Promise<number> {

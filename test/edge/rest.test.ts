@@ -1,6 +1,7 @@
 /** The REST contract (PROTOCOL §6), answer by answer. */
 
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { removeUpTo } from "../bus/remove.ts";
 import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, waitFor } from "./rig.ts";
 
 interface RunJson {
@@ -330,7 +331,7 @@ describe("REST", () => {
 
 	it("P6.11: frames that retention removed are expired, and the turn says so", async () => {
 		const runId = await completed("s", "q", "a");
-		await rig.bus.remove(runId);
+		await removeUpTo(rig.bus, runId);
 		await expectError(await rig.get(`/v1/runs/${runId}/frames`), 410, "expired");
 		await expectError(await rig.get(`/v1/runs/${runId}/stream`), 410, "expired");
 		expect(await expectAnswer("getRun", await rig.get(`/v1/runs/${runId}`))).toMatchObject({ frames_available: false });

@@ -1,7 +1,7 @@
 /** WebSocket (PROTOCOL §6): the same logs, multiplexed. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { BEARER, createRig, type Rig, type RigOptions, rawClient, waitFor, watchCursors } from "./rig.ts";
 import { type Client, dial } from "./ws-client.ts";
 

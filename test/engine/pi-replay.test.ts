@@ -20,7 +20,7 @@ import { COMPLETED } from "../../src/broker/ending.ts";
 import { Framer } from "../../src/broker/framer.ts";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { Transcript } from "../../src/broker/transcript.ts";
-import { createBus, memoryStorage } from "../../src/bus/bus.ts";
+import { createBus } from "../../src/bus/bus.ts";
 import { chooseModel } from "../../src/engine/pi/choose.ts";
 import type { PiConfig } from "../../src/engine/pi/config.ts";
 import { toPiContext } from "../../src/engine/pi/messages.ts";
@@ -32,6 +32,7 @@ import type { EngineEvent } from "../../src/engine/port.ts";
 import { sqliteLedger } from "../../src/ledger/ledger.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { request } from "../broker/rig.ts";
+import { memoryStorage } from "../bus/memory.ts";
 import { ask, fauxEngine, NO_RETRY, stopMock, tool } from "./pi-kit.ts";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
