@@ -39,7 +39,9 @@ function open(path: string, options: Omit<BusOptions, "storage"> = {}, seed?: nu
 	const file = openSqlite(path, "process");
 	const ledger = sqliteLedger(file);
 	const storage = sqliteStorage(file);
-	const bus = createBus({ ...options, storage: seed === undefined ? storage : faulty(storage, seed) });
+	// A connection that is lost is back at once.
+	const limits = { ...(seed !== undefined && { commitRetryMs: 5 }), ...options.limits };
+	const bus = createBus({ ...options, limits, storage: seed === undefined ? storage : faulty(storage, seed) });
 	return {
 		file,
 		bus,

@@ -49,13 +49,13 @@ class LogBus implements Bus {
 	readonly #reading: ChainReading;
 	readonly #rebased = new WeakMap<Batch, Batch>();
 	readonly #membership: Membership;
+	readonly fenced: AbortSignal;
 	readonly #retainer: Retainer;
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
 	/** Reads that the store has not answered yet. */
 	readonly #reads = new Set<Promise<unknown>>();
-	readonly #fencing = new AbortController();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
@@ -69,9 +69,9 @@ class LogBus implements Bus {
 		this.#directory = new Directory(storage);
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
-		// A commit, empty or not, is refused then, and the refusal fences.
 		const dead = () => void this.write([]).catch(() => {});
 		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
+		this.fenced = this.#membership.fenced;
 		this.#committer = new Committer({ ...shared, outcome: this.#outcome(), node: () => this.#membership.node });
 		this.#retainer = createRetainer({
 			storage,
@@ -95,10 +95,6 @@ class LogBus implements Bus {
 
 	now(): number {
 		return this.#membership.now();
-	}
-
-	get fenced(): AbortSignal {
-		return this.#fencing.signal;
 	}
 
 	get healthy(): boolean {
@@ -253,12 +249,7 @@ class LogBus implements Bus {
 			},
 			live: () => this.#directory.live(),
 			time: (now: number) => this.#membership.setTime(now),
-			fenced: () => {
-				this.#fencing.abort(this.#committer.fenced);
-				for (const log of [...this.#directory.live()]) this.#directory.disown(log);
-				// From now on it follows what others write.
-				this.#membership.followOthers();
-			},
+			fenced: () => this.#membership.fence(this.#committer.fenced),
 		};
 	}
 
@@ -343,7 +334,6 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
-		// Only then do earlier starts count as dead.
 		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
 	}

@@ -13,8 +13,8 @@ interface Chain {
 }
 
 /** What comes of an answer, at once when it is here. */
-const then = <T, U>(answer: Reading<T>, next: (value: T) => U): Reading<U> =>
-	answer instanceof Promise ? answer.then(next) : next(answer);
+const whenRead = <T, U>(answer: Reading<T>, make: (value: T) => U): Reading<U> =>
+	answer instanceof Promise ? answer.then((value) => make(value)) : make(answer);
 
 export class Directory {
 	readonly #storage: Storage;
@@ -113,7 +113,7 @@ export class Directory {
 	readable(name: string): Reading<Readable | undefined> {
 		const live = this.#live.get(name);
 		if (live && !live.creation) return { id: live.id, name, growing: live, head: live.head };
-		return then(this.#storage.find(name), (stored) => stored && this.#readableOf(stored));
+		return whenRead(this.#storage.find(name), (stored) => stored && this.#readableOf(stored));
 	}
 
 	#readableOf(stored: StoredLog): Readable {
@@ -139,14 +139,14 @@ export class Directory {
 			base: visible.base,
 		};
 		if (own && after >= own.base) return own;
-		return then(this.#storage.link(chain, after), (stored) =>
+		return whenRead(this.#storage.link(chain, after), (stored) =>
 			stored ? { readable: this.#readableOf(stored), base: stored.base } : own,
 		);
 	}
 
 	/** Chain offsets in (start, head] can be read. */
 	chainEnds(chain: string): Reading<{ start: number; head: number } | undefined> {
-		return then(this.#storage.chain(chain), (stored) => {
+		return whenRead(this.#storage.chain(chain), (stored) => {
 			const live = this.#chains.get(chain)?.live;
 			if (!live || live.creation) return stored;
 			return { start: stored?.start ?? 0, head: live.base + live.head };
@@ -156,11 +156,11 @@ export class Directory {
 	describe(name: string): Reading<LogInfo | undefined> {
 		const live = this.#live.get(name);
 		if (live && !live.creation) return live.info();
-		return then(this.#storage.find(name), (stored) => stored && infoOf(stored));
+		return whenRead(this.#storage.find(name), (stored) => stored && infoOf(stored));
 	}
 
 	list(query: LogQuery): Reading<LogInfo[]> {
-		return then(this.#storage.list(query), (found) =>
+		return whenRead(this.#storage.list(query), (found) =>
 			found.map((stored) => this.#live.get(stored.log)?.info() ?? infoOf(stored)),
 		);
 	}

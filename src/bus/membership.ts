@@ -21,7 +21,7 @@ export interface MembershipParts {
 	clock: Clock;
 	log: Log;
 	wake(wakes: Iterable<Wake>): void;
-	/** Others have declared this daemon dead. */
+	/** Others have declared this daemon dead: whatever it commits is refused, and the refusal fences. */
 	dead(): void;
 }
 
@@ -40,6 +40,7 @@ export class Membership {
 	#cancelPoll: (() => void) | undefined;
 	#isFollowing = false;
 	readonly #listeners = new Map<string, Set<Wake>>();
+	readonly #fencing = new AbortController();
 	#closed = false;
 
 	constructor(parts: MembershipParts) {
@@ -74,7 +75,7 @@ export class Membership {
 		return this.#joining !== undefined;
 	}
 
-	/** At once when there is nothing to wait for. */
+	/** At once when there is nothing to wait for. Before it, earlier starts do not count as dead. */
 	async joined(): Promise<void> {
 		await this.#joining;
 	}
@@ -117,6 +118,18 @@ export class Membership {
 		if (this.#isFollowing) return;
 		this.#isFollowing = true;
 		this.#poll();
+	}
+
+	get fenced(): AbortSignal {
+		return this.#fencing.signal;
+	}
+
+	/** Nothing is this daemon's any more: from now on it follows what others write. */
+	fence(cause: unknown): void {
+		const { directory } = this.#parts;
+		this.#fencing.abort(cause);
+		for (const log of [...directory.live()]) directory.disown(log);
+		this.followOthers();
 	}
 
 	#poll(): void {

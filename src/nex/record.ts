@@ -4,7 +4,7 @@
  */
 
 import type { Bus } from "../bus/bus.ts";
-import { NexusError, Refused } from "../protocol/protocol.ts";
+import { NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Write } from "../std/write.ts";
@@ -23,7 +23,7 @@ export interface RecordsDeps {
 interface Change {
 	readonly writes: readonly Write[];
 	/** Why the store will never take them. */
-	refused?: unknown;
+	refused?: Error;
 }
 
 interface Batch {
@@ -66,7 +66,7 @@ export class DeliveryRecord {
 		const batch = this.#next ?? this.#current;
 		const newest = batch?.changes.at(-1);
 		await batch?.done.promise;
-		if (newest?.refused !== undefined) throw newest.refused;
+		if (newest?.refused) throw newest.refused;
 	}
 
 	/** Hands over what waits in the tick of the call, for a process that has to end. */
@@ -123,7 +123,7 @@ export class DeliveryRecord {
 			for (const change of changes) await this.#write([change]);
 			return;
 		}
-		if (first) first.refused = cause;
+		if (first) first.refused = toNexusError(cause);
 		const { log } = this.#records.deps;
 		log.error({ delivery: this.#delivery, err: cause }, "a change of a delivery does not fit its row");
 	}

@@ -80,10 +80,14 @@ export function tempFile(): string {
 
 /** What is visible of a log now. */
 export async function framesOf(bus: Bus, runId: string): Promise<Frame[]> {
+	const { head } = (await bus.describe(runId)) ?? { head: 0 };
 	const cursor = await bus.cursor({ log: runId }, 0);
 	const frames: Frame[] = [];
-	for (let batch = await cursor.next(); batch; batch = await cursor.next())
-		frames.push(...batch.records.map(decodeFrame));
+	while (cursor.offset < head) {
+		const batch = await cursor.next();
+		if (batch) frames.push(...batch.records.map(decodeFrame));
+		else await ticks(1);
+	}
 	cursor.close();
 	return frames;
 }

@@ -106,7 +106,7 @@ describe("watchdogs", () => {
 				seen = asked;
 				yield text("x");
 			},
-			{ limits },
+			{ limits: { toolMs: 500 } },
 		);
 		await broker.execute(request()).result;
 		expect(seen).toMatchObject({ toolTimeoutMs: 500, session: "main", runId: "run_1" });

@@ -32,11 +32,11 @@ describe("structure: the documents", () => {
 		for (const [, title, file] of listed) expect(read(`docs/adr/${file}`).split("\n")[0], file).toBe(`# ${title}`);
 	});
 
-	it("decisions are numbered by their files' names, each once, and have a date and a status", () => {
+	it("decisions are numbered without a hole, by their files' names, and have a date and a status", () => {
 		const files = readdirSync(join(root, "docs/adr")).filter((file) => file !== "README.md");
-		const numbers = files.map((file) => Number(file.slice(0, 4)));
-		expect(new Set(numbers).size).toBe(files.length);
-		for (const [at, file] of files.entries())
+		const numbers = files.toSorted().map((file) => Number(file.slice(0, 4)));
+		expect(numbers).toEqual(files.map((_, at) => at + 1));
+		for (const [at, file] of files.toSorted().entries())
 			expect(read(`docs/adr/${file}`), file).toMatch(
 				new RegExp(`^# ${numbers[at]}\\. .+\\n\\nDate: \\d{4}-\\d\\d-\\d\\d\\. Status: (accepted|superseded)`),
 			);

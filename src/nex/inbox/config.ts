@@ -45,7 +45,7 @@ export interface InboundConfig {
 export interface InboundLimits extends PairingLimits, HookLimits {
 	/** Messages of one session that may wait, where the queue does not say it. */
 	queueMessagesMax: number;
-	/** Messages of one session that may wait for its plugins. */
+	/** Messages of one session that may wait to be taken in: for its plugins, or for a slow store. */
 	hooksWaitingMax: number;
 	/** What is kept of the text of a message that was not let in. */
 	rejectedTextCharsMax: number;

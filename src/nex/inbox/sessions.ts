@@ -5,7 +5,7 @@
 
 import type { Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
-import { NexusError, toNexusError } from "../../protocol/protocol.ts";
+import { NexusError, Refused, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
@@ -233,10 +233,10 @@ export class Sessions {
 		}
 	}
 
-	/** While the daemon stops they stay queued: the next one starts them. */
+	/** While the daemon stops, or when another one has taken over, they stay queued: that one starts them. */
 	async #reject(messages: readonly Message[], cause: unknown): Promise<void> {
 		const { bus, log } = this.#deps;
-		if (this.#closed) return;
+		if (this.#closed || (cause instanceof Refused && cause.refusal === "fenced")) return;
 		const eventIds = messages.map(idOf);
 		const disposition: Disposition = { state: "rejected", because: toNexusError(cause).message };
 		log.warn({ eventIds, err: cause }, "messages could not be started");

@@ -5,7 +5,7 @@ import { ABORTED, COMPLETED, type Ending } from "../../../src/broker/ending.ts";
 import { Framer } from "../../../src/broker/framer.ts";
 import type { Engine, EngineEvent } from "../../../src/engine/engine.ts";
 import { decodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
-import { started, text, turnWhenSettled, verified } from "../../broker/rig.ts";
+import { started, text, verified } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
 const options = { runId: "run_1", session: "main", chunkBytesMax: 64, toolJsonCharsMax: 1000, whole: true };
@@ -55,12 +55,12 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["nobody", {}, {}, false],
 ])("%s disables streaming, and whoever delivers is told", async (_who, wish, asking, inOnePiece) => {
 	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
-	const { nex, look, frames, asked } = nexRig(play, { engine: wish, config: { channels } });
+	const { nex, runSettled, frames, asked } = nexRig(play, { engine: wish, config: { channels } });
 	const isClients = Object.keys(asking).length > 0;
 	const { runId } = isClients
 		? await nex.receive({ session: "main", text: "long", ...asking })
 		: await nex.receive({ channel: "telegram", account: "bot", message: messageOf("long") });
-	await turnWhenSettled(look, runId!);
+	await runSettled(runId!);
 	const chunks = (await frames(runId!)).filter((frame) => frame.type === "stream.chunk");
 	expect(chunks.map(({ payload, is_partial }) => [payload, is_partial])).toEqual(
 		inOnePiece

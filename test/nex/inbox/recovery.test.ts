@@ -1,7 +1,7 @@
 /** What waited in a daemon that died goes on in the next one. */
 
 import { describe, expect, test } from "vitest";
-import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
+import { finalEnd, gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { nexRig } from "./rig.ts";
 
@@ -43,6 +43,34 @@ describe("messages that waited when the process died", () => {
 		expect(look.event(accepted[1]!.eventId)?.disposition).toEqual({ state: "rejected", because: "stale" });
 		await ticks(5);
 		expect(look.turns({ limit: 9 })).toHaveLength(1);
+	});
+
+	test("ST4, ST19: are left by a daemon that was taken for dead, and so is its run: it ends without a terminal of its own", async () => {
+		const path = tempFile();
+		const ended = gate();
+		const before = nexRig(
+			async function* () {
+				yield text("half");
+				await ended.opened;
+			},
+			{ path, dies: true },
+		);
+		const one = await before.nex.receive({ session: "main", text: "one" });
+		const two = await before.nex.receive({ session: "main", text: "two" });
+		await until(async () => (await before.bus.describe(one.runId!))?.head === 2);
+		const { nex, look, frames, bus } = nexRig(echo, { path });
+		// Once this one takes part, the one before counts as dead; it goes on all the same.
+		await bus.list({ left: true });
+		const over = before.broker.abort(one.runId!);
+		ended.open();
+		expect(await over).toMatchObject({ status: "failed", error: { code: "unavailable" } });
+		await ticks(20);
+		expect(look.event(two.eventId)?.disposition).toEqual({ state: "queued" });
+		expect(look.turns({ limit: 9 })).toEqual([]);
+		expect(await nex.recover()).toEqual({ recovered: 1 });
+		await until(() => look.turns({ limit: 9 }).length === 2);
+		expect(finalEnd(await frames(one.runId!))).toMatchObject({ reason: "crashed", synthetic: true });
+		expect(look.turns({ limit: 1 })[0]).toMatchObject({ status: "completed", messages: [{ text: "two" }, {}] });
 	});
 
 	test("ST19: are not taken from a daemon that lives", async () => {

@@ -67,7 +67,7 @@ test("the request can ask for its answer in one piece: its deliveries are whole,
 		yield* events.filter(({ type }) => type === "text");
 	});
 	const { runId } = await rig.nex.receive({ session: "s", text: "hi", disableStreaming: true });
-	await until(() => rig.look.turn(runId!) !== undefined);
+	await rig.runSettled(runId!);
 	const chunks = (await rig.frames(runId!)).filter((frame) => frame.type === "stream.chunk");
 	expect(chunks).toMatchObject([{ payload: "one two", is_partial: false }]);
 });

@@ -12,7 +12,7 @@ import {
 	type InboundConfig,
 	type InboxLimits,
 } from "../../../src/nex/nex.ts";
-import { type Play, type RigOptions, rig } from "../../broker/rig.ts";
+import { type Play, type RigOptions, rig, until } from "../../broker/rig.ts";
 
 export type Delivered = Parameters<NexOutbound["deliver"]>[0];
 
@@ -86,7 +86,10 @@ export function nexRig(play: Play, options: NexRigOptions = {}) {
 		nex.reconfigure({ ...config, sessions: { ...config.sessions, ...sessions } }, []);
 		return nex.receive(rest);
 	};
-	return { ...parts, ...out, nex, submit };
+	/** Its turn is on record, and this process knows it. */
+	const runSettled = (runId: string) =>
+		until(() => parts.look.turn(runId) !== undefined && !parts.broker.live(runId), `${runId} settles`);
+	return { ...parts, ...out, nex, submit, runSettled };
 }
 
 let count = 0;

@@ -43,11 +43,11 @@ describe("a message for an idle session", () => {
 	});
 
 	test("sessions whose labels differ in case only are two", async () => {
-		const { nex, look, bus } = nexRig(echo, { path: tempFile() });
+		const { nex, look, bus, runSettled } = nexRig(echo, { path: tempFile() });
 		const sent = await Promise.all(
 			["Main", "main", "MAIN"].map((session) => nex.receive({ session, text: session, idempotencyKey: "k" })),
 		);
-		for (const { runId } of sent) await turnWhenSettled(look, runId!);
+		for (const { runId } of sent) await runSettled(runId!);
 		for (const session of ["Main", "main", "MAIN"]) {
 			expect(look.turns({ session, limit: 9 }).map((turn) => turn.messages[0]!.text)).toEqual([session]);
 			expect(await bus.describeChain(`session:${session}`)).toEqual({ start: 0, head: 3 });
