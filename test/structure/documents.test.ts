@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { sourcesBelow } from "./imports.ts";
 import { LEVELS } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -23,6 +24,16 @@ describe("structure: the documents", () => {
 			else levels.at(-1)!.push(folder!);
 		}
 		expect(levels).toEqual(LEVELS.filter(([folder]) => folder !== "."));
+	});
+
+	it("the rules of the store are numbered without a hole; each is cited by a test, and none that is not there", () => {
+		const rules = [...read("docs/store.md").matchAll(/^- \*\*(ST\d+)\*\* (\*Not kept yet)?/gm)];
+		expect(rules.map(([, id]) => id)).toEqual(rules.map((_, at) => `ST${at + 1}`));
+		const citedIn = (folder: string) =>
+			[...sourcesBelow(join(root, folder)).values()].flatMap((source) => source.match(/\bST\d+\b/g) ?? []);
+		const kept = rules.flatMap(([, id, open]) => (open ? [] : [id!]));
+		expect([...new Set(citedIn("test"))].toSorted()).toEqual(kept.toSorted());
+		expect(citedIn("src").filter((id) => !kept.includes(id))).toEqual([]);
 	});
 
 	it("the index of decisions lists every one of them, in order, by its title", () => {
