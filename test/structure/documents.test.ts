@@ -9,12 +9,27 @@ import { LEVELS } from "./rules.ts";
 const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
+const markdownBelow = (folder: string): string[] =>
+	readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+		.filter((file) => file.endsWith(".md"))
+		.map((file) => join(folder, file));
+
 describe("structure: the documents", () => {
 	it("every path that ARCHITECTURE.md names exists, from the root or below src", () => {
 		const named = [...read("ARCHITECTURE.md").matchAll(/`([\w.-]+(?:\/[\w.-]+)*(?:\/|\.(?:tsx?|md)))`/g)];
 		const paths = named.map(([, path]) => path!);
 		expect(paths.length).toBeGreaterThan(20);
 		expect(paths.filter((path) => !existsSync(join(root, path)) && !existsSync(join(root, "src", path)))).toEqual([]);
+	});
+
+	it("every path in another document exists", () => {
+		const files = ["README.md", "CONTRIBUTING.md", "PROTOCOL.md", "CHANGELOG.md", ...markdownBelow("docs")];
+		const missing = files.flatMap((file) =>
+			[...read(file).matchAll(/`((?:src|test|docs|examples|scripts|bench)\/[\w./-]*\w\/?)`/g)]
+				.filter(([, path]) => !existsSync(join(root, path!)))
+				.map(([, path]) => `${file} names ${path}`),
+		);
+		expect(missing).toEqual([]);
 	});
 
 	it("the folders and their levels are those that the rules enforce", () => {
