@@ -7,16 +7,16 @@ import { join } from "node:path";
 import { createParser } from "eventsource-parser";
 import { expect } from "vitest";
 import { type Broker, createBroker } from "../../src/broker/broker.ts";
-import { type Bus, type Cursor, createBus, sqliteStorage } from "../../src/bus/bus.ts";
+import type { Bus, Cursor } from "../../src/bus/bus.ts";
 import { createEdge, type Edge, type EdgeDeps, type EdgeLimits } from "../../src/edge/edge.ts";
 import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
 import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
-import { type Ledger, sqliteLedger } from "../../src/ledger/ledger.ts";
+import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../src/nex/nex.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
-import { openSqlite } from "../../src/std/sqlite.ts";
 import { removeFolder } from "../runtime/folder.ts";
+import { openStore } from "../store.ts";
 import { until } from "../until.ts";
 
 export const TOKEN = "a-token-of-the-tests-0123456789";
@@ -97,9 +97,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 	};
 	let stop = async () => {};
 	const start = async () => {
-		const file = openSqlite(join(dir, "nexus.db"), "process");
-		const bus = createBus({ storage: sqliteStorage(file) });
-		const ledger = sqliteLedger(file);
+		const { bus, ledger, close } = openStore(join(dir, "nexus.db"));
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
@@ -126,8 +124,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			await broker.drain(0);
 			await nex.stop(0);
 			await outbound.stop(0);
-			await bus.close();
-			file.close();
+			await close();
 		};
 	};
 	const rig = {
