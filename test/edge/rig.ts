@@ -16,7 +16,7 @@ import { createNex, createOutbound } from "../../src/nex/nex.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { removeFolder } from "../runtime/folder.ts";
-import { openStore } from "../store.ts";
+import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
 
 export const TOKEN = "a-token-of-the-tests-0123456789";
@@ -63,6 +63,7 @@ export interface RigOptions {
 	deps?: Partial<EdgeDeps>;
 	clock?: Clock;
 	engine?: Engine;
+	open?: OpenStore;
 }
 
 export interface Rig {
@@ -91,13 +92,14 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		puppets.set(runId, found);
 		return found;
 	};
+	const { open = openStore } = options;
 	const engine: Engine = options.engine ?? {
 		name: "puppet",
 		run: ({ runId }, { signal }) => puppet(runId).run(signal),
 	};
 	let stop = async () => {};
 	const start = async () => {
-		const { bus, ledger, close } = openStore(join(dir, "nexus.db"));
+		const { bus, ledger, close } = open(join(dir, "nexus.db"));
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });

@@ -18,7 +18,8 @@ beforeAll(async () => {
 	coverage = await startCoverage();
 	// Only what is loaded from here on is counted block by block: hence the imports inside.
 	const { createRig } = await import("../edge/rig.ts");
-	rig = await createRig();
+	const { openPlainStore } = await import("../store.ts");
+	rig = await createRig({ open: openPlainStore });
 });
 afterAll(() => rig.close());
 
