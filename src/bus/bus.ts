@@ -21,7 +21,6 @@ import type { Storage } from "./storage.ts";
 export { Batch } from "./batch.ts";
 export { endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
-export { memoryStorage } from "./memory.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
@@ -337,11 +336,6 @@ class LogBus implements Bus {
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
 		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
-	}
-
-	async remove(name: string): Promise<void> {
-		this.#refuseWhenClosed();
-		await this.#retainer.remove(name);
 	}
 
 	retain(rules: Retention): Promise<number> {

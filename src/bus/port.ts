@@ -108,8 +108,6 @@ export interface Bus {
 	/** First and last readable position of a chain: records in (start, head] can be read. */
 	describeChain(chain: string): Promise<{ start: number; head: number } | undefined>;
 	list(query?: LogQuery): Promise<LogInfo[]>;
-	/** Removes a sealed log. A live one is refused with `conflict`. */
-	remove(log: string): Promise<void>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;
 	/** Calls whoever listens to the topic, in any daemon: what it is about is on record already. The call may be lost. */

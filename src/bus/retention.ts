@@ -1,11 +1,9 @@
 /** Removes finished logs, in small steps, so that appends go on in between. Which are old, and how much there is, the store says. */
 
-import { NexusError } from "../protocol/protocol.ts";
 import type { Retention } from "./port.ts";
 import type { Kinds, Storage, StoredLog } from "./storage.ts";
 
 export interface Retainer {
-	remove(log: string): Promise<void>;
 	retain(rules: Retention): Promise<number>;
 	/** What is being removed has ended, or failed. */
 	settled(): Promise<void>;
@@ -23,7 +21,6 @@ export interface RetainerParts {
 export function createRetainer(parts: RetainerParts): Retainer {
 	let retaining: Promise<number> | undefined;
 	return {
-		remove: (log) => remove(parts, log),
 		retain(rules) {
 			retaining ??= retain(parts, rules).finally(() => {
 				retaining = undefined;
@@ -33,18 +30,6 @@ export function createRetainer(parts: RetainerParts): Retainer {
 		// Whoever asked for it hears that it failed.
 		settled: async () => void (await retaining?.catch(() => {})),
 	};
-}
-
-async function remove(parts: RetainerParts, name: string): Promise<void> {
-	const { storage } = parts;
-	const stored = await storage.find(name);
-	if (!stored) throw new NexusError("not_found", `no log ${name}`);
-	if (stored.sealedAt === undefined)
-		throw new NexusError("conflict", `log ${name} is live; a live log is never removed`);
-	const start = stored.chain === undefined ? 0 : ((await storage.chain(stored.chain))?.start ?? 0);
-	if (stored.base > start)
-		throw new NexusError("conflict", `log ${name} is not the oldest of ${stored.chain}; remove the older ones first`);
-	await removeStored(parts, stored);
 }
 
 async function removeStored({ storage, closed, removed }: RetainerParts, { id }: StoredLog): Promise<void> {

@@ -1,7 +1,7 @@
 /** Checks a run's frames one by one against PROTOCOL §1 and says which rule is broken, where and how. */
 
 import { checksumOf, crc32 } from "./crc.ts";
-import type { BeginFrame, ChunkFrame, EndFrame, Frame, Modality } from "./frame.ts";
+import type { BeginFrame, ChunkFrame, EndFrame, Frame } from "./frame.ts";
 
 /** What can be wrong, and the rule that it breaks. */
 export const VIOLATION_RULE = {
@@ -43,27 +43,11 @@ export interface Violation {
 	message_id?: string;
 }
 
-export interface StreamState {
-	readonly message_id: string;
-	readonly modality: Modality;
-	readonly chunks: number;
-	/** Over the payloads so far, as `stream.end` spells it. */
-	readonly checksum: string;
-	readonly open: boolean;
-}
-
 export interface Verifier {
 	/** The first rule that this frame breaks. The reader goes on afterwards: it follows a gap and ignores what is misplaced. */
 	push(frame: Frame): Violation | undefined;
 	/** Call when no frame follows; with `complete: false` the log may end anywhere. */
 	finish(): Violation | undefined;
-	stream(messageId: string): StreamState | undefined;
-	/** What recovery has to end, in order of opening. */
-	openStreams(): StreamState[];
-	readonly finalSeen: boolean;
-	readonly runId: string | undefined;
-	/** How many streams were opened so far. */
-	readonly opened: number;
 }
 
 interface Stream {
@@ -87,20 +71,6 @@ export function createVerifier(options: { complete?: boolean } = {}): Verifier {
 		finish() {
 			if (options.complete === false || reader.finalSeen) return undefined;
 			return violation("no_final", undefined, "the log ends without an end that has final: true");
-		},
-		stream(messageId) {
-			const stream = reader.streams.get(messageId);
-			return stream && stateOf(stream);
-		},
-		openStreams: () => [...reader.streams.values()].filter((stream) => stream.open).map(stateOf),
-		get finalSeen() {
-			return reader.finalSeen;
-		},
-		get runId() {
-			return reader.runId;
-		},
-		get opened() {
-			return reader.streams.size;
 		},
 	};
 }
@@ -190,14 +160,6 @@ function checkFinal(reader: Reader, frame: EndFrame): Violation | undefined {
 	if (frame.usage === undefined) return violation("no_usage", id, "the final end has no usage (-1 = unknown)");
 	return undefined;
 }
-
-const stateOf = (stream: Stream): StreamState => ({
-	message_id: stream.begin.message_id,
-	modality: stream.begin.modality,
-	chunks: stream.chunks,
-	checksum: checksumOf(stream.crc),
-	open: stream.open,
-});
 
 const violation = (kind: ViolationKind, id: string | undefined, what: string): Violation => ({
 	rule: VIOLATION_RULE[kind],

@@ -3,7 +3,6 @@
 import type { Daemon, DaemonOptions } from "./port.ts";
 
 export {
-	CONFIG_DEFAULTS,
 	type ConfigFlags,
 	isWeakToken,
 	loadConfig,

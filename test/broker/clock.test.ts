@@ -1,7 +1,8 @@
 /** The wall clock is set back while something is under way: nothing waits for the time that was taken away. */
 
 import { describe, expect, test } from "vitest";
-import { type Clock, manualClock } from "../../src/std/clock.ts";
+import type { Clock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { never, request, rig, tempFile, until, verified } from "./rig.ts";
 
 const HOUR_MS = 3_600_000;

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { follow } from "../../src/bus/bus.ts";
 import type { EngineEvent } from "../../src/engine/engine.ts";
 import { createFold } from "../../src/protocol/protocol.ts";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { finalEnd, never, type Play, request, rig, tempFile, text, until, verified } from "./rig.ts";
 
 const tool = (fields: object) => ({ type: "tool", callId: "c1", name: "look", ...fields }) as EngineEvent;

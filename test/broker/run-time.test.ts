@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { EngineRequest } from "../../src/engine/engine.ts";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { finalEnd, never, type Play, request, rig, started, text, until, verified } from "./rig.ts";
 
 describe("watchdogs", () => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ExecuteRequest } from "../../src/broker/port.ts";
 import type { EngineEvent, EngineRequest } from "../../src/engine/engine.ts";
 import { decodeFrame, NexusError } from "../../src/protocol/protocol.ts";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import {
 	eventsOf,
 	finalEnd,

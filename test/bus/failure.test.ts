@@ -4,10 +4,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBus, memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import type { Storage } from "../../src/bus/storage.ts";
-import { manualClock } from "../../src/std/clock.ts";
 import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
+import { manualClock } from "../clock.ts";
+import { memoryStorage } from "./memory.ts";
+import { removeUpTo } from "./remove.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 
@@ -188,7 +190,7 @@ describe("the journal of the SQLite store", () => {
 		const gone = await first.create({ log: "gone", kind: "run" }, ["secret 1"]);
 		gone.append("secret 2");
 		await gone.seal([]);
-		await first.remove("gone");
+		await removeUpTo(first, "gone");
 		expect(rows("journal")).toBeGreaterThan(0);
 		const second = createBus({ storage: sqliteStorage(file), clock });
 		await second.create({ log: "next", kind: "run" }, ["next 1"]);

@@ -2,7 +2,7 @@
 
 import { expect, it, onTestFinished } from "vitest";
 import { createBus } from "../../src/bus/bus.ts";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { inMemory, inSqlite } from "./stores.ts";
 

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, type Cursor, createBus, endlessLog, follow, type LogSpec } from "../../src/bus/bus.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
-import { type ManualClock, manualClock } from "../../src/std/clock.ts";
+import { type ManualClock, manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
 import { note } from "./notes.ts";
@@ -101,7 +101,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await readAll(bus, "a")).toEqual(["begin", "1", "2"]);
 		});
 
-		it("ST1: a lost answer is asked for again, and what was committed is committed once", async () => {
+		it("P4.9, ST1: a lost answer is asked for again, and what was committed is committed once", async () => {
 			const writer = await create("a");
 			writer.append("1");
 			const noted = bus.write([note.add("x")]);
@@ -171,7 +171,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(store.notes()).toEqual(["x"]);
 		});
 
-		it("ST6: records in the middle of a log commit with writes or not at all, and in order", async () => {
+		it("P4.14, ST6: records in the middle of a log commit with writes or not at all, and in order", async () => {
 			const writer = await create("a");
 			writer.append("1");
 			const joint = writer.appendWith(["checkpoint"], [note.add("saved")]);
@@ -189,7 +189,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(store.notes()).toEqual(["saved"]);
 		});
 
-		it("ST8: what is in a commit counts as waiting; a writer waits for room, not until all is durable", async () => {
+		it("P4.15, ST8: what is in a commit counts as waiting; a writer waits for room, not until all is durable", async () => {
 			const writer = await create("a");
 			for (const text of ["1", "2", "3", "4"]) writer.append(text);
 			const first = await commits.next();
@@ -357,7 +357,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 				for (const bus of both) expect(await readAll(bus, log)).toEqual([1, 2, 3].map((n) => `${log} ${n}`));
 		});
 
-		it("ST19: who was declared dead writes nothing any more; what it owned is left, and is taken over whole", async () => {
+		it("P4.13, ST19: who was declared dead writes nothing any more; what it owned is left, and is taken over whole", async () => {
 			const [one, two] = [join(), join()];
 			const writer = await one.create(run("a"), ["1"]);
 			writer.append("2");

@@ -3,10 +3,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { memoryStorage, sqliteStorage } from "../../src/bus/bus.ts";
+import { sqliteStorage } from "../../src/bus/bus.ts";
 import { type Durability, openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
 import { Things } from "../../src/std/write.ts";
 import type { StorageUnderTest } from "./contract.ts";
+import { memoryStorage } from "./memory.ts";
 import { keepNotes, keepNotesInMemory } from "./notes.ts";
 
 export function inMemory(): StorageUnderTest {

@@ -4,7 +4,8 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { createClient, type Fetch, type FollowedRecord, type LinkState } from "../../src/client/client.ts";
 import { createFold, decodeFrame, NexusError, type RunView } from "../../src/protocol/protocol.ts";
-import { manualClock } from "../../src/std/clock.ts";
+import { removeUpTo } from "../bus/remove.ts";
+import { manualClock } from "../clock.ts";
 import { createRig, type Rig, TOKEN } from "../edge/rig.ts";
 import { atEffort } from "../effort.ts";
 import { until } from "../until.ts";
@@ -180,7 +181,7 @@ describe("the client", () => {
 	it("reads a session from the earliest record that is kept, and is told when an offset before it has expired", async () => {
 		const first = await answered("kept");
 		const second = await answered("kept");
-		await rig.bus.remove(first);
+		await removeUpTo(rig.bus, first);
 		const abort = new AbortController();
 		const found: string[] = [];
 		const reading = (async () => {

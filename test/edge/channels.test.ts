@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Channels, EdgeDeps, Lab, LabFault } from "../../src/edge/edge.ts";
-import type { DeliverRequest, DeliveryInfo, WebhookRequest } from "../../src/nex/nex.ts";
+import type { DeliverRequest, DeliveryInfo } from "../../src/nex/nex.ts";
+import type { WebhookRequest } from "../../src/nex/supervise/monitor-port.ts";
 import { NexusError } from "../../src/protocol/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { createAuth } from "../../src/edge/auth.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
-import { manualClock } from "../../src/std/clock.ts";
 import type { Log } from "../../src/std/log.ts";
+import { manualClock } from "../clock.ts";
 import { BEARER, createRig, expectError, type Rig, rawClient, TOKEN } from "./rig.ts";
 
 interface Answer {

@@ -1,6 +1,7 @@
 /** The REST contract (PROTOCOL §6), answer by answer. */
 
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { removeUpTo } from "../bus/remove.ts";
 import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, waitFor } from "./rig.ts";
 
 interface RunJson {
@@ -19,7 +20,7 @@ describe("REST", () => {
 	afterEach(() => rig.close());
 
 	const settled = async (runId: string) => {
-		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
+		await rig.settled(runId);
 		return runId;
 	};
 	const completed = async (session: string, text: string, answer: string) => {
@@ -319,7 +320,7 @@ describe("REST", () => {
 		const { runId, puppet } = await short.start("s");
 		puppet.say("a", "b", "c", "d");
 		puppet.finish();
-		await waitFor(async () => (await short.ledger.turns.get(runId)) !== undefined);
+		await short.settled(runId);
 		const count = async (query: string) =>
 			(await (await short.get(`/v1/runs/${runId}/frames${query}`)).text()).split("\n").length - 1;
 		expect([await count(""), await count("?limit=5"), await count("?limit=2"), await count("?after=3")]).toEqual([
@@ -330,7 +331,7 @@ describe("REST", () => {
 
 	it("P6.11: frames that retention removed are expired, and the turn says so", async () => {
 		const runId = await completed("s", "q", "a");
-		await rig.bus.remove(runId);
+		await removeUpTo(rig.bus, runId);
 		await expectError(await rig.get(`/v1/runs/${runId}/frames`), 410, "expired");
 		await expectError(await rig.get(`/v1/runs/${runId}/stream`), 410, "expired");
 		expect(await expectAnswer("getRun", await rig.get(`/v1/runs/${runId}`))).toMatchObject({ frames_available: false });

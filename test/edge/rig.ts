@@ -16,7 +16,7 @@ import { createNex, createOutbound } from "../../src/nex/nex.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { removeFolder } from "../runtime/folder.ts";
-import { openStore } from "../store.ts";
+import { type OpenStore, openStore } from "../store.ts";
 import { until } from "../until.ts";
 
 export const TOKEN = "a-token-of-the-tests-0123456789";
@@ -63,6 +63,7 @@ export interface RigOptions {
 	deps?: Partial<EdgeDeps>;
 	clock?: Clock;
 	engine?: Engine;
+	open?: OpenStore;
 }
 
 export interface Rig {
@@ -78,6 +79,8 @@ export interface Rig {
 	/** Sends a message that starts a run, and gives its agent's strings. */
 	start(session: string, text?: string): Promise<{ runId: string; eventId: string; puppet: Puppet }>;
 	puppet(runId: string): Puppet;
+	/** The run is over for all who could ask: its turn is saved, and its log tells the end. */
+	settled(runId: string): Promise<void>;
 	/** Everything but the data goes and comes back. */
 	restart(): Promise<void>;
 	close(): Promise<void>;
@@ -91,13 +94,14 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		puppets.set(runId, found);
 		return found;
 	};
+	const { open = openStore } = options;
 	const engine: Engine = options.engine ?? {
 		name: "puppet",
 		run: ({ runId }, { signal }) => puppet(runId).run(signal),
 	};
 	let stop = async () => {};
 	const start = async () => {
-		const { bus, ledger, close } = openStore(join(dir, "nexus.db"));
+		const { bus, ledger, close } = open(join(dir, "nexus.db"));
 		const broker = createBroker({ bus, ledger, engine, log: silentLog });
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
@@ -142,6 +146,11 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			return { runId: run_id, eventId: event_id, puppet: puppet(run_id) };
 		},
 		puppet,
+		settled: (runId) =>
+			until(`the end of ${runId}`, async () => {
+				const log = await rig.bus.describe(runId);
+				return log?.sealedAt !== undefined && !rig.broker.live(runId);
+			}),
 		async restart() {
 			await stop();
 			await start();

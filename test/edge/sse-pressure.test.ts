@@ -1,7 +1,7 @@
 /** Server-sent events under pressure (PROTOCOL §6): heartbeat, readers that do not read, and many of them. */
 
 import { describe, expect, it } from "vitest";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { createRig, expectError, rawClient, readSse, TOKEN, waitFor, watchCursors } from "./rig.ts";
 
 const streamRequest = (path: string) =>

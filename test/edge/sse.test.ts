@@ -4,6 +4,7 @@ import { EventSource } from "eventsource";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createVerifier, decodeFrame } from "../../src/protocol/protocol.ts";
+import { removeUpTo } from "../bus/remove.ts";
 import {
 	BEARER,
 	createRig,
@@ -98,7 +99,7 @@ describe("SSE of a run", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say("a", "b", "c");
 		puppet.finish();
-		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
+		await rig.settled(runId);
 		expect(offsets(await readAll(streamOf(runId, "?after=1"), { "last-event-id": "3" }))).toEqual([4, 5]);
 		expect(offsets(await readAll(streamOf(runId, "?after=3"), { "last-event-id": "1" }))).toEqual([4, 5]);
 	});
@@ -139,7 +140,7 @@ describe("SSE of a run", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say("a");
 		puppet.finish();
-		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
+		await rig.settled(runId);
 		const path = `/v1/runs/${runId}/stream`;
 		const client = rawClient(rig.port, streamRequest(path));
 		await waitFor(() => client.received().endsWith("\r\n0\r\n\r\n"));
@@ -241,7 +242,7 @@ describe("SSE of a session", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say(...tokens);
 		puppet.finish();
-		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
+		await rig.settled(runId);
 		return runId;
 	};
 
@@ -286,7 +287,7 @@ describe("SSE of a session", () => {
 	it("P6.9: without `after` it begins at the earliest kept record; before that is expired", async () => {
 		const first = await play("a");
 		await play("b");
-		await rig.bus.remove(first);
+		await removeUpTo(rig.bus, first);
 		const reader = await readSse(streamOf());
 		expect(offsets(await reader.until((seen) => seen.length === 3))).toEqual([4, 5, 6]);
 		reader.stop();

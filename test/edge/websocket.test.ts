@@ -1,7 +1,7 @@
 /** WebSocket (PROTOCOL §6): the same logs, multiplexed. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { BEARER, createRig, type Rig, type RigOptions, rawClient, waitFor, watchCursors } from "./rig.ts";
 import { type Client, dial } from "./ws-client.ts";
 
@@ -50,7 +50,7 @@ describe("WebSocket", () => {
 		const { runId, puppet } = await rig.start("s");
 		puppet.say("a", "b", "c");
 		puppet.finish();
-		await waitFor(async () => (await rig.ledger.turns.get(runId)) !== undefined);
+		await rig.settled(runId);
 		const client = await connect();
 		for (let after = 0; after <= 5; after++) {
 			client.send({ type: "subscribe", id: `k${after}`, run: runId, after });

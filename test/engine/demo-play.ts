@@ -1,7 +1,7 @@
 /** Runs an engine for the tests: requests with little to fill in, and answers collected whole. */
 
 import type { Engine, EngineEvent, EngineMessage, EngineRequest } from "../../src/engine/port.ts";
-import type { ManualClock } from "../../src/std/clock.ts";
+import type { ManualClock } from "../clock.ts";
 
 export function requestOf(
 	text: string,

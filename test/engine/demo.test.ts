@@ -5,7 +5,7 @@ import { createDemo, demoEngine, scriptOf } from "../../src/engine/demo/demo.ts"
 import { paceFrom, waitMs } from "../../src/engine/demo/pace.ts";
 import { shorten, tokensOf } from "../../src/engine/demo/words.ts";
 import type { EngineEvent, EngineMessage } from "../../src/engine/engine.ts";
-import { manualClock } from "../../src/std/clock.ts";
+import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
 import { countOf, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";
 

@@ -239,6 +239,11 @@ describe("a second turn", () => {
 		return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, bodies };
 	}
 
+	function brokerOn(engine: Awaited<ReturnType<typeof piEngine>>) {
+		const { bus, ledger } = storeForTest();
+		return createBroker({ bus, ledger, engine });
+	}
+
 	const say = (runId: string, text: string) => request({ runId, events: [{ eventId: runId, text, attachments: [] }] });
 
 	/** The body of the second turn's request, after a first turn with a look through the camera. */
@@ -259,8 +264,7 @@ describe("a second turn", () => {
 			{ content: "A dot.", reasoning: "A single dot.", reasoningSignature: "c2Vjb25k" },
 		);
 		mock.onMessage("and its colour", { content: "Black." });
-		const { bus, ledger } = storeForTest();
-		const broker = createBroker({ bus, ledger, engine });
+		const broker = brokerOn(engine);
 		const first = await broker.execute(say("run_1", "what is there?")).result;
 		const second = await broker.execute(say("run_2", "and its colour?")).result;
 		expect([first, second]).toMatchObject([{ status: "completed" }, { status: "completed" }]);
@@ -307,12 +311,10 @@ describe("a second turn", () => {
 			],
 			{ tools: [camera] },
 		);
-		const { bus, ledger } = storeForTest();
-		const broker = createBroker({ bus, ledger, engine });
+		const broker = brokerOn(engine);
 		await broker.execute(say("run_1", "what is there?")).result;
 		await broker.execute(say("run_2", "and its colour?")).result;
 		expect(seen.find(({ role }) => role === "toolResult")).toMatchObject({ content: photo.content });
 		expect(JSON.stringify(seen)).not.toContain("sig of");
-		await close();
 	});
 });

@@ -2,9 +2,9 @@
 
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { BROKER_LIMITS } from "../../src/broker/broker.ts";
+import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
-import { CONFIG_DEFAULTS } from "../../src/runtime/runtime.ts";
+import { CONFIG_DEFAULTS } from "../../src/runtime/config.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 

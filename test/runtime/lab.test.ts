@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import { createLab } from "../../src/runtime/lab.ts";
-import { manualClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
+import { manualClock } from "../clock.ts";
 import { linesOf } from "../lines.ts";
 import { freshFolder } from "./folder.ts";
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
-import { manualClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { manualClock } from "../clock.ts";
 
 const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000 };
 

@@ -137,18 +137,3 @@ export function faultsOf(value: object): string[] {
 	const read = faults.length === 0 ? readInfo(value) : undefined;
 	return read && "faults" in read ? read.faults : faults;
 }
-
-const SIGNS = { passed: "✓", failed: "✗", skipped: "–" } as const;
-
-export function formatReport(report: ConformanceReport, format: "human" | "json"): string {
-	if (format === "json") return JSON.stringify(report, undefined, 2);
-	const count = (result: CaseResult["result"]) => report.cases.filter((each) => each.result === result).length;
-	const { info } = report;
-	const head = info ? `${info.channel} ${info.version}: ${report.command.join(" ")}` : report.command.join(" ");
-	const lines = report.cases.map(
-		({ name, result, detail, ms }) =>
-			`${SIGNS[result]} ${name}${result === "passed" ? ` (${ms} ms)` : `: ${detail ?? ""}`}`,
-	);
-	const sum = `${count("passed")} passed, ${count("failed")} failed, ${count("skipped")} skipped`;
-	return [head, ...lines, sum].join("\n");
-}

@@ -20,7 +20,7 @@ export class AdapterProcess {
 	begun = 0;
 	/** Called with every line it says, before anybody waits for it. */
 	onLine: (line: Heard) => void = () => {};
-	private readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
+	readonly child: ChildProcessByStdio<Writable, Readable, Readable>;
 	private readonly watchers = new Set<() => void>();
 	private readonly exit: Promise<number | null>;
 	private ended = false;
@@ -125,11 +125,6 @@ export class AdapterProcess {
 		const code = await Promise.race([this.exit, late]);
 		clearTimeout(timer);
 		return code;
-	}
-
-	/** Asks it to stop. */
-	terminate(): void {
-		this.child.kill("SIGTERM");
 	}
 
 	async kill(): Promise<void> {

@@ -62,32 +62,3 @@ function septets(text: string): number | undefined {
 	}
 	return count;
 }
-
-export interface SmsSegments {
-	encoding: "gsm7" | "ucs2";
-	/** How many text messages the carrier sends and bills. */
-	segments: number;
-	/** Septets or UCS-2 units. */
-	units: number;
-}
-
-/** A two-unit character is never divided between two segments, so segments cannot be counted by dividing. */
-export function smsSegments(text: string): SmsSegments {
-	const units = septets(text);
-	const encoding = units === undefined ? "ucs2" : "gsm7";
-	const total = units ?? text.length;
-	const [single, joined] = units === undefined ? [70, 67] : [160, 153];
-	if (total === 0) return { encoding, segments: 0, units: 0 };
-	if (total <= single) return { encoding, segments: 1, units: total };
-	let segments = 1;
-	let used = 0;
-	for (const character of text) {
-		const width = units === undefined ? character.length : EXTENSION.has(character) ? 2 : 1;
-		if (used + width > joined) {
-			segments += 1;
-			used = 0;
-		}
-		used += width;
-	}
-	return { encoding, segments, units: total };
-}

@@ -90,11 +90,3 @@ export function splitAll(source: string, rules: SplitRules | SplitRules["fits"],
 		at = piece.next;
 	}
 }
-
-/** What stays the same when a source is cut: all but white space, fence lines, quote marks and guards. To compare what is visible with the source. */
-export function normalise(text: string): string {
-	return text
-		.replace(/^((?:[ \t>]|[-+*][ \t]|\d{1,9}[.)][ \t])*)(?:`{3,}[^`\r\n]*|~{3,}[^\r\n]*)$/gm, "$1")
-		.replace(/^(?:[ \t]*>)+/gm, "")
-		.replace(/[\s\\]+/g, "");
-}

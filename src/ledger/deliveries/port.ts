@@ -99,8 +99,6 @@ export interface MessagePlace {
 export interface Deliveries {
 	get(id: string): Reading<Delivery | undefined>;
 	list(query: DeliveryQuery): Reading<Delivery[]>;
-	/** Oldest first. */
-	unfinished(): Reading<Delivery[]>;
 	/** The unfinished ones whose daemon is dead, oldest first. */
 	left(): Reading<Delivery[]>;
 	/** How many of an account are in which state. */

@@ -92,7 +92,6 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 	const messagesOf = statement(file, "SELECT * FROM delivery_message WHERE delivery = ? ORDER BY ordinal");
 	const whole = (row: Row) => deliveryOf(row, messagesOf.all(Number(row.seq)));
 	const byId = statement(file, "SELECT * FROM delivery WHERE id = ?");
-	const active = statement(file, "SELECT * FROM delivery WHERE state = 'active' ORDER BY seq");
 	const left = statement(
 		file,
 		`SELECT * FROM delivery WHERE state = 'active' AND NOT ${ownerLives("delivery")} ORDER BY seq`,
@@ -121,7 +120,6 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 			const row = byId.get(id);
 			return row && whole(row);
 		},
-		unfinished: () => active.all().map(whole),
 		left: () => left.all().map(whole),
 		counts(channel, account) {
 			const counts: DeliveryCounts = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };

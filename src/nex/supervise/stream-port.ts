@@ -28,7 +28,6 @@ export interface Seat {
 export interface StreamPort {
 	/** Waits for a running process and, when it takes one delivery at a time, for its turn. Rejects when the signal aborts. */
 	seat(delivery: string, client: StreamClient, signal: AbortSignal): Promise<Seat>;
-	readonly deliveries: number;
 	status(): ProcessStatus;
 	stop(): Promise<void>;
 }
@@ -100,9 +99,6 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 				release();
 				throw cause;
 			}
-		},
-		get deliveries() {
-			return clients.size;
 		},
 		status: keeper.status,
 		stop: keeper.stop,

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { formatReport, runConformance } from "../../../src/adapter/adapter.ts";
+import { runConformance } from "../../../src/adapter/adapter.ts";
 import { timedAdapter } from "../../children.ts";
 import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
 import { fastTime } from "../../time/time.ts";
@@ -27,7 +27,7 @@ describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () =>
 			const env = { ...TIME.env, NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
 			const options = { account: "a", env, target: platform.target(1), limitMs: LIMIT_MS };
 			const report = await runConformance(timedAdapter(channel), options);
-			expect(formatReport(report, "human")).not.toContain("✗");
+			expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 			expect(report.passed).toBe(true);
 			const skipped = report.cases.filter(({ result }) => result === "skipped");
 			for (const { detail } of skipped) expect(detail).toMatch(/does not declare "stream"|more than this suite sends/);

@@ -9,7 +9,6 @@ import {
 	type ConformanceOptions,
 	type ConformanceReport,
 	faultsOf,
-	formatReport,
 	runConformance,
 } from "../../../src/adapter/adapter.ts";
 
@@ -30,7 +29,7 @@ const LIMIT_MS = 60_000;
 describe("conformance: adapters that pass", () => {
 	it("the Python example passes every case", { timeout: SUITE_MS }, async () => {
 		const report = await runConformance(["python3", path("examples/adapter.py")], { ...terminal(), limitMs: LIMIT_MS });
-		expect(formatReport(report, "human")).not.toContain("✗");
+		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 		expect(report.cases.filter(({ result }) => result === "skipped")).toEqual([]);
 		expect(report.passed).toBe(true);
 	});
@@ -38,7 +37,7 @@ describe("conformance: adapters that pass", () => {
 	it("the minimal example gets only the basic lines, and passes", { timeout: SUITE_MS }, async () => {
 		const options = { ...terminal(), limitMs: LIMIT_MS };
 		const report = await runConformance(["python3", path("examples/adapter-minimal.py")], options);
-		expect(formatReport(report, "human")).not.toContain("✗");
+		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 		const skipped = report.cases.filter(({ result }) => result === "skipped");
 		expect(skipped.length).toBeGreaterThan(0);
 		for (const { detail } of skipped) expect(detail).toContain("does not declare");
@@ -50,7 +49,7 @@ describe("conformance: adapters that pass", () => {
 		const command = [process.execPath, path("test/adapter/kit/file-platform.ts")];
 		const env = { NEXUS_ACCOUNT_FILE: account };
 		const report = await runConformance(command, { account: "a", env, limitMs: LIMIT_MS });
-		expect(formatReport(report, "human")).not.toContain("✗");
+		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 		expect(report.passed).toBe(true);
 	});
 });
@@ -166,15 +165,14 @@ describe("conformance: what it notices", () => {
 
 	it("nothing in an adapter that relies on find lines being as complete as send lines", async () => {
 		const report = await broken('line.get("from", 0)', 'line["from"]', { only: "find: a message" });
-		expect(formatReport(report, "human")).not.toContain("✗");
+		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 	});
 
 	it("a command that is not there, as a failed case that says so", async () => {
 		const report = await runConformance([join(folder, "no-such-program")], { limitMs: 3_000 });
 		expect(report.passed).toBe(false);
 		expect(report.cases).toHaveLength(1);
-		expect(formatReport(report, "human")).toContain("ENOENT");
-		expect(JSON.parse(formatReport(report, "json"))).toMatchObject({ passed: false });
+		expect(report.cases[0]!.detail).toContain("ENOENT");
 	});
 
 	it("every wrong field of info", () => {

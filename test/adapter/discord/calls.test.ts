@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/discord/discord.ts";
 import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
-import { type Clock, manualClock, systemClock } from "../../../src/std/clock.ts";
+import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
 import { abortedWhen } from "../session.ts";
 

@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import { createCaller } from "../../../src/adapter/kit/call.ts";
 import { PlatformError } from "../../../src/adapter/kit/platform.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 
 function world() {
 	const clock = manualClock();

@@ -6,8 +6,9 @@ import { createDesk, type DeskOptions } from "../../../src/adapter/kit/desk.ts";
 import { createActivity } from "../../../src/adapter/slack/pace.ts";
 import * as telegram from "../../../src/adapter/telegram/pace.ts";
 import * as whatsapp from "../../../src/adapter/whatsapp/pace.ts";
-import { type Clock, manualClock } from "../../../src/std/clock.ts";
+import type { Clock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 const HOUR_MS = 3_600_000;
 const NOW = 10 * HOUR_MS;

@@ -5,8 +5,8 @@ import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
 import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import { type DraftStyle, type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import type { StreamLine, StreamStatus } from "../../../src/adapter/port.ts";
-import { type ManualClock, manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { type ManualClock, manualClock } from "../../clock.ts";
 import { seeded } from "../../fakes/fake.ts";
 import { Daemon } from "./world.ts";
 

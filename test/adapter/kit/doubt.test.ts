@@ -6,8 +6,8 @@ import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import { createSends } from "../../../src/adapter/kit/send.ts";
 import type { AdapterInfo, SendStatus, StreamStatus } from "../../../src/adapter/port.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 type Status = SendStatus | StreamStatus;
 

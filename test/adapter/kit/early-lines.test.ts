@@ -5,8 +5,8 @@ import { createDeliveries } from "../../../src/adapter/kit/deliver.ts";
 import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import type { DraftStyle, Platform, Session } from "../../../src/adapter/kit/platform.ts";
 import type { Resume, StreamLine } from "../../../src/adapter/port.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 const platform: Platform = {
 	info: {

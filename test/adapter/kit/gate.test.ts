@@ -13,7 +13,7 @@ import {
 	stepGate,
 } from "../../../src/adapter/kit/gate-step.ts";
 import { PlatformError } from "../../../src/adapter/kit/platform.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { seeded } from "../../fakes/fake.ts";
 

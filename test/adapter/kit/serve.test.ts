@@ -92,7 +92,7 @@ describe("serve: stopping", () => {
 			adapter.say({ type: "stream_start", runId: "r", sessionLabel: "s", target: { to: "c" } });
 			adapter.say({ type: "token", text: "open" });
 			await adapter.hear("message_created", ({ type }) => type === "message_created", LIMIT_MS);
-			if (way === "SIGTERM") adapter.terminate();
+			if (way === "SIGTERM") adapter.child.kill("SIGTERM");
 			else adapter.closeInput();
 			expect(await adapter.exited(LIMIT_MS)).toBe(0);
 			expect(adapter.heard.some(({ type }) => type === "delivery_error")).toBe(false);

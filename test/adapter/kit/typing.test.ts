@@ -3,8 +3,8 @@
 import { expect, it } from "vitest";
 import { createDesk, createTyping } from "../../../src/adapter/kit/desk.ts";
 import type { Platform, Session } from "../../../src/adapter/kit/platform.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 const target = { to: "c" };

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { smsSegments } from "../../../src/adapter/kit/length.ts";
 import { platform } from "../../../src/adapter/sms/sms.ts";
 import {
 	createSmsFake,
@@ -49,8 +48,6 @@ describe("messages", () => {
 		expect(platform.measure("a".repeat(1600))).toBe(1600);
 		expect(platform.measure("€")).toBe(2);
 		expect(platform.measure("€🙂")).toBe(3);
-		expect(smsSegments("a".repeat(161))).toEqual({ encoding: "gsm7", segments: 2, units: 161 });
-		expect(smsSegments(`${"a".repeat(69)}🙂`)).toEqual({ encoding: "ucs2", segments: 2, units: 71 });
 	});
 });
 

@@ -2,8 +2,9 @@ import fc from "fast-check";
 import type { Nodes } from "mdast";
 import { describe, expect, it } from "vitest";
 import { parseMarkdown } from "../../../src/adapter/kit/markdown.ts";
-import { cut, normalise, type Piece, type Place, splitAll, standalone } from "../../../src/adapter/kit/split.ts";
+import { cut, type Piece, type Place, splitAll, standalone } from "../../../src/adapter/kit/split.ts";
 import { atEffort } from "../../effort.ts";
+import { normalise } from "../normalise.ts";
 import { markdown } from "./arbitrary.ts";
 
 const segments = new Intl.Segmenter(undefined, { granularity: "grapheme" });

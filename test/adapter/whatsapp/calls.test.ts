@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { platform } from "../../../src/adapter/whatsapp/whatsapp.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 import { createWhatsAppFake, type WhatsAppFake } from "../../fakes/whatsapp.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
 

@@ -3,10 +3,12 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, createBus, type LogWriter, memoryStorage } from "../../../src/bus/bus.ts";
-import { createReaders, type Dialect, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
+import { type Bus, createBus, type LogWriter } from "../../../src/bus/bus.ts";
+import type { Dialect } from "../../../src/edge/stream/dialect.ts";
+import { createReaders, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
 import type { CloseMode } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { memoryStorage } from "../../bus/memory.ts";
 import { rawClient, waitFor } from "../rig.ts";
 
 /** Numbers what it shows, reader by reader, and does not show records that begin with `#`. */

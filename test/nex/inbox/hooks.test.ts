@@ -5,9 +5,9 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { createHooks, HOOK_LIMITS } from "../../../src/nex/hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "../../../src/nex/hooks/load.ts";
 import type { HookRequest, Plugin } from "../../../src/nex/hooks/port.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { never } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
 
 const requestOf = (text = "hello"): HookRequest => ({
 	event: { eventId: "evt_1", text, attachments: [], receivedAt: 0 },

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
 import { createListening } from "../../../src/nex/inbox/listening.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 const INFO = { supports: ["monitor"], public: false } as unknown as AdapterInfo;
 const settled = () => new Promise((resolve) => setImmediate(resolve));

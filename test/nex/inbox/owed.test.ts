@@ -37,7 +37,8 @@ function rig(
 		deliveries: async (query) => ledger.deliveries.list(query),
 	});
 	const nex = createNex({ broker, bus, ledger, outbound: out.outbound, config: config(mode) });
-	const unfinished = async () => (await ledger.deliveries.unfinished()).map(({ id }) => id);
+	const unfinished = async () =>
+		(await ledger.deliveries.list({ state: "active", limit: 100 })).map(({ id }) => id).reverse();
 	return { ...store, broker, nex, unfinished, ...out };
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createPairingDesk, PAIRING_LIMITS } from "../../../src/nex/acl/pairing.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 import { storeForTest } from "../../store.ts";
 
 const ann = { channel: "telegram", account: "bot", sender: "ann", senderName: "Ann", target: { to: "c1" } };

@@ -1,8 +1,8 @@
 /** What waited in a daemon that died goes on in the next one. */
 
 import { describe, expect, test } from "vitest";
-import { manualClock } from "../../../src/std/clock.ts";
 import { finalEnd, gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
 import { nexRig } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 import type { EngineEvent } from "../../../src/engine/engine.ts";
 import type { Delivery } from "../../../src/ledger/ledger.ts";
-import type { HookResponse } from "../../../src/nex/nex.ts";
+import type { HookResponse } from "../../../src/nex/hooks/port.ts";
 import { until } from "../../broker/rig.ts";
 import { nexRig } from "./rig.ts";
 

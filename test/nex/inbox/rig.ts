@@ -4,14 +4,13 @@ import type { InboundMessage } from "../../../src/adapter/adapter.ts";
 import type { BrokerLimits } from "../../../src/broker/broker.ts";
 import type { Engine } from "../../../src/engine/engine.ts";
 import { type Delivery, deliveryWrites, type QueueSettings } from "../../../src/ledger/ledger.ts";
+import type { NexOptions, NexOutbound } from "../../../src/nex/create.ts";
 import {
 	type Accepted,
 	type ClientMessage,
 	createNex,
 	type InboundConfig,
 	type InboxLimits,
-	type NexOptions,
-	type NexOutbound,
 } from "../../../src/nex/nex.ts";
 import { type Play, type RigOptions, rig, until } from "../../broker/rig.ts";
 

@@ -2,8 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import type { Turn } from "../../../src/ledger/ledger.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { finalEnd, never, type Play, tempFile, ticks, until, verified } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";
 import { nexRig } from "./rig.ts";
 

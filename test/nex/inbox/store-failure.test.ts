@@ -1,7 +1,6 @@
 /** A store that refuses commits for longer than anybody waits: runs end, and their sessions go on once it takes them again. */
 
 import { expect, test } from "vitest";
-import { manualClock } from "../../../src/std/clock.ts";
 import {
 	finalEnd,
 	framesOf,
@@ -13,6 +12,7 @@ import {
 	until,
 	verified,
 } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
 import { nexRig } from "./rig.ts";
 
 function world(path = tempFile(), dies = false) {

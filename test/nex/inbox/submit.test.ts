@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { EngineRequest } from "../../../src/engine/engine.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { finalEnd, gate, never, type Play, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
 import { nexRig } from "./rig.ts";
 

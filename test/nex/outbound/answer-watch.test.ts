@@ -2,7 +2,7 @@
 
 import { afterEach, describe, expect, it } from "vitest";
 import { watchAnswer } from "../../../src/nex/supervise/answer-watch.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 import { createRigWith, FAST, type Rig } from "./rig.ts";
 
 let rig: Rig | undefined;

@@ -2,8 +2,8 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { normalise } from "../../../src/adapter/kit/split.ts";
 import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { normalise } from "../../adapter/normalise.ts";
 import { markdown } from "../../adapter/split/arbitrary.ts";
 import { atEffort } from "../../effort.ts";
 

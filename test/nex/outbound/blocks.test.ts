@@ -3,11 +3,11 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
-import { normalise } from "../../../src/adapter/kit/split.ts";
 import { platform as sms } from "../../../src/adapter/sms/sms.ts";
 import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
 import { blocksOf } from "../../../src/nex/block-machine.ts";
 import { type Block, type BlockRules, beginBlocks, stepBlocks } from "../../../src/nex/block-step.ts";
+import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, finishedRun, type Rig, until } from "./rig.ts";
 

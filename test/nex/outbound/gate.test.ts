@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import { createGate } from "../../../src/nex/gate.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 
 const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
 

@@ -7,8 +7,9 @@ import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
 import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
-import { manualClock, systemClock } from "../../../src/std/clock.ts";
+import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 import { until } from "./rig.ts";
 
 const node = (program: string) => [process.execPath, "-e", program];

@@ -5,7 +5,6 @@ import { describe, expect, it } from "vitest";
 import { createDesk } from "../../../src/adapter/kit/desk.ts";
 import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import { createSends } from "../../../src/adapter/kit/send.ts";
-import { normalise } from "../../../src/adapter/kit/split.ts";
 import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
 import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
@@ -17,6 +16,7 @@ import type { OnPiece, SendAnswer, Request as SendRequest } from "../../../src/n
 import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { openPlainStore } from "../../store.ts";
 import { FAST, finishedRun } from "./rig.ts";

@@ -7,13 +7,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import type { Bus, LogWriter } from "../../../src/bus/bus.ts";
-import {
-	type ChannelConfig,
-	createOutbound,
-	OUTBOUND_LIMITS,
-	type Outbound,
-	type OutboundOptions,
-} from "../../../src/nex/nex.ts";
+import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
+import { type ChannelConfig, createOutbound, type Outbound } from "../../../src/nex/nex.ts";
+import type { OutboundOptions } from "../../../src/nex/outbound.ts";
 import {
 	checksumOf,
 	crc32,

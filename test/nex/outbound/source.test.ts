@@ -2,10 +2,11 @@
 
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { createBus, memoryStorage } from "../../../src/bus/bus.ts";
+import { createBus } from "../../../src/bus/bus.ts";
 import { readSource, type SourceEvent } from "../../../src/nex/source.ts";
 import { createToFrames, encodeFrame, newRunId, type StreamEvent } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
 
 const said: fc.Arbitrary<StreamEvent> = fc.oneof(

@@ -1,9 +1,10 @@
 import { expect, test } from "vitest";
-import { createBus, memoryStorage } from "../../../src/bus/bus.ts";
+import { createBus } from "../../../src/bus/bus.ts";
 import type { Storage } from "../../../src/bus/storage.ts";
 import { writeTextLog } from "../../../src/nex/text-log.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { framesOf, verified } from "../../broker/rig.ts";
+import { memoryStorage } from "../../bus/memory.ts";
+import { manualClock } from "../../clock.ts";
 
 test.each([
 	["short", 1],

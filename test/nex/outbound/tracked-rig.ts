@@ -5,8 +5,9 @@ import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { Tracked } from "../../../src/nex/tracked.ts";
-import { type Clock, manualClock } from "../../../src/std/clock.ts";
+import type { Clock } from "../../../src/std/clock.ts";
 import { type Log, silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 import { openPlainStore, type TestStore } from "../../store.ts";
 
 interface TrackedRig {

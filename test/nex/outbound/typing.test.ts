@@ -12,7 +12,7 @@ import {
 	type TypingRules,
 } from "../../../src/nex/typing.ts";
 import { typingInputOf, typingRulesOf } from "../../../src/nex/typing-rules.ts";
-import { manualClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 
 const rulesArbitrary: fc.Arbitrary<TypingRules> = fc.record({
 	intervalMs: fc.integer({ min: 1, max: 9000 }),

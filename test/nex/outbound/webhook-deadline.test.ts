@@ -7,8 +7,8 @@ import { setImmediate } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { Account } from "../../../src/nex/account.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 import { removeFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
 

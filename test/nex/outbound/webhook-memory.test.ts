@@ -9,8 +9,8 @@ import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
 import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { checkSignable } from "../../../src/nex/supervise/signable.ts";
-import { manualClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 const REQUESTS = 12;
 const BODY = Buffer.alloc(256 * 1024).toString("base64");

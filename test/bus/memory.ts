@@ -1,10 +1,8 @@
 /** A store that lives as long as its object: for tests, and for daemons that need no history. */
 
-import { Refused, toNexusError } from "../protocol/protocol.ts";
-import { Things } from "../std/write.ts";
-import { Batch } from "./batch.ts";
-import type { LogQuery, LogSpec } from "./port.ts";
-import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "./refusals.ts";
+import { Batch } from "../../src/bus/batch.ts";
+import type { LogQuery, LogSpec } from "../../src/bus/port.ts";
+import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../../src/bus/refusals.ts";
 import type {
 	Adopted,
 	Commit,
@@ -17,7 +15,9 @@ import type {
 	StoredLog,
 	Unit,
 	UnitOutcome,
-} from "./storage.ts";
+} from "../../src/bus/storage.ts";
+import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
+import { Things } from "../../src/std/write.ts";
 
 interface MemoryLog {
 	log: StoredLog;

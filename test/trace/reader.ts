@@ -1,0 +1,6 @@
+/** Where a traced token arrives. */
+
+export interface Reader {
+	shows(token: string): boolean;
+	close(): Promise<void>;
+}
