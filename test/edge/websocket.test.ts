@@ -172,6 +172,35 @@ describe("WebSocket", () => {
 		expect(slow.offsets("x")).toEqual(upFrom(1, total + 2));
 	});
 
+	it("I11: who takes nothing for stalledReaderMs while data waits is disconnected; who is idle is not", async () => {
+		await remake({ limits: { stalledReaderMs: 1000, heartbeatMs: 100 } });
+		const { runId, puppet } = await rig.start("s");
+		const [stalled, idle] = [await connect(), await connect()];
+		let pings = 0;
+		idle.ws.on("ping", () => pings++);
+		stalled.send({ type: "subscribe", id: "x", run: runId });
+		await stalled.until((messages) => messages.length === 2);
+		stalled.ws.pause();
+		for (let i = 0; i < 20_000; i++) puppet.say("x".repeat(1000));
+		await waitFor(() => rig.edge.stats().stalledReaders === 1);
+		await waitFor(() => rig.edge.stats().webSockets === 1 && rig.bus.stats.cursors === 0);
+		await waitFor(() => pings > 3);
+	});
+
+	it("P6.12: who asks and does not read is closed with 1013, and its cursors go at once", async () => {
+		const client = await connect();
+		client.send({ type: "subscribe", id: "s", session: "s" });
+		await client.until((messages) => messages.length === 1);
+		client.ws.pause();
+		await waitFor(() => {
+			for (let i = 0; i < 1000; i++) client.ws.send("{");
+			return rig.bus.stats.cursors === 0;
+		});
+		expect(rig.edge.stats().subscriptions).toBe(0);
+		client.ws.resume();
+		expect(await client.closed).toBe(1013);
+	});
+
 	it("P6.12: a long replay does not hold up a live subscription of the same connection", async () => {
 		const long = await rig.start("long");
 		for (let i = 0; i < 40; i++) {
