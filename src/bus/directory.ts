@@ -161,7 +161,10 @@ export class Directory {
 
 	list(query: LogQuery): Reading<LogInfo[]> {
 		return whenRead(this.#storage.list(query), (found) =>
-			found.map((stored) => this.#live.get(stored.log)?.info() ?? infoOf(stored)),
+			found.map((stored) => {
+				const live = this.#live.get(stored.log);
+				return live && !live.creation ? live.info() : infoOf(stored);
+			}),
 		);
 	}
 }

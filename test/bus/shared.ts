@@ -216,6 +216,19 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect([await logs(), await logs()]).toEqual([2, 1]);
 		});
 
+		it("ST13: where a link begins is the store's to say, also before its writer has been told", async () => {
+			const sealed = (await create("a", "session:s")).seal(["end"]);
+			await (await commits.next()).answer();
+			await sealed;
+			const created = bus.create(run("b", "session:s"), ["begin"]);
+			const commit = await commits.next();
+			await commit.answer("lost");
+			expect(await bus.list({ chain: "session:s", limit: 1 })).toMatchObject([{ log: "b", base: 2, head: 1 }]);
+			clock.advance(250);
+			await (await commits.next()).answer();
+			await created;
+		});
+
 		it("ST13: a name and a chain are taken before anything is awaited", async () => {
 			const first = bus.create(run("a", "session:s"), ["1"]);
 			await expect(bus.create(run("a"), ["2"])).rejects.toMatchObject({ code: "conflict" });
