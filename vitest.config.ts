@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { effort, FULL_EFFORT, LIMIT_MS } from "./test/effort.ts";
+import { chooseSeed } from "./test/seed.ts";
 
 // Workers and the processes that tests start compile each module once, not once per process.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/nexus-compiled", import.meta.url));
@@ -29,6 +30,9 @@ const WAITING = ["adapter", "cli", "nex/outbound", "proof", "runtime"].map((fold
 const BROWSER = ["test/browser/*.test.ts"];
 /** What they measure is disturbed by others, or fills a disk. */
 const ALONE = ["test/proof/slow-reader.test.ts", "test/proof/disk-full.test.ts"];
+/** What stands on a store: it runs a second time behind a bad connection to it (ST27). */
+const STORED = ["broker", "nex/inbox", "edge"].map((folder) => `test/${folder}/**/*.test.ts`);
+const STORED_AND_WAITING = ["test/nex/outbound/**/*.test.ts"];
 const ALL = ["test/**/*.test.ts", "test/**/*.test.tsx"];
 
 /** At full effort every proof has the machine for itself. */
@@ -70,6 +74,16 @@ export default defineConfig({
 					name: "computing",
 					include: ALL,
 					exclude: [...WAITING, ...BROWSER, ...ALONE],
+					maxWorkers: 2,
+					sequence: { groupOrder: 1 },
+				},
+			},
+			{
+				extends: true,
+				test: {
+					name: "bad connection",
+					include: effort < FULL_EFFORT ? STORED : [...STORED, ...STORED_AND_WAITING],
+					env: { NEXUS_FAULTY: String((chooseSeed() % 100_000) + 1) },
 					maxWorkers: 2,
 					sequence: { groupOrder: 1 },
 				},

@@ -26,6 +26,8 @@ export const BEARER = { authorization: `Bearer ${TOKEN}` };
 export class Puppet {
 	readonly #queue: (EngineEvent | "finish" | Error)[] = [];
 	#wake = () => {};
+	/** Does not heed its signal until it is finished. */
+	isDeaf = false;
 
 	say(...deltas: string[]): void {
 		this.yield(...deltas.map((delta): EngineEvent => ({ type: "text", delta })));
@@ -48,7 +50,7 @@ export class Puppet {
 
 	async *run(signal: AbortSignal): AsyncGenerator<EngineEvent> {
 		signal.addEventListener("abort", () => this.#wake());
-		while (!signal.aborted) {
+		while (!signal.aborted || this.isDeaf) {
 			const next = this.#queue.shift();
 			if (next === undefined) await new Promise<void>((resolve) => (this.#wake = resolve));
 			else if (next === "finish") return;

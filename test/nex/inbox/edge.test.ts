@@ -51,8 +51,12 @@ test("I10: batched and superseded messages can be looked up", async () => {
 	const say = (text: string) =>
 		nex.receive({ channel: "signal", account: "a", message: messageOf(text), public: false });
 	const one = await say("one");
+	// Both come while the first is still being stopped.
+	const puppet = rig.puppet(one.runId!);
+	puppet.isDeaf = true;
 	const two = await say("two");
 	const three = await say("three");
+	puppet.finish();
 	const view = async (eventId: string) =>
 		(await json<Record<string, unknown>>(await rig.get(`/v1/events/${eventId}`))).body;
 	await until(async () => (await view(three.eventId)).disposition === "batched", "the batch");
