@@ -9,7 +9,9 @@ export {
 	type LineFault,
 	type LineWriter,
 } from "./kit/lines.ts";
+export { openNotes } from "./kit/notes.ts";
 export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
+export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";
 export * from "./shapes.ts";

@@ -38,7 +38,7 @@ export interface AdapterInfo {
 	/**
 	 * The fields it speaks beyond the basic ones. With `runId` one process serves many deliveries at once; with `intent` it asks before it
 	 * creates a message and waits for the ack; with `offset` it reports source positions; with `pieces` it goes on inside a `send` line of
-	 * which a part is out. Without `runId` it gets one delivery at a time.
+	 * which a part is out; with `notes` (which needs `runId`) the daemon keeps what its accounts have to remember. Without `runId` it gets one delivery at a time.
 	 */
 	fields?: readonly AdapterField[];
 	limits: { textMax: number; unit: LengthUnit; attachmentBytesMax?: number };
@@ -71,7 +71,7 @@ export interface AdapterSetting {
 	when?: { name: string; is?: string };
 }
 
-export type AdapterField = "runId" | "offset" | "intent" | "pieces";
+export type AdapterField = "runId" | "offset" | "intent" | "pieces" | "notes";
 
 /** What becomes of a delivery's source: text positions count UTF-16 units of the answer's text, all messages joined. */
 export interface DeliveryFields {
@@ -238,6 +238,17 @@ export type MonitorCommand =
 			headers: Record<string, string>;
 			body: string;
 	  };
+
+/** `monitor`, `send` or `stream` process → daemon, with the field `notes`: what the account has to remember. */
+export type KeepLine =
+	/** The same text noted twice is one note. */
+	{ type: "note"; id: string; text: string } | { type: "state"; id: string; key: string; value: string };
+
+/** Daemon → process: the line of this id is on record. */
+export interface NotedLine {
+	type: "noted";
+	id: string;
+}
 
 /** `<command> health`: one JSON object; exit code 0 when ok. */
 export interface HealthReport {

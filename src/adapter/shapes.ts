@@ -12,6 +12,10 @@ export type Checked =
 	/** A type that is not known here: how the protocol grows. */
 	| { unknown: string };
 
+const NOTE_CHARS_MAX = 4096;
+const STATE_KEY_CHARS_MAX = 256;
+const STATE_CHARS_MAX = 64 * 1024;
+
 const name = z.string().min(1);
 const ifAny = z
 	.string()
@@ -81,6 +85,12 @@ export const MONITOR_SHAPES = shapes({
 		headers: z.record(z.string(), z.string()).optional(),
 		body: z.string().optional(),
 	},
+});
+
+/** Lines of every verb, of adapters with the field `notes` (I11). */
+export const KEEP_SHAPES = shapes({
+	note: { id: name, text: name.max(NOTE_CHARS_MAX).regex(/^[^\r\n]+$/, "more than one line") },
+	state: { id: name, key: name.max(STATE_KEY_CHARS_MAX), value: z.string().max(STATE_CHARS_MAX) },
 });
 
 export function checkLine(line: object, known: Shapes): Checked {

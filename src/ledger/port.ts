@@ -3,6 +3,7 @@
 import type { Reading } from "../std/write.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
+import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Sessions } from "./sessions/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
@@ -13,6 +14,7 @@ export interface Ledger {
 	readonly inbox: Inbox;
 	readonly deliveries: Deliveries;
 	readonly pairings: Pairings;
+	readonly notes: Notes;
 	/** A session at one moment (ST17). */
 	snapshot(session: string, page: { limit: number; before?: string }): Reading<SessionSnapshot>;
 }

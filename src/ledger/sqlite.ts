@@ -3,6 +3,7 @@
 import { readTogether, type SqliteFile } from "../std/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import type { Ledger } from "./port.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
@@ -16,6 +17,7 @@ export const THINGS = {
 	inbox: inboxInSqlite,
 	deliveries: deliveriesInSqlite,
 	pairings: pairingsInSqlite,
+	notes: notesInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

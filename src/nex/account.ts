@@ -12,6 +12,7 @@ import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import { sleep } from "./sleep.ts";
 import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
+import type { AccountFiles, KeptNotes, NoteKeeping } from "./supervise/kept-notes.ts";
 import {
 	createMonitorPort,
 	type MonitorPort,
@@ -34,6 +35,7 @@ export interface AccountOptions {
 	random: () => number;
 	log: Log;
 	infos: InfoCache;
+	notes: NoteKeeping;
 	/** Aborts when the daemon stops. */
 	stopping: AbortSignal;
 	onCall?: (call: PlatformCall) => void;
@@ -238,9 +240,11 @@ export class Account {
 	#process(verb: "stream" | "send" | "monitor"): Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
 		const { limits, clock, random, log } = this.#options;
 		const format = verb === "send" ? [] : ["--format", "jsonl"];
+		const notes = this.#notes();
 		return {
 			command: [...this.#command(), verb, "--account", this.id, ...format],
-			env: this.#env,
+			env: { ...this.#env, ...(notes && { NEXUS_NOTES_FILE: this.#files().notes }) },
+			...(notes && { notes }),
 			facts: { channel: this.channel, account: this.id, verb },
 			limits: limits.process,
 			rules: limits.restart,
@@ -249,6 +253,20 @@ export class Account {
 			born: (pid) => this.#places.born(verb, pid),
 			...{ clock, random, log },
 		};
+	}
+
+	/** What it has to remember, if it leaves that to the daemon. */
+	#notes(): KeptNotes | undefined {
+		const { infos, notes } = this.#options;
+		const { info } = infos.known(this.channel);
+		// Without `runId` the input of `send` ends before an answer could come.
+		if (!info || !speaks(info, "notes") || !speaks(info, "runId")) return undefined;
+		return notes.of({ channel: this.channel, account: this.id }, this.#files());
+	}
+
+	#files(): AccountFiles {
+		const state = this.#env.NEXUS_STATE_FILE ?? "";
+		return { state, notes: `${state}.sent` };
 	}
 
 	#notice(status: Extract<StreamStatus, { type: "rate_limited" | "call" }>): void {

@@ -16,14 +16,15 @@ import { Records } from "./record.ts";
 import { recover } from "./recovery.ts";
 import { createRetirement } from "./retire.ts";
 import { sleep } from "./sleep.ts";
+import { createNoteKeeping } from "./supervise/kept-notes.ts";
 import { checkSignable } from "./supervise/signable.ts";
 
 export interface OutboundOptions {
 	/** Where runs and texts are. */
 	bus: Bus;
-	/** Who commits the changes of the ledger's deliveries; the same bus when left out. */
+	/** Who commits the changes of the ledger; the same bus when left out. */
 	committer?: Pick<Bus, "write" | "fenced">;
-	ledger: Pick<Ledger, "deliveries">;
+	ledger: Pick<Ledger, "deliveries" | "notes">;
 	/** Accounts' files go below it. */
 	dataDir: string;
 	adapters: AdapterConfig;
@@ -98,7 +99,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			stopping.abort();
 			await Promise.all([accounts.stop(), retirement.settled()]);
 			// What is not on record then is looked up by the next process.
-			await within(limits.recordMs, Promise.all([carrier.allSettled(), records.settled()]));
+			await within(limits.recordMs, Promise.all([carrier.allSettled(), records.settled(), parts.notes.settled()]));
 			enough.abort();
 			records.close();
 		},
@@ -118,13 +119,14 @@ function assemble(options: OutboundOptions) {
 	const write: Bus["write"] = (writes, patienceMs) => committer.write(writes, patienceMs);
 	const records = new Records({ committer, clock, log });
 	const failures = createFailures({ deliveries, records, stamp, log, carrier: () => carrier });
-	const shared = { dataDir, limits, clock, random, log, onFailure: failures.take };
+	const notes = createNoteKeeping({ notes: ledger.notes, write, log });
+	const shared = { notes, dataDir, limits, clock, random, log, onFailure: failures.take };
 	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });
 	const carrier = new Carrier({ bus, records, accounts, limits, clock, stamp, random, log, signal });
 	const retirement = createRetirement({ carrier, clock, log, limits, signal });
 	const inOrder = createKeyedLock();
 	return {
-		...{ bus, write, deliveries, dataDir, log, clock, stamp, limits, inOrder },
+		...{ bus, write, deliveries, notes, dataDir, log, clock, stamp, limits, inOrder },
 		...{ records, failures, accounts, carrier, retirement, stopping },
 	};
 }

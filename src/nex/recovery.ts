@@ -5,6 +5,7 @@ import { type Deliveries, type Delivery, deliveryWrites } from "../ledger/ledger
 import { decodeFrame, Refused } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import type { Carrier } from "./carrier.ts";
+import type { NoteKeeping } from "./supervise/kept-notes.ts";
 import { endLeftProcesses } from "./supervise/places.ts";
 import { sealLeftTexts } from "./text-log.ts";
 
@@ -13,6 +14,7 @@ export interface RecoveryDeps {
 	write: Bus["write"];
 	deliveries: Deliveries;
 	carrier: Carrier;
+	notes: NoteKeeping;
 	dataDir: string;
 	limits: { staleMs: number };
 	stamp: () => number;
@@ -27,8 +29,12 @@ export async function recover(deps: RecoveryDeps): Promise<void> {
 	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
 	await sealLeftTexts(bus);
 	const rows = (await deliveries.left()).filter(({ id }) => !carrier.tracked(id));
-	const adopted = await Promise.all(rows.map(({ id }) => adopt(deps, id)));
-	for (const row of adopted) if (row) await goOn(deps, row);
+	const tried = await Promise.all(rows.map(({ id }) => adopt(deps, id)));
+	const adopted = tried.filter((row) => row !== undefined);
+	// From here on its daemon can note nothing more.
+	const accounts = new Map(adopted.map(({ channel, account }) => [`${channel}/${account}`, { channel, account }]));
+	await Promise.all([...accounts.values()].map((owner) => deps.notes.catchUp(owner)));
+	for (const row of adopted) await goOn(deps, row);
 }
 
 /** As it is once it is ours. Undefined when another daemon was first. */

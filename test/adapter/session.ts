@@ -32,12 +32,10 @@ function notesBeside(state: Tools["state"]): NonNullable<Tools["notes"]> {
 	const known = kept.get(state);
 	if (known) return known;
 	let lines: string[] = [];
-	const notes = {
-		add(line: string) {
-			lines = [...lines, line];
-		},
-		all: () => lines,
+	const add = (line: string) => {
+		lines = [...lines, line];
 	};
+	const notes = { add, addLasting: add, all: () => lines };
 	kept.set(state, notes);
 	return notes;
 }

@@ -1,5 +1,8 @@
 /** The cases of the adapter suite: each says one promise of docs/adapter-protocol.md and tries it on a real process. */
 
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Case, repeated, WORDS } from "./case.ts";
 import type { Heard } from "./process.ts";
 import { expect, type Rig, Skipped } from "./rig.ts";
@@ -50,6 +53,34 @@ async function resumedLine(rig: Rig): Promise<void> {
 	const sent = next.heard.filter((said) => said.type === "message_sent" && mine(said)).slice(told.length);
 	expect(sent[0]?.nonce === `${nonce}.${done.pieces + 1}`, "the rest does not go on with the next nonce");
 	expect(sent[0].from === last.to && end.to === line.to, "the rest does not begin where the part ended");
+}
+
+/** The daemon keeps its notes, and has one of them not on record yet. */
+async function unansweredNote(rig: Rig): Promise<void> {
+	const folder = mkdtempSync(join(tmpdir(), "nexus-notes-"));
+	try {
+		const files = { NEXUS_STATE_FILE: join(folder, "state.json"), NEXUS_NOTES_FILE: join(folder, "notes") };
+		const process = rig.start("send", files);
+		const nonce = rig.fresh().slice(0, 20);
+		const text = "Careful now.";
+		process.say({ type: "send", delivery: `dlv_${nonce}`, nonce, target: rig.target, text, from: 0, to: text.length });
+		const isEnd = (line: Heard) =>
+			(line.type === "message_sent" || line.type === "delivery_error") && line.nonce === nonce;
+		const first = await process.hear("note", (line) => line.type === "note" || isEnd(line), rig.limitMs);
+		if (first.type !== "note") throw new Skipped("it noted nothing before it sent");
+		const early = () => process.heard.some(isEnd);
+		expect(!(await process.until(early, 400)), "a message was sent before its note was answered");
+		const answer = (line: Heard) => {
+			if (line.type === "note" || line.type === "state") process.say({ type: "noted", id: String(line.id) });
+		};
+		process.heard.forEach(answer);
+		process.onLine = answer;
+		const end = await process.hear("message_sent", isEnd, rig.limitMs);
+		expect(end.type === "message_sent", `delivery_error: ${String(end.error)}`);
+		await stopped(process, rig.momentMs);
+	} finally {
+		rmSync(folder, { recursive: true, force: true });
+	}
 }
 
 const OTHER_CASES: Case[] = [
@@ -166,6 +197,11 @@ const OTHER_CASES: Case[] = [
 		name: "send and find: when a part is out, only the rest is looked for and said",
 		needs: "pieces",
 		run: resumedLine,
+	},
+	{
+		name: "notes: nothing is sent before its note is answered",
+		needs: ["send", "notes"],
+		run: unansweredNote,
 	},
 	{
 		name: "monitor: the end of its input stops it with exit code 0",

@@ -124,9 +124,10 @@ export function faultsOf(value: object): string[] {
 		'"supports" has no verb',
 	);
 	must(
-		fields.every((field) => ["runId", "offset", "intent", "pieces"].includes(field)),
-		'"fields" may be runId, offset, intent, pieces',
+		fields.every((field) => ["runId", "offset", "intent", "pieces", "notes"].includes(field)),
+		'"fields" may be runId, offset, intent, pieces, notes',
 	);
+	must(!fields.includes("notes") || fields.includes("runId"), '"notes" needs "runId"');
 	must(!fields.includes("intent") || fields.includes("runId"), '"intent" needs "runId"');
 	must(
 		Number.isInteger(limits.textMax) && (limits.textMax as number) > 0,

@@ -1,7 +1,7 @@
 /** What the cases share: starting the adapter, and the daemon's part of a delivery in the dialect that the adapter declared. */
 
 import type { AdapterField, AdapterInfo, Resume, Target } from "../port.ts";
-import { checkLine, MONITOR_SHAPES, SEND_SHAPES, type Shapes, STREAM_SHAPES } from "../shapes.ts";
+import { checkLine, KEEP_SHAPES, MONITOR_SHAPES, SEND_SHAPES, type Shapes, STREAM_SHAPES } from "../shapes.ts";
 import { AdapterProcess, type Heard } from "./process.ts";
 
 export interface ConformanceOptions {
@@ -21,9 +21,9 @@ export interface ConformanceOptions {
 
 const MOMENT_MS = 10_000;
 const SHAPES: Readonly<Record<string, Shapes>> = {
-	stream: STREAM_SHAPES,
-	send: SEND_SHAPES,
-	monitor: MONITOR_SHAPES,
+	stream: new Map([...STREAM_SHAPES, ...KEEP_SHAPES]),
+	send: new Map([...SEND_SHAPES, ...KEEP_SHAPES]),
+	monitor: new Map([...MONITOR_SHAPES, ...KEEP_SHAPES]),
 };
 
 export class Rig {
@@ -46,11 +46,12 @@ export class Rig {
 		this.momentMs = options.momentMs ?? Math.min(this.limitMs, Math.max(MOMENT_MS, this.limitMs / 3));
 	}
 
-	start(verb: string): AdapterProcess {
+	start(verb: string, env: Record<string, string> = {}): AdapterProcess {
 		const account = ["--account", this.options.account ?? "conformance"];
 		// As the daemon starts them.
 		const format = verb === "send" || verb === "health" ? [] : ["--format", "jsonl"];
-		const process = new AdapterProcess(this.command, [verb, ...account, ...format], this.options);
+		const options = { ...this.options, env: { ...this.options.env, ...env } };
+		const process = new AdapterProcess(this.command, [verb, ...account, ...format], options);
 		this.started.push({ verb, process });
 		return process;
 	}

@@ -1,10 +1,10 @@
-/** An adapter process's account and its small durable memory, from the files that the daemon names in the environment. */
+/** An adapter process's account, from the file that the daemon names in the environment. */
 
-import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { NexusError } from "../../protocol/protocol.ts";
 import { appliesTo } from "../info.ts";
 import type { AdapterInfo } from "../port.ts";
-import type { Account, Tools } from "./platform.ts";
+import type { Account } from "./platform.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -43,45 +43,6 @@ function readAccount(path: string): Account {
 		Object.values(settings).every((each) => typeof each === "string");
 	if (!fits) throw new NexusError("config", `${path} must be {"id": "…", "settings": {"name": "text", …}}.`);
 	return value as Account;
-}
-
-/** Every change is on disk when `set` returns: the file is whole at any moment. Without a file it lasts as long as the process. */
-export function openState(path: string | undefined): Tools["state"] {
-	const memory: Record<string, string> = path === undefined ? {} : readState(path);
-	// Another verb of the account may have written since.
-	const refresh = () => {
-		if (path !== undefined) Object.assign(memory, readState(path));
-	};
-	return {
-		get(key) {
-			refresh();
-			return memory[key];
-		},
-		set(key, value) {
-			refresh();
-			if (memory[key] === value) return;
-			memory[key] = value;
-			if (path === undefined) return;
-			const draft = `${path}.${process.pid}.tmp`;
-			writeFileSync(draft, JSON.stringify(memory), { mode: 0o600 });
-			renameSync(draft, path);
-		},
-	};
-}
-
-function readState(path: string): Record<string, string> {
-	let text: string;
-	try {
-		text = readFileSync(path, "utf8");
-	} catch (cause) {
-		if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return {};
-		throw new NexusError("config", `NEXUS_STATE_FILE ${path} cannot be read: ${reasonOf(cause)}`, { cause });
-	}
-	try {
-		return JSON.parse(text);
-	} catch (cause) {
-		throw new NexusError("data_loss", `${path} is damaged: ${reasonOf(cause)}. Delete it to start afresh.`, { cause });
-	}
 }
 
 const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

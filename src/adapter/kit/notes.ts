@@ -4,10 +4,12 @@
  */
 
 import { closeSync, fdatasyncSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs";
+import type { Recorder } from "./recorder.ts";
 
 export interface Notes {
-	/** `lasting`: it outlives a power cut, too. */
-	add(line: string, lasting?: boolean): void;
+	add(line: string): void;
+	/** It outlives a power cut, too: at once, or when the promise resolves. */
+	addLasting(line: string): void | Promise<void>;
 	/** Everything kept, oldest first. */
 	all(): readonly string[];
 }
@@ -18,23 +20,41 @@ const FILE_BYTES_MAX = 512 * 1024;
 export function openNotes(path: string, fileBytesMax = FILE_BYTES_MAX): Notes {
 	const older = `${path}.1`;
 	let known: { stamp: string; lines: readonly string[] } = { stamp: "", lines: [] };
+	const append = (line: string, lasting: boolean) => {
+		if ((sizeOf(path) ?? 0) > fileBytesMax) renameSync(path, older);
+		const file = openSync(path, "a", 0o600);
+		try {
+			// Whatever a power cut left of the last line, this one begins anew.
+			writeSync(file, `\n${line}`);
+			if (lasting) fdatasyncSync(file);
+		} finally {
+			closeSync(file);
+		}
+	};
 	return {
-		add(line, lasting = false) {
-			if ((sizeOf(path) ?? 0) > fileBytesMax) renameSync(path, older);
-			const file = openSync(path, "a", 0o600);
-			try {
-				// Whatever a power cut left of the last line, this one begins anew.
-				writeSync(file, `\n${line}`);
-				if (lasting) fdatasyncSync(file);
-			} finally {
-				closeSync(file);
-			}
-		},
+		add: (line) => append(line, false),
+		addLasting: (line) => append(line, true),
 		all() {
 			const stamp = `${sizeOf(older)} ${sizeOf(path)}`;
 			if (stamp !== known.stamp) known = { stamp, lines: [...linesOf(older), ...linesOf(path)] };
 			return known.lines;
 		},
+	};
+}
+
+/** Kept by the daemon too, so that the notes outlive the folder. A lasting one is on record there first. */
+export function keptNotes(file: Notes, recorder: Recorder): Notes {
+	return {
+		add(line) {
+			recorder.tell({ type: "note", text: line });
+			file.add(line);
+		},
+		async addLasting(line) {
+			await recorder.record({ type: "note", text: line });
+			// Not every daemon's store outlives a power cut.
+			await file.addLasting(line);
+		},
+		all: file.all,
 	};
 }
 

@@ -23,7 +23,12 @@ export interface Tools {
 	log: Log;
 	clock: Clock;
 	/** A small durable memory for the account: polling positions and the like. */
-	state: { get(key: string): string | undefined; set(key: string, value: string): void };
+	state: {
+		get(key: string): string | undefined;
+		set(key: string, value: string): void;
+		/** What was set last is durable: for what must not be done before. Absent: it is at once. */
+		recorded?(): Promise<void>;
+	};
 	/** Tells people how the account is: whether the platform can be heard, or why not. Saying the same again is nothing. Absent outside `monitor`. */
 	listening?(error?: string): void;
 	/** What the account has sent, for `openSentLog`. Absent: nothing outlives the process. */

@@ -3,7 +3,9 @@
  * under way is in doubt. Platforms that can look a message up do so for that one; on the others nobody can tell.
  */
 
-import { type Notes, openNotes } from "./notes.ts";
+import { randomBytes } from "node:crypto";
+import { wordsOf } from "../../protocol/protocol.ts";
+import type { Notes } from "./notes.ts";
 import { PlatformError, type Tools } from "./platform.ts";
 
 export interface SentLog {
@@ -34,11 +36,22 @@ export function openSentLog({ notes }: Pick<Tools, "notes">): SentLog {
 		if (lines !== read.lines) read = { lines, entries: readEntries(lines) };
 		return read.entries;
 	};
-	// Without the note that it leaves, a message would count as never sent; without the others it is only in doubt.
-	const note = (nonce: string, what: Note) => kept.add(JSON.stringify({ nonce, ...what }), what.at === "leaving");
+	// Each is a note of its own, however often the same is said and wherever it is copied to.
+	const lineOf = (nonce: string, what: Note) =>
+		JSON.stringify({ id: randomBytes(9).toString("base64url"), nonce, ...what });
+	const note = (nonce: string, what: Note) => kept.add(lineOf(nonce, what));
+	const leaves = async (noted: Promise<void>) => {
+		try {
+			await noted;
+		} catch (cause) {
+			throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
+		}
+	};
 	return {
 		async create(nonce, work) {
-			note(nonce, { at: "leaving" });
+			// Without the note that it leaves, a message would count as never sent; without the others it is only in doubt.
+			const noted = kept.addLasting(lineOf(nonce, { at: "leaving" }));
+			if (noted) await leaves(noted);
 			try {
 				const made = await work();
 				note(nonce, { at: "sent", messageId: made.messageId });
@@ -61,12 +74,15 @@ export function openSentLog({ notes }: Pick<Tools, "notes">): SentLog {
 	};
 }
 
-/** A line that is damaged is none. */
+/** A line that is damaged is none; one that is there twice is one. */
 function readEntries(lines: readonly string[]): Map<string, Entry> {
 	const found = new Map<string, Entry>();
+	const read = new Set<string>();
 	for (const line of lines) {
 		try {
-			const note = JSON.parse(line) as Note & { nonce: string };
+			const note = JSON.parse(line) as Note & { nonce: string; id?: string };
+			if (note.id !== undefined && read.has(note.id)) continue;
+			if (note.id !== undefined) read.add(note.id);
 			const entry = found.get(note.nonce) ?? { open: 0 };
 			if (note.at === "leaving") entry.open++;
 			else if (note.at === "refused") entry.open--;
@@ -79,13 +95,8 @@ function readEntries(lines: readonly string[]): Map<string, Entry> {
 
 function inMemory(): Notes {
 	let lines: readonly string[] = [];
-	return {
-		add(line) {
-			lines = [...lines.slice(-1000), line];
-		},
-		all: () => lines,
+	const add = (line: string) => {
+		lines = [...lines.slice(-1000), line];
 	};
+	return { add, addLasting: add, all: () => lines };
 }
-
-export const openSentNotes = (stateFile: string | undefined): Notes | undefined =>
-	stateFile === undefined ? undefined : openNotes(`${stateFile}.sent`);

@@ -5,15 +5,18 @@ import { exitCodeOf, NexusError, toNexusError } from "../../protocol/protocol.ts
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
-import { type Environment, loadAccount, openState } from "./account.ts";
+import { type Environment, loadAccount } from "./account.ts";
+import { CALL_TIMEOUT_MS } from "./call.ts";
 import { createDeliveries } from "./deliver.ts";
 import { createDesk, type DeskLimits } from "./desk.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
 import { startMonitor } from "./monitor.ts";
+import { keptNotes, openNotes } from "./notes.ts";
 import { type Platform, PlatformError, type Session, type Tools } from "./platform.ts";
+import { createRecorder, type Recorder } from "./recorder.ts";
 import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
-import { openSentNotes } from "./sent.ts";
+import { openKeptState, openState } from "./state.ts";
 
 export interface ServeLimits extends DeskLimits {
 	lineBytesMax: number;
@@ -105,7 +108,8 @@ async function run(
 }
 
 /** What the kit does for every platform needs no word of its author. */
-const fieldsOf = ({ info }: Platform): AdapterField[] => [...new Set([...(info.fields ?? []), "pieces" as const])];
+const fieldsOf = ({ info }: Platform): AdapterField[] => [...new Set([...(info.fields ?? []), ...KIT_FIELDS])];
+const KIT_FIELDS = ["pieces", "notes"] as const;
 
 function readArguments(channel: string, argv: readonly string[]): { verb: (typeof VERBS)[number]; account: string } {
 	const usage = `Usage: ${channel} info | monitor | send | stream | health  --account <id> [--format jsonl]`;
@@ -125,13 +129,27 @@ function readArguments(channel: string, argv: readonly string[]): { verb: (typeo
 async function openSession(
 	{ platform, account: id, env, log, clock, secrets }: Context,
 	more: Pick<Tools, "listening"> = {},
+	recorder?: Recorder,
 ): Promise<Session> {
 	const account = loadAccount(platform.info, id, env);
 	secrets.redact = createRedactor(platform.info, account);
-	const state = openState(env.NEXUS_STATE_FILE);
-	const notes = openSentNotes(env.NEXUS_STATE_FILE);
-	const tools = { log, clock, state, ...(notes && { notes }), ...more };
-	return await platform.open(account, tools);
+	return await platform.open(account, { log, clock, ...memoryOf(env, log, recorder), ...more });
+}
+
+/** In the account's files; what the daemon keeps is on record there too. */
+function memoryOf(env: Environment, log: Log, recorder: Recorder | undefined): Pick<Tools, "state" | "notes"> {
+	const stateFile = env.NEXUS_STATE_FILE;
+	if (stateFile === undefined) return { state: openState(undefined) };
+	const notes = openNotes(env.NEXUS_NOTES_FILE ?? `${stateFile}.sent`);
+	if (!recorder) return { state: openState(stateFile), notes };
+	return { state: openKeptState(stateFile, recorder, log), notes: keptNotes(notes, recorder) };
+}
+
+/** Undefined when no daemon keeps anything for the account. */
+function recorderOf({ env, writer, clock, limits }: Context): Recorder | undefined {
+	if (env.NEXUS_NOTES_FILE === undefined) return undefined;
+	const answerMs = (limits.callTimeoutMs ?? CALL_TIMEOUT_MS) / 2;
+	return createRecorder({ say: (line) => writer.write(line), clock, answerMs });
 }
 
 /** Each change once. */
@@ -159,12 +177,17 @@ async function converse(context: Context, verb: "monitor" | "send" | "stream"): 
 	const { writer, log, limits } = context;
 	// Listening first: lines may come before the session is open, and the input may end meanwhile.
 	const input = readInput(log, limits.lineBytesMax ?? LINE_BYTES_MAX);
-	const session = await openSession(context, verb === "monitor" ? { listening: tellListening(context) } : {});
+	const recorder = recorderOf(context);
+	const listening = verb === "monitor" ? { listening: tellListening(context) } : {};
+	const session = await openSession(context, listening, recorder);
 	const service = serviceOf(context, session, verb);
 	// A timer keeps the process alive while only timers of the gate are waiting.
 	const alive = setInterval(() => {}, 60_000);
-	input.start((line) => service.accept(line));
+	input.start((line) => {
+		if (!recorder?.accept(line)) service.accept(line);
+	});
 	await Promise.race([input.ended, service.ended, context.unread]);
+	recorder?.end();
 	const graceMs = limits.stopGraceMs ?? STOP_GRACE_MS;
 	const late = new Promise<"late">((resolve) => setTimeout(resolve, graceMs, "late").unref());
 	const result = await Promise.race([service.stop().then(() => session.close?.()), late]);

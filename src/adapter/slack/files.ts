@@ -36,6 +36,7 @@ export function createUploads(client: WebClient, state: Tools["state"]): Uploads
 			const fileId = await upload(client, attachment, options);
 			const others = remembered().filter(([nonce]) => nonce !== options.nonce);
 			state.set(STATE_KEY, JSON.stringify([...others, [options.nonce, fileId]].slice(-UPLOADS_KEPT)));
+			await state.recorded?.();
 			const { channel: channel_id, thread_ts } = place;
 			const wish = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
 			await call("files.completeUploadExternal", options.signal, () =>

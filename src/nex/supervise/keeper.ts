@@ -1,9 +1,10 @@
 /** Keeps one verb of an account running: starts it on first use, starts it again by the policy, and says how it is doing. */
 
-import { checkLine, type LineFault, type Shapes } from "../../adapter/adapter.ts";
-import { exitCodeOf } from "../../protocol/protocol.ts";
+import { checkLine, KEEP_SHAPES, type KeepLine, type LineFault, type Shapes } from "../../adapter/adapter.ts";
+import { exitCodeOf, wordsOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
+import type { KeptNotes } from "./kept-notes.ts";
 import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
 import {
 	type Phase,
@@ -40,6 +41,8 @@ export interface KeeperOptions {
 	log: Log;
 	/** Told of every process, so that one that outlives the daemon can be found. */
 	born?(pid: number): void;
+	/** What the daemon keeps for its account. */
+	notes?: KeptNotes;
 	/** What its lines must look like. */
 	shapes: Shapes;
 	/** Those that do. */
@@ -65,10 +68,13 @@ const EXCERPT_CHARS = 120;
 /** How an adapter exits that cannot reach its platform (docs/adapter-protocol.md §1). */
 const UNREACHABLE = exitCodeOf("unavailable");
 
+const isKept = (line: object): line is KeepLine => KEEP_SHAPES.has((line as KeepLine).type);
+
 const excerptOf = (line: object): string => JSON.stringify(line).slice(0, EXCERPT_CHARS).toWellFormed();
 
 export function createKeeper(options: KeeperOptions): Keeper {
-	const { clock, rules, random, log, facts } = options;
+	const { clock, rules, random, log, facts, notes } = options;
+	const shapes = notes ? new Map([...options.shapes, ...KEEP_SHAPES]) : options.shapes;
 	const waiting = new Set<(process: LineProcess) => void>();
 	let state: Supervision = UNSTARTED;
 	let process: LineProcess | undefined;
@@ -83,7 +89,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		const step = stepSupervision(state, input, clock.now(), rules, random());
 		state = step.state;
 		for (const effect of step.effects) {
-			if (effect.type === "spawn") start();
+			if (effect.type === "spawn") prepare();
 			else {
 				cancelWake();
 				cancelWake = clock.after(Math.max(0, effect.at - clock.now()), () => apply({ type: "tick" }));
@@ -100,12 +106,26 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		if (++flood.lines === max + 1) process?.kill(`said more than ${max} lines of garbage within a minute`);
 	}
 
-	function sound(line: object): object[] {
-		const checked = checkLine(line, options.shapes);
-		if ("value" in checked) return [checked.value];
+	function sound(line: object, begun: LineProcess): object[] {
+		const checked = checkLine(line, shapes);
+		if ("value" in checked) {
+			if (!notes || !isKept(checked.value)) return [checked.value];
+			notes.take(checked.value, begun);
+			return [];
+		}
 		if ("fault" in checked) skip({ reason: checked.fault, excerpt: excerptOf(line) });
 		else log.debug({ ...facts, type: checked.unknown }, "a line of a type that is not in the protocol");
 		return [];
+	}
+
+	/** Without its account's notes it could create a message for the second time. */
+	function prepare(): void {
+		if (!notes) start();
+		else
+			notes.prepare().then(
+				() => stopped || start(),
+				(cause: unknown) => exited({ code: null, detail: `its notes cannot be read: ${wordsOf(cause)}` }),
+			);
 	}
 
 	function start(): void {
@@ -131,7 +151,11 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	function begin(): LineProcess | undefined {
 		try {
 			const begun: LineProcess = startProcess(options, {
-				lines: (values) => options.lines(values.flatMap(sound), begun),
+				lines: (values) =>
+					options.lines(
+						values.flatMap((line) => sound(line, begun)),
+						begun,
+					),
 				garbage: skip,
 				exited,
 			});

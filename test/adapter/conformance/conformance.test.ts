@@ -30,7 +30,9 @@ describe("conformance: adapters that pass", () => {
 	it("the Python example passes every case", { timeout: SUITE_MS }, async () => {
 		const report = await runConformance(["python3", path("examples/adapter.py")], { ...terminal(), limitMs: LIMIT_MS });
 		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
-		expect(report.cases.filter(({ result }) => result === "skipped")).toEqual([]);
+		// A terminal's messages are where it wrote them: there is nothing to note.
+		const skipped = report.cases.filter(({ result }) => result === "skipped");
+		expect(skipped.map(({ detail }) => detail)).toEqual(['it does not declare "notes"']);
 		expect(report.passed).toBe(true);
 	});
 
@@ -51,6 +53,24 @@ describe("conformance: adapters that pass", () => {
 		const report = await runConformance(command, { account: "a", env, limitMs: LIMIT_MS });
 		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 		expect(report.passed).toBe(true);
+	});
+});
+
+const noting = (settings: Record<string, string>) => {
+	const account = join(folder, "account.json");
+	writeFileSync(account, JSON.stringify({ id: "a", settings: { file: join(folder, "calls"), ...settings } }));
+	const command = [process.execPath, path("test/nex/outbound/adapters/noting-platform.ts")];
+	return runConformance(command, { account: "a", env: { NEXUS_ACCOUNT_FILE: account }, only: "notes" });
+};
+
+describe("conformance: notes (ST26)", () => {
+	it("an adapter of the kit sends once its note is answered", async () => {
+		expect((await noting({})).cases).toMatchObject([{ result: "passed" }, { result: "passed" }]);
+	});
+
+	it("one that does not wait is noticed", async () => {
+		const { cases } = await noting({ hasty: "yes" });
+		expect(cases.at(-1)).toMatchObject({ detail: "a message was sent before its note was answered" });
 	});
 });
 

@@ -2,9 +2,14 @@ import { appendFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openNotes } from "../../../src/adapter/kit/notes.ts";
+import { keptNotes, openNotes } from "../../../src/adapter/kit/notes.ts";
 import { PlatformError } from "../../../src/adapter/kit/platform.ts";
+import { createRecorder } from "../../../src/adapter/kit/recorder.ts";
 import { openSentLog } from "../../../src/adapter/kit/sent.ts";
+import { openKeptState, writeState } from "../../../src/adapter/kit/state.ts";
+import type { KeepLine } from "../../../src/adapter/port.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -67,6 +72,79 @@ describe("I7: what a crash leaves in doubt", () => {
 
 	test("without a file nothing is certain", () => {
 		expect(openSentLog({}).mayHaveLeft("a")).toBe(true);
+	});
+});
+
+describe("ST26: what the daemon keeps", () => {
+	function kept() {
+		const clock = manualClock();
+		const said: KeepLine[] = [];
+		const recorder = createRecorder({ say: (line) => void said.push(line), clock, answerMs: 1000 });
+		const sent = openSentLog({ notes: keptNotes(openNotes(file()), recorder) });
+		const answer = (line = said.at(-1)) => recorder.accept({ type: "noted", id: line?.id });
+		return { clock, said, recorder, sent, answer };
+	}
+
+	test("I7: a message leaves once its note is on record; what came of it is said, and waited for by nobody", async () => {
+		const { said, sent, answer } = kept();
+		let left = false;
+		const work = async () => {
+			left = true;
+			return { messageId: "m1" };
+		};
+		const made = sent.create("a", work);
+		await Promise.resolve();
+		expect([left, said.length]).toEqual([false, 1]);
+		expect(answer()).toBe(true);
+		expect(await made).toEqual({ messageId: "m1" });
+		const texts = said.map((line) => (line.type === "note" ? JSON.parse(line.text) : line));
+		expect(texts).toMatchObject([
+			{ nonce: "a", at: "leaving" },
+			{ nonce: "a", at: "sent", messageId: "m1" },
+		]);
+		// The other processes of the account read it in the file.
+		expect(open().of("a")).toBe("m1");
+	});
+
+	test.each(["in time", "any more"])(
+		"I7: without an answer %s it never leaves, however late one comes",
+		async (when) => {
+			const { clock, recorder, sent, answer } = kept();
+			const made = sent.create("a", () => expect.unreachable());
+			if (when === "in time") clock.advance(1000);
+			else recorder.end();
+			await expect(made).rejects.toMatchObject({ fault: "unavailable" });
+			answer();
+			expect(open().mayHaveLeft("a")).toBe(false);
+		},
+	);
+
+	test("a note that the daemon copied into the file counts once", async () => {
+		const { said, sent, answer } = kept();
+		const made = sent.create("a", () => Promise.reject(new PlatformError("denied", "no")));
+		const [leaving] = said as [Extract<KeepLine, { type: "note" }>];
+		appendFileSync(file(), `\n${leaving.text}`);
+		answer();
+		await expect(made).rejects.toThrow("no");
+		expect(open().mayHaveLeft("a")).toBe(false);
+	});
+
+	test("a state is there at once, and read from the daemon's file when it is on record", async () => {
+		const { said, recorder, answer } = kept();
+		const path = join(folder, "state.json");
+		const state = openKeptState(path, recorder, silentLog);
+		writeState(path, { other: "x" });
+		state.set("position", "7");
+		expect([state.get("position"), state.get("other")]).toEqual(["7", "x"]);
+		expect(said).toMatchObject([{ type: "state", key: "position", value: "7" }]);
+		expect(readFileSync(path, "utf8")).not.toContain("position");
+		// As the daemon does; another process set it again meanwhile.
+		writeState(path, { position: "8" });
+		answer();
+		await state.recorded?.();
+		expect(state.get("position")).toBe("8");
+		state.set("position", "8");
+		expect(said).toHaveLength(1);
 	});
 });
 

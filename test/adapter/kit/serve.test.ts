@@ -224,7 +224,7 @@ describe("serve: kill -9", () => {
 
 describe("serve: the account's memory", () => {
 	it("is whole on disk, and survives", async () => {
-		const { openState } = await import("../../../src/adapter/kit/account.ts");
+		const { openState } = await import("../../../src/adapter/kit/state.ts");
 		const file = join(root, "state.json");
 		const state = openState(file);
 		state.set("offset", "7");

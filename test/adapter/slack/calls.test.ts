@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Session } from "../../../src/adapter/kit/kit.ts";
+import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
 import { platform } from "../../../src/adapter/slack/slack.ts";
 import { createSlackFake, type SlackFake } from "../../fakes/slack.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
@@ -164,6 +164,13 @@ describe("attachments", () => {
 		fake.fault({ kind: "reset_before", count: 1, call: "completeUpload" });
 		await faultOf((await open({}, state)).attach(inThread, file, sendOptions("n2")));
 		expect(await (await open({}, state)).find(inThread, "n2", "a file.txt")).toBeUndefined();
+	});
+
+	test("ST26, I7: a file is not shared before it is on record which one it is", async () => {
+		const lost = new PlatformError("unavailable", "not on record");
+		const state = { ...memory(), recorded: () => Promise.reject(lost) };
+		expect(await faultOf((await open({}, state)).attach(inThread, file, sendOptions()))).toBe(lost);
+		expect(fake.visible("C1")).toEqual([]);
 	});
 
 	test("a failure before the last step happened to nobody", async () => {

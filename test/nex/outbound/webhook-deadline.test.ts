@@ -20,6 +20,7 @@ it("I11: what was waited until the account is listened to is not granted again",
 		config: { command: [process.execPath, "-e", "process.stdin.resume()", "--"], accounts: { main: { settings: {} } } },
 		limits: OUTBOUND_LIMITS,
 		infos: { known: () => ({}), ask: () => Promise.reject(new Error("nobody asks")) },
+		notes: { of: () => expect.unreachable(), catchUp: async () => {}, settled: async () => {} },
 		stopping: new AbortController().signal,
 		onFailure() {},
 	});
