@@ -22,7 +22,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const terminal = (): ConformanceOptions => ({ env: { NEXUS_TERMINAL_FILE: join(folder, "terminal.txt") } });
 
-const SUITE_MS = 180_000;
+const SUITE_MS = 600_000;
 /** A good adapter is waited for on however slow a machine. */
 const LIMIT_MS = 60_000;
 
