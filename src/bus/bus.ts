@@ -55,6 +55,7 @@ class LogBus implements Bus {
 	#bytes = 0;
 	#cursors = 0;
 	/** Reads that the store has not answered yet. */
+	readonly #adopting = new Map<string, Promise<LiveLog>>();
 	readonly #reads = new Set<Promise<unknown>>();
 	#closed = false;
 	#closing: Promise<void> | undefined;
@@ -123,6 +124,8 @@ class LogBus implements Bus {
 		const created = new Promise<void>((resolve, reject) => {
 			log.creation = { writes, patienceMs, resolve, reject };
 		});
+		// Whoever creates hears of it below; a fence may come while ids are awaited.
+		created.catch(() => {});
 		this.#directory.admit(log);
 		try {
 			// Others may take the ids of a block while this one is woken.
@@ -154,11 +157,21 @@ class LogBus implements Bus {
 			own.broken = undefined;
 			return this.#writer(own);
 		}
+		let adopting = this.#adopting.get(name);
+		if (!adopting) {
+			adopting = this.#adopt(name).finally(() => this.#adopting.delete(name));
+			this.#adopting.set(name, adopting);
+		}
+		return this.#writer(await adopting);
+	}
+
+	async #adopt(name: string): Promise<LiveLog> {
 		const { log, tail } = await this.#storage.adopt(name, this.node);
+		this.#refuseWhenClosed();
 		const { id, ...info } = log;
 		const adopted = LiveLog.restore(id, info, tail);
 		this.#directory.admit(adopted);
-		return this.#writer(adopted);
+		return adopted;
 	}
 
 	async call(topic: string): Promise<void> {
@@ -211,7 +224,7 @@ class LogBus implements Bus {
 		const { promise, resolve, reject } = Promise.withResolvers<void>();
 		const last = log.assigned + records.length;
 		const settled = promise.catch(() => {});
-		log.joint = { records, writes, resolve, reject, settled };
+		log.joint = { records, writes, last, resolve, reject, settled };
 		this.#committer.touch(log);
 		await promise;
 		return last;
@@ -343,7 +356,7 @@ class LogBus implements Bus {
 	}
 
 	flush(): void {
-		this.#committer.commit();
+		this.#committer.flush();
 	}
 
 	async close(): Promise<void> {

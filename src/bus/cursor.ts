@@ -26,6 +26,7 @@ export class LogCursor implements Cursor {
 	readonly #readable: Readable;
 	readonly #reading: Reading;
 	#wake: Wake | undefined;
+	#closed = false;
 	#release: (() => void) | undefined;
 
 	constructor(readable: Readable, after: number, reading: Reading, release?: () => void) {
@@ -33,13 +34,19 @@ export class LogCursor implements Cursor {
 		this.#readable = readable;
 		this.offset = after;
 		this.#reading = reading;
+		if (readable.growing) readable.growing.readers++;
 	}
 
 	/** The log as it is written now: it may have been taken over since. */
 	#growing(): Growing | undefined {
-		const { growing } = this.#readable;
-		if (growing?.successor) this.#readable.growing = growing.successor;
-		return this.#readable.growing;
+		let { growing } = this.#readable;
+		while (growing?.successor) {
+			growing.readers--;
+			growing = growing.successor;
+			growing.readers++;
+			this.#readable.growing = growing;
+		}
+		return growing;
 	}
 
 	get ended(): boolean {
@@ -88,7 +95,10 @@ export class LogCursor implements Cursor {
 	}
 
 	close(): void {
-		if (this.#wake) this.#growing()?.wakes.delete(this.#wake);
+		const growing = this.#growing();
+		if (growing && !this.#closed) growing.readers--;
+		this.#closed = true;
+		if (this.#wake) growing?.wakes.delete(this.#wake);
 		this.#release?.();
 		this.#release = undefined;
 	}

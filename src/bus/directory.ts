@@ -104,7 +104,7 @@ export class Directory {
 
 	/** Logs of others that are followed here, and who waits for a chain that this daemon does not write. */
 	followed(): { logs: RemoteLog[]; chains: Wake[] } {
-		for (const [name, log] of this.#remote) if (log.wakes.size === 0) this.#remote.delete(name);
+		for (const [name, log] of this.#remote) if (log.readers === 0) this.#remote.delete(name);
 		const idle = [...this.#chains.values()].filter((chain) => !chain.live);
 		return { logs: [...this.#remote.values()], chains: idle.flatMap((chain) => [...chain.watchers]) };
 	}

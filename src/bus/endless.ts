@@ -3,7 +3,7 @@
  * what is old while the newest is being written (ST25).
  */
 
-import { type LogKind, newId, toNexusError } from "../protocol/protocol.ts";
+import { type LogKind, newId, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Write } from "../std/write.ts";
 import type { Bus, LogWriter } from "./port.ts";
@@ -24,7 +24,7 @@ export interface EndlessLog {
 	settled(): Promise<void>;
 }
 
-/** One daemon writes it. What a dead one left of it is sealed before the first record. */
+/** One daemon writes it. What a dead one left of it, or the store gave up, is sealed before the next record. */
 export function endlessLog(bus: Bus, clock: Clock, spec: EndlessSpec): EndlessLog {
 	const { chain, kind, linkCharsMax, linkMsMax } = spec;
 	let link: { writer: LogWriter; chars: number; since: number } | undefined;
@@ -32,7 +32,7 @@ export function endlessLog(bus: Bus, clock: Clock, spec: EndlessSpec): EndlessLo
 	let last: Promise<unknown> = Promise.resolve();
 
 	const takeOver = async () => {
-		for (const { log } of await bus.list({ left: true, chain })) await (await bus.reopen(log)).seal([]);
+		for (const { log } of await bus.list({ live: true, chain })) await (await bus.reopen(log)).seal([]);
 		isTaken = true;
 	};
 	const isFull = () => link !== undefined && (link.chars >= linkCharsMax || clock.now() - link.since >= linkMsMax);
@@ -54,8 +54,8 @@ export function endlessLog(bus: Bus, clock: Clock, spec: EndlessSpec): EndlessLo
 		append(record, writes = []) {
 			const written = last.then(() => write(record, writes));
 			last = written.catch((cause: unknown) => {
-				// Only what is written with a record is refused for its own sake; after anything else the link is found anew.
-				if (toNexusError(cause).code === "conflict") return;
+				// What is written with a record may be refused for its own sake; after anything else the link is found anew.
+				if (cause instanceof Refused && link) return;
 				link = undefined;
 				isTaken = false;
 			});

@@ -23,6 +23,8 @@ export interface Seal extends Waiting {
 export interface Joint extends Waiting {
 	records: readonly string[];
 	writes: readonly Write[];
+	/** Offset of its last record, if it is taken. */
+	last: number;
 	/** It has its outcome, whichever. */
 	settled: Promise<void>;
 }
@@ -40,6 +42,8 @@ export interface Growing {
 	readonly head: number;
 	readonly sealedAt: number | undefined;
 	readonly wakes: Set<Wake>;
+	/** Cursors that are open on it. */
+	readers: number;
 	/** What comes strictly after an offset, when it is at hand without asking the store. */
 	recent(after: number): Batch | undefined;
 	/** The log goes on here: this daemon has taken it over. */
@@ -83,6 +87,7 @@ export class LiveLog implements Growing {
 	#rooms: Waiting[] = [];
 
 	readonly wakes = new Set<Wake>();
+	readers = 0;
 	/** What the last commit brought: readers that keep up all ask for it, and share what is made of it. */
 	#newest: Batch | undefined;
 
@@ -100,6 +105,12 @@ export class LiveLog implements Growing {
 	/** Offset of the last appended record, visible or not. */
 	get assigned(): number {
 		return this.head + this.inFlightCount + this.pendingCount + (this.joint?.records.length ?? 0) + this.#behind.length;
+	}
+
+	/** Characters that wait for a commit, a line feed for each record included. */
+	get appendedChars(): number {
+		const behind = this.#behind.reduce((sum, record) => sum + record.length + 1, 0);
+		return (this.pendingCount > 0 ? this.pending.length + 1 : 0) + behind;
 	}
 
 	/** Characters and records that are not durable yet. */
@@ -147,10 +158,13 @@ export class LiveLog implements Growing {
 		this.inFlightChars = 0;
 	}
 
-	/** The joint has its outcome: what was appended behind it follows. */
-	disjoin(): void {
+	/** The joint has its outcome: what was appended behind it follows, without a gap if it was `refused`. */
+	disjoin(refused?: Joint): void {
 		this.joint = undefined;
 		for (const record of this.#behind.splice(0)) this.append(record);
+		if (!refused) return;
+		for (const waiting of this.#flushes) if (waiting.upTo >= refused.last) waiting.upTo -= refused.records.length;
+		this.settleWaiting();
 	}
 
 	/** More can be appended. */
@@ -205,10 +219,8 @@ export class LiveLog implements Growing {
 
 	/** Makes committed records visible; with a cut, the tail begins anew. */
 	publish(batch: Batch | undefined, cut: boolean): void {
-		if (cut) {
-			this.tail.clear();
-			this.cutSoon = false;
-		} else if (batch) this.tail.push(batch);
+		if (cut) this.tail.clear();
+		else if (batch) this.tail.push(batch);
 		if (!batch) return;
 		this.#newest = batch;
 		this.head = batch.last;

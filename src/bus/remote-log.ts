@@ -4,6 +4,9 @@ import type { Batch } from "./batch.ts";
 import type { Growing, Wake } from "./live-log.ts";
 import type { Storage, StoredLog } from "./storage.ts";
 
+/** Only a sealed log is ever removed. */
+const REMOVED = 0;
+
 export class RemoteLog implements Growing {
 	readonly id: number;
 	readonly name: string;
@@ -12,6 +15,7 @@ export class RemoteLog implements Growing {
 	sealedAt: number | undefined;
 	successor: Growing | undefined;
 	readonly wakes = new Set<Wake>();
+	readers = 0;
 	#newest: Batch | undefined;
 	#refreshing: Promise<void> | undefined;
 	#again = false;
@@ -37,21 +41,25 @@ export class RemoteLog implements Growing {
 		return this.#refreshing;
 	}
 
+	async #grow(storage: Storage, head: number, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
+		while (this.head < head) {
+			// What cannot be read is for the readers to find out, when they ask for it themselves.
+			const batch = await Promise.resolve(storage.read(this.id, this.head + 1)).catch(() => undefined);
+			this.#newest = batch?.after(this.head).upTo(head);
+			this.head = this.#newest?.last ?? head;
+			wake(this.wakes);
+		}
+	}
+
 	async #look(storage: Storage, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
 		while (this.#again) {
 			this.#again = false;
 			const found = await storage.find(this.name);
-			if (!found || this.successor) return;
-			for (let { head } = found; this.head < head; ) {
-				const batch = await storage.read(this.id, this.head + 1);
-				if (!batch) return;
-				this.#newest = batch.after(this.head).upTo(head);
-				this.head = this.#newest.last;
-				head = found.head;
-				wake(this.wakes);
-			}
-			if (found.sealedAt === undefined || this.sealedAt !== undefined) continue;
-			this.sealedAt = found.sealedAt;
+			if (this.successor) return;
+			if (found) await this.#grow(storage, found.head, wake);
+			const sealedAt = found ? found.sealedAt : REMOVED;
+			if (sealedAt === undefined || this.sealedAt !== undefined) continue;
+			this.sealedAt = sealedAt;
 			wake(this.wakes);
 		}
 	}

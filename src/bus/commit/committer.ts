@@ -120,7 +120,18 @@ export class Committer {
 
 	/** Commits what waits, unless a commit is under way: then it goes with the next one. */
 	commit(): void {
-		if (!this.#flight && !this.#fenced && this.#hasWaiting()) this.#send(this.#plan());
+		if (this.#canSend()) this.#send(this.#plan());
+	}
+
+	#canSend(): boolean {
+		return !this.#flight && !this.#fenced && this.#hasWaiting();
+	}
+
+	/** Commits all that waits, in the tick of the call if the store answers at once; what it refused before is tried again. */
+	flush(): void {
+		if (this.#asking) return;
+		if (this.#flight) this.#tryAgain();
+		while (this.#canSend()) this.#send(this.#plan());
 	}
 
 	#plan(): Flight {
@@ -181,9 +192,9 @@ export class Committer {
 	}
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
-	#settle({ log: write, own }: Part, log: LiveLog, now: number, base: number | undefined): void {
-		const { creation, joint } = log;
-		const { batch, cut, seal } = write!;
+	#settle(part: Part, log: LiveLog, now: number, base: number | undefined): void {
+		const { own, creation, joint, sealing } = part;
+		const { batch, cut } = part.log!;
 		if (creation) {
 			log.base = base ?? 0;
 			log.createdAt = now;
@@ -195,13 +206,13 @@ export class Committer {
 		if (cut) this.#outcome.cut(log, cut.bytes);
 		log.settleWaiting();
 		creation?.resolve();
-		if (seal) {
+		if (sealing) {
 			log.sealedAt = now;
 			this.#outcome.gone(log);
-			log.seal!.resolve();
+			sealing.resolve();
 			return;
 		}
-		if (joint && !creation) {
+		if (joint) {
 			log.disjoin();
 			joint.resolve();
 		}
@@ -210,14 +221,13 @@ export class Committer {
 
 	/** Nothing of the part was written. */
 	#refuse(part: Part, refused: Refused): void {
-		const { live: log, request, own, log: write } = part;
-		if (write) write.batch = undefined;
+		const { live: log, request, own, creation, joint, sealing } = part;
+		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
 		if (!log) {
 			request!.reject(refused);
 			return;
 		}
-		const { creation, joint } = log;
 		if (creation || this.#fenced) {
 			if (creation) this.#outcome.gone(log);
 			log.giveUp(refused, refused);
@@ -225,14 +235,9 @@ export class Committer {
 			return;
 		}
 		log.putBack(own.text, own.count);
-		if (write!.seal) {
-			const { seal } = log;
-			log.seal = undefined;
-			seal!.reject(refused);
-		} else if (joint) {
-			log.disjoin();
-			joint.reject(refused);
-		}
+		if (sealing) log.seal = undefined;
+		else if (joint) log.disjoin(joint);
+		(sealing ?? joint)?.reject(refused);
 		if (log.isWaiting) this.#dirty.add(log);
 	}
 
@@ -253,16 +258,16 @@ export class Committer {
 		this.#failingSince ??= now;
 		this.#isFull = sqliteFailure(cause)?.kind === "full";
 		this.#unknown ||= cause instanceof OutcomeUnknown;
-		if (!this.#unknown) this.#giveUpImpatient(now - this.#failingSince, cause);
+		this.#giveUpImpatient(now - this.#failingSince, cause);
 		if (this.#tryLater() || this.#unknown) return;
 		this.#log.error({ err: cause, logs: this.#dirty.size }, "the store still refuses commits; giving up what waits");
 		this.#giveUpAll(cause);
 	}
 
-	/** Some would rather be told soon than wait. */
+	/** Some would rather be told soon than wait. What may have been applied is kept until that is known. */
 	#giveUpImpatient(failingMs: number, cause: unknown): void {
 		const flight = this.#flight;
-		if (flight) {
+		if (flight && !this.#unknown) {
 			const parts = flight.parts.filter((part) => {
 				if (failingMs < patienceMsOf(part)) return true;
 				this.#giveUpPart(part, cause);
@@ -280,6 +285,7 @@ export class Committer {
 			request.reject(unwritten("a change", cause));
 			return false;
 		});
+		this.#countWaiting();
 	}
 
 	#giveUpAll(cause: unknown): void {
@@ -289,6 +295,7 @@ export class Committer {
 		for (const log of this.#dirty) this.#giveUp(log, cause);
 		this.#dirty.clear();
 		for (const request of this.#requests.splice(0)) request.reject(unwritten("a change", cause));
+		this.#countWaiting();
 	}
 
 	#recovered(): void {
@@ -312,10 +319,11 @@ export class Committer {
 	}
 
 	#tryAgain(): void {
+		this.#cancelRetry?.();
 		this.#cancelRetry = undefined;
 		if (this.#asking) return;
 		const flight = this.#flight;
-		if (flight) this.#send({ commit: { ...flight.commit, again: true }, parts: flight.parts });
+		if (flight) this.#send({ commit: { ...flight.commit, again: this.#unknown }, parts: flight.parts });
 		else if (this.#hasWaiting()) this.#send(this.#plan());
 		// Nobody waits: an empty commit tells whether the store is back. A full disk takes those, so it is not asked.
 		else if (!this.#isFull)
@@ -332,18 +340,17 @@ export class Committer {
 	#giveUp(log: LiveLog, cause: unknown): void {
 		if (log.creation) this.#outcome.gone(log);
 		log.giveUp(cause, unwritten(`log ${log.spec.log}`, cause));
-		this.#countWaiting();
 	}
 
 	#countWaiting(): void {
 		this.waitingChars = 0;
-		for (const { waitingChars, waitingCount } of this.#outcome.live())
-			if (waitingCount > 0) this.waitingChars += waitingChars + 1;
+		for (const log of this.#outcome.live()) this.waitingChars += log.appendedChars;
+		for (const { own } of this.#flight?.parts ?? []) if (own.count > 0) this.waitingChars += own.text.length + 1;
 	}
 
 	#cutAll(ids: ReadonlySet<number>): void {
 		for (const log of this.#outcome.live()) {
-			if (!ids.has(log.id)) continue;
+			if (!ids.has(log.id) || log.tail.size === 0) continue;
 			log.cutSoon = true;
 			this.touch(log);
 		}
@@ -360,23 +367,17 @@ export class Committer {
 		});
 		if (this.#asking) await Promise.race([this.#asking, over.promise]);
 		this.#stopped = true;
-		this.#tryLast();
+		this.flush();
 		// Whether it was applied has to be known, as long as there is time to ask.
 		while (!isOver && (this.#asking || this.#unknown)) {
 			const next =
 				this.#asking ?? new Promise<void>((resolve) => this.#clock.after(this.#limits.commitRetryMs, resolve));
 			await Promise.race([next, over.promise]);
-			if (!this.#asking && !this.#unknown) this.#tryLast();
+			this.flush();
 		}
 		cancel();
 		this.#cancelRetry?.();
 		if (this.#flight || this.#hasWaiting()) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
-	}
-
-	#tryLast(): void {
-		if (this.#asking) return;
-		if (this.#flight) this.#tryAgain();
-		if (!this.#flight && this.#hasWaiting()) this.#send(this.#plan());
 	}
 
 	#hasWaiting(): boolean {

@@ -1,7 +1,7 @@
 /** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
 
 import type { Write } from "../../std/write.ts";
-import type { LiveLog, Waiting } from "../live-log.ts";
+import type { Creation, Joint, LiveLog, Seal, Waiting } from "../live-log.ts";
 import type { LogWrite, Unit } from "../storage.ts";
 
 /** Changes of stored things that need no record. */
@@ -13,6 +13,10 @@ export interface WriteRequest extends Waiting {
 export interface Part extends Unit {
 	readonly live: LiveLog | undefined;
 	readonly request: WriteRequest | undefined;
+	/** What the part brings about for its log, besides new records. */
+	readonly creation: Creation | undefined;
+	readonly joint: Joint | undefined;
+	readonly sealing: Seal | undefined;
 	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
 	readonly own: { count: number; text: string };
 }
@@ -22,13 +26,15 @@ const NONE = { count: 0, text: "" };
 
 export const partOfRequest = (request: WriteRequest): Part => ({
 	...{ writes: request.writes, log: undefined, live: undefined, request, own: NONE },
+	...{ creation: undefined, joint: undefined, sealing: undefined },
 });
 
 /** Moves what waits of a log into a commit. A tail of `segmentCharsMax` becomes a segment. */
 export function partOfLog(log: LiveLog, segmentCharsMax: number): Part {
-	const { creation, joint } = log;
+	const { creation } = log;
+	const joint = creation ? undefined : log.joint;
 	const sealing = creation || joint ? undefined : log.seal;
-	const last = sealing?.records ?? (creation ? undefined : joint?.records);
+	const last = sealing?.records ?? joint?.records;
 	const own = { count: log.pendingCount, text: log.pending };
 	const write: LogWrite = { id: log.id };
 	if (creation) write.create = log.spec;
@@ -37,10 +43,11 @@ export function partOfLog(log: LiveLog, segmentCharsMax: number): Part {
 	const isFull = log.tail.size + log.inFlightChars >= segmentCharsMax;
 	const all = sealing || isFull || log.cutSoon ? log.tailWith(write.batch) : undefined;
 	if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
-	const writes = creation?.writes ?? sealing?.writes ?? (last ? joint!.writes : NO_WRITES);
-	return { writes, log: write, live: log, request: undefined, own };
+	log.cutSoon = false;
+	const writes = (creation ?? sealing ?? joint)?.writes ?? NO_WRITES;
+	return { writes, log: write, live: log, request: undefined, own, creation, joint, sealing };
 }
 
 /** For how long whoever waits for it waits for a failing store. */
-export const patienceMsOf = ({ live, request }: Part): number =>
-	live?.creation?.patienceMs ?? request?.patienceMs ?? Infinity;
+export const patienceMsOf = ({ creation, request }: Part): number =>
+	creation?.patienceMs ?? request?.patienceMs ?? Infinity;

@@ -63,6 +63,7 @@ export const STATEMENTS = {
 	addJournal: "INSERT INTO journal (id, entries, crc, node, n, at, refused) VALUES (?, ?, ?, ?, ?, ?, ?)",
 	removeJournal: "DELETE FROM journal WHERE id < ?",
 	othersFrom: "SELECT min(cut_at) AS cut_at FROM log WHERE sealed_at IS NULL AND node <> ?",
+	leftBehind: `SELECT * FROM log WHERE sealed_at IS NULL AND removed = 0 AND cut_at < ? AND ${IS_DEAD} LIMIT 4`,
 	createLog:
 		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at, made) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9 - 1, ?9)",
 	chainEnd: `SELECT base, head, sealed_at, (SELECT up_to FROM chain_removed WHERE chain = ?1) AS up_to

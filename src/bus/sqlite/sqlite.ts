@@ -51,8 +51,10 @@ class SqliteStorage implements Storage {
 	/** The first journal row that holds uncut records, of the logs that are written through this store. */
 	readonly #journalFrom = new Map<number, number>();
 	#journalFirst = 1;
+	/** How far the logs have come that are written through this store: nobody has to look for it in the journal. */
+	readonly #heads = new Map<number, number>();
 	/** What dead owners left, as it was listed. */
-	readonly #left = new Map<number, Adopted>();
+	readonly #left = new Map<number, Adopted & Owned>();
 
 	constructor(file: SqliteFile, now: () => number) {
 		this.#file = file;
@@ -110,7 +112,10 @@ class SqliteStorage implements Storage {
 			const known = commit.again ? this.#made(commit) : undefined;
 			if (known) return known;
 			const { id, is_alive } = this.#sql.standing.get(commit.node)!;
-			if (!is_alive) return allFenced(commit, this.#now());
+			if (!is_alive) {
+				this.#heads.clear();
+				return allFenced(commit, this.#now());
+			}
 			row = Number(id) + 1;
 			return this.#apply(commit, row);
 		});
@@ -162,16 +167,21 @@ class SqliteStorage implements Storage {
 	/** A unit that may be refused: then nothing of it stays. */
 	#attempt({ writes, log }: Unit, node: number, row: number, now: number): UnitOutcome | undefined {
 		const sql = this.#sql;
+		let isApplying = false;
 		sql.savepoint.run();
 		try {
 			const base = log?.create && this.#create(log.id, log.create, node, row, now);
+			isApplying = true;
 			for (const write of writes) this.#file.things.apply(write, { node, now });
+			isApplying = false;
 			if (log) this.#write(log, row, now);
 			sql.release.run();
 			return base === undefined ? undefined : { base };
 		} catch (cause) {
-			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail.
-			if (!this.#file.db.isTransaction || sqliteFailure(cause)?.kind === "full") throw cause;
+			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail. So it does when
+			// a log cannot be written: that is nothing a unit could be refused for.
+			const isOwnFault = cause instanceof Refused || (isApplying && sqliteFailure(cause)?.kind !== "full");
+			if (!this.#file.db.isTransaction || !isOwnFault) throw cause;
 			sql.undo.run();
 			sql.release.run();
 			return { refused: refusalOf(cause) };
@@ -211,6 +221,8 @@ class SqliteStorage implements Storage {
 		units.forEach(({ log }, place) => {
 			const outcome = outcomes.get(place);
 			if (!log || (outcome && "refused" in outcome)) return;
+			if (log.seal) this.#heads.delete(log.id);
+			else if (log.batch || log.create) this.#heads.set(log.id, log.batch?.last ?? 0);
 			if (log.cut || log.seal) this.#journalFrom.delete(log.id);
 			else if (log.batch && !this.#journalFrom.has(log.id)) this.#journalFrom.set(log.id, row);
 		});
@@ -231,7 +243,7 @@ class SqliteStorage implements Storage {
 		const readers = new Map<number, TailReader>();
 		let from = Infinity;
 		for (const row of rows) {
-			if (row.sealed_at !== null) continue;
+			if (row.sealed_at !== null || this.#heads.has(Number(row.id))) continue;
 			readers.set(Number(row.id), new TailReader(storedOf(row)));
 			from = Math.min(from, Number(row.cut_at));
 		}
@@ -239,7 +251,12 @@ class SqliteStorage implements Storage {
 			if (!isWholeJournal(row)) for (const reader of readers.values()) reader.skip();
 			else for (const entry of entriesOf(row.entries as string)) readers.get(entry.log)?.take(entry);
 		}
-		return rows.map((row) => readers.get(Number(row.id))?.result() ?? { log: storedOf(row), tail: undefined });
+		return rows.map((row) => {
+			const read = readers.get(Number(row.id))?.result();
+			if (read) return read;
+			const log = storedOf(row);
+			return { log: { ...log, head: this.#heads.get(log.id) ?? log.head }, tail: undefined };
+		});
 	}
 
 	read(id: number, offset: number): Batch | undefined {
@@ -285,7 +302,10 @@ class SqliteStorage implements Storage {
 				: this.#sql.list.all(kind, chain, live === undefined ? null : 0, before, limit);
 		const found = this.#wholes(rows);
 		// Nobody writes what a dead owner left, so it does not have to be read again when it is adopted.
-		if (left) for (const { log, tail } of found) this.#left.set(log.id, { log, tail });
+		if (left) {
+			this.#left.clear();
+			for (const [n, adopted] of found.entries()) this.#left.set(adopted.log.id, { ...adopted, ...ownedOf(rows[n]!) });
+		}
 		return found.map(({ log }) => log);
 	}
 
@@ -295,11 +315,15 @@ class SqliteStorage implements Storage {
 			if (!row) throw noLiveLog(name);
 			if (!this.#sql.isAlive.get(node)) throw fenced();
 			if (Number(row.node) !== node && !row.is_left) throw ownedByAnother(name);
-			this.#sql.adopt.run(node, Number(row.id));
-			this.#journalFrom.set(Number(row.id), Number(row.cut_at) + 1);
-			const left = this.#left.get(Number(row.id));
-			this.#left.delete(Number(row.id));
-			return left ?? this.#whole(row);
+			const id = Number(row.id);
+			const left = this.#left.get(id);
+			const { node: owner, cutAt } = ownedOf(row);
+			const adopted = left?.node === owner && left.cutAt === cutAt ? left : this.#whole(row);
+			this.#sql.adopt.run(node, id);
+			this.#left.delete(id);
+			if (adopted.tail) this.#journalFrom.set(id, cutAt + 1);
+			this.#heads.set(id, adopted.log.head);
+			return { log: adopted.log, tail: adopted.tail };
 		});
 	}
 
@@ -339,6 +363,7 @@ class SqliteStorage implements Storage {
 			this.#file.transaction(() => this.#sql.removeJournal.run(upTo));
 			this.#journalFirst = upTo;
 		}
+		for (const row of this.#sql.leftBehind.all(last - JOURNAL_ROWS_BEHIND_MAX)) this.#cutLeft(row, last);
 		for (const row of this.#sql.halfRemoved.all()) this.removeSome(Number(row.id));
 		return { more: upTo < needed, lagging };
 	}
@@ -347,11 +372,32 @@ class SqliteStorage implements Storage {
 		for (const hint of this.#hints) hint({ topic });
 	}
 
+	/** Nobody may ever take over what a dead owner left; the journal does not wait for it. */
+	#cutLeft(row: Row, last: number): void {
+		const { log, tail } = this.#whole(row);
+		// What is damaged is left as it is: its records are looked for where they were.
+		if (log.damaged !== undefined) return;
+		this.#file.transaction(() => {
+			const cut = tail && { batch: tail, bytes: Buffer.byteLength(tail.text) + 1 };
+			if (cut) this.#write({ id: log.id, cut }, last, 0);
+			else this.#sql.cutLog.run(0, 0, null, last, log.id);
+		});
+		this.#left.delete(log.id);
+	}
+
 	watch(hint: Hint): () => void {
 		this.#hints.add(hint);
 		return () => this.#hints.delete(hint);
 	}
 }
+
+/** Whose a log is, and where its tail begins: as long as both stand, what was read of it stands. */
+interface Owned {
+	node: number;
+	cutAt: number;
+}
+
+const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });
 
 function allFenced({ units }: Commit, now: number): Committed {
 	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
