@@ -88,6 +88,12 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 	};
 }
 
+/** What can be read of a session's chain. */
+interface Range {
+	start: number;
+	head: number;
+}
+
 interface Snapshot {
 	turns: Turn[];
 	queued: InboundEvent[];
@@ -101,9 +107,10 @@ interface Snapshot {
  */
 function createSnapshot(bus: Bus, ledger: Ledger, broker: Broker) {
 	/** Where a reader who knows all turns up to the newest goes on. Undefined when the newest log and turn are not of one moment. */
-	const offsetOf = async (newest: LogInfo | undefined, newestTurn: Turn | undefined, head: number) => {
+	const offsetOf = async (newest: LogInfo | undefined, newestTurn: Turn | undefined, range: Range | undefined) => {
+		const { start, head } = range ?? { start: 0, head: 0 };
 		// Without a log there are no frames, unless the first run has begun since.
-		if (!newest) return newestTurn && (await bus.describe(newestTurn.runId)) ? undefined : head;
+		if (!newest) return head > start || (newestTurn && (await bus.describe(newestTurn.runId))) ? undefined : head;
 		if (newest.log === newestTurn?.runId) return newest.sealedAt === undefined ? undefined : newest.base + newest.head;
 		return (await ledger.turns.get(newest.log)) ? undefined : newest.base;
 	};
@@ -114,7 +121,7 @@ function createSnapshot(bus: Bus, ledger: Ledger, broker: Broker) {
 			const { turns, newestTurn, queued } = await ledger.snapshot(session, page);
 			const live = broker.liveRuns().find((run) => run.session === session && run.runId !== newestTurn?.runId);
 			const isAnswered = ({ eventId }: InboundEvent) => live?.messages.some((message) => message.eventId === eventId);
-			const offset = await offsetOf(newest, newestTurn, range?.head ?? 0);
+			const offset = await offsetOf(newest, newestTurn, range);
 			if (offset !== undefined) return { turns, queued: queued.filter((event) => !isAnswered(event)), live, offset };
 		}
 		throw new NexusError("busy", "runs of this session settle faster than they can be listed; try again");

@@ -4,10 +4,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
+import { createBus, endlessLog, sqliteStorage } from "../../src/bus/bus.ts";
 import type { Storage } from "../../src/bus/storage.ts";
 import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
+import { until } from "../until.ts";
 import { memoryStorage } from "./memory.ts";
 import { removeUpTo } from "./remove.ts";
 
@@ -101,6 +102,50 @@ describe("a store that refuses commits", () => {
 		disk.full = false;
 		await bus.create({ log: "b", kind: "run" }, ["1"]);
 		expect((await bus.list({ live: true })).map((info) => info.log)).toEqual(["b", "a"]);
+		await bus.close();
+	});
+});
+
+describe("a Bus that closes", () => {
+	it("ST16: commits all that waits, however many commits it takes", async () => {
+		const storage = memoryStorage();
+		const bus = createBus({ storage, limits: { commitTotalCharsMax: 10 } });
+		const writers = await Promise.all(["a", "b", "c"].map((log) => bus.create({ log, kind: "run" }, ["1"])));
+		for (const writer of writers) writer.append("x".repeat(20));
+		const sealed = writers[0]!.seal(["end"]);
+		await bus.close();
+		await sealed;
+		const after = createBus({ storage });
+		const heads = new Map((await after.list()).map(({ log, head }) => [log, head]));
+		expect(heads).toEqual(
+			new Map([
+				["a", 3],
+				["b", 2],
+				["c", 2],
+			]),
+		);
+		await after.close();
+	});
+});
+
+describe("a log without an end", () => {
+	it("ST25: goes on after the store gave its link up", async () => {
+		const disk = fillable();
+		const clock = manualClock();
+		const bus = createBus({ storage: disk.storage, clock, limits: { commitRetryMsMax: 1000 } });
+		const log = endlessLog(bus, clock, { chain: "audit", kind: "text", linkCharsMax: 100, linkMsMax: 1e6 });
+		await log.append("1");
+		disk.full = true;
+		const lost = expect(log.append("lost")).rejects.toMatchObject({ code: "unavailable" });
+		await until("a refused commit", () => !bus.healthy);
+		clock.advance(2000);
+		await lost;
+		disk.full = false;
+		await log.append("2");
+		expect((await bus.list({ chain: "audit" })).map(({ head, sealedAt }) => [head, sealedAt === undefined])).toEqual([
+			[1, true],
+			[1, false],
+		]);
 		await bus.close();
 	});
 });
@@ -199,6 +244,44 @@ describe("the journal of the SQLite store", () => {
 		expect((await third.cursor({ log: "next" }, 0)).next()).toMatchObject({ records: ["next 1"] });
 		expect((await third.cursor({ log: "idle" }, 0)).next()).toMatchObject({ records: ["idle 1"] });
 		await third.close();
+	});
+
+	it("P4: a log that was taken over, and has nothing to cut, is not committed again and again", async () => {
+		const clock = manualClock();
+		const first = createBus({ storage: sqliteStorage(file), clock, limits: { segmentCharsMax: 1 } });
+		await first.create({ log: "adopted", kind: "run" }, ["begin"]);
+		const bus = createBus({ storage: sqliteStorage(file), clock });
+		await bus.reopen("adopted");
+		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
+		for (let i = 0; i < 4200; i++) {
+			busy.append("x");
+			await busy.flushed();
+		}
+		clock.advance(1000);
+		const before = bus.stats.commits;
+		for (let i = 0; i < 20; i++) await tick();
+		expect(bus.stats.commits - before).toBeLessThan(3);
+		await bus.close();
+	});
+
+	it("P4: what a dead daemon left, and nobody takes over, does not hold the journal back", async () => {
+		const clock = manualClock();
+		await createBus({ storage: sqliteStorage(file), clock }).create({ log: "left", kind: "run" }, ["begin"]);
+		const bus = createBus({ storage: sqliteStorage(file), clock });
+		const busy = await bus.create({ log: "busy", kind: "run" }, ["begin"]);
+		for (let i = 0; i < 5000; i++) {
+			busy.append(`${i}`.padEnd(100));
+			await busy.flushed();
+		}
+		for (let i = 0; i < 6; i++) {
+			clock.advance(1000);
+			await tick();
+		}
+		expect(rows("journal")).toBeLessThan(1000);
+		expect(await bus.list({ left: true })).toMatchObject([{ log: "left", head: 1 }]);
+		await (await bus.reopen("left")).seal(["end"]);
+		expect(await bus.describe("left")).toMatchObject({ head: 2 });
+		await bus.close();
 	});
 
 	it("P4.10: a journal row that is not one is passed over", async () => {

@@ -189,6 +189,45 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(store.notes()).toEqual(["saved"]);
 		});
 
+		it("ST3, ST6: writes that come while a commit is under way wait for their own", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const first = await commits.next();
+			let last = 0;
+			const joint = writer.appendWith(["2"], [note.add("x")]).then((offset) => (last = offset));
+			await first.answer();
+			expect([last, store.notes()]).toEqual([0, []]);
+			await (await commits.next()).answer();
+			await joint;
+			expect([last, store.notes(), await readAll(bus, "a")]).toEqual([3, ["x"], ["begin", "1", "2"]]);
+		});
+
+		it("ST6: who waits until all is durable does not wait for records that were refused", async () => {
+			const writer = await create("a");
+			const refused = expect(writer.appendWith(["never", "never"], [note.refuse("no")])).rejects.toThrow("no");
+			const before = writer.flushed();
+			writer.append("1");
+			const after = writer.flushed();
+			await (await commits.next()).answer();
+			await Promise.all([refused, before]);
+			await (await commits.next()).answer();
+			await after;
+			expect([writer.offset, await readAll(bus, "a")]).toEqual([2, ["begin", "1"]]);
+		});
+
+		it("ST1: who has little patience and was never sent is told, although another's outcome is unknown", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			await (await commits.next()).answer("never made");
+			const impatient = expect(bus.write([note.add("x")], 100)).rejects.toMatchObject({ code: "unavailable" });
+			clock.advance(250);
+			await (await commits.next()).answer("never made");
+			await impatient;
+			clock.advance(250);
+			await (await commits.next()).answer();
+			expect([await readAll(bus, "a"), store.notes()]).toEqual([["begin", "1"], []]);
+		});
+
 		it("P4.15, ST8: what is in a commit counts as waiting; a writer waits for room, not until all is durable", async () => {
 			const writer = await create("a");
 			for (const text of ["1", "2", "3", "4"]) writer.append(text);
@@ -392,6 +431,48 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await readAll(third, "a")).toEqual(["1", "2", "3"]);
 			expect(await readAll(one, "a")).toEqual(["1", "2", "3"]);
 			expect(store.notes()).toEqual([]);
+		});
+
+		it("ST19: whoever asks twice to take a log over gets the same log", async () => {
+			await join().create(run("a"), ["1"]);
+			const two = join(0, false);
+			const [one, other] = await Promise.all([two.reopen("a"), two.reopen("a")]);
+			one.append("2");
+			other.append("3");
+			await Promise.all([one.flushed(), other.flushed()]);
+			expect(await readAll(two, "a")).toEqual(["1", "2", "3"]);
+		});
+
+		it("ST19: what is taken over is what its last owner wrote, whatever was read of it before", async () => {
+			await join().create(run("a"), ["1"]);
+			await join().bury(0);
+			const late = join();
+			expect(await late.list({ left: true })).toMatchObject([{ head: 1 }]);
+			const between = join();
+			const writer = await between.reopen("a");
+			writer.append("2");
+			await writer.flushed();
+			await between.close();
+			for (let n = 0; n < 10; n++) {
+				clock.advance(500);
+				await turn();
+			}
+			expect(await late.bury(4000)).toContain(between.node);
+			expect((await late.reopen("a")).offset).toBe(2);
+		});
+
+		it("ST22: a reader that looks for a while before it listens is woken all the same", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["1"]);
+			const cursor = await two.cursor({ log: "a" }, 1);
+			for (let n = 0; n < 3; n++) {
+				clock.advance(500);
+				await turn();
+			}
+			const reading = upTo(cursor, 1);
+			writer.append("2");
+			await writer.flushed();
+			expect(await reading).toEqual(["2"]);
 		});
 
 		it("ST19: whoever opens the store under its lock declares all before it dead", async () => {

@@ -10,6 +10,8 @@ import { eventOf, turnOf } from "../ledger/rig.ts";
 interface Moment {
 	/** The newest log of the session, as the Bus has it. */
 	newest?: LogInfo;
+	/** What was removed of the session's frames; by default all of them. */
+	start?: number;
 	/** The newest first. */
 	settled?: Turn[];
 	queued?: InboundEvent[];
@@ -48,7 +50,7 @@ function storesOf(...moments: Moment[]) {
 	const kept = () => moments.flatMap(({ newest }) => (newest ? [newest] : []));
 	const bus = {
 		list: () => later([at(++asked).newest].filter((one) => one !== undefined)),
-		describeChain: () => later({ start: 0, head: 7 }),
+		describeChain: () => later({ start: at(asked + 1).start ?? 7, head: 7 }),
 		describe: (log: string) => later(kept().find((info) => info.log === log)),
 	} as Partial<Bus> as Bus;
 	const snapshot = (): SessionSnapshot => {
@@ -105,6 +107,11 @@ describe("ST17: a page of turns", () => {
 	it("goes on behind what was removed, when no frames are left", async () => {
 		expect(await offsetOf({ settled: [one] })).toEqual([7, ["run_1"], 1]);
 		expect(await offsetOf({})).toEqual([7, [], 1]);
+	});
+
+	it("is taken again when the first run began after the Bus had listed none", async () => {
+		const after = { newest: logOf("run_1", 0, 7, false), live: liveOf("run_1", "evt_1") };
+		expect(await offsetOf({ start: 0 }, after)).toEqual([0, [], 2]);
 	});
 
 	it("is given up as busy when runs never stop settling", async () => {

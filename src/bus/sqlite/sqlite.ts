@@ -23,8 +23,9 @@ import type {
 	UnitOutcome,
 } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
-import { entriesOf, entryOf, TailReader } from "./journal.ts";
+import { entriesOf, entryOf } from "./journal.ts";
 import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
+import { storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -51,8 +52,7 @@ class SqliteStorage implements Storage {
 	/** The first journal row that holds uncut records, of the logs that are written through this store. */
 	readonly #journalFrom = new Map<number, number>();
 	#journalFirst = 1;
-	/** How far the logs have come that are written through this store: nobody has to look for it in the journal. */
-	readonly #heads = new Map<number, number>();
+	readonly #tails: Tails;
 	/** What dead owners left, as it was listed. */
 	readonly #left = new Map<number, Adopted & Owned>();
 
@@ -62,6 +62,7 @@ class SqliteStorage implements Storage {
 		this.#sql = Object.fromEntries(
 			Object.entries(STATEMENTS).map(([name, sql]) => [name, file.db.prepare(sql)]),
 		) as Statements;
+		this.#tails = new Tails(this.#sql.journalAfter);
 		this.#hints = watchers.get(file) ?? new Set();
 		watchers.set(file, this.#hints);
 	}
@@ -113,7 +114,7 @@ class SqliteStorage implements Storage {
 			if (known) return known;
 			const { id, is_alive } = this.#sql.standing.get(commit.node)!;
 			if (!is_alive) {
-				this.#heads.clear();
+				this.#tails.forget();
 				return allFenced(commit, this.#now());
 			}
 			row = Number(id) + 1;
@@ -221,8 +222,8 @@ class SqliteStorage implements Storage {
 		units.forEach(({ log }, place) => {
 			const outcome = outcomes.get(place);
 			if (!log || (outcome && "refused" in outcome)) return;
-			if (log.seal) this.#heads.delete(log.id);
-			else if (log.batch || log.create) this.#heads.set(log.id, log.batch?.last ?? 0);
+			if (log.seal) this.#tails.heads.delete(log.id);
+			else if (log.batch || log.create) this.#tails.heads.set(log.id, log.batch?.last ?? 0);
 			if (log.cut || log.seal) this.#journalFrom.delete(log.id);
 			else if (log.batch && !this.#journalFrom.has(log.id)) this.#journalFrom.set(log.id, row);
 		});
@@ -230,33 +231,7 @@ class SqliteStorage implements Storage {
 
 	find(log: string): StoredLog | undefined {
 		const row = this.#sql.find.get(log);
-		return row && this.#whole(row).log;
-	}
-
-	/** A log with its tail: what is not in a segment stands in the journal. */
-	#whole(row: Row): Adopted {
-		return row.sealed_at === null ? this.#wholes([row])[0]! : { log: storedOf(row), tail: undefined };
-	}
-
-	/** All of them in one pass over the journal. */
-	#wholes(rows: readonly Row[]): Adopted[] {
-		const readers = new Map<number, TailReader>();
-		let from = Infinity;
-		for (const row of rows) {
-			if (row.sealed_at !== null || this.#heads.has(Number(row.id))) continue;
-			readers.set(Number(row.id), new TailReader(storedOf(row)));
-			from = Math.min(from, Number(row.cut_at));
-		}
-		for (const row of readers.size > 0 ? this.#sql.journalAfter.iterate(from) : []) {
-			if (!isWholeJournal(row)) for (const reader of readers.values()) reader.skip();
-			else for (const entry of entriesOf(row.entries as string)) readers.get(entry.log)?.take(entry);
-		}
-		return rows.map((row) => {
-			const read = readers.get(Number(row.id))?.result();
-			if (read) return read;
-			const log = storedOf(row);
-			return { log: { ...log, head: this.#heads.get(log.id) ?? log.head }, tail: undefined };
-		});
+		return row && this.#tails.whole(row).log;
 	}
 
 	read(id: number, offset: number): Batch | undefined {
@@ -267,7 +242,7 @@ class SqliteStorage implements Storage {
 		const log = this.#sql.byId.get(id);
 		if (!log) return undefined;
 		if (Number(log.head) >= offset) throw damaged(log.name as string, offset);
-		const { tail } = this.#whole(log);
+		const { tail } = this.#tails.whole(log);
 		return tail && tail.first <= offset && tail.last >= offset ? tail : undefined;
 	}
 
@@ -282,7 +257,7 @@ class SqliteStorage implements Storage {
 
 	link(chain: string, after: number): StoredLog | undefined {
 		const row = this.#sql.link.get(chain, after);
-		return row && this.#whole(row).log;
+		return row && this.#tails.whole(row).log;
 	}
 
 	chain(chain: string): { start: number; head: number } | undefined {
@@ -290,7 +265,7 @@ class SqliteStorage implements Storage {
 		const row = this.#sql.lastLink.get(chain);
 		const start = removed ? Number(removed.up_to) : 0;
 		if (!row) return removed && { start, head: start };
-		const { base, head } = this.#whole(row).log;
+		const { base, head } = this.#tails.whole(row).log;
 		return { start, head: Math.max(start, base + head) };
 	}
 
@@ -300,7 +275,7 @@ class SqliteStorage implements Storage {
 			left || live
 				? this.#sql.listLive.all(kind, chain, Number(left), before, limit)
 				: this.#sql.list.all(kind, chain, live === undefined ? null : 0, before, limit);
-		const found = this.#wholes(rows);
+		const found = this.#tails.wholes(rows);
 		// Nobody writes what a dead owner left, so it does not have to be read again when it is adopted.
 		if (left) {
 			this.#left.clear();
@@ -318,11 +293,11 @@ class SqliteStorage implements Storage {
 			const id = Number(row.id);
 			const left = this.#left.get(id);
 			const { node: owner, cutAt } = ownedOf(row);
-			const adopted = left?.node === owner && left.cutAt === cutAt ? left : this.#whole(row);
+			const adopted = left?.node === owner && left.cutAt === cutAt ? left : this.#tails.whole(row);
 			this.#sql.adopt.run(node, id);
 			this.#left.delete(id);
 			if (adopted.tail) this.#journalFrom.set(id, cutAt + 1);
-			this.#heads.set(id, adopted.log.head);
+			this.#tails.heads.set(id, adopted.log.head);
 			return { log: adopted.log, tail: adopted.tail };
 		});
 	}
@@ -349,6 +324,8 @@ class SqliteStorage implements Storage {
 	}
 
 	tidy(node: number): { more: boolean; lagging: ReadonlySet<number> } {
+		// Who was declared dead has nothing to tidy any more: others know what is still needed.
+		if (!this.#sql.isAlive.get(node)) return { more: false, lagging: new Set() };
 		// The last row stays: it numbers the next one, and tells what became of the last commit.
 		const last = Number(this.#sql.lastRow.get()!.id);
 		const others = this.#sql.othersFrom.get(node)!.cut_at;
@@ -363,9 +340,10 @@ class SqliteStorage implements Storage {
 			this.#file.transaction(() => this.#sql.removeJournal.run(upTo));
 			this.#journalFirst = upTo;
 		}
-		for (const row of this.#sql.leftBehind.all(last - JOURNAL_ROWS_BEHIND_MAX)) this.#cutLeft(row, last);
+		const left = this.#sql.leftBehind.all(last - JOURNAL_ROWS_BEHIND_MAX);
+		for (const row of left) this.#cutLeft(row, last);
 		for (const row of this.#sql.halfRemoved.all()) this.removeSome(Number(row.id));
-		return { more: upTo < needed, lagging };
+		return { more: upTo < needed || left.length > 0, lagging };
 	}
 
 	call(topic: string): void {
@@ -374,7 +352,8 @@ class SqliteStorage implements Storage {
 
 	/** Nobody may ever take over what a dead owner left; the journal does not wait for it. */
 	#cutLeft(row: Row, last: number): void {
-		const { log, tail } = this.#whole(row);
+		this.#tails.heads.delete(Number(row.id));
+		const { log, tail } = this.#tails.whole(row);
 		// What is damaged is left as it is: its records are looked for where they were.
 		if (log.damaged !== undefined) return;
 		this.#file.transaction(() => {
@@ -412,22 +391,6 @@ function refusalOf(cause: unknown): Refused {
 
 const kindColumns = (kinds: Kinds): [string | null, string] =>
 	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
-
-function storedOf(row: Row): StoredLog {
-	const log: StoredLog = {
-		id: Number(row.id),
-		log: row.name as string,
-		kind: row.kind as StoredLog["kind"],
-		base: Number(row.base),
-		createdAt: Number(row.created_at),
-		head: Number(row.head),
-		bytes: Number(row.bytes),
-	};
-	if (row.chain !== null) log.chain = row.chain as string;
-	if (row.meta !== null) log.meta = JSON.parse(row.meta as string);
-	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
-	return log;
-}
 
 const damaged = (log: string, offset: number): NexusError =>
 	new NexusError(

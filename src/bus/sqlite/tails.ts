@@ -1,0 +1,65 @@
+/** Logs with their tails: what is not in a segment yet stands in the journal. */
+
+import type { SQLOutputValue, StatementSync } from "node:sqlite";
+import type { Adopted, StoredLog } from "../storage.ts";
+import { isWholeJournal } from "./checksum.ts";
+import { entriesOf, TailReader } from "./journal.ts";
+
+type Row = Record<string, SQLOutputValue>;
+
+export class Tails {
+	readonly #journalAfter: StatementSync;
+	/** How far the logs have come that are written through this store: nobody has to look for it in the journal. */
+	readonly heads = new Map<number, number>();
+
+	constructor(journalAfter: StatementSync) {
+		this.#journalAfter = journalAfter;
+	}
+
+	/** Others write from now on what was written here. */
+	forget(): void {
+		this.heads.clear();
+	}
+
+	whole(row: Row): Adopted {
+		return this.wholes([row])[0]!;
+	}
+
+	/** All of them in one pass over the journal. */
+	wholes(rows: readonly Row[]): Adopted[] {
+		const readers = new Map<number, TailReader>();
+		let from = Infinity;
+		for (const row of rows) {
+			const id = Number(row.id);
+			if (row.sealed_at !== null || this.heads.has(id)) continue;
+			readers.set(id, new TailReader(storedOf(row)));
+			from = Math.min(from, Number(row.cut_at));
+		}
+		for (const row of readers.size > 0 ? this.#journalAfter.iterate(from) : []) {
+			if (!isWholeJournal(row)) for (const reader of readers.values()) reader.skip();
+			else for (const entry of entriesOf(row.entries as string)) readers.get(entry.log)?.take(entry);
+		}
+		return rows.map((row) => {
+			const read = readers.get(Number(row.id))?.result();
+			if (read) return read;
+			const log = storedOf(row);
+			return { log: { ...log, head: this.heads.get(log.id) ?? log.head }, tail: undefined };
+		});
+	}
+}
+
+export function storedOf(row: Row): StoredLog {
+	const log: StoredLog = {
+		id: Number(row.id),
+		log: row.name as string,
+		kind: row.kind as StoredLog["kind"],
+		base: Number(row.base),
+		createdAt: Number(row.created_at),
+		head: Number(row.head),
+		bytes: Number(row.bytes),
+	};
+	if (row.chain !== null) log.chain = row.chain as string;
+	if (row.meta !== null) log.meta = JSON.parse(row.meta as string);
+	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
+	return log;
+}
