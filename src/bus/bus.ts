@@ -67,7 +67,7 @@ class LogBus implements Bus {
 		this.#clock = options.clock ?? systemClock;
 		this.#log = options.log ?? silentLog;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
-		this.#directory = new Directory(storage);
+		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
 		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
 		const dead = () => void this.write([]).catch(() => {});
@@ -129,7 +129,7 @@ class LogBus implements Bus {
 		this.#directory.admit(log);
 		try {
 			// Others may take the ids of a block while this one is woken.
-			while (!this.#membership.hasIds) await this.#membership.moreIds();
+			while (!this.#membership.hasIds) await this.#moreIds(name, patienceMs);
 			this.#refuseWhenClosed();
 		} catch (cause) {
 			this.#directory.dismiss(log);
@@ -140,6 +140,19 @@ class LogBus implements Bus {
 		this.#committer.touch(log);
 		await created;
 		return this.#writer(log);
+	}
+
+	/** A store that refuses is waited for, as with a commit. */
+	async #moreIds(name: string, patienceMs: number): Promise<void> {
+		const { commitRetryMs, commitRetryMsMax } = this.#limits;
+		for (let waitedMs = 0; ; waitedMs += commitRetryMs) {
+			try {
+				return await this.#membership.moreIds();
+			} catch (cause) {
+				if (this.#closed || waitedMs >= Math.min(patienceMs, commitRetryMsMax)) throw unwritten(`log ${name}`, cause);
+				await new Promise<void>((resolve) => this.#clock.after(commitRetryMs, resolve, "due"));
+			}
+		}
 	}
 
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {

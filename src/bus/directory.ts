@@ -24,8 +24,12 @@ export class Directory {
 	/** Chains that are written or watched now. */
 	readonly #chains = new Map<string, Chain>();
 
-	constructor(storage: Storage) {
+	/** Looks again at a log of another daemon: what is known of it was read before anybody followed it here. */
+	readonly #refresh: (log: RemoteLog) => void;
+
+	constructor(storage: Storage, refresh: (log: RemoteLog) => void) {
 		this.#storage = storage;
+		this.#refresh = refresh;
 	}
 
 	get size(): number {
@@ -126,6 +130,7 @@ export class Directory {
 		if (!remote) {
 			remote = new RemoteLog(stored);
 			this.#remote.set(name, remote);
+			this.#refresh(remote);
 		}
 		return { id, name, growing: remote, head: Math.max(head, remote.head) };
 	}

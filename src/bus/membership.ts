@@ -5,6 +5,7 @@ import type { Log } from "../std/log.ts";
 import type { Reading } from "../std/write.ts";
 import type { Directory } from "./directory.ts";
 import type { Wake } from "./live-log.ts";
+import type { RemoteLog } from "./remote-log.ts";
 import type { Joined, Storage } from "./storage.ts";
 
 export interface MembershipLimits {
@@ -164,11 +165,16 @@ export class Membership {
 	/** Another daemon may have committed: its logs are read once for all who follow them here. */
 	#look(): void {
 		if (this.#closed) return;
-		const { storage, directory, log, wake } = this.#parts;
+		const { directory, wake } = this.#parts;
 		const { logs, chains } = directory.followed();
-		const failed = (cause: unknown) => log.warn({ err: cause }, "a log of another daemon cannot be read");
-		for (const one of logs) one.refresh(storage, wake).catch(failed);
+		for (const log of logs) this.refresh(log);
 		wake(chains);
+	}
+
+	refresh(remote: RemoteLog): void {
+		const { storage, log, wake } = this.#parts;
+		const failed = (cause: unknown) => log.warn({ err: cause }, "a log of another daemon cannot be read");
+		if (!this.#closed) remote.refresh(storage, wake).catch(failed);
 	}
 
 	close(): void {

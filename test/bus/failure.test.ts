@@ -86,6 +86,29 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
+	it("P4.9: a store that does not even give out ids is waited for, and told about in the same words", async () => {
+		const storage = memoryStorage();
+		const reserve = storage.reserve.bind(storage);
+		let isFull = true;
+		storage.reserve = (count) => {
+			if (isFull) throw new Error("database or disk is full");
+			return reserve(count);
+		};
+		const clock = manualClock();
+		const bus = createBus({ storage, clock });
+		const refused = expect(bus.create({ log: "a", kind: "run" }, ["1"], { patienceMs: 0 })).rejects.toMatchObject({
+			code: "unavailable",
+			message: expect.stringContaining("log a could not be written"),
+		});
+		await refused;
+		const created = bus.create({ log: "a", kind: "run" }, ["1"]);
+		await tick();
+		isFull = false;
+		clock.advance(250);
+		await created;
+		await bus.close();
+	});
+
 	it("I11: after the limit the writers are told, and the log stays for recovery", async () => {
 		const disk = fillable();
 		const clock = manualClock();
