@@ -65,6 +65,8 @@ export type LinkInput =
 	| { type: "opened" }
 	/** A record arrived; `final` when nothing follows it in this log. */
 	| { type: "record"; id: number; final: boolean }
+	/** A part of a record arrived: the connection works, but has brought nothing yet. */
+	| { type: "heard" }
 	| { type: "heartbeat" }
 	| { type: "lost"; error: NexusError }
 	| { type: "refused"; error: NexusError }
@@ -115,6 +117,8 @@ export function stepLink(
 			return state.phase === "connecting"
 				? stay({ ...state, phase: "live", heardAt: now, openedAt: now })
 				: stay(state);
+		case "heard":
+			return isOpen(state) ? stay({ ...state, heardAt: now }) : stay(state);
 		case "heartbeat":
 			return stay({ ...state, heardAt: now, attempt: 0 });
 		case "record":

@@ -175,6 +175,8 @@ class Connection {
 		});
 		for await (const text of textOf(response)) {
 			if (!isCurrent()) break;
+			// A large record may take longer than the silence that is allowed.
+			this.#step({ type: "heard" });
 			parser.feed(text);
 			const taken = this.#tell();
 			if (taken) await this.#hold(taken, isCurrent);
