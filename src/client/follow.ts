@@ -90,10 +90,11 @@ async function* batches(
 			wake();
 		},
 		onState(state) {
+			if (isOver(state)) {
+				over = state;
+				wake();
+			}
 			onState?.(state);
-			if (!isOver(state)) return;
-			over = state;
-			wake();
 		},
 	});
 	const stop = () => stream.send({ type: "stop" });

@@ -1,6 +1,6 @@
 /** The stream client over bodies that a script writes and a clock that it moves. */
 
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createClient, type LinkState, type StreamOptions } from "../../src/client/client.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
@@ -60,4 +60,101 @@ it("I4: receives a record that takes longer than the silence that is allowed", a
 		await until("it is heard", () => stream.state.heardAt > heardAt || stream.state.phase !== "live");
 	}
 	expect([offsets, stream.state.phase, connections.length]).toEqual([[1], "ended", 1]);
+});
+
+describe("a callback that fails stops the stream, and is not a cut connection", () => {
+	const failure = new Error("the disk is full");
+	const failed = { phase: "stopped", lastId: 1, error: { message: failure.message, cause: failure } };
+
+	it.each([
+		[
+			"throws",
+			() => {
+				throw failure;
+			},
+		],
+		["rejects", () => Promise.reject(failure)],
+	])("onRecords %s", async (_how, onRecords: () => void) => {
+		const { clock, stream, connections, phases, live, say } = play({ onRecords });
+		await live();
+		say(event(1) + event(2));
+		await until("the stream is over", () => phases().at(-1) !== "live");
+		clock.advance(60_000);
+		expect(stream.state).toMatchObject({ ...failed, lastId: 2 });
+		expect([phases(), connections.length]).toEqual([["connecting", "live", "stopped"], 1]);
+	});
+
+	it.each([
+		[
+			"throws",
+			() => {
+				throw failure;
+			},
+		],
+		["rejects", () => Promise.reject(failure)],
+	])("onRecords %s before a record that is damaged", async (_how, onRecords: () => void) => {
+		const { stream, phases, live, say } = play({ onRecords, onDamage() {} });
+		await live();
+		say(`${event(1)}id: 2\nevent: stream.chunk\ndata: nonsense\n\n`);
+		await until("the stream is over", () => phases().at(-1) !== "live");
+		expect(stream.state).toMatchObject({ phase: "stopped", error: { cause: failure } });
+	});
+
+	it("onRecords rejects the final record", async () => {
+		const { stream, phases, live, say } = play({ onRecords: () => Promise.reject(failure) });
+		await live();
+		say(event(1, true));
+		await until("the stream has stopped", () => phases().at(-1) === "stopped");
+		expect(stream.state).toMatchObject(failed);
+	});
+
+	it("onState", () => {
+		const { stream } = play({
+			onState() {
+				throw failure;
+			},
+		});
+		expect(stream.state).toMatchObject({ ...failed, lastId: 0 });
+	});
+
+	it("onDamage", async () => {
+		const { stream, live, say } = play({
+			onDamage() {
+				throw failure;
+			},
+		});
+		await live();
+		say("id: 1\nevent: stream.chunk\ndata: nonsense\n\n");
+		await until("the stream is over", () => stream.state.phase !== "live");
+		expect(stream.state).toMatchObject(failed);
+	});
+
+	it("follow throws what its onState threw", async () => {
+		const client = createClient({ url: "http://nexus.test", fetch: () => new Promise(() => {}) });
+		const onState = () => {
+			throw failure;
+		};
+		await expect(client.follow({ run: RUN }, { onState }).next()).rejects.toMatchObject({ cause: failure });
+	});
+});
+
+it("I6: reads no more while onRecords is pending, also for what stood before a damaged record", async () => {
+	const { promise, resolve } = Promise.withResolvers<void>();
+	const taken: number[] = [];
+	const { live, say, stream, connections } = play({
+		onRecords(records) {
+			taken.push(...records.map(({ offset }) => offset));
+			return taken.length === 1 ? promise : undefined;
+		},
+		onDamage() {},
+	});
+	await live();
+	say(`${event(1)}id: 2\nevent: stream.chunk\ndata: nonsense\n\n`);
+	await until("the first was handed over", () => taken.length === 1);
+	say(event(3, true));
+	for (let turn = 0; turn < 20; turn++) await new Promise(setImmediate);
+	expect([taken, stream.state.phase]).toEqual([[1], "live"]);
+	resolve();
+	await until("the stream is over", () => stream.state.phase === "ended");
+	expect([taken, connections.length]).toEqual([[1, 3], 1]);
 });
