@@ -161,7 +161,7 @@ class Connection {
 		this.#current = own;
 		this.#read(after, own).then(
 			(input) => this.#current === own && this.apply(input),
-			(cause: unknown) => this.#current === own && this.apply({ type: "lost", error: lost(cause) }),
+			(cause: unknown) => this.#current === own && this.apply({ type: "lost", error: toNexusError(cause) }),
 		);
 	}
 
@@ -175,7 +175,7 @@ class Connection {
 				signal: own.signal,
 			});
 		} catch (cause) {
-			return { type: "refused", error: lost(cause) };
+			return { type: "refused", error: toNexusError(cause) };
 		}
 		if (response.status === 204) return { type: "nothing-more" };
 		if (isCurrent()) this.apply({ type: "opened" });
@@ -227,10 +227,4 @@ class Connection {
 		this.#tell();
 		this.#call(() => void this.#options.onDamage?.(damage));
 	}
-}
-
-/** A connection breaks with whatever its platform throws. */
-function lost(cause: unknown): NexusError {
-	if (cause instanceof NexusError) return cause;
-	return new NexusError("unavailable", "the connection was cut", { cause });
 }
