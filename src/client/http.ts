@@ -26,7 +26,10 @@ export interface HttpOptions {
 	/** Asked before every request instead of `url` and `token`: a daemon that was restarted may be elsewhere. */
 	locate?(): Promise<Address>;
 	fetch?: Fetch;
-	/** Rewords a failure for whoever reads it; `response` is undefined when nothing answered. */
+	/**
+	 * Rewords a failure for whoever reads it. `response` is undefined when nothing answered, or not to the end. An error without a `cause` is
+	 * in the daemon's words, any other in the client's.
+	 */
 	reword?(error: NexusError, response: Response | undefined): NexusError;
 }
 
