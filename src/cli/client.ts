@@ -80,11 +80,12 @@ function isLoopback(url: string): boolean {
 function withHint(error: NexusError, response: Response | undefined): NexusError {
 	if (response === undefined) return new Hinted(error, "start it with `nexus up`, or check --url");
 	if (response.ok) return new Hinted(error, "check --url and NEXUS_URL");
-	const { origin, pathname } = new URL(response.url);
-	if (error.code === "not_found" && pathname.includes("/v1/runs/")) return new Hinted(error, "`nexus runs` lists them");
+	const asked = URL.parse(response.url);
+	if (error.code === "not_found" && asked?.pathname.includes("/v1/runs/"))
+		return new Hinted(error, "`nexus runs` lists them");
 	if (error.code !== "unauthenticated") return error;
 	// What the daemon says is for those who write a request themselves.
-	const refused = new NexusError(error.code, `${origin} refuses this token`);
+	const refused = new NexusError(error.code, `${asked?.origin ?? "the daemon"} refuses this token`);
 	return new Hinted(refused, "check NEXUS_TOKEN and --token, or name the daemon's --data");
 }
 

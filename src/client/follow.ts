@@ -36,7 +36,7 @@ export async function* follow(
 			if (checked.end && checked.violation && isRun) throw damaged(checked.violation);
 		}
 	}
-	if (!hasEnded && !partial) throw unfinished();
+	if (!hasEnded && !partial) throw unfinished(source);
 }
 
 /**
@@ -57,7 +57,7 @@ export async function* watch(
 		for (last of folds.changed()) yield last;
 	}
 	if (!isRun) return;
-	if (!last?.final) throw unfinished();
+	if (!last?.final) throw unfinished(source);
 	const [violation] = last.violations;
 	if (violation) throw damaged(violation);
 }
@@ -65,7 +65,10 @@ export async function* watch(
 const damaged = ({ message, rule }: Violation): NexusError =>
 	new NexusError("data_loss", `the answer is damaged: ${message} (${rule})`);
 
-const unfinished = (): NexusError => new NexusError("data_loss", "the stream ended without its final end (P1.12)");
+const unfinished = (source: Source): NexusError => {
+	const name = "run" in source ? source.run : source.session;
+	return new NexusError("data_loss", `the stream of ${name} ended without its final end (P1.12)`);
+};
 
 /** The stream's batches, pulled: while one is being worked on, the next is not read. */
 async function* batches(
@@ -90,10 +93,11 @@ async function* batches(
 			wake();
 		},
 		onState(state) {
+			if (isOver(state)) {
+				over = state;
+				wake();
+			}
 			onState?.(state);
-			if (!isOver(state)) return;
-			over = state;
-			wake();
 		},
 	});
 	const stop = () => stream.send({ type: "stop" });

@@ -1,6 +1,13 @@
 /** One HTTP request to the daemon: whatever goes wrong is one NexusError. */
 
-import { type ErrorCode, type ErrorJson, isErrorCode, NexusError, wordsOf } from "../protocol/protocol.ts";
+import {
+	type ErrorCode,
+	type ErrorJson,
+	isErrorCode,
+	NexusError,
+	toNexusError,
+	wordsOf,
+} from "../protocol/protocol.ts";
 
 export interface Address {
 	/** Without a slash at its end; empty on the daemon's own page. */
@@ -19,7 +26,10 @@ export interface HttpOptions {
 	/** Asked before every request instead of `url` and `token`: a daemon that was restarted may be elsewhere. */
 	locate?(): Promise<Address>;
 	fetch?: Fetch;
-	/** Rewords a failure for whoever reads it; `response` is undefined when nothing answered. */
+	/**
+	 * Rewords a failure for whoever reads it. `response` is undefined when nothing answered, or not to the end. An error without a `cause` is
+	 * in the daemon's words, any other in the client's.
+	 */
 	reword?(error: NexusError, response: Response | undefined): NexusError;
 }
 
@@ -41,8 +51,18 @@ export function createHttp(options: HttpOptions): Http {
 	const { url = "", token, fetch: get = (to, init) => fetch(to, init), reword = (error) => error } = options;
 	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
 
-	async function request(method: Method, path: string, { body, accept, signal }: RequestOptions = {}) {
-		const address = options.locate ? await options.locate() : fixed;
+	async function located(): Promise<Address> {
+		if (!options.locate) return fixed;
+		try {
+			return await options.locate();
+		} catch (cause) {
+			// In its own words: whoever wrote `locate` knows why. It may find the daemon the next time.
+			throw toNexusError(cause, "unavailable");
+		}
+	}
+
+	async function send(method: Method, path: string, { body, accept, signal }: RequestOptions = {}) {
+		const address = await located();
 		const headers: Record<string, string> = { accept: accept ?? "application/json" };
 		if (address.token !== undefined) headers.authorization = `Bearer ${address.token}`;
 		if (body !== undefined) headers["content-type"] = "application/json";
@@ -59,23 +79,33 @@ export function createHttp(options: HttpOptions): Http {
 		} catch (cause) {
 			throw reword(unreachable(address.url, cause), undefined);
 		}
-		if (response.ok) return response;
+		if (response.ok) return { response, address };
 		throw reword(await refusalOf(response), response);
 	}
 
 	return {
-		request,
+		request: async (method, path, given) => (await send(method, path, given)).response,
 		async json<T>(method: Method, path: string, body?: unknown) {
-			const response = await request(method, path, { body });
+			const { response, address } = await send(method, path, { body });
+			let text: string;
 			try {
-				return (await response.json()) as T;
+				text = await response.text();
 			} catch (cause) {
-				const message = `what answers at ${new URL(response.url).origin} is not a Nexus daemon`;
+				throw reword(unreachable(address.url, cause), undefined);
+			}
+			try {
+				return JSON.parse(text) as T;
+			} catch (cause) {
+				const message = `what answers at ${originOf(address, response)} is not a Nexus daemon`;
 				throw reword(new NexusError("unavailable", message, { cause }), response);
 			}
 		},
 	};
 }
+
+/** A `fetch` that makes its answers itself gives them no address. */
+const originOf = ({ url }: Address, response: Response): string =>
+	URL.parse(url)?.origin ?? URL.parse(response.url)?.origin ?? "this address";
 
 function unreachable(url: string, cause: unknown): NexusError {
 	// Node hides why behind "fetch failed".
@@ -114,7 +144,7 @@ export async function* textOf(response: Response): AsyncGenerator<string> {
 	const decoder = new TextDecoder();
 	try {
 		for (;;) {
-			const { done, value } = await reader.read();
+			const { done, value } = await reader.read().catch(cut);
 			if (done) return;
 			yield decoder.decode(value, { stream: true });
 		}
@@ -122,6 +152,11 @@ export async function* textOf(response: Response): AsyncGenerator<string> {
 		// Whoever stops early does not leave the connection open.
 		await reader.cancel().catch(() => {});
 	}
+}
+
+/** A connection breaks with whatever its platform throws. */
+function cut(cause: unknown): never {
+	throw new NexusError("unavailable", "the connection was cut", { cause });
 }
 
 export async function* linesOf(response: Response): AsyncGenerator<string> {

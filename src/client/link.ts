@@ -56,7 +56,7 @@ export interface LinkState {
 	readonly gapAt: number;
 	/** How often the server repeated a record or left one out. It is made good here, and a sound server never does it. */
 	readonly faults: number;
-	/** Why the last connection was lost or refused. */
+	/** Why the last connection was lost or refused, or how a callback failed (phase stopped). */
 	readonly error?: NexusError;
 }
 
@@ -65,9 +65,13 @@ export type LinkInput =
 	| { type: "opened" }
 	/** A record arrived; `final` when nothing follows it in this log. */
 	| { type: "record"; id: number; final: boolean }
+	/** A part of a record arrived: the connection works, but has brought nothing yet. */
+	| { type: "heard" }
 	| { type: "heartbeat" }
 	| { type: "lost"; error: NexusError }
 	| { type: "refused"; error: NexusError }
+	/** Whoever takes the records failed: nothing more is of use to it. */
+	| { type: "failed"; error: NexusError }
 	/** The server has nothing more for this log (204). */
 	| { type: "nothing-more" }
 	| { type: "tick" }
@@ -115,6 +119,8 @@ export function stepLink(
 			return state.phase === "connecting"
 				? stay({ ...state, phase: "live", heardAt: now, openedAt: now })
 				: stay(state);
+		case "heard":
+			return isOpen(state) ? stay({ ...state, heardAt: now }) : stay(state);
 		case "heartbeat":
 			return stay({ ...state, heardAt: now, attempt: 0 });
 		case "record":
@@ -123,6 +129,8 @@ export function stepLink(
 			return isOpen(state) ? retry({ ...state, error: input.error }, now, random, limits) : stay(state);
 		case "refused":
 			return refused({ ...state, error: input.error }, input.error.code, now, random, limits);
+		case "failed":
+			return { state: { ...state, phase: "stopped", error: input.error }, effects: [DISCONNECT] };
 		case "nothing-more":
 			return isOpen(state) ? { state: { ...state, phase: "ended" }, effects: [DISCONNECT] } : stay(state);
 		case "tick":

@@ -26,6 +26,7 @@ export interface StreamRecord extends FrameRecord {
 	readonly text: string;
 }
 
+/** A callback that throws or rejects stops the stream: phase `stopped`, with the failure as the state's error. */
 export interface StreamOptions {
 	/** Follow strictly after this offset; without it a run from its beginning, a session from the earliest record that is kept. */
 	after?: number;
@@ -75,6 +76,8 @@ class Connection {
 	#current: AbortController | undefined;
 	#cancelTimer: (() => void) | undefined;
 	#records: StreamRecord[] = [];
+	/** What `onRecords` has returned since the last wait for it. Never rejects. */
+	#pending: Promise<unknown> | undefined;
 	#told: LinkState["phase"] = "stopped";
 	/** The reader has not taken the last records yet: nothing is heard meanwhile, and that is not the server's silence. */
 	#isHeld = false;
@@ -92,8 +95,7 @@ class Connection {
 
 	apply(input: LinkInput): void {
 		this.#step(input);
-		// Nothing was read, so nothing is handed over that would have to be waited for.
-		void this.#tell();
+		this.#tell();
 	}
 
 	/** True when the record just offered was taken. */
@@ -112,15 +114,24 @@ class Connection {
 	}
 
 	/** Hands over what was read, then says what the connection has come to. */
-	#tell(): void | Promise<void> {
+	#tell(): void {
 		const records = this.#records;
 		this.#records = [];
-		const taken = records.length > 0 ? this.#options.onRecords(records) : undefined;
-		if (this.#told !== this.state.phase) {
-			this.#told = this.state.phase;
-			this.#options.onState?.(this.state);
+		if (records.length > 0) this.#call(() => this.#options.onRecords(records));
+		if (this.#told === this.state.phase) return;
+		this.#told = this.state.phase;
+		this.#call(() => void this.#options.onState?.(this.state));
+	}
+
+	/** A callback's failure is not the connection's: what it did not take is not asked for again. */
+	#call(callback: () => void | Promise<void>): void {
+		const fail = (cause: unknown) => this.apply({ type: "failed", error: toNexusError(cause) });
+		try {
+			const taken = callback();
+			if (taken) this.#pending = Promise.all([this.#pending, taken]).catch(fail);
+		} catch (cause) {
+			fail(cause);
 		}
-		return taken;
 	}
 
 	#setTimer(): void {
@@ -150,7 +161,7 @@ class Connection {
 		this.#current = own;
 		this.#read(after, own).then(
 			(input) => this.#current === own && this.apply(input),
-			(cause: unknown) => this.#current === own && this.apply({ type: "lost", error: lost(cause) }),
+			(cause: unknown) => this.#current === own && this.apply({ type: "lost", error: toNexusError(cause) }),
 		);
 	}
 
@@ -164,7 +175,7 @@ class Connection {
 				signal: own.signal,
 			});
 		} catch (cause) {
-			return { type: "refused", error: lost(cause) };
+			return { type: "refused", error: toNexusError(cause) };
 		}
 		if (response.status === 204) return { type: "nothing-more" };
 		if (isCurrent()) this.apply({ type: "opened" });
@@ -175,18 +186,21 @@ class Connection {
 		});
 		for await (const text of textOf(response)) {
 			if (!isCurrent()) break;
+			// A large record may take longer than the silence that is allowed.
+			this.#step({ type: "heard" });
 			parser.feed(text);
-			const taken = this.#tell();
-			if (taken) await this.#hold(taken, isCurrent);
+			this.#tell();
+			if (this.#pending) await this.#hold(this.#pending, isCurrent);
 		}
 		return { type: "lost", error: new NexusError("unavailable", "the connection was closed") };
 	}
 
-	async #hold(taken: Promise<void>, isCurrent: () => boolean): Promise<void> {
+	async #hold(pending: Promise<unknown>, isCurrent: () => boolean): Promise<void> {
+		this.#pending = undefined;
 		if (!isCurrent()) return;
 		this.#isHeld = true;
 		this.#setTimer();
-		await taken;
+		await pending;
 		if (!isCurrent()) return;
 		this.#isHeld = false;
 		this.#step({ type: "heartbeat" });
@@ -210,13 +224,7 @@ class Connection {
 		if (frame) this.#records.push({ offset, text: message.data, frame });
 		if (!damage) return;
 		// In its place: what came before it goes first.
-		void this.#tell();
-		this.#options.onDamage?.(damage);
+		this.#tell();
+		this.#call(() => void this.#options.onDamage?.(damage));
 	}
-}
-
-/** A connection breaks with whatever its platform throws. */
-function lost(cause: unknown): NexusError {
-	if (cause instanceof NexusError) return cause;
-	return new NexusError("unavailable", "the connection was cut", { cause });
 }

@@ -4,9 +4,19 @@ import { createClient, type Source, type Stream, type StreamOptions } from "../c
 import { NexusError } from "../protocol/protocol.ts";
 
 const client = createClient({
+	// What the daemon says is for the page, what the client says for programs.
 	reword: (error, response) =>
-		response === undefined ? new NexusError(error.code, "The daemon cannot be reached.", { cause: error }) : error,
+		error.cause === undefined ? error : new NexusError(error.code, failureOf(response), { cause: error }),
 });
+
+/** A gateway answers with these for a daemon that it does not reach. */
+const GATEWAY_STATUSES: readonly number[] = [502, 503, 504];
+
+function failureOf(response: Response | undefined): string {
+	if (!response || GATEWAY_STATUSES.includes(response.status)) return "The daemon cannot be reached.";
+	if (response.ok) return "Something other than the daemon answered.";
+	return `The request failed (HTTP ${response.status}).`;
+}
 
 export const { api } = client;
 

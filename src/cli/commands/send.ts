@@ -15,8 +15,9 @@ import {
 import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import { onInterrupt } from "../interrupt.ts";
-import { createShow, type ShowOptions } from "../show.ts";
-import { Hinted, noteDrop, noteDrops } from "../terminal.ts";
+import type { ShowOptions } from "../show.ts";
+import { noteDrop } from "../terminal.ts";
+import { tailRun } from "./tail.ts";
 
 export interface SendOptions extends ShowOptions {
 	session: string;
@@ -27,7 +28,7 @@ const POST_ATTEMPTS_MAX = 5;
 const QUEUE_POLL_MS = 250;
 
 export async function send(context: Context, words: string, options: SendOptions): Outcome {
-	const { terminal, client } = context;
+	const { terminal } = context;
 	const onDrop = noteDrop(terminal);
 	if (!isSessionLabel(options.session))
 		throw new NexusError(
@@ -41,18 +42,10 @@ export async function send(context: Context, words: string, options: SendOptions
 	const accepted = await post(context, options, text);
 	const runId = accepted.run_id ?? (await started(context, accepted.event_id, onDrop));
 	stop.run(runId);
-	const show = createShow(terminal, options);
-	for await (const record of client.follow({ run: runId }, { onState: noteDrops(terminal) })) {
-		const code = show.record(record);
-		if (code === undefined) continue;
-		// For a person, who may want to replay it.
-		if (terminal.interactive && !options.json) terminal.note(terminal.dim(runId));
-		return code;
-	}
-	throw new Hinted(
-		new NexusError("unavailable", `the stream of ${runId} ended early`),
-		`see it with \`nexus runs ${runId}\``,
-	);
+	const code = await tailRun(context, runId, options);
+	// For a person, who may want to replay it.
+	if (terminal.interactive && !options.json) terminal.note(terminal.dim(runId));
+	return code;
 }
 
 /** The key makes a repeated request the same message, so a connection that breaks here costs nothing. */

@@ -1,6 +1,6 @@
 /** `nexus tail`: follows a run to its end, or a session for as long as one likes. */
 
-import { isSessionLabel, NexusError, type TurnsJson } from "../../protocol/protocol.ts";
+import { isSessionLabel, NexusError, type TurnsJson, toNexusError } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 import { Hinted, noteDrops } from "../terminal.ts";
@@ -13,12 +13,18 @@ export async function tail(context: Context, target: string, options: TailOption
 	return target.startsWith("run_") ? tailRun(context, target, options) : tailSession(context, target, options);
 }
 
-async function tailRun({ client, terminal }: Context, run: string, options: TailOptions): Outcome {
+/** Shows a run to its end. */
+export async function tailRun({ client, terminal }: Context, run: string, options: TailOptions): Outcome {
 	const show = createShow(terminal, options);
 	const onState = noteDrops(terminal);
-	for await (const record of client.follow({ run }, { after: options.after ?? 0, onState })) {
-		const code = show.record(record);
-		if (code !== undefined) return code;
+	try {
+		for await (const record of client.follow({ run }, { after: options.after ?? 0, onState })) {
+			const code = show.record(record);
+			if (code !== undefined) return code;
+		}
+	} catch (cause) {
+		if (toNexusError(cause).code !== "data_loss") throw cause;
+		throw new Hinted(toNexusError(cause), `see what is known of it with \`nexus runs ${run}\``);
 	}
 	// Nothing was left to read after that offset.
 	return 0;

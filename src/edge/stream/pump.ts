@@ -16,7 +16,7 @@ export interface Transport<Data> {
 	close(reason: CloseReason): void;
 }
 
-/** Turns one reader's batches into what its transport writes. It may keep state: no other reader uses it. */
+/** Turns batches into what a transport writes. One that keeps state belongs to a single reader; one without is shared by all of its dialect. */
 export interface Encoder<Data> {
 	/** Sent at once, before any record. */
 	open?(): Data | undefined;
@@ -222,10 +222,12 @@ export class Pump<Data> {
 
 	#take(served: Served<Data>, batch: Batch | undefined): void {
 		if (batch) {
-			this.#active = true;
 			const data = served.encoder.text(batch);
 			if (data === undefined) this.#leaveOut();
-			else this.#write(data);
+			else {
+				this.#active = true;
+				this.#write(data);
+			}
 			if (served.phase === "reading") this.#enqueue(served);
 		} else if (served.cursor.ended && served.subscription.closes !== "D") {
 			this.#write(served.encoder.end?.());

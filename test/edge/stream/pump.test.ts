@@ -283,4 +283,15 @@ describe("pump", () => {
 		expect(beats()).toBe(2);
 		expect(beats()).toBe(2);
 	});
+
+	it("P6.8: records that the encoder leaves out are no sign of life: their reader gets heartbeats", () => {
+		const { pump, transport, streams } = play([{ closes: "D", batchMax: 1, head: 0, skipped: 1 }]);
+		pump.heartbeat();
+		for (let beat = 0; beat < 3; beat++) {
+			transport.drain();
+			streams[0]!.cursor.append(1);
+			pump.heartbeat();
+		}
+		expect(transport.sent.map(({ type }) => type)).toEqual(["open", "heartbeat", "heartbeat", "heartbeat"]);
+	});
 });
