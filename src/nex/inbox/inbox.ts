@@ -307,9 +307,9 @@ export class Inbox {
 		await bus.write([traceWrite(answer, later)]);
 	}
 
-	/** Ends what a dead daemon left of runs, and goes on with the messages that waited in it. */
-	recover(): Promise<{ recovered: number }> {
-		return recover(this.#deps, this.#sessions);
+	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
+	recover(owed: () => Promise<void>): Promise<{ recovered: number }> {
+		return recover(this.#deps, this.#sessions, owed);
 	}
 
 	stats(): InboxStats {
