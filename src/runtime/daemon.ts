@@ -103,8 +103,9 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
 		flush() {
-			store.bus.flush();
+			// The Bus commits what the deliveries hand over.
 			parts.outbound.flush();
+			store.bus.flush();
 		},
 		close: () => stop(life),
 	};
