@@ -54,8 +54,11 @@ export interface Nex {
 	};
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
 	load(): Promise<void>;
-	/** Ends the runs that a dead daemon left, and goes on with the messages that waited in it. */
-	recover(): Promise<{ recovered: number }>;
+	/**
+	 * Ends the runs that a dead daemon left, and goes on with the messages that waited in it. In between, `owed` begins with the deliveries
+	 * that it left, so that no newer answer overtakes them (I7).
+	 */
+	recover(owed?: () => Promise<void>): Promise<{ recovered: number }>;
 	/** Listens to every account. Call after `recover`. */
 	start(): void;
 	/** Takes up another configuration, and listens to these accounts too. Plugins stay as they are. */
@@ -107,7 +110,7 @@ export function createNex(options: NexOptions): Nex {
 			const loaded = await loadPlugins(config.plugins ?? [], config.base ?? process.cwd());
 			hooks = createHooks({ plugins: [...own, ...loaded], limits, clock, log });
 		},
-		recover: () => inbox.recover(),
+		recover: (owed = async () => {}) => inbox.recover(owed),
 		reconfigure(next, accounts) {
 			checkInboundConfig(next);
 			config = next;

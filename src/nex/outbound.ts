@@ -48,7 +48,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		if (!closing) carrier.launch(row);
 	};
 	return {
-		start: () => recover({ ...parts, limits, carrier }),
+		start: () => recover({ ...parts, limits, carrier, clock, closing: () => closing }),
 		async deliver(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
 			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };

@@ -22,6 +22,7 @@ export interface RecordsDeps {
 /** Writes that are stored together or not at all. */
 interface Change {
 	readonly writes: readonly Write[];
+	isStored?: boolean;
 	/** Why the store will never take them. */
 	refused?: Error;
 }
@@ -37,6 +38,8 @@ export class DeliveryRecord {
 	readonly #records: Records;
 	/** Handed to the committer, or about to be again. */
 	#current: Batch | undefined;
+	/** The store has not taken the current ones; they are written again after a pause. */
+	#isPausing = false;
 	/** Made meanwhile. */
 	#next: Batch | undefined;
 
@@ -71,9 +74,13 @@ export class DeliveryRecord {
 
 	/** Hands over what waits in the tick of the call, for a process that has to end. */
 	push(): void {
-		const writes = allOf(this.#next?.changes ?? []);
+		const current = this.#isPausing ? (this.#current?.changes ?? []) : [];
+		const next = this.#next?.changes ?? [];
 		this.#next = undefined;
-		if (writes.length > 0) this.#records.deps.committer.write(writes).catch(() => {}); // Nobody is left to hear of it.
+		for (const { writes, isStored, refused } of [...current, ...next]) {
+			if (isStored || refused) continue;
+			this.#records.deps.committer.write(writes).catch(() => {}); // Nobody is left to hear of it.
+		}
 	}
 
 	/** One unit at a time: what comes after one that is tried again must not overtake it. */
@@ -103,13 +110,17 @@ export class DeliveryRecord {
 		const { committer, clock, log } = this.#records.deps;
 		for (let failures = 0; !this.#records.closed.aborted; failures++) {
 			try {
-				return await committer.write(allOf(changes));
+				await committer.write(allOf(changes));
+				for (const change of changes) change.isStored = true;
+				return;
 			} catch (cause) {
 				if (isFenced(cause)) throw cause;
 				if (isForGood(cause)) return this.#refused(changes, cause);
 				const retryMs = Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX);
 				log.error({ delivery: this.#delivery, err: cause, retryMs }, "a delivery could not be recorded");
+				this.#isPausing = true;
 				await sleep(clock, retryMs, this.#records.closed);
+				this.#isPausing = false;
 			}
 		}
 		// What is not on record is looked up by the next process.

@@ -3,11 +3,12 @@
 import type { Bus } from "../bus/bus.ts";
 import { type Deliveries, type Delivery, deliveryWrites } from "../ledger/ledger.ts";
 import { decodeFrame, Refused } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Carrier } from "./carrier.ts";
 import type { NoteKeeping } from "./supervise/kept-notes.ts";
 import { endLeftProcesses } from "./supervise/places.ts";
-import { sealLeftTexts } from "./text-log.ts";
+import { leftTexts, PATIENCE_MS, sealLeft } from "./text-log.ts";
 
 export interface RecoveryDeps {
 	bus: Bus;
@@ -16,31 +17,78 @@ export interface RecoveryDeps {
 	carrier: Carrier;
 	notes: NoteKeeping;
 	dataDir: string;
-	limits: { staleMs: number };
+	limits: { staleMs: number; retryMs: number; retryMsMax: number };
+	clock: Clock;
 	stamp: () => number;
+	/** This process stops: what is left is the next one's. */
+	closing(): boolean;
 	log: Log;
 }
 
+/** Resolves when everything was tried once: a store that refuses commits does not keep the daemon from starting. */
 export async function recover(deps: RecoveryDeps): Promise<void> {
-	const { bus, deliveries, dataDir, log, carrier } = deps;
+	const { bus, deliveries, dataDir, log } = deps;
 	// They were started from this data directory, which one daemon has at a time.
 	const left = endLeftProcesses(dataDir);
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
 	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
-	await sealLeftTexts(bus);
-	const rows = (await deliveries.left()).filter(({ id }) => !carrier.tracked(id));
-	const tried = await Promise.all(rows.map(({ id }) => adopt(deps, id)));
-	const adopted = tried.filter((row) => row !== undefined);
+	await untilDone(deps, async () => {
+		for (const name of await leftTexts(bus)) await untilDone(deps, () => sealLeft(bus, name));
+	});
+	await untilDone(deps, async () => takeOver(deps, idsOf(await deliveries.left())));
+}
+
+const idsOf = (rows: readonly Delivery[]): string[] => rows.map(({ id }) => id);
+
+/** Tries again, ever later, what fails. Resolves after the first try. */
+async function untilDone(deps: RecoveryDeps, work: () => Promise<void>, tries = 0): Promise<void> {
+	const { clock, limits, log, bus } = deps;
+	try {
+		await work();
+	} catch (cause) {
+		if (deps.closing() || bus.fenced.aborted) return;
+		const againMs = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax);
+		log.error({ err: cause, againMs }, "what is owed could not be taken over yet");
+		clock.after(againMs, () => {
+			if (!deps.closing()) void untilDone(deps, work, tries + 1);
+		});
+	}
+}
+
+/** One that fails is tried again by itself: it does not hold up the others. */
+async function takeOver(deps: RecoveryDeps, ids: readonly string[]): Promise<void> {
+	const left = ids.filter((id) => !deps.carrier.tracked(id));
+	const adopted = new Map(left.map((id) => [id, adopt(deps, id)]));
+	await Promise.allSettled(adopted.values());
 	// From here on its daemon can note nothing more.
-	const accounts = new Map(adopted.map(({ channel, account }) => [`${channel}/${account}`, { channel, account }]));
-	await Promise.all([...accounts.values()].map((owner) => deps.notes.catchUp(owner)));
-	for (const row of adopted) await goOn(deps, row);
+	const caughtUp = new Map<string, Promise<void>>();
+	for (const id of left) {
+		await untilDone(deps, async () => {
+			const row = await once(adopted, id, () => adopt(deps, id));
+			if (!row) return;
+			const { channel, account } = row;
+			await once(caughtUp, JSON.stringify([channel, account]), () => deps.notes.catchUp({ channel, account }));
+			await goOn(deps, row);
+		});
+	}
+}
+
+/** What was done under this key already; what failed is done again the next time. */
+async function once<T>(done: Map<string, Promise<T>>, key: string, work: () => Promise<T>): Promise<T> {
+	const result = done.get(key) ?? work();
+	done.set(key, result);
+	try {
+		return await result;
+	} catch (cause) {
+		done.delete(key);
+		throw cause;
+	}
 }
 
 /** As it is once it is ours. Undefined when another daemon was first. */
 async function adopt({ write, deliveries }: RecoveryDeps, id: string): Promise<Delivery | undefined> {
 	try {
-		await write([deliveryWrites.adopt([id])]);
+		await write([deliveryWrites.adopt([id])], PATIENCE_MS);
 		return await deliveries.get(id);
 	} catch (cause) {
 		if (cause instanceof Refused && cause.refusal === "conflict") return undefined;
@@ -52,7 +100,7 @@ async function goOn({ bus, write, carrier, limits, stamp, log }: RecoveryDeps, r
 	const stale = await staleness(bus, row, stamp(), limits.staleMs);
 	if (stale === undefined) return carrier.launch(row);
 	log.warn({ delivery: row.id, runId: row.runId, channel: row.channel, account: row.account }, stale);
-	await write([deliveryWrites.finish(row.id, "stale", stale, stamp())]);
+	await write([deliveryWrites.finish(row.id, "stale", stale, stamp())], PATIENCE_MS);
 }
 
 /** Why a delivery is not finished any more; undefined when it is to be. */

@@ -57,11 +57,10 @@ function piecesOf(text: string): string[] {
 }
 
 /** A process that died between the two writes left the log open: all of it is there. */
-export async function sealLeftTexts(bus: Bus): Promise<void> {
-	for (const { log } of await bus.list({ kind: "text", left: true })) await sealLeft(bus, log);
-}
+export const leftTexts = async (bus: Bus): Promise<string[]> =>
+	(await bus.list({ kind: "text", left: true })).map(({ log }) => log);
 
-async function sealLeft(bus: Bus, log: string): Promise<void> {
+export async function sealLeft(bus: Bus, log: string): Promise<void> {
 	try {
 		await (await bus.reopen(log)).seal([]);
 	} catch (cause) {

@@ -70,11 +70,10 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "engine", stop: () => engine.close?.() });
 	const parts = compose(life, config, store, engine, token);
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
-	// Plugins have to be there before a queued message becomes a run; what is owed goes on before new messages come in.
+	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
-	const { recovered } = await parts.nex.recover();
+	const { recovered } = await parts.nex.recover(() => parts.outbound.start());
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
-	await parts.outbound.start();
 	parts.nex.start();
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
@@ -104,8 +103,9 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 		stopDeadlineMs: config.stopDeadlineMs,
 		signInUrl: () => parts.edge.signInUrl(),
 		flush() {
-			store.bus.flush();
+			// The Bus commits what the deliveries hand over.
 			parts.outbound.flush();
+			store.bus.flush();
 		},
 		close: () => stop(life),
 	};

@@ -223,9 +223,24 @@ export class Inbox {
 		if (stop.aborted) abort();
 		else stop.addEventListener("abort", abort, { once: true });
 		await execution.established;
-		for (const { delivery } of owed) outbound.launch(delivery);
+		this.#deliver(answer, owed);
 		this.#whenSaved(answer, execution);
 		return { runId: answer.runId, saved: execution.saved };
+	}
+
+	/** The run is live: whatever fails here, its session is not free, and what it owes is on record. */
+	#deliver({ runId }: Answer, owed: readonly Owed[]): void {
+		const { outbound, log } = this.#deps;
+		for (const { delivery } of owed) {
+			try {
+				outbound.launch(delivery);
+			} catch (cause) {
+				log.error(
+					{ runId, delivery: delivery.id, err: cause },
+					"a delivery could not begin; the next start takes it up",
+				);
+			}
+		}
 	}
 
 	/** The stage `prepare`. A plugin may reject the messages still. */
@@ -252,9 +267,16 @@ export class Inbox {
 		return answer;
 	}
 
+	/** An engine that cannot say so streams: that is no reason to refuse the message. */
 	#isInOnePiece(session: string, text: string): boolean {
-		const { disableStreaming: wish } = this.#deps.engine;
-		return typeof wish === "function" ? wish({ session, text }) === true : wish === true;
+		const { engine, log } = this.#deps;
+		try {
+			const { disableStreaming: wish } = engine;
+			return typeof wish === "function" ? wish({ session, text }) === true : wish === true;
+		} catch (cause) {
+			log.error({ session, err: cause }, "the engine failed when it was asked whether to stream");
+			return false;
+		}
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
@@ -307,9 +329,9 @@ export class Inbox {
 		await bus.write([traceWrite(answer, later)]);
 	}
 
-	/** Ends what a dead daemon left of runs, and goes on with the messages that waited in it. */
-	recover(): Promise<{ recovered: number }> {
-		return recover(this.#deps, this.#sessions);
+	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
+	recover(owed: () => Promise<void>): Promise<{ recovered: number }> {
+		return recover(this.#deps, this.#sessions, owed);
 	}
 
 	stats(): InboxStats {

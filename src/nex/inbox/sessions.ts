@@ -5,7 +5,7 @@
 
 import type { Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
-import { NexusError, Refused, toNexusError } from "../../protocol/protocol.ts";
+import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
@@ -49,6 +49,10 @@ export interface SessionsDeps {
 /** How long whoever sent a message waits for a store that refuses commits. */
 export const ADMIT_MS_MAX = 1000;
 
+/** Messages on record whose run the store does not let begin are started again after this, ever later. */
+const START_AGAIN_MS = 250;
+const START_AGAIN_MS_MAX = 5_000;
+
 const QUEUED = ["queued"] as const;
 const ANSWERED = ["started", "batched"] as const;
 
@@ -63,6 +67,8 @@ interface Session {
 	/** The messages that wait, by their ids. */
 	waiting: ReadonlyMap<string, Message>;
 	active: { abort(): void; stoppedBy?: string } | undefined;
+	/** Starts in a row that failed for a passing reason. */
+	failures: number;
 	/** Inputs that are not done yet. */
 	inputs: number;
 	disarm: (() => void) | undefined;
@@ -151,10 +157,16 @@ export class Sessions {
 		const recorded = this.#deps.prepares();
 		if (recorded) await this.#deps.bus.write([inboxWrites.accept(message)], ADMIT_MS_MAX);
 		this.#become(session, lane);
-		return { outcome: this.#start(session, [message], recorded).then(() => message) };
+		return { outcome: this.#start(session, [message], recorded, ADMIT_MS_MAX).then(() => message) };
 	}
 
 	async #restore(session: Session, messages: readonly Message[]): Promise<void> {
+		this.#lineUp(session, messages);
+		this.#take(session, "tick");
+	}
+
+	/** Before everything that waits: they are older. */
+	#lineUp(session: Session, messages: readonly Message[]): void {
 		const now = this.#now();
 		const entries = messages.map(({ eventId, receivedAt, queue, batch }) => ({
 			eventId,
@@ -166,7 +178,6 @@ export class Sessions {
 		const { lane, waiting } = session;
 		session.waiting = new Map([...messages.map((message) => [message.eventId, message] as const), ...waiting]);
 		this.#become(session, { ...lane, waiting: [...restored(entries).waiting, ...lane.waiting] });
-		this.#take(session, "tick");
 	}
 
 	/** The session's run has settled, or could not start: the next messages have their turn. */
@@ -199,8 +210,11 @@ export class Sessions {
 		this.#arm(session);
 	}
 
-	/** Resolves once the run has begun. `recorded`: the messages are in the store already. */
-	async #start(session: Session, messages: readonly Message[], recorded: boolean): Promise<void> {
+	/**
+	 * Resolves once the run has begun, or its messages, which are `recorded`, wait again: nobody has to send them again. Rejects when they
+	 * never start. `patienceMs`: somebody waits for it.
+	 */
+	async #start(session: Session, messages: readonly Message[], recorded: boolean, patienceMs?: number): Promise<void> {
 		const { launch, clock } = this.#deps;
 		const active: Session["active"] = { abort: () => launched.abort() };
 		const batch = messages.length > 1 ? batchOf(messages, clock.now()) : undefined;
@@ -217,35 +231,55 @@ export class Sessions {
 				status === "aborted" && active.stoppedBy !== undefined
 					? dispose(eventIds, { state: "superseded", by: active.stoppedBy, runId }, ANSWERED)
 					: [],
-			...(recorded ? {} : { patienceMs: ADMIT_MS_MAX }),
+			...(patienceMs !== undefined && { patienceMs }),
 		});
 		session.active = active;
 		try {
 			const { runId, saved } = await launched.established;
+			session.failures = 0;
 			for (const message of messages) message.disposition = { state: batch ? "batched" : "started", runId };
 			void saved.then((turn) => turn && this.#free(session));
 		} catch (cause) {
-			await this.#input(session.label, async () => {
-				if (recorded) await this.#reject(messages, cause);
-				this.#take(session, "free");
-			});
+			const isOver = !recorded || (await this.#reject(messages, cause));
+			// Whoever waits hears of it before the inputs that came meanwhile are done.
+			if (!isOver) return void this.#startAgain(session, messages);
+			void this.#free(session);
 			throw toNexusError(cause);
 		}
 	}
 
-	/** While the daemon stops, or when another one has taken over, they stay queued: that one starts them. */
-	async #reject(messages: readonly Message[], cause: unknown): Promise<void> {
+	/** Puts on record that messages never start. False when they may still: here, or, after a stop or a fence, in the next daemon. */
+	async #reject(messages: readonly Message[], cause: unknown): Promise<boolean> {
 		const { bus, log } = this.#deps;
-		if (this.#closed || (cause instanceof Refused && cause.refusal === "fenced")) return;
+		if (this.#closed || isPassing(cause)) return false;
+		const { code, message: because } = toNexusError(cause);
 		const eventIds = messages.map(idOf);
-		const disposition: Disposition = { state: "rejected", because: toNexusError(cause).message };
-		log.warn({ eventIds, err: cause }, "messages could not be started");
-		for (const message of messages) message.disposition = disposition;
-		try {
-			await bus.write(dispose(eventIds, disposition, QUEUED));
-		} catch (failure) {
+		// A plugin that rejects them does what it is for.
+		log[code === "forbidden" ? "debug" : "warn"]({ eventIds, err: cause }, "messages could not be started");
+		const disposition: Disposition = { state: "rejected", because };
+		const rejectOne = async (message: Message): Promise<void> => {
+			await bus.write(dispose([message.eventId], disposition, QUEUED), ADMIT_MS_MAX);
+			message.disposition = disposition;
+		};
+		const tried = await Promise.allSettled(messages.map(rejectOne));
+		const failures: unknown[] = tried.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
+		for (const failure of failures)
 			log.error({ eventIds, disposition, err: failure }, "what became of a message could not be recorded");
-		}
+		return !failures.some(isPassing);
+	}
+
+	/** Until then the session counts as busy: what comes meanwhile waits behind them. */
+	async #startAgain(session: Session, messages: readonly Message[]): Promise<void> {
+		const { clock, log, bus } = this.#deps;
+		const left = messages.filter(({ disposition }) => disposition.state === "queued");
+		await this.#input(session.label, async () => {
+			session.active = undefined;
+			this.#lineUp(session, left);
+		});
+		if (this.#closed || bus.fenced.aborted) return;
+		const againMs = Math.min(START_AGAIN_MS * 2 ** session.failures++, START_AGAIN_MS_MAX);
+		log.warn({ eventIds: left.map(idOf), againMs }, "messages on record could not be started yet");
+		clock.after(againMs, () => void this.#free(session));
 	}
 
 	#refuseWhenFull(): void {
@@ -272,7 +306,15 @@ export class Sessions {
 	#session(label: string): Session {
 		let session = this.#sessions.get(label);
 		if (!session) {
-			session = { label, lane: EMPTY_LANE, waiting: new Map(), active: undefined, inputs: 0, disarm: undefined };
+			session = {
+				label,
+				lane: EMPTY_LANE,
+				waiting: new Map(),
+				active: undefined,
+				failures: 0,
+				inputs: 0,
+				disarm: undefined,
+			};
 			this.#sessions.set(label, session);
 		}
 		return session;
@@ -284,6 +326,8 @@ export class Sessions {
 }
 
 const idOf = ({ eventId }: Message): string => eventId;
+/** The store takes nothing at the moment, or this daemon has to leave it to another one. */
+const isPassing = (cause: unknown): boolean => toNexusError(cause).code === "unavailable";
 const isIdle = (lane: Lane): boolean => !lane.busy && lane.waiting.length === 0;
 
 const dispose = (

@@ -5,6 +5,7 @@ import { ABORTED, COMPLETED, type Ending } from "../../../src/broker/ending.ts";
 import { Framer } from "../../../src/broker/framer.ts";
 import type { Engine, EngineEvent } from "../../../src/engine/engine.ts";
 import { decodeFrame, type Frame } from "../../../src/protocol/protocol.ts";
+import { silentLog } from "../../../src/std/log.ts";
 import { started, text, verified } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
@@ -71,4 +72,19 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 				],
 	);
 	if (!isClients) expect(asked).toMatchObject([{ options: { disableStreaming: inOnePiece } }]);
+});
+
+test("an engine that fails when it is asked streams, and the log tells why", async () => {
+	const told: object[] = [];
+	const log = { ...silentLog, error: (facts: object) => void told.push(facts) };
+	const failing = {
+		disableStreaming() {
+			throw new Error("no answer");
+		},
+	};
+	const { nex, runSettled, look } = nexRig(play, { engine: failing, log });
+	const { runId } = await nex.receive({ session: "main", text: "hello" });
+	await runSettled(runId!);
+	expect(look.turn(runId!)).toMatchObject({ status: "completed" });
+	expect(told).toMatchObject([{ session: "main", err: { message: "no answer" } }]);
 });

@@ -9,7 +9,7 @@ import { NexusError, newId } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { engineOf, gate, never, type Play, tempFile, until } from "../../broker/rig.ts";
 import { refuseWrites, storeForTest } from "../../store.ts";
-import { messageOf, outboundOf } from "./rig.ts";
+import { messageOf, nexRig, outboundOf } from "./rig.ts";
 
 const silent: Play = async function* () {
 	yield { type: "text", delta: "half" };
@@ -164,4 +164,22 @@ describe("the begin of a run and its deliveries", () => {
 		expect(trace!.deliveries).toEqual(await next.unfinished());
 		expect(trace!.deliveries).toHaveLength(1);
 	});
+});
+
+test("a delivery that cannot begin does not free the session of its live run", async () => {
+	const door = gate();
+	const play: Play = async function* () {
+		yield { type: "text", delta: "x" };
+		await door.opened;
+	};
+	const launch = () => {
+		throw new Error("no processes left");
+	};
+	const { nex, look } = nexRig(play, { config: config(), outbound: { launch } });
+	const one = await nex.receive(from(messageOf("one")));
+	expect(one.disposition.state).toBe("started");
+	const two = await nex.receive(from(messageOf("two")));
+	expect(two.disposition).toEqual({ state: "queued" });
+	door.open();
+	await until(() => look.turns({ limit: 9 }).length === 2);
 });

@@ -36,6 +36,25 @@ describe("messages that waited when the process died", () => {
 		expect(states).toEqual(["started", "started", "started"]);
 	});
 
+	test("I7: do not start before the deliveries of the runs before them have begun", async () => {
+		const { path, accepted } = await left("one", "two");
+		const { nex, look } = nexRig(echo, { path });
+		const begun = gate();
+		let isAsked = false;
+		const recovered = nex.recover(() => {
+			isAsked = true;
+			return begun.opened;
+		});
+		await until(() => isAsked);
+		// The answer that is owed is whole.
+		expect(look.turn(accepted[0]!.runId!)).toMatchObject({ reason: "crashed" });
+		await ticks(20);
+		expect(look.event(accepted[1]!.eventId)?.disposition).toEqual({ state: "queued" });
+		begun.open();
+		expect(await recovered).toEqual({ recovered: 1 });
+		await until(() => look.turns({ limit: 9 }).length === 2);
+	});
+
 	test("and waited too long are rejected as stale", async () => {
 		const { path, accepted } = await left("one", "two");
 		const { nex, look } = nexRig(echo, { path, clock: manualClock(Date.now() + 16 * 60_000) });

@@ -1,6 +1,7 @@
 /** A store that refuses commits for longer than anybody waits: runs end, and their sessions go on once it takes them again. */
 
 import { expect, test } from "vitest";
+import type { Plugin } from "../../../src/nex/hooks/port.ts";
 import {
 	finalEnd,
 	framesOf,
@@ -15,7 +16,7 @@ import {
 import { manualClock } from "../../clock.ts";
 import { nexRig } from "./rig.ts";
 
-function world(path = tempFile(), dies = false) {
+function world(path = tempFile(), dies = false, plugins: readonly Plugin[] = []) {
 	const clock = manualClock(1000);
 	const door = gate();
 	const play: Play = async function* ({ messages }) {
@@ -23,7 +24,7 @@ function world(path = tempFile(), dies = false) {
 		await door.opened;
 		yield { type: "text", delta: " and more" };
 	};
-	const parts = nexRig(play, { path, clock, busClock: clock, dies, connection: "none" });
+	const parts = nexRig(play, { path, clock, busClock: clock, dies, connection: "none", plugins });
 	const disk = { full: false };
 	const { file } = parts;
 	const transaction = file.transaction.bind(file);
@@ -38,7 +39,7 @@ function world(path = tempFile(), dies = false) {
 		}
 	};
 	const submit = (text: string) => parts.nex.receive({ session: "main", text });
-	return { ...parts, disk, door, pass, submit, path };
+	return { ...parts, clock, disk, door, pass, submit, path };
 }
 
 test("I3, P4.9: the run is settled with what is durable, and what waited behind it is answered", async () => {
@@ -119,4 +120,78 @@ test("I10: a store that takes nothing takes no message in: the sender is told wi
 	expect(look.events({ limit: 9 })).toHaveLength(1);
 	const sent = submit("two");
 	expect((await sent).disposition).toEqual({ state: "queued" });
+});
+
+/** While a message is prepared, the disk is as the test says. */
+function preparing() {
+	const asked: string[] = [];
+	const held = gate();
+	const plugin: Plugin = {
+		name: "prepares",
+		async onPrepare({ event }) {
+			asked.push(event.text);
+			await held.opened;
+			return event.text === "bad" ? { reject: "not today" } : undefined;
+		},
+	};
+	return { asked, held, parts: world(tempFile(), false, [plugin]) };
+}
+
+test("I10: a message on record whose run cannot begin now waits, its sender is told so in time, and it is answered later", async () => {
+	const { asked, held, parts } = preparing();
+	const { disk, look, door, pass, submit, clock } = parts;
+	const first = submit("one");
+	await until(() => asked.length === 1);
+	disk.full = true;
+	held.open();
+	const begun = clock.now();
+	let told = 0;
+	void first.then(() => {
+		told = clock.now();
+	});
+	await pass(3_000);
+	const { eventId, disposition } = await first;
+	expect(disposition).toEqual({ state: "queued" });
+	expect(told - begun).toBeLessThanOrEqual(2_000);
+	// Nobody else in the session waits for it any longer either.
+	const refused = expect(submit("two")).rejects.toMatchObject({ code: "unavailable" });
+	await pass(1_500);
+	await refused;
+	disk.full = false;
+	door.open();
+	const second = submit("three");
+	await pass(500);
+	expect((await second).disposition).toEqual({ state: "queued" });
+	await pass(40_000);
+	await until(() => look.turns({ limit: 9 }).length === 2);
+	const answered = look.turns({ limit: 9 }).toReversed();
+	expect(answered.map(({ messages }) => messages[0]!.text)).toEqual(["one", "three"]);
+	expect(look.event(eventId)!.disposition.state).toBe("started");
+});
+
+test("I10: a rejection that cannot be recorded now is recorded later", async () => {
+	const { asked, held, parts } = preparing();
+	const { disk, look, pass, submit } = parts;
+	const sent = submit("bad");
+	await until(() => asked.length === 1);
+	disk.full = true;
+	held.open();
+	await pass(2_000);
+	const { eventId, disposition } = await sent;
+	expect(disposition).toEqual({ state: "queued" });
+	disk.full = false;
+	await pass(6_000);
+	await until(() => look.event(eventId)!.disposition.state === "rejected");
+	expect(look.event(eventId)!.disposition).toMatchObject({ because: "not today" });
+});
+
+test("I10: a message on record that meets a stop is the next daemon's: nobody is told to send it again", async () => {
+	const { asked, held, parts } = preparing();
+	const sent = parts.submit("one");
+	await until(() => asked.length === 1);
+	parts.nex.close();
+	held.open();
+	const { eventId, disposition } = await sent;
+	expect(disposition).toEqual({ state: "queued" });
+	expect(parts.look.event(eventId)!.disposition).toEqual({ state: "queued" });
 });

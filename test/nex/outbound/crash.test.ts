@@ -3,8 +3,10 @@
 import { existsSync } from "node:fs";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
+import type { Bus } from "../../../src/bus/bus.ts";
 import { deliveryWrites } from "../../../src/ledger/ledger.ts";
 import { staleness } from "../../../src/nex/recovery.ts";
+import { NexusError } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { atEffort } from "../../effort.ts";
 import { beginRun, createRig, createRigWith, deathsOf, FAST, finishedRun, type Rig, strike, until } from "./rig.ts";
@@ -156,6 +158,34 @@ describe("daemon crashes", () => {
 			expect(rig.visible(`c${n}`).join("")).toBe(source);
 			expect(rig.visible(`c${n}`)).toHaveLength(Math.ceil(source.length / 40));
 		}
+	});
+
+	it("I7: one that the store does not let be taken over holds up neither the start nor the others, and follows later", async () => {
+		rig = createRig("full");
+		const runs = await Promise.all(["s1", "s2"].map((session) => beginRun(rig.bus, session)));
+		const [first, second] = await Promise.all(
+			runs.map(({ runId }, n) => rig.outbound.deliver({ runId, account: main("full"), target: { to: `c${n}` } })),
+		);
+		for (const run of runs) run.text("Owed.");
+		await Promise.all(runs.map((run) => run.room()));
+		let broken = true;
+		const told: object[] = [];
+		const write: Bus["write"] = async (writes, patienceMs) => {
+			if (broken && JSON.stringify(writes).includes(first!.id)) throw new NexusError("unavailable", "the disk is full");
+			await rig.bus.write(writes, patienceMs);
+		};
+		await rig.restart({
+			committer: { write, fenced: new AbortController().signal },
+			log: { ...silentLog, error: (facts: object) => void told.push(facts) },
+		});
+		for (const run of runs) await run.endIn(rig.bus, "", true);
+		await rig.outbound.start();
+		expect(told[0]).toMatchObject({ err: { message: "the disk is full" } });
+		expect(await rig.outbound.settled(second!.id)).toMatchObject({ state: "complete" });
+		expect(rig.deliveries.get(first!.id)).toMatchObject({ state: "active" });
+		broken = false;
+		await until(() => rig.deliveries.get(first!.id)!.state === "complete", "the first one follows");
+		expect(rig.visible("c0")).toEqual(["Owed."]);
 	});
 
 	it("what is too old is marked and told, not sent", async () => {

@@ -183,6 +183,19 @@ describe("changes of a delivery", () => {
 		expect(stored().messages).toMatchObject([{ nonce: "n1" }]);
 	});
 
+	it("ST16: so does what the store has not taken so far, before what came after it", async () => {
+		const { write, asked } = refusing([full()]);
+		const { tracked, records, bus, stored } = await trackDelivery({ write });
+		tracked.intend({ ordinal: 1, nonce: "n1", from: 0 });
+		await until("it is refused", () => asked.length === 1);
+		await turns();
+		tracked.change("created", "n1", "m1");
+		records.push();
+		bus.flush();
+		expect(asked).toEqual([["intend"], ["intend"], ["created"]]);
+		expect(stored().messages).toMatchObject([{ nonce: "n1", messageId: "m1" }]);
+	});
+
 	it("I12: a store that does not come back is not waited for when the process stops", async () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
