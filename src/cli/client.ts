@@ -92,12 +92,14 @@ function withHint(error: NexusError, response: Response | undefined): NexusError
 /** Asks until there is an answer: what was accepted goes on after a restart, and so does whoever waits for it. */
 export async function overRestarts<T>(ask: () => Promise<T>, onDrop: (because: string) => void): Promise<T> {
 	let lostAt: number | undefined;
+	let internals = 0;
 	for (let attempt = 0; ; attempt++) {
 		try {
 			return await ask();
 		} catch (cause) {
 			const { code, message } = toNexusError(cause);
-			if (!isTemporary(code)) throw cause;
+			if (!isTemporary(code, internals)) throw cause;
+			if (code === "internal") internals++;
 			lostAt ??= performance.now();
 			if (attempt === 0) onDrop(message);
 			else if (performance.now() - lostAt > LIMITS.giveUpMs) throw cause;

@@ -1,4 +1,4 @@
-/** A client of the daemon: its API as typed calls, and runs and sessions that are followed, verified and folded. For browsers and Node. The door of this folder. */
+/** A client of the daemon: its API as typed calls, and runs and sessions that are followed, verified and folded. For Node, and for pages of the daemon's own origin. The door of this folder. */
 
 import type { RunView } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";

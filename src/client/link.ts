@@ -48,6 +48,8 @@ export interface LinkState {
 	readonly heardAt: number;
 	/** When the connection was made (phase live). */
 	readonly openedAt: number;
+	/** How often the server answered with `internal` since then. */
+	readonly internals: number;
 	/** When the first of these tries was lost. */
 	readonly lostAt: number;
 	/** When the next try is due (phase waiting). */
@@ -92,6 +94,7 @@ export const newLink = (after: number | undefined): LinkState => ({
 	phase: "stopped",
 	lastId: after,
 	attempt: 0,
+	internals: 0,
 	heardAt: 0,
 	openedAt: 0,
 	lostAt: 0,
@@ -122,7 +125,7 @@ export function stepLink(
 		case "heard":
 			return isOpen(state) ? stay({ ...state, heardAt: now }) : stay(state);
 		case "heartbeat":
-			return stay({ ...state, heardAt: now, attempt: 0 });
+			return stay({ ...state, heardAt: now, attempt: 0, internals: 0 });
 		case "record":
 			return takeRecord(state, input, now);
 		case "lost":
@@ -140,7 +143,7 @@ export function stepLink(
 		case "pause":
 			return canGoOn(state) ? { state: { ...state, phase: "paused" }, effects: [DISCONNECT] } : stay(state);
 		case "resume":
-			return state.phase === "paused" ? connect({ ...state, attempt: 0 }, now) : stay(state);
+			return state.phase === "paused" ? connect({ ...state, attempt: 0, internals: 0 }, now) : stay(state);
 		case "stop":
 			return isOver(state) ? stay(state) : { state: { ...state, phase: "stopped" }, effects: [DISCONNECT] };
 		default:
@@ -168,7 +171,7 @@ function takeRecord(state: LinkState, input: { id: number; final: boolean }, now
 		// Ask once more for what is missing. If it still does not come, it is gone, and the verifier will say so.
 		return connectAgain({ ...state, gapAt: expected, faults: state.faults + 1 }, now);
 	}
-	const next: LinkState = { ...state, phase: "live", lastId: input.id, heardAt: now, attempt: 0 };
+	const next: LinkState = { ...state, phase: "live", lastId: input.id, heardAt: now, attempt: 0, internals: 0 };
 	if (!input.final) return { state: next, effects: TAKE };
 	return { state: { ...next, phase: "ended" }, effects: [...TAKE, DISCONNECT] };
 }
@@ -196,14 +199,19 @@ export function retryDelayMs(attempt: number, random: () => number, limits: Link
 	return ceiling * (0.5 + random() / 2);
 }
 
-/** Busy, starting and broken may pass; anything else does not change by asking again. */
-const TEMPORARY: ReadonlySet<ErrorCode> = new Set(["unavailable", "busy", "timeout", "internal"]);
+/** Busy and starting pass; anything else does not change by asking again. */
+const TEMPORARY: ReadonlySet<ErrorCode> = new Set(["unavailable", "busy", "timeout"]);
+/** A fault of the server may pass, or be there for good. */
+const INTERNAL_RETRIES_MAX = 5;
 
-export const isTemporary = (code: ErrorCode): boolean => TEMPORARY.has(code);
+/** Whether to ask again; `internals` is how often the answer was `internal` before. */
+export const isTemporary = (code: ErrorCode, internals: number): boolean =>
+	code === "internal" ? internals < INTERNAL_RETRIES_MAX : TEMPORARY.has(code);
 
 function refused(state: LinkState, code: ErrorCode, now: number, random: () => number, limits: LinkLimits): LinkStep {
 	if (!isOpen(state)) return stay(state);
-	if (isTemporary(code)) return retry(state, now, random, limits);
+	const internals = state.internals + (code === "internal" ? 1 : 0);
+	if (isTemporary(code, state.internals)) return retry({ ...state, internals }, now, random, limits);
 	return { state: { ...state, phase: "refused" }, effects: [DISCONNECT] };
 }
 

@@ -120,7 +120,9 @@ class Connection {
 		if (records.length > 0) this.#call(() => this.#options.onRecords(records));
 		if (this.#told === this.state.phase) return;
 		this.#told = this.state.phase;
-		this.#call(() => void this.#options.onState?.(this.state));
+		this.#call(() => {
+			this.#options.onState?.(this.state);
+		});
 	}
 
 	/** A callback's failure is not the connection's: what it did not take is not asked for again. */
@@ -225,6 +227,8 @@ class Connection {
 		if (!damage) return;
 		// In its place: what came before it goes first.
 		this.#tell();
-		this.#call(() => void this.#options.onDamage?.(damage));
+		this.#call(() => {
+			this.#options.onDamage?.(damage);
+		});
 	}
 }

@@ -234,7 +234,7 @@ describe("the client", () => {
 
 	it("I3: a stream that is over without a final end is a failure", async () => {
 		const client = clientWith(async () => new Response(null, { status: 204 }));
-		const failure = { code: "data_loss", message: "the stream ended without its final end (P1.12)" };
+		const failure = { code: "data_loss", message: "the stream of run_x ended without its final end (P1.12)" };
 		await expect(all(client.follow({ run: "run_x" }))).rejects.toMatchObject(failure);
 		await expect(all(client.watch({ run: "run_x" }))).rejects.toMatchObject(failure);
 	});

@@ -142,6 +142,18 @@ describe("the link to a stream", () => {
 		expect([state.phase, state.error?.code]).toEqual([phase, code]);
 	});
 
+	it("asks a server with an internal fault a few times more, however often it was away before, and then throws", () => {
+		const tried = (state: LinkState, input: LinkInput) => run(run(state, input).state, { type: "hurry" }).state;
+		let state = run(newLink(0), { type: "start" }).state;
+		for (let index = 0; index < 20; index += 1) state = tried(state, refusal("unavailable"));
+		for (let index = 0; index < 5; index += 1) state = tried(state, refusal("internal"));
+		expect(state.phase).toBe("connecting");
+		expect(run(state, refusal("internal")).state).toMatchObject({ phase: "refused", error: { code: "internal" } });
+		const heard = run(run(state, { type: "opened" }).state, record(1)).state;
+		expect(run(heard, lost).state.phase).toBe("waiting");
+		expect(run(run(run(heard, lost).state, { type: "hurry" }).state, refusal("internal")).state.phase).toBe("waiting");
+	});
+
 	it("gives up when no connection was good for too long, however long each try took", () => {
 		let state = run(newLink(0), { type: "start" }).state;
 		for (const now of [0, 30_000, 59_999]) {
