@@ -3,7 +3,7 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { CRASHED } from "./ending.ts";
@@ -55,6 +55,8 @@ class TurnBroker implements Broker {
 			throw new NexusError("invalid", `${JSON.stringify(session)} is not a session's label.`);
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		if (this.#isBusy(session))
+			throw new Refused("conflict", `Session ${session} has a run already; wait until it has settled.`);
 		const run = new Run(this.#deps, request);
 		this.#runs.set(runId, run);
 		const established = run.establish();
@@ -74,6 +76,11 @@ class TurnBroker implements Broker {
 				return run.chunks;
 			},
 		};
+	}
+
+	#isBusy(session: string): boolean {
+		for (const run of this.#runs.values()) if (run.streaming && run.request.session === session) return true;
+		return false;
 	}
 
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
