@@ -15,7 +15,7 @@ test("what is still being delivered when the pipeline stops is the next process'
 	const plugins: Plugin[] = [{ name: "last", onComplete: ({ runId }) => completed.push(runId!) }];
 	const settled = async (id: string) => {
 		await door.opened;
-		return { id } as Delivery;
+		return { id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] } as Delivery;
 	};
 	const { nex, look } = nexRig(echo, { config, plugins, outbound: { settled } });
 	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
@@ -35,7 +35,7 @@ test("ST19: a daemon that another one has taken over completes nothing: what it 
 	const settled = async (id: string) => {
 		waiting = true;
 		await door.opened;
-		return { id } as Delivery;
+		return { id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] } as Delivery;
 	};
 	const { nex, bus, look } = nexRig(echo, { config, plugins, outbound: { settled } });
 	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
