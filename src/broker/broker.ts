@@ -9,7 +9,7 @@ import { type Log, silentLog } from "../std/log.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered } from "./port.ts";
+import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
@@ -64,7 +64,7 @@ class TurnBroker implements Broker {
 		established.catch(() => {});
 		const saved = run.saved.then((turn) => {
 			this.#runs.delete(runId);
-			if (turn) this.settled[turn.status]++;
+			this.#count(turn);
 			return turn;
 		});
 		return {
@@ -78,6 +78,10 @@ class TurnBroker implements Broker {
 		};
 	}
 
+	#count(turn: Saved): void {
+		if (turn && turn !== "lost") this.settled[turn.status]++;
+	}
+
 	#isBusy(session: string): boolean {
 		for (const run of this.#runs.values()) if (run.streaming && run.request.session === session) return true;
 		return false;
@@ -89,7 +93,7 @@ class TurnBroker implements Broker {
 		const waiting = later.map(({ log, session }) => ({
 			session,
 			saved: this.#deps.settleLate(log, CRASHED, settle).then((turn) => {
-				if (turn) this.settled[turn.status]++;
+				this.#count(turn);
 				return turn;
 			}),
 		}));

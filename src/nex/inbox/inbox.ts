@@ -299,7 +299,7 @@ export class Inbox {
 		const { runId } = answer;
 		const complete = async (): Promise<void> => {
 			const turn = await execution.saved;
-			if (turn && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
+			if (turn && turn !== "lost" && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
 		};
 		const work = complete()
 			.catch((cause: unknown) => log.error({ runId, err: cause }, "a run could not be completed"))
