@@ -3,13 +3,13 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered } from "./port.ts";
+import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
@@ -55,6 +55,8 @@ class TurnBroker implements Broker {
 			throw new NexusError("invalid", `${JSON.stringify(session)} is not a session's label.`);
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping; send it again when it is back.");
 		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		if (this.#isBusy(session))
+			throw new Refused("conflict", `Session ${session} has a run already; wait until it has settled.`);
 		const run = new Run(this.#deps, request);
 		this.#runs.set(runId, run);
 		const established = run.establish();
@@ -62,7 +64,7 @@ class TurnBroker implements Broker {
 		established.catch(() => {});
 		const saved = run.saved.then((turn) => {
 			this.#runs.delete(runId);
-			if (turn) this.settled[turn.status]++;
+			this.#count(turn);
 			return turn;
 		});
 		return {
@@ -76,13 +78,22 @@ class TurnBroker implements Broker {
 		};
 	}
 
+	#count(turn: Saved): void {
+		if (turn && turn !== "lost") this.settled[turn.status]++;
+	}
+
+	#isBusy(session: string): boolean {
+		for (const run of this.#runs.values()) if (run.streaming && run.request.session === session) return true;
+		return false;
+	}
+
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
 		const { turns, later } = await settleLeftRuns(this.#deps, settle);
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
 			session,
 			saved: this.#deps.settleLate(log, CRASHED, settle).then((turn) => {
-				if (turn) this.settled[turn.status]++;
+				this.#count(turn);
 				return turn;
 			}),
 		}));

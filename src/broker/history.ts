@@ -79,6 +79,8 @@ export class History {
 	}
 
 	#keep(session: string, kept: Kept): void {
+		// Two that read at once keep the same session.
+		this.#take(session);
 		this.#kept.set(session, kept);
 		this.#chars += kept.chars;
 		for (const oldest of this.#kept.keys()) {

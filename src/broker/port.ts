@@ -31,17 +31,20 @@ export interface ExecuteRequest extends PassedOn {
 /** Pure: called again for every attempt to save the turn, with the turn of that attempt. */
 export type Settle = (turn: Turn) => readonly Write[];
 
+/**
+ * The turn as it is on record, or `lost` when the run's log has ended without one: the session is free for its next run. Undefined when the
+ * run did not begin, or this daemon stops before.
+ */
+export type Saved = Turn | "lost" | undefined;
+
 /** One run, from the call on. */
 export interface Execution {
 	/** Resolves once the first begin is durable; rejects when the run could not be started (I9). */
 	established: Promise<void>;
 	/** The settled turn. Never rejects after establishment: failure is a turn with status failed. */
 	result: Promise<Turn>;
-	/**
-	 * The turn as it is on record: the session is free for its next run. Later than `result` when the store gave up the run. Undefined when
-	 * the run did not begin, or this daemon stops before. Never rejects.
-	 */
-	saved: Promise<Turn | undefined>;
+	/** Later than `result` when the store gave up the run. Never rejects. */
+	saved: Promise<Saved>;
 	/** Stops the run; what was said so far is kept. Settles within the grace time (I12). */
 	abort(): void;
 	/** Of all its streams so far. */
@@ -75,7 +78,7 @@ export interface Recovered {
 	/** How many runs were settled. */
 	recovered: number;
 	/** Those that cannot be settled yet: they are tried again, and their sessions have to wait. */
-	later: { session: string; saved: Promise<Turn | undefined> }[];
+	later: { session: string; saved: Promise<Saved> }[];
 }
 
 export interface Broker {

@@ -18,6 +18,7 @@ import type { Reading, Write } from "../std/write.ts";
 import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
+import type { Saved } from "./port.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
@@ -55,14 +56,14 @@ export async function settleLeftRuns(
 
 const RETRY_MS = 5_000;
 
-/** Settles a run that the store gave up or the Ledger refused, as soon as that can be done; undefined when the daemon stops before. */
+/** Settles a run that the store gave up or the Ledger refused, as soon as that can be done. */
 export async function settleWhenPossible(
 	deps: RecoveryDeps,
 	stopping: () => boolean,
 	runId: string,
 	ending: Ending,
 	beside: SettleLeft,
-): Promise<Turn | undefined> {
+): Promise<Saved> {
 	const { bus, ledger, clock, log } = deps;
 	for (;;) {
 		await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
@@ -73,8 +74,9 @@ export async function settleWhenPossible(
 			const turn = isOpen
 				? await settleLeftRun(deps, info, ending, beside, "patiently")
 				: await ledger.turns.get(runId);
-			log.info({ runId }, "settled a run that had been given up");
-			return turn;
+			if (turn) log.info({ runId }, "settled a run that had been given up");
+			else log.error({ runId }, "the log of a run that had been given up has ended, and there is no turn of it");
+			return turn ?? "lost";
 		} catch (cause) {
 			log.error({ runId, err: cause, againMs: RETRY_MS }, "a run that was given up cannot be settled yet");
 		}

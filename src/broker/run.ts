@@ -13,7 +13,7 @@ import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
-import type { ExecuteRequest, LiveRun } from "./port.ts";
+import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
@@ -25,8 +25,8 @@ export interface RunDeps {
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
-	/** Settles a run that the store gave up; undefined when the daemon stops before that. */
-	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Turn | undefined>;
+	/** Settles a run that the store gave up. */
+	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
 	limits: BrokerLimits;
 	clock: Clock;
 	log: Log;
@@ -55,7 +55,7 @@ export class Run {
 	readonly #transcript: Transcript;
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
-	readonly #onRecord = Promise.withResolvers<Turn | undefined>();
+	readonly #onRecord = Promise.withResolvers<Saved>();
 	#append: Sink = () => {};
 	#writer: LogWriter | undefined;
 	#iterator: AsyncIterator<EngineEvent> | undefined;
@@ -92,7 +92,7 @@ export class Run {
 	}
 
 	/** The turn as it is on record; undefined when there will be none of this process. */
-	get saved(): Promise<Turn | undefined> {
+	get saved(): Promise<Saved> {
 		return this.#onRecord.promise;
 	}
 
@@ -340,7 +340,7 @@ export class Run {
 		else this.#onRecord.resolve(undefined);
 	}
 
-	#onSaved(turn: Turn): void {
+	#onSaved(turn: Turn | "lost"): void {
 		this.#saved = true;
 		this.#refused = false;
 		this.#onRecord.resolve(turn);

@@ -156,6 +156,9 @@ describe("ST15: a stop", () => {
 test("a second run of a session is refused while the first one lives", async () => {
 	const { broker } = rig(stuck);
 	await broker.execute(request()).established;
-	await expect(broker.execute(request({ runId: "run_2" })).established).rejects.toMatchObject({ code: "conflict" });
+	await expect(broker.execute(request({ runId: "run_2" })).established).rejects.toMatchObject({
+		code: "conflict",
+		message: "Session main has a run already; wait until it has settled.",
+	});
 	await until(() => broker.live("run_1")?.text === "thinking");
 });

@@ -76,3 +76,16 @@ test("I11: sessions not used for long are let go", async () => {
 	await under.history.past("a");
 	expect(under.read()).toBe(4);
 });
+
+test("two that ask for a session at once are counted once: others are not forgotten for it", async () => {
+	const text = "x".repeat(100);
+	const { chars } = pastTurnOf(turnOf("run_0", { messages: [{ role: "assistant", text }] }));
+	const under = open({ historyCharsMax: 2 * chars });
+	settle(under, 1, "a", text);
+	settle(under, 2, "b", text);
+	await Promise.all([under.history.past("b"), under.history.past("b")]);
+	await under.history.past("a");
+	const before = under.read();
+	await under.history.past("b");
+	expect(under.read()).toBe(before);
+});

@@ -76,8 +76,7 @@ export class Inbox {
 	readonly #stats: InboxStats = { received: 0, duplicates: 0, rejected: 0 };
 	/** The daemon stops: nothing is taken in or started any more. */
 	#closed = false;
-	/** Deliveries that are still open are the next daemon's, and nothing is written any more. */
-	#over = false;
+	#finished = false;
 
 	constructor(deps: InboxDeps) {
 		const { bus, clock, log, hooks, inboxLimits } = deps;
@@ -300,7 +299,7 @@ export class Inbox {
 		const { runId } = answer;
 		const complete = async (): Promise<void> => {
 			const turn = await execution.saved;
-			if (turn && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
+			if (turn && turn !== "lost" && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
 		};
 		const work = complete()
 			.catch((cause: unknown) => log.error({ runId, err: cause }, "a run could not be completed"))
@@ -316,7 +315,7 @@ export class Inbox {
 		const ended = await timed(later, "deliver", clock, () =>
 			Promise.allSettled(deliveries.map((id) => outbound.settled(id))),
 		);
-		if (this.#over) return;
+		if (this.#isOver) return;
 		const outcome = {
 			turn,
 			chunks,
@@ -324,7 +323,7 @@ export class Inbox {
 		};
 		const asked = () => hooks().call("onComplete", hookRequestOf(message, { ...answer, outcome }));
 		const { calls } = await timed(later, "complete", clock, asked);
-		if (this.#over) return;
+		if (this.#isOver) return;
 		message.facts.hooks.calls.push(...calls);
 		await bus.write([traceWrite(answer, later)]);
 	}
@@ -332,6 +331,11 @@ export class Inbox {
 	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
 	recover(owed: () => Promise<void>): Promise<{ recovered: number }> {
 		return recover(this.#deps, this.#sessions, owed);
+	}
+
+	/** Deliveries that are still open are another daemon's, and nothing is written any more. */
+	get #isOver(): boolean {
+		return this.#finished || this.#deps.bus.fenced.aborted;
 	}
 
 	stats(): InboxStats {
@@ -353,7 +357,7 @@ export class Inbox {
 				resolve();
 			});
 		});
-		this.#over = true;
+		this.#finished = true;
 	}
 
 	#refuseWhenClosed(): void {

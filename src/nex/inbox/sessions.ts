@@ -3,6 +3,7 @@
  * before the next one is taken. It does not wait for the runs that it starts.
  */
 
+import type { Saved } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
@@ -31,7 +32,7 @@ export interface Start {
 
 export interface Launched {
 	/** Resolves once the run's begin is durable; rejects when it could not start. */
-	established: Promise<{ runId: string; saved: Promise<Turn | undefined> }>;
+	established: Promise<{ runId: string; saved: Promise<Saved> }>;
 	/** Stops the run, as soon as it is one. */
 	abort(): void;
 }
@@ -97,7 +98,7 @@ export class Sessions {
 	}
 
 	/** Something else has to end before the session can go on. */
-	occupy(label: string, saved: Promise<Turn | undefined>): Promise<void> {
+	occupy(label: string, saved: Promise<Saved>): Promise<void> {
 		return this.#input(label, async (session) => {
 			this.#become(session, { ...session.lane, busy: true });
 			void saved.then((turn) => turn && this.#free(session));

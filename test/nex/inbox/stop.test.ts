@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Delivery } from "../../../src/ledger/ledger.ts";
 import type { Plugin } from "../../../src/nex/nex.ts";
-import { gate, type Play, ticks, turnWhenSettled } from "../../broker/rig.ts";
+import { gate, type Play, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {
@@ -15,7 +15,7 @@ test("what is still being delivered when the pipeline stops is the next process'
 	const plugins: Plugin[] = [{ name: "last", onComplete: ({ runId }) => completed.push(runId!) }];
 	const settled = async (id: string) => {
 		await door.opened;
-		return { id } as Delivery;
+		return { id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] } as Delivery;
 	};
 	const { nex, look } = nexRig(echo, { config, plugins, outbound: { settled } });
 	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
@@ -25,4 +25,26 @@ test("what is still being delivered when the pipeline stops is the next process'
 	await ticks(20);
 	expect(completed).toEqual([]);
 	expect(look.turn(runId!)?.trace?.stages.map(({ stage }) => stage)).not.toContain("complete");
+});
+
+test("ST19: a daemon that another one has taken over completes nothing: what it delivered is not known to it", async () => {
+	const door = gate();
+	const completed: string[] = [];
+	const plugins: Plugin[] = [{ name: "last", onComplete: ({ runId }) => completed.push(runId!) }];
+	let waiting = false;
+	const settled = async (id: string) => {
+		waiting = true;
+		await door.opened;
+		return { id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] } as Delivery;
+	};
+	const { nex, bus, look } = nexRig(echo, { config, plugins, outbound: { settled } });
+	const { runId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
+	await turnWhenSettled(look, runId!);
+	await until(() => waiting);
+	await bus.bury(-1);
+	await expect(bus.write([])).rejects.toMatchObject({ refusal: "fenced" });
+	await until(() => bus.fenced.aborted);
+	door.open();
+	await ticks(20);
+	expect(completed).toEqual([]);
 });

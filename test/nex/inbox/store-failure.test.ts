@@ -108,6 +108,25 @@ test("I3: a start on a full disk settles what it found as soon as there is room,
 	expect(look.turns({ limit: 1 })[0]!.messages.at(-1)).toMatchObject({ text: "re two and more" });
 });
 
+test("I3: a session does not wait for ever for a run whose log has ended without a turn", async () => {
+	const dead = world(tempFile(), true);
+	const { runId } = await dead.submit("one");
+	await until(async () => (await dead.bus.describe(runId!))?.head === 2);
+	const { eventId } = await dead.submit("two");
+	const { disk, look, nex, pass, door, bus } = world(dead.path);
+	door.open();
+	disk.full = true;
+	const recovered = nex.recover();
+	await pass(35_000);
+	expect(await recovered).toEqual({ recovered: 0 });
+	disk.full = false;
+	await (await bus.reopen(runId!)).seal([]);
+	await pass(12_000);
+	await until(() => look.event(eventId)!.disposition.state === "started");
+	expect(look.turn(runId!)).toBeUndefined();
+	await until(() => look.turns({ limit: 9 }).length === 1);
+});
+
 test("I10: a store that takes nothing takes no message in: the sender is told within a second", async () => {
 	const { disk, look, pass, submit } = world();
 	await submit("one");
