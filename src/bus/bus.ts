@@ -261,6 +261,7 @@ class LogBus implements Bus {
 
 	/** What a commit changes beyond the log itself. */
 	#outcome() {
+		const directory = this.#directory;
 		return {
 			gone: (log: LiveLog) => this.#directory.dismiss(log),
 			cut: (log: LiveLog, bytes: number) => {
@@ -273,7 +274,10 @@ class LogBus implements Bus {
 				const watchers = this.#directory.chainWatchers(log);
 				if (watchers) this.#wakeAll(watchers);
 			},
-			live: () => this.#directory.live(),
+			live: () => directory.live(),
+			get liveLogs() {
+				return directory.size;
+			},
 			time: (now: number) => this.#membership.setTime(now),
 			fenced: () => this.#membership.fence(this.#committer.fenced),
 		};

@@ -17,6 +17,8 @@ export interface BusLimits extends CommitLimits, MembershipLimits {
 
 export const BUS_LIMITS: BusLimits = {
 	segmentCharsMax: 16 * 1024,
+	segmentCharsMin: 2 * 1024,
+	tailBytesMax: 16 * 1024 * 1024,
 	commitLogsMax: 128,
 	commitTotalCharsMax: 4 * 1024 * 1024,
 	waitingCharsMax: 64 * 1024 * 1024,

@@ -90,6 +90,8 @@ export class LiveLog implements Growing {
 	readers = 0;
 	/** What the last commit brought: readers that keep up all ask for it, and share what is made of it. */
 	#newest: Batch | undefined;
+	/** The same for readers that are a little behind, and ask together. */
+	#asked: Batch | undefined;
 
 	constructor(id: number, info: Omit<LogInfo, "sealedAt">) {
 		const { base, createdAt, head, bytes, damaged, ...spec } = info;
@@ -207,7 +209,9 @@ export class LiveLog implements Growing {
 	}
 
 	recent(after: number): Batch | undefined {
-		return this.#newest?.first === after + 1 ? this.#newest : this.tail.after(after);
+		if (this.#newest?.first === after + 1) return this.#newest;
+		if (this.#asked?.first !== after + 1) this.#asked = this.tail.after(after);
+		return this.#asked;
 	}
 
 	/** The tail together with records that follow it. */
@@ -223,6 +227,7 @@ export class LiveLog implements Growing {
 		else if (batch) this.tail.push(batch);
 		if (!batch) return;
 		this.#newest = batch;
+		this.#asked = undefined;
 		this.head = batch.last;
 	}
 

@@ -1,53 +1,81 @@
 /** The records of a live log that are not in a segment yet. Bytes outside of V8's heap: a thousand growing texts would keep the garbage collector busy. */
 
 import { Batch } from "./batch.ts";
+import { giveBlock, takeBlock } from "./blocks.ts";
 
-const BYTES_AT_FIRST = 1024;
+/** Neighbouring records, joined by line feeds. No record is in two blocks. */
+interface Block {
+	readonly bytes: Buffer;
+	used: number;
+	/** Offset of its first record. */
+	readonly first: number;
+	count: number;
+}
 
 export class Tail {
-	/** Offset of the first record. */
-	private first = 1;
-	private count = 0;
-	private bytes = Buffer.alloc(0);
-	private used = 0;
+	/** In order; the last one takes what comes. */
+	readonly #blocks: Block[] = [];
+	#size = 0;
 
-	/** Bytes held. */
+	/** Bytes of the records, with a line feed each. */
 	get size(): number {
-		return this.used;
+		return this.#size;
 	}
 
-	push(batch: Batch): void {
-		if (this.count === 0) this.first = batch.first;
-		else this.bytes[this.used++] = LINE_FEED;
-		const { text } = batch;
-		// One byte more, for the line feed that the next record begins with.
-		this.reserve(this.used + text.length * UTF8_BYTES_PER_UNIT_MAX + 1);
-		this.used += this.bytes.write(text, this.used);
-		this.count += batch.count;
+	push({ first, count, text }: Batch): void {
+		let block = this.#blocks.at(-1);
+		if (!block || block.used + 1 + text.length * UTF8_BYTES_PER_UNIT_MAX > block.bytes.length) {
+			const bytes = Buffer.byteLength(text);
+			if (!block || block.used + 1 + bytes > block.bytes.length) block = this.#begin(first, bytes);
+		}
+		if (block.count > 0) block.bytes[block.used++] = LINE_FEED;
+		const written = block.bytes.write(text, block.used);
+		block.used += written;
+		block.count += count;
+		this.#size += written + 1;
+	}
+
+	#begin(first: number, bytes: number): Block {
+		const block = { bytes: takeBlock(bytes), used: 0, first, count: 0 };
+		this.#blocks.push(block);
+		return block;
 	}
 
 	clear(): void {
-		this.count = 0;
-		this.used = 0;
+		for (const { bytes } of this.#blocks) giveBlock(bytes);
+		this.#blocks.length = 0;
+		this.#size = 0;
 	}
 
 	/** All of it, or undefined when it is empty. */
 	batch(): Batch | undefined {
-		if (this.count === 0) return undefined;
-		return new Batch(this.first, this.count, this.bytes.toString("utf8", 0, this.used));
+		const [oldest] = this.#blocks;
+		return oldest && this.after(oldest.first - 1);
 	}
 
-	/** What comes strictly after an offset; undefined when that begins before the tail. */
+	/** What comes strictly after an offset; undefined when that begins before the tail. Only what is asked for is decoded. */
 	after(offset: number): Batch | undefined {
-		return this.count > 0 && offset + 1 >= this.first ? this.batch()?.after(offset) : undefined;
+		const [oldest] = this.#blocks;
+		const newest = this.#blocks.at(-1);
+		if (!oldest || !newest || offset + 1 < oldest.first) return undefined;
+		let text: string | undefined;
+		for (let at = this.#blocks.length - 1; at >= 0; at--) {
+			const block = this.#blocks[at]!;
+			const later = text;
+			text = block.bytes.toString("utf8", startOf(block, offset + 1), block.used);
+			if (later !== undefined) text = `${text}\n${later}`;
+			if (block.first <= offset + 1) break;
+		}
+		return new Batch(offset + 1, newest.first + newest.count - 1 - offset, text!);
 	}
+}
 
-	private reserve(size: number): void {
-		if (size <= this.bytes.length) return;
-		const larger = Buffer.allocUnsafeSlow(Math.max(size, 2 * this.bytes.length, BYTES_AT_FIRST));
-		this.bytes.copy(larger, 0, 0, this.used);
-		this.bytes = larger;
-	}
+/** Where the record with the offset begins, or the block does. Counted from the end: who asks is mostly only a little behind. */
+function startOf({ bytes, used, first, count }: Block, offset: number): number {
+	if (offset <= first) return 0;
+	let at = used;
+	for (let left = first + count - offset; left > 0; left--) at = bytes.lastIndexOf(LINE_FEED, at - 1);
+	return at + 1;
 }
 
 const LINE_FEED = 0x0a;

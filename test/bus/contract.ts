@@ -37,10 +37,10 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 		let store: StorageUnderTest;
 		let clock: ManualClock;
 		let bus: Bus;
-		const openBus = (shared = false) =>
+		const openBus = (shared = false, limits = {}) =>
 			createBus({
 				storage: store.open(() => clock.now()),
-				limits: { ...LIMITS, ...(store.patient === false && { commitRetryMs: 0 }) },
+				limits: { ...LIMITS, ...limits, ...(store.patient === false && { commitRetryMs: 0 }) },
 				clock: eager(clock),
 				shared,
 			});
@@ -195,6 +195,37 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 				expect(batch.records.join("").length).toBeLessThan(LIMITS.segmentCharsMax * 2 + LIMITS.commitCharsMax);
 			}
 			expect(seen.length).toBe(101);
+		});
+
+		it("I6: readers that are a little behind share one batch object, too", async () => {
+			const writer = await bus.create(run("a"), ["begin"]);
+			const [one, twin] = await Promise.all([1, 1].map((after) => bus.cursor({ log: "a" }, after)));
+			for (const record of ["x", "y", "z"]) {
+				writer.append(record);
+				await writer.flushed();
+			}
+			const batch = await one!.next();
+			expect(batch!.records).toEqual(["x", "y", "z"]);
+			expect(await twin!.next()).toBe(batch);
+			writer.append("more");
+			await writer.flushed();
+			expect((await readAll(bus, "a", 1)).slice(-2)).toEqual(["z", "more"]);
+		});
+
+		it("I6: the tails of all live logs together have a limit: with more logs they become segments earlier", async () => {
+			const many = openBus(true, { segmentCharsMax: 4000, segmentCharsMin: 100, tailBytesMax: 8000 });
+			const bytesAfter = async (logs: readonly string[]) => {
+				const writers = await Promise.all(logs.map((log) => many.create(run(log), [])));
+				const before = many.stats.bytes;
+				for (const writer of writers) writer.append("x".repeat(1000));
+				await Promise.all(writers.map((writer) => writer.flushed()));
+				const cut = many.stats.bytes - before;
+				await Promise.all(writers.map((writer) => writer.seal([])));
+				return cut;
+			};
+			expect(await bytesAfter(["1", "2"])).toBe(0);
+			expect(await bytesAfter(Array.from({ length: 10 }, (_, n) => `many ${n}`))).toBe(10 * 1001);
+			await many.close();
 		});
 
 		it("P4 wake: a follower is woken by growth and by the end, and not from inside next", async () => {

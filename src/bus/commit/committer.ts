@@ -138,13 +138,20 @@ export class Committer {
 		const parts = this.#requests.map(partOfRequest);
 		this.#requests = [];
 		let chars = 0;
+		const segmentChars = this.#segmentChars();
 		for (const log of this.#dirty) {
 			if (chars > this.#limits.commitTotalCharsMax) break;
 			this.#dirty.delete(log);
-			parts.push(partOfLog(log, this.#limits.segmentCharsMax));
+			parts.push(partOfLog(log, segmentChars));
 			chars += log.inFlightChars;
 		}
 		return { commit: { node: this.#node(), n: ++this.#last, again: false, units: parts }, parts };
+	}
+
+	/** Every tail gets its share of what all of them may hold. */
+	#segmentChars(): number {
+		const { segmentCharsMin, segmentCharsMax, tailBytesMax } = this.#limits;
+		return Math.min(segmentCharsMax, Math.max(segmentCharsMin, tailBytesMax / this.#outcome.liveLogs));
 	}
 
 	/** An embedded store answers at once, and all of it happens in this tick. */

@@ -9,8 +9,11 @@ export interface CommitLimits {
 	commitLogsMax: number;
 	/** Characters that one commit holds of all logs together; what is beyond goes with the next one. */
 	commitTotalCharsMax: number;
-	/** A log's tail becomes a segment at this size. */
+	/** A log's tail becomes a segment at this size: the larger one as long as few logs are live … */
 	segmentCharsMax: number;
+	segmentCharsMin: number;
+	/** … and a smaller one when the tails of all of them would be more than this. */
+	tailBytesMax: number;
 	/** How long a failing commit is tried again before what waits is given up, and how often. */
 	commitRetryMsMax: number;
 	commitRetryMs: number;
@@ -27,6 +30,7 @@ export interface Outcome {
 	/** After all logs of the commit are in their new state. */
 	visible(log: LiveLog, records: number): void;
 	live(): Iterable<LiveLog>;
+	readonly liveLogs: number;
 	/** The store's time, as of the last commit. */
 	time(now: number): void;
 	/** Another daemon has taken over: nothing can be written here any more. */

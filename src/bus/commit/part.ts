@@ -29,8 +29,8 @@ export const partOfRequest = (request: WriteRequest): Part => ({
 	...{ creation: undefined, joint: undefined, sealing: undefined },
 });
 
-/** Moves what waits of a log into a commit. A tail of `segmentCharsMax` becomes a segment. */
-export function partOfLog(log: LiveLog, segmentCharsMax: number): Part {
+/** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. */
+export function partOfLog(log: LiveLog, segmentChars: number): Part {
 	const { creation } = log;
 	const joint = creation ? undefined : log.joint;
 	const sealing = creation || joint ? undefined : log.seal;
@@ -40,7 +40,7 @@ export function partOfLog(log: LiveLog, segmentCharsMax: number): Part {
 	if (creation) write.create = log.spec;
 	if (sealing) write.seal = true;
 	write.batch = log.take(last ?? []);
-	const isFull = log.tail.size + log.inFlightChars >= segmentCharsMax;
+	const isFull = log.tail.size + log.inFlightChars >= segmentChars;
 	const all = sealing || isFull || log.cutSoon ? log.tailWith(write.batch) : undefined;
 	if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
 	log.cutSoon = false;
