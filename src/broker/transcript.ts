@@ -3,6 +3,7 @@
 import type { EngineEvent } from "../engine/engine.ts";
 import type { StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
 import type { SignedReasoning, Usage } from "../protocol/protocol.ts";
+import { GrowingText } from "../std/growing-text.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
 import { storedPart } from "./part-note.ts";
 import type { LiveToolCall } from "./port.ts";
@@ -15,12 +16,14 @@ type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | 
 const PARTS_MAX = 200;
 
 interface Answer {
-	messageId: string;
-	text: string;
+	readonly messageId: string;
+	readonly text: GrowingText;
+	readonly reasoning: GrowingText;
 	parts?: StoredPart[];
-	reasoning?: string;
 	signedReasoning?: SignedReasoning[];
 }
+
+const answerOf = (messageId: string): Answer => ({ messageId, text: new GrowingText(), reasoning: new GrowingText() });
 
 export interface TranscriptOptions {
 	runId: string;
@@ -53,7 +56,7 @@ export class Transcript {
 
 	constructor(options: TranscriptOptions) {
 		this.#options = options;
-		this.#answer = { messageId: options.textId, text: "" };
+		this.#answer = answerOf(options.textId);
 		this.#answers = [this.#answer];
 	}
 
@@ -73,15 +76,14 @@ export class Transcript {
 
 	/** All that the user was told so far. */
 	get text(): string {
-		return this.#answers.map((answer) => answer.text).join("\n\n");
+		return this.#answers.map(({ text }) => text.toString()).join("\n\n");
 	}
 
 	get messages(): StoredMessage[] {
 		const { asked, reasoningCharsMax } = this.#options;
-		const answers = this.#answers.map((answer): StoredMessage => {
-			const { reasoning, ...said } = answer;
-			const kept = reasoning?.slice(0, reasoningCharsMax).toWellFormed();
-			return { role: "assistant", ...said, ...(kept !== undefined && { reasoning: kept }) };
+		const answers = this.#answers.map(({ text, reasoning, ...answer }): StoredMessage => {
+			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
+			return { role: "assistant", ...answer, text: text.toString(), ...(kept !== "" && { reasoning: kept }) };
 		});
 		return [...asked, ...answers];
 	}
@@ -103,16 +105,15 @@ export class Transcript {
 	say(delta: string, textId: string, now: number): void {
 		if (delta === "") return;
 		this.#firstTextAt ??= now;
-		this.#turnTo(textId).text += delta;
+		this.#turnTo(textId).text.push(delta);
 	}
 
 	reason(delta: string, textId: string): void {
 		const { reasoningCharsMax } = this.#options;
 		if (reasoningCharsMax === 0 || delta === "") return;
-		const answer = this.#turnTo(textId);
-		const before = answer.reasoning ?? "";
+		const { reasoning } = this.#turnTo(textId);
 		// Cut and made well-formed when it is asked for: a character may come in two deltas.
-		if (before.length < reasoningCharsMax) answer.reasoning = before + delta;
+		if (reasoning.length < reasoningCharsMax) reasoning.push(delta);
 	}
 
 	/** Whole or not at all: a provider takes its own words back unchanged only. */
@@ -188,7 +189,7 @@ export class Transcript {
 
 	#turnTo(textId: string): Answer {
 		if (this.#answer.messageId !== textId) {
-			this.#answer = { messageId: textId, text: "" };
+			this.#answer = answerOf(textId);
 			this.#answers.push(this.#answer);
 		}
 		return this.#answer;
