@@ -214,13 +214,6 @@ export class LiveLog implements Growing {
 		return this.#asked;
 	}
 
-	/** The tail together with records that follow it. */
-	tailWith(batch: Batch | undefined): Batch | undefined {
-		const tail = this.tail.batch();
-		if (!tail || !batch) return tail ?? batch;
-		return new Batch(tail.first, tail.count + batch.count, `${tail.text}\n${batch.text}`);
-	}
-
 	/** Makes committed records visible; with a cut, the tail begins anew. */
 	publish(batch: Batch | undefined, cut: boolean): void {
 		if (cut) this.tail.clear();

@@ -14,15 +14,26 @@ export interface StoredLog extends LogInfo {
 	id: number;
 }
 
+/** Records that become a segment: UTF-8, joined by line feeds. As bytes, because a tail has them so. */
+export interface Cut {
+	/** Offset of the first record. */
+	readonly first: number;
+	readonly count: number;
+	readonly bytes: Uint8Array;
+}
+
+/** What a segment counts for in the size of its log: a line feed for each record. */
+export const segmentBytesOf = ({ bytes }: Cut): number => bytes.length + 1;
+
 /** What one commit makes durable for one log. */
 export interface LogWrite {
 	id: number;
 	/** Present when the log is new. */
-	create?: LogSpec;
+	create?: LogSpec | undefined;
 	/** New records. */
 	batch?: Batch | undefined;
 	/** Present when this commit moves the log's tail (all since the last cut, `batch` included) into a segment. */
-	cut?: { batch: Batch; bytes: number };
+	cut?: Cut | undefined;
 	/** This commit closes the log; then `cut` is present unless the log is empty. */
 	seal?: boolean;
 }

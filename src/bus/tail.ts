@@ -2,6 +2,7 @@
 
 import { Batch } from "./batch.ts";
 import { giveBlock, takeBlock } from "./blocks.ts";
+import type { Cut } from "./storage.ts";
 
 /** Neighbouring records, joined by line feeds. No record is in two blocks. */
 interface Block {
@@ -51,6 +52,26 @@ export class Tail {
 	batch(): Batch | undefined {
 		const [oldest] = this.#blocks;
 		return oldest && this.after(oldest.first - 1);
+	}
+
+	/** All of it together with records that follow it, as bytes. */
+	bytesWith(batch: Batch | undefined): Cut | undefined {
+		const [oldest] = this.#blocks;
+		if (!oldest) return batch && { first: batch.first, count: batch.count, bytes: Buffer.from(batch.text) };
+		const room = this.#size + (batch ? batch.text.length * UTF8_BYTES_PER_UNIT_MAX : 0);
+		const bytes = Buffer.allocUnsafe(room);
+		let used = 0;
+		let count = batch?.count ?? 0;
+		for (const block of this.#blocks) {
+			if (used > 0) bytes[used++] = LINE_FEED;
+			used += block.bytes.copy(bytes, used, 0, block.used);
+			count += block.count;
+		}
+		if (batch) {
+			bytes[used++] = LINE_FEED;
+			used += bytes.write(batch.text, used);
+		}
+		return { first: oldest.first, count, bytes: bytes.subarray(0, used) };
 	}
 
 	/** What comes strictly after an offset; undefined when that begins before the tail. Only what is asked for is decoded. */

@@ -16,6 +16,7 @@ import type {
 	Unit,
 	UnitOutcome,
 } from "../../src/bus/storage.ts";
+import { segmentBytesOf } from "../../src/bus/storage.ts";
 import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
 import { Things } from "../../src/std/write.ts";
 
@@ -126,10 +127,12 @@ class MemoryStorage implements Storage {
 		}
 		const entry = this.#logs.get(write.id)!;
 		if (write.cut) {
-			entry.segments.push(write.cut.batch);
+			const { first, count, bytes } = write.cut;
+			const segment = new Batch(first, count, Buffer.from(bytes).toString());
+			entry.segments.push(segment);
 			entry.tail = [];
-			entry.log.bytes += write.cut.bytes;
-			entry.log.head = write.cut.batch.last;
+			entry.log.bytes += segmentBytesOf(write.cut);
+			entry.log.head = segment.last;
 		} else if (write.batch) {
 			entry.tail.push(...write.batch.records);
 			entry.log.head = write.batch.last;

@@ -6,7 +6,7 @@ import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
 import type { LiveLog } from "../live-log.ts";
-import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
+import { type Commit, type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
 import { type CommitLimits, type Outcome, unwritten } from "./outcome.ts";
 import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
 import { Tidier } from "./tidier.ts";
@@ -187,30 +187,32 @@ export class Committer {
 		this.#recovered();
 		this.#outcome.time(now);
 		this.commits++;
-		flight.parts.forEach((part, place) => {
-			const outcome = outcomes.get(place);
+		const { parts } = flight;
+		for (let place = 0; place < parts.length; place++) {
+			const part = parts[place]!;
+			const outcome = outcomes.size > 0 ? outcomes.get(place) : undefined;
 			if (outcome && "refused" in outcome) this.#refuse(part, outcome.refused);
 			else if (part.live) this.#settle(part, part.live, now, outcome?.base);
 			else part.request!.resolve();
-		});
-		for (const { live, log } of flight.parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
+		}
+		for (const { live, log } of parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
 		this.#tidier.schedule();
 		if (this.#hasWaiting()) this.#schedule();
 	}
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
 	#settle(part: Part, log: LiveLog, now: number, base: number | undefined): void {
-		const { own, creation, joint, sealing } = part;
+		const { ownCount, ownText, creation, joint, sealing } = part;
 		const { batch, cut } = part.log!;
 		if (creation) {
 			log.base = base ?? 0;
 			log.createdAt = now;
 			log.creation = undefined;
 		}
-		if (own.count > 0) this.waitingChars -= own.text.length + 1;
+		if (ownCount > 0) this.waitingChars -= ownText.length + 1;
 		log.landed();
 		log.publish(batch, cut !== undefined);
-		if (cut) this.#outcome.cut(log, cut.bytes);
+		if (cut) this.#outcome.cut(log, segmentBytesOf(cut));
 		log.settleWaiting();
 		creation?.resolve();
 		if (sealing) {
@@ -228,7 +230,7 @@ export class Committer {
 
 	/** Nothing of the part was written. */
 	#refuse(part: Part, refused: Refused): void {
-		const { live: log, request, own, creation, joint, sealing } = part;
+		const { live: log, request, creation, joint, sealing } = part;
 		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
 		if (!log) {
@@ -241,7 +243,7 @@ export class Committer {
 			this.#countWaiting();
 			return;
 		}
-		log.putBack(own.text, own.count);
+		log.putBack(part.ownText, part.ownCount);
 		if (sealing) log.seal = undefined;
 		else if (joint) log.disjoin(joint);
 		(sealing ?? joint)?.reject(refused);
@@ -352,7 +354,8 @@ export class Committer {
 	#countWaiting(): void {
 		this.waitingChars = 0;
 		for (const log of this.#outcome.live()) this.waitingChars += log.appendedChars;
-		for (const { own } of this.#flight?.parts ?? []) if (own.count > 0) this.waitingChars += own.text.length + 1;
+		for (const { ownCount, ownText } of this.#flight?.parts ?? [])
+			if (ownCount > 0) this.waitingChars += ownText.length + 1;
 	}
 
 	#cutAll(ids: ReadonlySet<number>): void {

@@ -11,6 +11,7 @@ export interface WriteRequest extends Waiting {
 }
 
 export interface Part extends Unit {
+	readonly log: Required<LogWrite> | undefined;
 	readonly live: LiveLog | undefined;
 	readonly request: WriteRequest | undefined;
 	/** What the part brings about for its log, besides new records. */
@@ -18,34 +19,46 @@ export interface Part extends Unit {
 	readonly joint: Joint | undefined;
 	readonly sealing: Seal | undefined;
 	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
-	readonly own: { count: number; text: string };
+	readonly ownCount: number;
+	readonly ownText: string;
 }
 
 const NO_WRITES: readonly Write[] = [];
-const NONE = { count: 0, text: "" };
+const NO_RECORDS: readonly string[] = [];
 
 export const partOfRequest = (request: WriteRequest): Part => ({
-	...{ writes: request.writes, log: undefined, live: undefined, request, own: NONE },
-	...{ creation: undefined, joint: undefined, sealing: undefined },
+	writes: request.writes,
+	log: undefined,
+	live: undefined,
+	request,
+	creation: undefined,
+	joint: undefined,
+	sealing: undefined,
+	ownCount: 0,
+	ownText: "",
 });
 
-/** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. */
-export function partOfLog(log: LiveLog, segmentChars: number): Part {
-	const { creation } = log;
-	const joint = creation ? undefined : log.joint;
-	const sealing = creation || joint ? undefined : log.seal;
-	const last = sealing?.records ?? joint?.records;
-	const own = { count: log.pendingCount, text: log.pending };
-	const write: LogWrite = { id: log.id };
-	if (creation) write.create = log.spec;
-	if (sealing) write.seal = true;
-	write.batch = log.take(last ?? []);
-	const isFull = log.tail.size + log.inFlightChars >= segmentChars;
-	const all = sealing || isFull || log.cutSoon ? log.tailWith(write.batch) : undefined;
-	if (all) write.cut = { batch: all, bytes: Buffer.byteLength(all.text) + 1 };
-	log.cutSoon = false;
-	const writes = (creation ?? sealing ?? joint)?.writes ?? NO_WRITES;
-	return { writes, log: write, live: log, request: undefined, own, creation, joint, sealing };
+/** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. All fields are there, so that all parts are alike to V8. */
+export function partOfLog(live: LiveLog, segmentChars: number): Part {
+	const { creation, pendingCount: ownCount, pending: ownText } = live;
+	const joint = creation ? undefined : live.joint;
+	const sealing = creation || joint ? undefined : live.seal;
+	const batch = live.take((sealing ?? joint)?.records ?? NO_RECORDS);
+	const isFull = live.tail.size + live.inFlightChars >= segmentChars;
+	const cut = sealing || isFull || live.cutSoon ? live.tail.bytesWith(batch) : undefined;
+	live.cutSoon = false;
+	const create = creation ? live.spec : undefined;
+	return {
+		writes: (creation ?? sealing ?? joint)?.writes ?? NO_WRITES,
+		log: { id: live.id, create, batch, cut, seal: sealing !== undefined },
+		live,
+		request: undefined,
+		creation,
+		joint,
+		sealing,
+		ownCount,
+		ownText,
+	};
 }
 
 /** For how long whoever waits for it waits for a failing store. */

@@ -6,14 +6,12 @@ import { crc32 } from "node:zlib";
 type Row = Record<string, SQLOutputValue>;
 
 /** Over the place, too: a segment that answers for another log or offset is as wrong as a flipped byte. */
-export const segmentCrc = (log: number, first: number, count: number, records: string): number =>
+export const segmentCrc = (log: number, first: number, count: number, records: string | Uint8Array): number =>
 	crc32(records, crc32(`${log} ${first} ${count}\n`));
-
-export const journalCrc = (entries: string): number => crc32(entries);
 
 /** Rows from before there were checksums have none. */
 export const isWholeSegment = (log: number, { first, count, records, crc }: Row): boolean =>
 	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
 
 export const isWholeJournal = ({ entries, crc }: Row): boolean =>
-	typeof crc !== "number" || crc === journalCrc(entries as string);
+	typeof crc !== "number" || crc === crc32(entries as string);

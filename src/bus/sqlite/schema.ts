@@ -60,7 +60,8 @@ export const STATEMENTS = {
 	journal: "SELECT id, entries, crc FROM journal ORDER BY id",
 	journalAfter: "SELECT id, entries, crc FROM journal WHERE id > ? ORDER BY id",
 	made: "SELECT at, refused FROM journal WHERE node = ? AND n = ? ORDER BY id DESC LIMIT 1",
-	addJournal: "INSERT INTO journal (id, entries, crc, node, n, at, refused) VALUES (?, ?, ?, ?, ?, ?, ?)",
+	// Text is bound as bytes: they are at hand, and their checksum is taken of them.
+	addJournal: "INSERT INTO journal (id, entries, crc, node, n, at, refused) VALUES (?, CAST(? AS TEXT), ?, ?, ?, ?, ?)",
 	removeJournal: "DELETE FROM journal WHERE id < ?",
 	othersFrom: "SELECT min(cut_at) AS cut_at FROM log WHERE sealed_at IS NULL AND node <> ?",
 	leftBehind: `SELECT * FROM log WHERE sealed_at IS NULL AND removed = 0 AND cut_at < ? AND ${IS_DEAD} LIMIT 4`,
@@ -68,7 +69,7 @@ export const STATEMENTS = {
 		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at, made) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9 - 1, ?9)",
 	chainEnd: `SELECT base, head, sealed_at, (SELECT up_to FROM chain_removed WHERE chain = ?1) AS up_to
 		FROM log WHERE chain = ?1 AND removed = 0 ORDER BY base DESC LIMIT 1`,
-	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, ?, ?)",
+	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, CAST(? AS TEXT), ?)",
 	cutLog: "UPDATE log SET head = max(head, ?1), bytes = bytes + ?2, sealed_at = ?3, cut_at = ?4 WHERE id = ?5",
 	adopt: "UPDATE log SET node = ? WHERE id = ?",
 	find: "SELECT * FROM log WHERE name = ? AND removed = 0",

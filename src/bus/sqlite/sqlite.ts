@@ -4,6 +4,7 @@
  */
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
+import { crc32 } from "node:zlib";
 import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
 import { migrate, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import { Batch } from "../batch.ts";
@@ -22,9 +23,11 @@ import type {
 	Unit,
 	UnitOutcome,
 } from "../storage.ts";
-import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
+import { segmentBytesOf } from "../storage.ts";
+import { isWholeJournal, isWholeSegment, segmentCrc } from "./checksum.ts";
 import { entriesOf, entryOf } from "./journal.ts";
 import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
+import { Scratch } from "./scratch.ts";
 import { storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
@@ -53,6 +56,7 @@ class SqliteStorage implements Storage {
 	readonly #journalFrom = new Map<number, number>();
 	#journalFirst = 1;
 	readonly #tails: Tails;
+	readonly #scratch = new Scratch();
 	/** What dead owners left, as it was listed. */
 	readonly #left = new Map<number, Adopted & Owned>();
 
@@ -161,7 +165,8 @@ class SqliteStorage implements Storage {
 			if (log && !log.cut && !log.seal) journal += entryOf(log);
 		}
 		const refused = refusals.length > 0 ? JSON.stringify(refusals) : null;
-		this.#sql.addJournal.run(row, journal, journalCrc(journal), node, n, now, refused);
+		const entries = this.#scratch.encode(journal);
+		this.#sql.addJournal.run(row, entries, crc32(entries), node, n, now, refused);
 		return { now, outcomes };
 	}
 
@@ -211,22 +216,23 @@ class SqliteStorage implements Storage {
 	#write({ id, cut, seal }: LogWrite, row: number, now: number): void {
 		const sealedAt = seal ? now : null;
 		if (cut) {
-			const { first, count, text, last } = cut.batch;
-			this.#sql.addSegment.run(id, first, count, text, segmentCrc(id, first, count, text));
-			this.#sql.cutLog.run(last, cut.bytes, sealedAt, row, id);
+			const { first, count, bytes } = cut;
+			this.#sql.addSegment.run(id, first, count, bytes, segmentCrc(id, first, count, bytes));
+			this.#sql.cutLog.run(first + count - 1, segmentBytesOf(cut), sealedAt, row, id);
 		} else if (seal) this.#sql.cutLog.run(0, 0, sealedAt, row, id);
 	}
 
 	/** After the commit: which journal row each log still needs. */
 	#remember({ units }: Commit, { outcomes }: Committed, row: number): void {
-		units.forEach(({ log }, place) => {
-			const outcome = outcomes.get(place);
-			if (!log || (outcome && "refused" in outcome)) return;
+		for (let place = 0; place < units.length; place++) {
+			const { log } = units[place]!;
+			const outcome = outcomes.size > 0 ? outcomes.get(place) : undefined;
+			if (!log || (outcome && "refused" in outcome)) continue;
 			if (log.seal) this.#tails.heads.delete(log.id);
 			else if (log.batch || log.create) this.#tails.heads.set(log.id, log.batch?.last ?? 0);
 			if (log.cut || log.seal) this.#journalFrom.delete(log.id);
 			else if (log.batch && !this.#journalFrom.has(log.id)) this.#journalFrom.set(log.id, row);
-		});
+		}
 	}
 
 	find(log: string): StoredLog | undefined {
@@ -357,7 +363,7 @@ class SqliteStorage implements Storage {
 		// What is damaged is left as it is: its records are looked for where they were.
 		if (log.damaged !== undefined) return;
 		this.#file.transaction(() => {
-			const cut = tail && { batch: tail, bytes: Buffer.byteLength(tail.text) + 1 };
+			const cut = tail && { first: tail.first, count: tail.count, bytes: Buffer.from(tail.text) };
 			if (cut) this.#write({ id: log.id, cut }, last, 0);
 			else this.#sql.cutLog.run(0, 0, null, last, log.id);
 		});
