@@ -268,11 +268,11 @@ class LogBus implements Bus {
 				log.bytes += bytes;
 				this.#bytes += bytes;
 			},
-			visible: (log: LiveLog, records: number) => {
+			visible: (log: LiveLog, records: number, isNew: boolean) => {
 				this.#records += records;
 				this.#wakeAll(log.wakes);
-				const watchers = this.#directory.chainWatchers(log);
-				if (watchers) this.#wakeAll(watchers);
+				// Who reads the chain follows its link by itself, once it is there.
+				if (isNew) this.#wakeAll(directory.chainWatchers(log));
 			},
 			live: () => directory.live(),
 			get liveLogs() {

@@ -96,8 +96,8 @@ export class Directory {
 	}
 
 	/** Who follows the log as a link of its chain. */
-	chainWatchers(log: LiveLog): ReadonlySet<Wake> | undefined {
-		return log.spec.chain === undefined ? undefined : this.#chains.get(log.spec.chain)?.watchers;
+	chainWatchers({ spec: { chain } }: LiveLog): Iterable<Wake> {
+		return (chain === undefined ? undefined : this.#chains.get(chain)?.watchers) ?? [];
 	}
 
 	*allWatchers(): Generator<Wake> {

@@ -195,7 +195,8 @@ export class Committer {
 			else if (part.live) this.#settle(part, part.live, now, outcome?.base);
 			else part.request!.resolve();
 		}
-		for (const { live, log } of parts) if (live) this.#outcome.visible(live, log?.batch?.count ?? 0);
+		for (const { live, log, creation } of parts)
+			if (live) this.#outcome.visible(live, log?.batch?.count ?? 0, creation !== undefined);
 		this.#tidier.schedule();
 		if (this.#hasWaiting()) this.#schedule();
 	}

@@ -27,8 +27,8 @@ export interface Outcome {
 	gone(log: LiveLog): void;
 	/** The log has so many bytes more in segments. */
 	cut(log: LiveLog, bytes: number): void;
-	/** After all logs of the commit are in their new state. */
-	visible(log: LiveLog, records: number): void;
+	/** After all logs of the commit are in their new state. `isNew`: it was created by this commit. */
+	visible(log: LiveLog, records: number, isNew: boolean): void;
 	live(): Iterable<LiveLog>;
 	readonly liveLogs: number;
 	/** The store's time, as of the last commit. */
