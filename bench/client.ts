@@ -17,7 +17,7 @@ export interface Job {
 	port: number;
 	token?: string;
 	subscriptions: Subscription[];
-	/** The tokens carry when they were made. */
+	/** The tokens carry when they were due. */
 	latency: boolean;
 	/** Created once every reader has its first bytes. */
 	go?: string;
@@ -66,9 +66,9 @@ function time(tally: Tally, bytes: Buffer) {
 	for (let at = bytes.indexOf(PAYLOAD); at >= 0; at = bytes.indexOf(PAYLOAD, at)) {
 		at += PAYLOAD.length;
 		if (at + STAMP_CHARS > bytes.length) return;
-		let made = 0;
-		for (let digit = 0; digit < STAMP_CHARS; digit++) made = made * 10 + (bytes[at + digit] ?? 48) - 48;
-		tally.latenciesMs.push((now - made) / 1000);
+		let due = 0;
+		for (let digit = 0; digit < STAMP_CHARS; digit++) due = due * 10 + (bytes[at + digit] ?? 48) - 48;
+		tally.latenciesMs.push((now - due) / 1000);
 	}
 }
 

@@ -20,10 +20,12 @@ const originUs = origin();
 /** Microseconds on the clock that every process of this machine shares. */
 export const nowUs = (): number => originUs + performance.now() * 1e3;
 
-/** A token that carries when it was made; as long as the one that does not. */
+/** A token that carries when it was due; as long as the one that does not. */
 export const STAMP_CHARS = 16;
-const stamp = (): string => String(Math.round(nowUs())).padStart(STAMP_CHARS, "0");
+const stamp = (dueMs: number): string => String(Math.round(originUs + dueMs * 1e3)).padStart(STAMP_CHARS, "0");
 export const FILLER = "sixteen letters ";
+
+const TIMER_MS = 1;
 
 export interface Rhythm {
 	tokens: number;
@@ -64,7 +66,9 @@ export async function* paced({ tokens, rate, go }: Rhythm): AsyncGenerator<strin
 	let due = performance.now() + Math.random() * periodMs;
 	for (let made = 0; made < tokens; made++, due += periodMs) {
 		const waitMs = due - performance.now();
-		if (waitMs > 0) await sleep(waitMs);
-		yield stamp();
+		// Timers have whole milliseconds: wake before the token is due, never after it because of rounding.
+		if (waitMs >= TIMER_MS) await sleep(Math.floor(waitMs));
+		// A late producer does not wait until it has caught up, and what it makes is as late as it was due.
+		yield stamp(Math.min(due, performance.now()));
 	}
 }
