@@ -24,7 +24,7 @@ function written(folder: string, name: string, source: string): string {
 
 const nexusIn = (folder: string, script: string) =>
 	startNexus(folder, { script, engine: written(folder, "engine.mjs", ENGINE) });
-const bareIn = (folder: string) => startBare(written(folder, "server.mjs", SERVER));
+const bareIn = (folder: string) => startBare({ script: written(folder, "server.mjs", SERVER) });
 
 function readyMs(start: (folder: string) => Promise<Server>): Promise<number> {
 	return withFolder(async (folder) => {
