@@ -6,6 +6,7 @@ import { type Figure, markdown, table, verdict } from "./figure.ts";
 import { blocks } from "./lines/blocks.ts";
 import { type Cell, growth, growthRows } from "./lines/growth.ts";
 import { flood, pace, readers1000 } from "./lines/live.ts";
+import { message } from "./lines/message.ts";
 import { pipe } from "./lines/pipe.ts";
 import { replay } from "./lines/replay.ts";
 import { router } from "./lines/router.ts";
@@ -22,6 +23,7 @@ const LINES: Record<string, (choice?: string) => Promise<void>> = {
 	flood: figuresOf(flood),
 	pace: figuresOf(pace),
 	growth: async (choice) => void cells.push(...(await growth(choice))),
+	message: figuresOf(message),
 	readers1000: figuresOf(readers1000),
 	replay: figuresOf(replay),
 	append: figuresOf(append),
