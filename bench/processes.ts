@@ -123,12 +123,12 @@ export const startBare = ({ script = BARE, log, memory }: BareChoices = {}): Pro
 
 const TOKEN = "bench-token-0123456789";
 
-/** A thousand readers of one client are the point here, not an attack. */
+/** Thousands of readers from one address are the point here, not an attack. */
 const config = (engine: string, more: string) => `engine: { module: ${JSON.stringify(engine)} }
 durability: process
 log: { level: warn }
 broker: { runsMax: 20000 }
-edge: { heartbeatMs: 600000 }
+edge: { heartbeatMs: 600000, connectionsPerClientMax: 16384 }
 ${more}`;
 
 export interface NexusChoices {
