@@ -14,7 +14,7 @@ export interface Arrival {
 	lines: number;
 	/** From the first line of the answer to its last. */
 	seconds: number;
-	/** Of every token that says when it was made. */
+	/** Of every token that says when it was due. */
 	latenciesUs: number[];
 }
 

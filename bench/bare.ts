@@ -1,9 +1,13 @@
-/** The baseline: node:http and nothing else. One SSE event per token, one `res.write` per event, nothing durable. */
+/**
+ * The baselines: node:http and nothing else. One SSE event per token, one `res.write` per event. With the path of a log as its argument
+ * the server appends every event of a live stream to it and syncs it before it writes the event.
+ */
 
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { paced, type Rhythm } from "./pace.ts";
+import { openSyncedLog, type SyncedLog } from "./bare-log.ts";
+import { paced, type Rhythm, rhythmOf } from "./pace.ts";
 
 const MESSAGE = "run_01KA4XJ5T5M1V6E4WX2Q8N7B3C.1";
 const COALESCED_BYTES = 65_536;
@@ -11,6 +15,8 @@ const COALESCED_BYTES = 65_536;
 /** As long as the event that the daemon sends for a token, and built in the cheapest way. */
 const event = (seq: number, payload: string, ts: number) =>
 	`id: ${seq}\nevent: stream.chunk\ndata: {"type":"stream.chunk","message_id":"${MESSAGE}","seq_no":${seq},"payload":"${payload}","is_partial":true,"ts":${ts}}\n\n`;
+
+const log = process.argv[2] === undefined ? undefined : openSyncedLog(process.argv[2]);
 
 async function stream(rhythm: Rhythm, response: ServerResponse, bytesMin: number) {
 	let seq = 0;
@@ -23,6 +29,21 @@ async function stream(rhythm: Rhythm, response: ServerResponse, bytesMin: number
 		if (!taken) await once(response, "drain");
 	}
 	response.end(pending);
+}
+
+/** Nothing is written before it is synced. */
+async function loggedStream(rhythm: Rhythm, response: ServerResponse, { append }: SyncedLog) {
+	let seq = 0;
+	let last: Promise<void> | undefined;
+	for await (const token of paced(rhythm)) {
+		const text = event(++seq, token, Date.now());
+		const { synced, crowded } = append(text, () => response.write(text));
+		last = synced;
+		if (crowded) await synced;
+		if (response.writableNeedDrain) await once(response, "drain");
+	}
+	await last;
+	response.end();
 }
 
 /** One stream to everyone who waits for it. */
@@ -63,18 +84,16 @@ async function replay(count: number, response: ServerResponse) {
 const waiting = new Map<string, ServerResponse[]>();
 
 function answer(url: URL, response: ServerResponse): Promise<void> | undefined {
-	const number = (name: string) => Number(url.searchParams.get(name) ?? 0);
-	const go = url.searchParams.get("go");
-	const rhythm: Rhythm = { tokens: number("tokens"), rate: number("rate"), ...(go ? { go } : {}) };
+	const rhythm = rhythmOf(url.searchParams.get("rhythm") ?? "");
 	response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
 	response.flushHeaders();
-	if (url.pathname === "/replay") return replay(number("tokens"), response);
+	if (url.pathname === "/replay") return replay(rhythm.tokens, response);
 	if (url.pathname === "/coalesced") return stream(rhythm, response, COALESCED_BYTES);
-	if (url.pathname === "/stream") return stream(rhythm, response, 0);
+	if (url.pathname === "/stream") return log ? loggedStream(rhythm, response, log) : stream(rhythm, response, 0);
 	const group = url.searchParams.get("group") ?? "";
 	const readers = [...(waiting.get(group) ?? []), response];
 	waiting.set(group, readers);
-	if (readers.length < number("readers")) return undefined;
+	if (readers.length < Number(url.searchParams.get("readers"))) return undefined;
 	waiting.delete(group);
 	return fan(rhythm, readers);
 }

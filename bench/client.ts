@@ -3,6 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
+import { performance } from "node:perf_hooks";
 import { nowUs, STAMP_CHARS } from "./pace.ts";
 import { percentile } from "./statistics.ts";
 
@@ -17,24 +18,28 @@ export interface Job {
 	port: number;
 	token?: string;
 	subscriptions: Subscription[];
-	/** The tokens carry when they were made. */
+	/** The tokens carry when they were due. */
 	latency: boolean;
 	/** Created once every reader has its first bytes. */
 	go?: string;
+	/** After so many events the client says so, and the streams end when somebody creates `end`. */
+	hold?: { events: number; end: string };
 	timeoutMs: number;
 }
 
 export interface Outcome {
 	events: number;
 	bytes: number;
-	/** From the signal to go, or the first request, to the last byte. */
+	/** From the signal to go, or the first request, to the last byte, or to the hold. */
 	seconds: number;
 	p50Ms: number;
 	p99Ms: number;
+	/** Per cent of these seconds in which this client was not waiting: near 100, the latencies are its own. */
+	clientBusy: number;
 }
 
-/** What the client tells: that everyone is there and it has given the signal, then how it went. */
-export type ClientMessage = { going: true } | { failed: string } | Outcome;
+/** What the client tells: that everyone is there and it has given the signal, that all events are there, then how it went. */
+export type ClientMessage = { going: true } | { held: true } | { failed: string } | Outcome;
 
 const OPENING_MAX = 64;
 const PAYLOAD = Buffer.from('"payload":"');
@@ -48,6 +53,8 @@ interface Tally {
 	bytes: number;
 	latenciesMs: number[];
 	timed: boolean;
+	/** Called once, when so many events have arrived. */
+	full: { events: number; reached: () => void };
 }
 
 /** Adds what one read brought, given the end of the read before; returns the end of this one. */
@@ -56,6 +63,10 @@ function count(tally: Tally, bytes: Buffer, before: Buffer): Buffer {
 	for (let at = bytes.indexOf(DATA); at >= 0; at = bytes.indexOf(DATA, at + DATA.length)) tally.events++;
 	if (before.length > 0 && Buffer.concat([before, bytes.subarray(0, DATA.length - 1)]).includes(DATA)) tally.events++;
 	if (tally.timed) time(tally, bytes);
+	if (tally.events >= tally.full.events) {
+		tally.full.events = Infinity;
+		tally.full.reached();
+	}
 	// Servers write whole events: mostly there is nothing to carry over.
 	const whole = bytes.at(-1) === 10 && (bytes.at(-2) === 10 || bytes.at(-2) === 13);
 	return whole ? NOTHING : Buffer.concat([before, bytes]).subarray(1 - DATA.length);
@@ -66,9 +77,9 @@ function time(tally: Tally, bytes: Buffer) {
 	for (let at = bytes.indexOf(PAYLOAD); at >= 0; at = bytes.indexOf(PAYLOAD, at)) {
 		at += PAYLOAD.length;
 		if (at + STAMP_CHARS > bytes.length) return;
-		let made = 0;
-		for (let digit = 0; digit < STAMP_CHARS; digit++) made = made * 10 + (bytes[at + digit] ?? 48) - 48;
-		tally.latenciesMs.push((now - made) / 1000);
+		let due = 0;
+		for (let digit = 0; digit < STAMP_CHARS; digit++) due = due * 10 + (bytes[at + digit] ?? 48) - 48;
+		tally.latenciesMs.push((now - due) / 1000);
 	}
 }
 
@@ -129,9 +140,26 @@ function post(job: Job, { session, text }: { session: string; text: string }): P
 	});
 }
 
+type Span = Pick<Outcome, "seconds" | "clientBusy">;
+
+function startWatch(): () => Span {
+	const started = nowUs();
+	const before = performance.eventLoopUtilization();
+	return () => ({
+		seconds: (nowUs() - started) / 1e6,
+		clientBusy: performance.eventLoopUtilization(before).utilization * 100,
+	});
+}
+
 async function work(job: Job): Promise<Outcome> {
-	const tally: Tally = { events: 0, bytes: 0, latenciesMs: [], timed: job.latency };
-	let started = nowUs();
+	let watch = startWatch();
+	let measured: Span | undefined;
+	const reached = () => {
+		measured = watch();
+		process.send?.({ held: true });
+	};
+	const full = { events: job.hold?.events ?? Infinity, reached };
+	const tally: Tally = { events: 0, bytes: 0, latenciesMs: [], timed: job.latency, full };
 	const ends: Promise<void>[] = [];
 	const open = async ({ message, path, readers }: Subscription) => {
 		const target = message ? path.replace("{run}", await post(job, message)) : path;
@@ -145,14 +173,15 @@ async function work(job: Job): Promise<Outcome> {
 	};
 	await Promise.all(Array.from({ length: OPENING_MAX }, opener));
 	if (job.go) {
-		started = nowUs();
+		watch = startWatch();
 		process.send?.({ going: true });
 		writeFileSync(job.go, "");
 	}
 	await Promise.all(ends);
 	const { events, bytes, latenciesMs } = tally;
-	const seconds = (nowUs() - started) / 1e6;
-	return { events, bytes, seconds, p50Ms: percentile(latenciesMs, 50), p99Ms: percentile(latenciesMs, 99) };
+	const p50Ms = percentile(latenciesMs, 50);
+	const p99Ms = percentile(latenciesMs, 99);
+	return { events, bytes, ...(measured ?? watch()), p50Ms, p99Ms };
 }
 
 process.on("message", (job: Job) => {

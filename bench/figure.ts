@@ -27,7 +27,8 @@ export function verdict(figure: Figure): "pass" | "short" | "" {
 	return measured >= (goal.atLeast ?? -Infinity) && measured <= (goal.atMost ?? Infinity) ? "pass" : "short";
 }
 
-function number(value: number): string {
+export function number(value: number): string {
+	if (Number.isNaN(value)) return "–";
 	const digits = Math.abs(value) >= 1000 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
 	return value.toLocaleString("en-US", { maximumFractionDigits: digits });
 }
@@ -53,7 +54,11 @@ export function table(figures: readonly Figure[]): string {
 			verdict(figure),
 		];
 	});
-	const all = [["measurement", "Nexus", "bare", "ratio", "goal", ""], ...rows];
+	return markdown([["measurement", "Nexus", "bare", "ratio", "goal", ""], ...rows]);
+}
+
+/** The first row is the head. */
+export function markdown(all: readonly (readonly string[])[]): string {
 	const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
 	const line = (row: readonly string[]) =>
 		`| ${row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(" | ")} |`;

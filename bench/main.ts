@@ -1,36 +1,47 @@
-/** `npm run bench [-- names…] [--json]`: measures the built daemon end to end beside a bare node:http server. */
+/** `npm run bench [-- names…] [growth=1000x50] [--json]`: measures the built daemon end to end beside a bare node:http server. */
 
 import { existsSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
-import { type Figure, table, verdict } from "./figure.ts";
+import { type Figure, markdown, table, verdict } from "./figure.ts";
 import { blocks } from "./lines/blocks.ts";
-import { flood, pace, readers1000, streams1000 } from "./lines/live.ts";
+import { type Cell, growth, growthRows } from "./lines/growth.ts";
+import { flood, pace, readers1000 } from "./lines/live.ts";
+import { message } from "./lines/message.ts";
 import { pipe } from "./lines/pipe.ts";
 import { replay } from "./lines/replay.ts";
 import { router } from "./lines/router.ts";
 import { idle, startup } from "./lines/startup.ts";
 import { append, turns } from "./lines/store.ts";
-import { BUILT } from "./processes.ts";
+import { BUILT, endAll } from "./processes.ts";
 
-const LINES: Record<string, () => Promise<Figure[]>> = {
-	flood,
-	pace,
-	streams1000,
-	readers1000,
-	replay,
-	append,
-	turns,
-	startup,
-	idle,
-	pipe,
-	router,
-	blocks,
+const figures: Figure[] = [];
+/** Growth is a table of its own. */
+const cells: Cell[] = [];
+const figuresOf = (line: () => Promise<Figure[]>) => async () => void figures.push(...(await line()));
+
+const LINES: Record<string, (choice?: string) => Promise<void>> = {
+	flood: figuresOf(flood),
+	pace: figuresOf(pace),
+	growth: async (choice) => void cells.push(...(await growth(choice))),
+	message: figuresOf(message),
+	readers1000: figuresOf(readers1000),
+	replay: figuresOf(replay),
+	append: figuresOf(append),
+	turns: figuresOf(turns),
+	startup: figuresOf(startup),
+	idle: figuresOf(idle),
+	pipe: figuresOf(pipe),
+	router: figuresOf(router),
+	blocks: figuresOf(blocks),
 };
 
 const words = process.argv.slice(2);
 const json = words.includes("--json");
-const names = words.filter((word) => word !== "--json");
-const unknown = names.filter((name) => !Object.hasOwn(LINES, name));
+/** By name: the part of the line that is asked for, if not all of it. */
+const chosen = new Map(
+	words.filter((word) => word !== "--json").map((word) => word.split("=", 2) as [string, string | undefined]),
+);
+const unknown = [...chosen.keys()].filter((name) => !Object.hasOwn(LINES, name));
 if (unknown.length > 0 || !existsSync(BUILT)) {
 	console.error(
 		unknown.length > 0
@@ -40,12 +51,15 @@ if (unknown.length > 0 || !existsSync(BUILT)) {
 	process.exit(2);
 }
 
-const figures: Figure[] = [];
+process.on("exit", endAll);
+process.on("SIGINT", () => process.exit(130));
+process.on("SIGTERM", () => process.exit(143));
+
 for (const [name, line] of Object.entries(LINES)) {
-	if (names.length > 0 && !names.includes(name)) continue;
+	if (chosen.size > 0 && !chosen.has(name)) continue;
 	console.error(`measuring ${name} …`);
 	try {
-		figures.push(...(await line()));
+		await line(chosen.get(name));
 	} catch (cause) {
 		console.error(`${name} could not be measured: ${cause instanceof Error ? cause.message : String(cause)}`);
 		process.exitCode = 1;
@@ -54,12 +68,11 @@ for (const [name, line] of Object.entries(LINES)) {
 
 const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB`;
 const setting = { date: new Date().toISOString().slice(0, 10), node: process.version, machine };
-if (json)
-	console.log(
-		JSON.stringify(
-			{ ...setting, figures: figures.map((figure) => ({ ...figure, verdict: verdict(figure) })) },
-			null,
-			"\t",
-		),
-	);
-else console.log(`\n${setting.date}, Node ${setting.node}, ${setting.machine}\n\n${table(figures)}`);
+if (json) {
+	const judged = figures.map((figure) => ({ ...figure, verdict: verdict(figure) }));
+	console.log(JSON.stringify({ ...setting, figures: judged, growth: cells }, null, "\t"));
+} else {
+	console.log(`\n${setting.date}, Node ${setting.node}, ${setting.machine}`);
+	if (figures.length > 0) console.log(`\n${table(figures)}`);
+	if (cells.length > 0) console.log(`\n${markdown(growthRows(cells))}`);
+}

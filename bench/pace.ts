@@ -20,10 +20,12 @@ const originUs = origin();
 /** Microseconds on the clock that every process of this machine shares. */
 export const nowUs = (): number => originUs + performance.now() * 1e3;
 
-/** A token that carries when it was made; as long as the one that does not. */
+/** A token that carries when it was due; as long as the one that does not. */
 export const STAMP_CHARS = 16;
-const stamp = (): string => String(Math.round(nowUs())).padStart(STAMP_CHARS, "0");
+const stamp = (dueMs: number): string => String(Math.round(originUs + dueMs * 1e3)).padStart(STAMP_CHARS, "0");
 export const FILLER = "sixteen letters ";
+
+const TIMER_MS = 1;
 
 export interface Rhythm {
 	tokens: number;
@@ -31,13 +33,28 @@ export interface Rhythm {
 	rate: number;
 	/** Nothing is made before this file exists, so that every reader is there from the first token on. */
 	go?: string;
+	/** The stream ends no sooner than this file exists, so that live streams can be looked at after their last token. */
+	end?: string;
+	/** The engine yields so many tokens at once, as one array; left out = one by one. For a rate of 0 only. */
+	burst?: number;
 }
 
-/** `tokens=1000 rate=50 go=/tmp/x` */
+/** `tokens=1000 rate=50 go=/tmp/x`: the message that asks the engine for it, and the query that asks the bare server. */
+export const textOf = (rhythm: Rhythm): string =>
+	Object.entries(rhythm)
+		.map(([name, value]) => `${name}=${value}`)
+		.join(" ");
+
 export function rhythmOf(text: string): Rhythm {
 	const words = new Map(text.split(/\s+/).map((word) => word.split("=", 2) as [string, string]));
-	const go = words.get("go");
-	return { tokens: Number(words.get("tokens") ?? 0), rate: Number(words.get("rate") ?? 0), ...(go ? { go } : {}) };
+	const [go, end, burst] = [words.get("go"), words.get("end"), words.get("burst")];
+	return {
+		tokens: Number(words.get("tokens") ?? 0),
+		rate: Number(words.get("rate") ?? 0),
+		...(go && { go }),
+		...(end && { end }),
+		...(burst && { burst: Number(burst) }),
+	};
 }
 
 const signals = new Map<string, Promise<void>>();
@@ -53,18 +70,21 @@ export function signal(path: string): Promise<void> {
 	return known;
 }
 
-export async function* paced({ tokens, rate, go }: Rhythm): AsyncGenerator<string> {
+export async function* paced({ tokens, rate, go, end }: Rhythm): AsyncGenerator<string> {
 	if (go) await signal(go);
-	if (rate === 0) {
-		for (let made = 0; made < tokens; made++) yield FILLER;
-		return;
-	}
 	const periodMs = 1000 / rate;
 	// Streams that start together must not tick together.
 	let due = performance.now() + Math.random() * periodMs;
 	for (let made = 0; made < tokens; made++, due += periodMs) {
+		if (rate === 0) {
+			yield FILLER;
+			continue;
+		}
 		const waitMs = due - performance.now();
-		if (waitMs > 0) await sleep(waitMs);
-		yield stamp();
+		// Timers have whole milliseconds: wake before the token is due, never after it because of rounding.
+		if (waitMs >= TIMER_MS) await sleep(Math.floor(waitMs));
+		// A late producer does not wait until it has caught up, and what it makes is as late as it was due.
+		yield stamp(Math.min(due, performance.now()));
 	}
+	if (end) await signal(end);
 }

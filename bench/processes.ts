@@ -2,12 +2,14 @@
 
 import { type ChildProcess, fork, spawn } from "node:child_process";
 import { on, once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { ClientMessage, Job, Outcome } from "./client.ts";
+import type { Memory } from "./memory.ts";
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 export const BUILT = path("../dist/cli/main.js");
@@ -21,18 +23,38 @@ export interface Server {
 	port: number;
 	token?: string;
 	pid: number;
+	/** When it was spawned, on the clock of `performance.now()`. */
+	spawnedAt: number;
 	/** From spawn to the ready line. */
 	readyMs: number;
+	/** After a garbage collection; only of a server that was started for it. */
+	memory(): Promise<Memory>;
 	stop(): Promise<void>;
+}
+
+const children = new Set<ChildProcess>();
+const folders = new Set<string>();
+
+const owned = (child: ChildProcess) => {
+	children.add(child);
+	child.once("exit", () => children.delete(child));
+};
+
+/** For a measurement that is broken off: nothing of it is left running, and no folder. */
+export function endAll(): void {
+	for (const child of children) child.kill("SIGKILL");
+	for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
 }
 
 /** A folder that lives as long as one measurement. */
 export async function withFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
 	const folder = mkdtempSync(join(tmpdir(), "nexus-bench-"));
+	folders.add(folder);
 	try {
 		return await work(folder);
 	} finally {
 		rmSync(folder, { recursive: true, force: true });
+		folders.delete(folder);
 	}
 }
 
@@ -45,9 +67,24 @@ async function stop(child: ChildProcess) {
 	clearTimeout(hard);
 }
 
-async function start(script: string, args: readonly string[]): Promise<Server> {
-	const started = performance.now();
-	const child = spawn(process.execPath, [script, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+const MEMORY_TIMEOUT_MS = 20_000;
+
+async function memoryOf(child: ChildProcess, file: string): Promise<Memory> {
+	rmSync(file, { force: true });
+	child.kill("SIGUSR2");
+	for (const until = performance.now() + MEMORY_TIMEOUT_MS; !existsSync(file); await sleep(10)) {
+		if (performance.now() > until) throw new Error(`no memory figures after ${MEMORY_TIMEOUT_MS} ms`);
+	}
+	return JSON.parse(readFileSync(file, "utf8")) as Memory;
+}
+
+/** `memory` is the file that the server writes its memory figures to. */
+async function start(script: string, args: readonly string[], memory?: string): Promise<Server> {
+	const preload = memory === undefined ? [] : ["--expose-gc", "--import", new URL("./memory.ts", import.meta.url).href];
+	const env = memory === undefined ? process.env : { ...process.env, BENCH_MEMORY: memory };
+	const spawnedAt = performance.now();
+	const child = spawn(process.execPath, [...preload, script, ...args], { stdio: ["ignore", "pipe", "pipe"], env });
+	owned(child);
 	let complaint = "";
 	child.stderr.setEncoding("utf8").on("data", (text: string) => {
 		complaint = (complaint + text).slice(-4000);
@@ -60,24 +97,38 @@ async function start(script: string, args: readonly string[]): Promise<Server> {
 			once(child, "exit", { signal }).then(() => Promise.reject(new Error("it ended"))),
 		]);
 		const { url } = JSON.parse(ready[0]) as { url: string };
-		const readyMs = performance.now() - started;
-		return { port: Number(new URL(url).port), pid: child.pid ?? 0, readyMs, stop: () => stop(child) };
+		return {
+			port: Number(new URL(url).port),
+			pid: child.pid ?? 0,
+			spawnedAt,
+			readyMs: performance.now() - spawnedAt,
+			memory: () => memoryOf(child, memory ?? ""),
+			stop: () => stop(child),
+		};
 	} catch (cause) {
 		await stop(child);
 		throw new Error(`${script} did not become ready: ${String(cause)}\n${complaint}`, { cause });
 	}
 }
 
-export const startBare = (script = BARE): Promise<Server> => start(script, []);
+export interface BareChoices {
+	script?: string;
+	/** Everything that is sent is appended and synced here first. */
+	log?: string;
+	memory?: string;
+}
+
+export const startBare = ({ script = BARE, log, memory }: BareChoices = {}): Promise<Server> =>
+	start(script, log === undefined ? [] : [log], memory);
 
 const TOKEN = "bench-token-0123456789";
 
-/** A thousand readers of one client are the point here, not an attack. */
+/** Thousands of readers from one address are the point here, not an attack. */
 const config = (engine: string, more: string) => `engine: { module: ${JSON.stringify(engine)} }
 durability: process
 log: { level: warn }
-broker: { runsMax: 5000 }
-edge: { heartbeatMs: 600000 }
+broker: { runsMax: 20000 }
+edge: { heartbeatMs: 600000, connectionsPerClientMax: 16384 }
 ${more}`;
 
 export interface NexusChoices {
@@ -85,25 +136,39 @@ export interface NexusChoices {
 	engine?: string;
 	/** More lines of its config. */
 	more?: string;
+	memory?: string;
 }
 
 export async function startNexus(folder: string, choices: NexusChoices = {}): Promise<Server> {
-	const { script = BUILT, engine = path("./engine.ts"), more = "" } = choices;
+	const { script = BUILT, engine = path("./engine.ts"), more = "", memory } = choices;
 	const file = join(folder, "nexus.yaml");
 	writeFileSync(file, config(engine, more));
 	const data = join(folder, "data");
-	const server = await start(script, ["up", "--port", "0", "--data", data, "--token", TOKEN, "--config", file]);
+	const args = ["up", "--port", "0", "--data", data, "--token", TOKEN, "--config", file];
+	const server = await start(script, args, memory);
 	return { ...server, token: TOKEN };
 }
 
+/** The turning points of a job. */
+export interface JobEvents {
+	/** Everyone is there, the signal is given. */
+	going?(): void;
+	/** Everything has arrived; the streams stay open until it returns. */
+	held?(): Promise<void>;
+}
+
 /** Runs one job in a fresh client, so that no measurement pays for the garbage of another. */
-export async function load(job: Job, onGo: () => void = () => {}): Promise<Outcome> {
+export async function load(job: Job, events: JobEvents = {}): Promise<Outcome> {
 	const client = fork(path("./client.ts"));
+	owned(client);
 	try {
 		client.send(job);
 		for await (const [message] of on(client, "message") as AsyncIterable<[ClientMessage]>) {
-			if ("going" in message) onGo();
-			else if ("failed" in message) throw new Error(`load client: ${message.failed}`);
+			if ("going" in message) events.going?.();
+			else if ("held" in message) {
+				await events.held?.();
+				writeFileSync(job.hold?.end ?? "", "");
+			} else if ("failed" in message) throw new Error(`load client: ${message.failed}`);
 			else return message;
 		}
 		throw new Error("the load client ended without an answer");

@@ -47,7 +47,7 @@ export async function replay(): Promise<Figure[]> {
 			for (let turn = 0; turn < ROUNDS; turn++) {
 				sse.push(await framesPerSecond(nexus, `/v1/runs/${run}/stream?after=0`));
 				ndjson.push(await framesPerSecond(nexus, stream));
-				bareSse.push(await framesPerSecond(bare, `/replay?tokens=${FRAMES}`));
+				bareSse.push(await framesPerSecond(bare, `/replay?rhythm=tokens=${FRAMES}`));
 			}
 			const goal = { of: "value", atLeast: 600_000 } as const;
 			const against = "from memory, encoded";
