@@ -6,6 +6,7 @@ export type {
 	EngineEvent,
 	EngineMessage,
 	EngineRequest,
+	EngineYield,
 	PastToolCall,
 	PiConfig,
 	Sender,

@@ -2,7 +2,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineMessage, EngineRequest } from "../engine/engine.ts";
+import type { Engine, EngineEvent, EngineMessage, EngineRequest, EngineYield } from "../engine/engine.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
@@ -45,6 +45,10 @@ const isLong = (event: EngineEvent): event is Delta =>
 	typeof event.delta === "string" &&
 	event.delta.length > DELTA_CHARS_MAX;
 
+type Burst = readonly EngineEvent[];
+
+const isBurst = (said: EngineYield): said is Burst => Array.isArray(said);
+
 export class Run {
 	readonly request: ExecuteRequest;
 	readonly startedAt: number;
@@ -58,7 +62,7 @@ export class Run {
 	readonly #onRecord = Promise.withResolvers<Saved>();
 	#append: Sink = () => {};
 	#writer: LogWriter | undefined;
-	#iterator: AsyncIterator<EngineEvent> | undefined;
+	#iterator: AsyncIterator<EngineYield> | undefined;
 	#lastEventAt: number | undefined;
 	/** Why the run was told to stop: from then on that is how it ends. */
 	#stop: { ending: Ending; at: number } | undefined;
@@ -178,7 +182,7 @@ export class Run {
 		}
 	}
 
-	/** The way of every token. One await per event; no promise, timer or check of ours beyond that. */
+	/** The way of every token. One await per yield; no promise, timer or check of ours beyond that. */
 	async #pump(writer: LogWriter): Promise<void> {
 		if (this.#stop) return;
 		this.#look();
@@ -187,17 +191,20 @@ export class Run {
 		if (this.#stop || this.#settled) return;
 		const iterator = this.#start(messages);
 		this.#iterator = iterator;
-		for (let quiet = 0; ; ) {
+		for (let quiet = 0; !this.#settled; ) {
 			const step = await iterator.next();
 			if (step.done || this.#settled) return;
-			if (isLong(step.value)) await this.#takeLong(step.value, writer);
-			else this.#take(step.value);
-			if (writer.crowded) {
+			const said = step.value;
+			quiet++;
+			if (isBurst(said)) {
+				quiet += said.length;
+				const taken = this.#takeSome(said, 0, writer);
+				if (taken < said.length) await this.#takeRest(said, taken, writer);
+			} else if (isLong(said)) await this.#takeLong(said, writer);
+			else this.#take(said);
+			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
-				await writer.room();
-			} else if (++quiet === EVENTS_PER_TURN_OF_LOOP_MAX) {
-				quiet = 0;
-				await setImmediate();
+				await pause(writer);
 			}
 		}
 	}
@@ -209,7 +216,7 @@ export class Run {
 		return assembleContext(await history.past(session), fresh, limits.contextTokensMax);
 	}
 
-	#start(messages: EngineMessage[]): AsyncIterator<EngineEvent> {
+	#start(messages: EngineMessage[]): AsyncIterator<EngineYield> {
 		const { engine, limits } = this.#deps;
 		const { runId, session, events } = this.request;
 		const attachments = events.at(-1)?.attachments ?? [];
@@ -233,11 +240,44 @@ export class Run {
 		const now = this.#now();
 		const first = this.#lastEventAt === undefined;
 		this.#lastEventAt = now;
-		if (this.#stop && !this.#isOutcome(event)) return;
+		if (this.#frame(event, now) || first) this.#look();
+	}
+
+	/** Whether something may now fall due earlier than the one timer: only then is it set anew. */
+	#frame(event: EngineEvent, now: number): boolean {
+		if (this.#stop && !this.#isOutcome(event)) return false;
 		const taken = this.#framer.take(event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.textId, now);
-		// The one timer is set anew only when something may fall due earlier than it.
-		if (first || event.type === "tool") this.#look();
+		return event.type === "tool";
+	}
+
+	/** What one commit and one turn of the loop have room for, all at one time and up to a long delta. Returns where it stopped. */
+	#takeSome(burst: Burst, from: number, writer: LogWriter): number {
+		const end = Math.min(burst.length, from + EVENTS_PER_TURN_OF_LOOP_MAX);
+		if (from === end || isLong(burst[from]!)) return from;
+		const now = this.#now();
+		let look = this.#lastEventAt === undefined;
+		this.#lastEventAt = now;
+		let at = from;
+		do {
+			if (this.#frame(burst[at++]!, now)) look = true;
+		} while (at < end && !writer.crowded && !isLong(burst[at]!));
+		if (look) this.#look();
+		return at;
+	}
+
+	/** A stop has not to wait for the end of a long burst, nor do other runs. */
+	async #takeRest(burst: Burst, from: number, writer: LogWriter): Promise<void> {
+		for (let at = from; at < burst.length; ) {
+			const event = burst[at]!;
+			if (isLong(event)) {
+				await this.#takeLong(event, writer);
+				at++;
+			}
+			await pause(writer);
+			if (this.#settled) return;
+			at = this.#takeSome(burst, at, writer);
+		}
 	}
 
 	/** In portions: neither a commit nor a reader has to hold all of it at once, and a stop has not to wait for the end of it. */
@@ -346,3 +386,5 @@ export class Run {
 		this.#onRecord.resolve(turn);
 	}
 }
+
+const pause = (writer: LogWriter): Promise<unknown> => (writer.crowded ? writer.room() : setImmediate());

@@ -94,12 +94,15 @@ export type EngineEvent =
 	| { type: "usage"; input: number; output: number; cache_read?: number; cache_write?: number; reasoning?: number }
 	| { type: "compaction"; phase: "start" | "end" };
 
+/** One event, or several that came at once: taken in order, as if each had been yielded alone. An empty array is nothing. */
+export type EngineYield = EngineEvent | readonly EngineEvent[];
+
 /** Returning ends the run, throwing fails it, `signal` aborts it. */
 export interface Engine {
 	name: string;
 	/** Its answers, or the answer to this message, come in one piece: one chunk per message, and one delivery when it is finished. */
 	disableStreaming?: boolean | ((message: { session: string; text: string }) => boolean);
-	run(request: EngineRequest, context: { signal: AbortSignal }): AsyncIterable<EngineEvent>;
+	run(request: EngineRequest, context: { signal: AbortSignal }): AsyncIterable<EngineYield>;
 	/** Called once at shutdown. */
 	close?(): void | Promise<void>;
 }

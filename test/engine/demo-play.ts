@@ -1,6 +1,6 @@
 /** Runs an engine for the tests: requests with little to fill in, and answers collected whole. */
 
-import type { Engine, EngineEvent, EngineMessage, EngineRequest } from "../../src/engine/port.ts";
+import type { Engine, EngineEvent, EngineMessage, EngineRequest, EngineYield } from "../../src/engine/port.ts";
 import type { ManualClock } from "../clock.ts";
 
 export function requestOf(
@@ -34,7 +34,7 @@ export function start(engine: Engine, request: EngineRequest, signal: AbortSigna
 	const played: Played = { events: [], at: [], done: false };
 	const run = async () => {
 		try {
-			for await (const event of engine.run(request, { signal })) {
+			for await (const event of oneByOne(engine.run(request, { signal }))) {
 				played.events.push(event);
 				played.at.push(now());
 			}
@@ -47,9 +47,14 @@ export function start(engine: Engine, request: EngineRequest, signal: AbortSigna
 	return played;
 }
 
-export async function collect(run: AsyncIterable<EngineEvent>): Promise<EngineEvent[]> {
+/** What an engine yields, whether alone or in bursts. */
+export async function* oneByOne(run: AsyncIterable<EngineYield>): AsyncGenerator<EngineEvent> {
+	for await (const said of run) yield* [said].flat();
+}
+
+export async function collect(run: AsyncIterable<EngineYield>): Promise<EngineEvent[]> {
 	const events: EngineEvent[] = [];
-	for await (const event of run) events.push(event);
+	for await (const event of oneByOne(run)) events.push(event);
 	return events;
 }
 

@@ -7,7 +7,7 @@ import { shorten, tokensOf } from "../../src/engine/demo/words.ts";
 import type { EngineEvent, EngineMessage } from "../../src/engine/engine.ts";
 import { manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
-import { countOf, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";
+import { countOf, oneByOne, playOut, requestOf, settle, start, textOf } from "./demo-play.ts";
 
 const never = new AbortController().signal;
 
@@ -325,8 +325,8 @@ describe("abort", () => {
 	test("during a flood it ends with the token it came at", async () => {
 		const control = new AbortController();
 		let tokens = 0;
-		for await (const event of demoEngine.run(requestOf("/demo tokens=100000 rate=0"), { signal: control.signal }))
-			if (event.type === "text" && ++tokens === 1_000) control.abort();
+		const run = demoEngine.run(requestOf("/demo tokens=100000 rate=0"), { signal: control.signal });
+		for await (const event of oneByOne(run)) if (event.type === "text" && ++tokens === 1_000) control.abort();
 		expect(tokens).toBe(1_000);
 	});
 

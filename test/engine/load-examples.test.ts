@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadEngine } from "../../src/engine/engine.ts";
-import { collect, countOf, requestOf, textOf } from "./demo-play.ts";
+import { collect, countOf, oneByOne, requestOf, textOf } from "./demo-play.ts";
 
 const examples = join(import.meta.dirname, "../../examples");
 const signal = new AbortController().signal;
@@ -23,7 +23,8 @@ test("examples/agent.ts stops when it is told to", async () => {
 	const control = new AbortController();
 	const said: string[] = [];
 	const run = async () => {
-		for await (const event of engine.run(requestOf("one two three four"), { signal: control.signal })) {
+		const run = engine.run(requestOf("one two three four"), { signal: control.signal });
+		for await (const event of oneByOne(run)) {
 			if (event.type === "text") said.push(event.delta);
 			if (said.length === 2) control.abort();
 		}

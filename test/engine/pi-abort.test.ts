@@ -1,5 +1,6 @@
 import { fauxAssistantMessage, fauxText, fauxThinking, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
+import { oneByOne } from "./demo-play.ts";
 import {
 	ask,
 	deaf,
@@ -184,7 +185,8 @@ describe("abort", () => {
 			return deaf();
 		});
 		const { engine } = await fauxEngine([calls("listening")], { tools: [listening] });
-		for await (const event of engine.run(ask("go"), { signal: new AbortController().signal })) {
+		const run = engine.run(ask("go"), { signal: new AbortController().signal });
+		for await (const event of oneByOne(run)) {
 			if (event.type === "tool") break;
 		}
 		await stopped.promise;

@@ -17,6 +17,7 @@ import type { LoadedModel } from "../../src/engine/pi/model.ts";
 import { PI_LIMITS, type PiLimits, piEngine } from "../../src/engine/pi/pi.ts";
 import { builtInTools } from "../../src/engine/pi/tools.ts";
 import type { Engine, EngineEvent, EngineRequest } from "../../src/engine/port.ts";
+import { oneByOne } from "./demo-play.ts";
 
 /** Whatever takes so long has not been waited for when a run ends before its test is out of time. */
 export const LONGER_THAN_A_TEST_MS = 600_000;
@@ -47,7 +48,7 @@ export async function run(engine: Engine, request: EngineRequest, options: RunOp
 	const signal = AbortSignal.any([controller.signal, ...(options.signal ? [options.signal] : [])]);
 	const events: EngineEvent[] = [];
 	try {
-		for await (const event of engine.run(request, { signal })) {
+		for await (const event of oneByOne(engine.run(request, { signal }))) {
 			events.push(structuredClone(event));
 			if (options.abortOn?.(event)) controller.abort();
 		}

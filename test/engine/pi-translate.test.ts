@@ -3,9 +3,10 @@ import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { eventQueue, modelFailure } from "../../src/engine/kit/kit.ts";
+import type { EventQueue } from "../../src/engine/kit/queue.ts";
 import { callSummary, progressSummary, resultSummary } from "../../src/engine/kit/summary.ts";
 import { type PiEvent, translator } from "../../src/engine/pi/translate.ts";
-import type { EngineEvent } from "../../src/engine/port.ts";
+import type { EngineEvent, EngineYield } from "../../src/engine/port.ts";
 import { expectPaired, said, toolsOf } from "./pi-kit.ts";
 
 const start = (toolCallId: string): PiEvent => ({ type: "tool_execution_start", toolCallId, toolName: "t", args: {} });
@@ -62,7 +63,7 @@ describe("tool calls", () => {
 	test("calls in a message that was cut off were never made", () => {
 		const { event, finish } = translator("account");
 		const message = fauxAssistantMessage(fauxToolCall("t", {}, { id: "a" }), { stopReason: "aborted" });
-		expect(toolsOf([...event({ type: "message_end", message }), ...finish("stopped")])).toEqual([]);
+		expect(toolsOf([event({ type: "message_end", message }), finish("stopped")].flat())).toEqual([]);
 	});
 
 	test("an id that a model uses again is a new call", () => {
@@ -75,7 +76,7 @@ describe("tool calls", () => {
 	test("what is shown is a copy: pi goes on with its own objects", () => {
 		const { event } = translator("account");
 		const args = { path: "a" };
-		const [started] = toolsOf(event({ type: "tool_execution_start", toolCallId: "1", toolName: "t", args }));
+		const [started] = toolsOf([event({ type: "tool_execution_start", toolCallId: "1", toolName: "t", args })].flat());
 		args.path = "changed";
 		expect(started).toMatchObject({ args: { path: "a" }, summary: "t a" });
 	});
@@ -151,15 +152,16 @@ describe("messages, compaction and usage", () => {
 		const { event } = translator("account");
 		const partial = fauxAssistantMessage("");
 		const writing = { type: "toolcall_delta" as const, contentIndex: 0, delta: "{", partial };
-		expect(event({ type: "message_update", message: partial, assistantMessageEvent: writing })).toEqual([
-			{ type: "text", delta: "" },
-		]);
+		expect(event({ type: "message_update", message: partial, assistantMessageEvent: writing })).toEqual({
+			type: "text",
+			delta: "",
+		});
 	});
 
 	test("a compaction that an abort cuts is ended", () => {
 		const { event, finish } = translator("account");
-		const events = event({ type: "compaction_start", reason: "threshold" });
-		expect([...events, ...finish("stopped")].slice(0, 2)).toEqual([
+		const begun = event({ type: "compaction_start", reason: "threshold" });
+		expect([begun, finish("stopped")].flat().slice(0, 2)).toEqual([
 			{ type: "compaction", phase: "start" },
 			{ type: "compaction", phase: "end" },
 		]);
@@ -168,10 +170,9 @@ describe("messages, compaction and usage", () => {
 
 describe("queue", () => {
 	const text = (delta: string): EngineEvent => ({ type: "text", delta });
-	const all = async (queue: AsyncIterable<EngineEvent>) => {
-		const events: EngineEvent[] = [];
-		for await (const event of queue) events.push(event);
-		return events;
+	const all = async ({ next }: EventQueue, seen: EngineYield[] = []) => {
+		for (let step = await next(); !step.done; step = await next()) seen.push(step.value);
+		return seen;
 	};
 
 	test("I6: a slow reader gets all text in order, in a bounded number of pieces", async () => {
@@ -179,7 +180,7 @@ describe("queue", () => {
 		for (let n = 0; n < 1000; n++) queue.push([text(`${n} `)]);
 		queue.push([{ type: "message" }, text("end")]);
 		queue.close();
-		const events = await all(queue);
+		const events = (await all(queue)).flat();
 		expect(events).toHaveLength(5);
 		const joined = events.map((event) => (event.type === "text" ? event.delta : "|")).join("");
 		expect(joined).toBe(`${Array.from({ length: 1000 }, (_, n) => `${n} `).join("")}|end`);
@@ -190,13 +191,35 @@ describe("queue", () => {
 		queue.push([text("a")]);
 		queue.fail(new Error("broken"));
 		queue.push([text("late")]);
-		const seen: EngineEvent[] = [];
-		await expect(
-			(async () => {
-				for await (const event of queue) seen.push(event);
-			})(),
-		).rejects.toThrow("broken");
+		const seen: EngineYield[] = [];
+		await expect(all(queue, seen)).rejects.toThrow("broken");
 		expect(seen).toEqual([text("a")]);
+		expect(await queue.next()).toEqual({ done: true, value: undefined });
+	});
+
+	test("all that was pushed since the last time is one burst; an event alone is no array", async () => {
+		const queue = eventQueue();
+		const reading = all(queue);
+		for (const delta of ["a", "b", "c"]) {
+			queue.push(text(delta));
+			await Promise.resolve();
+		}
+		await new Promise((resolve) => setImmediate(resolve));
+		queue.push([]);
+		queue.push([text("d")]);
+		await new Promise((resolve) => setImmediate(resolve));
+		queue.push([text("e"), { type: "message" }]);
+		queue.close();
+		expect(await reading).toEqual([[text("a"), text("b"), text("c")], text("d"), [text("e"), { type: "message" }]]);
+	});
+
+	test("leaves the events it was given as they are", async () => {
+		const queue = eventQueue(2);
+		const events = ["a", "b", "c"].map(text);
+		queue.push(events);
+		queue.close();
+		expect(await all(queue)).toEqual([[text("a"), text("bc")]]);
+		expect(events).toEqual(["a", "b", "c"].map(text));
 	});
 
 	test("wakes a reader that waits", async () => {

@@ -1,65 +1,78 @@
-/** Carries events from a listener that must not wait to a generator that may: pushing never blocks and never throws. */
+/** Carries events from a listener that must not wait to a reader that may: pushing never blocks and never throws. */
 
-import type { EngineEvent } from "../port.ts";
+import type { EngineEvent, EngineYield } from "../port.ts";
 
-export interface EventQueue extends AsyncIterable<EngineEvent> {
-	push(events: readonly EngineEvent[]): void;
+export interface EventQueue {
+	push(said: EngineYield): void;
 	/** What was pushed before is still delivered; what comes later is not. */
 	close(): void;
 	/** Like close, and the reader then throws `cause`. */
 	fail(cause: unknown): void;
+	/** All that waits, as soon as something does. For one reader, which waits for the answer before it asks again. */
+	next(): Promise<IteratorResult<EngineYield, undefined>>;
 }
 
 /** A reader this many events behind gets text merged into fewer, larger pieces, so a fast model cannot pile up objects. */
 const BACKLOG_EVENTS_MAX = 1024;
 
 export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): EventQueue {
-	let waiting: EngineEvent[] = [];
+	/** An event that waits alone, the usual case, costs no array. */
+	let waiting: EngineEvent | EngineEvent[] | undefined;
 	let closed = false;
 	let failure: { cause: unknown } | undefined;
 	let wake: (() => void) | undefined;
 
-	const settle = () => {
-		closed = true;
-		wake?.();
+	/** Behind the promises that are ready now: what an agent reports of one network read is one burst. The loop does not turn in between. */
+	const stir = () => {
+		if (wake) process.nextTick(wake);
+		wake = undefined;
 	};
 
-	async function* read(): AsyncGenerator<EngineEvent> {
-		for (;;) {
-			const batch = waiting;
-			waiting = [];
-			yield* batch;
-			if (waiting.length > 0) continue;
-			if (closed) break;
-			await new Promise<void>((resolve) => {
-				wake = resolve;
-			});
-			wake = undefined;
-		}
-		if (failure !== undefined) throw failure.cause;
-	}
+	const add = (event: EngineEvent) => {
+		if (waiting === undefined) waiting = event;
+		else if (!Array.isArray(waiting)) waiting = [waiting, event];
+		else if (waiting.length < backlogEventsMax) waiting.push(event);
+		else waiting.push(...merged(waiting.pop()!, event));
+	};
+
+	const close = () => {
+		closed = true;
+		stir();
+	};
 
 	return {
-		push(events) {
-			if (closed || events.length === 0) return;
-			for (const event of events) {
-				if (waiting.length < backlogEventsMax || !merge(waiting.at(-1), event)) waiting.push({ ...event });
-			}
-			wake?.();
+		push(said) {
+			if (closed) return;
+			if (!isList(said)) add(said);
+			else for (const event of said) add(event);
+			if (waiting !== undefined) stir();
 		},
-		close: settle,
+		close,
 		fail(cause) {
 			if (!closed) failure = { cause };
-			settle();
+			close();
 		},
-		[Symbol.asyncIterator]: read,
+		async next() {
+			if (waiting === undefined && !closed) {
+				await new Promise<void>((resolve) => {
+					wake = resolve;
+				});
+			}
+			const value = waiting;
+			waiting = undefined;
+			if (value !== undefined) return { done: false, value };
+			if (failure === undefined) return { done: true, value: undefined };
+			const { cause } = failure;
+			failure = undefined;
+			throw cause;
+		},
 	};
 }
 
-function merge(last: EngineEvent | undefined, next: EngineEvent): boolean {
-	if (last === undefined || last.type !== next.type) return false;
-	if ((last.type !== "text" && last.type !== "reasoning") || (next.type !== "text" && next.type !== "reasoning"))
-		return false;
-	last.delta += next.delta;
-	return true;
+const isList = (said: EngineYield): said is readonly EngineEvent[] => Array.isArray(said);
+
+function merged(last: EngineEvent, next: EngineEvent): EngineEvent[] {
+	const isText = last.type === "text" || last.type === "reasoning";
+	if (!isText || next.type !== last.type) return [last, next];
+	return [{ type: last.type, delta: last.delta + next.delta }];
 }

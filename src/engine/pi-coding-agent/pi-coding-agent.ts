@@ -13,12 +13,13 @@ import {
 	type LoadedModel,
 	loadModel,
 	PI_LIMITS,
+	type PiAgent,
 	type PiContext,
 	type PiLimits,
 	signerOf,
 	toPiContext,
 } from "../pi/pi.ts";
-import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
+import type { Engine, EngineRequest } from "../port.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -55,26 +56,25 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
+	const open = async (request: EngineRequest): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context);
-		try {
-			yield* drive(
-				{
-					subscribe: (listener) => session.subscribe(listener),
-					// Resolves after `agent_settled`: behind `agent_end` a compaction and another round may still follow.
-					start: () => session.prompt(...promptOf(context.prompt)),
-					stop: () => session.abort(),
-				},
-				{ signal, failure: parts.failure, abortSettleMs: parts.limits.abortSettleMs },
-			);
-		} finally {
-			session.dispose();
-		}
-	}
+		return {
+			subscribe: (listener) => session.subscribe(listener),
+			// Resolves after `agent_settled`: behind `agent_end` a compaction and another round may still follow.
+			start: () => session.prompt(...promptOf(context.prompt)),
+			stop: () => session.abort(),
+			dispose: () => session.dispose(),
+		};
+	};
 
-	return { name: "pi-coding-agent", run };
+	const { failure, limits } = parts;
+	const { abortSettleMs } = limits;
+	return {
+		name: "pi-coding-agent",
+		run: (request, { signal }) => drive(() => open(request), { signal, failure, abortSettleMs }),
+	};
 }
 
 async function openSession(

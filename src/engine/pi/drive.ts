@@ -1,8 +1,8 @@
-/** Runs one pi agent as an engine generator: its events in order, a prompt end on abort, and failure as an exception. */
+/** Runs one pi agent as an engine's answer: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
-import type { EngineEvent } from "../port.ts";
+import type { EngineYield } from "../port.ts";
 import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
 
@@ -13,6 +13,8 @@ export interface PiAgent {
 	start(): Promise<void>;
 	/** Asks the agent to stop. Nobody waits for its promise. */
 	stop(): void | Promise<void>;
+	/** Called once, when nobody reads it any more. */
+	dispose?(): void;
 }
 
 export interface DriveOptions {
@@ -24,70 +26,118 @@ export interface DriveOptions {
 	limitReached?: () => string | undefined;
 }
 
-export async function* drive(agent: PiAgent, options: DriveOptions): AsyncGenerator<EngineEvent> {
-	const { signal } = options;
-	if (signal.aborted) return;
-	const translate = translator(accountOf(options.failure.apiKey));
-	const watched = watchAgent(agent, translate, options);
-	try {
-		let thrown: { cause: unknown } | undefined;
-		try {
-			yield* watched.events;
-		} catch (cause) {
-			thrown = { cause };
-		}
-		yield* translate.finish(signal.aborted ? "stopped before it finished" : "the run ended before it finished");
-		// Only our own signal tells a stop from a failure: pi may report either as the other.
-		if (signal.aborted) return;
-		if (thrown !== undefined) throw thrown.cause;
-		const last = translate.last();
-		if (last?.stopReason === "error" || last?.stopReason === "aborted") {
-			throw modelFailure(last.errorMessage, options.failure);
-		}
-		const limit = options.limitReached?.();
-		if (limit !== undefined) throw new NexusError("engine_failed", limit);
-	} finally {
-		watched.release();
-	}
+/** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
+export function drive(open: () => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
+	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
 
-/** Starts the agent; its events end when it settles, or soon after an abort whatever it does. */
-function watchAgent(agent: PiAgent, translate: Translator, { signal, abortSettleMs }: DriveOptions) {
-	const events = eventQueue();
-	let settled = false;
-	let timer: NodeJS.Timeout | undefined;
+/** One iterator by hand: a generator, and one within another still more, costs several promises for each token. */
+class Drive implements AsyncIterator<EngineYield, undefined> {
+	readonly #options: DriveOptions;
+	readonly #translate: Translator;
+	readonly #events = eventQueue();
+	readonly #onAbort = () => this.#abort();
+	#agent: PiAgent | undefined;
+	#unsubscribe: (() => void) | undefined;
+	#timer: NodeJS.Timeout | undefined;
+	/** The agent has been started and has not settled. */
+	#working = false;
+	#released = false;
 
-	// A listener that throws would kill pi's run and leave a message without its end.
-	const unsubscribe = agent.subscribe((event) => {
-		try {
-			events.push(translate.event(event));
-		} catch (cause) {
-			events.fail(cause);
+	constructor(open: () => Promise<PiAgent>, options: DriveOptions) {
+		this.#options = options;
+		this.#translate = translator(accountOf(options.failure.apiKey));
+		if (options.signal.aborted) {
+			void this.return();
+			return;
 		}
-	});
-	const stop = () => {
-		Promise.resolve(agent.stop()).catch((cause: unknown) => events.fail(cause));
-	};
-	const onAbort = () => {
-		stop();
-		timer = setTimeout(() => events.close(), abortSettleMs);
-	};
-	signal.addEventListener("abort", onAbort, { once: true });
-	agent
-		.start()
-		.finally(() => {
-			settled = true;
-		})
-		.then(
-			() => events.close(),
-			(cause: unknown) => events.fail(toNexusError(cause, "engine_failed")),
+		options.signal.addEventListener("abort", this.#onAbort, { once: true });
+		this.#work(open).then(
+			() => this.#end(),
+			(cause: unknown) => this.#end({ cause: toNexusError(cause, "engine_failed") }),
 		);
+	}
 
-	const release = () => {
-		clearTimeout(timer);
-		signal.removeEventListener("abort", onAbort);
-		unsubscribe();
-		if (!settled) stop();
-	};
-	return { events, release };
+	next(): Promise<IteratorResult<EngineYield, undefined>> {
+		return this.#events.next();
+	}
+
+	async return(): Promise<IteratorReturnResult<undefined>> {
+		this.#events.close();
+		this.#release();
+		return { done: true, value: undefined };
+	}
+
+	async #work(open: () => Promise<PiAgent>): Promise<void> {
+		const agent = await open();
+		if (this.#released) {
+			agent.dispose?.();
+			return;
+		}
+		this.#agent = agent;
+		if (this.#options.signal.aborted) return;
+		this.#unsubscribe = agent.subscribe((event) => this.#hear(event));
+		this.#working = true;
+		await agent.start().finally(() => {
+			this.#working = false;
+		});
+	}
+
+	/** A listener that throws would kill pi's run and leave a message without its end. */
+	#hear(event: PiEvent): void {
+		try {
+			this.#events.push(this.#translate.event(event));
+		} catch (cause) {
+			this.#end({ cause });
+		}
+	}
+
+	/** The answer ends when the agent settles, or soon after an abort whatever the agent does. */
+	#abort(): void {
+		this.#stop();
+		this.#timer = setTimeout(() => this.#end(), this.#options.abortSettleMs);
+	}
+
+	#stop(): void {
+		if (this.#working) Promise.resolve(this.#agent?.stop()).catch((cause: unknown) => this.#end({ cause }));
+	}
+
+	#end(thrown?: { cause: unknown }): void {
+		if (this.#released) return;
+		const { aborted } = this.#options.signal;
+		try {
+			this.#events.push(
+				this.#translate.finish(aborted ? "stopped before it finished" : "the run ended before it finished"),
+			);
+			// Only our own signal tells a stop from a failure: pi may report either as the other.
+			const failed = aborted ? undefined : (thrown ?? this.#failure());
+			if (failed) this.#events.fail(failed.cause);
+			else this.#events.close();
+		} catch (cause) {
+			this.#events.fail(cause);
+		} finally {
+			this.#release();
+		}
+	}
+
+	/** What an agent that settled in peace failed with. */
+	#failure(): { cause: unknown } | undefined {
+		const { failure, limitReached } = this.#options;
+		const last = this.#translate.last();
+		if (last?.stopReason === "error" || last?.stopReason === "aborted") {
+			return { cause: modelFailure(last.errorMessage, failure) };
+		}
+		const limit = limitReached?.();
+		return limit === undefined ? undefined : { cause: new NexusError("engine_failed", limit) };
+	}
+
+	#release(): void {
+		if (this.#released) return;
+		this.#released = true;
+		clearTimeout(this.#timer);
+		this.#options.signal.removeEventListener("abort", this.#onAbort);
+		this.#unsubscribe?.();
+		this.#stop();
+		this.#agent?.dispose?.();
+	}
 }

@@ -7,16 +7,16 @@ import type { Api, Model } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Environment } from "../entry.ts";
 import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
-import type { Engine, EngineEvent, EngineRequest } from "../port.ts";
+import type { Engine } from "../port.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
-import { drive } from "./drive.ts";
+import { drive, type PiAgent } from "./drive.ts";
 import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
 import { accountOf, type Signer } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 
-export { chooseModel, drive, type LoadedModel, loadModel, type PiContext, toPiContext };
+export { chooseModel, drive, type LoadedModel, loadModel, type PiAgent, type PiContext, toPiContext };
 
 export interface PiLimits {
 	/** Tries again when a call is refused before its first token (429, 5xx, no connection); never after text was shown. */
@@ -68,37 +68,37 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			maxRetryDelayMs: limits.retryDelayMsMax,
 		});
 
-	async function* run(request: EngineRequest, { signal }: { signal: AbortSignal }): AsyncGenerator<EngineEvent> {
-		const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
+	const run: Engine["run"] = (request, { signal }) => {
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
-		const agent = new Agent({
-			initialState: {
-				systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
-				model,
-				thinkingLevel,
-				tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
-				messages: history,
-			},
-			streamFn,
-			sessionId: cacheKey(request.session),
-			finishTurn: ({ toolResults }) => {
-				if (toolResults.length > 0) toolTurns += 1;
-				return limitReached() === undefined ? undefined : { action: "end" };
-			},
-		});
-		yield* drive(
-			{
+		const open = async (): Promise<PiAgent> => {
+			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
+			const agent = new Agent({
+				initialState: {
+					systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
+					model,
+					thinkingLevel,
+					tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
+					messages: history,
+				},
+				streamFn,
+				sessionId: cacheKey(request.session),
+				finishTurn: ({ toolResults }) => {
+					if (toolResults.length > 0) toolTurns += 1;
+					return limitReached() === undefined ? undefined : { action: "end" };
+				},
+			});
+			return {
 				subscribe: (listener) => agent.subscribe(listener),
 				start: () => agent.prompt(prompt),
 				stop: () => agent.abort(),
-			},
-			{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
-		);
-	}
+			};
+		};
+		return drive(open, { signal, failure, abortSettleMs: limits.abortSettleMs, limitReached });
+	};
 
 	return { name: "pi", run };
 }

@@ -5,18 +5,23 @@ import type { AssistantMessage, ImageContent, TextContent } from "@earendil-work
 import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "../../protocol/protocol.ts";
 import { toolCalls, usageSum } from "../kit/kit.ts";
-import type { EngineEvent } from "../port.ts";
+import type { EngineEvent, EngineYield } from "../port.ts";
 import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;
 
 export interface Translator {
-	event(event: PiEvent): EngineEvent[];
+	event(event: PiEvent): EngineYield;
 	/** What is still owed when no more events come: ends for what is open, and the usage. */
 	finish(because: string): EngineEvent[];
 	/** How the last model call ended. */
 	last(): Pick<AssistantMessage, "stopReason" | "errorMessage"> | undefined;
 }
+
+const NOTHING: readonly EngineEvent[] = [];
+
+/** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
+const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
 /** `account`: on whose behalf the model is called. */
 export function translator(account: string): Translator {
@@ -29,10 +34,10 @@ export function translator(account: string): Translator {
 	let said: string | undefined;
 
 	/** A message begins for the reader when there is something to show: a refused call leaves no empty message behind. */
-	const shown = (...events: EngineEvent[]): EngineEvent[] => {
-		if (!announce) return events;
+	const shown = (said: EngineYield): EngineYield => {
+		if (!announce) return said;
 		announce = false;
-		return [{ type: "message" }, ...events];
+		return [{ type: "message" } as const, said].flat();
 	};
 
 	const compaction = (phase: "start" | "end"): EngineEvent[] => {
@@ -41,21 +46,21 @@ export function translator(account: string): Translator {
 		return changes ? [{ type: "compaction", phase }] : [];
 	};
 
-	function event(event: PiEvent): EngineEvent[] {
+	function event(event: PiEvent): EngineYield {
 		switch (event.type) {
 			case "message_start":
 				if (event.message.role === "assistant") {
 					announce = true;
 					said = "";
 				}
-				return [];
+				return NOTHING;
 			case "message_update":
 				return delta(event.assistantMessageEvent);
 			case "message_end":
-				if (event.message.role !== "assistant") return [];
+				if (event.message.role !== "assistant") return NOTHING;
 				return ended(event.message);
 			case "tool_execution_start":
-				return shown(...calls.start(event.toolCallId, event.toolName, event.args));
+				return shown(calls.start(event.toolCallId, event.toolName, event.args));
 			case "tool_execution_update":
 				return calls.progress(event.toolCallId, partsOf(event.partialResult));
 			case "tool_execution_end":
@@ -66,30 +71,29 @@ export function translator(account: string): Translator {
 				return compaction("end");
 			default:
 				// Lifecycle, retry and queue notices: nothing a reader of the answer needs to see.
-				return [];
+				return NOTHING;
 		}
 	}
 
 	type Delta = Extract<PiEvent, { type: "message_update" }>["assistantMessageEvent"];
 
 	/** Deltas pass straight through, so text is out before the tool call behind it: `text_end` may come only at the very end. */
-	function delta(update: Delta): EngineEvent[] {
+	function delta(update: Delta): EngineYield {
 		switch (update.type) {
 			case "text_delta":
 				if (said !== undefined) said += update.delta;
-				return update.delta === "" ? [] : shown({ type: "text", delta: update.delta });
+				return update.delta === "" ? NOTHING : shown({ type: "text", delta: update.delta });
 			case "thinking_delta":
-				return update.delta === "" ? [] : shown({ type: "reasoning", delta: update.delta });
+				return update.delta === "" ? NOTHING : shown({ type: "reasoning", delta: update.delta });
 			case "toolcall_start":
 			case "toolcall_delta":
-				// A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent.
-				return [{ type: "text", delta: "" }];
+				return NOT_SILENT;
 			default:
-				return [];
+				return NOTHING;
 		}
 	}
 
-	function ended(message: AssistantMessage): EngineEvent[] {
+	function ended(message: AssistantMessage): EngineYield {
 		last = message;
 		const { stopReason, content } = message;
 		// A refused call has used nothing.
@@ -98,16 +102,17 @@ export function translator(account: string): Translator {
 		if (stopReason === "error" || stopReason === "aborted") return unsaid(message);
 		for (const part of content)
 			if (part.type === "toolCall") calls.announce({ id: part.id, name: part.name, args: part.arguments });
+		const rest = unsaid(message);
 		const signed = signedReasoning(message, account);
-		return [...unsaid(message), ...(signed.length > 0 ? shown(...signed) : [])];
+		return signed.length === 0 ? rest : [rest, shown(signed)].flat();
 	}
 
 	/** A server that does not stream, or not all of it, says the rest only in the finished message. */
-	function unsaid({ content }: AssistantMessage): EngineEvent[] {
+	function unsaid({ content }: AssistantMessage): EngineYield {
 		const before = said;
 		said = undefined;
 		const text = content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
-		if (before === undefined || text === before || !text.startsWith(before)) return [];
+		if (before === undefined || text === before || !text.startsWith(before)) return NOTHING;
 		return shown({ type: "text", delta: text.slice(before.length) });
 	}
 
