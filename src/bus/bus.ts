@@ -3,7 +3,7 @@
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import type { Write } from "../std/write.ts";
+import type { Query, Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
@@ -13,7 +13,18 @@ import { BUS_LIMITS, type BusLimits } from "./limits.ts";
 import { LiveLog, type Wake } from "./live-log.ts";
 import { Membership } from "./membership.ts";
 import { createPages, type Pages } from "./pages.ts";
-import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Retention, Source, Together } from "./port.ts";
+import type {
+	Bus,
+	ChainInfo,
+	Cursor,
+	LogInfo,
+	LogQuery,
+	LogSpec,
+	LogWriter,
+	Retention,
+	Source,
+	Together,
+} from "./port.ts";
 import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
@@ -357,6 +368,10 @@ class LogBus implements Bus {
 
 	async describeChain(chain: string): Promise<{ start: number; head: number } | undefined> {
 		return this.#directory.chainEnds(chain);
+	}
+
+	async describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>> {
+		return this.#directory.chainWith(chain, query);
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {

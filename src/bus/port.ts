@@ -1,7 +1,7 @@
 /** The Bus: everything that streams is a log. This is the port; its rules are in PROTOCOL §4. */
 
 import type { LogKind } from "../protocol/protocol.ts";
-import type { Write } from "../std/write.ts";
+import type { Query, Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
 
 /** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
@@ -83,6 +83,14 @@ export interface LogQuery {
 	before?: string;
 }
 
+/** A chain that nobody has written to is empty. */
+export interface ChainInfo<T> {
+	start: number;
+	head: number;
+	newest?: LogInfo;
+	answer: T;
+}
+
 export interface Retention {
 	/** Finished logs older than this go. */
 	ageMsMax?: number;
@@ -107,6 +115,11 @@ export interface Bus {
 	describe(log: string): Promise<LogInfo | undefined>;
 	/** First and last readable position of a chain: records in (start, head] can be read. */
 	describeChain(chain: string): Promise<{ start: number; head: number } | undefined>;
+	/**
+	 * A chain with its newest log, and the answer to a question about stored things, of one moment: a log that is sealed with a write is
+	 * sealed here exactly when the answer knows the write. As the store has it, which this daemon may hear of later.
+	 */
+	describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>>;
 	list(query?: LogQuery): Promise<LogInfo[]>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;

@@ -4,7 +4,7 @@
  */
 
 import type { Refused } from "../protocol/protocol.ts";
-import type { Reading, Write } from "../std/write.ts";
+import type { Query, Reading, Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
 import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
 
@@ -73,6 +73,15 @@ export interface Adopted {
 	tail: Batch | undefined;
 }
 
+/** A chain and the answer to a question about stored things, of one moment. */
+export interface ChainWith<T> {
+	start: number;
+	head: number;
+	/** The last link. */
+	newest?: StoredLog;
+	answer: T;
+}
+
 /** One kind of log, or all but some. */
 export type Kinds = { only: string } | { except: readonly string[] };
 
@@ -100,6 +109,8 @@ export interface Storage {
 	link(chain: string, after: number): Reading<StoredLog | undefined>;
 	/** Chain offsets in (start, head] can be read; `start` moves on when links are removed and never back. */
 	chain(chain: string): Reading<{ start: number; head: number } | undefined>;
+	/** Both in one read transaction: whatever commits meanwhile is in all of it or in nothing of it. A chain that is not there is empty. */
+	chainWith<T>(chain: string, query: Query<T>): Reading<ChainWith<T>>;
 	list(query: LogQuery): Reading<StoredLog[]>;
 	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
 	adopt(log: string, node: number): Reading<Adopted>;

@@ -46,6 +46,7 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		read: (...args) => late(() => inner.read(...args)),
 		link: (...args) => late(() => inner.link(...args)),
 		chain: (...args) => late(() => inner.chain(...args)),
+		chainWith: (...args) => late(() => inner.chainWith(...args)),
 		list: (...args) => late(() => inner.list(...args)),
 		adopt: (...args) => late(() => inner.adopt(...args)),
 		oldestSealed: (...args) => late(() => inner.oldestSealed(...args)),

@@ -5,6 +5,7 @@ import type { LogQuery, LogSpec } from "../../src/bus/port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../../src/bus/refusals.ts";
 import type {
 	Adopted,
+	ChainWith,
 	Commit,
 	Committed,
 	Hint,
@@ -17,7 +18,7 @@ import type {
 	UnitOutcome,
 } from "../../src/bus/storage.ts";
 import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
-import { Things } from "../../src/std/write.ts";
+import { type Query, Things } from "../../src/std/write.ts";
 
 interface MemoryLog {
 	log: StoredLog;
@@ -163,6 +164,12 @@ class MemoryStorage implements Storage {
 		const last = this.#linksOf(chain).at(-1)?.log;
 		if (!last) return removed === undefined ? undefined : { start, head: start };
 		return { start, head: Math.max(start, last.base + last.head) };
+	}
+
+	chainWith<T>(chain: string, query: Query<T>): ChainWith<T> {
+		const newest = copy(this.#linksOf(chain).at(-1));
+		const ends = this.chain(chain) ?? { start: 0, head: 0 };
+		return { ...ends, ...(newest && { newest }), answer: this.#things.answer(query) };
 	}
 
 	list(query: LogQuery): StoredLog[] {

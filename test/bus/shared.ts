@@ -6,7 +6,7 @@ import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../..
 import { type ManualClock, manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
-import { note } from "./notes.ts";
+import { note, noted } from "./notes.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain && { chain }) });
@@ -268,6 +268,25 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await created;
 		});
 
+		it("ST17: what is durable counts although its writer has not been told, and can be read on from", async () => {
+			const writer = await create("a", "session:s");
+			const sealed = writer.seal(["end"], [note.add("a ended")]);
+			await (await commits.next()).answer("lost");
+			const { newest, head, answer } = await bus.describeChainWith("session:s", noted.all());
+			expect(newest).toMatchObject({ log: "a", head: 2, sealedAt: clock.now() });
+			expect([head, answer]).toEqual([2, ["a ended"]]);
+			const cursor = await bus.cursor({ chain: "session:s" }, head);
+			expect(await cursor.next()).toBeUndefined();
+			clock.advance(250);
+			await (await commits.next()).answer();
+			await sealed;
+			const created = bus.create(run("b", "session:s"), ["next"]);
+			await (await commits.next()).answer();
+			await created;
+			expect(await cursor.next()).toMatchObject({ first: 3, records: ["next"] });
+			cursor.close();
+		});
+
 		it("ST13: a name and a chain are taken before anything is awaited", async () => {
 			const first = bus.create(run("a", "session:s"), ["1"]);
 			await expect(bus.create(run("a"), ["2"])).rejects.toMatchObject({ code: "conflict" });
@@ -385,6 +404,25 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await one.create(run("c", "session:s"), ["5"]);
 			expect(await following).toEqual(["1", "2", "3", "4", "5"]);
 			expect(await two.describe("c")).toMatchObject({ base: 4 });
+		});
+
+		it("ST17: a chain and an answer are the store's, also for one that was taken for dead and has not heard of it", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a", "session:s"), ["1"]);
+			writer.append("2");
+			await writer.flushed();
+			const ask = (bus: Bus) => bus.describeChainWith("session:s", noted.all());
+			expect(await ask(two)).toMatchObject({ head: 2, newest: { log: "a", head: 2 }, answer: [] });
+			await two.bury(0);
+			const three = join();
+			const taken = await three.reopen("a");
+			taken.append("3");
+			await taken.flushed();
+			expect(await ask(one)).toMatchObject({ head: 3, newest: { log: "a", head: 3 }, answer: [] });
+			await taken.seal(["4"], [note.add("a ended")]);
+			const ended = { head: 4, newest: { log: "a", head: 4, sealedAt: clock.now() }, answer: ["a ended"] };
+			for (const bus of [one, two, three]) expect(await ask(bus)).toMatchObject(ended);
+			expect(one.fenced.aborted).toBe(false);
 		});
 
 		it("ST13: two that want the same name or the same place in a chain: one of them gets it", async () => {

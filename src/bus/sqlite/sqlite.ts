@@ -5,12 +5,14 @@
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
 import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
-import { migrate, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import type { Query } from "../../std/write.ts";
 import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
 import type {
 	Adopted,
+	ChainWith,
 	Commit,
 	Committed,
 	Hint,
@@ -76,6 +78,7 @@ class SqliteStorage implements Storage {
 				sql.forgetDead.run();
 			}
 			const { lastInsertRowid } = sql.addNode.run(name, now);
+			this.#tails.node = Number(lastInsertRowid);
 			this.#journalFirst = Number(sql.firstRow.get()!.id);
 			if (!sql.reserved.get()) sql.reserve.get(this.#lastIdUsed() + 1);
 			return { node: Number(lastInsertRowid), now };
@@ -261,12 +264,27 @@ class SqliteStorage implements Storage {
 	}
 
 	chain(chain: string): { start: number; head: number } | undefined {
-		const removed = this.#sql.removedUpTo.get(chain);
+		return this.#ends(chain, this.#lastLink(chain));
+	}
+
+	#lastLink(chain: string): StoredLog | undefined {
 		const row = this.#sql.lastLink.get(chain);
+		return row && this.#tails.whole(row).log;
+	}
+
+	#ends(chain: string, newest: StoredLog | undefined): { start: number; head: number } | undefined {
+		const removed = this.#sql.removedUpTo.get(chain);
 		const start = removed ? Number(removed.up_to) : 0;
-		if (!row) return removed && { start, head: start };
-		const { base, head } = this.#tails.whole(row).log;
-		return { start, head: Math.max(start, base + head) };
+		if (!newest) return removed && { start, head: start };
+		return { start, head: Math.max(start, newest.base + newest.head) };
+	}
+
+	chainWith<T>(chain: string, query: Query<T>): ChainWith<T> {
+		return readTogether(this.#file, () => {
+			const newest = this.#lastLink(chain);
+			const ends = this.#ends(chain, newest) ?? { start: 0, head: 0 };
+			return { ...ends, ...(newest && { newest }), answer: this.#file.things.answer(query) };
+		});
 	}
 
 	list(query: LogQuery): StoredLog[] {
