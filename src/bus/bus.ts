@@ -10,7 +10,7 @@ import { unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
-import { LiveLog, type Wake } from "./live-log.ts";
+import { LiveLog, type Seal, type Waiting, type Wake } from "./live-log.ts";
 import { Membership } from "./membership.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type {
@@ -230,7 +230,7 @@ class LogBus implements Bus {
 			room: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.room()),
 			flushed: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.flushed()),
 			appendWith: (records, writes) => this.#appendWith(log, records, writes),
-			seal: (records, writes) => this.#seal(log, records, writes),
+			seal: (records, writes = [], patienceMs = Infinity) => this.#seal(log, { records, writes, patienceMs }),
 		};
 	}
 
@@ -254,10 +254,10 @@ class LogBus implements Bus {
 		return last;
 	}
 
-	#seal(log: LiveLog, records: readonly string[], writes: readonly Write[] = []): Promise<void> {
+	#seal(log: LiveLog, last: Omit<Seal, keyof Waiting>): Promise<void> {
 		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
 		return new Promise((resolve, reject) => {
-			log.seal = { records, writes, resolve, reject };
+			log.seal = { ...last, resolve, reject };
 			this.#committer.touch(log);
 		});
 	}

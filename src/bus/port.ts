@@ -50,8 +50,11 @@ export interface LogWriter {
 	room(): Promise<void>;
 	/** Everything appended so far is durable and visible. */
 	flushed(): Promise<void>;
-	/** Appends the last records, together with the writes, and closes the log for good. */
-	seal(records: readonly string[], writes?: readonly Write[]): Promise<void>;
+	/**
+	 * Appends the last records, together with the writes, and closes the log for good. Whoever loses patience, as in `Together`, has the
+	 * log open as it was before.
+	 */
+	seal(records: readonly string[], writes?: readonly Write[], patienceMs?: number): Promise<void>;
 }
 
 export type Source = { log: string } | { chain: string };

@@ -5,7 +5,7 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
-import type { LiveLog } from "../live-log.ts";
+import type { LiveLog, Seal } from "../live-log.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
 import { type CommitLimits, type Outcome, unwritten } from "./outcome.ts";
 import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
@@ -221,7 +221,7 @@ export class Committer {
 
 	/** Nothing of the part was written. */
 	#refuse(part: Part, refused: Refused): void {
-		const { live: log, request, own, creation, joint, sealing } = part;
+		const { live: log, request, creation } = part;
 		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
 		if (!log) {
@@ -234,10 +234,15 @@ export class Committer {
 			this.#countWaiting();
 			return;
 		}
+		this.#withdraw(part, log, refused);
+	}
+
+	/** The records that were appended wait again; what was to go with them does not. */
+	#withdraw({ own, sealing, joint }: Part, log: LiveLog, why: Error): void {
 		log.putBack(own.text, own.count);
 		if (sealing) log.seal = undefined;
 		else if (joint) log.disjoin(joint);
-		(sealing ?? joint)?.reject(refused);
+		(sealing ?? joint)?.reject(why);
 		if (log.isWaiting) this.#dirty.add(log);
 	}
 
@@ -270,15 +275,20 @@ export class Committer {
 		if (flight && !this.#unknown) {
 			const parts = flight.parts.filter((part) => {
 				if (failingMs < patienceMsOf(part)) return true;
-				this.#giveUpPart(part, cause);
+				if (part.sealing) this.#withdraw(part, part.live!, unwritten(`log ${part.live!.spec.log}`, cause));
+				else this.#giveUpPart(part, cause);
 				return false;
 			});
 			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
 		}
 		for (const log of this.#dirty) {
-			if (!log.creation || failingMs < log.creation.patienceMs) continue;
-			this.#giveUp(log, cause);
-			this.#dirty.delete(log);
+			const { creation, seal } = log;
+			if (creation && failingMs >= creation.patienceMs) this.#giveUp(log, cause);
+			else if (seal && failingMs >= seal.patienceMs && !this.#isUnderWay(seal)) {
+				log.seal = undefined;
+				seal.reject(unwritten(`log ${log.spec.log}`, cause));
+			} else continue;
+			if (creation || !log.isWaiting) this.#dirty.delete(log);
 		}
 		this.#requests = this.#requests.filter((request) => {
 			if (failingMs < request.patienceMs) return true;
@@ -286,6 +296,10 @@ export class Committer {
 			return false;
 		});
 		this.#countWaiting();
+	}
+
+	#isUnderWay(seal: Seal): boolean {
+		return this.#flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 	}
 
 	#giveUpAll(cause: unknown): void {

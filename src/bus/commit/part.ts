@@ -49,5 +49,5 @@ export function partOfLog(log: LiveLog, segmentCharsMax: number): Part {
 }
 
 /** For how long whoever waits for it waits for a failing store. */
-export const patienceMsOf = ({ creation, request }: Part): number =>
-	creation?.patienceMs ?? request?.patienceMs ?? Infinity;
+export const patienceMsOf = ({ creation, sealing, request }: Part): number =>
+	(creation ?? sealing ?? request)?.patienceMs ?? Infinity;
