@@ -4,6 +4,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import type { Query, Write } from "../std/write.ts";
+import { type AskedStorage, asked } from "./asked.ts";
 import { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
@@ -51,6 +52,7 @@ export const createBus = (options: BusOptions): Bus => new LogBus(options);
 
 class LogBus implements Bus {
 	readonly #storage: Storage;
+	readonly #asked: AskedStorage;
 	readonly #limits: BusLimits;
 	readonly #clock: Clock;
 	readonly #log: Log;
@@ -65,17 +67,16 @@ class LogBus implements Bus {
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
-	/** Reads that the store has not answered yet. */
 	readonly #adopting = new Map<string, Promise<LiveLog>>();
-	readonly #reads = new Set<Promise<unknown>>();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
 	constructor(options: BusOptions) {
-		const storage = options.storage;
-		this.#storage = storage;
 		this.#limits = { ...BUS_LIMITS, ...options.limits };
 		this.#clock = options.clock ?? systemClock;
+		this.#asked = asked(options.storage, this.#clock);
+		const { storage } = this.#asked;
+		this.#storage = storage;
 		this.#log = options.log ?? silentLog;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
@@ -346,10 +347,7 @@ class LogBus implements Bus {
 			return page;
 		};
 		const page = this.#storage.read(id, offset);
-		if (!(page instanceof Promise)) return keep(page);
-		const reading = page.then(keep).finally(() => this.#reads.delete(reading));
-		this.#reads.add(reading);
-		return reading;
+		return page instanceof Promise ? page.then(keep) : keep(page);
 	}
 
 	#rebase(batch: Batch, base: number): Batch {
@@ -401,7 +399,7 @@ class LogBus implements Bus {
 		await stopped;
 		await this.#retainer.settled();
 		this.#wakeAll(this.#directory.allWatchers());
-		await Promise.allSettled(this.#reads);
+		await this.#asked.end(this.#limits.closeMsMax);
 	}
 
 	#refuseWhenClosed(): void {

@@ -51,6 +51,29 @@ function held(inner: Storage) {
 	return { storage: bound(storage, inner), next, isIdle: () => waiting.length === 0 };
 }
 
+/** A store that answers each question when the test says so. */
+function slowly(inner: Storage) {
+	const open: { name: string; answer(): void }[] = [];
+	const storage = new Proxy(inner, {
+		get(_, name: keyof Storage) {
+			const method = (inner[name] as (...args: unknown[]) => unknown).bind(inner);
+			if (name === "watch") return method;
+			return (...args: unknown[]) =>
+				new Promise((resolve) => open.push({ name, answer: () => resolve((async () => method(...args))()) }));
+		},
+	});
+	const answerOne = async () => {
+		open.shift()?.answer();
+		await turn();
+		await turn();
+	};
+	const answerAll = async (enough = () => open.length === 0) => {
+		await turn();
+		while (!enough()) await answerOne();
+	};
+	return { storage, open: () => open.map(({ name }) => name), answerOne, answerAll };
+}
+
 /** The other methods with the store itself as `this`. */
 function bound(storage: Storage, inner: Storage): Storage {
 	return new Proxy(storage, {
@@ -309,6 +332,59 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			const after = createBus({ storage: store.open(() => clock.now()), clock });
 			expect(await readAll(after, "a")).toEqual(["begin", "1", "2"]);
 			await after.close();
+		});
+
+		it("ST16: closing awaits every question that is open, and what follows from its answer; then nobody asks any more", async () => {
+			await create("a", "session:s");
+			await bus.close();
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock, shared: true });
+			await slow.answerAll();
+			const left = store.open(() => clock.now());
+			await left.bury(-1);
+			const open = [
+				late.describe("a"),
+				late.describeChain("session:s"),
+				late.describeChainWith("session:s", noted.all()),
+				late.list({ live: true }),
+				late.call("topic"),
+				late.bury(1e9),
+				late.reopen("a").catch(() => {}),
+				late.retain({ totalBytesMax: 0 }),
+				late.cursor({ chain: "session:s" }, 0).then(async (cursor) => cursor.check()),
+			];
+			await turn();
+			expect(new Set(slow.open())).toEqual(
+				new Set(["find", "chain", "chainWith", "list", "call", "bury", "adopt", "totalBytes"]),
+			);
+			let closed = false;
+			const closes = late.close().then(() => (closed = true));
+			while (slow.open().length > 1) {
+				await slow.answerOne();
+				expect(closed).toBe(false);
+			}
+			await slow.answerAll(() => closed);
+			await closes;
+			expect(slow.open()).toEqual([]);
+			await Promise.allSettled(open);
+			const stopped = { code: "unavailable" };
+			await expect(late.describe("a")).rejects.toMatchObject(stopped);
+			await expect(late.list()).rejects.toMatchObject(stopped);
+			await expect(late.call("topic")).rejects.toMatchObject(stopped);
+			expect(slow.open()).toEqual([]);
+		});
+
+		it("ST16: a store that does not answer a question is not waited for longer than the limit", async () => {
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock, limits: { closeMsMax: 1000 } });
+			await slow.answerAll();
+			const asked = late.describe("a");
+			const closed = late.close();
+			await turn();
+			clock.advance(1000);
+			await closed;
+			await slow.answerAll();
+			expect(await asked).toBeUndefined();
 		});
 
 		it("ST16: a store that does not answer is not waited for longer than the limit", async () => {
