@@ -7,7 +7,7 @@ import type { Query, Write } from "../std/write.ts";
 import { type AskedStorage, asked } from "./asked.ts";
 import { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
-import { unwritten } from "./commit/outcome.ts";
+import { Silent, unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
@@ -159,12 +159,22 @@ class LogBus implements Bus {
 		const { commitRetryMs, commitRetryMsMax } = this.#limits;
 		for (let waitedMs = 0; ; waitedMs += commitRetryMs) {
 			try {
-				return await this.#membership.moreIds();
+				return await this.#inTime(this.#membership.moreIds(), patienceMs - waitedMs);
 			} catch (cause) {
-				if (this.#closed || waitedMs >= Math.min(patienceMs, commitRetryMsMax)) throw unwritten(`log ${name}`, cause);
+				if (cause instanceof Silent || this.#closed || waitedMs >= Math.min(patienceMs, commitRetryMsMax))
+					throw unwritten(`log ${name}`, cause);
 				await new Promise<void>((resolve) => this.#clock.after(commitRetryMs, resolve, "due"));
 			}
 		}
+	}
+
+	/** A store that gives no answer is told about in time, too, but not before it could have given one. */
+	async #inTime(answer: Promise<void>, patienceMs: number): Promise<void> {
+		if (patienceMs === Infinity) return answer;
+		const over = Promise.withResolvers<void>();
+		const ms = Math.max(patienceMs, this.#limits.commitRetryMs);
+		const cancel = this.#clock.after(ms, () => over.reject(new Silent()));
+		await Promise.race([answer, over.promise]).finally(cancel);
 	}
 
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {

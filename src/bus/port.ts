@@ -31,7 +31,10 @@ export interface LogInfo extends LogSpec {
 export interface Together {
 	/** Changes of stored things. When one of them is refused, all of it is, with `Refused`. */
 	with?: readonly Write[];
-	/** A store that refuses commits is waited for as long as the limit says, or not longer than this. */
+	/**
+	 * A store that refuses commits is waited for as long as the limit says, or not longer than this; so is one that does not answer. What
+	 * is in a commit under way waits on: it may have been applied.
+	 */
 	patienceMs?: number;
 }
 

@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, type Cursor, createBus, endlessLog, follow, type LogSpec } from "../../src/bus/bus.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
+import type { NexusError } from "../../src/protocol/protocol.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
@@ -265,6 +266,62 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(room).toBe(true);
 			expect(writer.crowded).toBe(false);
 			await (await commits.next()).answer();
+		});
+
+		it("P4.9, ST1: while the store is silent the impatient are told, but not what may have been applied", async () => {
+			const [writer, other] = [await create("a"), await create("b")];
+			writer.append("1");
+			const told: string[] = [];
+			const tell = (what: string, promise: Promise<unknown>) =>
+				promise.then(
+					() => told.push(what),
+					({ code, message }: NexusError) => told.push(`${what}: ${code}, ${message}`),
+				);
+			void tell("under way", bus.write([note.add("under way")], 1000));
+			const first = await commits.next();
+			void tell("patient", bus.write([note.add("patient")]));
+			void tell("write", bus.write([note.add("never")], 1000));
+			void tell("create", bus.create(run("c"), ["never"], { patienceMs: 1000 }));
+			other.append("2");
+			void tell("seal", other.seal(["never"], [], 1000));
+			clock.advance(999);
+			await turn();
+			expect(told).toEqual([]);
+			clock.advance(250);
+			await turn();
+			const why = "could not be written: the store does not answer";
+			expect(told.toSorted()).toEqual([
+				`create: unavailable, log c ${why}`,
+				`seal: unavailable, log b ${why}`,
+				`write: unavailable, a change ${why}`,
+			]);
+			told.length = 0;
+			await first.answer();
+			expect(told).toEqual(["under way"]);
+			await (await commits.next()).answer();
+			expect(told).toEqual(["under way", "patient"]);
+			expect(store.notes()).toEqual(["under way", "patient"]);
+			expect((await bus.list()).map(({ log, head }) => [log, head])).toEqual([
+				["b", 2],
+				["a", 2],
+			]);
+			expect(await readAll(bus, "b")).toEqual(["begin", "2"]);
+			clock.advance(60_000);
+			expect(commits.isIdle()).toBe(true);
+		});
+
+		it("P4.9: a store that is silent when it is asked for ids is told about in time", async () => {
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock });
+			await slow.answerAll();
+			const refused = { code: "unavailable", message: expect.stringContaining("does not answer") };
+			const created = expect(late.create(run("a"), ["1"], { patienceMs: 1000 })).rejects.toMatchObject(refused);
+			await turn();
+			clock.advance(1000);
+			await created;
+			expect(late.stats.liveLogs).toBe(0);
+			await slow.answerAll();
+			await late.close();
 		});
 
 		it("ST8: a commit has a size; the logs that wait take turns", async () => {

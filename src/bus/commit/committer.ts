@@ -7,7 +7,7 @@ import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
 import type { LiveLog, Seal } from "../live-log.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
-import { type CommitLimits, type Outcome, unwritten } from "./outcome.ts";
+import { type CommitLimits, type Outcome, Silent, unwritten } from "./outcome.ts";
 import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
 import { Tidier } from "./tidier.ts";
 
@@ -45,6 +45,8 @@ export class Committer {
 	#flight: Flight | undefined;
 	/** The store has been asked, and has not answered yet. */
 	#asking: Promise<void> | undefined;
+	#askedAt = 0;
+	#cancelLook: (() => void) | undefined;
 	/** Nobody can tell whether the flight was applied: it may not be given up. */
 	#unknown = false;
 	#fenced: Refused | undefined;
@@ -172,6 +174,18 @@ export class Committer {
 			},
 		);
 		this.#asking = asking;
+		this.#askedAt = this.#steady();
+		this.#lookLater();
+	}
+
+	/** While the store is silent, too, those who would rather be told soon are told: as long as they wait behind the commit. */
+	#lookLater(): void {
+		this.#cancelLook ??= this.#clock.after(this.#limits.commitRetryMs, () => {
+			this.#cancelLook = undefined;
+			if (!this.#asking) return;
+			this.#giveUpImpatient(this.#steady() - (this.#failingSince ?? this.#askedAt), new Silent());
+			this.#lookLater();
+		});
 	}
 
 	#landed(flight: Flight, { now, outcomes }: Committed): void {
@@ -269,10 +283,10 @@ export class Committer {
 		this.#giveUpAll(cause);
 	}
 
-	/** Some would rather be told soon than wait. What may have been applied is kept until that is known. */
+	/** Some would rather be told soon than wait. What may have been applied, or may still be, is kept until that is known. */
 	#giveUpImpatient(failingMs: number, cause: unknown): void {
 		const flight = this.#flight;
-		if (flight && !this.#unknown) {
+		if (flight && !this.#unknown && !this.#asking) {
 			const parts = flight.parts.filter((part) => {
 				if (failingMs < patienceMsOf(part)) return true;
 				if (part.sealing) this.#withdraw(part, part.live!, unwritten(`log ${part.live!.spec.log}`, cause));
@@ -391,6 +405,7 @@ export class Committer {
 		}
 		cancel();
 		this.#cancelRetry?.();
+		this.#cancelLook?.();
 		if (this.#flight || this.#hasWaiting()) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
 	}
 

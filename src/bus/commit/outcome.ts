@@ -33,6 +33,14 @@ export interface Outcome {
 	fenced(): void;
 }
 
+/** The store was asked, and no answer comes. */
+export class Silent extends Error {
+	constructor() {
+		super("the store does not answer");
+		this.name = "Silent";
+	}
+}
+
 /** What whoever waits is told when the store does not take it. */
 export function unwritten(what: string, cause: unknown): NexusError {
 	if (cause instanceof Refused) return cause;
