@@ -30,6 +30,7 @@ export function asked(inner: Storage, clock: Clock): AskedStorage {
 			join: (...args) => ask(() => inner.join(...args)),
 			renew: (...args) => ask(() => inner.renew(...args)),
 			bury: (...args) => ask(() => inner.bury(...args)),
+			leave: (...args) => ask(() => inner.leave(...args)),
 			reserve: (...args) => ask(() => inner.reserve(...args)),
 			commit: inner.commit.bind(inner),
 			find: (...args) => ask(() => inner.find(...args)),

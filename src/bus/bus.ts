@@ -68,6 +68,7 @@ class LogBus implements Bus {
 	#bytes = 0;
 	#cursors = 0;
 	readonly #adopting = new Map<string, Promise<LiveLog>>();
+	readonly #isShared: boolean;
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
@@ -99,7 +100,8 @@ class LogBus implements Bus {
 			rebase: (batch, base) => this.#rebase(batch, base),
 			watchChain: (chain, wakeOne) => this.#directory.watchChain(chain, wakeOne),
 		};
-		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
+		this.#isShared = options.shared ?? false;
+		this.#membership.join(options.name ?? "nexus", this.#isShared);
 	}
 
 	get node(): number {
@@ -409,7 +411,17 @@ class LogBus implements Bus {
 		await stopped;
 		await this.#retainer.settled();
 		this.#wakeAll(this.#directory.allWatchers());
+		if (this.#isShared) this.#leave();
 		await this.#asked.end(this.#limits.closeMsMax);
+	}
+
+	/** Others need not wait until this daemon has been silent for long. The end of the questions awaits the answer. */
+	#leave(): void {
+		const { node } = this;
+		if (node === 0) return;
+		(async () => this.#storage.leave(node))().catch((cause: unknown) =>
+			this.#log.warn({ err: cause }, "the store cannot be told that this daemon has stopped"),
+		);
 	}
 
 	#refuseWhenClosed(): void {

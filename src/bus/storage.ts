@@ -95,6 +95,8 @@ export interface Storage {
 	renew(node: number): Reading<boolean>;
 	/** Declares nodes dead that have not been renewed for so long, and says which. Their commits are refused from then on. */
 	bury(silentMs: number): Reading<readonly number[]>;
+	/** The node has made its last commit: it is dead from now on, and what it owned is left. */
+	leave(node: number): Reading<void>;
 	/** Ids that nobody else gets: the first of `count` in a row. */
 	reserve(count: number): Reading<number>;
 	/**

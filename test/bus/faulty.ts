@@ -30,6 +30,7 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		join: (...args) => late(() => inner.join(...args)),
 		renew: (...args) => late(() => inner.renew(...args)),
 		bury: (...args) => late(() => inner.bury(...args)),
+		leave: (...args) => late(() => inner.leave(...args)),
 		reserve: (...args) => late(() => inner.reserve(...args)),
 		async commit(commit) {
 			const fate = draw(100);

@@ -74,6 +74,10 @@ class MemoryStorage implements Storage {
 		return silent.map(([id]) => id);
 	}
 
+	leave(node: number): void {
+		this.#nodes.get(node)!.dead = true;
+	}
+
 	reserve(count: number): number {
 		const first = this.#nextId;
 		this.#nextId += count;

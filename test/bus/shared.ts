@@ -462,6 +462,18 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		let store: StorageUnderTest;
 		let clock: ManualClock;
 		const buses: Bus[] = [];
+		/** A daemon that can die: nothing happens there any more, and nobody hears of it. */
+		const joinMortal = () => {
+			let isDead = false;
+			const after: ManualClock["after"] = (ms, callback) => clock.after(ms, () => isDead || callback());
+			const bus = createBus({ storage: store.open(() => clock.now()), clock: { ...clock, after }, shared: true });
+			return {
+				bus,
+				die() {
+					isDead = true;
+				},
+			};
+		};
 		/** `aheadMs`: what its own clock is ahead of the store's. */
 		const join = (aheadMs = 0, shared = true) => {
 			const own = { ...clock, now: () => clock.now() + aheadMs };
@@ -619,17 +631,36 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await join().bury(0);
 			const late = join();
 			expect(await late.list({ left: true })).toMatchObject([{ head: 1 }]);
-			const between = join();
+			const { bus: between, die } = joinMortal();
 			const writer = await between.reopen("a");
 			writer.append("2");
 			await writer.flushed();
-			await between.close();
+			die();
 			for (let n = 0; n < 10; n++) {
 				clock.advance(500);
 				await turn();
 			}
 			expect(await late.bury(4000)).toContain(between.node);
 			expect((await late.reopen("a")).offset).toBe(2);
+		});
+
+		it("ST16, ST19: who stops leaves what it owned to the others at once, with all that it wrote", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["1"]);
+			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
+			expect(await two.list({ left: true })).toEqual([]);
+			writer.append("2");
+			await one.close();
+			expect(await two.list({ left: true })).toMatchObject([{ log: "a", head: 2 }]);
+			await (await two.reopen("a")).seal(["3"]);
+			expect(await following).toEqual(["1", "2", "3"]);
+			expect(await two.bury(0)).toEqual([two.node]);
+		});
+
+		it("ST16: who stops alone is not declared dead: the lock says who follows", async () => {
+			const alone = join(0, false);
+			await alone.close();
+			expect(await store.open(() => clock.now()).bury(0)).toEqual([alone.node]);
 		});
 
 		it("ST22: a reader that looks for a while before it listens is woken all the same", async () => {
@@ -658,14 +689,15 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("ST19: who says in time that it lives is not declared dead", async () => {
-			const [one, two] = [join(), join()];
+			const { bus: one, die } = joinMortal();
+			const two = join();
 			await one.create(run("a"), ["1"]);
 			for (let n = 0; n < 10; n++) {
 				clock.advance(500);
 				await turn();
 			}
 			expect(await two.bury(3000)).toEqual([]);
-			await one.close();
+			die();
 			for (let n = 0; n < 10; n++) {
 				clock.advance(500);
 				await turn();
@@ -674,12 +706,13 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("ST22: a reader that was following when a log is taken over goes on there", async () => {
-			const [one, two] = [join(), join()];
+			const { bus: one, die } = joinMortal();
+			const two = join();
 			const writer = await one.create(run("a"), ["1"]);
 			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
 			writer.append("2");
 			await writer.flushed();
-			await one.close();
+			die();
 			clock.advance(10_000);
 			await turn();
 			expect(await two.bury(5000)).toEqual([one.node]);

@@ -102,6 +102,10 @@ class SqliteStorage implements Storage {
 		return rows.map(({ id }) => Number(id));
 	}
 
+	leave(node: number): void {
+		this.#file.transaction(() => this.#sql.leave.run(node));
+	}
+
 	reserve(count: number): number {
 		return this.#file.transaction(() => {
 			const first = Number(this.#sql.reserved.get()!.next);
