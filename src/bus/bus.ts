@@ -7,7 +7,7 @@ import type { Query, Write } from "../std/write.ts";
 import { type AskedStorage, asked } from "./asked.ts";
 import { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
-import { Silent, unwritten } from "./commit/outcome.ts";
+import { unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
@@ -26,7 +26,7 @@ import type {
 	Source,
 	Together,
 } from "./port.ts";
-import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
+import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
@@ -68,7 +68,6 @@ class LogBus implements Bus {
 	#bytes = 0;
 	#cursors = 0;
 	readonly #adopting = new Map<string, Promise<LiveLog>>();
-	readonly #isShared: boolean;
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
@@ -100,8 +99,7 @@ class LogBus implements Bus {
 			rebase: (batch, base) => this.#rebase(batch, base),
 			watchChain: (chain, wakeOne) => this.#directory.watchChain(chain, wakeOne),
 		};
-		this.#isShared = options.shared ?? false;
-		this.#membership.join(options.name ?? "nexus", this.#isShared);
+		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
 	}
 
 	get node(): number {
@@ -143,7 +141,7 @@ class LogBus implements Bus {
 		this.#directory.admit(log);
 		try {
 			// Others may take the ids of a block while this one is woken.
-			while (!this.#membership.hasIds) await this.#moreIds(name, patienceMs);
+			while (!this.#membership.hasIds) await this.#membership.moreIds(name, patienceMs);
 			this.#refuseWhenClosed();
 		} catch (cause) {
 			this.#directory.dismiss(log);
@@ -154,29 +152,6 @@ class LogBus implements Bus {
 		this.#committer.touch(log);
 		await created;
 		return this.#writer(log);
-	}
-
-	/** A store that refuses is waited for, as with a commit. */
-	async #moreIds(name: string, patienceMs: number): Promise<void> {
-		const { commitRetryMs, commitRetryMsMax } = this.#limits;
-		for (let waitedMs = 0; ; waitedMs += commitRetryMs) {
-			try {
-				return await this.#inTime(this.#membership.moreIds(), patienceMs - waitedMs);
-			} catch (cause) {
-				if (cause instanceof Silent || this.#closed || waitedMs >= Math.min(patienceMs, commitRetryMsMax))
-					throw unwritten(`log ${name}`, cause);
-				await new Promise<void>((resolve) => this.#clock.after(commitRetryMs, resolve, "due"));
-			}
-		}
-	}
-
-	/** A store that gives no answer is told about in time, too, but not before it could have given one. */
-	async #inTime(answer: Promise<void>, patienceMs: number): Promise<void> {
-		if (patienceMs === Infinity) return answer;
-		const over = Promise.withResolvers<void>();
-		const ms = Math.max(patienceMs, this.#limits.commitRetryMs);
-		const cancel = this.#clock.after(ms, () => over.reject(new Silent()));
-		await Promise.race([answer, over.promise]).finally(cancel);
 	}
 
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
@@ -411,17 +386,8 @@ class LogBus implements Bus {
 		await stopped;
 		await this.#retainer.settled();
 		this.#wakeAll(this.#directory.allWatchers());
-		if (this.#isShared) this.#leave();
+		this.#membership.leave();
 		await this.#asked.end(this.#limits.closeMsMax);
-	}
-
-	/** Others need not wait until this daemon has been silent for long. The end of the questions awaits the answer. */
-	#leave(): void {
-		const { node } = this;
-		if (node === 0) return;
-		(async () => this.#storage.leave(node))().catch((cause: unknown) =>
-			this.#log.warn({ err: cause }, "the store cannot be told that this daemon has stopped"),
-		);
 	}
 
 	#refuseWhenClosed(): void {
@@ -429,6 +395,3 @@ class LogBus implements Bus {
 		if (this.#committer.fenced) throw this.#committer.fenced;
 	}
 }
-
-const beyond = (name: string, after: number, head: number) =>
-	new NexusError("invalid", `offset ${after} is beyond the end of ${name}, which is at ${head}`);

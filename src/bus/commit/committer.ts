@@ -6,27 +6,12 @@ import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
 import type { LiveLog, Seal } from "../live-log.ts";
-import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
-import { type CommitLimits, type Outcome, Silent, unwritten } from "./outcome.ts";
-import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
+import { type Committed, OutcomeUnknown, type Storage } from "../storage.ts";
+import { type CommitLimits, type CommitterParts, type Outcome, Silent, unwritten } from "./outcome.ts";
+import { type Flight, type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest, withdraw } from "./part.ts";
 import { Tidier } from "./tidier.ts";
 
 const EARLY_COMMITS_PER_TICK_MAX = 16;
-
-export interface CommitterParts {
-	storage: Storage;
-	limits: CommitLimits;
-	outcome: Outcome;
-	/** Who this daemon is to the store. */
-	node(): number;
-	clock: Clock;
-	log: Log;
-}
-
-interface Flight {
-	commit: Commit;
-	parts: Part[];
-}
 
 export class Committer {
 	readonly #storage: Storage;
@@ -251,12 +236,8 @@ export class Committer {
 		this.#withdraw(part, log, refused);
 	}
 
-	/** The records that were appended wait again; what was to go with them does not. */
-	#withdraw({ own, sealing, joint }: Part, log: LiveLog, why: Error): void {
-		log.putBack(own.text, own.count);
-		if (sealing) log.seal = undefined;
-		else if (joint) log.disjoin(joint);
-		(sealing ?? joint)?.reject(why);
+	#withdraw(part: Part, log: LiveLog, why: Error): void {
+		withdraw(part, log, why);
 		if (log.isWaiting) this.#dirty.add(log);
 	}
 

@@ -4,7 +4,7 @@
  */
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
-import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { type RefusalKind, Refused } from "../../protocol/protocol.ts";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import type { Query } from "../../std/write.ts";
 import { Batch } from "../batch.ts";
@@ -26,8 +26,9 @@ import type {
 } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
 import { entriesOf, entryOf } from "./journal.ts";
+import { allFenced, damaged, refusalOf } from "./refused.ts";
 import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
-import { storedOf, Tails } from "./tails.ts";
+import { type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -392,30 +393,5 @@ class SqliteStorage implements Storage {
 	}
 }
 
-/** Whose a log is, and where its tail begins: as long as both stand, what was read of it stands. */
-interface Owned {
-	node: number;
-	cutAt: number;
-}
-
-const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });
-
-function allFenced({ units }: Commit, now: number): Committed {
-	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
-}
-
-/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
-function refusalOf(cause: unknown): Refused {
-	if (cause instanceof Refused) return cause;
-	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
-	return new Refused(kind, wordsOf(cause), { cause });
-}
-
 const kindColumns = (kinds: Kinds): [string | null, string] =>
 	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
-
-const damaged = (log: string, offset: number): NexusError =>
-	new NexusError(
-		"data_loss",
-		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
-	);

@@ -68,3 +68,11 @@ export function storedOf(row: Row): StoredLog {
 	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
 	return log;
 }
+
+/** Whose a log is, and where its tail begins: as long as both stand, what was read of it stands. */
+export interface Owned {
+	node: number;
+	cutAt: number;
+}
+
+export const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });
