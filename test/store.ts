@@ -11,14 +11,12 @@ import { openSqlite, type SqliteFile } from "../src/std/sqlite.ts";
 import type { Write } from "../src/std/write.ts";
 import { FAULTS, faulty } from "./bus/faulty.ts";
 
-type Things = Omit<Ledger, "snapshot">;
-
 export interface TestStore {
 	file: SqliteFile;
 	bus: Bus;
 	ledger: Ledger;
 	/** What is on record, read past everything that stands before the file. */
-	stored: { readonly [Thing in keyof Things]: AtOnce<Ledger[Thing]> };
+	stored: { readonly [Thing in keyof Ledger]: AtOnce<Ledger[Thing]> };
 	close(): Promise<void>;
 }
 

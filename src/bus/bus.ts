@@ -3,18 +3,30 @@
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import type { Write } from "../std/write.ts";
+import type { Query, Write } from "../std/write.ts";
+import { type AskedStorage, asked } from "./asked.ts";
 import { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
-import { LiveLog, type Wake } from "./live-log.ts";
+import { LiveLog, type Seal, type Waiting, type Wake } from "./live-log.ts";
 import { Membership } from "./membership.ts";
 import { createPages, type Pages } from "./pages.ts";
-import type { Bus, Cursor, LogInfo, LogQuery, LogSpec, LogWriter, Retention, Source, Together } from "./port.ts";
-import { existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
+import type {
+	Bus,
+	ChainInfo,
+	Cursor,
+	LogInfo,
+	LogQuery,
+	LogSpec,
+	LogWriter,
+	Retention,
+	Source,
+	Together,
+} from "./port.ts";
+import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
 
@@ -40,6 +52,7 @@ export const createBus = (options: BusOptions): Bus => new LogBus(options);
 
 class LogBus implements Bus {
 	readonly #storage: Storage;
+	readonly #asked: AskedStorage;
 	readonly #limits: BusLimits;
 	readonly #clock: Clock;
 	readonly #log: Log;
@@ -54,17 +67,16 @@ class LogBus implements Bus {
 	#records = 0;
 	#bytes = 0;
 	#cursors = 0;
-	/** Reads that the store has not answered yet. */
 	readonly #adopting = new Map<string, Promise<LiveLog>>();
-	readonly #reads = new Set<Promise<unknown>>();
 	#closed = false;
 	#closing: Promise<void> | undefined;
 
 	constructor(options: BusOptions) {
-		const storage = options.storage;
-		this.#storage = storage;
 		this.#limits = { ...BUS_LIMITS, ...options.limits };
 		this.#clock = options.clock ?? systemClock;
+		this.#asked = asked(options.storage, this.#clock);
+		const { storage } = this.#asked;
+		this.#storage = storage;
 		this.#log = options.log ?? silentLog;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
@@ -129,7 +141,7 @@ class LogBus implements Bus {
 		this.#directory.admit(log);
 		try {
 			// Others may take the ids of a block while this one is woken.
-			while (!this.#membership.hasIds) await this.#moreIds(name, patienceMs);
+			while (!this.#membership.hasIds) await this.#membership.moreIds(name, patienceMs);
 			this.#refuseWhenClosed();
 		} catch (cause) {
 			this.#directory.dismiss(log);
@@ -140,19 +152,6 @@ class LogBus implements Bus {
 		this.#committer.touch(log);
 		await created;
 		return this.#writer(log);
-	}
-
-	/** A store that refuses is waited for, as with a commit. */
-	async #moreIds(name: string, patienceMs: number): Promise<void> {
-		const { commitRetryMs, commitRetryMsMax } = this.#limits;
-		for (let waitedMs = 0; ; waitedMs += commitRetryMs) {
-			try {
-				return await this.#membership.moreIds();
-			} catch (cause) {
-				if (this.#closed || waitedMs >= Math.min(patienceMs, commitRetryMsMax)) throw unwritten(`log ${name}`, cause);
-				await new Promise<void>((resolve) => this.#clock.after(commitRetryMs, resolve, "due"));
-			}
-		}
 	}
 
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
@@ -219,7 +218,7 @@ class LogBus implements Bus {
 			room: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.room()),
 			flushed: () => (log.broken ? Promise.reject(this.#refusal(log)) : log.flushed()),
 			appendWith: (records, writes) => this.#appendWith(log, records, writes),
-			seal: (records, writes) => this.#seal(log, records, writes),
+			seal: (records, writes = [], patienceMs = Infinity) => this.#seal(log, { records, writes, patienceMs }),
 		};
 	}
 
@@ -243,10 +242,10 @@ class LogBus implements Bus {
 		return last;
 	}
 
-	#seal(log: LiveLog, records: readonly string[], writes: readonly Write[] = []): Promise<void> {
+	#seal(log: LiveLog, last: Omit<Seal, keyof Waiting>): Promise<void> {
 		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
 		return new Promise((resolve, reject) => {
-			log.seal = { records, writes, resolve, reject };
+			log.seal = { ...last, resolve, reject };
 			this.#committer.touch(log);
 		});
 	}
@@ -339,10 +338,7 @@ class LogBus implements Bus {
 			return page;
 		};
 		const page = this.#storage.read(id, offset);
-		if (!(page instanceof Promise)) return keep(page);
-		const reading = page.then(keep).finally(() => this.#reads.delete(reading));
-		this.#reads.add(reading);
-		return reading;
+		return page instanceof Promise ? page.then(keep) : keep(page);
 	}
 
 	#rebase(batch: Batch, base: number): Batch {
@@ -361,6 +357,10 @@ class LogBus implements Bus {
 
 	async describeChain(chain: string): Promise<{ start: number; head: number } | undefined> {
 		return this.#directory.chainEnds(chain);
+	}
+
+	async describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>> {
+		return this.#directory.chainWith(chain, query);
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
@@ -390,7 +390,8 @@ class LogBus implements Bus {
 		await stopped;
 		await this.#retainer.settled();
 		this.#wakeAll(this.#directory.allWatchers());
-		await Promise.allSettled(this.#reads);
+		this.#membership.leave();
+		await this.#asked.end(this.#limits.closeMsMax);
 	}
 
 	#refuseWhenClosed(): void {
@@ -398,6 +399,3 @@ class LogBus implements Bus {
 		if (this.#committer.fenced) throw this.#committer.fenced;
 	}
 }
-
-const beyond = (name: string, after: number, head: number) =>
-	new NexusError("invalid", `offset ${after} is beyond the end of ${name}, which is at ${head}`);

@@ -1,9 +1,9 @@
 /** Which logs and chains there are: those that this daemon writes in memory, all others in the store. */
 
-import type { Reading } from "../std/write.ts";
+import type { Query, Reading } from "../std/write.ts";
 import type { Readable } from "./cursor.ts";
 import type { LiveLog, Wake } from "./live-log.ts";
-import type { LogInfo, LogQuery } from "./port.ts";
+import type { ChainInfo, LogInfo, LogQuery } from "./port.ts";
 import { RemoteLog } from "./remote-log.ts";
 import type { Storage, StoredLog } from "./storage.ts";
 
@@ -154,8 +154,16 @@ export class Directory {
 		return whenRead(this.#storage.chain(chain), (stored) => {
 			const live = this.#chains.get(chain)?.live;
 			if (!live || live.creation) return stored;
-			return { start: stored?.start ?? 0, head: live.base + live.head };
+			// The store may have a commit whose answer is not here yet: whoever was told of it there may read on behind it.
+			return { start: stored?.start ?? 0, head: Math.max(stored?.head ?? 0, live.base + live.head) };
 		});
+	}
+
+	/** As the store has it: what this daemon holds may be of another moment. */
+	chainWith<T>(chain: string, query: Query<T>): Reading<ChainInfo<T>> {
+		return whenRead(this.#storage.chainWith(chain, query), ({ newest, ...found }) =>
+			newest ? { ...found, newest: infoOf(newest) } : found,
+		);
 	}
 
 	describe(name: string): Reading<LogInfo | undefined> {

@@ -9,7 +9,7 @@ export interface BusLimits extends CommitLimits, MembershipLimits {
 	commitCharsMax: number;
 	/** Characters of all logs together that may wait for commits; beyond it every writer is `crowded`. */
 	waitingCharsMax: number;
-	/** How long the last commit may take when the Bus is closed. */
+	/** How long the last commit may take when the Bus is closed, and how long the answers that are awaited then. */
 	closeMsMax: number;
 	/** Segments kept decoded for readers behind the tail, all logs together. */
 	pagesBytesMax: number;

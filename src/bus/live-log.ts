@@ -17,6 +17,8 @@ export interface Waiting {
 export interface Seal extends Waiting {
 	records: readonly string[];
 	writes: readonly Write[];
+	/** For how long a failing store is waited for. */
+	patienceMs: number;
 }
 
 /** Records in the middle of a log that commit together with writes: what is appended behind them waits for their outcome. */

@@ -3,6 +3,7 @@
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Reading } from "../std/write.ts";
+import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
 import type { Directory } from "./directory.ts";
 import type { Wake } from "./live-log.ts";
 import type { RemoteLog } from "./remote-log.ts";
@@ -18,7 +19,7 @@ export interface MembershipLimits {
 export interface MembershipParts {
 	storage: Storage;
 	directory: Directory;
-	limits: MembershipLimits;
+	limits: MembershipLimits & Pick<CommitLimits, "commitRetryMs" | "commitRetryMsMax">;
 	clock: Clock;
 	log: Log;
 	wake(wakes: Iterable<Wake>): void;
@@ -39,6 +40,7 @@ export class Membership {
 	#aheadMs = 0;
 	#unwatch: () => void = () => {};
 	#cancelPoll: (() => void) | undefined;
+	#isShared = false;
 	#isFollowing = false;
 	readonly #listeners = new Map<string, Set<Wake>>();
 	readonly #fencing = new AbortController();
@@ -50,6 +52,7 @@ export class Membership {
 
 	/** Takes part: alone, or beside other daemons. */
 	join(name: string, isShared: boolean): void {
+		this.#isShared = isShared;
 		this.#joined(this.#parts.storage.join(name, !isShared), isShared);
 	}
 
@@ -86,8 +89,31 @@ export class Membership {
 		return this.#nextId < this.#endId && !this.#joining;
 	}
 
-	/** Gets more ids. Others may have taken them all by the time that this resolves. */
-	async moreIds(): Promise<void> {
+	/** Gets more ids for a log; others may have taken them all by the time that this resolves. A store that refuses is waited for, as with a commit. */
+	async moreIds(log: string, patienceMs: number): Promise<void> {
+		const { clock, limits } = this.#parts;
+		const { commitRetryMs, commitRetryMsMax } = limits;
+		for (let waitedMs = 0; ; waitedMs += commitRetryMs) {
+			try {
+				return await this.#inTime(this.#askForIds(), patienceMs - waitedMs);
+			} catch (cause) {
+				const isOver = waitedMs >= Math.min(patienceMs, commitRetryMsMax);
+				if (cause instanceof Silent || this.#closed || isOver) throw unwritten(`log ${log}`, cause);
+				await new Promise<void>((resolve) => clock.after(commitRetryMs, resolve, "due"));
+			}
+		}
+	}
+
+	/** A store that gives no answer is told about in time, too, but not before it could have given one. */
+	async #inTime(answer: Promise<void>, patienceMs: number): Promise<void> {
+		if (patienceMs === Infinity) return answer;
+		const { clock, limits } = this.#parts;
+		const over = Promise.withResolvers<void>();
+		const cancel = clock.after(Math.max(patienceMs, limits.commitRetryMs), () => over.reject(new Silent()));
+		await Promise.race([answer, over.promise]).finally(cancel);
+	}
+
+	async #askForIds(): Promise<void> {
 		await this.#joining;
 		if (this.hasIds) return;
 		this.#reserving ??= this.#reserve().finally(() => {
@@ -175,6 +201,16 @@ export class Membership {
 		const { storage, log, wake } = this.#parts;
 		const failed = (cause: unknown) => log.warn({ err: cause }, "a log of another daemon cannot be read");
 		if (!this.#closed) remote.refresh(storage, wake).catch(failed);
+	}
+
+	/** Others need not wait until this daemon has been silent for long. Whoever closes the store awaits the answer. */
+	leave(): void {
+		const { storage, log } = this.#parts;
+		const { node } = this;
+		if (!this.#isShared || node === 0) return;
+		const failed = (cause: unknown) =>
+			log.warn({ err: cause }, "the store cannot be told that this daemon has stopped");
+		(async () => storage.leave(node))().catch(failed);
 	}
 
 	close(): void {

@@ -1,7 +1,7 @@
 /** The Bus: everything that streams is a log. This is the port; its rules are in PROTOCOL §4. */
 
 import type { LogKind } from "../protocol/protocol.ts";
-import type { Write } from "../std/write.ts";
+import type { Query, Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
 
 /** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
@@ -31,7 +31,10 @@ export interface LogInfo extends LogSpec {
 export interface Together {
 	/** Changes of stored things. When one of them is refused, all of it is, with `Refused`. */
 	with?: readonly Write[];
-	/** A store that refuses commits is waited for as long as the limit says, or not longer than this. */
+	/**
+	 * A store that refuses commits is waited for as long as the limit says, or not longer than this; so is one that does not answer. What
+	 * is in a commit under way waits on: it may have been applied.
+	 */
 	patienceMs?: number;
 }
 
@@ -50,8 +53,11 @@ export interface LogWriter {
 	room(): Promise<void>;
 	/** Everything appended so far is durable and visible. */
 	flushed(): Promise<void>;
-	/** Appends the last records, together with the writes, and closes the log for good. */
-	seal(records: readonly string[], writes?: readonly Write[]): Promise<void>;
+	/**
+	 * Appends the last records, together with the writes, and closes the log for good. Whoever loses patience, as in `Together`, has the
+	 * log open as it was before.
+	 */
+	seal(records: readonly string[], writes?: readonly Write[], patienceMs?: number): Promise<void>;
 }
 
 export type Source = { log: string } | { chain: string };
@@ -83,6 +89,14 @@ export interface LogQuery {
 	before?: string;
 }
 
+/** A chain that nobody has written to is empty. */
+export interface ChainInfo<T> {
+	start: number;
+	head: number;
+	newest?: LogInfo;
+	answer: T;
+}
+
 export interface Retention {
 	/** Finished logs older than this go. */
 	ageMsMax?: number;
@@ -107,6 +121,11 @@ export interface Bus {
 	describe(log: string): Promise<LogInfo | undefined>;
 	/** First and last readable position of a chain: records in (start, head] can be read. */
 	describeChain(chain: string): Promise<{ start: number; head: number } | undefined>;
+	/**
+	 * A chain with its newest log, and the answer to a question about stored things, of one moment: a log that is sealed with a write is
+	 * sealed here exactly when the answer knows the write. As the store has it, which this daemon may hear of later.
+	 */
+	describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>>;
 	list(query?: LogQuery): Promise<LogInfo[]>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;

@@ -17,3 +17,6 @@ export const existsAlready = (log: string): Refused => new Refused("duplicate", 
 
 export const linkUnsealed = (chain: string): Refused =>
 	new Refused("conflict", `the last log of ${chain} is not sealed yet; a restart recovers one that nobody writes`);
+
+export const beyond = (name: string, after: number, head: number) =>
+	new NexusError("invalid", `offset ${after} is beyond the end of ${name}, which is at ${head}`);

@@ -4,7 +4,7 @@
  */
 
 import type { Refused } from "../protocol/protocol.ts";
-import type { Reading, Write } from "../std/write.ts";
+import type { Query, Reading, Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
 import type { LogInfo, LogQuery, LogSpec } from "./port.ts";
 
@@ -84,6 +84,15 @@ export interface Adopted {
 	tail: Batch | undefined;
 }
 
+/** A chain and the answer to a question about stored things, of one moment. */
+export interface ChainWith<T> {
+	start: number;
+	head: number;
+	/** The last link. */
+	newest?: StoredLog;
+	answer: T;
+}
+
 /** One kind of log, or all but some. */
 export type Kinds = { only: string } | { except: readonly string[] };
 
@@ -97,6 +106,8 @@ export interface Storage {
 	renew(node: number): Reading<boolean>;
 	/** Declares nodes dead that have not been renewed for so long, and says which. Their commits are refused from then on. */
 	bury(silentMs: number): Reading<readonly number[]>;
+	/** The node has made its last commit: it is dead from now on, and what it owned is left. */
+	leave(node: number): Reading<void>;
 	/** Ids that nobody else gets: the first of `count` in a row. */
 	reserve(count: number): Reading<number>;
 	/**
@@ -111,6 +122,8 @@ export interface Storage {
 	link(chain: string, after: number): Reading<StoredLog | undefined>;
 	/** Chain offsets in (start, head] can be read; `start` moves on when links are removed and never back. */
 	chain(chain: string): Reading<{ start: number; head: number } | undefined>;
+	/** Both in one read transaction: whatever commits meanwhile is in all of it or in nothing of it. A chain that is not there is empty. */
+	chainWith<T>(chain: string, query: Query<T>): Reading<ChainWith<T>>;
 	list(query: LogQuery): Reading<StoredLog[]>;
 	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
 	adopt(log: string, node: number): Reading<Adopted>;

@@ -1,8 +1,8 @@
 /** What exists, as the API tells it: events, runs, sessions and turns, from Ledger, Broker and Bus together. */
 
 import { type Broker, chainOf, type LiveRun } from "../broker/broker.ts";
-import type { Bus, LogInfo } from "../bus/bus.ts";
-import type { InboundEvent, Ledger, Turn } from "../ledger/ledger.ts";
+import type { Bus } from "../bus/bus.ts";
+import { type InboundEvent, type Ledger, sessionSnapshot, type Turn } from "../ledger/ledger.ts";
 import {
 	type EventJson,
 	type EventListJson,
@@ -16,8 +16,6 @@ import { eventView, liveView, sessionView, turnView } from "./present.ts";
 import type { Input } from "./routes.ts";
 
 const LIMIT_DEFAULT = 50;
-/** How often a page of turns is read again when a run settled meanwhile. */
-const SNAPSHOT_TRIES_MAX = 20;
 
 export interface Reads {
 	event(eventId: string): Promise<EventJson>;
@@ -37,7 +35,6 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 		const turns = await Promise.all(runs.map(async (run) => ledger.turns.get(run.runId)));
 		return runs.filter((_, index) => !turns[index]);
 	};
-	const snapshot = createSnapshot(bus, ledger, broker);
 
 	return {
 		async event(eventId) {
@@ -75,7 +72,7 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 			return { sessions: sessions.map((info) => sessionView(info, liveRunIds.get(info.session))) };
 		},
 		async turns(session, { limit, before }) {
-			const found = await snapshot(session, { limit: clamp(limit), ...(before && { before }) });
+			const found = await takeSnapshot(bus, broker, session, { limit: clamp(limit), ...(before && { before }) });
 			return {
 				turns: await Promise.all(found.turns.toReversed().map(settled)),
 				live: found.live ? liveView(found.live) : null,
@@ -88,12 +85,6 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 	};
 }
 
-/** What can be read of a session's chain. */
-interface Range {
-	start: number;
-	head: number;
-}
-
 interface Snapshot {
 	turns: Turn[];
 	queued: InboundEvent[];
@@ -102,28 +93,23 @@ interface Snapshot {
 }
 
 /**
- * Turns, queued messages, live run and stream offset of one moment. The Bus answers before the Ledger, so a run may settle in between; then
- * the offset would repeat or miss it, and the moment is taken again.
+ * Turns, queued messages, live run and stream offset of one moment (ST17): the store is asked once. A run begins in one commit with what
+ * became of its messages, and ends in one commit with its turn, so nothing is shown twice.
  */
-function createSnapshot(bus: Bus, ledger: Ledger, broker: Broker) {
-	/** Where a reader who knows all turns up to the newest goes on. Undefined when the newest log and turn are not of one moment. */
-	const offsetOf = async (newest: LogInfo | undefined, newestTurn: Turn | undefined, range: Range | undefined) => {
-		const { start, head } = range ?? { start: 0, head: 0 };
-		// Without a log there are no frames, unless the first run has begun since.
-		if (!newest) return head > start || (newestTurn && (await bus.describe(newestTurn.runId))) ? undefined : head;
-		if (newest.log === newestTurn?.runId) return newest.sealedAt === undefined ? undefined : newest.base + newest.head;
-		return (await ledger.turns.get(newest.log)) ? undefined : newest.base;
-	};
-	return async (session: string, page: { limit: number; before?: string }): Promise<Snapshot> => {
-		const chain = chainOf(session);
-		for (let tries = 0; tries < SNAPSHOT_TRIES_MAX; tries++) {
-			const [range, [newest]] = await Promise.all([bus.describeChain(chain), bus.list({ chain, limit: 1 })]);
-			const { turns, newestTurn, queued } = await ledger.snapshot(session, page);
-			const live = broker.liveRuns().find((run) => run.session === session && run.runId !== newestTurn?.runId);
-			const isAnswered = ({ eventId }: InboundEvent) => live?.messages.some((message) => message.eventId === eventId);
-			const offset = await offsetOf(newest, newestTurn, range);
-			if (offset !== undefined) return { turns, queued: queued.filter((event) => !isAnswered(event)), live, offset };
-		}
-		throw new NexusError("busy", "runs of this session settle faster than they can be listed; try again");
-	};
+async function takeSnapshot(
+	bus: Bus,
+	broker: Broker,
+	session: string,
+	page: { limit: number; before?: string },
+): Promise<Snapshot> {
+	const before = broker.liveRuns();
+	const { newest, head, answer } = await bus.describeChainWith(chainOf(session), sessionSnapshot(session, page));
+	const { turns, newestTurn, queued } = answer;
+	if (!newest) return { turns, queued, live: undefined, offset: head };
+	const { log: runId, base, sealedAt } = newest;
+	// Frames without a turn are all that there is of a run, also when it has ended and its turn could not be saved.
+	const offset = newestTurn?.runId === runId ? base + newest.head : base;
+	// It may have settled since, or the Broker has not been told yet that it began.
+	const found = broker.live(runId) ?? before.find((run) => run.runId === runId);
+	return { turns, queued, live: sealedAt === undefined ? found : undefined, offset };
 }

@@ -1,6 +1,6 @@
 /** The Ledger: settled truth, one folder per kind of thing. It is read here; it is changed by the writes of its things, inside a commit. */
 
-import type { Reading } from "../std/write.ts";
+import { queriesOf } from "../std/write.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { Notes } from "./notes/port.ts";
@@ -15,8 +15,6 @@ export interface Ledger {
 	readonly deliveries: Deliveries;
 	readonly pairings: Pairings;
 	readonly notes: Notes;
-	/** A session at one moment (ST17). */
-	snapshot(session: string, page: { limit: number; before?: string }): Reading<SessionSnapshot>;
 }
 
 export interface SessionSnapshot {
@@ -27,3 +25,10 @@ export interface SessionSnapshot {
 	/** Oldest first. */
 	queued: InboundEvent[];
 }
+
+export interface LedgerQuestions {
+	/** A session at the moment at which it is asked together with something else (ST17). */
+	sessionSnapshot(session: string, page: { limit: number; before?: string }): SessionSnapshot;
+}
+
+export const { sessionSnapshot } = queriesOf<LedgerQuestions>("ledger", ["sessionSnapshot"]);

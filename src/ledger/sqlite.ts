@@ -1,11 +1,11 @@
 /** The Ledger in a SQLite file: the list of its things. */
 
-import { readTogether, type SqliteFile } from "../std/sqlite.ts";
+import type { SqliteFile } from "../std/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
-import type { Ledger } from "./port.ts";
+import type { Ledger, LedgerQuestions } from "./port.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { openThings } from "./thing.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
@@ -23,16 +23,15 @@ export const THINGS = {
 export function sqliteLedger(file: SqliteFile): Ledger {
 	const things = openThings(file, THINGS);
 	const { turns, inbox } = things;
-	return {
-		...things,
-		snapshot: (session, page) =>
-			readTogether(file, () => {
-				const [newestTurn] = turns.list({ session, limit: 1 });
-				return {
-					turns: turns.list({ session, ...page }),
-					...(newestTurn && { newestTurn }),
-					queued: inbox.queued(session),
-				};
-			}),
-	};
+	file.things.registerAnswers<LedgerQuestions>("ledger", {
+		sessionSnapshot(session, page) {
+			const [newestTurn] = turns.list({ session, limit: 1 });
+			return {
+				turns: turns.list({ session, ...page }),
+				...(newestTurn && { newestTurn }),
+				queued: inbox.queued(session),
+			};
+		},
+	});
+	return things;
 }

@@ -31,7 +31,7 @@ export async function writeTextLog(bus: Bus, text: string, stamp: () => number):
 		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
 	);
 	const writer = await bus.create({ log, kind: "text" }, records, { patienceMs: PATIENCE_MS });
-	await writer.seal([]);
+	await writer.seal([], [], PATIENCE_MS);
 	return log;
 }
 
@@ -62,7 +62,7 @@ export const leftTexts = async (bus: Bus): Promise<string[]> =>
 
 export async function sealLeft(bus: Bus, log: string): Promise<void> {
 	try {
-		await (await bus.reopen(log)).seal([]);
+		await (await bus.reopen(log)).seal([], [], PATIENCE_MS);
 	} catch (cause) {
 		// Another daemon does it, or has done it.
 		if (!(cause instanceof NexusError) || (cause.code !== "conflict" && cause.code !== "not_found")) throw cause;

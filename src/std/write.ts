@@ -1,6 +1,6 @@
 /**
- * Changes of stored things as values. Whoever wants one says what is to be done; the store does it inside the transaction of a commit, so
- * that it can be anywhere: in this process or behind a connection. Knows no Nexus word.
+ * Changes of stored things and questions about them, as values. Whoever wants one says what is to be done; the store does it inside the
+ * transaction of a commit or of a read, so that it can be anywhere: in this process or behind a connection. Knows no Nexus word.
  */
 
 export interface Write {
@@ -18,6 +18,17 @@ export interface CommitFacts {
 	readonly now: number;
 }
 
+declare const ANSWER: unique symbol;
+
+/** A question about stored things: the store answers it at the same moment as what it is asked together with it. */
+export interface Query<T> {
+	readonly thing: string;
+	readonly op: string;
+	readonly args: readonly unknown[];
+	/** Never there: it carries the answer's type. */
+	readonly [ANSWER]?: T;
+}
+
 /** A read that may have to wait for its store. An embedded one answers at once. */
 export type Reading<T> = T | Promise<T>;
 
@@ -32,13 +43,26 @@ export type ApplierOf<T extends Operations<T>> = {
 	readonly [Op in keyof T]: (facts: CommitFacts, ...args: Parameters<T[Op]>) => void;
 };
 
-export function writesOf<T extends Operations<T>>(thing: string, ops: readonly (keyof T & string)[]): WritesOf<T> {
-	const make = (op: string) => [op, (...args: unknown[]): Write => ({ thing, op, args })];
-	return Object.fromEntries(ops.map(make)) as WritesOf<T>;
-}
+/** The questions of one kind of thing: their names, arguments and answers. */
+type Questions<T> = { [Op in keyof T]: (...args: never[]) => unknown };
 
-/** Who applies the writes of which thing. */
+/** Makes a query of each question. */
+export type QueriesOf<T extends Questions<T>> = {
+	readonly [Op in keyof T]: (...args: Parameters<T[Op]>) => Query<ReturnType<T[Op]>>;
+};
+
+export const writesOf = <T extends Operations<T>>(thing: string, ops: readonly (keyof T & string)[]) =>
+	makersOf(thing, ops) as WritesOf<T>;
+
+export const queriesOf = <T extends Questions<T>>(thing: string, ops: readonly (keyof T & string)[]) =>
+	makersOf(thing, ops) as QueriesOf<T>;
+
+const makersOf = (thing: string, ops: readonly string[]): unknown =>
+	Object.fromEntries(ops.map((op) => [op, (...args: unknown[]) => ({ thing, op, args })]));
+
+/** Who applies the writes of which thing, and who answers questions about it. */
 export class Things {
+	readonly #answers = new Map<string, Readonly<Record<string, (...args: unknown[]) => unknown>>>();
 	readonly #appliers = new Map<string, Readonly<Record<string, (facts: CommitFacts, ...args: unknown[]) => void>>>();
 
 	register<T extends Operations<T>>(thing: string, applier: ApplierOf<T>): void {
@@ -46,10 +70,27 @@ export class Things {
 	}
 
 	apply({ thing, op, args }: Write, facts: CommitFacts): void {
-		const applier = this.#appliers.get(thing);
-		if (!applier) throw new TypeError(`nobody keeps ${thing} here`);
-		const operation = Object.hasOwn(applier, op) ? applier[op] : undefined;
-		if (!operation) throw new TypeError(`${thing} cannot ${op}`);
-		operation(facts, ...args);
+		operationOf(this.#appliers, thing, op)(facts, ...args);
 	}
+
+	registerAnswers<T extends Questions<T>>(thing: string, answers: T): void {
+		this.#answers.set(thing, answers as never);
+	}
+
+	/** At once: whoever asks has a transaction open. */
+	answer<T>({ thing, op, args }: Query<T>): T {
+		return operationOf(this.#answers, thing, op)(...args) as T;
+	}
+}
+
+function operationOf<Operation>(
+	known: ReadonlyMap<string, Readonly<Record<string, Operation>>>,
+	thing: string,
+	op: string,
+): Operation {
+	const operations = known.get(thing);
+	if (!operations) throw new TypeError(`nobody keeps ${thing} here`);
+	const operation = Object.hasOwn(operations, op) ? operations[op] : undefined;
+	if (!operation) throw new TypeError(`${thing} cannot ${op}`);
+	return operation;
 }

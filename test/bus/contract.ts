@@ -7,7 +7,7 @@ import type { Storage } from "../../src/bus/storage.ts";
 import type { Clock } from "../../src/std/clock.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { atEffort } from "../effort.ts";
-import { note } from "./notes.ts";
+import { note, noted } from "./notes.ts";
 import { removeUpTo } from "./remove.ts";
 
 export interface StorageUnderTest {
@@ -272,6 +272,26 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			await writer.seal([]);
 			await bus.create(run("b", "session:new"), ["second"]);
 			expect(await collectChain(bus, "session:new", 1, 1)).toEqual([[2, "second"]]);
+		});
+
+		it("ST17: a chain, its newest log and an answer are told together", async () => {
+			const ask = () => bus.describeChainWith("session:s", noted.all());
+			expect(await ask()).toEqual({ start: 0, head: 0, answer: [] });
+			await (await bus.create(run("a", "session:s"), ["1"])).seal(["2"], [note.add("a ended")]);
+			const second = await bus.create(run("b", "session:s"), ["3"], { with: [note.add("b began")] });
+			second.append("4");
+			await second.flushed();
+			const live = { log: "b", kind: "run", chain: "session:s", base: 2, head: 2 };
+			const notes = ["a ended", "b began"];
+			const before = await ask();
+			expect(before).toMatchObject({ start: 0, head: 4, newest: live, answer: notes });
+			expect(before.newest).not.toHaveProperty("sealedAt");
+			expect(before.newest).not.toHaveProperty("id");
+			await second.seal([], [note.add("b ended")]);
+			const newest = { ...live, sealedAt: clock.now() };
+			expect(await ask()).toMatchObject({ start: 0, head: 4, newest, answer: [...notes, "b ended"] });
+			await removeUpTo(bus, "b");
+			expect(await ask()).toEqual({ start: 4, head: 4, answer: [...notes, "b ended"] });
 		});
 
 		it("P4 list: newest first, by kind, chain and state", async () => {

@@ -86,6 +86,34 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
+	it("P4.9: a seal with less patience is given up sooner, and leaves the log open as it was; what was appended is kept", async () => {
+		const disk = fillable();
+		const clock = manualClock();
+		const bus = createBus({ storage: disk.storage, clock });
+		const [writer, other] = await Promise.all(["a", "b"].map((log) => bus.create({ log, kind: "run" }, ["1"])));
+		disk.full = true;
+		other!.append("2");
+		// In the commit that fails, and behind it.
+		const refused = { code: "unavailable", message: expect.stringContaining("log a could not be written") };
+		for (const waitedMs of [1000, 0]) {
+			writer!.append("2");
+			const sealed = expect(writer!.seal(["never"], [], 1000)).rejects.toMatchObject(refused);
+			expect(() => writer!.append("3")).toThrow(/sealed/);
+			await tick();
+			clock.advance(waitedMs);
+			if (waitedMs === 0) clock.advance(250);
+			await sealed;
+		}
+		expect(writer!.offset).toBe(3);
+		disk.full = false;
+		clock.advance(250);
+		await Promise.all([writer!.flushed(), other!.flushed()]);
+		await writer!.seal(["end"], [], 1000);
+		const cursor = await bus.cursor({ log: "a" }, 0);
+		expect(await cursor.next()).toMatchObject({ records: ["1", "2", "2", "end"] });
+		await bus.close();
+	});
+
 	it("P4.9: a store that does not even give out ids is waited for, and told about in the same words", async () => {
 		const storage = memoryStorage();
 		const reserve = storage.reserve.bind(storage);

@@ -30,6 +30,7 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		join: (...args) => late(() => inner.join(...args)),
 		renew: (...args) => late(() => inner.renew(...args)),
 		bury: (...args) => late(() => inner.bury(...args)),
+		leave: (...args) => late(() => inner.leave(...args)),
 		reserve: (...args) => late(() => inner.reserve(...args)),
 		async commit(commit) {
 			const fate = draw(100);
@@ -46,6 +47,7 @@ export function faulty(inner: Storage, seed: number, faults: Faults = FAULTS): S
 		read: (...args) => late(() => inner.read(...args)),
 		link: (...args) => late(() => inner.link(...args)),
 		chain: (...args) => late(() => inner.chain(...args)),
+		chainWith: (...args) => late(() => inner.chainWith(...args)),
 		list: (...args) => late(() => inner.list(...args)),
 		adopt: (...args) => late(() => inner.adopt(...args)),
 		oldestSealed: (...args) => late(() => inner.oldestSealed(...args)),

@@ -5,6 +5,7 @@ import type { LogQuery, LogSpec } from "../../src/bus/port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../../src/bus/refusals.ts";
 import type {
 	Adopted,
+	ChainWith,
 	Commit,
 	Committed,
 	Hint,
@@ -18,7 +19,7 @@ import type {
 } from "../../src/bus/storage.ts";
 import { segmentBytesOf } from "../../src/bus/storage.ts";
 import { Refused, toNexusError } from "../../src/protocol/protocol.ts";
-import { Things } from "../../src/std/write.ts";
+import { type Query, Things } from "../../src/std/write.ts";
 
 interface MemoryLog {
 	log: StoredLog;
@@ -72,6 +73,10 @@ class MemoryStorage implements Storage {
 		const silent = [...this.#nodes].filter(([, { dead, renewedAt }]) => !dead && this.#now() - renewedAt >= silentMs);
 		for (const [, node] of silent) node.dead = true;
 		return silent.map(([id]) => id);
+	}
+
+	leave(node: number): void {
+		this.#nodes.get(node)!.dead = true;
 	}
 
 	reserve(count: number): number {
@@ -166,6 +171,12 @@ class MemoryStorage implements Storage {
 		const last = this.#linksOf(chain).at(-1)?.log;
 		if (!last) return removed === undefined ? undefined : { start, head: start };
 		return { start, head: Math.max(start, last.base + last.head) };
+	}
+
+	chainWith<T>(chain: string, query: Query<T>): ChainWith<T> {
+		const newest = copy(this.#linksOf(chain).at(-1));
+		const ends = this.chain(chain) ?? { start: 0, head: 0 };
+		return { ...ends, ...(newest && { newest }), answer: this.#things.answer(query) };
 	}
 
 	list(query: LogQuery): StoredLog[] {

@@ -2,7 +2,7 @@
 
 import { Refused } from "../../src/protocol/protocol.ts";
 import { migrate, type SqliteFile } from "../../src/std/sqlite.ts";
-import { type Things, writesOf } from "../../src/std/write.ts";
+import { queriesOf, type Things, writesOf } from "../../src/std/write.ts";
 
 interface NoteOps {
 	add(text: string): void;
@@ -10,6 +10,13 @@ interface NoteOps {
 }
 
 export const note = writesOf<NoteOps>("notes", ["add", "refuse"]);
+
+interface NoteQuestions {
+	/** Oldest first. */
+	all(): string[];
+}
+
+export const noted = queriesOf<NoteQuestions>("notes", ["all"]);
 
 const refuse = (_: unknown, why: string): never => {
 	throw new Refused("conflict", why);
@@ -20,7 +27,9 @@ export function keepNotes(file: SqliteFile): () => string[] {
 	const add = file.db.prepare("INSERT INTO note (text) VALUES (?)");
 	const all = file.db.prepare("SELECT text FROM note ORDER BY id");
 	file.things.register<NoteOps>("notes", { refuse, add: (_, text) => void add.run(text) });
-	return () => all.all().map((row) => String(row.text));
+	const texts = () => all.all().map((row) => String(row.text));
+	file.things.registerAnswers<NoteQuestions>("notes", { all: texts });
+	return texts;
 }
 
 /** Nothing is undone here, so what is added before a refusal has to be looked for first. */
@@ -36,5 +45,7 @@ export function keepNotesInMemory(things: Things): () => string[] {
 			notes.push(text);
 		},
 	});
-	return () => [...notes];
+	const texts = () => [...notes];
+	things.registerAnswers<NoteQuestions>("notes", { all: texts });
+	return texts;
 }

@@ -3,10 +3,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, type Cursor, createBus, endlessLog, follow, type LogSpec } from "../../src/bus/bus.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
+import type { NexusError } from "../../src/protocol/protocol.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import type { StorageUnderTest } from "./contract.ts";
-import { note } from "./notes.ts";
+import { note, noted } from "./notes.ts";
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 const run = (log: string, chain?: string): LogSpec => ({ log, kind: "run", ...(chain && { chain }) });
@@ -49,6 +50,29 @@ function held(inner: Storage) {
 		return waiting.shift()!;
 	};
 	return { storage: bound(storage, inner), next, isIdle: () => waiting.length === 0 };
+}
+
+/** A store that answers each question when the test says so. */
+function slowly(inner: Storage) {
+	const open: { name: string; answer(): void }[] = [];
+	const storage = new Proxy(inner, {
+		get(_, name: keyof Storage) {
+			const method = (inner[name] as (...args: unknown[]) => unknown).bind(inner);
+			if (name === "watch") return method;
+			return (...args: unknown[]) =>
+				new Promise((resolve) => open.push({ name, answer: () => resolve((async () => method(...args))()) }));
+		},
+	});
+	const answerOne = async () => {
+		open.shift()?.answer();
+		await turn();
+		await turn();
+	};
+	const answerAll = async (enough = () => open.length === 0) => {
+		await turn();
+		while (!enough()) await answerOne();
+	};
+	return { storage, open: () => open.map(({ name }) => name), answerOne, answerAll };
 }
 
 /** The other methods with the store itself as `this`. */
@@ -244,6 +268,62 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await (await commits.next()).answer();
 		});
 
+		it("P4.9, ST1: while the store is silent the impatient are told, but not what may have been applied", async () => {
+			const [writer, other] = [await create("a"), await create("b")];
+			writer.append("1");
+			const told: string[] = [];
+			const tell = (what: string, promise: Promise<unknown>) =>
+				promise.then(
+					() => told.push(what),
+					({ code, message }: NexusError) => told.push(`${what}: ${code}, ${message}`),
+				);
+			void tell("under way", bus.write([note.add("under way")], 1000));
+			const first = await commits.next();
+			void tell("patient", bus.write([note.add("patient")]));
+			void tell("write", bus.write([note.add("never")], 1000));
+			void tell("create", bus.create(run("c"), ["never"], { patienceMs: 1000 }));
+			other.append("2");
+			void tell("seal", other.seal(["never"], [], 1000));
+			clock.advance(999);
+			await turn();
+			expect(told).toEqual([]);
+			clock.advance(250);
+			await turn();
+			const why = "could not be written: the store does not answer";
+			expect(told.toSorted()).toEqual([
+				`create: unavailable, log c ${why}`,
+				`seal: unavailable, log b ${why}`,
+				`write: unavailable, a change ${why}`,
+			]);
+			told.length = 0;
+			await first.answer();
+			expect(told).toEqual(["under way"]);
+			await (await commits.next()).answer();
+			expect(told).toEqual(["under way", "patient"]);
+			expect(store.notes()).toEqual(["under way", "patient"]);
+			expect((await bus.list()).map(({ log, head }) => [log, head])).toEqual([
+				["b", 2],
+				["a", 2],
+			]);
+			expect(await readAll(bus, "b")).toEqual(["begin", "2"]);
+			clock.advance(60_000);
+			expect(commits.isIdle()).toBe(true);
+		});
+
+		it("P4.9: a store that is silent when it is asked for ids is told about in time", async () => {
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock });
+			await slow.answerAll();
+			const refused = { code: "unavailable", message: expect.stringContaining("does not answer") };
+			const created = expect(late.create(run("a"), ["1"], { patienceMs: 1000 })).rejects.toMatchObject(refused);
+			await turn();
+			clock.advance(1000);
+			await created;
+			expect(late.stats.liveLogs).toBe(0);
+			await slow.answerAll();
+			await late.close();
+		});
+
 		it("ST8: a commit has a size; the logs that wait take turns", async () => {
 			const writers = [await create("a"), await create("b"), await create("c")];
 			for (const writer of writers) writer.append("x".repeat(90));
@@ -266,6 +346,25 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			clock.advance(250);
 			await (await commits.next()).answer();
 			await created;
+		});
+
+		it("ST17: what is durable counts although its writer has not been told, and can be read on from", async () => {
+			const writer = await create("a", "session:s");
+			const sealed = writer.seal(["end"], [note.add("a ended")]);
+			await (await commits.next()).answer("lost");
+			const { newest, head, answer } = await bus.describeChainWith("session:s", noted.all());
+			expect(newest).toMatchObject({ log: "a", head: 2, sealedAt: clock.now() });
+			expect([head, answer]).toEqual([2, ["a ended"]]);
+			const cursor = await bus.cursor({ chain: "session:s" }, head);
+			expect(await cursor.next()).toBeUndefined();
+			clock.advance(250);
+			await (await commits.next()).answer();
+			await sealed;
+			const created = bus.create(run("b", "session:s"), ["next"]);
+			await (await commits.next()).answer();
+			await created;
+			expect(await cursor.next()).toMatchObject({ first: 3, records: ["next"] });
+			cursor.close();
 		});
 
 		it("ST13: a name and a chain are taken before anything is awaited", async () => {
@@ -292,6 +391,59 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await after.close();
 		});
 
+		it("ST16: closing awaits every question that is open, and what follows from its answer; then nobody asks any more", async () => {
+			await create("a", "session:s");
+			await bus.close();
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock, shared: true });
+			await slow.answerAll();
+			const left = store.open(() => clock.now());
+			await left.bury(-1);
+			const open = [
+				late.describe("a"),
+				late.describeChain("session:s"),
+				late.describeChainWith("session:s", noted.all()),
+				late.list({ live: true }),
+				late.call("topic"),
+				late.bury(1e9),
+				late.reopen("a").catch(() => {}),
+				late.retain({ totalBytesMax: 0 }),
+				late.cursor({ chain: "session:s" }, 0).then(async (cursor) => cursor.check()),
+			];
+			await turn();
+			expect(new Set(slow.open())).toEqual(
+				new Set(["find", "chain", "chainWith", "list", "call", "bury", "adopt", "totalBytes"]),
+			);
+			let closed = false;
+			const closes = late.close().then(() => (closed = true));
+			while (slow.open().length > 1) {
+				await slow.answerOne();
+				expect(closed).toBe(false);
+			}
+			await slow.answerAll(() => closed);
+			await closes;
+			expect(slow.open()).toEqual([]);
+			await Promise.allSettled(open);
+			const stopped = { code: "unavailable" };
+			await expect(late.describe("a")).rejects.toMatchObject(stopped);
+			await expect(late.list()).rejects.toMatchObject(stopped);
+			await expect(late.call("topic")).rejects.toMatchObject(stopped);
+			expect(slow.open()).toEqual([]);
+		});
+
+		it("ST16: a store that does not answer a question is not waited for longer than the limit", async () => {
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock, limits: { closeMsMax: 1000 } });
+			await slow.answerAll();
+			const asked = late.describe("a");
+			const closed = late.close();
+			await turn();
+			clock.advance(1000);
+			await closed;
+			await slow.answerAll();
+			expect(await asked).toBeUndefined();
+		});
+
 		it("ST16: a store that does not answer is not waited for longer than the limit", async () => {
 			const writer = await create("a");
 			writer.append("1");
@@ -310,6 +462,18 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		let store: StorageUnderTest;
 		let clock: ManualClock;
 		const buses: Bus[] = [];
+		/** A daemon that can die: nothing happens there any more, and nobody hears of it. */
+		const joinMortal = () => {
+			let isDead = false;
+			const after: ManualClock["after"] = (ms, callback) => clock.after(ms, () => isDead || callback());
+			const bus = createBus({ storage: store.open(() => clock.now()), clock: { ...clock, after }, shared: true });
+			return {
+				bus,
+				die() {
+					isDead = true;
+				},
+			};
+		};
 		/** `aheadMs`: what its own clock is ahead of the store's. */
 		const join = (aheadMs = 0, shared = true) => {
 			const own = { ...clock, now: () => clock.now() + aheadMs };
@@ -387,6 +551,25 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await two.describe("c")).toMatchObject({ base: 4 });
 		});
 
+		it("ST17: a chain and an answer are the store's, also for one that was taken for dead and has not heard of it", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a", "session:s"), ["1"]);
+			writer.append("2");
+			await writer.flushed();
+			const ask = (bus: Bus) => bus.describeChainWith("session:s", noted.all());
+			expect(await ask(two)).toMatchObject({ head: 2, newest: { log: "a", head: 2 }, answer: [] });
+			await two.bury(0);
+			const three = join();
+			const taken = await three.reopen("a");
+			taken.append("3");
+			await taken.flushed();
+			expect(await ask(one)).toMatchObject({ head: 3, newest: { log: "a", head: 3 }, answer: [] });
+			await taken.seal(["4"], [note.add("a ended")]);
+			const ended = { head: 4, newest: { log: "a", head: 4, sealedAt: clock.now() }, answer: ["a ended"] };
+			for (const bus of [one, two, three]) expect(await ask(bus)).toMatchObject(ended);
+			expect(one.fenced.aborted).toBe(false);
+		});
+
 		it("ST13: two that want the same name or the same place in a chain: one of them gets it", async () => {
 			const [one, two] = [join(), join()];
 			const names = await Promise.allSettled([one.create(run("a"), ["1"]), two.create(run("a"), ["2"])]);
@@ -448,17 +631,36 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await join().bury(0);
 			const late = join();
 			expect(await late.list({ left: true })).toMatchObject([{ head: 1 }]);
-			const between = join();
+			const { bus: between, die } = joinMortal();
 			const writer = await between.reopen("a");
 			writer.append("2");
 			await writer.flushed();
-			await between.close();
+			die();
 			for (let n = 0; n < 10; n++) {
 				clock.advance(500);
 				await turn();
 			}
 			expect(await late.bury(4000)).toContain(between.node);
 			expect((await late.reopen("a")).offset).toBe(2);
+		});
+
+		it("ST16, ST19: who stops leaves what it owned to the others at once, with all that it wrote", async () => {
+			const [one, two] = [join(), join()];
+			const writer = await one.create(run("a"), ["1"]);
+			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
+			expect(await two.list({ left: true })).toEqual([]);
+			writer.append("2");
+			await one.close();
+			expect(await two.list({ left: true })).toMatchObject([{ log: "a", head: 2 }]);
+			await (await two.reopen("a")).seal(["3"]);
+			expect(await following).toEqual(["1", "2", "3"]);
+			expect(await two.bury(0)).toEqual([two.node]);
+		});
+
+		it("ST16: who stops alone is not declared dead: the lock says who follows", async () => {
+			const alone = join(0, false);
+			await alone.close();
+			expect(await store.open(() => clock.now()).bury(0)).toEqual([alone.node]);
 		});
 
 		it("ST22: a reader that looks for a while before it listens is woken all the same", async () => {
@@ -487,14 +689,15 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("ST19: who says in time that it lives is not declared dead", async () => {
-			const [one, two] = [join(), join()];
+			const { bus: one, die } = joinMortal();
+			const two = join();
 			await one.create(run("a"), ["1"]);
 			for (let n = 0; n < 10; n++) {
 				clock.advance(500);
 				await turn();
 			}
 			expect(await two.bury(3000)).toEqual([]);
-			await one.close();
+			die();
 			for (let n = 0; n < 10; n++) {
 				clock.advance(500);
 				await turn();
@@ -503,12 +706,13 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 		});
 
 		it("ST22: a reader that was following when a log is taken over goes on there", async () => {
-			const [one, two] = [join(), join()];
+			const { bus: one, die } = joinMortal();
+			const two = join();
 			const writer = await one.create(run("a"), ["1"]);
 			const following = upTo(await two.cursor({ log: "a" }, 0), 3);
 			writer.append("2");
 			await writer.flushed();
-			await one.close();
+			die();
 			clock.advance(10_000);
 			await turn();
 			expect(await two.bury(5000)).toEqual([one.node]);

@@ -7,6 +7,7 @@ import { seed } from "../seed.ts";
 import { busContract, type StorageUnderTest } from "./contract.ts";
 import { faulty } from "./faulty.ts";
 import { memoryStorage } from "./memory.ts";
+import { note, noted } from "./notes.ts";
 import { sharedContract } from "./shared.ts";
 import { inMemory, inSqlite } from "./stores.ts";
 
@@ -48,3 +49,35 @@ it("ST22, ST27: whoever follows a chain misses nothing, whatever its connection 
 		await bus.close();
 	}
 });
+
+it.each(STORES)(
+	"ST17, ST27: on %s a run has ended exactly when its note is there, whoever asks and however bad the connection",
+	async (_, make) => {
+		const store = make();
+		const limits = { commitRetryMs: 0 };
+		const join = (n: number) => createBus({ storage: faulty(store.open(Date.now), seed + n), shared: true, limits });
+		const [writing, asking] = [join(1), join(2)];
+		let written = false;
+		const writes = (async () => {
+			for (let n = 0; n < atEffort(200, 30); n++) {
+				const writer = await writing.create({ log: `run ${n}`, kind: "run", chain: "session:s" }, ["begin"]);
+				await writer.seal(["end"], [note.add(`run ${n}`)]);
+			}
+			written = true;
+		})();
+		const seen = { live: 0, sealed: 0 };
+		while (!written) {
+			for (const bus of [writing, asking]) {
+				const { newest, head, answer } = await bus.describeChainWith("session:s", noted.all());
+				if (!newest) continue;
+				const isSealed = newest.sealedAt !== undefined;
+				expect([answer.at(-1) === newest.log, head]).toEqual([isSealed, newest.base + (isSealed ? 2 : 1)]);
+				seen[isSealed ? "sealed" : "live"]++;
+			}
+		}
+		await writes;
+		expect(Math.min(seen.live, seen.sealed)).toBeGreaterThan(0);
+		for (const bus of [writing, asking]) await bus.close();
+		store.dispose();
+	},
+);

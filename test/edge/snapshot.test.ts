@@ -1,35 +1,18 @@
-/** ST17: a page of turns, the queue, the live run and the stream's offset are of one moment, however slowly Bus and Ledger answer. */
+/** ST17: a page of turns, the queue, the live run and the stream's offset are of one moment, whoever commits meanwhile. */
 
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { Broker, LiveRun } from "../../src/broker/broker.ts";
-import type { Bus, LogInfo } from "../../src/bus/bus.ts";
+import { type Broker, chainOf, type LiveRun } from "../../src/broker/broker.ts";
+import type { LogWriter } from "../../src/bus/bus.ts";
 import { createReads } from "../../src/edge/reads.ts";
-import type { InboundEvent, Ledger, SessionSnapshot, Turn } from "../../src/ledger/ledger.ts";
+import { inboxWrites, turnWrites } from "../../src/ledger/ledger.ts";
+import type { Write } from "../../src/std/write.ts";
+import { removeUpTo } from "../bus/remove.ts";
 import { eventOf, turnOf } from "../ledger/rig.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { storeForTest } from "../store.ts";
 
-interface Moment {
-	/** The newest log of the session, as the Bus has it. */
-	newest?: LogInfo;
-	/** What was removed of the session's frames; by default all of them. */
-	start?: number;
-	/** The newest first. */
-	settled?: Turn[];
-	queued?: InboundEvent[];
-	live?: LiveRun;
-}
-
-const logOf = (log: string, base: number, head: number, sealed: boolean): LogInfo => ({
-	log,
-	kind: "run",
-	chain: "session:s",
-	base,
-	head,
-	bytes: 1,
-	createdAt: 1,
-	...(sealed && { sealedAt: 2 }),
-});
-
-const liveOf = (runId: string, eventId: string): LiveRun => ({
+const liveOf = (runId: string, eventId = "evt"): LiveRun => ({
 	runId,
 	session: "s",
 	engine: "demo",
@@ -41,99 +24,131 @@ const liveOf = (runId: string, eventId: string): LiveRun => ({
 	toolCalls: [],
 });
 
-/** The Bus answers with one moment after the other, the Ledger and the Broker always with the one after it; the last one stays. */
-function storesOf(...moments: Moment[]) {
-	let asked = -1;
-	const at = (index: number): Moment => moments[Math.min(index, moments.length - 1)]!;
-	const later = <T>(value: T): Promise<T> => new Promise((resolve) => setImmediate(() => resolve(value)));
-	const now = () => at(asked + 1);
-	const kept = () => moments.flatMap(({ newest }) => (newest ? [newest] : []));
-	const bus = {
-		list: () => later([at(++asked).newest].filter((one) => one !== undefined)),
-		describeChain: () => later({ start: at(asked + 1).start ?? 7, head: 7 }),
-		describe: (log: string) => later(kept().find((info) => info.log === log)),
-	} as Partial<Bus> as Bus;
-	const snapshot = (): SessionSnapshot => {
-		const { settled = [], queued = [] } = now();
-		return { turns: settled, queued, ...(settled[0] && { newestTurn: settled[0] }) };
+/** One connection that is asked and one that commits, and a Broker that says what the test says. */
+function rig() {
+	const path = join(freshFolder(), "nexus.db");
+	const asked = storeForTest({ path, shared: true, connection: "none" });
+	const { bus } = storeForTest({ path, shared: true, connection: "none" });
+	const broker = { live: [] as LiveRun[] };
+	const said: Partial<Broker> = {
+		liveRuns: () => broker.live,
+		live: (runId) => broker.live.find((run) => run.runId === runId),
 	};
-	const ledger = {
-		snapshot: () => later(snapshot()),
-		turns: {
-			get: (runId: string) => later(now().settled?.find((turn) => turn.runId === runId)),
-			list: () => later(now().settled ?? []),
+	const reads = createReads(asked.bus, asked.ledger, said as Broker, 9);
+	let meanwhile = () => {};
+	asked.file.db.function("meanwhile", () => {
+		const work = meanwhile;
+		meanwhile = () => {};
+		work();
+		return 1;
+	});
+	return {
+		bus,
+		broker,
+		/** What others do while the next page is read: after its chain, and before its first turn. There has to be one. */
+		meanwhile(work: () => void) {
+			asked.file.db.exec("CREATE TEMP VIEW turns AS SELECT * FROM main.turns WHERE meanwhile()");
+			meanwhile = () => {
+				work();
+				// In the tick of the call, while the other connection reads.
+				bus.flush();
+			};
 		},
-	} as Partial<Ledger> as Ledger;
-	const broker = {
-		liveRuns: () => {
-			const { live } = now();
-			return live ? [live] : [];
+		begin: (runId: string, writes: Write[] = []) =>
+			bus.create({ log: runId, kind: "run", chain: chainOf("s") }, ["begin"], { with: writes }),
+		settle: (writer: LogWriter) => writer.seal(["end"], [turnWrites.settle(turnOf(writer.log, { session: "s" }))]),
+		async page() {
+			const { turns, live, queued, stream_offset } = await reads.turns("s", {});
+			return {
+				turns: turns.map(({ run_id }) => run_id),
+				live: live?.run_id,
+				queued: queued.map(({ event_id }) => event_id),
+				offset: stream_offset,
+			};
 		},
-	} as Partial<Broker> as Broker;
-	return { reads: createReads(bus, ledger, broker, 9), times: () => asked + 1 };
+	};
 }
 
-const offsetOf = async (...moments: Moment[]) => {
-	const { reads, times } = storesOf(...moments);
-	const { stream_offset, turns } = await reads.turns("s", {});
-	return [stream_offset, turns.map(({ run_id }) => run_id), times()];
-};
-
-const [one, two] = [turnOf("run_1"), turnOf("run_2")];
+const NOTHING = { turns: [], live: undefined, queued: [], offset: 0 };
 
 describe("ST17: a page of turns", () => {
-	it("goes on behind the newest turn, when all is settled", async () => {
-		expect(await offsetOf({ newest: logOf("run_1", 2, 3, true), settled: [one] })).toEqual([5, ["run_1"], 1]);
+	it("goes on behind the newest turn when all is settled, and at the beginning of a run that is not", async () => {
+		const { begin, settle, page, broker } = rig();
+		expect(await page()).toEqual(NOTHING);
+		await settle(await begin("run_1"));
+		const settled = { ...NOTHING, turns: ["run_1"], offset: 2 };
+		expect(await page()).toEqual(settled);
+		const second = await begin("run_2");
+		broker.live = [liveOf("run_2")];
+		second.append("more");
+		await second.flushed();
+		expect(await page()).toEqual({ ...settled, live: "run_2" });
 	});
 
-	it("goes on at the beginning of a run that has not settled", async () => {
-		const newest = logOf("run_2", 5, 3, false);
-		expect(await offsetOf({ newest, settled: [one], live: liveOf("run_2", "evt_2") })).toEqual([5, ["run_1"], 1]);
-	});
-
-	it("is taken again when a run settled after the Bus had answered", async () => {
-		const before = { newest: logOf("run_1", 2, 3, false) };
-		const after = { newest: logOf("run_1", 2, 4, true), settled: [one] };
-		expect(await offsetOf(before, after)).toEqual([6, ["run_1"], 2]);
-	});
-
-	it("is taken again when a whole run came after the Bus had answered", async () => {
-		const before = { newest: logOf("run_1", 2, 3, true), settled: [one] };
-		const after = { newest: logOf("run_2", 5, 4, true), settled: [two, one] };
-		expect(await offsetOf(before, after)).toEqual([9, ["run_1", "run_2"], 2]);
-		expect(await offsetOf({}, { newest: logOf("run_1", 7, 2, true), settled: [one] })).toEqual([9, ["run_1"], 2]);
-	});
-
-	it("goes on behind what was removed, when no frames are left", async () => {
-		expect(await offsetOf({ settled: [one] })).toEqual([7, ["run_1"], 1]);
-		expect(await offsetOf({})).toEqual([7, [], 1]);
-	});
-
-	it("is taken again when the first run began after the Bus had listed none", async () => {
-		const after = { newest: logOf("run_1", 0, 7, false), live: liveOf("run_1", "evt_1") };
-		expect(await offsetOf({ start: 0 }, after)).toEqual([0, [], 2]);
-	});
-
-	it("is given up as busy when runs never stop settling", async () => {
-		const { reads } = storesOf({ newest: logOf("run_1", 2, 3, false), settled: [one] });
-		await expect(reads.turns("s", {})).rejects.toMatchObject({ code: "busy" });
+	it("is of the moment before, when a run settles between two reads of it", async () => {
+		const { begin, settle, page, broker, meanwhile } = rig();
+		await settle(await begin("run_1"));
+		const second = await begin("run_2");
+		broker.live = [liveOf("run_2")];
+		const settled: Promise<void>[] = [];
+		meanwhile(() => {
+			settled.push(settle(second));
+			broker.live = [];
+		});
+		expect(await page()).toEqual({ turns: ["run_1"], live: "run_2", queued: [], offset: 2 });
+		expect(settled).toHaveLength(1);
+		await settled[0];
+		expect(await page()).toEqual({ turns: ["run_1", "run_2"], live: undefined, queued: [], offset: 4 });
 	});
 
 	it("shows a message once: as queued, or in the run that answers it", async () => {
-		const newest = logOf("run_1", 2, 3, false);
-		const queued = [eventOf("evt_1"), eventOf("evt_2")];
-		const { reads } = storesOf({ newest, queued, live: liveOf("run_1", "evt_1") });
-		const page = await reads.turns("s", {});
-		expect(page.live?.run_id).toBe("run_1");
-		expect(page.queued.map(({ event_id }) => event_id)).toEqual(["evt_2"]);
+		const { bus, begin, settle, page, broker, meanwhile } = rig();
+		await settle(await begin("run_0"));
+		await bus.write(["evt_1", "evt_2"].map((id) => inboxWrites.accept(eventOf(id, { session: "s" }))));
+		const runs: Promise<LogWriter>[] = [];
+		meanwhile(() => {
+			const started = { state: "started", runId: "run_1" } as const;
+			runs.push(begin("run_1", [inboxWrites.dispose("evt_1", started, ["queued"])]));
+			broker.live = [liveOf("run_1", "evt_1")];
+		});
+		expect(await page()).toEqual({ turns: ["run_0"], live: undefined, queued: ["evt_1", "evt_2"], offset: 2 });
+		expect(runs).toHaveLength(1);
+		await runs[0];
+		expect(await page()).toEqual({ turns: ["run_0"], live: "run_1", queued: ["evt_2"], offset: 2 });
+		await settle((await runs[0])!);
+		// The Broker hears of it later than the store.
+		expect(await page()).toEqual({ turns: ["run_0", "run_1"], live: undefined, queued: ["evt_2"], offset: 4 });
+	});
+
+	it("begins at a run that nobody here can tell of: of another daemon, or too young", async () => {
+		const { begin, settle, page } = rig();
+		await settle(await begin("run_1"));
+		await begin("run_2");
+		expect(await page()).toEqual({ turns: ["run_1"], live: undefined, queued: [], offset: 2 });
+	});
+
+	it("begins at a run that ended without a turn: its frames are all that is left of it", async () => {
+		const { begin, settle, page } = rig();
+		await settle(await begin("run_1"));
+		await (await begin("run_2")).seal(["end"]);
+		expect(await page()).toEqual({ turns: ["run_1"], live: undefined, queued: [], offset: 2 });
+	});
+
+	it("goes on behind what was removed, when no frames are left", async () => {
+		const { bus, begin, settle, page } = rig();
+		await settle(await begin("run_1"));
+		await removeUpTo(bus, "run_1");
+		expect(await page()).toEqual({ ...NOTHING, turns: ["run_1"], offset: 2 });
 	});
 });
 
 describe("a list of runs", () => {
 	it("has a run once, also when it settles meanwhile", async () => {
-		const live = liveOf("run_1", "evt_1");
-		const { reads } = storesOf({ newest: logOf("run_1", 0, 1, false), live, settled: [one] });
-		const { runs } = await reads.runs({});
+		const { ledger, bus } = storeForTest();
+		const writer = await bus.create({ log: "run_1", kind: "run", chain: chainOf("s") }, ["begin"]);
+		await writer.seal(["end"], [turnWrites.settle(turnOf("run_1", { session: "s" }))]);
+		const broker: Partial<Broker> = { liveRuns: () => [liveOf("run_1")] };
+		const { runs } = await createReads(bus, ledger, broker as Broker, 9).runs({});
 		expect(runs.map(({ run_id, status }) => [run_id, status])).toEqual([["run_1", "completed"]]);
 	});
 });

@@ -2,7 +2,10 @@
 
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { deliveryWrites, inboxWrites, pairingWrites, turnWrites } from "../../src/ledger/ledger.ts";
+import { Batch, sqliteStorage } from "../../src/bus/bus.ts";
+import type { LogWrite } from "../../src/bus/storage.ts";
+import { deliveryWrites, inboxWrites, pairingWrites, sessionSnapshot, turnWrites } from "../../src/ledger/ledger.ts";
+import type { Write } from "../../src/std/write.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { eventOf, openLedger, turnOf } from "./rig.ts";
 
@@ -115,33 +118,45 @@ describe("two ledgers on one store", () => {
 		expect(() => left.write(deliveryWrites.adopt(["dlv_1"]))).toThrow(conflict);
 	});
 
-	test("ST17: a snapshot is of one moment, whoever commits meanwhile", async () => {
+	test("ST17: a snapshot and the chain that it is asked with are of one moment, whoever commits meanwhile", async () => {
 		const { left, right } = two();
 		left.write(turnWrites.settle(turnOf("run_1")), turnWrites.settle(turnOf("run_2")));
 		left.write(inboxWrites.accept(eventOf("evt_1")), inboxWrites.accept(eventOf("evt_other", { session: "other" })));
-		const whole = await left.ledger.snapshot("main", { limit: 9 });
-		expect(whole).toEqual({
+		const [asked, other] = [sqliteStorage(left.file), sqliteStorage(right.file)];
+		const { node } = await other.join("right", false);
+		const commit = (n: number, writes: Write[], log: LogWrite) =>
+			void other.commit({ node, n, again: false, units: [{ writes, log }] });
+		const [begin, all] = [Batch.of(1, ["begin"]), Batch.of(1, ["begin", "end"])];
+		commit(1, [], { id: 1, create: { log: "run_3", kind: "run", chain: "session:main" }, batch: begin });
+		const ask = async (session: string, page: { limit: number; before?: string }) =>
+			asked.chainWith(`session:${session}`, sessionSnapshot(session, page));
+
+		const whole = await ask("main", { limit: 9 });
+		expect(whole).toMatchObject({ start: 0, head: 1, newest: { log: "run_3", head: 1 } });
+		expect(whole.answer).toEqual({
 			turns: [turnOf("run_2"), turnOf("run_1")],
 			newestTurn: turnOf("run_2"),
 			queued: [eventOf("evt_1")],
 		});
-		expect(await left.ledger.snapshot("main", { limit: 1, before: "run_2" })).toEqual({
-			...whole,
-			turns: [turnOf("run_1")],
-		});
-		expect(await left.ledger.snapshot("nobody", { limit: 1 })).toEqual({ turns: [], queued: [] });
-		// The other one commits while the first of the snapshot's reads is under way.
+		const older = { ...whole, answer: { ...whole.answer, turns: [turnOf("run_1")] } };
+		expect(await ask("main", { limit: 1, before: "run_2" })).toEqual(older);
+		expect(await ask("nobody", { limit: 1 })).toEqual({ start: 0, head: 0, answer: { turns: [], queued: [] } });
+
+		// The other one settles the run after the chain was read, and before the turns are.
 		const { db } = left.file;
 		db.function("meanwhile", () => {
 			if (!once) return 1;
 			once = false;
-			right.write(turnWrites.settle(turnOf("run_3")), inboxWrites.accept(eventOf("evt_3")));
+			const settled = [turnWrites.settle(turnOf("run_3")), inboxWrites.accept(eventOf("evt_3"))];
+			commit(2, settled, { id: 1, batch: Batch.of(2, ["end"]), cut: { first: 1, count: 2, bytes: Buffer.from(all.text) }, seal: true });
 			return 1;
 		});
 		let once = true;
 		db.exec("CREATE TEMP VIEW turns AS SELECT * FROM main.turns WHERE meanwhile()");
-		expect(await left.ledger.snapshot("main", { limit: 9 })).toEqual(whole);
+		expect(await ask("main", { limit: 9 })).toEqual(whole);
 		expect(once).toBe(false);
-		expect((await left.ledger.snapshot("main", { limit: 9 })).turns).toHaveLength(3);
+		const after = await ask("main", { limit: 9 });
+		expect(after).toMatchObject({ head: 2, newest: { sealedAt: expect.any(Number) } });
+		expect(after.answer.turns).toHaveLength(3);
 	});
 });

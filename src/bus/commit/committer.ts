@@ -5,28 +5,13 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
-import type { LiveLog } from "../live-log.ts";
-import { type Commit, type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import { type CommitLimits, type Outcome, unwritten } from "./outcome.ts";
-import { type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest } from "./part.ts";
+import type { LiveLog, Seal } from "../live-log.ts";
+import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
+import { type CommitLimits, type CommitterParts, type Outcome, Silent, unwritten } from "./outcome.ts";
+import { type Flight, type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest, withdraw } from "./part.ts";
 import { Tidier } from "./tidier.ts";
 
 const EARLY_COMMITS_PER_TICK_MAX = 16;
-
-export interface CommitterParts {
-	storage: Storage;
-	limits: CommitLimits;
-	outcome: Outcome;
-	/** Who this daemon is to the store. */
-	node(): number;
-	clock: Clock;
-	log: Log;
-}
-
-interface Flight {
-	commit: Commit;
-	parts: Part[];
-}
 
 export class Committer {
 	readonly #storage: Storage;
@@ -45,6 +30,8 @@ export class Committer {
 	#flight: Flight | undefined;
 	/** The store has been asked, and has not answered yet. */
 	#asking: Promise<void> | undefined;
+	#askedAt = 0;
+	#cancelLook: (() => void) | undefined;
 	/** Nobody can tell whether the flight was applied: it may not be given up. */
 	#unknown = false;
 	#fenced: Refused | undefined;
@@ -179,6 +166,18 @@ export class Committer {
 			},
 		);
 		this.#asking = asking;
+		this.#askedAt = this.#steady();
+		this.#lookLater();
+	}
+
+	/** While the store is silent, too, those who would rather be told soon are told: as long as they wait behind the commit. */
+	#lookLater(): void {
+		this.#cancelLook ??= this.#clock.after(this.#limits.commitRetryMs, () => {
+			this.#cancelLook = undefined;
+			if (!this.#asking) return;
+			this.#giveUpImpatient(this.#steady() - (this.#failingSince ?? this.#askedAt), new Silent());
+			this.#lookLater();
+		});
 	}
 
 	#landed(flight: Flight, { now, outcomes }: Committed): void {
@@ -231,7 +230,7 @@ export class Committer {
 
 	/** Nothing of the part was written. */
 	#refuse(part: Part, refused: Refused): void {
-		const { live: log, request, creation, joint, sealing } = part;
+		const { live: log, request, creation } = part;
 		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
 		if (!log) {
@@ -244,10 +243,11 @@ export class Committer {
 			this.#countWaiting();
 			return;
 		}
-		log.putBack(part.ownText, part.ownCount);
-		if (sealing) log.seal = undefined;
-		else if (joint) log.disjoin(joint);
-		(sealing ?? joint)?.reject(refused);
+		this.#withdraw(part, log, refused);
+	}
+
+	#withdraw(part: Part, log: LiveLog, why: Error): void {
+		withdraw(part, log, why);
 		if (log.isWaiting) this.#dirty.add(log);
 	}
 
@@ -274,21 +274,26 @@ export class Committer {
 		this.#giveUpAll(cause);
 	}
 
-	/** Some would rather be told soon than wait. What may have been applied is kept until that is known. */
+	/** Some would rather be told soon than wait. What may have been applied, or may still be, is kept until that is known. */
 	#giveUpImpatient(failingMs: number, cause: unknown): void {
 		const flight = this.#flight;
-		if (flight && !this.#unknown) {
+		if (flight && !this.#unknown && !this.#asking) {
 			const parts = flight.parts.filter((part) => {
 				if (failingMs < patienceMsOf(part)) return true;
-				this.#giveUpPart(part, cause);
+				if (part.sealing) this.#withdraw(part, part.live!, unwritten(`log ${part.live!.spec.log}`, cause));
+				else this.#giveUpPart(part, cause);
 				return false;
 			});
 			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
 		}
 		for (const log of this.#dirty) {
-			if (!log.creation || failingMs < log.creation.patienceMs) continue;
-			this.#giveUp(log, cause);
-			this.#dirty.delete(log);
+			const { creation, seal } = log;
+			if (creation && failingMs >= creation.patienceMs) this.#giveUp(log, cause);
+			else if (seal && failingMs >= seal.patienceMs && !this.#isUnderWay(seal)) {
+				log.seal = undefined;
+				seal.reject(unwritten(`log ${log.spec.log}`, cause));
+			} else continue;
+			if (creation || !log.isWaiting) this.#dirty.delete(log);
 		}
 		this.#requests = this.#requests.filter((request) => {
 			if (failingMs < request.patienceMs) return true;
@@ -296,6 +301,10 @@ export class Committer {
 			return false;
 		});
 		this.#countWaiting();
+	}
+
+	#isUnderWay(seal: Seal): boolean {
+		return this.#flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 	}
 
 	#giveUpAll(cause: unknown): void {
@@ -388,6 +397,7 @@ export class Committer {
 		}
 		cancel();
 		this.#cancelRetry?.();
+		this.#cancelLook?.();
 		if (this.#flight || this.#hasWaiting()) this.#giveUpAll(new NexusError("unavailable", "the daemon is stopping"));
 	}
 

@@ -1,8 +1,11 @@
 /** What the group commit is allowed, and what it tells the Bus. */
 
 import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { LiveLog } from "../live-log.ts";
+import type { Storage } from "../storage.ts";
 
 export interface CommitLimits {
 	/** So many logs with something new are committed at once, before the tick has ended. */
@@ -35,6 +38,24 @@ export interface Outcome {
 	time(now: number): void;
 	/** Another daemon has taken over: nothing can be written here any more. */
 	fenced(): void;
+}
+
+export interface CommitterParts {
+	storage: Storage;
+	limits: CommitLimits;
+	outcome: Outcome;
+	/** Who this daemon is to the store. */
+	node(): number;
+	clock: Clock;
+	log: Log;
+}
+
+/** The store was asked, and no answer comes. */
+export class Silent extends Error {
+	constructor() {
+		super("the store does not answer");
+		this.name = "Silent";
+	}
 }
 
 /** What whoever waits is told when the store does not take it. */

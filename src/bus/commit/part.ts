@@ -2,7 +2,7 @@
 
 import type { Write } from "../../std/write.ts";
 import type { Creation, Joint, LiveLog, Seal, Waiting } from "../live-log.ts";
-import type { LogWrite, Unit } from "../storage.ts";
+import type { Commit, LogWrite, Unit } from "../storage.ts";
 
 /** Changes of stored things that need no record. */
 export interface WriteRequest extends Waiting {
@@ -21,6 +21,12 @@ export interface Part extends Unit {
 	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
 	readonly ownCount: number;
 	readonly ownText: string;
+}
+
+/** A commit that is made, or to be tried again. */
+export interface Flight {
+	commit: Commit;
+	parts: Part[];
 }
 
 const NO_WRITES: readonly Write[] = [];
@@ -62,5 +68,13 @@ export function partOfLog(live: LiveLog, segmentChars: number): Part {
 }
 
 /** For how long whoever waits for it waits for a failing store. */
-export const patienceMsOf = ({ creation, request }: Part): number =>
-	creation?.patienceMs ?? request?.patienceMs ?? Infinity;
+export const patienceMsOf = ({ creation, sealing, request }: Part): number =>
+	(creation ?? sealing ?? request)?.patienceMs ?? Infinity;
+
+/** The records that were appended wait again; what was to go with them does not. */
+export function withdraw({ ownText, ownCount, sealing, joint }: Part, log: LiveLog, why: Error): void {
+	log.putBack(ownText, ownCount);
+	if (sealing) log.seal = undefined;
+	else if (joint) log.disjoin(joint);
+	(sealing ?? joint)?.reject(why);
+}

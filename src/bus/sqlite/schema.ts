@@ -48,6 +48,7 @@ export const STATEMENTS = {
 	addNode: "INSERT INTO node (name, renewed_at) VALUES (?, ?)",
 	renew: "UPDATE node SET renewed_at = ? WHERE id = ? AND dead = 0",
 	bury: "UPDATE node SET dead = 1 WHERE dead = 0 AND renewed_at <= ? RETURNING id",
+	leave: "UPDATE node SET dead = 1 WHERE id = ?",
 	isAlive: "SELECT 1 FROM node WHERE id = ? AND dead = 0",
 	reserved: "SELECT next FROM reserved WHERE name = 'log'",
 	reserve:

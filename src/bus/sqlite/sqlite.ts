@@ -5,13 +5,15 @@
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
 import { crc32 } from "node:zlib";
-import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
-import { migrate, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import { type RefusalKind, Refused } from "../../protocol/protocol.ts";
+import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
+import type { Query } from "../../std/write.ts";
 import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
 import type {
 	Adopted,
+	ChainWith,
 	Commit,
 	Committed,
 	Hint,
@@ -26,9 +28,10 @@ import type {
 import { segmentBytesOf } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, segmentCrc } from "./checksum.ts";
 import { entriesOf, entryOf } from "./journal.ts";
+import { allFenced, damaged, refusalOf } from "./refused.ts";
 import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
 import { Scratch } from "./scratch.ts";
-import { storedOf, Tails } from "./tails.ts";
+import { type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -80,6 +83,7 @@ class SqliteStorage implements Storage {
 				sql.forgetDead.run();
 			}
 			const { lastInsertRowid } = sql.addNode.run(name, now);
+			this.#tails.node = Number(lastInsertRowid);
 			this.#journalFirst = Number(sql.firstRow.get()!.id);
 			if (!sql.reserved.get()) sql.reserve.get(this.#lastIdUsed() + 1);
 			return { node: Number(lastInsertRowid), now };
@@ -101,6 +105,10 @@ class SqliteStorage implements Storage {
 	bury(silentMs: number): number[] {
 		const rows = this.#file.transaction(() => this.#sql.bury.all(this.#now() - silentMs));
 		return rows.map(({ id }) => Number(id));
+	}
+
+	leave(node: number): void {
+		this.#file.transaction(() => this.#sql.leave.run(node));
 	}
 
 	reserve(count: number): number {
@@ -267,12 +275,27 @@ class SqliteStorage implements Storage {
 	}
 
 	chain(chain: string): { start: number; head: number } | undefined {
-		const removed = this.#sql.removedUpTo.get(chain);
+		return this.#ends(chain, this.#lastLink(chain));
+	}
+
+	#lastLink(chain: string): StoredLog | undefined {
 		const row = this.#sql.lastLink.get(chain);
+		return row && this.#tails.whole(row).log;
+	}
+
+	#ends(chain: string, newest: StoredLog | undefined): { start: number; head: number } | undefined {
+		const removed = this.#sql.removedUpTo.get(chain);
 		const start = removed ? Number(removed.up_to) : 0;
-		if (!row) return removed && { start, head: start };
-		const { base, head } = this.#tails.whole(row).log;
-		return { start, head: Math.max(start, base + head) };
+		if (!newest) return removed && { start, head: start };
+		return { start, head: Math.max(start, newest.base + newest.head) };
+	}
+
+	chainWith<T>(chain: string, query: Query<T>): ChainWith<T> {
+		return readTogether(this.#file, () => {
+			const newest = this.#lastLink(chain);
+			const ends = this.#ends(chain, newest) ?? { start: 0, head: 0 };
+			return { ...ends, ...(newest && { newest }), answer: this.#file.things.answer(query) };
+		});
 	}
 
 	list(query: LogQuery): StoredLog[] {
@@ -376,30 +399,5 @@ class SqliteStorage implements Storage {
 	}
 }
 
-/** Whose a log is, and where its tail begins: as long as both stand, what was read of it stands. */
-interface Owned {
-	node: number;
-	cutAt: number;
-}
-
-const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });
-
-function allFenced({ units }: Commit, now: number): Committed {
-	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
-}
-
-/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
-function refusalOf(cause: unknown): Refused {
-	if (cause instanceof Refused) return cause;
-	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
-	return new Refused(kind, wordsOf(cause), { cause });
-}
-
 const kindColumns = (kinds: Kinds): [string | null, string] =>
 	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
-
-const damaged = (log: string, offset: number): NexusError =>
-	new NexusError(
-		"data_loss",
-		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
-	);

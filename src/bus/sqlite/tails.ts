@@ -11,6 +11,8 @@ export class Tails {
 	readonly #journalAfter: StatementSync;
 	/** How far the logs have come that are written through this store: nobody has to look for it in the journal. */
 	readonly heads = new Map<number, number>();
+	/** Who writes them. What another one has taken over is further than is known here. */
+	node = 0;
 
 	constructor(journalAfter: StatementSync) {
 		this.#journalAfter = journalAfter;
@@ -30,9 +32,8 @@ export class Tails {
 		const readers = new Map<number, TailReader>();
 		let from = Infinity;
 		for (const row of rows) {
-			const id = Number(row.id);
-			if (row.sealed_at !== null || this.heads.has(id)) continue;
-			readers.set(id, new TailReader(storedOf(row)));
+			if (row.sealed_at !== null || this.#headOf(row) !== undefined) continue;
+			readers.set(Number(row.id), new TailReader(storedOf(row)));
 			from = Math.min(from, Number(row.cut_at));
 		}
 		for (const row of readers.size > 0 ? this.#journalAfter.iterate(from) : []) {
@@ -43,8 +44,12 @@ export class Tails {
 			const read = readers.get(Number(row.id))?.result();
 			if (read) return read;
 			const log = storedOf(row);
-			return { log: { ...log, head: this.heads.get(log.id) ?? log.head }, tail: undefined };
+			return { log: { ...log, head: this.#headOf(row) ?? log.head }, tail: undefined };
 		});
+	}
+
+	#headOf(row: Row): number | undefined {
+		return row.sealed_at === null && Number(row.node) === this.node ? this.heads.get(Number(row.id)) : undefined;
 	}
 }
 
@@ -63,3 +68,11 @@ export function storedOf(row: Row): StoredLog {
 	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
 	return log;
 }
+
+/** Whose a log is, and where its tail begins: as long as both stand, what was read of it stands. */
+export interface Owned {
+	node: number;
+	cutAt: number;
+}
+
+export const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });

@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import type { EngineRequest } from "../../../src/engine/engine.ts";
 import { inboxWrites } from "../../../src/ledger/ledger.ts";
 import type { Plugin } from "../../../src/nex/nex.ts";
+import { silentLog } from "../../../src/std/log.ts";
 import { gate, never, type Play, tempFile, text, ticks, until } from "../../broker/rig.ts";
 import { messageOf, nexRig } from "./rig.ts";
 
@@ -117,12 +118,15 @@ describe("ST10: one path for messages", () => {
 		const ended = gate();
 		let rejecting = false;
 		const plugin: Plugin = { name: "no", onPrepare: () => (rejecting ? { reject: "not today" } : undefined) };
+		const logged: string[] = [];
+		const level = (name: string) => (_: object, message: string) => void logged.push(`${name}: ${message}`);
+		const log = { ...silentLog, debug: level("debug"), warn: level("warn"), error: level("error") };
 		const { nex, look } = nexRig(
 			async function* () {
 				await ended.opened;
 				yield text("ok");
 			},
-			{ plugins: [plugin] },
+			{ plugins: [plugin], log },
 		);
 		await nex.receive({ session: "main", text: "one" });
 		const two = await nex.receive({ session: "main", text: "two" });
@@ -131,6 +135,10 @@ describe("ST10: one path for messages", () => {
 		const rejected = { state: "rejected", because: "not today" };
 		await until(() => look.event(two.eventId)?.disposition.state === "rejected");
 		expect(look.event(two.eventId)?.disposition).toEqual(rejected);
+		// It does what it is for: nobody has to look after it.
+		expect(logged.filter((line) => line.endsWith("messages could not be started"))).toEqual([
+			"debug: messages could not be started",
+		]);
 		// The session goes on; whether this one has to wait depends on when the daemon hears that the store has taken the rejection.
 		const three = await nex.receive({ session: "main", text: "three" });
 		await until(() => look.event(three.eventId)?.disposition.state === "rejected");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createBus } from "../../../src/bus/bus.ts";
-import type { Storage } from "../../../src/bus/storage.ts";
+import type { Commit, Storage } from "../../../src/bus/storage.ts";
 import { writeTextLog } from "../../../src/nex/text-log.ts";
 import { framesOf, verified } from "../../broker/rig.ts";
 import { memoryStorage } from "../../bus/memory.ts";
@@ -23,10 +23,17 @@ test.each([
 	},
 );
 
-test("I9: a text that the store does not take is refused after a second, not after the store's own patience", async () => {
+test.each([
+	["begun", 0],
+	["sealed", 1],
+])("I9: a text that cannot be %s is refused after a second, not after the store's own patience", async (_, taken) => {
 	const clock = manualClock();
-	const storage: Storage = Object.assign(memoryStorage(), {
-		commit() {
+	const inner = memoryStorage();
+	const commit = inner.commit.bind(inner);
+	let commits = 0;
+	const storage: Storage = Object.assign(inner, {
+		commit(work: Commit) {
+			if (commits++ < taken) return commit(work);
 			throw new Error("database or disk is full");
 		},
 	});
