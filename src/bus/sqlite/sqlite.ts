@@ -4,7 +4,7 @@
  */
 
 import type { SQLOutputValue, StatementSync } from "node:sqlite";
-import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { type RefusalKind, Refused } from "../../protocol/protocol.ts";
 import { migrate, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
@@ -23,6 +23,7 @@ import type {
 	UnitOutcome,
 } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
+import { allFenced, damaged, refusalOf, UnitFault } from "./faults.ts";
 import { entriesOf, entryOf } from "./journal.ts";
 import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
 import { storedOf, Tails } from "./tails.ts";
@@ -107,7 +108,17 @@ class SqliteStorage implements Storage {
 		});
 	}
 
+	/** A savepoint keeps every page that its unit changes, and hardly any unit is refused: units get one only when one of them was. */
 	commit(commit: Commit): Committed {
+		try {
+			return this.#commit(commit, false);
+		} catch (cause) {
+			if (!(cause instanceof UnitFault)) throw cause;
+			return this.#commit(commit, true);
+		}
+	}
+
+	#commit(commit: Commit, apart: boolean): Committed {
 		let row = 0;
 		const committed = this.#file.transaction(() => {
 			const known = commit.again ? this.#made(commit) : undefined;
@@ -118,7 +129,7 @@ class SqliteStorage implements Storage {
 				return allFenced(commit, this.#now());
 			}
 			row = Number(id) + 1;
-			return this.#apply(commit, row);
+			return this.#apply(commit, row, apart);
 		});
 		if (row > 0) this.#remember(commit, committed, row);
 		for (const hint of this.#hints) hint(commit);
@@ -140,7 +151,7 @@ class SqliteStorage implements Storage {
 		return { now: Number(row.at), outcomes };
 	}
 
-	#apply({ node, n, units }: Commit, row: number): Committed {
+	#apply({ node, n, units }: Commit, row: number, apart: boolean): Committed {
 		const now = this.#now();
 		const outcomes = new Map<number, UnitOutcome>();
 		const refusals: [number, RefusalKind, string][] = [];
@@ -151,7 +162,7 @@ class SqliteStorage implements Storage {
 			if (log && !log.create && unit.writes.length === 0) {
 				this.#write(log, row, now);
 			} else {
-				const outcome = this.#attempt(unit, node, row, now);
+				const outcome = this.#attempt(unit, node, row, now, apart);
 				if (outcome) outcomes.set(place, outcome);
 				if (outcome && "refused" in outcome) {
 					refusals.push([place, outcome.refused.refusal, outcome.refused.message]);
@@ -165,24 +176,25 @@ class SqliteStorage implements Storage {
 		return { now, outcomes };
 	}
 
-	/** A unit that may be refused: then nothing of it stays. */
-	#attempt({ writes, log }: Unit, node: number, row: number, now: number): UnitOutcome | undefined {
+	/** A unit that may be refused: then nothing of it stays, and nothing of the commit unless units are kept `apart`. */
+	#attempt({ writes, log }: Unit, node: number, row: number, now: number, apart: boolean): UnitOutcome | undefined {
 		const sql = this.#sql;
 		let isApplying = false;
-		sql.savepoint.run();
+		if (apart) sql.savepoint.run();
 		try {
 			const base = log?.create && this.#create(log.id, log.create, node, row, now);
 			isApplying = true;
 			for (const write of writes) this.#file.things.apply(write, { node, now });
 			isApplying = false;
 			if (log) this.#write(log, row, now);
-			sql.release.run();
+			if (apart) sql.release.run();
 			return base === undefined ? undefined : { base };
 		} catch (cause) {
 			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail. So it does when
 			// a log cannot be written: that is nothing a unit could be refused for.
 			const isOwnFault = cause instanceof Refused || (isApplying && sqliteFailure(cause)?.kind !== "full");
 			if (!this.#file.db.isTransaction || !isOwnFault) throw cause;
+			if (!apart) throw new UnitFault(cause);
 			sql.undo.run();
 			sql.release.run();
 			return { refused: refusalOf(cause) };
@@ -378,22 +390,5 @@ interface Owned {
 
 const ownedOf = (row: Row): Owned => ({ node: Number(row.node), cutAt: Number(row.cut_at) });
 
-function allFenced({ units }: Commit, now: number): Committed {
-	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
-}
-
-/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
-function refusalOf(cause: unknown): Refused {
-	if (cause instanceof Refused) return cause;
-	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
-	return new Refused(kind, wordsOf(cause), { cause });
-}
-
 const kindColumns = (kinds: Kinds): [string | null, string] =>
 	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];
-
-const damaged = (log: string, offset: number): NexusError =>
-	new NexusError(
-		"data_loss",
-		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
-	);

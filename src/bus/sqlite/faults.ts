@@ -1,0 +1,30 @@
+/** What is said when a unit, a commit or a stored record cannot be taken as it is. */
+
+import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { sqliteFailure } from "../../std/sqlite.ts";
+import { fenced } from "../refusals.ts";
+import type { Commit, Committed } from "../storage.ts";
+
+/** A unit is to be refused, and the others of its commit are not. */
+export class UnitFault extends Error {
+	constructor(cause: unknown) {
+		super("a unit is refused", { cause });
+	}
+}
+
+export function allFenced({ units }: Commit, now: number): Committed {
+	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
+}
+
+/** Whatever a unit stumbles over is its own fault; the others of the commit stand. */
+export function refusalOf(cause: unknown): Refused {
+	if (cause instanceof Refused) return cause;
+	const kind = sqliteFailure(cause)?.kind === "duplicate" ? "duplicate" : "conflict";
+	return new Refused(kind, wordsOf(cause), { cause });
+}
+
+export const damaged = (log: string, offset: number): NexusError =>
+	new NexusError(
+		"data_loss",
+		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
+	);
