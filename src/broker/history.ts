@@ -10,12 +10,14 @@ import type { BrokerLimits } from "./limits.ts";
 
 const TURNS_PER_PAGE = 16;
 
+/** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
+export const SESSION_CHARS = 512;
+
 interface Kept {
 	/** How many turns the session had when this was read. */
 	turns: number;
 	/** Newest first, as many as a context can hold. */
 	past: PastTurn[];
-	/** With the session's label: a session without a past takes room, too. */
 	chars: number;
 	/** The run that asked last: it holds the session, so its turn is the next one. */
 	askedBy: string | undefined;
@@ -93,7 +95,7 @@ export class History {
 	#keep(session: string, turns: number, past: PastTurn[], askedBy: string | undefined): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
-		const chars = past.reduce((sum, turn) => sum + turn.chars, session.length);
+		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
 		this.#kept.set(session, { turns, past, chars, askedBy });
 		this.#chars += chars;
 		for (const oldest of this.#kept.keys()) {

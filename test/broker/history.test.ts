@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pastTurnOf } from "../../src/broker/context.ts";
-import { History } from "../../src/broker/history.ts";
+import { History, SESSION_CHARS } from "../../src/broker/history.ts";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { type Ledger, type Turn, turnWrites } from "../../src/ledger/ledger.ts";
 import { fullTurn, openLedger, turnOf } from "../ledger/rig.ts";
@@ -34,7 +34,7 @@ test("for all orders of settling and asking it is what the ledger has", async ()
 		fc.asyncProperty(
 			fc.array(fc.tuple(fc.constantFrom("a", "b", "c"), fc.boolean()), { maxLength: 60 }),
 			async (plan) => {
-				const under = open({ contextTurnsMax: 5, historyCharsMax: 100 });
+				const under = open({ contextTurnsMax: 5, historyCharsMax: 100 + SESSION_CHARS });
 				const settled: Record<string, ReturnType<typeof pastTurnOf>[]> = { a: [], b: [], c: [] };
 				for (const [n, [session, asks]] of plan.entries()) {
 					settled[session]!.unshift(settle(under, n, session));
@@ -117,7 +117,7 @@ test("no more is read than a context can hold", async () => {
 });
 
 test("I11: sessions not used for long are let go", async () => {
-	const under = open({ historyCharsMax: 1000 });
+	const under = open({ historyCharsMax: 1000 + 2 * SESSION_CHARS });
 	for (const [n, session] of ["a", "b", "c"].entries()) {
 		settle(under, n, session, "x".repeat(400));
 		await under.history.past(session);
@@ -130,10 +130,24 @@ test("I11: sessions not used for long are let go", async () => {
 	expect(under.read()).toBe(4);
 });
 
+test("I11: sessions without a past count, too", async () => {
+	const under = open({ historyCharsMax: 2 * SESSION_CHARS });
+	for (const session of ["a", "b", "c"]) await under.history.past(session, `run_${session}`);
+	for (const session of ["a", "c"]) {
+		const turn = turnOf(`run_${session}`, { session, messages: [] });
+		under.write(turnWrites.settle(turn));
+		under.history.settled(turn);
+	}
+	await under.history.past("c");
+	expect(under.read()).toBe(0);
+	await under.history.past("a");
+	expect(under.read()).toBe(1);
+});
+
 test("two that ask for a session at once are counted once: others are not forgotten for it", async () => {
 	const text = "x".repeat(100);
 	const { chars } = pastTurnOf(turnOf("run_0", { messages: [{ role: "assistant", text }] }));
-	const under = open({ historyCharsMax: 2 * (chars + "a".length) });
+	const under = open({ historyCharsMax: 2 * (chars + SESSION_CHARS) });
 	settle(under, 1, "a", text);
 	settle(under, 2, "b", text);
 	await Promise.all([under.history.past("b"), under.history.past("b")]);
