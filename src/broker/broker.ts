@@ -32,6 +32,7 @@ export const createBroker = (options: BrokerOptions): Broker => new TurnBroker(o
 class TurnBroker implements Broker {
 	readonly #deps: RunDeps;
 	readonly #runs = new Map<string, Run>();
+	readonly #bySession = new Map<string, Set<Run>>();
 	readonly settled: Record<TurnStatus, number> = { completed: 0, aborted: 0, failed: 0 };
 	#draining = false;
 
@@ -58,13 +59,14 @@ class TurnBroker implements Broker {
 		if (this.#isBusy(session))
 			throw new Refused("conflict", `Session ${session} has a run already; wait until it has settled.`);
 		const run = new Run(this.#deps, request);
-		this.#runs.set(runId, run);
+		this.#admit(run);
 		const established = run.establish();
 		// Whoever starts a run may look at either promise.
 		established.catch(() => {});
 		const saved = run.saved.then((turn) => {
-			this.#runs.delete(runId);
+			this.#dismiss(run);
 			this.#count(turn);
+			if (turn && turn !== "lost") this.#deps.history.settled(turn);
 			return turn;
 		});
 		return {
@@ -82,8 +84,24 @@ class TurnBroker implements Broker {
 		if (turn && turn !== "lost") this.settled[turn.status]++;
 	}
 
+	#admit(run: Run): void {
+		const { runId, session } = run.request;
+		this.#runs.set(runId, run);
+		const own = this.#bySession.get(session);
+		if (own) own.add(run);
+		else this.#bySession.set(session, new Set([run]));
+	}
+
+	#dismiss(run: Run): void {
+		const { runId, session } = run.request;
+		this.#runs.delete(runId);
+		const own = this.#bySession.get(session);
+		own?.delete(run);
+		if (own?.size === 0) this.#bySession.delete(session);
+	}
+
 	#isBusy(session: string): boolean {
-		for (const run of this.#runs.values()) if (run.streaming && run.request.session === session) return true;
+		for (const run of this.#bySession.get(session) ?? []) if (run.streaming) return true;
 		return false;
 	}
 

@@ -1,13 +1,17 @@
 /**
  * What a session's next run can be told of its past, kept ready for the sessions in use: reading a hundred turns again for each
- * new one would cost more than saving it. The Ledger's count of turns says whether what is kept is still all there is.
+ * new one would cost more than saving it, and so would reading back the one that was just saved. The Ledger's count of turns says whether
+ * what is kept is still all there is.
  */
 
-import type { Ledger } from "../ledger/ledger.ts";
+import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { type PastTurn, pastTurnOf } from "./context.ts";
 import type { BrokerLimits } from "./limits.ts";
 
 const TURNS_PER_PAGE = 16;
+
+/** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
+export const SESSION_CHARS = 512;
 
 interface Kept {
 	/** How many turns the session had when this was read. */
@@ -15,6 +19,8 @@ interface Kept {
 	/** Newest first, as many as a context can hold. */
 	past: PastTurn[];
 	chars: number;
+	/** The run that asked last: it holds the session, so its turn is the next one. */
+	askedBy: string | undefined;
 }
 
 export class History {
@@ -29,16 +35,24 @@ export class History {
 		this.#limits = limits;
 	}
 
-	/** Newest first. */
-	async past(session: string): Promise<readonly PastTurn[]> {
+	/** Newest first. `askedBy` is the live run of the session that wants to know, if it is one. */
+	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
 		const turns = (await this.#ledger.sessions.get(session))?.turns ?? 0;
-		if (turns === 0) return [];
 		const before = this.#take(session);
-		const missing = before === undefined ? Infinity : turns - before.turns;
-		const kept = before?.past ?? [];
-		const past = this.#trim(missing > 0 ? [...(await this.#read(session, missing)), ...kept] : kept);
-		this.#keep(session, { turns, past, chars: past.reduce((sum, turn) => sum + turn.chars, 0) });
+		// More than there are: what was told is not on record.
+		const known = before && before.turns <= turns ? before : { turns: 0, past: [] };
+		const missing = turns - known.turns;
+		const past = missing > 0 ? this.#trim([...(await this.#read(session, missing)), ...known.past]) : known.past;
+		this.#keep(session, turns, past, askedBy);
 		return past;
+	}
+
+	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
+	settled(turn: Turn): void {
+		const { session, runId } = turn;
+		const kept = this.#kept.get(session);
+		if (kept === undefined || kept.askedBy !== runId || !isStoredAsItIs(turn)) return;
+		this.#keep(session, kept.turns + 1, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
 	}
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
@@ -78,14 +92,23 @@ export class History {
 		return kept;
 	}
 
-	#keep(session: string, kept: Kept): void {
+	#keep(session: string, turns: number, past: PastTurn[], askedBy: string | undefined): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
-		this.#kept.set(session, kept);
-		this.#chars += kept.chars;
+		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
+		this.#kept.set(session, { turns, past, chars, askedBy });
+		this.#chars += chars;
 		for (const oldest of this.#kept.keys()) {
 			if (this.#chars <= this.#limits.historyCharsMax) return;
 			this.#take(oldest);
 		}
 	}
 }
+
+/** Text and nothing else, which reads back as it was written. What is rarer is read, so that this need not know what a store does to it. */
+const isStoredAsItIs = ({ messages, toolCalls }: Turn): boolean =>
+	toolCalls.length === 0 &&
+	messages.every(
+		({ text, attachments, parts, signedReasoning }) =>
+			!attachments && !parts && !signedReasoning && text.isWellFormed() && !text.includes("\0"),
+	);

@@ -211,9 +211,9 @@ export class Run {
 
 	async #context(): Promise<EngineMessage[]> {
 		const { history, limits } = this.#deps;
-		const { session, events, context = [] } = this.request;
+		const { session, runId, events, context = [] } = this.request;
 		const fresh = [...context.map(told), ...events.map(asked)];
-		return assembleContext(await history.past(session), fresh, limits.contextTokensMax);
+		return assembleContext(await history.past(session, runId), fresh, limits.contextTokensMax);
 	}
 
 	#start(messages: EngineMessage[]): AsyncIterator<EngineYield> {

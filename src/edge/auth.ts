@@ -1,6 +1,6 @@
 /** Who is calling: the bearer token, the page's cookie that is derived from it, and the one-time codes that a cookie is got with. */
 
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { EdgeLimits } from "./port.ts";
@@ -24,7 +24,7 @@ const FAILURE_WINDOW_MS = 60_000;
 /** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
 const ADDRESSES_MAX = 10_000;
 
-const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 
 /** Takes the same time wherever the texts differ, and whatever their lengths. */
 const same = (left: Buffer, right: string): boolean => timingSafeEqual(left, digest(right));

@@ -78,8 +78,12 @@ const isWebhook = (target: string): boolean =>
 
 /** A proxy may have looked at another one than Node, which keeps the first (RFC 9112, 3.2). */
 function checkOneHost(rawHeaders: readonly string[]): void {
-	const hosts = rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === "host");
-	if (hosts.length > 1) throw new NexusError("invalid", "send one Host header");
+	let hosts = 0;
+	for (let at = 0; at < rawHeaders.length; at += 2) {
+		const name = rawHeaders[at]!;
+		if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+	}
+	if (hosts > 1) throw new NexusError("invalid", "send one Host header");
 }
 
 function checkHost(host: string | undefined, names: ReadonlySet<string>): void {

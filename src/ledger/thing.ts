@@ -45,19 +45,24 @@ export interface Statement {
 export function statement({ db }: SqliteFile, sql: string): Statement {
 	const prepared = db.prepare(sql);
 	return {
-		get: (...values) => prepared.get(...values.map(storable)),
-		all: (...values) => prepared.all(...values.map(storable)),
-		run: (...values) => Number(prepared.run(...values.map(storable)).changes),
+		get: (...values) => prepared.get(...storable(values)),
+		all: (...values) => prepared.all(...storable(values)),
+		run: (...values) => Number(prepared.run(...storable(values)).changes),
 		insert(...values) {
-			const { changes, lastInsertRowid } = prepared.run(...values.map(storable));
+			const { changes, lastInsertRowid } = prepared.run(...storable(values));
 			return changes === 0 ? undefined : Number(lastInsertRowid);
 		},
 	};
 }
 
-/** Not every store takes U+0000 in text. */
-const storable = (value: SQLInputValue): SQLInputValue =>
-	typeof value === "string" && value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value;
+/** Not every store takes U+0000 in text. Changes the list itself, which nobody else has. */
+function storable(values: SQLInputValue[]): SQLInputValue[] {
+	for (let n = 0; n < values.length; n++) {
+		const value = values[n];
+		if (typeof value === "string" && value.includes("\0")) values[n] = value.replaceAll("\0", "\uFFFD");
+	}
+	return values;
+}
 
 /** JSON text with storable strings, keys included. */
 export function jsonText(value: unknown): string {

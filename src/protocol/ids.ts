@@ -12,7 +12,17 @@ const SESSION_LABEL = /^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/;
 /** A number in [0, 1), like Math.random. */
 export type Random = () => number;
 
-const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
+/** Asked for in advance: a call costs more than the numbers it brings. */
+const words = new Uint32Array(256);
+let wordsUsed = words.length;
+
+const secureRandom: Random = () => {
+	if (wordsUsed === words.length) {
+		crypto.getRandomValues(words);
+		wordsUsed = 0;
+	}
+	return words[wordsUsed++]! / 2 ** 32;
+};
 
 /** The last id's time and tail: within one millisecond, and when the clock steps back, the tail counts up instead. */
 const last = { time: -1, timeText: "", tail: new Uint8Array(TAIL_CHARS) };
@@ -40,14 +50,20 @@ function countUp(): void {
 	last.tail[place]!++;
 }
 
+const codes = Array.from({ length: TAIL_CHARS }, () => 0);
+
+/** In one piece: sixteen longer and longer texts would be garbage at once. */
+function tailText(): string {
+	for (let place = 0; place < TAIL_CHARS; place++) codes[place] = ALPHABET.charCodeAt(last.tail[place]!);
+	return String.fromCharCode(...codes);
+}
+
 /** `<prefix>_<26 characters>`: 48 bits of time, 80 bits that are random or counted up. Later ids of this process are greater. */
 export function newId(prefix: string, now: number = Date.now(), random: Random = secureRandom): string {
 	const time = Math.floor(now);
 	if (time > last.time) startMillisecond(time, random);
 	else countUp();
-	let text = `${prefix}_${last.timeText}`;
-	for (const digit of last.tail) text += ALPHABET[digit];
-	return text;
+	return `${prefix}_${last.timeText}${tailText()}`;
 }
 
 export const newRunId = (now?: number, random?: Random): string => newId("run", now, random);
@@ -66,11 +82,18 @@ export function runIdOf(messageId: string): string {
 export function traceIdOf(runId: string): string {
 	const digits = runId.slice(runId.indexOf("_") + 1);
 	if (/^[0-7][0-9A-HJKMNP-TV-Z]{25}$/.test(digits)) {
-		let bits = 0n;
-		for (const digit of digits) bits = (bits << 5n) | BigInt(ALPHABET.indexOf(digit));
-		return bits.toString(16).padStart(32, "0");
+		// Two digits are the first eight bits; after them four digits are five hex digits.
+		let hex = hexOf(digits, 0, 2);
+		for (let at = 2; at < digits.length; at += 4) hex += hexOf(digits, at, at + 4);
+		return hex;
 	}
 	return [1, 2, 3, 4].map((part) => crc32(`${part}:${runId}`).toString(16).padStart(8, "0")).join("");
+}
+
+function hexOf(digits: string, from: number, to: number): string {
+	let bits = 0;
+	for (let at = from; at < to; at++) bits = bits * 32 + ALPHABET.indexOf(digits[at]!);
+	return bits.toString(16).padStart(to - from === 2 ? 2 : 5, "0");
 }
 
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;

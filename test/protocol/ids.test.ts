@@ -53,6 +53,19 @@ test("P1.17: a trace id is 32 hex digits, different for different runs and the s
 	expect(traceIdOf(one)).toBe(traceIdOf(one));
 });
 
+test("P1.17: the trace id of a run is its id's own 128 bits", () => {
+	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+	const values = fc.array(fc.nat(31), { minLength: 25, maxLength: 25 });
+	fc.assert(
+		fc.property(fc.nat(7), values, (first, rest) => {
+			const all = [first, ...rest];
+			const bits = all.reduce((sum, value) => sum * 32n + BigInt(value), 0n);
+			const runId = `run_${all.map((value) => alphabet[value]).join("")}`;
+			expect(traceIdOf(runId)).toBe(bits.toString(16).padStart(32, "0"));
+		}),
+	);
+});
+
 test("P6.2: session labels", () => {
 	for (const label of ["main", "a", "0", "user@example.org:42", "x".repeat(128), "A+b-c_d"]) {
 		expect(isSessionLabel(label)).toBe(true);

@@ -35,3 +35,9 @@ test("migrate refuses a newer file and says which versions", () => {
 	expect(() => migrate(file, "one", steps.slice(0, 1))).toThrow(/"one" tables have schema version 2.*up to 1/);
 	file.close();
 });
+
+test("what a savepoint would restore is kept in memory", () => {
+	const file = openSqlite(":memory:", "process");
+	expect(file.db.prepare("PRAGMA temp_store").get()).toEqual({ temp_store: 2 });
+	file.close();
+});

@@ -56,3 +56,32 @@ export class TailReader {
 		return { log: this.#incomplete ? { ...whole, damaged: "its newest records are damaged on disk" } : whole, tail };
 	}
 }
+
+/** Which rows of the journal are still needed: for each log, the first one that holds uncut records. */
+export class JournalNeeds {
+	readonly #from = new Map<number, number>();
+
+	/** A commit with this row wrote the log. */
+	written({ id, batch, cut, seal }: LogWrite, row: number): void {
+		if (cut || seal) this.#from.delete(id);
+		else if (batch && !this.#from.has(id)) this.#from.set(id, row);
+	}
+
+	set(id: number, row: number): void {
+		this.#from.set(id, row);
+	}
+
+	/** The first row that any log needs, or the last one of all. */
+	first(last: number): number {
+		let first = last;
+		for (const row of this.#from.values()) if (row < first) first = row;
+		return first;
+	}
+
+	/** The logs that need a row before this one. */
+	before(row: number): Set<number> {
+		const logs = new Set<number>();
+		for (const [id, from] of this.#from) if (from < row) logs.add(id);
+		return logs;
+	}
+}

@@ -1,5 +1,7 @@
 /** The tables of the Bus in a SQLite file, and every statement on them. */
 
+import type { Kinds } from "../storage.ts";
+
 export const BUS_AREA = "bus";
 
 export const BUS_STEPS: readonly string[] = [
@@ -95,3 +97,7 @@ export const STATEMENTS = {
 	removeSegments: "DELETE FROM segment WHERE rowid IN (SELECT rowid FROM segment WHERE log = ? LIMIT ?)",
 	removeLog: "DELETE FROM log WHERE id = ?",
 } as const;
+
+/** The two values of a condition on kinds. */
+export const kindColumns = (kinds: Kinds): [string | null, string] =>
+	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];

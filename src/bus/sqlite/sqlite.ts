@@ -27,9 +27,9 @@ import type {
 } from "../storage.ts";
 import { segmentBytesOf } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, segmentCrc } from "./checksum.ts";
-import { entriesOf, entryOf } from "./journal.ts";
-import { allFenced, damaged, refusalOf } from "./refused.ts";
-import { BUS_AREA, BUS_STEPS, STATEMENTS } from "./schema.ts";
+import { allFenced, damaged, refusalOf, UnitFault } from "./faults.ts";
+import { entriesOf, entryOf, JournalNeeds } from "./journal.ts";
+import { BUS_AREA, BUS_STEPS, kindColumns, STATEMENTS } from "./schema.ts";
 import { Scratch } from "./scratch.ts";
 import { type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
 
@@ -55,8 +55,8 @@ class SqliteStorage implements Storage {
 	readonly #now: () => number;
 	readonly #sql: Statements;
 	readonly #hints: Set<Hint>;
-	/** The first journal row that holds uncut records, of the logs that are written through this store. */
-	readonly #journalFrom = new Map<number, number>();
+	/** Of the logs that are written through this store. */
+	readonly #needs = new JournalNeeds();
 	#journalFirst = 1;
 	readonly #tails: Tails;
 	readonly #scratch = new Scratch();
@@ -119,7 +119,17 @@ class SqliteStorage implements Storage {
 		});
 	}
 
+	/** A savepoint keeps every page that its unit changes, and hardly any unit is refused: units get one only when one of them was. */
 	commit(commit: Commit): Committed {
+		try {
+			return this.#commit(commit, false);
+		} catch (cause) {
+			if (!(cause instanceof UnitFault)) throw cause;
+			return this.#commit(commit, true);
+		}
+	}
+
+	#commit(commit: Commit, apart: boolean): Committed {
 		let row = 0;
 		const committed = this.#file.transaction(() => {
 			const known = commit.again ? this.#made(commit) : undefined;
@@ -130,7 +140,7 @@ class SqliteStorage implements Storage {
 				return allFenced(commit, this.#now());
 			}
 			row = Number(id) + 1;
-			return this.#apply(commit, row);
+			return this.#apply(commit, row, apart);
 		});
 		if (row > 0) this.#remember(commit, committed, row);
 		for (const hint of this.#hints) hint(commit);
@@ -152,7 +162,7 @@ class SqliteStorage implements Storage {
 		return { now: Number(row.at), outcomes };
 	}
 
-	#apply({ node, n, units }: Commit, row: number): Committed {
+	#apply({ node, n, units }: Commit, row: number, apart: boolean): Committed {
 		const now = this.#now();
 		const outcomes = new Map<number, UnitOutcome>();
 		const refusals: [number, RefusalKind, string][] = [];
@@ -163,7 +173,7 @@ class SqliteStorage implements Storage {
 			if (log && !log.create && unit.writes.length === 0) {
 				this.#write(log, row, now);
 			} else {
-				const outcome = this.#attempt(unit, node, row, now);
+				const outcome = this.#attempt(unit, node, row, now, apart);
 				if (outcome) outcomes.set(place, outcome);
 				if (outcome && "refused" in outcome) {
 					refusals.push([place, outcome.refused.refusal, outcome.refused.message]);
@@ -178,24 +188,25 @@ class SqliteStorage implements Storage {
 		return { now, outcomes };
 	}
 
-	/** A unit that may be refused: then nothing of it stays. */
-	#attempt({ writes, log }: Unit, node: number, row: number, now: number): UnitOutcome | undefined {
+	/** A unit that may be refused: then nothing of it stays, and nothing of the commit unless units are kept `apart`. */
+	#attempt({ writes, log }: Unit, node: number, row: number, now: number, apart: boolean): UnitOutcome | undefined {
 		const sql = this.#sql;
 		let isApplying = false;
-		sql.savepoint.run();
+		if (apart) sql.savepoint.run();
 		try {
 			const base = log?.create && this.#create(log.id, log.create, node, row, now);
 			isApplying = true;
 			for (const write of writes) this.#file.things.apply(write, { node, now });
 			isApplying = false;
 			if (log) this.#write(log, row, now);
-			sql.release.run();
+			if (apart) sql.release.run();
 			return base === undefined ? undefined : { base };
 		} catch (cause) {
 			// A full disk refuses everything, and has undone all of it on some occasions: then the commit itself has to fail. So it does when
 			// a log cannot be written: that is nothing a unit could be refused for.
 			const isOwnFault = cause instanceof Refused || (isApplying && sqliteFailure(cause)?.kind !== "full");
 			if (!this.#file.db.isTransaction || !isOwnFault) throw cause;
+			if (!apart) throw new UnitFault(cause);
 			sql.undo.run();
 			sql.release.run();
 			return { refused: refusalOf(cause) };
@@ -238,8 +249,7 @@ class SqliteStorage implements Storage {
 			if (!log || (outcome && "refused" in outcome)) continue;
 			if (log.seal) this.#tails.heads.delete(log.id);
 			else if (log.batch || log.create) this.#tails.heads.set(log.id, log.batch?.last ?? 0);
-			if (log.cut || log.seal) this.#journalFrom.delete(log.id);
-			else if (log.batch && !this.#journalFrom.has(log.id)) this.#journalFrom.set(log.id, row);
+			this.#needs.written(log, row);
 		}
 	}
 
@@ -325,7 +335,7 @@ class SqliteStorage implements Storage {
 			const adopted = left?.node === owner && left.cutAt === cutAt ? left : this.#tails.whole(row);
 			this.#sql.adopt.run(node, id);
 			this.#left.delete(id);
-			if (adopted.tail) this.#journalFrom.set(id, cutAt + 1);
+			if (adopted.tail) this.#needs.set(id, cutAt + 1);
 			this.#tails.heads.set(id, adopted.log.head);
 			return { log: adopted.log, tail: adopted.tail };
 		});
@@ -358,12 +368,8 @@ class SqliteStorage implements Storage {
 		// The last row stays: it numbers the next one, and tells what became of the last commit.
 		const last = Number(this.#sql.lastRow.get()!.id);
 		const others = this.#sql.othersFrom.get(node)!.cut_at;
-		let needed = Math.min(last, others === null ? last : Number(others) + 1);
-		const lagging = new Set<number>();
-		for (const [id, from] of this.#journalFrom) {
-			if (from < needed) needed = from;
-			if (last - from > JOURNAL_ROWS_BEHIND_MAX) lagging.add(id);
-		}
+		const needed = Math.min(this.#needs.first(last), others === null ? last : Number(others) + 1);
+		const lagging = this.#needs.before(last - JOURNAL_ROWS_BEHIND_MAX);
 		const upTo = Math.min(needed, this.#journalFirst + JOURNAL_ROWS_PER_TIDY);
 		if (upTo > this.#journalFirst) {
 			this.#file.transaction(() => this.#sql.removeJournal.run(upTo));
@@ -398,6 +404,3 @@ class SqliteStorage implements Storage {
 		return () => this.#hints.delete(hint);
 	}
 }
-
-const kindColumns = (kinds: Kinds): [string | null, string] =>
-	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];

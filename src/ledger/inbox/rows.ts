@@ -33,13 +33,29 @@ export function eventOf(row: Row): InboundEvent {
 }
 
 /** In the order of EVENT_COLUMNS. */
-export function eventColumns({ origin, ...event }: InboundEvent) {
+export function eventColumns(event: InboundEvent): (string | number | null)[] {
+	const { origin } = event;
+	const [state, runId, because, supersededBy] = dispositionColumns(event.disposition);
 	return [
-		...[event.eventId, event.session, event.text, attachmentsText(event.attachments), event.idempotencyKey ?? null],
-		...[event.receivedAt, ...dispositionColumns(event.disposition)],
-		...[origin?.channel ?? null, origin?.account ?? null, origin?.sourceId ?? null],
-		...[origin?.sender ?? null, origin?.senderName ?? null],
-		...[jsonOrNull(event.queue), jsonOrNull(event.batch), jsonOrNull(event.facts), event.traceId ?? null],
+		event.eventId,
+		event.session,
+		event.text,
+		attachmentsText(event.attachments),
+		event.idempotencyKey ?? null,
+		event.receivedAt,
+		state,
+		runId,
+		because,
+		supersededBy,
+		origin?.channel ?? null,
+		origin?.account ?? null,
+		origin?.sourceId ?? null,
+		origin?.sender ?? null,
+		origin?.senderName ?? null,
+		jsonOrNull(event.queue),
+		jsonOrNull(event.batch),
+		jsonOrNull(event.facts),
+		event.traceId ?? null,
 	];
 }
 

@@ -58,12 +58,13 @@ const sessionOf = (row: Row): SessionInfo => ({
 /** How much of a message a session is called by. */
 const TITLE_CHARS_MAX = 80;
 
+/** Anything but single blanks. */
+const HAS_ODD_SPACE = /[^\S ]|\s{2}/;
+
 /** The beginning of a message on one line, never ending in half a character. */
 function titleOf(text: string): string {
-	const line = text
-		.slice(0, TITLE_CHARS_MAX * 4)
-		.replace(/\s+/g, " ")
-		.trim();
+	const start = text.slice(0, TITLE_CHARS_MAX * 4);
+	const line = (HAS_ODD_SPACE.test(start) ? start.replace(/\s+/g, " ") : start).trim();
 	return line
 		.slice(0, TITLE_CHARS_MAX)
 		.toWellFormed()

@@ -69,6 +69,7 @@ export const INBOUND_LIMITS: InboundLimits = {
 };
 
 export const COLLECT_MS = 1500;
+const AGENT = "main";
 const BUSY_TEXT = "I am still answering your last message. Please send this again when I am done.";
 
 /** What holds for one account of one channel. */
@@ -82,9 +83,15 @@ export interface InboundRules {
 export function rulesOf({ channels = {} }: InboundConfig, channel: string, account: string): InboundRules {
 	const { accounts, busyText = BUSY_TEXT, ...common } = own(channels, channel) ?? {};
 	const particular = own(accounts, account) ?? {};
-	const { session = "chat", agent = "main" } = { ...common, ...particular };
+	const { session = "chat", agent = AGENT } = { ...common, ...particular };
 	return { acl: aclOf(common.acl, particular.acl), session, agent, busyText };
 }
+
+/** The agent alone: all that a client's message needs to know of the rules. */
+export const agentOf = ({ channels }: InboundConfig, channel: string, account: string): string => {
+	const common = own(channels, channel);
+	return own(common?.accounts, account)?.agent ?? common?.agent ?? AGENT;
+};
 
 /** Undefined for the web and the API when nothing is said: the Broker's own way, one after another. */
 export function queueOf(

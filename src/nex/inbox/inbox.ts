@@ -21,6 +21,7 @@ import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
 	acceptedOf,
+	type ChannelMessage,
 	type Destination,
 	hookRequestOf,
 	type Inbound,
@@ -128,7 +129,7 @@ export class Inbox {
 			return { outcome: known };
 		}
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
-		const letIn = () => this.#letIn(inbound, message);
+		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
 		const refusal = (await timed(facts.timings, "acl", clock, letIn)) ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
 	}
@@ -140,8 +141,7 @@ export class Inbox {
 	}
 
 	/** The stage `acl`: undefined, or why the message is not let in. */
-	async #letIn(inbound: Inbound, message: Message): Promise<string | undefined> {
-		if (isClients(inbound)) return undefined;
+	async #letIn(inbound: ChannelMessage, message: Message): Promise<string | undefined> {
 		const { pairing, tell, config } = this.#deps;
 		const { channel, account, message: said } = inbound;
 		const { sender, chat, agent } = message.facts;
@@ -208,19 +208,26 @@ export class Inbox {
 
 	/** Messages have left the queue. */
 	#launch(start: Start): Launched {
-		const stop = new AbortController();
-		return { established: this.#answer(start, stop.signal), abort: () => stop.abort() };
+		let run: Execution | undefined;
+		let isStopped = false;
+		const begun = (execution: Execution) => {
+			run = execution;
+			if (isStopped) run.abort();
+		};
+		const abort = () => {
+			isStopped = true;
+			run?.abort();
+		};
+		return { established: this.#answer(start, begun), abort };
 	}
 
-	async #answer(start: Start, stop: AbortSignal): Launched["established"] {
+	async #answer(start: Start, begun: (execution: Execution) => void): Launched["established"] {
 		const { outbound, log } = this.#deps;
 		const answer = await this.#prepare(start);
 		this.#refuseWhenClosed();
 		const owed = owedOf(answer, outbound, log);
 		const execution = this.#execute(start, answer, owed);
-		const abort = () => execution.abort();
-		if (stop.aborted) abort();
-		else stop.addEventListener("abort", abort, { once: true });
+		begun(execution);
 		await execution.established;
 		this.#deliver(answer, owed);
 		this.#whenSaved(answer, execution);

@@ -12,7 +12,7 @@ import type {
 } from "../../ledger/ledger.ts";
 import { newEventId } from "../../protocol/protocol.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
-import { type InboundConfig, queueOf, rulesOf, WEB } from "./config.ts";
+import { agentOf, type InboundConfig, queueOf, rulesOf, WEB } from "./config.ts";
 import { type Outcome, responseOf } from "./response.ts";
 import { sessionOf } from "./session.ts";
 
@@ -102,7 +102,7 @@ function ofClient(message: ClientMessage, config: InboundConfig, now: number): M
 		facts: {
 			sender: OWNER,
 			chat: { id: session, type: "direct" },
-			agent: rulesOf(config, WEB, WEB).agent,
+			agent: agentOf(config, WEB, WEB),
 			hooks: noHooks(message.disableStreaming === true ? { disable_streaming: true } : {}),
 			timings: [],
 			queuedAt: now,
@@ -139,7 +139,7 @@ export function recorded(event: InboundEvent): Message {
 	const little: Facts = {
 		sender: OWNER,
 		chat: { id: session, type: "direct" },
-		agent: rulesOf({}, WEB, WEB).agent,
+		agent: agentOf({}, WEB, WEB),
 		hooks: noHooks(),
 		timings: [],
 		queuedAt: receivedAt,

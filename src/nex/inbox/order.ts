@@ -4,10 +4,12 @@ import { NexusError } from "../../protocol/protocol.ts";
 
 export type Order = <T>(name: string, work: () => Promise<T>) => Promise<T>;
 
+const NOTHING = Promise.resolve();
+
 export function createOrder(waitingMax = Infinity): Order {
 	const lines = new Map<string, { last: Promise<unknown>; count: number }>();
 	return async (name, work) => {
-		const line = lines.get(name) ?? { last: Promise.resolve(), count: 0 };
+		const line = lines.get(name) ?? { last: NOTHING, count: 0 };
 		if (line.count >= waitingMax)
 			throw new NexusError("busy", `${waitingMax} messages wait in ${name} already; try again later.`);
 		lines.set(name, line);

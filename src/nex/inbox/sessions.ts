@@ -223,11 +223,14 @@ export class Sessions {
 		const launched = launch({
 			session: session.label,
 			messages,
-			begin: (runId) => [
-				...(recorded ? [] : messages.map((message) => inboxWrites.accept(message))),
-				...(batch ? [inboxWrites.accept({ ...batch, disposition: { state: "started", runId } })] : []),
-				...dispose(messages.map(idOf), { state: batch ? "batched" : "started", runId }, QUEUED),
-			],
+			begin(runId) {
+				const disposition: Disposition = { state: batch ? "batched" : "started", runId };
+				// What is recorded only now is recorded as what it becomes: nobody could have seen it wait.
+				if (!recorded) return messages.map((message) => inboxWrites.accept({ ...message, disposition }));
+				const writes = dispose(messages.map(idOf), disposition, QUEUED);
+				if (batch) writes.unshift(inboxWrites.accept({ ...batch, disposition: { state: "started", runId } }));
+				return writes;
+			},
 			settle: ({ status, runId }) =>
 				status === "aborted" && active.stoppedBy !== undefined
 					? dispose(eventIds, { state: "superseded", by: active.stoppedBy, runId }, ANSWERED)

@@ -1,9 +1,16 @@
-/** What the store says when it does not do or find what it was asked for. */
+/** What is said when a unit, a commit or a stored record cannot be taken as it is. */
 
 import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import { fenced } from "../refusals.ts";
 import type { Commit, Committed } from "../storage.ts";
+
+/** A unit is to be refused, and the others of its commit are not. */
+export class UnitFault extends Error {
+	constructor(cause: unknown) {
+		super("a unit is refused", { cause });
+	}
+}
 
 export function allFenced({ units }: Commit, now: number): Committed {
 	return { now, outcomes: new Map(units.map((_, place) => [place, { refused: fenced() }])) };
