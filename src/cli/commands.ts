@@ -4,8 +4,10 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
 
-export function addCommands(nexus: Command, local: Local): void {
-	for (const add of [addUp, addAnswers, addLists, addChats, addAccounts, addChecks]) add(nexus, local);
+/** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
+export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
+	const all = [addUp, addAnswers, addLists, addChats, addAccounts, addChecks];
+	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	pointToHelp(nexus, "nexus");
 }
 

@@ -17,9 +17,9 @@ export interface Program {
 export function createProgram(host: Host): Program {
 	const local: Local = { host, terminal: createTerminal(host.stdout, host.stderr, host.env) };
 	const nexus = nexusCommand(host);
-	addCommands(nexus, local);
 	return {
 		async run(argv) {
+			addCommands(nexus, local, argv[2]);
 			endOnClosedPipe(host);
 			try {
 				await nexus.parseAsync(argv);

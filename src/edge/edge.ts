@@ -1,18 +1,14 @@
 /** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
 
-import type { EventEmitter } from "node:events";
-import type { IncomingMessage } from "node:http";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
-import { createApp, failure } from "./app.ts";
 import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
-import { type Caller, createGate, hostNameOf, requireAuth } from "./gate.ts";
-import { createHandlers } from "./handlers.ts";
+import { createGate, hostNameOf, requireAuth } from "./gate.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
-import { createHttpServer, listen, pathOf, serve } from "./server.ts";
+import { type Admit, createHttpServer, listen, pathOf, serve } from "./server.ts";
 import { createReaders, createSockets, createSources } from "./stream/stream.ts";
 
 export * from "./port.ts";
@@ -77,7 +73,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const sources = createSources(deps.bus, deps.ledger);
 	const readers = createReaders(log);
 	const sockets = createSockets({ sources, limits, log });
-	const admit = (request: IncomingMessage, ended: EventEmitter): Caller => {
+	const admit: Admit = (request, ended) => {
 		door.requests++;
 		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
 		const caller = gate.admit(request);
@@ -92,21 +88,18 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		const code = auth.newCode();
 		return { code, url: `${door.url}/#code=${code}` };
 	};
-	const app = createApp({
-		handlers: createHandlers({ deps, limits, auth, sources, readers, admitStream, cookieName, signIn }),
-		page: createPage(deps.pageDir),
-		bodyBytesMax: limits.bodyBytesMax,
-		log,
-	});
+	const page = createPage(deps.pageDir);
 	serve(server, {
-		answer: (request, { incoming, outgoing }) => app.fetch(request, { caller: admit(incoming, outgoing), outgoing }),
-		failure: (cause) => failure(cause, log),
+		async load() {
+			const { createListener } = await import("./listener.ts");
+			return createListener({ deps, limits, auth, sources, readers, admitStream, cookieName, signIn, page, admit });
+		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);
 			if (pathOf(request) !== "/v1/ws") throw new NexusError("not_found", "there is no WebSocket at this address");
 			requireAuth(caller);
 			admitStream();
-			sockets.upgrade(request, socket, head);
+			void sockets.upgrade(request, socket, head);
 		},
 		closing: () => door.closing,
 		clientOf: (request) => proxies.clientOf(request).address,

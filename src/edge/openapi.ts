@@ -5,7 +5,7 @@ import { type ErrorCode, httpStatusOf } from "../protocol/protocol.ts";
 import { ROUTES, type Route } from "./routes.ts";
 import { COMPONENTS, Failure } from "./schema.ts";
 
-type Json = Record<string, unknown>;
+export type Json = Record<string, unknown>;
 
 const refTo = (id: string) => `#/components/schemas/${id}`;
 

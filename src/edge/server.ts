@@ -1,11 +1,13 @@
 /** The bare HTTP server: its time-outs, how it listens, and how requests and upgrades reach what answers them. */
 
-import { createServer, type IncomingMessage, type Server } from "node:http";
+import type { EventEmitter } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { NexusError, toNexusError } from "../protocol/protocol.ts";
+import { loadOnce } from "../std/load-once.ts";
 import type { Log } from "../std/log.ts";
 import { refuse } from "./connection.ts";
+import type { Caller } from "./gate.ts";
 import type { EdgeLimits } from "./port.ts";
 
 /** On every answer; streams and the page add their own. */
@@ -40,10 +42,14 @@ export function createHttpServer(limits: EdgeLimits): Server {
 	return server;
 }
 
+/** Lets a request in, until `ended` closes, or throws why not. */
+export type Admit = (request: IncomingMessage, ended: EventEmitter) => Caller;
+/** Answers one request, with an error if need be. */
+export type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>;
+
 export interface Answering {
-	/** Answers one request that was not refused. Throws before it has sent anything. */
-	answer(request: Request, bindings: HttpBindings): Response | Promise<Response>;
-	failure(cause: unknown): Response;
+	/** Called by the first request, and again only after a failure. */
+	load(): Promise<Listener>;
 	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void;
 	closing(): boolean;
 	/** The address of who asks, for the log. */
@@ -51,12 +57,8 @@ export interface Answering {
 	log: Log;
 }
 
-export function serve(server: Server, { answer, failure, upgrade, closing, clientOf, log }: Answering): void {
-	const listener = getRequestListener((request, env) => answer(request, env as HttpBindings), {
-		overrideGlobalObjects: false,
-		autoCleanupIncoming: false,
-		errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause),
-	});
+export function serve(server: Server, { load, upgrade, closing, clientOf, log }: Answering): void {
+	const listener = loadOnce(load);
 	server.on("request", (incoming, outgoing) => {
 		const started = performance.now();
 		// Gone from the socket once it has closed.
@@ -72,10 +74,12 @@ export function serve(server: Server, { answer, failure, upgrade, closing, clien
 			log.debug({ client, method, path: pathOf(incoming), status: outgoing.statusCode, ms }, "request");
 			if (closing()) setImmediate(() => server.closeIdleConnections());
 		});
-		listener(incoming, outgoing).catch((cause: unknown) => {
-			log.error({ err: cause }, "an answer could not be sent");
-			outgoing.destroy();
-		});
+		listener()
+			.then((answer) => answer(incoming, outgoing))
+			.catch((cause: unknown) => {
+				log.error({ err: cause }, "an answer could not be sent");
+				outgoing.destroy();
+			});
 	});
 	// What a client expects besides `100-continue` may be ignored; Node would refuse it without a body.
 	server.on("checkExpectation", (incoming, outgoing) => void server.emit("request", incoming, outgoing));

@@ -9,7 +9,7 @@ import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
 
-const { bytes, count, group, ms, oneOf, say, text, watchdog } = words;
+const { bytes, count, group, matching, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -83,10 +83,7 @@ export const configSchemaFor = (engines: Engines) =>
 		host: text("a host name or an IP address, such as 127.0.0.1"),
 		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
 		data: text("a folder; relative to the working directory"),
-		token: say(
-			z.string().regex(/^[\x21-\x7e]+$/),
-			"a text of visible ASCII characters without spaces; digits alone in quotes",
-		),
+		token: matching(/^[\x21-\x7e]+$/, "a text of visible ASCII characters without spaces; digits alone in quotes"),
 		allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
 		trustedProxies: say(
 			z.array(z.string().refine(isAddressBlock)),

@@ -1,9 +1,9 @@
-/** The words of the configuration's schema: each kind of value with what is allowed there, for the message when it is something else. */
+/**
+ * The words of the configuration's schema: each kind of value with what is allowed there, for the message when it is something else.
+ * The library itself is not among them: handed over whole, it could not be bundled without its parts that nobody uses.
+ */
 
 import { z } from "zod";
-
-/** For schemas that are made from these words without loading the library themselves. */
-export { z };
 
 export const say = <T extends z.ZodType>(schema: T, allowed: string) => schema.exactOptional().meta({ allowed });
 
@@ -17,6 +17,9 @@ export const watchdog = say(
 export const count = say(z.int().positive(), "a whole number above 0");
 export const bytes = say(z.int().positive(), "a whole number of bytes above 0");
 export const text = (allowed: string) => say(z.string().min(1), allowed);
+export const matching = (pattern: RegExp, allowed: string) => say(z.string().regex(pattern), allowed);
+/** @public Engines get it with the other words. */
+export const httpUrl = (allowed: string) => say(z.url({ protocol: /^https?$/ }), allowed);
 export const oneOf = <const T extends readonly [string, ...string[]]>(words: T) => say(z.enum(words), words.join(", "));
 
 /** What a group of keys is called in a message; its keys are listed from its shape. */

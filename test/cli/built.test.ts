@@ -4,13 +4,53 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { WebSocket } from "ws";
 import { bundle } from "../../scripts/bundle.ts";
 import { freshFolder } from "../runtime/folder.ts";
+import { until } from "../until.ts";
 import { run, up } from "./nexus.ts";
 
 // As deep in the package as `dist`, and not `dist` itself: other tests read the page from there.
 const out = fileURLToPath(new URL("../../.vite", import.meta.url));
 const main = join(out, "cli/main.js");
+
+/** Of Node's own modules, those that took most of an idle daemon's memory. */
+const HEAVY = ["internal/deps/undici/undici", "internal/http2/core", "tls", "https"];
+const FILES_MAX = 40;
+
+/** A daemon that writes down what it has loaded whenever it is asked. */
+async function upWatched(folder: string, args: string[]) {
+	const report = join(folder, "loaded.json");
+	const watch = join(folder, "watch.mjs");
+	writeFileSync(
+		watch,
+		`const { registerHooks } = process.getBuiltinModule("node:module");
+const { renameSync, writeFileSync } = process.getBuiltinModule("node:fs");
+const files = [];
+registerHooks({
+	load(url, context, next) {
+		if (url.startsWith("file:") && url !== import.meta.url) files.push(url);
+		return next(url, context);
+	},
+});
+process.on("SIGUSR2", () => {
+	const builtins = process.moduleLoadList.map((each) => each.replace("NativeModule ", ""));
+	writeFileSync(${JSON.stringify(`${report}.part`)}, JSON.stringify({ builtins, files }));
+	renameSync(${JSON.stringify(`${report}.part`)}, ${JSON.stringify(report)});
+});`,
+	);
+	const daemon = await up(join(folder, "data"), args, { main, env: { NODE_OPTIONS: `--import=${watch}` } });
+	onTestFinished(async () => void (await daemon.end("SIGKILL")));
+	const loaded = async () => {
+		rmSync(report, { force: true });
+		daemon.child.kill("SIGUSR2");
+		await until("what is loaded", () => existsSync(report));
+		return JSON.parse(readFileSync(report, "utf8")) as { builtins: string[]; files: string[] };
+	};
+	return Object.assign(daemon, { loaded });
+}
+
+const TOKEN = "a-token-of-the-build-0123456789";
 
 beforeAll(() => bundle(out));
 afterAll(() => rmSync(out, { recursive: true, force: true }));
@@ -27,6 +67,47 @@ describe("the build", () => {
 		const metrics = await fetch(`${daemon.ready.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
 		expect(await metrics.text()).toContain('nexus_runs_total{status="completed"} 1');
 		expect((await run(["doctor", "--data", data, "--port", "0"], { main })).out).toMatch(/^ok {4}engine {4}demo/m);
+		expect((await daemon.end("SIGTERM")).code).toBe(0);
+	});
+
+	it("loads for a start no library of its own files, and nothing of Node's that costs megabytes", async () => {
+		const folder = freshFolder();
+		writeFileSync(join(folder, "nexus.yaml"), "log: { level: warn }\n");
+		const daemon = await upWatched(folder, ["--config", join(folder, "nexus.yaml")]);
+		const idle = await daemon.loaded();
+		expect(idle.builtins).toEqual(expect.arrayContaining(["http", "sqlite"]));
+		for (const heavy of HEAVY) expect(idle.builtins, heavy).not.toContain(heavy);
+		expect(idle.files.filter((file) => file.includes("/node_modules/"))).toEqual([]);
+		// Each file costs a start about half a millisecond.
+		expect(idle.files.length).toBeLessThanOrEqual(FILES_MAX);
+		// The watch sees what is loaded later.
+		await fetch(`${daemon.ready.url}/healthz`);
+		expect((await daemon.loaded()).builtins).toContain("internal/deps/undici/undici");
+	});
+
+	it("answers the first requests, all at once, although they load what answers them", async () => {
+		const folder = freshFolder();
+		const daemon = await up(join(folder, "data"), ["--token", TOKEN], { main });
+		onTestFinished(async () => void (await daemon.end("SIGKILL")));
+		const { url } = daemon.ready;
+		const headers = { authorization: `Bearer ${TOKEN}` };
+		const opened = (): Promise<string> =>
+			new Promise((resolve, reject) => {
+				const socket = new WebSocket(`${url.replace("http", "ws")}/v1/ws`, { headers });
+				socket.on("error", reject);
+				socket.on("open", () => {
+					socket.close();
+					resolve("open");
+				});
+			});
+		const answers = await Promise.all([
+			...["/healthz", "/openapi.json", "/v1/runs", "/v1/nothing"].map(async (path) => {
+				const answer = await fetch(url + path, { headers });
+				return [answer.status, Object.keys((await answer.json()) as object)[0]];
+			}),
+			...[opened(), opened()],
+		]);
+		expect(answers).toEqual([[200, "status"], [200, "openapi"], [200, "runs"], [404, "error"], "open", "open"]);
 		expect((await daemon.end("SIGTERM")).code).toBe(0);
 	});
 
@@ -58,9 +139,10 @@ describe("the build", () => {
 	it("has a client that a browser can load, and that knows the daemon's errors", async () => {
 		const found = new Set([join(out, "client/client.js")]);
 		for (const file of found) {
-			const imports = [...readFileSync(file, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(
-				([, name]) => name!,
-			);
+			const text = readFileSync(file, "utf8");
+			const imports = [...text.matchAll(/\b(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, name]) => name!);
+			// How the build asks for Node's modules.
+			expect(text, file).not.toContain("getBuiltinModule");
 			expect(
 				imports.filter((name) => !name.startsWith(".")),
 				file,

@@ -1,6 +1,12 @@
 /** Where a text may be cut within a line: between sentences, words, and at least between graphemes. */
 
-const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
+let made: Intl.Segmenter | undefined;
+
+/** Made when the first text needs it: it takes megabytes, and the daemon itself, which loads this file, may never cut one. */
+const graphemes = (): Intl.Segmenter => {
+	made ??= new Intl.Segmenter(undefined, { granularity: "grapheme" });
+	return made;
+};
 
 /** How far back the beginning of a run of joined characters is looked for. */
 const RUN_MAX = 4096;
@@ -25,7 +31,12 @@ function graphemeBefore(source: string, at: number): number {
 		if (isAlone(source.charCodeAt(start)) && isAlone(source.charCodeAt(start - 1))) break;
 		start -= 1;
 	}
-	return start + (graphemes.segment(source.slice(start, at + 2)).containing(at - start)?.index ?? at - start);
+	return (
+		start +
+		(graphemes()
+			.segment(source.slice(start, at + 2))
+			.containing(at - start)?.index ?? at - start)
+	);
 }
 
 /** The nearest boundary at or before `at`, but after `from`; `from` itself when the grapheme there is longer. */
@@ -37,7 +48,7 @@ export function graphemeAtOrBefore(source: string, at: number, from: number): nu
 /** The end of the grapheme that begins at `from`; one that is longer than any letter or emoji counts as several. */
 export function graphemeAfter(source: string, from: number): number {
 	if (from + 1 >= source.length || isGraphemeBoundary(source, from + 1)) return from + 1;
-	const [first] = graphemes.segment(source.slice(from, from + RUN_MAX));
+	const [first] = graphemes().segment(source.slice(from, from + RUN_MAX));
 	return from + Math.max(1, first?.segment.length ?? 1);
 }
 

@@ -2,9 +2,10 @@
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { type RawData, type WebSocket, WebSocketServer } from "ws";
+import type { RawData, WebSocket, WebSocketServer } from "ws";
 import type { Cursor } from "../../bus/bus.ts";
 import { httpStatusOf, LOG_KINDS, NexusError, STREAM_ENDPOINTS, toNexusError } from "../../protocol/protocol.ts";
+import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import { refuse } from "../connection.ts";
 import type { EdgeLimits } from "../port.ts";
@@ -16,7 +17,8 @@ const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
 export interface Sockets {
-	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void;
+	/** Never rejects: what goes wrong is answered on the socket. */
+	upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void>;
 	/** Pings who is idle and drops who did not answer the last ping. */
 	heartbeat(): void;
 	/** Says good-bye (1001) without a fake terminal. */
@@ -34,13 +36,14 @@ interface SocketParts {
 	log: Log;
 }
 
-export function createSockets(parts: SocketParts): Sockets {
-	const { limits } = parts;
+/** The first handshake loads the library, and with it TLS, which nothing else here needs. */
+async function createServer({ wsMessageBytesMax }: EdgeLimits): Promise<WebSocketServer> {
+	const { WebSocketServer } = await import("ws");
 	const server = new WebSocketServer({
 		noServer: true,
 		clientTracking: false,
 		perMessageDeflate: false,
-		maxPayload: limits.wsMessageBytesMax,
+		maxPayload: wsMessageBytesMax,
 	});
 	server.on("wsClientError", (cause, socket, request) => {
 		const [code, header] =
@@ -50,28 +53,55 @@ export function createSockets(parts: SocketParts): Sockets {
 		const error = new NexusError(code, `this is no WebSocket handshake: ${cause.message}`);
 		refuse(socket as Socket, error, httpStatusOf(code), [header]);
 	});
+	return server;
+}
+
+/** A socket that breaks while nobody else listens would end the process. */
+const ignore = () => {};
+
+export function createSockets(parts: SocketParts): Sockets {
+	const { limits } = parts;
 	const connections = new Set<Connection>();
+	const server = loadOnce(() => createServer(limits));
+	/** Handshakes that wait for the library. */
+	let waiting = 0;
 	let stalled = 0;
-	return {
-		upgrade(request, socket, head) {
-			server.handleUpgrade(request, socket, head, (ws) => {
-				const connection = new Connection(ws, parts, () => stalled++);
-				connections.add(connection);
-				ws.on("close", () => {
-					connections.delete(connection);
-					connection.pump.gone();
-				});
-				socket.setTimeout(limits.stalledReaderMs, connection.pump.timedOut);
+	let closed = false;
+	const accept = (loaded: WebSocketServer, request: IncomingMessage, socket: Socket, head: Buffer) => {
+		loaded.handleUpgrade(request, socket, head, (ws) => {
+			const connection = new Connection(ws, parts, () => stalled++);
+			connections.add(connection);
+			ws.on("close", () => {
+				connections.delete(connection);
+				connection.pump.gone();
 			});
+			socket.setTimeout(limits.stalledReaderMs, connection.pump.timedOut);
+		});
+	};
+	return {
+		async upgrade(request, socket, head) {
+			waiting++;
+			socket.on("error", ignore);
+			try {
+				const loaded = await server();
+				if (closed) throw new NexusError("unavailable", "the daemon is stopping");
+				accept(loaded, request, socket, head);
+			} catch (cause) {
+				refuse(socket, toNexusError(cause));
+			} finally {
+				socket.off("error", ignore);
+				waiting--;
+			}
 		},
 		heartbeat() {
 			for (const connection of connections) connection.heartbeat();
 		},
 		close() {
+			closed = true;
 			for (const connection of connections) connection.pump.close("stopping");
 		},
 		get count() {
-			return connections.size;
+			return connections.size + waiting;
 		},
 		get subscriptions() {
 			let count = 0;

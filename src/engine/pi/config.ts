@@ -17,15 +17,12 @@ export interface PiConfig {
 	filesRoot?: string;
 }
 
-export const piConfigSchema = ({ z, group, oneOf, say, text }: ConfigWords) =>
+export const piConfigSchema = ({ group, httpUrl, matching, oneOf, text }: ConfigWords) =>
 	group({
 		provider: text("openai, anthropic, google, or any name together with baseUrl"),
 		model: text("a model's id"),
-		baseUrl: say(z.url({ protocol: /^https?$/ }), "an http or https URL of an OpenAI-compatible endpoint"),
-		apiKeyEnv: say(
-			z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/),
-			"the name of an environment variable (never the key itself)",
-		),
+		baseUrl: httpUrl("an http or https URL of an OpenAI-compatible endpoint"),
+		apiKeyEnv: matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "the name of an environment variable (never the key itself)"),
 		systemPrompt: text("a text"),
 		thinking: oneOf(["off", "minimal", "low", "medium", "high"]),
 		filesRoot: text("a folder; relative to this file"),

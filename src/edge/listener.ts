@@ -1,0 +1,34 @@
+/**
+ * What answers requests. The first request loads it: with WebSocket's, its libraries take an idle daemon 7 MB, which one that only
+ * serves chat platforms never needs, and no start has to wait for them.
+ */
+
+import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
+import { toNexusError } from "../protocol/protocol.ts";
+import { createApp, failure } from "./app.ts";
+import { createHandlers, type HandlerParts } from "./handlers.ts";
+import type { Page } from "./page.ts";
+import type { Admit, Listener } from "./server.ts";
+
+export interface ListenerParts extends HandlerParts {
+	page: Page;
+	/** Throws when the request is refused. */
+	admit: Admit;
+}
+
+export function createListener({ page, admit, ...parts }: ListenerParts): Listener {
+	const { log } = parts.deps;
+	const { bodyBytesMax } = parts.limits;
+	const app = createApp({ handlers: createHandlers(parts), page, bodyBytesMax, log });
+	return getRequestListener(
+		(request, env) => {
+			const { incoming, outgoing } = env as HttpBindings;
+			return app.fetch(request, { caller: admit(incoming, outgoing), outgoing });
+		},
+		{
+			overrideGlobalObjects: false,
+			autoCleanupIncoming: false,
+			errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause, log),
+		},
+	);
+}
