@@ -1,15 +1,23 @@
 /** What is said when a unit, a commit or a stored record cannot be taken as it is. */
 
-import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
+import { NexusError, type RefusalKind, Refused, wordsOf } from "../../protocol/protocol.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import { fenced } from "../refusals.ts";
-import type { Commit, Committed } from "../storage.ts";
+import type { Commit, Committed, UnitOutcome } from "../storage.ts";
 
 /** A unit is to be refused, and the others of its commit are not. */
 export class UnitFault extends Error {
 	constructor(cause: unknown) {
 		super("a unit is refused", { cause });
 	}
+}
+
+/** A refused unit as a journal row keeps it: its place in the commit, and why. */
+export type Refusal = [place: number, kind: RefusalKind, message: string];
+
+export function refusalsIn(text: string | null): Map<number, UnitOutcome> {
+	const refusals = JSON.parse(text ?? "[]") as Refusal[];
+	return new Map(refusals.map(([place, kind, message]) => [place, { refused: new Refused(kind, message) }]));
 }
 
 export function allFenced({ units }: Commit, now: number): Committed {

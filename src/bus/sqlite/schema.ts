@@ -1,5 +1,6 @@
 /** The tables of the Bus in a SQLite file, and every statement on them. */
 
+import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Kinds } from "../storage.ts";
 
 export const BUS_AREA = "bus";
@@ -41,7 +42,7 @@ const IS_OF_KINDS = "(?1 IS NULL OR kind = ?1) AND kind NOT IN (SELECT value FRO
 /** In the order of commits: ids are reserved in blocks, and say nothing about it. */
 const IS_BEFORE = "(?4 IS NULL OR (made, id) < (SELECT made, id FROM log WHERE name = ?4))";
 
-export const STATEMENTS = {
+const STATEMENTS = {
 	savepoint: "SAVEPOINT unit",
 	release: "RELEASE unit",
 	undo: "ROLLBACK TO unit",
@@ -97,6 +98,11 @@ export const STATEMENTS = {
 	removeSegments: "DELETE FROM segment WHERE rowid IN (SELECT rowid FROM segment WHERE log = ? LIMIT ?)",
 	removeLog: "DELETE FROM log WHERE id = ?",
 } as const;
+
+export type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
+
+export const prepared = (db: DatabaseSync): Statements =>
+	Object.fromEntries(Object.entries(STATEMENTS).map(([name, sql]) => [name, db.prepare(sql)])) as Statements;
 
 /** The two values of a condition on kinds. */
 export const kindColumns = (kinds: Kinds): [string | null, string] =>

@@ -3,33 +3,33 @@
  * tokens it holds; a log's tail becomes a segment row of its own when it is big enough or the log is sealed, and the journal rows go.
  */
 
-import type { SQLOutputValue, StatementSync } from "node:sqlite";
+import type { SQLOutputValue } from "node:sqlite";
 import { crc32 } from "node:zlib";
-import { type RefusalKind, Refused } from "../../protocol/protocol.ts";
+import { Refused } from "../../protocol/protocol.ts";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import type { Query } from "../../std/write.ts";
 import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
-import type {
-	Adopted,
-	ChainWith,
-	Commit,
-	Committed,
-	Hint,
-	Joined,
-	Kinds,
-	LogWrite,
-	Storage,
-	StoredLog,
-	Unit,
-	UnitOutcome,
+import {
+	type Adopted,
+	type ChainWith,
+	type Commit,
+	type Committed,
+	type Hint,
+	type Joined,
+	type Kinds,
+	type LogWrite,
+	type Storage,
+	type StoredLog,
+	segmentBytesOf,
+	type Unit,
+	type UnitOutcome,
 } from "../storage.ts";
-import { segmentBytesOf } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, segmentCrc } from "./checksum.ts";
-import { allFenced, damaged, refusalOf, UnitFault } from "./faults.ts";
+import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault } from "./faults.ts";
 import { entriesOf, entryOf, JournalNeeds } from "./journal.ts";
-import { BUS_AREA, BUS_STEPS, kindColumns, STATEMENTS } from "./schema.ts";
+import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
 import { Scratch } from "./scratch.ts";
 import { type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
 
@@ -45,7 +45,6 @@ export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): S
 }
 
 type Row = Record<string, SQLOutputValue>;
-type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
 
 /** Who else uses the same connection: they are told of commits at once. */
 const watchers = new WeakMap<SqliteFile, Set<Hint>>();
@@ -66,9 +65,7 @@ class SqliteStorage implements Storage {
 	constructor(file: SqliteFile, now: () => number) {
 		this.#file = file;
 		this.#now = now;
-		this.#sql = Object.fromEntries(
-			Object.entries(STATEMENTS).map(([name, sql]) => [name, file.db.prepare(sql)]),
-		) as Statements;
+		this.#sql = prepared(file.db);
 		this.#tails = new Tails(this.#sql.journalAfter);
 		this.#hints = watchers.get(file) ?? new Set();
 		watchers.set(file, this.#hints);
@@ -151,9 +148,7 @@ class SqliteStorage implements Storage {
 	#made({ node, n, units }: Commit): Committed | undefined {
 		const row = this.#sql.made.get(node, n);
 		if (!row) return undefined;
-		const outcomes = new Map<number, UnitOutcome>();
-		const refused = JSON.parse((row.refused as string | null) ?? "[]") as [number, RefusalKind, string][];
-		for (const [place, kind, message] of refused) outcomes.set(place, { refused: new Refused(kind, message) });
+		const outcomes = refusalsIn(row.refused as string | null);
 		units.forEach(({ log }, place) => {
 			if (!log?.create || outcomes.has(place)) return;
 			const created = this.#sql.find.get(log.create.log);
@@ -165,7 +160,7 @@ class SqliteStorage implements Storage {
 	#apply({ node, n, units }: Commit, row: number, apart: boolean): Committed {
 		const now = this.#now();
 		const outcomes = new Map<number, UnitOutcome>();
-		const refusals: [number, RefusalKind, string][] = [];
+		const refusals: Refusal[] = [];
 		let journal = "";
 		for (let place = 0; place < units.length; place++) {
 			const unit = units[place]!;
