@@ -25,10 +25,13 @@ const NEWEST = 1 / 4;
 const RAISES_TO_MAX = 6;
 const LOWERINGS_TO_NONE = 30;
 
-/** The spacing of the next period. A busy loop that is late by `msMax` already gets all of it: what waits there waits longer than a flush. */
+/**
+ * The spacing of the next period. A loop that is busy for more than a moment and late by `msMax` gets all of it: what waits for the loop waits
+ * longer than for a flush.
+ */
 export function nextSpacing(spacing: Spacing, { utilisation: newest, lateMs }: LoopSample, msMax: number): Spacing {
 	const utilisation = spacing.utilisation + NEWEST * (newest - spacing.utilisation);
-	if (newest >= BUSY && lateMs >= msMax) return { ms: msMax, utilisation };
+	if (newest >= BUSY && utilisation > ROOMY && lateMs >= msMax) return { ms: msMax, utilisation };
 	if (utilisation >= BUSY) return { ms: Math.min(msMax, spacing.ms + msMax / RAISES_TO_MAX), utilisation };
 	if (utilisation <= ROOMY) return { ms: Math.max(0, spacing.ms - msMax / LOWERINGS_TO_NONE), utilisation };
 	return { ms: spacing.ms, utilisation };

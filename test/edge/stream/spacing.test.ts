@@ -43,12 +43,12 @@ describe("spacing", () => {
 		);
 	});
 
-	it("reaches the limit while the loop is busy, at once when it is late, and is gone four seconds after it has room", () => {
+	it("reaches the limit while the loop is busy, soon when it is late, and is gone four seconds after it has room", () => {
 		fc.assert(
 			fc.property(fc.array(sample, { maxLength: 60 }), (samples) => {
 				const before = after(samples);
 				expect(after(steady(1, 20), before).ms).toBe(MS_MAX);
-				expect(after([{ utilisation: 1, lateMs: MS_MAX }], before).ms).toBe(MS_MAX);
+				expect(after(Array(5).fill({ utilisation: 1, lateMs: MS_MAX }), before).ms).toBe(MS_MAX);
 				expect(after(steady(0.5, 40), before).ms).toBe(0);
 			}),
 			{ numRuns: atEffort(2000) },
@@ -56,7 +56,7 @@ describe("spacing", () => {
 	});
 
 	it("a pause in a loop that has room changes nothing", () => {
-		const pause = { utilisation: 0.9, lateMs: 200 };
+		const pause = { utilisation: 1, lateMs: 500 };
 		expect(after([...steady(0.2, 20), pause, ...steady(0.2, 20)])).toMatchObject({ ms: 0 });
 	});
 
