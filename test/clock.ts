@@ -5,6 +5,8 @@ import type { Clock } from "../src/std/clock.ts";
 export interface ManualClock extends Clock {
 	/** Moves time on and runs what falls due, in order. */
 	advance(ms: number): void;
+	/** Time passes and nothing runs, as while something else keeps the event loop busy. What fell due runs, late, at the next advance. */
+	block(ms: number): void;
 }
 
 /** A clock that stands still until it is moved. */
@@ -32,6 +34,9 @@ export function manualClock(start = 0): ManualClock {
 				next[1].callback();
 			}
 			now = limit;
+		},
+		block(ms) {
+			now += ms;
 		},
 	};
 }

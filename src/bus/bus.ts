@@ -11,7 +11,7 @@ import { unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
-import { LiveLog, type Seal, type Waiting, type Wake } from "./live-log.ts";
+import { LiveLog, type Seal, type Waiting } from "./live-log.ts";
 import { Membership } from "./membership.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type {
@@ -29,6 +29,7 @@ import type {
 import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
 import { createRetainer, type Retainer } from "./retention.ts";
 import type { Storage } from "./storage.ts";
+import type { Grown, Wake } from "./wake.ts";
 
 export { Batch } from "./batch.ts";
 export { endlessLog } from "./endless.ts";
@@ -36,6 +37,7 @@ export { follow } from "./follow.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
+export type { Grown, Wake } from "./wake.ts";
 
 export interface BusOptions {
 	storage: Storage;
@@ -81,7 +83,7 @@ class LogBus implements Bus {
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
-		const wake = (wakes: Iterable<Wake>) => this.#wakeAll(wakes);
+		const wake = (wakes: Iterable<Wake>, log?: Grown) => this.#wakeAll(wakes, log);
 		const dead = () => void this.write([]).catch(() => {});
 		this.#membership = new Membership({ ...shared, directory: this.#directory, wake, dead });
 		this.fenced = this.#membership.fenced;
@@ -269,9 +271,9 @@ class LogBus implements Bus {
 			},
 			visible: (log: LiveLog, records: number, isNew: boolean) => {
 				this.#records += records;
-				this.#wakeAll(log.wakes);
+				this.#wakeAll(log.wakes, log);
 				// Who reads the chain follows its link by itself, once it is there.
-				if (isNew) this.#wakeAll(directory.chainWatchers(log));
+				if (isNew) this.#wakeAll(directory.chainWatchers(log), log);
 			},
 			live: () => directory.live(),
 			get liveLogs() {
@@ -282,16 +284,14 @@ class LogBus implements Bus {
 		};
 	}
 
-	#wake(wake: Wake): void {
-		try {
-			wake();
-		} catch (cause) {
-			this.#log.error({ err: cause }, "a reader failed when it was woken");
+	#wakeAll(wakes: Iterable<Wake>, log?: Grown): void {
+		for (const wake of wakes) {
+			try {
+				wake(log);
+			} catch (cause) {
+				this.#log.error({ err: cause }, "a reader failed when it was woken");
+			}
 		}
-	}
-
-	#wakeAll(wakes: Iterable<Wake>): void {
-		for (const wake of wakes) this.#wake(wake);
 	}
 
 	async cursor(source: Source, after: number): Promise<Cursor> {
@@ -302,9 +302,8 @@ class LogBus implements Bus {
 			this.#cursors--;
 		};
 		try {
-			return "log" in source
-				? await this.#logCursor(source.log, after, release)
-				: await this.#chainCursor(source.chain, after, release);
+			if ("log" in source) return await this.#logCursor(source.log, after, release);
+			return await this.#chainCursor(source.chain, after, release);
 		} catch (cause) {
 			release();
 			throw cause;

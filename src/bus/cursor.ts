@@ -2,8 +2,9 @@
 
 import { NexusError } from "../protocol/protocol.ts";
 import type { Batch } from "./batch.ts";
-import type { Growing, Wake } from "./live-log.ts";
+import type { Growing } from "./live-log.ts";
 import type { Cursor } from "./port.ts";
+import type { Wake } from "./wake.ts";
 
 /** What a cursor needs of the Bus. */
 export interface Reading {
@@ -135,7 +136,7 @@ export class ChainCursor implements Cursor {
 		this.#chain = chain;
 		this.offset = after;
 		this.#reading = reading;
-		this.#unwatch = reading.watchChain(chain, () => this.#wake());
+		this.#unwatch = reading.watchChain(chain, (log) => this.#wake(log));
 	}
 
 	next(): Batch | undefined | Promise<Batch | undefined> {
@@ -170,7 +171,7 @@ export class ChainCursor implements Cursor {
 		if (!found || this.#closed) return false;
 		if (found.base > this.offset) throw expired(this.#chain);
 		const cursor = new LogCursor(found.readable, this.offset - found.base, this.#reading);
-		cursor.onWake(() => this.#wake());
+		cursor.onWake((log) => this.#wake(log));
 		this.#link = { cursor, base: found.base };
 		return true;
 	}

@@ -2,10 +2,11 @@
 
 import type { Query, Reading } from "../std/write.ts";
 import type { Readable } from "./cursor.ts";
-import type { LiveLog, Wake } from "./live-log.ts";
+import type { LiveLog } from "./live-log.ts";
 import type { ChainInfo, LogInfo, LogQuery } from "./port.ts";
 import { RemoteLog } from "./remote-log.ts";
 import type { Storage, StoredLog } from "./storage.ts";
+import type { Wake } from "./wake.ts";
 
 interface Chain {
 	live: LiveLog | undefined;

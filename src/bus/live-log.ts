@@ -4,9 +4,7 @@ import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import type { LogInfo, LogSpec } from "./port.ts";
 import { Tail } from "./tail.ts";
-
-/** Told when something became visible, or the log ended. */
-export type Wake = () => void;
+import type { Grown, Wake } from "./wake.ts";
 
 export interface Waiting {
 	resolve(): void;
@@ -38,11 +36,8 @@ export interface Creation extends Waiting {
 }
 
 /** What a cursor follows: a log that grows, whoever writes it. */
-export interface Growing {
+export interface Growing extends Grown {
 	readonly id: number;
-	/** Durable and visible up to here. */
-	readonly head: number;
-	readonly sealedAt: number | undefined;
 	readonly wakes: Set<Wake>;
 	/** Cursors that are open on it. */
 	readers: number;
@@ -208,6 +203,10 @@ export class LiveLog implements Growing {
 		for (const one of [...waiting, this.seal, this.joint, this.creation]) one?.reject(error);
 		this.seal = undefined;
 		this.joint = undefined;
+	}
+
+	get newest(): Batch | undefined {
+		return this.#newest;
 	}
 
 	recent(after: number): Batch | undefined {

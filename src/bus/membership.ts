@@ -5,9 +5,9 @@ import type { Log } from "../std/log.ts";
 import type { Reading } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
 import type { Directory } from "./directory.ts";
-import type { Wake } from "./live-log.ts";
 import type { RemoteLog } from "./remote-log.ts";
 import type { Joined, Storage } from "./storage.ts";
+import type { Wake, WakeAll } from "./wake.ts";
 
 export interface MembershipLimits {
 	/** How often the logs of other daemons are looked at when no hint comes, and this one says that it lives. */
@@ -22,7 +22,7 @@ export interface MembershipParts {
 	limits: MembershipLimits & Pick<CommitLimits, "commitRetryMs" | "commitRetryMsMax">;
 	clock: Clock;
 	log: Log;
-	wake(wakes: Iterable<Wake>): void;
+	readonly wake: WakeAll;
 	/** Others have declared this daemon dead: whatever it commits is refused, and the refusal fences. */
 	dead(): void;
 }

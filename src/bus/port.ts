@@ -3,6 +3,7 @@
 import type { LogKind } from "../protocol/protocol.ts";
 import type { Query, Write } from "../std/write.ts";
 import type { Batch } from "./batch.ts";
+import type { Wake } from "./wake.ts";
 
 /** What a log is called and how it is declared. Logs of one chain follow one another: a chain is read as one log. */
 export interface LogSpec {
@@ -73,7 +74,7 @@ export interface Cursor {
 	/** Throws what `next` would throw now (`data_loss`, `expired`), and takes nothing: before a first byte is sent (I9). */
 	check(): void | Promise<void>;
 	/** Called when `next` may have more, or the end was reached. One listener; never called from inside `next`. */
-	onWake(listener: () => void): void;
+	onWake(listener: Wake): void;
 	close(): void;
 }
 

@@ -1,8 +1,9 @@
 /** A log that another daemon writes, as far as this one has seen it. Read once, however many follow it here. */
 
 import type { Batch } from "./batch.ts";
-import type { Growing, Wake } from "./live-log.ts";
+import type { Growing } from "./live-log.ts";
 import type { Storage, StoredLog } from "./storage.ts";
+import type { Wake, WakeAll } from "./wake.ts";
 
 /** Only a sealed log is ever removed. */
 const REMOVED = 0;
@@ -28,12 +29,16 @@ export class RemoteLog implements Growing {
 		this.sealedAt = sealedAt;
 	}
 
+	get newest(): Batch | undefined {
+		return this.#newest;
+	}
+
 	recent(after: number): Batch | undefined {
 		return this.#newest?.first === after + 1 ? this.#newest : undefined;
 	}
 
 	/** Looks what has become of it; wakes its readers when it grew or ended. */
-	refresh(storage: Storage, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
+	refresh(storage: Storage, wake: WakeAll): Promise<void> {
 		this.#again = true;
 		this.#refreshing ??= this.#look(storage, wake).finally(() => {
 			this.#refreshing = undefined;
@@ -41,17 +46,17 @@ export class RemoteLog implements Growing {
 		return this.#refreshing;
 	}
 
-	async #grow(storage: Storage, head: number, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
+	async #grow(storage: Storage, head: number, wake: WakeAll): Promise<void> {
 		while (this.head < head) {
 			// What cannot be read is for the readers to find out, when they ask for it themselves.
 			const batch = await Promise.resolve(storage.read(this.id, this.head + 1)).catch(() => undefined);
 			this.#newest = batch?.after(this.head).upTo(head);
 			this.head = this.#newest?.last ?? head;
-			wake(this.wakes);
+			wake(this.wakes, this);
 		}
 	}
 
-	async #look(storage: Storage, wake: (wakes: Iterable<Wake>) => void): Promise<void> {
+	async #look(storage: Storage, wake: WakeAll): Promise<void> {
 		while (this.#again) {
 			this.#again = false;
 			const found = await storage.find(this.name);
@@ -60,7 +65,7 @@ export class RemoteLog implements Growing {
 			const sealedAt = found ? found.sealedAt : REMOVED;
 			if (sealedAt === undefined || this.sealedAt !== undefined) continue;
 			this.sealedAt = sealedAt;
-			wake(this.wakes);
+			wake(this.wakes, this);
 		}
 	}
 }

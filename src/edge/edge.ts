@@ -9,7 +9,7 @@ import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
 import { type Admit, createHttpServer, listen, pathOf, serve } from "./server.ts";
-import { createReaders, createSockets, createSources } from "./stream/stream.ts";
+import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
 
 export * from "./port.ts";
 
@@ -26,7 +26,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { readers, sockets, signIn, server, connections } = assemble(deps, limits, clock, door);
+	const { flusher, readers, sockets, signIn, server, connections } = assemble(deps, limits, clock, door);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
@@ -57,6 +57,8 @@ export function createEdge(deps: EdgeDeps): Edge {
 			webSockets: sockets.count,
 			subscriptions: sockets.subscriptions,
 			stalledReaders: readers.stalled + sockets.stalled,
+			flushSpacingMs: flusher.spacingMs,
+			deferredFlushes: flusher.deferred,
 		}),
 	};
 }
@@ -71,8 +73,9 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const server = createHttpServer(limits);
 	const connections = guardConnections(server, limits, proxies);
 	const sources = createSources(deps.bus, deps.ledger);
-	const readers = createReaders(log);
-	const sockets = createSockets({ sources, limits, log });
+	const flusher = new Flusher({ flushMsMax: limits.flushMsMax, clock, log });
+	const readers = createReaders(log, flusher);
+	const sockets = createSockets({ sources, limits, log, flusher });
 	const admit: Admit = (request, ended) => {
 		door.requests++;
 		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
@@ -105,7 +108,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { readers, sockets, signIn, server, connections };
+	return { flusher, readers, sockets, signIn, server, connections };
 }
 
 /** One beat for all connections. */

@@ -49,6 +49,8 @@ export interface EdgeLimits {
 	heartbeatMs: number;
 	/** A reader that takes nothing for this long while data waits is disconnected; it can resume. */
 	stalledReaderMs: number;
+	/** The longest that further pieces of a text are held back for a reader while the event loop is busy; 0 = not at all. */
+	flushMsMax: number;
 	wsMessageBytesMax: number;
 	wsSubscriptionsMax: number;
 	/** A WebSocket with more than this waiting to be sent stops pulling. */
@@ -87,6 +89,7 @@ export const EDGE_LIMITS: EdgeLimits = {
 	keepAliveMs: 5000,
 	heartbeatMs: 15_000,
 	stalledReaderMs: 5 * 60_000,
+	flushMsMax: 60,
 	wsMessageBytesMax: 64 * 1024,
 	wsSubscriptionsMax: 64,
 	wsBufferedBytesMax: 256 * 1024,
@@ -182,6 +185,10 @@ export interface EdgeStats {
 	subscriptions: number;
 	/** Readers that were disconnected because they took nothing. */
 	stalledReaders: number;
+	/** How far apart the flushes of one log are now; 0 = records leave at once. */
+	flushSpacingMs: number;
+	/** Flushes of a log that were put off because the event loop was busy. */
+	deferredFlushes: number;
 }
 
 export interface Edge {

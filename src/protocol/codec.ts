@@ -110,6 +110,12 @@ export function frameTypeOf(text: string, at = 0): FrameType | undefined {
 	return undefined;
 }
 
+/** Whether a record is a further piece of a text, by its spelling alone: the quotes of a payload are escaped. */
+export const continuesText = (record: string): boolean =>
+	record.startsWith('{"type":"stream.chunk"') &&
+	record.includes('"is_partial":true,"') &&
+	!record.includes('"seq_no":1,"');
+
 /** Parses and checks one frame. Throws `invalid` with what is wrong; fields it does not know are kept. */
 export function decodeFrame(text: string): Frame {
 	let value: unknown;

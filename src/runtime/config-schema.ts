@@ -55,6 +55,7 @@ const edgeLimits = {
 	keepAliveMs: ms,
 	heartbeatMs: ms,
 	stalledReaderMs: ms,
+	flushMsMax: say(z.int().min(0), "a whole number of milliseconds, or 0 to send every record at once"),
 	wsMessageBytesMax: bytes,
 	wsSubscriptionsMax: count,
 	wsBufferedBytesMax: bytes,

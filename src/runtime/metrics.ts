@@ -59,6 +59,16 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 		"Readers cut off because they took nothing",
 		() => source.edge().stalledReaders,
 	);
+	gauge(
+		"nexus_flush_spacing_seconds",
+		"How far apart the writes to the readers of one log are; 0 = at once",
+		() => source.edge().flushSpacingMs / 1000,
+	);
+	counter(
+		"nexus_flushes_deferred_total",
+		"Writes to the readers of a log that were put off because the event loop was busy",
+		() => source.edge().deferredFlushes,
+	);
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
 	runsByStatus(registry, source);
 	openStreams(registry, source);

@@ -3,7 +3,6 @@
  * tokens it holds; a log's tail becomes a segment row of its own when it is big enough or the log is sealed, and the journal rows go.
  */
 
-import type { SQLOutputValue } from "node:sqlite";
 import { crc32 } from "node:zlib";
 import { Refused } from "../../protocol/protocol.ts";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
@@ -31,7 +30,7 @@ import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault } fr
 import { entriesOf, entryOf, JournalNeeds } from "./journal.ts";
 import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
 import { Scratch } from "./scratch.ts";
-import { type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
+import { type Owned, ownedOf, type Row, storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -43,8 +42,6 @@ export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): S
 	migrate(file, BUS_AREA, BUS_STEPS);
 	return new SqliteStorage(file, now);
 }
-
-type Row = Record<string, SQLOutputValue>;
 
 /** Who else uses the same connection: they are told of commits at once. */
 const watchers = new WeakMap<SqliteFile, Set<Hint>>();

@@ -5,7 +5,7 @@ import type { Adopted, StoredLog } from "../storage.ts";
 import { isWholeJournal } from "./checksum.ts";
 import { entriesOf, TailReader } from "./journal.ts";
 
-type Row = Record<string, SQLOutputValue>;
+export type Row = Record<string, SQLOutputValue>;
 
 export class Tails {
 	readonly #journalAfter: StatementSync;

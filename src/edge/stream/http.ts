@@ -7,6 +7,7 @@ import { type CloseMode, NexusError, toNexusError } from "../../protocol/protoco
 import type { Log } from "../../std/log.ts";
 import type { Dialect } from "./dialect.ts";
 import { chunked, createEncoders, type Encoded, plain } from "./encoding.ts";
+import type { Flusher } from "./flusher.ts";
 import { type CloseReason, Pump, type Transport } from "./pump.ts";
 
 export interface Answer {
@@ -26,7 +27,7 @@ export interface Readers {
 	readonly stalled: number;
 }
 
-export function createReaders(log: Log): Readers {
+export function createReaders(log: Log, flusher: Flusher): Readers {
 	const readers = new Set<Pump<Encoded>>();
 	const [chunkedEncoder, plainEncoder] = [createEncoders(chunked), createEncoders(plain)];
 	let stalled = 0;
@@ -44,7 +45,7 @@ export function createReaders(log: Log): Readers {
 			response.writeHead(200, { ...dialect.headers, ...(isPlain ? {} : { "Transfer-Encoding": "chunked" }) });
 			response.flushHeaders();
 			socket.setNoDelay(true);
-			const { pump } = new ResponseTransport(response, socket, (reason) => {
+			const { pump } = new ResponseTransport(response, socket, flusher, (reason) => {
 				readers.delete(pump);
 				if (reason !== "stalled") return;
 				stalled++;
@@ -80,12 +81,13 @@ export function createReaders(log: Log): Readers {
 
 /** The socket of a response, until the answer is over. */
 class ResponseTransport implements Transport<Encoded> {
-	readonly pump = new Pump(this);
+	readonly pump: Pump<Encoded>;
 	readonly #socket: Socket;
 	readonly #response: ServerResponse;
 	readonly #over: (reason?: CloseReason) => void;
 
-	constructor(response: ServerResponse, socket: Socket, over: (reason?: CloseReason) => void) {
+	constructor(response: ServerResponse, socket: Socket, flusher: Flusher, over: (reason?: CloseReason) => void) {
+		this.pump = new Pump(this, flusher);
 		this.#response = response;
 		this.#socket = socket;
 		this.#over = over;

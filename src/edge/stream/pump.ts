@@ -1,7 +1,8 @@
 /** The one way from cursors to a connection: SSE, NDJSON and WebSocket differ in their transport and their encoder only. */
 
-import type { Batch, Cursor } from "../../bus/bus.ts";
+import type { Batch, Cursor, Grown } from "../../bus/bus.ts";
 import type { CloseMode } from "../../protocol/protocol.ts";
+import type { Flusher } from "./flusher.ts";
 
 /** Why a connection is closed: it said everything, a read failed, its peer took nothing for too long, or the daemon stops. */
 export type CloseReason = "ended" | "failed" | "stalled" | "stopping";
@@ -66,10 +67,11 @@ interface Served<Data> {
 
 /**
  * Serves subscriptions over one transport: one batch of each in turn, one read in flight of each (ST14), and no read while the transport is
- * full. A batch that is there at once is written in the same tick.
+ * full. A batch that is there at once is written in the same tick, unless the flusher puts the reader off.
  */
 export class Pump<Data> {
 	readonly #transport: Transport<Data>;
+	readonly #flusher: Flusher;
 	readonly #served = new Set<Served<Data>>();
 	/** Those in phase `queued`, in turn: a long replay does not hold up the others. Linked: an array's shift costs more than all else here. */
 	#first: Served<Data> | undefined;
@@ -83,8 +85,9 @@ export class Pump<Data> {
 	/** Records were sent since the last heartbeat. */
 	#active = true;
 
-	constructor(transport: Transport<Data>) {
+	constructor(transport: Transport<Data>, flusher: Flusher) {
 		this.#transport = transport;
+		this.#flusher = flusher;
 	}
 
 	/** Returns how to drop it before its end. The pump closes its cursor in any case. */
@@ -106,7 +109,12 @@ export class Pump<Data> {
 			drop();
 			return drop;
 		}
-		cursor.onWake(() => this.#wake(served));
+		const wake = (log?: Grown): void => {
+			// Only a reader that has read everything waits: one that is behind reads on.
+			if (log && served.phase === "idle" && this.#flusher.defers(log, wake)) return;
+			this.#wake(served);
+		};
+		cursor.onWake(wake);
 		try {
 			this.#write(encoder.open?.());
 			this.#wake(served);

@@ -10,6 +10,7 @@ import type { Log } from "../../std/log.ts";
 import { refuse } from "../connection.ts";
 import type { EdgeLimits } from "../port.ts";
 import { ClientMessage } from "../schema.ts";
+import type { Flusher } from "./flusher.ts";
 import { type Encoder, Pump, type Transport } from "./pump.ts";
 import type { Sources } from "./source.ts";
 
@@ -34,6 +35,7 @@ interface SocketParts {
 	sources: Sources;
 	limits: EdgeLimits;
 	log: Log;
+	flusher: Flusher;
 }
 
 /** The first handshake loads the library, and with it TLS, which nothing else here needs. */
@@ -157,7 +159,7 @@ class Connection {
 		this.#parts = parts;
 		const { wsBufferedBytesMax: bufferedBytesMax } = parts.limits;
 		this.#transport = createTransport({ ws, bufferedBytesMax, drained: () => this.pump.drained(), stalled });
-		this.pump = new Pump(this.#transport);
+		this.pump = new Pump(this.#transport, parts.flusher);
 		ws.on("message", (data, isBinary) => this.#receive(data, isBinary));
 		ws.on("pong", () => {
 			this.#alive = true;

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Bus, createBus, type LogWriter } from "../../../src/bus/bus.ts";
 import type { Dialect } from "../../../src/edge/stream/dialect.ts";
-import { createReaders, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
+import { createReaders, Flusher, type Readers, SSE } from "../../../src/edge/stream/stream.ts";
 import type { CloseMode } from "../../../src/protocol/protocol.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { memoryStorage } from "../../bus/memory.ts";
@@ -41,7 +41,7 @@ describe("HTTP answers", () => {
 	beforeEach(async () => {
 		bus = createBus({ storage: memoryStorage() });
 		log = await bus.create({ log: "run", kind: "run" }, ["begin"]);
-		readers = createReaders(silentLog);
+		readers = createReaders(silentLog, new Flusher({ flushMsMax: 0, log: silentLog }));
 		dialect = NUMBERED;
 		closes = "A";
 		server = createServer((request, response) => {

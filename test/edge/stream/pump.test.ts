@@ -2,8 +2,10 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { Flusher } from "../../../src/edge/stream/flusher.ts";
 import { Pump } from "../../../src/edge/stream/pump.ts";
 import type { CloseMode } from "../../../src/protocol/protocol.ts";
+import { silentLog } from "../../../src/std/log.ts";
 import { atEffort } from "../../effort.ts";
 import { until } from "../../until.ts";
 import { type ReadMode, ScriptedCursor, ScriptedEncoder, ScriptedTransport, type Sent } from "./scripted.ts";
@@ -27,7 +29,7 @@ interface Setting {
 function play(settings: readonly Setting[], capacity = Infinity) {
 	const broken: string[] = [];
 	const transport = new ScriptedTransport(capacity, broken);
-	const pump = new Pump<Sent>(transport);
+	const pump = new Pump<Sent>(transport, new Flusher({ flushMsMax: 0, log: silentLog }));
 	transport.pump = pump;
 	const cursors = settings.map(({ batchMax, head }) => {
 		const cursor = new ScriptedCursor(batchMax, broken);

@@ -1,6 +1,6 @@
 /** A cursor and a transport that do what a script says, and note every rule that the pump breaks between them. */
 
-import { Batch, type Cursor } from "../../../src/bus/bus.ts";
+import { Batch, type Cursor, type Grown, type Wake } from "../../../src/bus/bus.ts";
 import type { CloseReason, Encoder, Pump, Transport } from "../../../src/edge/stream/pump.ts";
 
 export type ReadMode =
@@ -33,7 +33,9 @@ export class ScriptedCursor implements Cursor {
 	readonly #batchMax: number;
 	readonly #broken: string[];
 	#inFlight: { settle(): void; fail(cause: Error): void } | undefined;
-	#listener: (() => void) | undefined;
+	/** What its wakes name; undefined: nothing that could be put off. */
+	grown: Grown | undefined;
+	#listener: Wake | undefined;
 
 	constructor(batchMax: number, broken: string[]) {
 		this.#batchMax = batchMax;
@@ -68,7 +70,7 @@ export class ScriptedCursor implements Cursor {
 	wake(): void {
 		if (this.closed) return;
 		this.wakes++;
-		this.#listener?.();
+		this.#listener?.(this.grown);
 	}
 
 	settle(): void {
@@ -121,7 +123,7 @@ export class ScriptedCursor implements Cursor {
 
 	check(): void {}
 
-	onWake(listener: () => void): void {
+	onWake(listener: Wake): void {
 		this.#listener = listener;
 	}
 

@@ -1,0 +1,17 @@
+/** How whoever follows a log is told that it grew. */
+
+import type { Batch } from "./batch.ts";
+
+/** A log that grew, as a wake names it: the same object for all who follow the log. */
+export interface Grown {
+	/** Durable and visible up to here. */
+	readonly head: number;
+	readonly sealedAt: number | undefined;
+	/** What became visible last, when it is at hand. */
+	readonly newest: Batch | undefined;
+}
+
+/** Called when something became visible, or the log ended; with the log, when it is known which one. */
+export type Wake = (log?: Grown) => void;
+
+export type WakeAll = (wakes: Iterable<Wake>, log?: Grown) => void;
