@@ -7,12 +7,15 @@ export class Batch {
 	/** The records joined by line feeds: one string instead of one per record is what keeps a flood out of the garbage collector. */
 	readonly text: string;
 	private lines: readonly string[] | undefined;
+	/** With the offsets of its log's chain. */
+	private moved: Batch | undefined;
 
 	constructor(first: number, count: number, text: string) {
 		this.first = first;
 		this.count = count;
 		this.text = text;
 		this.lines = undefined;
+		this.moved = undefined;
 	}
 
 	static of(first: number, records: readonly string[]): Batch {
@@ -28,6 +31,13 @@ export class Batch {
 	get records(): readonly string[] {
 		this.lines ??= this.text.split("\n");
 		return this.lines;
+	}
+
+	/** The same records at the offsets of a chain in which their log begins at `base`; the same object for all who ask. */
+	movedBy(base: number): Batch {
+		if (base === 0) return this;
+		this.moved ??= new Batch(base + this.first, this.count, this.text);
+		return this.moved;
 	}
 
 	/** The records strictly after an offset; this very batch when that is all of them. */

@@ -5,7 +5,7 @@ import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import type { Query, Write } from "../std/write.ts";
 import { type AskedStorage, asked } from "./asked.ts";
-import { Batch } from "./batch.ts";
+import type { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
@@ -62,7 +62,6 @@ class LogBus implements Bus {
 	readonly #committer: Committer;
 	readonly #pages: Pages;
 	readonly #reading: ChainReading;
-	readonly #rebased = new WeakMap<Batch, Batch>();
 	readonly #membership: Membership;
 	readonly fenced: AbortSignal;
 	readonly #retainer: Retainer;
@@ -98,7 +97,6 @@ class LogBus implements Bus {
 			page: (id, offset) => this.#page(id, offset),
 			closed: () => this.#closed,
 			link: (chain, after) => this.#directory.link(chain, after),
-			rebase: (batch, base) => this.#rebase(batch, base),
 			watchChain: (chain, wakeOne) => this.#directory.watchChain(chain, wakeOne),
 		};
 		this.#membership.join(options.name ?? "nexus", options.shared ?? false);
@@ -338,16 +336,6 @@ class LogBus implements Bus {
 		};
 		const page = this.#storage.read(id, offset);
 		return page instanceof Promise ? page.then(keep) : keep(page);
-	}
-
-	#rebase(batch: Batch, base: number): Batch {
-		if (base === 0) return batch;
-		let moved = this.#rebased.get(batch);
-		if (!moved) {
-			moved = new Batch(base + batch.first, batch.count, batch.text);
-			this.#rebased.set(batch, moved);
-		}
-		return moved;
 	}
 
 	async describe(name: string): Promise<LogInfo | undefined> {

@@ -114,8 +114,6 @@ export interface Link {
 export interface ChainReading extends Reading {
 	/** The link that holds or follows the chain offset, with where it begins. */
 	link(chain: string, after: number): Link | undefined | Promise<Link | undefined>;
-	/** The same records with chain offsets; the same object for all who ask. */
-	rebase(batch: Batch, base: number): Batch;
 	watchChain(chain: string, wake: Wake): () => void;
 }
 
@@ -179,7 +177,7 @@ export class ChainCursor implements Cursor {
 	#take(batch: Batch | undefined, base: number): Batch | undefined {
 		if (!batch) return undefined;
 		this.offset = base + batch.last;
-		return this.#reading.rebase(batch, base);
+		return batch.movedBy(base);
 	}
 
 	onWake(listener: Wake): void {

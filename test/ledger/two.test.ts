@@ -148,7 +148,12 @@ describe("two ledgers on one store", () => {
 			if (!once) return 1;
 			once = false;
 			const settled = [turnWrites.settle(turnOf("run_3")), inboxWrites.accept(eventOf("evt_3"))];
-			commit(2, settled, { id: 1, batch: Batch.of(2, ["end"]), cut: { first: 1, count: 2, bytes: Buffer.from(all.text) }, seal: true });
+			commit(2, settled, {
+				id: 1,
+				batch: Batch.of(2, ["end"]),
+				cut: { first: 1, count: 2, bytes: Buffer.from(all.text) },
+				seal: true,
+			});
 			return 1;
 		});
 		let once = true;

@@ -7,8 +7,9 @@ import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
 import type { LiveLog, Seal } from "../live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import { type CommitLimits, type CommitterParts, type Outcome, Silent, unwritten } from "./outcome.ts";
-import { type Flight, type Part, partOfLog, partOfRequest, patienceMsOf, type WriteRequest, withdraw } from "./part.ts";
+import { type CommitLimits, type CommitterParts, type Outcome, Silent, segmentCharsOf, unwritten } from "./outcome.ts";
+import type { Flight, Part, WriteRequest } from "./part.ts";
+import { ownCharsOf, partOfLog, partOfRequest, patienceMsOf, patientOf, withdraw } from "./part.ts";
 import { Tidier } from "./tidier.ts";
 
 const EARLY_COMMITS_PER_TICK_MAX = 16;
@@ -125,7 +126,7 @@ export class Committer {
 		const parts = this.#requests.map(partOfRequest);
 		this.#requests = [];
 		let chars = 0;
-		const segmentChars = this.#segmentChars();
+		const segmentChars = segmentCharsOf(this.#limits, this.#outcome.liveLogs);
 		for (const log of this.#dirty) {
 			if (chars > this.#limits.commitTotalCharsMax) break;
 			this.#dirty.delete(log);
@@ -133,12 +134,6 @@ export class Committer {
 			chars += log.inFlightChars;
 		}
 		return { commit: { node: this.#node(), n: ++this.#last, again: false, units: parts }, parts };
-	}
-
-	/** Every tail gets its share of what all of them may hold. */
-	#segmentChars(): number {
-		const { segmentCharsMin, segmentCharsMax, tailBytesMax } = this.#limits;
-		return Math.min(segmentCharsMax, Math.max(segmentCharsMin, tailBytesMax / this.#outcome.liveLogs));
 	}
 
 	/** An embedded store answers at once, and all of it happens in this tick. */
@@ -202,14 +197,14 @@ export class Committer {
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
 	#settle(part: Part, log: LiveLog, now: number, base: number | undefined): void {
-		const { ownCount, ownText, creation, joint, sealing } = part;
+		const { creation, joint, sealing } = part;
 		const { batch, cut } = part.log!;
 		if (creation) {
 			log.base = base ?? 0;
 			log.createdAt = now;
 			log.creation = undefined;
 		}
-		if (ownCount > 0) this.waitingChars -= ownText.length + 1;
+		this.waitingChars -= ownCharsOf(part);
 		log.landed();
 		log.publish(batch, cut !== undefined);
 		if (cut) this.#outcome.cut(log, segmentBytesOf(cut));
@@ -295,11 +290,7 @@ export class Committer {
 			} else continue;
 			if (creation || !log.isWaiting) this.#dirty.delete(log);
 		}
-		this.#requests = this.#requests.filter((request) => {
-			if (failingMs < request.patienceMs) return true;
-			request.reject(unwritten("a change", cause));
-			return false;
-		});
+		this.#requests = patientOf(this.#requests, failingMs, cause);
 		this.#countWaiting();
 	}
 
@@ -364,8 +355,7 @@ export class Committer {
 	#countWaiting(): void {
 		this.waitingChars = 0;
 		for (const log of this.#outcome.live()) this.waitingChars += log.appendedChars;
-		for (const { ownCount, ownText } of this.#flight?.parts ?? [])
-			if (ownCount > 0) this.waitingChars += ownText.length + 1;
+		for (const part of this.#flight?.parts ?? []) this.waitingChars += ownCharsOf(part);
 	}
 
 	#cutAll(ids: ReadonlySet<number>): void {

@@ -24,6 +24,10 @@ export interface CommitLimits {
 	tidyMs: number;
 }
 
+/** At which size a tail becomes a segment: every log gets its share of what all of them may hold. */
+export const segmentCharsOf = (limits: CommitLimits, liveLogs: number): number =>
+	Math.min(limits.segmentCharsMax, Math.max(limits.segmentCharsMin, limits.tailBytesMax / liveLogs));
+
 /** What the Bus does with the outcome. */
 export interface Outcome {
 	/** A creation was refused, or the log was sealed: it is not live any more. */

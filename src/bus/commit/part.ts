@@ -3,6 +3,7 @@
 import type { Write } from "../../std/write.ts";
 import type { Creation, Joint, LiveLog, Seal, Waiting } from "../live-log.ts";
 import type { Commit, LogWrite, Unit } from "../storage.ts";
+import { unwritten } from "./outcome.ts";
 
 /** Changes of stored things that need no record. */
 export interface WriteRequest extends Waiting {
@@ -67,9 +68,20 @@ export function partOfLog(live: LiveLog, segmentChars: number): Part {
 	};
 }
 
+/** Characters of its own records, a line feed included. */
+export const ownCharsOf = ({ ownCount, ownText }: Part): number => (ownCount > 0 ? ownText.length + 1 : 0);
+
 /** For how long whoever waits for it waits for a failing store. */
 export const patienceMsOf = ({ creation, sealing, request }: Part): number =>
 	(creation ?? sealing ?? request)?.patienceMs ?? Infinity;
+
+/** Those that go on waiting for a store that has failed for so long; the others are told why they do not. */
+export const patientOf = (requests: readonly WriteRequest[], failingMs: number, cause: unknown): WriteRequest[] =>
+	requests.filter((request) => {
+		if (failingMs < request.patienceMs) return true;
+		request.reject(unwritten("a change", cause));
+		return false;
+	});
 
 /** The records that were appended wait again; what was to go with them does not. */
 export function withdraw({ ownText, ownCount, sealing, joint }: Part, log: LiveLog, why: Error): void {

@@ -34,7 +34,9 @@ beforeEach(async () => {
 		const dialect = request.url === "/sse" ? SSE : NDJSON;
 		void cursorOf().then((cursor) => readers.open(response, { cursor, dialect, closes: "A" }));
 	});
-	server.on("upgrade", (request, socket, head) => sockets.upgrade(request, socket as Socket, head));
+	server.on("upgrade", (request, socket, head) => {
+		void sockets.upgrade(request, socket as Socket, head);
+	});
 	await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
 	port = (server.address() as AddressInfo).port;
 });
