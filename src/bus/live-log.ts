@@ -3,6 +3,7 @@
 import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import type { LogInfo, LogSpec } from "./port.ts";
+import type { LogWrite, Unit } from "./storage.ts";
 import { Tail } from "./tail.ts";
 import type { Grown, Wake } from "./wake.ts";
 
@@ -33,6 +34,27 @@ export interface Creation extends Waiting {
 	writes: readonly Write[];
 	/** For how long a failing store is waited for. */
 	patienceMs: number;
+}
+
+/** Changes of stored things that need no record. */
+export interface WriteRequest extends Waiting {
+	writes: readonly Write[];
+	patienceMs: number;
+}
+
+/** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
+export interface Part extends Unit {
+	writes: readonly Write[];
+	readonly log: Required<LogWrite> | undefined;
+	readonly live: LiveLog | undefined;
+	readonly request: WriteRequest | undefined;
+	/** What the part brings about for its log, besides new records. */
+	creation: Creation | undefined;
+	joint: Joint | undefined;
+	sealing: Seal | undefined;
+	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
+	ownCount: number;
+	ownText: string;
 }
 
 /** What a cursor follows: a log that grows, whoever writes it. */
@@ -68,6 +90,10 @@ export class LiveLog implements Growing {
 	readonly tail = new Tail();
 	/** Cut at the next commit even if small. */
 	cutSoon = false;
+	/** Waits for the next commit. */
+	queued = false;
+	/** What the commit under way does for it: one object, because it is in one commit at a time. */
+	part: Part | undefined;
 
 	/** What the next commit takes: records joined by line feeds. */
 	pending = "";

@@ -68,8 +68,19 @@ export function chunkEncoder(messageId: string): (seqNo: number, payload: string
 	const head = chunkHead(messageId);
 	return (seqNo, payload, ts) =>
 		PLAIN.test(payload)
-			? `${head}${seqNo},"payload":"${payload}","is_partial":true,"ts":${ts}}`
-			: `${head}${seqNo},"payload":${JSON.stringify(payload)},"is_partial":true,"ts":${ts}}`;
+			? `${head}${seqNo},"payload":"${payload}"${endAt(ts)}`
+			: `${head}${seqNo},"payload":${JSON.stringify(payload)}${endAt(ts)}`;
+}
+
+const end = { ts: 0, text: "" };
+
+/** The same for all chunks of a millisecond: in a busy one every stream has a token. */
+function endAt(ts: number): string {
+	if (ts !== end.ts) {
+		end.ts = ts;
+		end.text = `,"is_partial":true,"ts":${ts}}`;
+	}
+	return end.text;
 }
 
 const chunkHead = (messageId: string): string =>

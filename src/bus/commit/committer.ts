@@ -5,11 +5,12 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
-import type { LiveLog, Seal } from "../live-log.ts";
+import type { LiveLog, Part, WriteRequest } from "../live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
 import { type CommitLimits, type CommitterParts, type Outcome, Silent, segmentCharsOf, unwritten } from "./outcome.ts";
-import type { Flight, Part, WriteRequest } from "./part.ts";
-import { ownCharsOf, partOfLog, partOfRequest, patienceMsOf, patientOf, withdraw } from "./part.ts";
+import type { Flight } from "./part.ts";
+import { isUnderWay, ownCharsOf, partOfLog, partOfRequest, patienceMsOf, patientOf, withdraw } from "./part.ts";
+import { CommitQueue } from "./queue.ts";
 import { Tidier } from "./tidier.ts";
 
 const EARLY_COMMITS_PER_TICK_MAX = 16;
@@ -24,8 +25,7 @@ export class Committer {
 	readonly #log: Log;
 	readonly #node: () => number;
 	readonly #tidier: Tidier;
-	/** Logs with something to commit, those that have waited longest first. */
-	readonly #dirty = new Set<LiveLog>();
+	readonly #dirty = new CommitQueue();
 	#requests: WriteRequest[] = [];
 	/** The commit under way: made, or to be tried again. */
 	#flight: Flight | undefined;
@@ -127,12 +127,11 @@ export class Committer {
 		this.#requests = [];
 		let chars = 0;
 		const segmentChars = segmentCharsOf(this.#limits, this.#outcome.liveLogs);
-		for (const log of this.#dirty) {
-			if (chars > this.#limits.commitTotalCharsMax) break;
-			this.#dirty.delete(log);
+		const take = (log: LiveLog) => {
 			parts.push(partOfLog(log, segmentChars));
 			chars += log.inFlightChars;
-		}
+		};
+		this.#dirty.take(() => chars <= this.#limits.commitTotalCharsMax, take);
 		return { commit: { node: this.#node(), n: ++this.#last, again: false, units: parts }, parts };
 	}
 
@@ -189,8 +188,11 @@ export class Committer {
 			else if (part.live) this.#settle(part, part.live, now, outcome?.base);
 			else part.request!.resolve();
 		}
-		for (const { live, log, creation } of parts)
-			if (live) this.#outcome.visible(live, log?.batch?.count ?? 0, creation !== undefined);
+		for (const { live, log, creation } of parts) {
+			if (!live) continue;
+			this.#outcome.visible(live, log!.batch?.count ?? 0, creation !== undefined);
+			log!.cut = undefined;
+		}
 		this.#tidier.schedule();
 		if (this.#hasWaiting()) this.#schedule();
 	}
@@ -251,7 +253,7 @@ export class Committer {
 		this.#fenced = refused;
 		this.#log.error({}, "another daemon has taken over; this one may write nothing any more");
 		for (const log of [...this.#outcome.live()]) log.giveUp(refused, refused);
-		this.#dirty.clear();
+		this.#dirty.keep(() => false);
 		for (const request of this.#requests.splice(0)) request.reject(refused);
 		this.#outcome.fenced();
 	}
@@ -281,29 +283,27 @@ export class Committer {
 			});
 			this.#flight = parts.length > 0 ? { commit: { ...flight.commit, units: parts }, parts } : undefined;
 		}
-		for (const log of this.#dirty) {
+		this.#dirty.keep((log) => {
 			const { creation, seal } = log;
 			if (creation && failingMs >= creation.patienceMs) this.#giveUp(log, cause);
-			else if (seal && failingMs >= seal.patienceMs && !this.#isUnderWay(seal)) {
+			else if (seal && failingMs >= seal.patienceMs && !isUnderWay(seal, this.#flight)) {
 				log.seal = undefined;
 				seal.reject(unwritten(`log ${log.spec.log}`, cause));
-			} else continue;
-			if (creation || !log.isWaiting) this.#dirty.delete(log);
-		}
+			} else return true;
+			return !creation && log.isWaiting;
+		});
 		this.#requests = patientOf(this.#requests, failingMs, cause);
 		this.#countWaiting();
-	}
-
-	#isUnderWay(seal: Seal): boolean {
-		return this.#flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 	}
 
 	#giveUpAll(cause: unknown): void {
 		const parts = this.#flight?.parts ?? [];
 		this.#flight = undefined;
 		for (const part of parts) this.#giveUpPart(part, cause);
-		for (const log of this.#dirty) this.#giveUp(log, cause);
-		this.#dirty.clear();
+		this.#dirty.keep((log) => {
+			this.#giveUp(log, cause);
+			return false;
+		});
 		for (const request of this.#requests.splice(0)) request.reject(unwritten("a change", cause));
 		this.#countWaiting();
 	}

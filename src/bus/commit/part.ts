@@ -1,28 +1,9 @@
-/** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
+/** The units of a commit: how they are made of what waits, and what becomes of them when they are given up. */
 
 import type { Write } from "../../std/write.ts";
-import type { Creation, Joint, LiveLog, Seal, Waiting } from "../live-log.ts";
-import type { Commit, LogWrite, Unit } from "../storage.ts";
+import type { LiveLog, Part, Seal, WriteRequest } from "../live-log.ts";
+import type { Commit, LogWrite } from "../storage.ts";
 import { unwritten } from "./outcome.ts";
-
-/** Changes of stored things that need no record. */
-export interface WriteRequest extends Waiting {
-	writes: readonly Write[];
-	patienceMs: number;
-}
-
-export interface Part extends Unit {
-	readonly log: Required<LogWrite> | undefined;
-	readonly live: LiveLog | undefined;
-	readonly request: WriteRequest | undefined;
-	/** What the part brings about for its log, besides new records. */
-	readonly creation: Creation | undefined;
-	readonly joint: Joint | undefined;
-	readonly sealing: Seal | undefined;
-	/** The records of the batch that were appended without writes: they stay when the writes are refused. */
-	readonly ownCount: number;
-	readonly ownText: string;
-}
 
 /** A commit that is made, or to be tried again. */
 export interface Flight {
@@ -33,40 +14,48 @@ export interface Flight {
 const NO_WRITES: readonly Write[] = [];
 const NO_RECORDS: readonly string[] = [];
 
-export const partOfRequest = (request: WriteRequest): Part => ({
-	writes: request.writes,
-	log: undefined,
-	live: undefined,
-	request,
-	creation: undefined,
-	joint: undefined,
-	sealing: undefined,
-	ownCount: 0,
-	ownText: "",
+export const partOfRequest = (request: WriteRequest): Part => partOf(request.writes, undefined, undefined, request);
+
+const partOf = (
+	writes: readonly Write[],
+	log: Required<LogWrite> | undefined,
+	live: LiveLog | undefined,
+	request: WriteRequest | undefined,
+): Part => ({
+	...{ writes, log, live, request },
+	...{ creation: undefined, joint: undefined, sealing: undefined, ownCount: 0, ownText: "" },
 });
 
-/** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. All fields are there, so that all parts are alike to V8. */
+const emptyWrite = (id: number): Required<LogWrite> => ({
+	...{ id, create: undefined, batch: undefined, cut: undefined, seal: false },
+});
+
+/** Moves what waits of a log into a commit. A tail of `segmentChars` becomes a segment. */
 export function partOfLog(live: LiveLog, segmentChars: number): Part {
-	const { creation, pendingCount: ownCount, pending: ownText } = live;
+	live.part ??= partOf(NO_WRITES, emptyWrite(live.id), live, undefined);
+	const { part } = live;
+	const { creation } = live;
 	const joint = creation ? undefined : live.joint;
 	const sealing = creation || joint ? undefined : live.seal;
+	part.ownCount = live.pendingCount;
+	part.ownText = live.pending;
 	const batch = live.take((sealing ?? joint)?.records ?? NO_RECORDS);
 	const isFull = live.tail.size + live.inFlightChars >= segmentChars;
-	const cut = sealing || isFull || live.cutSoon ? live.tail.bytesWith(batch) : undefined;
+	const write = part.log!;
+	write.create = creation ? live.spec : undefined;
+	write.batch = batch;
+	write.cut = sealing || isFull || live.cutSoon ? live.tail.bytesWith(batch) : undefined;
+	write.seal = sealing !== undefined;
 	live.cutSoon = false;
-	const create = creation ? live.spec : undefined;
-	return {
-		writes: (creation ?? sealing ?? joint)?.writes ?? NO_WRITES,
-		log: { id: live.id, create, batch, cut, seal: sealing !== undefined },
-		live,
-		request: undefined,
-		creation,
-		joint,
-		sealing,
-		ownCount,
-		ownText,
-	};
+	part.writes = (creation ?? sealing ?? joint)?.writes ?? NO_WRITES;
+	part.creation = creation;
+	part.joint = joint;
+	part.sealing = sealing;
+	return part;
 }
+
+export const isUnderWay = (seal: Seal, flight: Flight | undefined): boolean =>
+	flight?.parts.some(({ sealing }) => sealing === seal) ?? false;
 
 /** Characters of its own records, a line feed included. */
 export const ownCharsOf = ({ ownCount, ownText }: Part): number => (ownCount > 0 ? ownText.length + 1 : 0);

@@ -3,10 +3,6 @@
 import { Batch } from "../batch.ts";
 import type { LogWrite, StoredLog } from "../storage.ts";
 
-/** What a commit adds for one log. */
-export const entryOf = ({ id, batch }: LogWrite): string =>
-	batch ? `${id} ${batch.first} ${batch.count}\n${batch.text}\n` : "";
-
 export interface Entry {
 	log: number;
 	first: number;

@@ -27,9 +27,9 @@ import {
 } from "../storage.ts";
 import { isWholeJournal, isWholeSegment, segmentCrc } from "./checksum.ts";
 import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault } from "./faults.ts";
-import { entriesOf, entryOf, JournalNeeds } from "./journal.ts";
+import { entriesOf, JournalNeeds } from "./journal.ts";
+import { JournalText } from "./journal-text.ts";
 import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
-import { Scratch } from "./scratch.ts";
 import { type Owned, ownedOf, type Row, storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
@@ -55,7 +55,7 @@ class SqliteStorage implements Storage {
 	readonly #needs = new JournalNeeds();
 	#journalFirst = 1;
 	readonly #tails: Tails;
-	readonly #scratch = new Scratch();
+	readonly #journal = new JournalText();
 	/** What dead owners left, as it was listed. */
 	readonly #left = new Map<number, Adopted & Owned>();
 
@@ -158,7 +158,8 @@ class SqliteStorage implements Storage {
 		const now = this.#now();
 		const outcomes = new Map<number, UnitOutcome>();
 		const refusals: Refusal[] = [];
-		let journal = "";
+		const journal = this.#journal;
+		journal.begin();
 		for (let place = 0; place < units.length; place++) {
 			const unit = units[place]!;
 			const { log } = unit;
@@ -172,10 +173,10 @@ class SqliteStorage implements Storage {
 					continue;
 				}
 			}
-			if (log && !log.cut && !log.seal) journal += entryOf(log);
+			if (log && !log.cut && !log.seal) journal.add(log);
 		}
 		const refused = refusals.length > 0 ? JSON.stringify(refusals) : null;
-		const entries = this.#scratch.encode(journal);
+		const entries = journal.bytes;
 		this.#sql.addJournal.run(row, entries, crc32(entries), node, n, now, refused);
 		return { now, outcomes };
 	}

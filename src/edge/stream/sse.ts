@@ -1,8 +1,18 @@
 /** Server-sent events (PROTOCOL P6.8). */
 
 import type { Batch } from "../../bus/bus.ts";
-import { frameTypeOf } from "../../protocol/protocol.ts";
+import { type FrameType, frameTypeOf } from "../../protocol/protocol.ts";
 import type { Dialect } from "./dialect.ts";
+
+/** In one piece for each type: every joint of a text is an object. */
+const FIELDS = {
+	"stream.begin": "\nevent: stream.begin\ndata: ",
+	"stream.chunk": "\nevent: stream.chunk\ndata: ",
+	"stream.end": "\nevent: stream.end\ndata: ",
+	message: "\nevent: message\ndata: ",
+};
+
+const fieldsOf = (type: FrameType | undefined): string => FIELDS[type ?? "message"];
 
 function events({ first, text }: Batch): string {
 	let written = "";
@@ -10,7 +20,7 @@ function events({ first, text }: Batch): string {
 	for (let at = 0; ; ) {
 		const end = text.indexOf("\n", at);
 		const record = end < 0 ? text.slice(at) : text.slice(at, end);
-		written += `id: ${id++}\nevent: ${frameTypeOf(text, at) ?? "message"}\ndata: ${record}\n\n`;
+		written += `id: ${id++}${fieldsOf(frameTypeOf(text, at))}${record}\n\n`;
 		if (end < 0) return written;
 		at = end + 1;
 	}
