@@ -37,14 +37,23 @@ export class History {
 
 	/** Newest first. `askedBy` is the live run of the session that wants to know, if it is one. */
 	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
-		const turns = (await this.#ledger.sessions.get(session))?.turns ?? 0;
+		const turns = await this.#countOf(session);
 		const before = this.#take(session);
 		// More than there are: what was told is not on record.
-		const known = before && before.turns <= turns ? before : { turns: 0, past: [] };
-		const missing = turns - known.turns;
-		const past = missing > 0 ? this.#trim([...(await this.#read(session, missing)), ...known.past]) : known.past;
-		this.#keep(session, turns, past, askedBy);
+		const known = before && before.turns <= turns ? before : undefined;
+		if (known?.turns === turns) {
+			this.#keep(session, turns, known.past, askedBy);
+			return known.past;
+		}
+		const read = await this.#read(session, known ? turns - known.turns : Infinity);
+		const past = this.#trim([...read, ...(known?.past ?? [])]);
+		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
+		if ((await this.#countOf(session)) === turns) this.#keep(session, turns, past, askedBy);
 		return past;
+	}
+
+	async #countOf(session: string): Promise<number> {
+		return (await this.#ledger.sessions.get(session))?.turns ?? 0;
 	}
 
 	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */

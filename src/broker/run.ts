@@ -158,13 +158,23 @@ export class Run {
 
 	snapshot(): LiveRun {
 		const { runId, session } = this.request;
-		const { text, messages, toolCalls, firstTokenMs } = this.#transcript;
+		const transcript = this.#transcript;
+		const { firstTokenMs } = transcript;
 		return {
 			...{ runId, session, engine: this.#deps.engine.name, startedAt: this.startedAt },
 			status: this.#stop ? "stopping" : "running",
 			compacting: this.compacting,
 			...(firstTokenMs !== undefined && { firstTokenMs }),
-			...{ text, messages, toolCalls },
+			// Made when they are asked for: most who look at live runs want to know which there are.
+			get text() {
+				return transcript.text;
+			},
+			get messages() {
+				return transcript.messages;
+			},
+			get toolCalls() {
+				return transcript.toolCalls;
+			},
 		};
 	}
 

@@ -208,7 +208,8 @@ export class LiveLog implements Growing {
 	}
 
 	room(): Promise<void> {
-		if (this.waitingCount === 0) return Promise.resolve();
+		// It is crowded by others, whose commit needs a turn of the loop: a promise that is kept already would never give it one.
+		if (this.waitingCount === 0) return new Promise((resolve) => setImmediate(resolve));
 		return new Promise((resolve, reject) => this.#rooms.push({ resolve, reject }));
 	}
 

@@ -1,5 +1,7 @@
 /** A text that grows piece by piece. Bytes outside of V8's heap: a piece and a link to it, kept for each of a million tokens, would keep the garbage collector busy. Knows no Nexus word. */
 
+import { constants } from "node:buffer";
+
 const BYTES_AT_FIRST = 256;
 const UTF8_BYTES_PER_UNIT_MAX = 3;
 
@@ -17,7 +19,9 @@ export class GrowingText {
 		return this.#length;
 	}
 
+	/** Throws a RangeError, as `+=` does, when no string could hold it. */
 	push(piece: string): void {
+		if (this.#length + piece.length > constants.MAX_STRING_LENGTH) throw new RangeError("Invalid string length");
 		this.#length += piece.length;
 		this.#whole = undefined;
 		const text = this.#half + piece;

@@ -71,7 +71,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	async #work(open: () => Promise<PiAgent>): Promise<void> {
 		const agent = await open();
 		if (this.#released) {
-			agent.dispose?.();
+			quietly(() => agent.dispose?.());
 			return;
 		}
 		this.#agent = agent;
@@ -99,7 +99,9 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	}
 
 	#stop(): void {
-		if (this.#working) Promise.resolve(this.#agent?.stop()).catch((cause: unknown) => this.#end({ cause }));
+		if (!this.#working) return;
+		const stopped = async () => this.#agent?.stop();
+		stopped().catch((cause: unknown) => this.#end({ cause }));
 	}
 
 	#end(thrown?: { cause: unknown }): void {
@@ -136,8 +138,17 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		this.#released = true;
 		clearTimeout(this.#timer);
 		this.#options.signal.removeEventListener("abort", this.#onAbort);
-		this.#unsubscribe?.();
-		this.#stop();
-		this.#agent?.dispose?.();
+		// Whatever the agent says to that, its answer has ended, and one that cannot be taken down must not take the daemon with it.
+		quietly(() => this.#unsubscribe?.());
+		quietly(() => this.#stop());
+		quietly(() => this.#agent?.dispose?.());
+	}
+}
+
+function quietly(work: () => void): void {
+	try {
+		work();
+	} catch {
+		// Its answer is over: nobody waits for this.
 	}
 }
