@@ -156,3 +156,25 @@ test("two that ask for a session at once are counted once: others are not forgot
 	await under.history.past("b");
 	expect(under.read()).toBe(before);
 });
+
+test("a turn that is saved while the past is read is told once afterwards, and none is left out", async () => {
+	const under = open();
+	for (let n = 0; n < 3; n++) settle(under, n, "main");
+	const { ledger } = under;
+	let isLate = true;
+	const slow: Ledger = {
+		...ledger,
+		turns: {
+			...ledger.turns,
+			async list(query) {
+				if (isLate) settle(under, 3, "main");
+				isLate = false;
+				return ledger.turns.list(query);
+			},
+		},
+	};
+	const history = new History(slow, BROKER_LIMITS);
+	await history.past("main", "run_3");
+	const said = (await history.past("main")).map(({ messages }) => messages.map(({ text }) => text));
+	expect(said).toEqual([["answer 3"], ["answer 2"], ["answer 1"], ["answer 0"]]);
+});

@@ -1,7 +1,8 @@
 /** ST8: a run waits for room. An engine that is faster than the store is not taken further than one commit should hold. */
 
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createBroker } from "../../src/broker/broker.ts";
+import { GrowingText } from "../../src/std/growing-text.ts";
 import { storeForTest } from "../store.ts";
 import { ask, engineOf, type Play } from "./rig.ts";
 
@@ -44,4 +45,43 @@ test("ST8: so do the portions of one long delta", async () => {
 			},
 	);
 	expect(commits).toBeGreaterThanOrEqual(10);
+});
+
+test("I12, ST8: a run that is crowded by others lets them go on, even if it writes nothing itself", async () => {
+	const { bus, ledger } = storeForTest({ connection: "none", limits: { waitingCharsMax: 1 } });
+	const other = await bus.create({ log: "other", kind: "run" }, []);
+	let said = 0;
+	const play: Play = async function* () {
+		// What waits now is committed in a later turn of the loop, and this engine never waits for one.
+		other.append("x");
+		for (; said < 10_000 && bus.stats.records < 2; said++) yield { type: "text", delta: "" };
+	};
+	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const { result } = await ask(broker, "main", "hi");
+	expect((await result).status).toBe("completed");
+	expect(said).toBeLessThan(10);
+});
+
+test("whoever asks which runs are live does not have their texts made: there may be thousands of them", async () => {
+	const { bus, ledger } = storeForTest();
+	const [told, end] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const play: Play = async function* () {
+		yield { type: "text", delta: "so far" };
+		told.resolve();
+		await end.promise;
+	};
+	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
+	const { runId, result } = await ask(broker, "main", "hi");
+	await told.promise;
+	const made = vi.spyOn(GrowingText.prototype, "toString");
+	try {
+		expect(broker.liveRuns().map((run) => run.runId)).toEqual([runId]);
+		expect(made).not.toHaveBeenCalled();
+		expect(broker.liveRuns()[0]!.text).toBe("so far");
+		expect(made).toHaveBeenCalled();
+	} finally {
+		made.mockRestore();
+	}
+	end.resolve();
+	await result;
 });

@@ -179,3 +179,34 @@ describe("the agent is let go", () => {
 		expect(opened).toBe(0);
 	});
 });
+
+describe("an agent that cannot be taken down", () => {
+	const throwing = (more: Partial<PiAgent> = {}): Partial<PiAgent> => ({
+		dispose() {
+			throw new Error("cannot be disposed of");
+		},
+		...more,
+	});
+
+	test("does not fail an answer that has ended", async () => {
+		const { agent } = agentOf(async (say) => {
+			say(begin);
+			say(piText("a"));
+		}, throwing());
+		expect((await read(driven(async () => agent).run)).error).toBeUndefined();
+	});
+
+	test("neither does one that throws when it is stopped: the answer ends in time, and nothing is uncaught", async () => {
+		const stopFails = {
+			stop() {
+				throw new Error("cannot be stopped");
+			},
+		};
+		const { agent } = agentOf(() => new Promise(() => {}), throwing(stopFails));
+		const { run, stop } = driven(async () => agent);
+		const reading = read(run);
+		await loopTurn();
+		stop.abort();
+		expect((await reading).error).toBeUndefined();
+	});
+});

@@ -1,3 +1,4 @@
+import { constants } from "node:buffer";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { GrowingText } from "../../src/std/growing-text.ts";
@@ -25,4 +26,11 @@ it("is the pieces in order, wherever a character was cut", () => {
 
 it("has nothing in it at first", () => {
 	expect([new GrowingText().toString(), new GrowingText().length]).toEqual(["", 0]);
+});
+
+it("refuses what no string could hold, and stays as it was", () => {
+	const text = new GrowingText();
+	text.push("a");
+	expect(() => text.push({ length: constants.MAX_STRING_LENGTH } as string)).toThrow(RangeError);
+	expect([text.toString(), text.length]).toEqual(["a", 1]);
 });
