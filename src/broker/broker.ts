@@ -4,7 +4,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
 import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, systemClock } from "../std/clock.ts";
+import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
@@ -151,17 +151,6 @@ class TurnBroker implements Broker {
 
 /** How long the last commit may take once every run has ended. */
 const SEAL_MS_MAX = 5000;
-
-/** False when the time ran out first. */
-function within(clock: Clock, ms: number, work: Promise<PromiseSettledResult<unknown>[]>): Promise<boolean> {
-	return new Promise((resolve) => {
-		const cancel = clock.after(ms, () => resolve(false));
-		void work.finally(() => {
-			cancel();
-			resolve(true);
-		});
-	});
-}
 
 function neverBegun(cause: NexusError): Execution {
 	const failed = Promise.reject<never>(cause);

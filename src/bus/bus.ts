@@ -1,7 +1,7 @@
 /** The Bus: everything that streams is a durable log; whoever reads is a cursor over it. The door of this folder. */
 
 import { NexusError } from "../protocol/protocol.ts";
-import { type Clock, systemClock } from "../std/clock.ts";
+import { type Clock, elapsing, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import type { Query, Write } from "../std/write.ts";
 import { type AskedStorage, asked } from "./asked.ts";
@@ -156,7 +156,7 @@ class LogBus implements Bus {
 
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
-		if (this.#membership.isJoining) await this.#membership.joined();
+		if (this.#membership.isJoining) await this.#membership.joined(patienceMs);
 		await this.#committer.write(writes, patienceMs);
 	}
 
@@ -183,6 +183,8 @@ class LogBus implements Bus {
 		const { id, ...info } = log;
 		const adopted = LiveLog.restore(id, info, tail);
 		this.#directory.admit(adopted);
+		// A chain with a link of this daemon is not looked at again: who waits for its growth has to be told of the link.
+		this.#wakeAll(this.#directory.chainWatchers(adopted), adopted);
 		return adopted;
 	}
 
@@ -371,14 +373,17 @@ class LogBus implements Bus {
 
 	async #close(): Promise<void> {
 		this.#closed = true;
-		if (this.#membership.isJoining) await this.#membership.joined().catch(() => {});
-		const stopped = this.#committer.stop(this.#limits.closeMsMax);
+		const now = elapsing(this.#clock);
+		const end = now() + this.#limits.closeMsMax;
+		const left = () => Math.max(0, end - now());
+		if (this.#membership.isJoining) await this.#membership.joined(left()).catch(() => {});
+		const stopped = this.#committer.stop(left());
 		this.#membership.close();
 		await stopped;
-		await this.#retainer.settled();
+		await within(this.#clock, left(), this.#retainer.settled());
 		this.#wakeAll(this.#directory.allWatchers());
 		this.#membership.leave();
-		await this.#asked.end(this.#limits.closeMsMax);
+		await this.#asked.end(left());
 	}
 
 	#refuseWhenClosed(): void {

@@ -30,5 +30,6 @@ export const BUS_LIMITS: BusLimits = {
 	pagesBytesMax: 16 * 1024 * 1024,
 	commitRetryMsMax: 30_000,
 	commitRetryMs: 250,
+	silentMsMax: 5000,
 	tidyMs: 1000,
 };

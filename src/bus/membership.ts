@@ -80,8 +80,8 @@ export class Membership {
 	}
 
 	/** At once when there is nothing to wait for. Before it, earlier starts do not count as dead. */
-	async joined(): Promise<void> {
-		await this.#joining;
+	async joined(patienceMs = Infinity): Promise<void> {
+		if (this.#joining) await this.#inTime(this.#joining, patienceMs);
 	}
 
 	/** Whether `nextId` may be called. */

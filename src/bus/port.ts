@@ -146,7 +146,7 @@ export interface Bus {
 	readonly healthy: boolean;
 	/** Counters since start. */
 	readonly stats: { records: number; bytes: number; commits: number; cursors: number; liveLogs: number };
-	/** Commits what waits, in the tick of the call: for a process that has to end. */
+	/** Commits what waits, in the tick of the call: for a process that has to end. Not from inside a wake, which is a part of a commit. */
 	flush(): void;
 	/** Commits what waits, ends the cursors, releases the store. */
 	close(): Promise<void>;

@@ -112,7 +112,8 @@ export interface Storage {
 	reserve(count: number): Reading<number>;
 	/**
 	 * All units in one transaction. A refused unit leaves nothing behind and does not touch the others. Fails as a whole when nothing was
-	 * applied, and with `OutcomeUnknown` when that is not certain. The same commit tried again is applied once.
+	 * applied, and with `OutcomeUnknown` when that is not certain. The same commit tried again is applied once. The units are the store's until
+	 * it has answered, and not after: they are filled anew for the next commit.
 	 */
 	commit(commit: Commit): Reading<Committed>;
 	find(log: string): Reading<StoredLog | undefined>;

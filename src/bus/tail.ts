@@ -48,12 +48,6 @@ export class Tail {
 		this.#size = 0;
 	}
 
-	/** All of it, or undefined when it is empty. */
-	batch(): Batch | undefined {
-		const [oldest] = this.#blocks;
-		return oldest && this.after(oldest.first - 1);
-	}
-
 	/** All of it together with records that follow it, as bytes. */
 	bytesWith(batch: Batch | undefined): Cut | undefined {
 		const [oldest] = this.#blocks;
@@ -63,7 +57,7 @@ export class Tail {
 		let used = 0;
 		let count = batch?.count ?? 0;
 		for (const block of this.#blocks) {
-			if (used > 0) bytes[used++] = LINE_FEED;
+			if (block !== oldest) bytes[used++] = LINE_FEED;
 			used += block.bytes.copy(bytes, used, 0, block.used);
 			count += block.count;
 		}

@@ -55,3 +55,14 @@ export const steady = (clock: Clock): Clock => ({
 	now: elapsing(clock),
 	after: (...what) => clock.after(...what),
 });
+
+/** Waits for work that does not fail; false when the time ran out first. */
+export function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+	return new Promise((resolve) => {
+		const cancel = clock.after(ms, () => resolve(false));
+		void work.finally(() => {
+			cancel();
+			resolve(true);
+		});
+	});
+}

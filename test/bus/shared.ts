@@ -444,6 +444,57 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await asked).toBeUndefined();
 		});
 
+		it.each<[string, (late: Bus) => unknown]>([
+			["a start", () => {}],
+			["retention", (late) => late.retain({ totalBytesMax: 0 }).catch(() => {})],
+			["a look-up behind a start", (late) => late.list({ left: true }).catch(() => {})],
+		])("ST16: nor for %s, and it is one limit for all of it", async (what, ask) => {
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock, limits: { closeMsMax: 1000, commitRetryMs: 1 } });
+			if (what === "retention") await slow.answerAll();
+			ask(late);
+			await turn();
+			expect(slow.open()).not.toEqual([]);
+			let isClosed = false;
+			const closed = late.close().then(() => (isClosed = true));
+			await turn();
+			clock.advance(999);
+			await turn();
+			expect(isClosed).toBe(false);
+			// What is left of the limit is nothing, for whatever is still to be waited for.
+			for (let n = 0; n < 9 && !isClosed; n++) {
+				clock.advance(n === 0 ? 1 : 0);
+				await turn();
+			}
+			expect(isClosed).toBe(true);
+			await closed;
+			await slow.answerAll();
+		});
+
+		it("P4.9: whoever has little patience is told while the store does not answer to the start", async () => {
+			const slow = slowly(store.open(() => clock.now()));
+			const late = createBus({ storage: slow.storage, clock, limits: { commitRetryMs: 10 } });
+			const told = expect(late.write([], 100)).rejects.toThrow("does not answer");
+			await turn();
+			clock.advance(100);
+			await told;
+			await slow.answerAll();
+			await late.close();
+		});
+
+		it("a store that does not answer for a while is not healthy", async () => {
+			const writer = await create("a");
+			writer.append("1");
+			const answer = await commits.next();
+			clock.advance(5000);
+			expect(bus.healthy).toBe(true);
+			clock.advance(1);
+			expect(bus.healthy).toBe(false);
+			await answer.answer();
+			await writer.flushed();
+			expect(bus.healthy).toBe(true);
+		});
+
 		it("ST16: a store that does not answer is not waited for longer than the limit", async () => {
 			const writer = await create("a");
 			writer.append("1");
@@ -655,6 +706,24 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			await (await two.reopen("a")).seal(["3"]);
 			expect(await following).toEqual(["1", "2", "3"]);
 			expect(await two.bury(0)).toEqual([two.node]);
+		});
+
+		it("ST19, ST22: who takes over a link wakes those who wait for it in its chain", async () => {
+			const [one, two] = [join(), join()];
+			const cursor = await two.cursor({ chain: "session:s" }, 0);
+			expect(await cursor.next()).toBeUndefined();
+			await one.create({ ...run("a"), chain: "session:s" }, ["1"]);
+			await one.close();
+			let wakes = 0;
+			cursor.onWake(() => wakes++);
+			const writer = await two.reopen("a");
+			expect(wakes).toBeGreaterThan(0);
+			expect((await cursor.next())!.records).toEqual(["1"]);
+			const before = wakes;
+			writer.append("2");
+			await writer.flushed();
+			expect(wakes).toBeGreaterThan(before);
+			expect((await cursor.next())!.records).toEqual(["2"]);
 		});
 
 		it("ST16: who stops alone is not declared dead: the lock says who follows", async () => {

@@ -7,6 +7,7 @@ import { Tail } from "../../src/bus/tail.ts";
 import { atEffort } from "../effort.ts";
 
 const record = fc.oneof(
+	fc.constant(""),
 	fc.string({ unit: "binary", maxLength: 40 }).map((text) => JSON.stringify(text.toWellFormed())),
 	// Larger than a block, or just as large as what is left of one.
 	fc.integer({ min: 1, max: 6000 }).map((length) => "x".repeat(length)),
@@ -14,7 +15,16 @@ const record = fc.oneof(
 );
 const batches = fc.array(fc.array(record, { minLength: 1, maxLength: 5 }), { maxLength: 30 });
 
-it("gives the records after any offset, and those alone (I4)", () => {
+/** The records of the segment that it becomes together with more of them. */
+function cutOf(tail: Tail, begin: number, more: Batch | undefined): string[] {
+	const cut = tail.bytesWith(more);
+	if (!cut) return [];
+	const records = Buffer.from(cut.bytes).toString().split("\n");
+	expect([cut.first, cut.count]).toEqual([begin + 1, records.length]);
+	return records;
+}
+
+it("gives the records after any offset, and those alone, and all of them to a segment (I4)", () => {
 	fc.assert(
 		fc.property(batches, batches, fc.nat(100), (before, bursts, begin) => {
 			const tail = new Tail();
@@ -29,7 +39,8 @@ it("gives the records after any offset, and those alone (I4)", () => {
 			next = begin + 1;
 			for (const burst of bursts) push(burst);
 			const all = bursts.flat();
-			expect(tail.batch()?.records ?? []).toEqual(all);
+			expect(cutOf(tail, begin, undefined)).toEqual(all);
+			expect(cutOf(tail, begin, Batch.of(next, ["one", "more"]))).toEqual([...all, "one", "more"]);
 			expect(tail.size).toBe(all.reduce((sum, text) => sum + Buffer.byteLength(text) + 1, 0));
 			for (let after = 0; after < all.length; after++) {
 				const batch = tail.after(begin + after)!;
@@ -53,6 +64,6 @@ it("shares no memory with the tail of another log", () => {
 	one.clear();
 	const third = new Tail();
 	third.push(Batch.of(1, ["third"]));
-	expect(other.batch()!.records).toEqual(["other"]);
-	expect(third.batch()!.records).toEqual(["third"]);
+	expect(other.after(0)!.records).toEqual(["other"]);
+	expect(third.after(0)!.records).toEqual(["third"]);
 });

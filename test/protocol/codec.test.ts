@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import {
 	chunkDecoder,
 	chunkEncoder,
@@ -150,4 +150,10 @@ describe("P1.2: a malformed frame is refused with the field that is wrong", () =
 			}),
 		);
 	});
+});
+
+test("the first chunk of a process is whole, whatever its clock says", async () => {
+	vi.resetModules();
+	const fresh = await import("../../src/protocol/codec.ts");
+	expect(JSON.parse(fresh.chunkEncoder("m")(1, "x", 0))).toMatchObject({ seq_no: 1, payload: "x", ts: 0 });
 });

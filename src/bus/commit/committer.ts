@@ -62,7 +62,8 @@ export class Committer {
 	}
 
 	get healthy(): boolean {
-		return this.#failingSince === undefined && !this.#fenced;
+		const isSilent = this.#asking && this.#steady() - this.#askedAt > this.#limits.silentMsMax;
+		return this.#failingSince === undefined && !this.#fenced && !isSilent;
 	}
 
 	/** Why nothing can be written any more. */

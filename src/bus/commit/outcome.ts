@@ -20,6 +20,8 @@ export interface CommitLimits {
 	/** How long a failing commit is tried again before what waits is given up, and how often. */
 	commitRetryMsMax: number;
 	commitRetryMs: number;
+	/** A store that has not answered for so long counts as failing. */
+	silentMsMax: number;
 	/** How often old journal space is freed. */
 	tidyMs: number;
 }

@@ -30,7 +30,7 @@ export class CommitQueue {
 		this.#logs = logs.slice(taken);
 	}
 
-	/** Keeps those of which this is true. */
+	/** Keeps those of which this is true. None may be added meanwhile. */
 	keep(isKept: (log: LiveLog) => boolean): void {
 		this.#logs = this.#logs.filter((log) => {
 			log.queued = isKept(log);
