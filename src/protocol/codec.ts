@@ -72,7 +72,8 @@ export function chunkEncoder(messageId: string): (seqNo: number, payload: string
 			: `${head}${seqNo},"payload":${JSON.stringify(payload)}${endAt(ts)}`;
 }
 
-const end = { ts: 0, text: "" };
+/** Of no millisecond yet: NaN is no time, 0 is one. */
+const end = { ts: Number.NaN, text: "" };
 
 /** The same for all chunks of a millisecond: in a busy one every stream has a token. */
 function endAt(ts: number): string {
