@@ -165,15 +165,13 @@ export class Run {
 			status: this.#stop ? "stopping" : "running",
 			compacting: this.compacting,
 			...(firstTokenMs !== undefined && { firstTokenMs }),
+			toolCalls: transcript.toolCalls,
 			// Made when they are asked for: most who look at live runs want to know which there are.
 			get text() {
 				return transcript.text;
 			},
 			get messages() {
 				return transcript.messages;
-			},
-			get toolCalls() {
-				return transcript.toolCalls;
 			},
 		};
 	}

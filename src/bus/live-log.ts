@@ -3,8 +3,8 @@
 import type { Write } from "../std/write.ts";
 import { Batch } from "./batch.ts";
 import type { LogInfo, LogSpec } from "./port.ts";
-import type { LogWrite, Unit } from "./storage.ts";
-import { Tail } from "./tail.ts";
+import type { Cut, LogWrite, Unit } from "./storage.ts";
+import { afterInCut, Tail } from "./tail.ts";
 import type { Grown, Wake } from "./wake.ts";
 
 export interface Waiting {
@@ -115,6 +115,8 @@ export class LiveLog implements Growing {
 	#newest: Batch | undefined;
 	/** The same for readers that are a little behind, and ask together. */
 	#asked: Batch | undefined;
+	/** What the last commit cut from the tail, until the readers were woken: those who waited for a flush share it, instead of a page each. */
+	#cut: Cut | undefined;
 
 	constructor(id: number, info: Omit<LogInfo, "sealedAt">) {
 		const { base, createdAt, head, bytes, damaged, ...spec } = info;
@@ -233,17 +235,19 @@ export class LiveLog implements Growing {
 	}
 
 	get newest(): Batch | undefined {
-		return this.#newest;
+		return this.#cut ? undefined : this.#newest;
 	}
 
 	recent(after: number): Batch | undefined {
 		if (this.#newest?.first === after + 1) return this.#newest;
-		if (this.#asked?.first !== after + 1) this.#asked = this.tail.after(after);
+		if (this.#asked?.first !== after + 1)
+			this.#asked = this.#cut ? afterInCut(this.#cut, after) : this.tail.after(after);
 		return this.#asked;
 	}
 
 	/** Makes committed records visible; with a cut, the tail begins anew. */
-	publish(batch: Batch | undefined, cut: boolean): void {
+	publish(batch: Batch | undefined, cut: Cut | undefined): void {
+		this.#cut = cut;
 		if (cut) this.tail.clear();
 		else if (batch) this.tail.push(batch);
 		if (!batch) return;
@@ -252,11 +256,16 @@ export class LiveLog implements Growing {
 		this.head = batch.last;
 	}
 
+	/** Its readers were woken. */
+	woken(): void {
+		this.#cut = undefined;
+	}
+
 	/** A stored log that this daemon takes over. */
 	static restore(id: number, info: Omit<LogInfo, "sealedAt">, tail: Batch | undefined): LiveLog {
 		const segments = { head: tail ? tail.first - 1 : info.head, bytes: info.bytes };
 		const log = new LiveLog(id, { ...info, ...segments });
-		log.publish(tail, false);
+		log.publish(tail, undefined);
 		return log;
 	}
 

@@ -15,9 +15,11 @@ export class RemoteLog implements Growing {
 	head: number;
 	sealedAt: number | undefined;
 	successor: Growing | undefined;
+	/** Nobody waits for more of it: the next growth takes the place of what is at hand, and each reader would ask the store (ST22). */
+	readonly newest = undefined;
 	readonly wakes = new Set<Wake>();
 	readers = 0;
-	#newest: Batch | undefined;
+	#latest: Batch | undefined;
 	#refreshing: Promise<void> | undefined;
 	#again = false;
 
@@ -29,12 +31,8 @@ export class RemoteLog implements Growing {
 		this.sealedAt = sealedAt;
 	}
 
-	get newest(): Batch | undefined {
-		return this.#newest;
-	}
-
 	recent(after: number): Batch | undefined {
-		return this.#newest?.first === after + 1 ? this.#newest : undefined;
+		return this.#latest?.first === after + 1 ? this.#latest : undefined;
 	}
 
 	/** Looks what has become of it; wakes its readers when it grew or ended. */
@@ -50,8 +48,8 @@ export class RemoteLog implements Growing {
 		while (this.head < head) {
 			// What cannot be read is for the readers to find out, when they ask for it themselves.
 			const batch = await Promise.resolve(storage.read(this.id, this.head + 1)).catch(() => undefined);
-			this.#newest = batch?.after(this.head).upTo(head);
-			this.head = this.#newest?.last ?? head;
+			this.#latest = batch?.after(this.head).upTo(head);
+			this.head = this.#latest?.last ?? head;
 			wake(this.wakes, this);
 		}
 	}

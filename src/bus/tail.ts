@@ -85,6 +85,17 @@ export class Tail {
 	}
 }
 
+/** The same of a tail that was cut. */
+export function afterInCut(
+	{ first, count, bytes: { buffer, byteOffset, length } }: Cut,
+	offset: number,
+): Batch | undefined {
+	if (offset + 1 < first) return undefined;
+	const bytes = Buffer.from(buffer, byteOffset, length);
+	const start = startOf({ bytes, used: length, first, count }, offset + 1);
+	return new Batch(offset + 1, first + count - 1 - offset, bytes.toString("utf8", start));
+}
+
 /** Where the record with the offset begins, or the block does. Counted from the end: who asks is mostly only a little behind. */
 function startOf({ bytes, used, first, count }: Block, offset: number): number {
 	if (offset <= first) return 0;

@@ -7,7 +7,7 @@ export interface Grown {
 	/** Durable and visible up to here. */
 	readonly head: number;
 	readonly sealedAt: number | undefined;
-	/** What became visible last, when it is at hand. */
+	/** What became visible last. Undefined: what a reader would wait for now is not at hand later, so that each would ask the store. */
 	readonly newest: Batch | undefined;
 }
 

@@ -13,6 +13,7 @@ import { type Caller, requireAuth } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
 import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
+import { jsonHeaders } from "./server.ts";
 
 export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
 
@@ -57,8 +58,10 @@ export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono
 
 /** Straight to the socket: a Response would make a stream of the text first, which costs more than all the rest of an answer. */
 function send(outgoing: ServerResponse, status: number, answer: object): Response {
-	outgoing.writeHead(status, { "content-type": "application/json" });
-	outgoing.end(JSON.stringify(answer));
+	// First: what cannot be spelled is still answered as a failure.
+	const text = JSON.stringify(answer);
+	outgoing.writeHead(status, jsonHeaders(text));
+	outgoing.end(text);
 	return RESPONSE_ALREADY_SENT;
 }
 

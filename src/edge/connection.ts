@@ -85,6 +85,16 @@ function clientError(code: string | undefined): [status: number, NexusError] {
 	}
 }
 
+/** For clients: what is no NexusError may name paths of this machine. Whoever calls this logs the cause. */
+export const shownOf = (cause: unknown): NexusError => (cause instanceof NexusError ? cause : failed(cause));
+
+const failed = (cause: unknown) =>
+	new NexusError(
+		"internal",
+		"the daemon failed at this request; its log says why. Was the package replaced? Then restart it",
+		{ cause },
+	);
+
 /** Answers on the bare socket, where there is no response object, and hangs up. */
 export function refuse(
 	socket: Socket,

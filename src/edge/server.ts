@@ -3,10 +3,10 @@
 import type { EventEmitter } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { NexusError, toNexusError } from "../protocol/protocol.ts";
+import { httpStatusOf, NexusError } from "../protocol/protocol.ts";
 import { loadOnce } from "../std/load-once.ts";
 import type { Log } from "../std/log.ts";
-import { refuse } from "./connection.ts";
+import { refuse, shownOf } from "./connection.ts";
 import type { Caller } from "./gate.ts";
 import type { EdgeLimits } from "./port.ts";
 
@@ -75,10 +75,11 @@ export function serve(server: Server, { load, upgrade, closing, clientOf, log }:
 			if (closing()) setImmediate(() => server.closeIdleConnections());
 		});
 		listener()
-			.then((answer) => answer(incoming, outgoing))
+			// Who hung up meanwhile will not close again: it would count as there for ever.
+			.then((answer) => (incoming.socket.destroyed ? undefined : answer(incoming, outgoing)))
 			.catch((cause: unknown) => {
 				log.error({ err: cause }, "an answer could not be sent");
-				outgoing.destroy();
+				fail(outgoing, cause);
 			});
 	});
 	// What a client expects besides `100-continue` may be ignored; Node would refuse it without a body.
@@ -87,10 +88,29 @@ export function serve(server: Server, { load, upgrade, closing, clientOf, log }:
 		try {
 			upgrade(request, socket as Socket, head);
 		} catch (cause) {
-			refuse(socket as Socket, toNexusError(cause));
+			if (!(cause instanceof NexusError)) log.error({ err: cause }, "a handshake failed");
+			refuse(socket as Socket, shownOf(cause));
 		}
 	});
 }
+
+/** Says that nothing could be answered, as long as nothing was. */
+function fail(outgoing: ServerResponse, cause: unknown): void {
+	if (outgoing.headersSent || outgoing.destroyed) {
+		outgoing.destroy();
+		return;
+	}
+	const error = shownOf(cause);
+	const text = JSON.stringify(error.toJSON());
+	outgoing.writeHead(httpStatusOf(error.code), jsonHeaders(text));
+	outgoing.end(text);
+}
+
+/** With its length an answer is one write, and no chunks. */
+export const jsonHeaders = (text: string) => ({
+	"content-type": "application/json",
+	"content-length": Buffer.byteLength(text),
+});
 
 /** Without the query: what stands there is nobody's business but the handler's. */
 export const pathOf = (request: IncomingMessage): string => (request.url ?? "").split("?", 1)[0]!;

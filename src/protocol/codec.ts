@@ -72,6 +72,7 @@ export function chunkEncoder(messageId: string): (seqNo: number, payload: string
 			: `${head}${seqNo},"payload":${JSON.stringify(payload)}${endAt(ts)}`;
 }
 
+/** Of no millisecond yet: NaN is no time, 0 is one. */
 const end = { ts: Number.NaN, text: "" };
 
 /** The same for all chunks of a millisecond: in a busy one every stream has a token. */

@@ -55,7 +55,10 @@ const edgeLimits = {
 	keepAliveMs: ms,
 	heartbeatMs: ms,
 	stalledReaderMs: ms,
-	flushMsMax: say(z.int().min(0), "a whole number of milliseconds, or 0 to send every record at once"),
+	flushMsMax: say(
+		z.int().min(0).max(10_000),
+		"a whole number of milliseconds up to 10000, or 0 to send every record at once",
+	),
 	wsMessageBytesMax: bytes,
 	wsSubscriptionsMax: count,
 	wsBufferedBytesMax: bytes,

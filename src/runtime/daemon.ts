@@ -6,6 +6,7 @@ import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../eng
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
+import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { nexConfig } from "./channels.ts";
@@ -218,13 +219,10 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 
 /** The library is loaded by the first scrape, not by the start. */
 function lazyMetrics(source: () => MetricsSource) {
-	let render: Promise<() => Promise<string>> | undefined;
+	const load = loadOnce(async () => (await import("./metrics.ts")).createMetrics(source()));
 	return {
 		contentType: "text/plain; version=0.0.4; charset=utf-8",
-		async render() {
-			render ??= import("./metrics.ts").then(({ createMetrics }) => createMetrics(source()));
-			return (await render)();
-		},
+		render: async () => (await load())(),
 	};
 }
 

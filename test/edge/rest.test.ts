@@ -389,6 +389,26 @@ describe("REST", () => {
 		"/v1/sessions/s/stream?after=%201",
 	])("P6.1: invalid query: %s", async (path) => expectError(await rig.get(path), 400, "invalid"));
 
+	it("an answer has its length, and no body for HEAD", async () => {
+		const { runId } = await rig.start("s", "größer");
+		for (const path of ["/healthz", "/v1/sessions", `/v1/runs/${runId}`]) {
+			const response = await rig.get(path);
+			expect(response.headers.get("content-length")).toBe(`${(await response.arrayBuffer()).byteLength}`);
+			expect(response.headers.has("transfer-encoding")).toBe(false);
+		}
+		const head = await rig.get("/healthz", {}, "HEAD");
+		expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, "15", ""]);
+		const posted = await rig.post("/v1/sessions/other/messages", { text: "hello" });
+		expect([posted.status, posted.headers.has("content-length")]).toEqual([202, true]);
+	});
+
+	it("an answer that cannot be spelled is a failure that says so", async () => {
+		const broken = await createRig({ deps: { engine: 1n as never } });
+		onTestFinished(() => broken.close());
+		await expectError(await broken.get("/v1/sessions"), 500, "internal");
+		expect((await broken.get("/healthz")).status).toBe(200);
+	});
+
 	it("P6.13: health and readiness need no token", async () => {
 		expect(await (await fetch(`${rig.url}/healthz`)).json()).toEqual({ status: "ok" });
 		expect(await (await fetch(`${rig.url}/readyz`)).json()).toEqual({ ready: true, state: "READY" });

@@ -87,6 +87,20 @@ test("P1.1: the decoder of the hot path reads the same payload among other recor
 	);
 });
 
+test("P1.1: the first chunk of a process is whole, whatever its time", async () => {
+	vi.resetModules();
+	const fresh = await import("../../src/protocol/protocol.ts");
+	const frame: Frame = {
+		type: "stream.chunk",
+		message_id: "r.1",
+		seq_no: 1,
+		payload: "a",
+		is_partial: true,
+		ts: 0,
+	};
+	expect(fresh.chunkEncoder("r.1")(1, "a", 0)).toBe(encodeFrame(frame));
+});
+
 test("P1.1: the decoder of the hot path reads plain text, and nothing of a stream that is not its own or a record that is torn", () => {
 	const record = chunkEncoder("r.1")(12, "of [plain] text — ", 3);
 	expect(chunkDecoder("r.1")(record, 0, record.length)).toBe("of [plain] text — ");

@@ -44,6 +44,13 @@ describe("nexus.yaml", () => {
 		]);
 	});
 
+	it("limits how long pieces of a text may be held back", () => {
+		expect(mistakes("edge:\n  flushMsMax: 10000\n")).toEqual([]);
+		expect(mistakes("edge:\n  flushMsMax: 10001\n")).toEqual([
+			"nexus.yaml:2:15: edge.flushMsMax: 10001 is not allowed; allowed: a whole number of milliseconds up to 10000, or 0 to send every record at once",
+		]);
+	});
+
 	it("says every mistake, each with its own place", () => {
 		const said = mistakes(
 			"durability: disk\nretention:\n  ageDaysMax: -1\n  totalBytesMax: lots\nlog:\n  level: loud\n",

@@ -192,6 +192,7 @@ export class Committer {
 		for (const { live, log, creation } of parts) {
 			if (!live) continue;
 			this.#outcome.visible(live, log!.batch?.count ?? 0, creation !== undefined);
+			live.woken();
 			log!.cut = undefined;
 		}
 		this.#tidier.schedule();
@@ -209,7 +210,7 @@ export class Committer {
 		}
 		this.waitingChars -= ownCharsOf(part);
 		log.landed();
-		log.publish(batch, cut !== undefined);
+		log.publish(batch, cut);
 		if (cut) this.#outcome.cut(log, segmentBytesOf(cut));
 		log.settleWaiting();
 		creation?.resolve();

@@ -87,7 +87,7 @@ export class Flusher {
 
 	#defersBusy(log: Grown, serve: Serve): boolean {
 		const pace = this.#paceOf(log);
-		if (pace.decidedHead !== log.head || log.sealedAt !== undefined) this.#decide(pace);
+		if (pace.decidedHead !== log.head || !isMergeable(log)) this.#decide(pace);
 		if (pace.slot === undefined) return false;
 		pace.waiting.add(serve);
 		return true;
@@ -186,10 +186,10 @@ export class Flusher {
 }
 
 /** Ends, begins, tools, parts and a stream's first piece never wait; further pieces of a text may. */
-function mayWait({ sealedAt, newest }: Grown): boolean {
-	if (sealedAt !== undefined || !newest) return false;
-	return newest.records.every(continuesText);
-}
+const mayWait = (log: Grown): boolean => isMergeable(log) && log.newest!.records.every(continuesText);
+
+/** What grows meanwhile is at hand at the flush, once for all readers. */
+const isMergeable = ({ sealedAt, newest }: Grown): boolean => sealedAt === undefined && newest !== undefined;
 
 function loopUtilisation(): () => number {
 	let last = performance.eventLoopUtilization();

@@ -7,7 +7,7 @@ import type { Cursor } from "../../bus/bus.ts";
 import { httpStatusOf, LOG_KINDS, NexusError, STREAM_ENDPOINTS, toNexusError } from "../../protocol/protocol.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
-import { refuse } from "../connection.ts";
+import { refuse, shownOf } from "../connection.ts";
 import type { EdgeLimits } from "../port.ts";
 import { ClientMessage } from "../schema.ts";
 import type { Flusher } from "./flusher.ts";
@@ -61,10 +61,10 @@ async function createServer({ wsMessageBytesMax }: EdgeLimits): Promise<WebSocke
 /** A socket that breaks while nobody else listens would end the process. */
 const ignore = () => {};
 
-export function createSockets(parts: SocketParts): Sockets {
+export function createSockets(parts: SocketParts, load = createServer): Sockets {
 	const { limits } = parts;
 	const connections = new Set<Connection>();
-	const server = loadOnce(() => createServer(limits));
+	const server = loadOnce(() => load(limits));
 	/** Handshakes that wait for the library. */
 	let waiting = 0;
 	let stalled = 0;
@@ -89,7 +89,8 @@ export function createSockets(parts: SocketParts): Sockets {
 				if (closed) throw new NexusError("unavailable", "the daemon is stopping");
 				accept(loaded, request, socket, head);
 			} catch (cause) {
-				refuse(socket, toNexusError(cause));
+				if (!(cause instanceof NexusError)) parts.log.error({ err: cause }, "a handshake failed");
+				refuse(socket, shownOf(cause));
 			} finally {
 				socket.off("error", ignore);
 				waiting--;

@@ -1,0 +1,28 @@
+/** The library of `/metrics` is loaded by the first scrape. */
+
+import { expect, it, onTestFinished, vi } from "vitest";
+import { dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { freshFolder } from "./folder.ts";
+
+const failures = vi.hoisted(() => ({ left: 1 }));
+vi.mock("../../src/runtime/metrics.ts", async (original) => {
+	const actual = await original<typeof import("../../src/runtime/metrics.ts")>();
+	return {
+		...actual,
+		createMetrics: (...args: Parameters<typeof actual.createMetrics>) => {
+			if (failures.left-- > 0) throw new Error("it cannot be loaded");
+			return actual.createMetrics(...args);
+		},
+	};
+});
+
+it("P6.13: a load that failed once does not fail the scrapes after it", async () => {
+	const daemon = await startDaemon({ data: freshFolder(), port: 0, engine: "demo", logger: silentLog });
+	onTestFinished(() => daemon.close());
+	const authorization = `Bearer ${readToken(dataPaths(daemon.data))}`;
+	const scrape = () => fetch(`${daemon.url}/metrics`, { headers: { authorization } });
+	expect((await scrape()).status).toBe(500);
+	const second = await scrape();
+	expect([second.status, await second.text()]).toEqual([200, expect.stringContaining("nexus_")]);
+});
