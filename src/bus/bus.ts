@@ -178,7 +178,8 @@ class LogBus implements Bus {
 	}
 
 	async #adopt(name: string): Promise<LiveLog> {
-		const { log, tail } = await this.#storage.adopt(name, this.node);
+		const adopt = () => this.#storage.adopt(name, this.node);
+		const { log, tail } = await this.#membership.whenRoom(`log ${name}`, adopt);
 		this.#refuseWhenClosed();
 		const { id, ...info } = log;
 		const adopted = LiveLog.restore(id, info, tail);

@@ -2,6 +2,7 @@
 
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { sqliteFailure } from "../std/sqlite.ts";
 import type { Reading } from "../std/write.ts";
 import { type CommitLimits, Silent, unwritten } from "./commit/outcome.ts";
 import type { Directory } from "./directory.ts";
@@ -53,7 +54,42 @@ export class Membership {
 	/** Takes part: alone, or beside other daemons. */
 	join(name: string, isShared: boolean): void {
 		this.#isShared = isShared;
-		this.#joined(this.#parts.storage.join(name, !isShared), isShared);
+		const { storage } = this.#parts;
+		this.#joined(
+			this.whenRoom("the start", () => storage.join(name, !isShared)),
+			isShared,
+		);
+	}
+
+	/** A full disk keeps nobody from taking part or taking over: that waits for room, as every commit does. */
+	whenRoom<T>(what: string, ask: () => Reading<T>): Reading<T> {
+		try {
+			const answer = ask();
+			if (!(answer instanceof Promise)) return answer;
+			return answer.catch((cause: unknown) => this.#afterRefusal(what, ask, cause));
+		} catch (cause) {
+			return this.#afterRefusal(what, ask, cause);
+		}
+	}
+
+	#afterRefusal<T>(what: string, ask: () => Reading<T>, cause: unknown): Promise<T> {
+		if (sqliteFailure(cause)?.kind !== "full") throw cause;
+		this.#parts.log.error({ err: cause }, "the store refuses commits; trying again");
+		return this.#askAgain(what, ask);
+	}
+
+	async #askAgain<T>(what: string, ask: () => Reading<T>): Promise<T> {
+		const { clock, limits } = this.#parts;
+		for (let waitedMs = 0; ; ) {
+			await new Promise<void>((resolve) => clock.after(limits.commitRetryMs, resolve, "due"));
+			waitedMs += limits.commitRetryMs;
+			try {
+				return await ask();
+			} catch (cause) {
+				const isOver = waitedMs >= limits.commitRetryMsMax || this.#closed;
+				if (isOver || sqliteFailure(cause)?.kind !== "full") throw unwritten(what, cause);
+			}
+		}
 	}
 
 	#joined(answer: Reading<Joined>, isShared: boolean): void {
