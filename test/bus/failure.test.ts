@@ -51,6 +51,48 @@ describe("a store that refuses commits", () => {
 		await bus.close();
 	});
 
+	it("I3: a start and a take-over wait for room, and are told in the end when there is none", async () => {
+		const inner = memoryStorage();
+		const full = Object.assign(new Error("database or disk is full"), { errcode: 13 });
+		let isFull = true;
+		const storage = new Proxy(inner, {
+			get(_, name: keyof Storage) {
+				const method = (inner[name] as (...args: unknown[]) => unknown).bind(inner);
+				if (name !== "join" && name !== "adopt") return method;
+				return (...args: unknown[]) => {
+					if (isFull) throw full;
+					return method(...args);
+				};
+			},
+		});
+		isFull = false;
+		const before = createBus({ storage: inner });
+		await before.create({ log: "a", kind: "run" }, ["1"]);
+		isFull = true;
+		const clock = manualClock();
+		const bus = createBus({ storage, clock });
+		const left = bus.list({ left: true });
+		clock.advance(250);
+		await tick();
+		isFull = false;
+		clock.advance(250);
+		expect(await left).toMatchObject([{ log: "a" }]);
+		isFull = true;
+		const reopened = bus.reopen("a");
+		await tick();
+		isFull = false;
+		clock.advance(250);
+		expect((await reopened).offset).toBe(1);
+		isFull = true;
+		const late = createBus({ storage, clock });
+		const told = expect(late.list({ left: true })).rejects.toThrow("the disk is full");
+		for (let n = 0; n < 130; n++) {
+			clock.advance(250);
+			await tick();
+		}
+		await told;
+	});
+
 	it("P4.9: a creation with less patience is given up sooner, and leaves nothing behind; the others wait on", async () => {
 		const disk = fillable();
 		const clock = manualClock();
