@@ -54,7 +54,7 @@ describe("a store that refuses commits", () => {
 	it("I3: a start and a take-over wait for room, and are told in the end when there is none", async () => {
 		const inner = memoryStorage();
 		const full = Object.assign(new Error("database or disk is full"), { errcode: 13 });
-		let isFull = true;
+		let isFull = false;
 		const storage = new Proxy(inner, {
 			get(_, name: keyof Storage) {
 				const method = (inner[name] as (...args: unknown[]) => unknown).bind(inner);
@@ -65,7 +65,6 @@ describe("a store that refuses commits", () => {
 				};
 			},
 		});
-		isFull = false;
 		const before = createBus({ storage: inner });
 		await before.create({ log: "a", kind: "run" }, ["1"]);
 		isFull = true;
