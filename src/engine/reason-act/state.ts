@@ -348,7 +348,7 @@ export class RunState implements CustomState {
 
 	#unused(wanted: string): string {
 		let callId = wanted;
-		for (let n = 2; this.#callIds.has(callId); n++) callId = `${wanted}.${n}`;
+		for (let n = 2; this.#callIds.has(callId); n++) callId = `${wanted}_${n}`;
 		return callId;
 	}
 }

@@ -97,7 +97,7 @@ describe("tool calls", () => {
 			state.announce("", "look", {}),
 			state.announce("", "look", {}),
 		].map(({ callId }) => callId);
-		expect(ids).toEqual(["a", "a.2", "look", "look.2"]);
+		expect(ids).toEqual(["a", "a_2", "look", "look_2"]);
 	});
 
 	test("R2-117: a second start is none", () => {
@@ -208,7 +208,7 @@ describe("custom state", () => {
 		const stored = JSON.parse(JSON.stringify(state.snapshot()));
 		const restored = new RunState(RUN_LIMITS, stored);
 		expect(restored.snapshot()).toEqual(state.snapshot());
-		expect(restored.announce("a", "look", {}).callId).toBe("a.2");
+		expect(restored.announce("a", "look", {}).callId).toBe("a_2");
 		expect(restored.attemptsOf("writer", "plan")).toBe(2);
 	});
 });
