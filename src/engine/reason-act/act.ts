@@ -145,8 +145,10 @@ export class Acting {
 	/** A person who waits longer than usual is told how long it usually takes. */
 	#watch({ record, tool }: Doing, summary: string): () => void {
 		const { durations, clock } = this.#parts.setup;
-		const usualMs = Math.max(1, durations.usualMs(tool.name));
-		return clock.after(usualMs, () => this.#progress(record, `${summary} (usually about ${roundedMs(usualMs)})`));
+		const usual = roundedMs(durations.usualMs(tool.name));
+		return clock.after(durations.noticeMs(tool.name), () =>
+			this.#progress(record, `${summary} (usually about ${usual})`),
+		);
 	}
 
 	#progress(record: TrackedCall, summary: string): void {

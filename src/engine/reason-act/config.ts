@@ -3,6 +3,9 @@
 import type { ConfigWords } from "../entry.ts";
 import { type PiConfig, piConfigShape } from "../pi/entry.ts";
 
+/** The provider that needs neither a network nor a key. */
+export const SCRIPTED = "scripted";
+
 /** Everything may be left out; `docs/reason-act.md` has the defaults. */
 export interface ReasonActConfig extends PiConfig {
 	/** With `provider: scripted`: a file of what the model says. */

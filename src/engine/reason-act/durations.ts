@@ -8,10 +8,16 @@ export interface Durations {
 	add(tool: string, ms: number): void;
 	/** The default until something was seen. */
 	usualMs(tool: string): number;
+	/** When a person should learn that it takes longer: nobody has to know that of 2 ms. */
+	noticeMs(tool: string): number;
 }
 
 export function durations(defaultMs: number): Durations {
 	const seen = new Map<string, number[]>();
+	const usualMs = (tool: string): number => {
+		const times = seen.get(tool)?.toSorted((a, b) => a - b);
+		return times?.[Math.floor(times.length / 2)] ?? defaultMs;
+	};
 	return {
 		add(tool, ms) {
 			const times = seen.get(tool) ?? [];
@@ -20,9 +26,7 @@ export function durations(defaultMs: number): Durations {
 			if (times.length > TIMES_MAX) times.shift();
 			seen.set(tool, times);
 		},
-		usualMs(tool) {
-			const times = seen.get(tool)?.toSorted((a, b) => a - b);
-			return times?.[Math.floor(times.length / 2)] ?? defaultMs;
-		},
+		usualMs,
+		noticeMs: (tool) => Math.max(defaultMs, usualMs(tool)),
 	};
 }

@@ -3,12 +3,9 @@
 import { resolve } from "node:path";
 import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
 import { inPlace, piSection } from "../pi/entry.ts";
-import { type ReasonActConfig, reasonActConfigSchema } from "./config.ts";
+import { type ReasonActConfig, reasonActConfigSchema, SCRIPTED } from "./config.ts";
 
 export type { ReasonActConfig };
-
-/** The provider that needs neither a network nor a key. */
-export const SCRIPTED = "scripted";
 
 export const reasonAct = {
 	name: "reason-act",

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { EngineEvent } from "../../../src/engine/port.ts";
+import { durations } from "../../../src/engine/reason-act/durations.ts";
 import { textResult } from "../../../src/engine/reason-act/tools.ts";
 import { collect, requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
@@ -333,6 +334,15 @@ describe("a stop", () => {
 });
 
 describe("what people see of a long tool", () => {
+	test("R2-129: the estimate is the median of what was seen; below the default nobody is told", () => {
+		const known = durations(1000);
+		expect([known.usualMs("a"), known.noticeMs("a")]).toEqual([1000, 1000]);
+		for (const ms of [5000, 3, 2000]) known.add("a", ms);
+		known.add("b", 2);
+		expect([known.usualMs("a"), known.noticeMs("a")]).toEqual([2000, 2000]);
+		expect([known.usualMs("b"), known.noticeMs("b")]).toEqual([2, 1000]);
+	});
+
 	test("R2-95, R2-96, A22: progress keeps a gap, and one that takes longer than usual says how long it usually takes", async () => {
 		const patient = toolOf("patient", {
 			async execute(_args, { progress }) {

@@ -33,10 +33,15 @@ steps:
 describe("a script", () => {
 	test("from a file drives the whole loop, and always in the same pieces", async () => {
 		const engine = await loaded({ script: "play.yaml", filesRoot: "." }, { "play.yaml": SCRIPT, "note.txt": "hello" });
-		const first = await collect(engine.run(requestOf("go"), { signal }));
+		// A machine that is very busy may say that the tool takes longer than usual.
+		const play = async () =>
+			(await collect(engine.run(requestOf("go"), { signal }))).filter(
+				(event) => event.type !== "tool" || event.status !== "progress",
+			);
+		const first = await play();
 		expect(textOf(first)).toBe("Let me look. It says hello.");
 		expect(first).toContainEqual(expect.objectContaining({ name: "read", status: "completed", result: "hello" }));
-		expect(await collect(engine.run(requestOf("go"), { signal }))).toEqual(first);
+		expect(await play()).toEqual(first);
 	});
 
 	test("in the message itself", async () => {
