@@ -97,7 +97,7 @@ export class RunState implements CustomState {
 	#activation: Activation | undefined;
 	#content = "";
 	#reasoning = "";
-	#contentChars = 0;
+	#hasSpoken = false;
 	#terminal: TerminalCall | undefined;
 	#calls: TrackedCall[] = [];
 	readonly #open = new Map<string, TrackedCall[]>();
@@ -127,9 +127,9 @@ export class RunState implements CustomState {
 		return this.#reasoning;
 	}
 
-	/** Whether something was said in this attempt that a person can read. */
+	/** Whether the agent said something in this activation, in whichever attempt, that a person can read. */
 	get hasSpoken(): boolean {
-		return this.#contentChars > 0;
+		return this.#hasSpoken;
 	}
 
 	/** The terminal call that ended this attempt. */
@@ -148,6 +148,7 @@ export class RunState implements CustomState {
 
 	/** An agent's turn begins. */
 	activate(agent: string, phase: string): Activation {
+		this.#hasSpoken = false;
 		return this.#begin({ agent, phase, attempt: 1 });
 	}
 
@@ -160,6 +161,7 @@ export class RunState implements CustomState {
 	/** As new, counters and custom state included. */
 	reset(): void {
 		this.#activation = undefined;
+		this.#hasSpoken = false;
 		this.#clearAttempt();
 		this.#calls = [];
 		this.#open.clear();
@@ -176,7 +178,7 @@ export class RunState implements CustomState {
 	}
 
 	say(text: string): void {
-		if (text.trim() !== "") this.#contentChars += text.length;
+		if (!this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
 		this.#content = appended(this.#content, text, this.#limits.bufferCharsMax);
 	}
 
@@ -342,7 +344,6 @@ export class RunState implements CustomState {
 	#clearAttempt(): void {
 		this.#content = "";
 		this.#reasoning = "";
-		this.#contentChars = 0;
 		this.#terminal = undefined;
 	}
 

@@ -8,10 +8,6 @@ const IMAGE_CHARS = 4800;
 /** A result this short is not worth replacing. */
 const RESULT_CHARS_MIN = 200;
 
-/** Estimated, and rather too many than too few. */
-export const tokensOf = (messages: readonly Message[]): number =>
-	Math.ceil(messages.reduce((sum, message) => sum + charsOf(message), 0) / CHARS_PER_TOKEN);
-
 /** The same array when nothing has to give way. */
 export function trimmed(messages: readonly Message[], tokensMax: number): readonly Message[] {
 	let chars = messages.reduce((sum, message) => sum + charsOf(message), 0);

@@ -190,6 +190,8 @@ describe("termination", () => {
 		expect(silent.shown).toEqual(["id_complete started", "id_complete completed", "message", "text Here."]);
 		const spoken = await play([answer(text("Words."), complete)], plan());
 		expect(spoken.shown.filter((line) => line.startsWith("text"))).toEqual(["text Words."]);
+		const reminded = await play([answer(text("Words.")), answer(complete)], plan());
+		expect(reminded.shown.filter((line) => line.startsWith("text"))).toEqual(["text Words."]);
 	});
 
 	test("R2-113: attempts by phase, from the configuration", async () => {

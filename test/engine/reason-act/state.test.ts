@@ -30,7 +30,8 @@ describe("attempts", () => {
 		state.countModelCall();
 		state.setState("k", { n: 1 });
 		expect(state.retry()).toEqual({ agent: "writer", phase: "plan", attempt: 2 });
-		expect(state).toMatchObject({ content: "", reasoning: "", terminal: undefined, hasSpoken: false });
+		// A19: what was shown in an earlier attempt still counts as said.
+		expect(state).toMatchObject({ content: "", reasoning: "", terminal: undefined, hasSpoken: true });
 		expect(state.openCalls()).toEqual([call]);
 		expect(state.used).toMatchObject({ modelCalls: 1, toolCalls: 1 });
 		expect(state.getState("k")).toEqual({ n: 1 });
@@ -67,6 +68,8 @@ describe("attempts", () => {
 		expect(state.hasSpoken).toBe(false);
 		state.say("x");
 		expect(state.hasSpoken).toBe(true);
+		state.activate("writer", "plan");
+		expect(state.hasSpoken).toBe(false);
 	});
 });
 
