@@ -4,6 +4,7 @@ export type Describe = (args: Readonly<Record<string, unknown>>, name: string) =
 
 const COMMAND_CHARS_MAX = 50;
 const PATH_CHARS_MAX = 200;
+const DESCRIPTION_CHARS_MAX = 300;
 
 /** By tool; more can be added, by configuration or by the tool itself. */
 const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
@@ -18,8 +19,18 @@ const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
 
 export function describeCall(name: string, args: unknown, own?: Describe): string {
 	const fields = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
-	const known = Object.hasOwn(DESCRIPTIONS, name) ? DESCRIPTIONS[name] : undefined;
-	return oneLine((own ?? known ?? describeOther)(fields, name));
+	const known = (Object.hasOwn(DESCRIPTIONS, name) ? DESCRIPTIONS[name] : undefined) ?? describeOther;
+	return oneLine(cut((own && said(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
+}
+
+/** A tool whose description fails is described as any other: it can still do its work. */
+function said(own: Describe, fields: Record<string, unknown>, name: string): string | undefined {
+	try {
+		const text: unknown = own(fields, name);
+		return typeof text === "string" ? text : undefined;
+	} catch {
+		return undefined;
+	}
 }
 
 const describeOther: Describe = (_args, name) => {

@@ -29,10 +29,10 @@ const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
 const CUT_OFF = "the stream ended without a finish";
 
-export async function listen(stream: AsyncIterable<LlmEvent>, ears: Ears): Promise<Heard> {
+export async function listen(open: () => AsyncIterable<LlmEvent>, ears: Ears): Promise<Heard> {
 	const one = new Listening(ears);
 	try {
-		for await (const event of stream) {
+		for await (const event of open()) {
 			const heard = one.hear(event);
 			if (heard) return heard;
 		}

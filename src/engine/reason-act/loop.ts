@@ -1,12 +1,13 @@
 /** The loop: a model reasons, its tools act, and termination decides what comes next, until the run is over. One iterator over all of it. */
 
-import type { AssistantMessage, Message, ToolResultMessage } from "@earendil-works/pi-ai";
+import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue, modelFailure, usageSum } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import { Acting } from "./act.ts";
 import { type Heard, jsonOf, listen } from "./listen.ts";
+import type { ModelCall } from "./model.ts";
 import { pause } from "./pause.ts";
 import { systemPrompt, type Transition } from "./prompt.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
@@ -166,9 +167,10 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 			return [{ part, call, isTooMany: this.#state.isToolLimitPassed }];
 		});
 		// Under the ids that results answer to: a model may have used its own twice.
-		const ids = new Map(asked.map(({ part, call }) => [part, call.callId]));
+		const calls = new Map(asked.map(({ part, call }) => [part, call]));
 		const content = heard.content.flatMap((part): AssistantMessage["content"] => {
-			if (part.type === "toolCall") return [{ ...part, id: ids.get(part)!, arguments: jsonObject(part.arguments) }];
+			const call = part.type === "toolCall" ? calls.get(part) : undefined;
+			if (call) return [{ ...(part as ToolCall), id: call.callId, name: call.name, arguments: jsonObject(call.args) }];
 			if (part.type !== "text") return [part];
 			const text = withoutThinking(part.text);
 			return text === "" ? [] : [{ ...part, text }];
@@ -205,13 +207,13 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		const index = this.#calls.get(name) ?? 0;
 		this.#calls.set(name, index + 1);
 		this.#state.countModelCall();
-		const stream = model.stream({
+		const call: ModelCall = {
 			...{ agent: name, index, session: this.#request.session, signal: this.#stop.signal },
 			systemPrompt: this.#prompt(agent),
 			messages: [...messages],
 			tools: this.#acting.offered(agent, this.#isEnforced(agent)).tools.map(asModelTool),
-		});
-		const heard = await listen(stream, {
+		};
+		const heard = await listen(() => model.stream(call), {
 			state: this.#state,
 			account: model.signer?.account ?? "",
 			say: (said) => this.#events.push(said),
@@ -306,8 +308,7 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	}
 }
 
-function jsonObject(args: unknown): Record<string, never> {
-	const value = jsonOf(args);
+function jsonObject(value: unknown): Record<string, never> {
 	return (typeof value === "object" && value !== null && !Array.isArray(value) ? value : { value }) as Record<
 		string,
 		never

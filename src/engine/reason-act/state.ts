@@ -201,8 +201,10 @@ export class RunState implements CustomState {
 	}
 
 	/** A call that a model asks for. It gets an id of its own, also when the model repeats one. */
-	announce(modelId: string, name: string, args: unknown): TrackedCall {
-		const call: TrackedCall = { callId: this.#unused(modelId || name), modelId, name, args, status: "announced" };
+	announce(modelId: string, asked: string, args: unknown): TrackedCall {
+		const name = asked.slice(0, NAME_CHARS_MAX);
+		const callId = this.#unused((modelId || name).slice(0, NAME_CHARS_MAX));
+		const call: TrackedCall = { callId, modelId, name, args, status: "announced" };
 		this.#callIds.add(call.callId);
 		this.#calls.push(call);
 		this.#open.set(modelId, [...(this.#open.get(modelId) ?? []), call]);
@@ -353,6 +355,9 @@ export class RunState implements CustomState {
 		return callId;
 	}
 }
+
+/** Of a call's id and of its tool's name: a model may make up anything. */
+const NAME_CHARS_MAX = 200;
 
 const isOver = (status: CallStatus): boolean => status === "completed" || status === "failed";
 

@@ -249,6 +249,12 @@ describe("failures", () => {
 			throw new Error("boom");
 		};
 		expect((await play([], { model: { stream } })).error).toMatchObject({ message: expect.stringContaining("boom") });
+		const unopened = () => {
+			throw new Error("no socket");
+		};
+		expect((await play([], { model: { stream: unopened } })).error).toMatchObject({
+			message: expect.stringContaining("no socket"),
+		});
 	});
 
 	test("A24: what is refused before the first token is tried again, within limits", async () => {

@@ -103,6 +103,13 @@ describe("tool calls", () => {
 		expect(ids).toEqual(["a", "a_2", "look", "look_2"]);
 	});
 
+	test("I11: ids and names that a model makes up have a limit, and stay apart", () => {
+		const state = active();
+		const [first, second] = [0, 1].map(() => state.announce("i".repeat(9999), "n".repeat(9999), {}));
+		expect([first!.name.length, first!.callId.length]).toEqual([200, 200]);
+		expect(second!.callId).not.toBe(first!.callId);
+	});
+
 	test("R2-117: a second start is none", () => {
 		const state = active();
 		const call = state.announce("a", "look", {});

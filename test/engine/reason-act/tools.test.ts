@@ -47,6 +47,14 @@ describe("descriptions", () => {
 		expect(registry.describe("weather", { city: "Rome\nand more" })).toBe("☀️ Asking about Rome and more");
 	});
 
+	test("one that fails to describe itself is described as any other", () => {
+		const fails = () => {
+			throw new Error("no");
+		};
+		expect(describeCall("weather", {}, fails)).toBe("🛠️ Using weather");
+		expect(describeCall("read", { path: "a" }, () => 5 as never)).toBe("📖 Reading a");
+	});
+
 	test("a character is never cut, and nothing that a model passes throws", () => {
 		expect(describeCall("bash", { command: "😀".repeat(60) })).toBe(`🖥️ Running command: ${"😀".repeat(50)}...`);
 		fc.assert(
