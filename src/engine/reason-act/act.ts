@@ -24,6 +24,8 @@ interface ActingParts {
 	state: RunState;
 	signal: AbortSignal;
 	say(said: EngineYield, taken?: () => void): void;
+	/** What is yielded with a tool's start and end. */
+	boundary(): readonly EngineEvent[];
 }
 
 /** A ready call with its record. */
@@ -75,7 +77,7 @@ export class Acting {
 		asked: readonly AskedCall[],
 		how: { isCut: boolean; enforced: boolean },
 	): Promise<ToolResultMessage[]> {
-		const { setup, state, signal } = this.#parts;
+		const { setup, signal } = this.#parts;
 		const registry = this.offered(agent, how.enforced);
 		const doing: Doing[] = [];
 		for (const { call: record, isTooMany } of asked) {
@@ -95,8 +97,6 @@ export class Acting {
 			ended: (call, outcome) => this.#end(call as Doing, outcome),
 			contextOf: (call, limit) => this.#contextOf(call as Doing, limit),
 		});
-		const terminal = doing.find(({ tool }, index) => tool.terminal && outcomes[index]!.status === "completed");
-		if (terminal) state.terminate({ callId: terminal.callId, name: terminal.tool.name, args: terminal.args });
 		const byId = new Map(doing.map(({ callId }, index) => [callId, outcomes[index]!]));
 		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
 	}
@@ -134,7 +134,8 @@ export class Acting {
 		state.start(record);
 		const summary = describeCall(tool.name, call.args, tool.describe);
 		const { promise: taken, resolve } = Promise.withResolvers<void>();
-		say({ ...named(record), status: "started", args: record.args, summary }, resolve);
+		const { boundary } = this.#parts;
+		say([{ ...named(record), status: "started", args: record.args, summary }, ...boundary()], resolve);
 		this.#running.set(call.callId, { since: setup.clock.now(), disarm: this.#watch(call, summary) });
 		await Promise.race([taken, this.#stopped]);
 		// Only now does it act: what it takes counts from here.
@@ -159,22 +160,24 @@ export class Acting {
 		say({ ...named(record), status: "progress", summary: resultSummary(summary) });
 	}
 
-	#end({ record, tool }: Doing, { status, content, neverRan }: Outcome): void {
-		const { setup, state, say } = this.#parts;
+	#end({ record, tool, args }: Doing, { status, content, neverRan }: Outcome): void {
+		const { setup, state, say, boundary } = this.#parts;
 		const running = this.#running.get(record.callId);
 		running?.disarm();
 		this.#running.delete(record.callId);
 		if (running && status === "completed") setup.durations.add(tool.name, setup.clock.now() - running.since);
 		const text = contentText(content);
 		if (!state.end(record, status, text)) return;
-		say({
+		if (tool.terminal && status === "completed") state.terminate({ callId: record.callId, name: tool.name, args });
+		const ended: EngineEvent = {
 			...named(record),
 			status,
 			...(neverRan && { args: record.args }),
 			summary: resultSummary(text),
 			result: text,
 			...(content.some(({ type }) => type !== "text") && { content }),
-		});
+		};
+		say([ended, ...boundary()]);
 	}
 
 	#contextOf({ record, agent, callId }: Doing, signal: AbortSignal): ToolContext {

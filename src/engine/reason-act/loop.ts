@@ -6,6 +6,7 @@ import { eventQueue, modelFailure, usageSum } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import { Acting } from "./act.ts";
+import { type Checkpoint, owedResults } from "./checkpoint.ts";
 import { type Heard, jsonOf, listen } from "./listen.ts";
 import type { ModelCall } from "./model.ts";
 import { pause } from "./pause.ts";
@@ -23,8 +24,14 @@ const FIRST_RETRY_MS = 500;
 /** Beyond what a tool may take to let go, before the end is written for it. */
 const ABORT_SLACK_MS = 100;
 
-export function reasonAct(setup: LoopSetup, request: EngineRequest, signal: AbortSignal): AsyncIterable<EngineYield> {
-	return { [Symbol.asyncIterator]: () => new Loop(setup, request, signal) };
+/** `from`: goes on where an earlier run of the same session was cut off. */
+export function reasonAct(
+	setup: LoopSetup,
+	request: EngineRequest,
+	signal: AbortSignal,
+	from?: Checkpoint,
+): AsyncIterable<EngineYield> {
+	return { [Symbol.asyncIterator]: () => new Loop(setup, request, signal, from) };
 }
 
 /** By hand: a generator, and one within another still more, costs several promises for each token. */
@@ -41,7 +48,11 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	/** What agents of this run handed on: each later one reads it. */
 	readonly #notes: string[] = [];
 	readonly #onAbort = () => this.#abort();
+	/** Agents whose turn comes next. */
+	readonly #line: string[] = [];
 	#history: Message[] = [];
+	/** Of the active agent, behind the session's own. */
+	#messages: Message[] = [];
 	#phase: string;
 	#transition: Transition | undefined;
 	/** Why the last attempt failed, with its code. */
@@ -49,20 +60,23 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	#disarm: (() => void) | undefined;
 	#over = false;
 
-	constructor(setup: LoopSetup, request: EngineRequest, signal: AbortSignal) {
+	constructor(setup: LoopSetup, request: EngineRequest, signal: AbortSignal, from?: Checkpoint) {
 		this.#setup = setup;
 		this.#request = request;
 		this.#outer = signal;
 		this.#phase = setup.phase;
-		this.#state = new RunState(setup.limits);
-		const parts = { setup, request, state: this.#state, signal: this.#stop.signal };
-		this.#acting = new Acting({ ...parts, say: (said, taken) => this.#events.push(said, taken) });
+		this.#state = new RunState(setup.limits, from?.state);
+		this.#acting = new Acting({
+			...{ setup, request, state: this.#state, signal: this.#stop.signal },
+			say: (said, taken) => this.#events.push(said, taken),
+			boundary: () => this.#boundary(),
+		});
 		if (signal.aborted) {
 			void this.return();
 			return;
 		}
 		signal.addEventListener("abort", this.#onAbort, { once: true });
-		this.#work().then(
+		this.#work(from).then(
 			() => this.#end(),
 			(cause: unknown) => this.#end({ cause: toNexusError(cause, "engine_failed") }),
 		);
@@ -78,18 +92,50 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		return { done: true, value: undefined };
 	}
 
-	async #work(): Promise<void> {
+	async #work(from: Checkpoint | undefined): Promise<void> {
 		const { entry, agents } = this.#setup;
 		const { signer } = agents.get(entry)!.model;
 		const { history, prompt } = toPiContext(this.#request, this.#setup.clock.now(), signer);
 		this.#history = [...history, prompt];
-		const line = [entry];
+		const line = this.#line;
+		if (from) this.#restore(from);
+		else line.push(entry);
+		let resumed = from !== undefined;
 		for (let name = line.shift(); name !== undefined && !this.#stop.signal.aborted; name = line.shift()) {
 			const agent = agents.get(name);
 			if (agent === undefined) throw new NexusError("engine_failed", `there is no agent "${name}"`);
-			const verdict = await this.#activate(agent);
+			const verdict = await this.#activate(agent, resumed);
+			resumed = false;
 			if (!this.#stop.signal.aborted) this.#follow(agent, verdict, line);
 		}
+	}
+
+	#restore({ state, phase, transition, line, notes, messages, calls }: Checkpoint): void {
+		this.#phase = phase;
+		this.#transition = transition;
+		this.#notes.push(...notes);
+		for (const [agent, count] of Object.entries(calls)) this.#calls.set(agent, count);
+		this.#messages = [...messages, ...owedResults(messages, state, this.#setup.clock.now())];
+		// What was open has its result by now: it is not this run's to pair.
+		for (const call of this.#state.openCalls()) this.#state.end(call, "failed", "cut off");
+		this.#line.push(this.#state.activation.agent, ...line);
+	}
+
+	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */
+	#boundary(): readonly EngineEvent[] {
+		const { checkpoint } = this.#setup;
+		if (!checkpoint) return [];
+		const event = checkpoint({
+			version: 1,
+			state: this.#state.snapshot(),
+			phase: this.#phase,
+			...(this.#transition && { transition: this.#transition }),
+			line: [...this.#line],
+			notes: [...this.#notes],
+			messages: structuredClone(this.#messages),
+			calls: Object.fromEntries(this.#calls),
+		});
+		return event === undefined ? [] : [event];
 	}
 
 	/** What a verdict means for those who wait in line. */
@@ -117,13 +163,14 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	}
 
 	/** One agent, with its retries. */
-	async #activate(agent: AgentSpec): Promise<Verdict> {
+	async #activate(agent: AgentSpec, resumed: boolean): Promise<Verdict> {
 		const { strategy, clock } = this.#setup;
 		const attemptsMax = this.#setup.attemptsMaxOf(agent.name, this.#phase);
 		const said = (content: string): Message => ({ role: "user", content, timestamp: clock.now() });
-		const messages = [...this.#history, ...this.#notes.map(said)];
-		for (let { attempt } = this.#state.activate(agent.name, this.#phase); ; { attempt } = this.#state.retry()) {
-			this.#failure = await this.#attempt(agent, messages);
+		if (!resumed) this.#messages = this.#notes.map(said);
+		let { attempt } = resumed ? this.#state.activation : this.#state.activate(agent.name, this.#phase);
+		for (; ; { attempt } = this.#state.retry()) {
+			this.#failure = this.#state.terminal ? undefined : await this.#attempt(agent);
 			if (this.#stop.signal.aborted) return { type: "end" };
 			const verdict = strategy.decide({
 				agent,
@@ -139,28 +186,23 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 			if (verdict.type !== "retry") return verdict;
 			// A strategy of somebody's own may never be content.
 			if (attempt >= attemptsMax) return { type: "fail", message: `${agent.name} did not end in ${attempt} attempts` };
-			messages.push(said(verdict.reminder));
+			this.#messages.push(said(verdict.reminder));
 		}
 	}
 
 	/** Calls the model until it stops asking for tools; returns why it could not. */
-	async #attempt(agent: AgentSpec, messages: Message[]): Promise<NexusError | undefined> {
+	async #attempt(agent: AgentSpec): Promise<NexusError | undefined> {
 		for (;;) {
-			const heard = await this.#call(agent, messages);
+			const heard = await this.#call(agent);
 			if (this.#stop.signal.aborted) return undefined;
 			if (heard.failed) return modelFailure(heard.message.errorMessage, agent.model.failure);
-			const { message, results } = await this.#act(agent, heard.message);
-			// Providers refuse a message with nothing in it.
-			if (message.content.length > 0) messages.push(message);
-			messages.push(...results);
+			const results = await this.#act(agent, heard.message);
+			this.#messages.push(...results);
 			if (results.length === 0 || this.#state.terminal !== undefined || this.#stop.signal.aborted) return undefined;
 		}
 	}
 
-	async #act(
-		agent: AgentSpec,
-		heard: AssistantMessage,
-	): Promise<{ message: AssistantMessage; results: ToolResultMessage[] }> {
+	async #act(agent: AgentSpec, heard: AssistantMessage): Promise<ToolResultMessage[]> {
 		const asked = heard.content.flatMap((part) => {
 			if (part.type !== "toolCall") return [];
 			const call = this.#state.announce(String(part.id ?? ""), part.name, jsonOf(part.arguments));
@@ -168,28 +210,31 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		});
 		// Under the ids that results answer to: a model may have used its own twice.
 		const calls = new Map(asked.map(({ part, call }) => [part, call]));
+		const opening = heard.content.find(({ type }) => type === "text");
 		const content = heard.content.flatMap((part): AssistantMessage["content"] => {
 			const call = part.type === "toolCall" ? calls.get(part) : undefined;
 			if (call) return [{ ...(part as ToolCall), id: call.callId, name: call.name, arguments: jsonObject(call.args) }];
 			if (part.type !== "text") return [part];
-			const text = withoutThinking(part.text);
+			const text = part === opening ? withoutThinking(part.text) : part.text;
 			return text === "" ? [] : [{ ...part, text }];
 		});
+		// Before its tools act, so that a checkpoint has it. Providers refuse a message with nothing in it.
+		const stopReason = asked.length > 0 ? "toolUse" : "stop";
+		if (content.length > 0) this.#messages.push({ ...heard, content, stopReason });
 		const how = { isCut: heard.stopReason === "length", enforced: this.#isEnforced(agent) };
-		const results = await this.#acting.run(agent, asked, how);
-		return { message: { ...heard, content, stopReason: asked.length > 0 ? "toolUse" : "stop" }, results };
+		return await this.#acting.run(agent, asked, how);
 	}
 
 	/** One answer of the model. What is refused before its first token is tried again; what was shown is never shown twice. */
-	async #call(agent: AgentSpec, messages: Message[]): Promise<Heard> {
+	async #call(agent: AgentSpec): Promise<Heard> {
 		const { retriesMax, clock } = this.#setup;
 		const { model } = agent;
 		let tokensMax = model.contextTokensMax;
 		for (let retries = 0; ; ) {
 			const limit = this.#state.exhausted();
 			if (limit !== undefined) throw new NexusError("engine_failed", `the run was stopped: ${limit}`);
-			this.#fit(messages, tokensMax);
-			const heard = await this.#listen(agent, messages);
+			this.#fit(tokensMax);
+			const heard = await this.#listen(agent);
 			if (!heard.failed || heard.shown || this.#stop.signal.aborted) return heard;
 			if (tokensMax === model.contextTokensMax && model.isOverflow(heard.message)) {
 				tokensMax = Math.floor(tokensMax * TIGHT_SHARE);
@@ -202,7 +247,7 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		}
 	}
 
-	async #listen(agent: AgentSpec, messages: readonly Message[]): Promise<Heard> {
+	async #listen(agent: AgentSpec): Promise<Heard> {
 		const { name, model } = agent;
 		const index = this.#calls.get(name) ?? 0;
 		this.#calls.set(name, index + 1);
@@ -210,7 +255,7 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		const call: ModelCall = {
 			...{ agent: name, index, session: this.#request.session, signal: this.#stop.signal },
 			systemPrompt: this.#prompt(agent),
-			messages: [...messages],
+			messages: [...this.#history, ...this.#messages],
 			tools: this.#acting.offered(agent, this.#isEnforced(agent)).tools.map(asModelTool),
 		};
 		const heard = await listen(() => model.stream(call), {
@@ -238,14 +283,17 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	}
 
 	/** The oldest tool results give way, for good. */
-	#fit(messages: Message[], tokensMax: number): void {
-		const fitting = trimmed(messages, tokensMax);
-		if (fitting === messages) return;
+	#fit(tokensMax: number): void {
+		const all = [...this.#history, ...this.#messages];
+		const fitting = trimmed(all, tokensMax);
+		if (fitting === all) return;
 		this.#events.push([
 			{ type: "compaction", phase: "start" },
 			{ type: "compaction", phase: "end" },
 		]);
-		messages.splice(0, messages.length, ...fitting);
+		const own = this.#history.length;
+		this.#history = fitting.slice(0, own);
+		this.#messages = fitting.slice(own);
 	}
 
 	get #rules(): Phase {

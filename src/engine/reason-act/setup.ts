@@ -1,7 +1,8 @@
 /** What a loop is made of, once configuration is out of the way. */
 
 import type { Clock } from "../../std/clock.ts";
-import type { EngineRequest } from "../port.ts";
+import type { EngineEvent, EngineRequest } from "../port.ts";
+import type { Checkpoint } from "./checkpoint.ts";
 import type { Durations } from "./durations.ts";
 import type { ModelPort } from "./model.ts";
 import type { Permit, ReadyCall } from "./schedule.ts";
@@ -54,5 +55,7 @@ export interface LoopSetup {
 	validate: ValidateArguments;
 	/** For tools whose policy is not `never`; left out = these are refused. */
 	approve?: Approve;
+	/** Asked at every boundary of a tool: the event that carries the checkpoint, yielded together with the tool's. */
+	checkpoint?(checkpoint: Checkpoint): EngineEvent | undefined;
 	clock: Clock;
 }

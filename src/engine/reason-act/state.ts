@@ -88,6 +88,8 @@ export interface StateSnapshot {
 	activation: Activation | undefined;
 	used: Used;
 	attempts: Record<string, number>;
+	hasSpoken: boolean;
+	terminal: TerminalCall | undefined;
 	calls: TrackedCall[];
 	custom: Record<string, unknown>;
 }
@@ -317,14 +319,18 @@ export class RunState implements CustomState {
 			activation: this.#activation,
 			used: this.#used,
 			attempts: Object.fromEntries(this.#attempts),
+			hasSpoken: this.#hasSpoken,
+			terminal: this.#terminal,
 			calls: this.#calls,
 			custom: Object.fromEntries(this.#custom),
 		});
 	}
 
 	#restore(snapshot: StateSnapshot): void {
-		const { activation, used, attempts, calls, custom } = structuredClone(snapshot);
+		const { activation, used, attempts, hasSpoken, terminal, calls, custom } = structuredClone(snapshot);
 		this.#activation = activation;
+		this.#hasSpoken = hasSpoken;
+		this.#terminal = terminal;
 		this.#used = used;
 		this.#attempts = new Map(Object.entries(attempts));
 		this.#custom = new Map(Object.entries(custom));
