@@ -3,3 +3,4 @@
 export { demo } from "./demo/entry.ts";
 export { type PiConfig, pi } from "./pi/entry.ts";
 export { piCodingAgent } from "./pi-coding-agent/entry.ts";
+export { type ReasonActConfig, reasonAct } from "./reason-act/entry.ts";

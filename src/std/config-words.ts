@@ -15,6 +15,14 @@ export const watchdog = say(
 	"a whole number of milliseconds above 0, or .inf to switch it off",
 );
 export const count = say(z.int().positive(), "a whole number above 0");
+/** @public Engines get it with the other words. */
+export const flag = say(z.boolean(), "true or false");
+/** @public Engines get it with the other words. */
+export const amount = say(z.number().positive(), "a number above 0");
+/** @public Engines get it with the other words. */
+export const countOrNone = say(z.int().min(0), "a whole number, or 0 for none");
+/** @public Engines get it with the other words. */
+export const msOrNone = say(z.int().min(0), "a whole number of milliseconds, or 0 for none");
 export const bytes = say(z.int().positive(), "a whole number of bytes above 0");
 export const text = (allowed: string) => say(z.string().min(1), allowed);
 export const matching = (pattern: RegExp, allowed: string) => say(z.string().regex(pattern), allowed);

@@ -152,7 +152,7 @@ describe("nexus up", () => {
 		expect(code).toBe(78);
 		expect(err.split("\n")).toEqual([
 			'nexus: nexus.yaml:1:1: prot: unknown key; did you mean "port"?',
-			'nexus: nexus.yaml:2:9: engine: "gpt" is not allowed; allowed: demo, pi, pi-coding-agent, or { module: ./my-agent.ts }',
+			'nexus: nexus.yaml:2:9: engine: "gpt" is not allowed; allowed: demo, pi, pi-coding-agent, reason-act, or { module: ./my-agent.ts }',
 			"",
 		]);
 	});

@@ -38,7 +38,7 @@ describe("an engine that is added to the registry", () => {
 	});
 
 	test("is named where another is misspelt, and its keys are checked like all others", () => {
-		expect(() => check("engine: ecko\n")).toThrow(/allowed: demo, pi, pi-coding-agent, echo, or \{ module/);
+		expect(() => check("engine: ecko\n")).toThrow(/allowed: demo, pi, pi-coding-agent, reason-act, echo, or \{ module/);
 		expect(() => check("echo: { prefx: a }\n")).toThrow(/1:9: echo\.prefx: unknown key; did you mean "prefix"\?/);
 		expect(() => check("echo: { prefix: 1 }\n")).toThrow(/echo\.prefix: 1 is not allowed; allowed: what it says first/);
 		expect(() => parseConfig("echo: {}\n", "nexus.yaml")).toThrow(/1:1: echo: unknown key/);
@@ -57,7 +57,8 @@ describe("an engine that is added to the registry", () => {
 	test("that is not there is refused with those that are", async () => {
 		await expect(loadEngine("ecko" as EngineName, { base: "/", engines })).rejects.toMatchObject({
 			code: "config",
-			message: 'there is no engine "ecko"; there are demo, pi, pi-coding-agent, echo, and { module: ./my-agent.ts }',
+			message:
+				'there is no engine "ecko"; there are demo, pi, pi-coding-agent, reason-act, echo, and { module: ./my-agent.ts }',
 		});
 	});
 });

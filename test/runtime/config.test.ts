@@ -74,11 +74,11 @@ describe("nexus.yaml", () => {
 	it.each([
 		[
 			"engine: gpt\n",
-			'nexus.yaml:1:9: engine: "gpt" is not allowed; allowed: demo, pi, pi-coding-agent, or { module: ./my-agent.ts }',
+			'nexus.yaml:1:9: engine: "gpt" is not allowed; allowed: demo, pi, pi-coding-agent, reason-act, or { module: ./my-agent.ts }',
 		],
 		[
 			"engine:\n  modul: ./a.ts\n",
-			"nexus.yaml:2:3: engine: a map is not allowed; allowed: demo, pi, pi-coding-agent, or { module: ./my-agent.ts }",
+			"nexus.yaml:2:3: engine: a map is not allowed; allowed: demo, pi, pi-coding-agent, reason-act, or { module: ./my-agent.ts }",
 		],
 		[
 			"pi: fast\n",

@@ -1,9 +1,9 @@
 /** The demo's answer to an ordinary message: one of everything a stream can carry, in the order a person should see it. */
 
+import { seededRandom, seedOf, shuffled } from "../../std/seed.ts";
 import type { EngineMessage, EngineRequest } from "../port.ts";
 import { inputTokens } from "./made-up.ts";
 import { cardPart, carouselPart, chartPart, PRODUCTS, type Product, tonePart } from "./pieces.ts";
-import { seededRandom, seedOf, shuffled } from "./seed.ts";
 import { type Step, toolSteps } from "./step.ts";
 import { shorten, tokensOf } from "./words.ts";
 

@@ -1,6 +1,6 @@
 /** `/demo key=value …`: what a message may ask of the demo engine, and what to answer when it asks wrongly. */
 
-import { seedOf } from "./seed.ts";
+import { seedOf } from "../../std/seed.ts";
 import { shorten } from "./words.ts";
 
 interface Key {

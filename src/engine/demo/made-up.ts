@@ -1,9 +1,9 @@
 /** The answer to `/demo …`: exactly the tokens, tools, cards and mishaps that were asked for. */
 
+import { seededRandom, shuffled } from "../../std/seed.ts";
 import type { EngineRequest } from "../port.ts";
 import type { Directive } from "./directive.ts";
 import { cardPart, PRODUCTS } from "./pieces.ts";
-import { seededRandom, shuffled } from "./seed.ts";
 import { type Step, toolSteps } from "./step.ts";
 import { proseLoop, tokensOf } from "./words.ts";
 

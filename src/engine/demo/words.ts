@@ -1,7 +1,7 @@
 /** Text as a model would send it: cut into tokens that join back to exactly the text, and made-up prose of any length. */
 
+import { seededRandom, shuffled } from "../../std/seed.ts";
 import type { EngineEvent } from "../port.ts";
-import { seededRandom, shuffled } from "./seed.ts";
 
 /** Cuts text into tokens: a word with the white space before it, long words in pieces. Joined, they are the text. */
 export function tokensOf(text: string): string[] {

@@ -4,4 +4,5 @@ export { bounded } from "./bounded.ts";
 export { toolCalls } from "./calls.ts";
 export { type FailureContext, modelFailure } from "./failure.ts";
 export { eventQueue } from "./queue.ts";
+export { resultSummary } from "./summary.ts";
 export { usageSum } from "./usage.ts";

@@ -3,7 +3,8 @@
 import type { EngineEvent, EngineYield } from "../port.ts";
 
 export interface EventQueue {
-	push(said: EngineYield): void;
+	/** `taken` is called once the reader has got it and asks for more. */
+	push(said: EngineYield, taken?: () => void): void;
 	/** What was pushed before is still delivered; what comes later is not. */
 	close(): void;
 	/** Like close, and the reader then throws `cause`. */
@@ -21,6 +22,9 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 	let closed = false;
 	let failure: { cause: unknown } | undefined;
 	let wake: (() => void) | undefined;
+	/** To be called when what waits was taken, and when what was handed over last was. */
+	let takenLater: (() => void)[] = [];
+	let takenNext: (() => void)[] = [];
 
 	/** Behind the promises that are ready now: what an agent reports of one network read is one burst. The loop does not turn in between. */
 	const stir = () => {
@@ -41,8 +45,9 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 	};
 
 	return {
-		push(said) {
+		push(said, taken) {
 			if (closed) return;
+			if (taken) takenLater.push(taken);
 			if (!isList(said)) add(said);
 			else for (const event of said) add(event);
 			if (waiting !== undefined) stir();
@@ -53,6 +58,7 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 			close();
 		},
 		async next() {
+			if (takenNext.length > 0) for (const taken of takenNext.splice(0)) taken();
 			if (waiting === undefined && !closed) {
 				await new Promise<void>((resolve) => {
 					wake = resolve;
@@ -60,6 +66,7 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 			}
 			const value = waiting;
 			waiting = undefined;
+			if (takenLater.length > 0) [takenNext, takenLater] = [takenLater, []];
 			if (value !== undefined) return { done: false, value };
 			if (failure === undefined) return { done: true, value: undefined };
 			const { cause } = failure;

@@ -20,33 +20,36 @@ const NO_KEY = "none";
 
 const KNOWN = Object.keys(KEY_VARIABLES);
 
-const wrong = (message: string): NexusError => new NexusError("config", `engine pi: ${message}`);
+const wrong = (section: string, message: string): NexusError => new NexusError("config", `${section}: ${message}`);
 
-export function chooseModel(config: PiConfig, env: Environment): ModelChoice {
+/** `section` is where the configuration stands. */
+export function chooseModel(config: PiConfig, env: Environment, section = "pi"): ModelChoice {
 	const detected = detectProvider(env);
 	if (config.provider === undefined && config.baseUrl === undefined && detected === undefined) {
 		throw wrong(
-			"no model is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or set `pi.baseUrl` and `pi.model` " +
-				"for a local server (Ollama: http://127.0.0.1:11434/v1)",
+			section,
+			"no model is configured. Set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or set " +
+				`\`${section}.baseUrl\` and \`${section}.model\` for a local server (Ollama: http://127.0.0.1:11434/v1)`,
 		);
 	}
 	const provider = config.provider ?? (config.baseUrl === undefined ? detected!.provider : "openai-compatible");
-	const baseUrl = checkedUrl(config.baseUrl ?? environmentUrl(provider, env));
+	const baseUrl = checkedUrl(config.baseUrl ?? environmentUrl(provider, env), section);
 	if (baseUrl === undefined && !KNOWN.includes(provider)) {
 		throw wrong(
-			`unknown provider "${provider}". Use ${KNOWN.join(", ")}, or set \`pi.baseUrl\` to its OpenAI-compatible endpoint`,
+			section,
+			`unknown provider "${provider}". Use ${KNOWN.join(", ")}, or set \`${section}.baseUrl\` to its OpenAI-compatible endpoint`,
 		);
 	}
 	const environmentModel = detected?.provider === provider ? detected.model : DEFAULT_MODELS[provider];
 	const model = config.model ?? environmentModel;
 	if (model === undefined) {
-		throw wrong(`\`pi.model\` is not set. Name one of the models that ${baseUrl}/models lists`);
+		throw wrong(section, `\`${section}.model\` is not set. Name one of the models that ${baseUrl}/models lists`);
 	}
 	return {
 		provider,
 		model,
 		...(baseUrl === undefined ? {} : { baseUrl }),
-		...chooseKey(config, env, provider, baseUrl),
+		...chooseKey(config, env, section, { provider, baseUrl }),
 	};
 }
 
@@ -54,11 +57,11 @@ export function chooseModel(config: PiConfig, env: Environment): ModelChoice {
 const environmentUrl = (provider: string, env: Environment): string | undefined =>
 	provider === "openai" ? setting(env, "OPENAI_BASE_URL") : undefined;
 
-function checkedUrl(text: string | undefined): string | undefined {
+function checkedUrl(text: string | undefined, section: string): string | undefined {
 	if (text === undefined) return undefined;
 	const url = URL.parse(text);
 	if (url === null || !["http:", "https:"].includes(url.protocol)) {
-		throw wrong(`\`pi.baseUrl\` (or OPENAI_BASE_URL) is not an http or https address: ${text}`);
+		throw wrong(section, `\`${section}.baseUrl\` (or OPENAI_BASE_URL) is not an http or https address: ${text}`);
 	}
 	return text.replace(/\/+$/, "");
 }
@@ -67,19 +70,20 @@ function checkedUrl(text: string | undefined): string | undefined {
 function chooseKey(
 	config: PiConfig,
 	env: Environment,
-	provider: string,
-	baseUrl: string | undefined,
+	section: string,
+	{ provider, baseUrl }: { provider: string; baseUrl: string | undefined },
 ): { apiKey: string; keySource: string } {
 	const name = config.apiKeyEnv ?? keyVariable(provider, env);
 	const apiKey = name === undefined ? undefined : setting(env, name);
 	if (name !== undefined && apiKey !== undefined) return { apiKey, keySource: name };
 	if (config.apiKeyEnv !== undefined) {
-		throw wrong(`\`pi.apiKeyEnv\` names ${config.apiKeyEnv}, which is not set in the environment`);
+		throw wrong(section, `\`${section}.apiKeyEnv\` names ${config.apiKeyEnv}, which is not set in the environment`);
 	}
 	if (baseUrl === undefined) {
 		throw wrong(
-			`provider "${provider}" needs a key. Set ${KEY_VARIABLES[provider]!.join(" or ")}, or name another variable in \`pi.apiKeyEnv\``,
+			section,
+			`provider "${provider}" needs a key. Set ${KEY_VARIABLES[provider]!.join(" or ")}, or name another variable in \`${section}.apiKeyEnv\``,
 		);
 	}
-	return { apiKey: NO_KEY, keySource: KEY_VARIABLES[provider]?.[0] ?? "pi.apiKeyEnv" };
+	return { apiKey: NO_KEY, keySource: KEY_VARIABLES[provider]?.[0] ?? `${section}.apiKeyEnv` };
 }

@@ -17,13 +17,15 @@ export interface PiConfig {
 	filesRoot?: string;
 }
 
-export const piConfigSchema = ({ group, httpUrl, matching, oneOf, text }: ConfigWords) =>
-	group({
-		provider: text("openai, anthropic, google, or any name together with baseUrl"),
-		model: text("a model's id"),
-		baseUrl: httpUrl("an http or https URL of an OpenAI-compatible endpoint"),
-		apiKeyEnv: matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "the name of an environment variable (never the key itself)"),
-		systemPrompt: text("a text"),
-		thinking: oneOf(["off", "minimal", "low", "medium", "high"]),
-		filesRoot: text("a folder; relative to this file"),
-	});
+/** The keys alone, for an engine that has more. */
+export const piConfigShape = ({ httpUrl, matching, oneOf, text }: ConfigWords) => ({
+	provider: text("openai, anthropic, google, or any name together with baseUrl"),
+	model: text("a model's id"),
+	baseUrl: httpUrl("an http or https URL of an OpenAI-compatible endpoint"),
+	apiKeyEnv: matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "the name of an environment variable (never the key itself)"),
+	systemPrompt: text("a text"),
+	thinking: oneOf(["off", "minimal", "low", "medium", "high"]),
+	filesRoot: text("a folder; relative to this file"),
+});
+
+export const piConfigSchema = (words: ConfigWords) => words.group(piConfigShape(words));

@@ -2,10 +2,10 @@
 
 import { resolve } from "node:path";
 import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
-import { type PiConfig, piConfigSchema } from "./config.ts";
+import { type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
 import { detectProvider, keyVariable } from "./detect.ts";
 
-export type { PiConfig };
+export { type PiConfig, piConfigShape };
 
 const GET_A_MODEL =
 	"for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";

@@ -16,10 +16,15 @@ export interface LoadedModel {
 /** Not known for a server of the user's own: the window that most models have today. */
 const CONTEXT_WINDOW_TOKENS = 128_000;
 
-export async function loadModel(choice: ModelChoice, thinking: PiConfig["thinking"]): Promise<LoadedModel> {
+/** `section` is where the configuration names the model. */
+export async function loadModel(
+	choice: ModelChoice,
+	thinking: PiConfig["thinking"],
+	section = "pi",
+): Promise<LoadedModel> {
 	const { createModels } = await import("@earendil-works/pi-ai");
 	const builtIn = await builtInProvider(choice);
-	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice);
+	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice, section);
 	const base = builtIn ?? (await compatibleProvider(choice, model));
 	const provider: Provider = {
 		...base,
@@ -46,7 +51,7 @@ async function builtInProvider({ provider, baseUrl }: ModelChoice): Promise<Prov
 	}
 }
 
-function listedModel(provider: Provider, choice: ModelChoice): Model<Api> {
+function listedModel(provider: Provider, choice: ModelChoice, section: string): Model<Api> {
 	const all = provider.getModels();
 	const listed = all.find((model) => model.id === choice.model);
 	if (choice.baseUrl === undefined) {
@@ -54,7 +59,7 @@ function listedModel(provider: Provider, choice: ModelChoice): Model<Api> {
 		const known = all.map((model) => model.id).join(", ");
 		throw new NexusError(
 			"config",
-			`engine pi: ${choice.provider} has no model "${choice.model}". Set \`pi.model\` to one of: ${known}`,
+			`${section}: ${choice.provider} has no model "${choice.model}". Set \`${section}.model\` to one of: ${known}`,
 		);
 	}
 	const template = listed ?? all.find((model) => model.id === DEFAULT_MODELS[choice.provider])!;

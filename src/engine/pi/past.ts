@@ -109,7 +109,7 @@ function toolResult(call: NamedCall, timestamp: number): Message {
 }
 
 /** pi knows text and images: a resource is one of them, or is named. */
-function toPiContent(part: ContentPart): (TextContent | ImageContent)[] {
+export function toPiContent(part: ContentPart): (TextContent | ImageContent)[] {
 	if (part.type === "text") return part.text === "" ? [] : [{ type: "text", text: part.text }];
 	if (part.type === "image") return [imageOf(part) ?? named("image", part)];
 	if (part.text !== undefined) return [{ type: "text", text: `${part.uri}:\n${part.text}` }];

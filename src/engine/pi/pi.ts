@@ -13,10 +13,25 @@ import type { PiConfig } from "./config.ts";
 import { drive, type PiAgent } from "./drive.ts";
 import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
-import { accountOf, type Signer } from "./signature.ts";
-import { builtInTools } from "./tools.ts";
+import { toPiContent } from "./past.ts";
+import { readTextFile } from "./read-file.ts";
+import { accountOf, type Signer, signedReasoning } from "./signature.ts";
+import { builtInTools, timeIn } from "./tools.ts";
 
-export { chooseModel, drive, type LoadedModel, loadModel, type PiAgent, type PiContext, toPiContext };
+export {
+	chooseModel,
+	drive,
+	type LoadedModel,
+	loadModel,
+	type PiAgent,
+	type PiContext,
+	readTextFile,
+	type Signer,
+	signedReasoning,
+	timeIn,
+	toPiContent,
+	toPiContext,
+};
 
 export interface PiLimits {
 	/** Tries again when a call is refused before its first token (429, 5xx, no connection); never after text was shown. */
@@ -112,10 +127,10 @@ export const signerOf = (model: Model<Api>, thinking: string | undefined, apiKey
 /** Lets a provider find its prompt cache again without learning who the session belongs to. */
 export const cacheKey = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, 32);
 
-export async function checkFilesRoot(filesRoot: string | undefined): Promise<void> {
+export async function checkFilesRoot(filesRoot: string | undefined, section = "pi"): Promise<void> {
 	if (filesRoot === undefined) return;
 	const found = await stat(filesRoot).catch(() => undefined);
 	if (found?.isDirectory() !== true) {
-		throw new NexusError("config", `engine pi: \`pi.filesRoot\` is not a folder that can be read: ${filesRoot}`);
+		throw new NexusError("config", `\`${section}.filesRoot\` is not a folder that can be read: ${filesRoot}`);
 	}
 }

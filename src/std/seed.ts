@@ -1,4 +1,4 @@
-/** Repeatable choice: the same text always leads to the same demo answer. */
+/** Repeatable choice: the same text always leads to the same choice. Knows no Nexus word. */
 
 /** A 32-bit seed from any text (FNV-1a over its UTF-16 units). */
 export function seedOf(text: string): number {

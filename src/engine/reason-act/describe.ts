@@ -1,0 +1,53 @@
+/** What a running tool does, in a line for people. Descriptions show arguments, so they are cut; approvals show arguments whole. */
+
+export type Describe = (args: Readonly<Record<string, unknown>>, name: string) => string;
+
+const COMMAND_CHARS_MAX = 50;
+const PATH_CHARS_MAX = 200;
+const DESCRIPTION_CHARS_MAX = 300;
+
+/** By tool; more can be added, by configuration or by the tool itself. */
+const DESCRIPTIONS: Readonly<Record<string, Describe>> = {
+	read: (args) => `📖 Reading ${fileOf(args)}`,
+	edit: (args) => `✏️ Editing ${fileOf(args)}`,
+	bash: ({ command }) => {
+		const text = typeof command === "string" ? command.trim() : "";
+		const what = /^git(?![\w-])/.test(text) ? "🔧 Running git command" : "🖥️ Running command";
+		return `${what}: ${cut(text, COMMAND_CHARS_MAX)}`;
+	},
+};
+
+export function describeCall(name: string, args: unknown, own?: Describe): string {
+	const fields = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
+	const known = (Object.hasOwn(DESCRIPTIONS, name) ? DESCRIPTIONS[name] : undefined) ?? describeOther;
+	return oneLine(cut((own && said(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
+}
+
+/** A tool whose description fails is described as any other: it can still do its work. */
+function said(own: Describe, fields: Record<string, unknown>, name: string): string | undefined {
+	try {
+		const text: unknown = own(fields, name);
+		return typeof text === "string" ? text : undefined;
+	} catch {
+		return undefined;
+	}
+}
+
+const describeOther: Describe = (_args, name) => {
+	if (!name.startsWith("mcp__")) return `🛠️ Using ${name || "tool"}`;
+	const [, server, action] = name.split("__");
+	return `🔌 Using ${server || "mcp"} to ${(action || "action").replaceAll("_", " ")}`;
+};
+
+function fileOf({ file_path, path }: Readonly<Record<string, unknown>>): string {
+	const named = [file_path, path].find((value) => typeof value === "string" && value !== "");
+	return cut((named as string | undefined) ?? "file", PATH_CHARS_MAX);
+}
+
+/** By characters, never within one. */
+function cut(text: string, charsMax: number): string {
+	const chars = Array.from(text.slice(0, charsMax * 4));
+	return chars.length <= charsMax && text.length <= charsMax * 4 ? text : `${chars.slice(0, charsMax).join("")}...`;
+}
+
+const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();

@@ -1,0 +1,24 @@
+/** The `reason-act` engine's line in the registry. It runs only when it is named. */
+
+import { resolve } from "node:path";
+import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
+import { inPlace, piSection } from "../pi/entry.ts";
+import { type ReasonActConfig, reasonActConfigSchema, SCRIPTED } from "./config.ts";
+
+export type { ReasonActConfig };
+
+export const reasonAct = {
+	name: "reason-act",
+	section: "reasonAct",
+	configSchema: reasonActConfigSchema,
+	hint: piSection.hint,
+	checkKeys(config: ReasonActConfig | undefined, env: Environment): KeyCheck {
+		if (config?.provider === SCRIPTED) return { ok: true, detail: "none needed for the scripted model" };
+		return piSection.checkKeys(config, env);
+	},
+	async load(config: ReasonActConfig | undefined, { base, env }: EnginePlace) {
+		const { createReasonActEngine } = await import("./reason-act.ts");
+		const script = config?.script === undefined ? {} : { script: resolve(base, config.script) };
+		return createReasonActEngine({ ...config, ...inPlace(config, base), ...script }, env);
+	},
+} as const satisfies EngineEntry<ReasonActConfig>;

@@ -1,0 +1,170 @@
+/** Hears one call of a model out: what it says goes on at once, and its message is kept whole. Whatever the model does, this ends with the stream. */
+
+import type { AssistantMessage } from "@earendil-works/pi-ai";
+import { wordsOf } from "../../protocol/protocol.ts";
+import { signedReasoning } from "../pi/pi.ts";
+import type { EngineEvent, EngineYield } from "../port.ts";
+import type { LlmEvent, ReportedTool } from "./model.ts";
+import type { RunState } from "./state.ts";
+import { type ThinkSplitter, thinkSplitter } from "./think.ts";
+
+export interface Heard {
+	/** As the provider finished it, without what is not a message's. */
+	message: AssistantMessage;
+	failed: boolean;
+	/** Whether a person saw something of it. */
+	shown: boolean;
+}
+
+export interface Ears {
+	state: RunState;
+	/** The account for which a provider signs reasoning. */
+	account: string;
+	say(said: EngineYield): void;
+	describe(name: string, args: unknown): string;
+}
+
+/** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
+const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
+
+const CUT_OFF = "the stream ended without a finish";
+
+export async function listen(open: () => AsyncIterable<LlmEvent>, ears: Ears): Promise<Heard> {
+	const one = new Listening(ears);
+	try {
+		for await (const event of open()) {
+			const heard = one.hear(event);
+			if (heard) return heard;
+		}
+		return one.broken(CUT_OFF);
+	} catch (cause) {
+		return one.broken(wordsOf(cause) || CUT_OFF);
+	}
+}
+
+class Listening {
+	readonly #ears: Ears;
+	readonly #splitter: ThinkSplitter = thinkSplitter();
+	/** All text as the model wrote it, tags included. */
+	#raw = "";
+	#announced = false;
+
+	constructor(ears: Ears) {
+		this.#ears = ears;
+	}
+
+	/** What was heard, once it is over. */
+	hear(event: LlmEvent): Heard | undefined {
+		switch (event?.type) {
+			case "text_delta":
+				this.#text(event.delta);
+				return undefined;
+			case "thinking_delta":
+				if (typeof event.delta === "string") this.#show({ type: "reasoning", delta: event.delta });
+				return undefined;
+			case "toolcall_start":
+			case "toolcall_delta":
+				this.#ears.say(NOT_SILENT);
+				return undefined;
+			case "tool_start":
+			case "tool_complete":
+				this.#reported(event);
+				return undefined;
+			case "done":
+				return this.#finish(event.message);
+			case "error":
+				return this.#fail(event.error);
+			default:
+				return undefined;
+		}
+	}
+
+	broken(errorMessage: string): Heard {
+		return this.#fail({ content: [], stopReason: "error", errorMessage } as unknown as AssistantMessage);
+	}
+
+	#text(delta: unknown): void {
+		if (typeof delta !== "string" || delta === "") return;
+		this.#raw += delta;
+		for (const piece of this.#splitter.push(delta)) this.#show(piece);
+	}
+
+	/** A message begins for the reader when there is something to show: a refused call leaves no empty message behind. */
+	#show(event: EngineEvent): void {
+		const { state, say } = this.#ears;
+		if (event.type === "text") state.say(event.delta);
+		else if (event.type === "reasoning") {
+			if (event.delta === "") return;
+			state.think(event.delta);
+		}
+		if (!this.#announced) say({ type: "message" });
+		this.#announced = true;
+		say(event);
+	}
+
+	#reported(event: ReportedTool): void {
+		const { state, describe } = this.#ears;
+		const name = String(event.name);
+		const id = String(event.id);
+		if (event.type === "tool_start") {
+			const call = state.startReported(id, name, jsonOf(event.args));
+			if (call) this.#show({ ...tool(call), status: "started", args: call.args, summary: describe(name, call.args) });
+			return;
+		}
+		const status = event.failed === true ? "failed" : "completed";
+		const result = String(event.result);
+		const { call, missingStart } = state.endReported(id, name, status, result);
+		// Whoever counts running tools must see it begin.
+		if (missingStart) this.#show({ ...tool(call), status: "started", summary: describe(name, call.args) });
+		this.#show({ ...tool(call), status, result });
+	}
+
+	#finish(found: AssistantMessage): Heard {
+		const message = wellFormed(found);
+		const text = message.content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("");
+		// A server that does not stream, or not all of it, says the rest only in the finished message.
+		if (text !== this.#raw && text.startsWith(this.#raw)) this.#text(text.slice(this.#raw.length));
+		this.#flush();
+		for (const event of signedReasoning(message, this.#ears.account)) this.#show(event);
+		const failed = message.stopReason === "error" || message.stopReason === "aborted";
+		return { message, failed, shown: this.#announced };
+	}
+
+	#fail(found: AssistantMessage): Heard {
+		this.#flush();
+		return { message: wellFormed(found, "error"), failed: true, shown: this.#announced };
+	}
+
+	#flush(): void {
+		for (const piece of this.#splitter.end()) this.#show(piece);
+	}
+}
+
+const tool = ({ callId, name }: { callId: string; name: string }) => ({ type: "tool" as const, callId, name });
+
+const STOPS: readonly unknown[] = ["stop", "length", "toolUse", "error", "aborted"];
+
+/** A compatible server, or a script, may send anything. */
+function wellFormed(found: AssistantMessage | undefined, stop?: "error"): AssistantMessage {
+	const parts: unknown[] = Array.isArray(found?.content) ? found.content : [];
+	const stopReason = stop ?? (STOPS.includes(found?.stopReason) ? found!.stopReason : "stop");
+	return { ...found!, role: "assistant", content: parts.filter(isPart), stopReason };
+}
+
+function isPart(value: unknown): value is AssistantMessage["content"][number] {
+	if (typeof value !== "object" || value === null) return false;
+	const part = value as Record<string, unknown>;
+	if (part.type === "text") return typeof part.text === "string";
+	if (part.type === "thinking") return typeof part.thinking === "string";
+	return part.type === "toolCall" && typeof part.name === "string";
+}
+
+/** What frames can carry of it. */
+export function jsonOf(value: unknown): unknown {
+	try {
+		return JSON.parse(JSON.stringify(value ?? {}) ?? "{}");
+	} catch {
+		// A cycle, a BigInt: only a script makes these.
+		return {};
+	}
+}

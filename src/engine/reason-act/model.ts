@@ -1,0 +1,78 @@
+/** The model port: one call of a model is one stream of events. Real models are pi-ai's. */
+
+import type { AssistantMessage, AssistantMessageEvent, Message, ThinkingLevel, Tool } from "@earendil-works/pi-ai";
+import type { FailureContext } from "../kit/kit.ts";
+import type { PiConfig } from "../pi/entry.ts";
+import { cacheKey, type LoadedModel, type Signer, signerOf } from "../pi/pi.ts";
+
+/** A tool that ran on the provider's side, as the provider reports it. A start may be missing, or come twice. */
+export type ReportedTool =
+	| { type: "tool_start"; id: string; name: string; args: unknown }
+	| { type: "tool_complete"; id: string; name: string; result: string; failed?: boolean };
+
+/** What a model says. After `done` or `error` nothing counts. */
+export type LlmEvent = AssistantMessageEvent | ReportedTool;
+
+export interface ModelCall {
+	/** Who calls. */
+	agent: string;
+	/** Which call of this agent's in the run, from 0. */
+	index: number;
+	session: string;
+	systemPrompt: string;
+	messages: Message[];
+	tools: Tool[];
+	signal: AbortSignal;
+}
+
+export interface ModelPort {
+	/** What it can read at once. */
+	readonly contextTokensMax: number;
+	/** For advice when it fails. */
+	readonly failure: FailureContext;
+	/** Whose signed reasoning it takes back. */
+	readonly signer?: Signer | undefined;
+	/** Failures are `error` events. */
+	stream(call: ModelCall): AsyncIterable<LlmEvent>;
+	/** The error says that the context is too long. */
+	isOverflow(message: AssistantMessage): boolean;
+	/** The same call may succeed a moment later. */
+	isPassing(message: AssistantMessage): boolean;
+}
+
+export interface PiModelOptions {
+	thinking: PiConfig["thinking"];
+	failure: FailureContext;
+	retriesMax: number;
+	retryDelayMsMax: number;
+}
+
+/** Of the window, what is left for the answer. */
+const ANSWER_SHARE = 0.15;
+
+export async function piModel({ model, models }: LoadedModel, options: PiModelOptions): Promise<ModelPort> {
+	const { clampThinkingLevel, isContextOverflow } = await import("@earendil-works/pi-ai");
+	const { thinking, failure, retriesMax, retryDelayMsMax } = options;
+	const level = clampThinkingLevel(model, thinking ?? "off");
+	const reasoning = level === "off" ? {} : { reasoning: level as ThinkingLevel };
+	return {
+		contextTokensMax: Math.floor(model.contextWindow * (1 - ANSWER_SHARE)),
+		failure,
+		signer: signerOf(model, level, failure.apiKey),
+		stream: ({ systemPrompt, messages, tools, signal, session }) =>
+			models.streamSimple(
+				model,
+				{ systemPrompt, messages, tools },
+				{
+					...reasoning,
+					signal,
+					sessionId: cacheKey(session),
+					maxRetries: retriesMax,
+					maxRetryDelayMs: retryDelayMsMax,
+				},
+			),
+		isOverflow: (message) => isContextOverflow(message, model.contextWindow),
+		// pi-ai has tried again already, as long as the provider asked it to.
+		isPassing: () => false,
+	};
+}

@@ -1,0 +1,184 @@
+/** How an attempt of an agent ends: reminder, hand-over, end or failure. Pure: one question, one answer. */
+
+import type { TerminalCall } from "./state.ts";
+
+/** The name in a routing decision that ends the run. */
+export const END = "END";
+
+/** Tools that end an attempt. */
+export const TERMINAL = { complete: "complete", route: "route", end: "end_conversation" } as const;
+
+export interface Phase {
+	/** Agents that do not orchestrate must end with a terminal tool. */
+	enforce: boolean;
+}
+
+/** Free conversation needs no `complete`; everything else does. */
+export const PHASES: Readonly<Record<string, Phase>> = {
+	chat: { enforce: false },
+	brainstorm: { enforce: false },
+	plan: { enforce: true },
+	execute: { enforce: true },
+	verification: { enforce: true },
+	chores: { enforce: true },
+	reflection: { enforce: true },
+};
+
+export const FIRST_PHASE = "chat";
+
+export const ATTEMPTS_MAX = 2;
+
+/** Who works next, and why. */
+export interface RoutingDecision {
+	/** In order; `END` alone ends the run. */
+	agents: readonly string[];
+	phase?: string;
+	reason: string;
+	/** All at once, instead of one after another. */
+	parallel?: boolean;
+}
+
+/** What an agent handed over when it was done. */
+export interface Completion {
+	agent: string;
+	/** What the orchestrator reads. */
+	summary: string;
+	/** `auto`: the agent never said that it was done. */
+	by: "tool" | "auto" | "failure";
+}
+
+/** What a strategy knows of an attempt that is over. */
+export interface AttemptEnd {
+	agent: { name: string; orchestrator: boolean };
+	phase: Phase;
+	attempt: number;
+	attemptsMax: number;
+	/** Its terminal call, if it made one. */
+	terminal?: TerminalCall | undefined;
+	/** What the agent said in this attempt; empty answers are allowed. */
+	content: string;
+	/** Why the attempt could not be finished, if it could not. */
+	failure?: string | undefined;
+	/** Who gets the run back from the others. */
+	orchestrator?: string | undefined;
+	/** Where an orchestrator's run goes that does not route: an agent, or `END`. */
+	fallback?: string | undefined;
+}
+
+export type Verdict =
+	/** The run is over; `text` is shown if the agent has said nothing. */
+	| { type: "end"; text?: string; completion?: Completion }
+	/** The same agent once more, with these words as the user's. */
+	| { type: "retry"; reminder: string }
+	/** Other agents. */
+	| { type: "route"; decision: RoutingDecision; text?: string; completion?: Completion }
+	/** The run fails. */
+	| { type: "fail"; message: string };
+
+/** Replaceable; it decides, and does nothing itself. */
+export interface TerminationStrategy {
+	readonly name: string;
+	decide(end: AttemptEnd): Verdict;
+}
+
+/** The summary of a completion is kept to this length. */
+const SUMMARY_CHARS_MAX = 4000;
+
+/** Enforces a terminal tool, reminds, then completes in the agent's place. */
+export const enforcing: TerminationStrategy = {
+	name: "enforcing",
+	decide(end) {
+		if (end.failure !== undefined) return afterFailure(end, end.failure);
+		if (end.terminal !== undefined) return afterTerminal(end, end.terminal);
+		if (!mustTerminate(end)) return { type: "end" };
+		if (end.attempt < end.attemptsMax) return { type: "retry", reminder: reminderFor(end.agent.orchestrator) };
+		return end.agent.orchestrator ? withoutRoute(end) : handedOver(end, end.content, "auto");
+	},
+};
+
+/** Every answer ends its attempt: no reminders, no automatic hand-over. */
+export const lenient: TerminationStrategy = {
+	name: "lenient",
+	decide(end) {
+		if (end.failure !== undefined) return afterFailure(end, end.failure);
+		return end.terminal === undefined ? { type: "end" } : afterTerminal(end, end.terminal);
+	},
+};
+
+export const STRATEGIES = { enforcing, lenient } as const;
+
+/** Orchestrators route in every phase: the exempt phases exempt the others. */
+export const mustTerminate = ({ agent, phase }: Pick<AttemptEnd, "agent" | "phase">): boolean =>
+	agent.orchestrator || phase.enforce;
+
+export const reminderFor = (orchestrator: boolean): string =>
+	orchestrator
+		? "I see you've finished processing, but you haven't provided routing instructions yet. As the orchestrator, you MUST route to " +
+			`appropriate agents for the next task with the '${TERMINAL.route}' tool, or end with '${TERMINAL.end}'. Do not repeat your answer.`
+		: `I see you've finished responding, but you haven't used the '${TERMINAL.complete}' tool yet. As a non-orchestrator agent, you MUST use the ` +
+			`'${TERMINAL.complete}' tool to signal that your work is done. Do not repeat your answer.`;
+
+function afterTerminal(end: AttemptEnd, { name, args }: TerminalCall): Verdict {
+	const fields = typeof args === "object" && args !== null ? (args as Record<string, unknown>) : {};
+	switch (name) {
+		case TERMINAL.route:
+			return afterRoute(fields);
+		case TERMINAL.complete:
+			return handedOver(
+				end,
+				words(fields.summary) ?? words(fields.response) ?? end.content,
+				"tool",
+				words(fields.response),
+			);
+		default:
+			// `end_conversation`, and whatever other tool is declared terminal.
+			return { type: "end", ...optionalText(words(fields.response) ?? words(fields.text)) };
+	}
+}
+
+function afterRoute(fields: Record<string, unknown>): Verdict {
+	const named = Array.isArray(fields.agents)
+		? fields.agents.filter((name): name is string => typeof name === "string")
+		: [];
+	const agents = named.filter((name) => name !== END);
+	if (agents.length === 0) return { type: "end" };
+	const decision: RoutingDecision = { agents, reason: words(fields.reason) ?? "" };
+	const phase = words(fields.phase);
+	if (phase !== undefined) decision.phase = phase;
+	if (fields.parallel === true) decision.parallel = true;
+	return { type: "route", decision };
+}
+
+/** A failing agent does not stop the others; only an orchestrator's failure, or one without an orchestrator, is the run's. */
+function afterFailure(end: AttemptEnd, failure: string): Verdict {
+	if (end.agent.orchestrator || end.orchestrator === undefined) return { type: "fail", message: failure };
+	return handedOver(end, `${end.agent.name} failed: ${failure}`, "failure");
+}
+
+/** Back to the orchestrator; where there is none, the run is over. */
+function handedOver(end: AttemptEnd, summary: string, by: Completion["by"], response?: string): Verdict {
+	const completion: Completion = { agent: end.agent.name, summary: summary.slice(0, SUMMARY_CHARS_MAX), by };
+	const text = optionalText(response);
+	if (end.orchestrator === undefined) return { type: "end", completion, ...text };
+	const decision = { agents: [end.orchestrator], reason: `${end.agent.name} ${OUTCOMES[by]}` };
+	return { type: "route", decision, completion, ...text };
+}
+
+const OUTCOMES: Record<Completion["by"], string> = {
+	tool: "has completed its work",
+	auto: "stopped without saying that its work is done",
+	failure: "failed",
+};
+
+/** An orchestrator that does not route cannot be completed in its place; where it leads then is configured. */
+function withoutRoute({ agent, attempt, fallback }: AttemptEnd): Verdict {
+	if (fallback === END) return { type: "end" };
+	const reason = `${agent.name} gave no routing instructions in ${attempt} attempts`;
+	if (fallback === undefined) return { type: "fail", message: `${reason}; set a \`fallback\` for it to go on without` };
+	return { type: "route", decision: { agents: [fallback], reason } };
+}
+
+const words = (value: unknown): string | undefined =>
+	typeof value === "string" && value.trim() !== "" ? value : undefined;
+
+const optionalText = (text: string | undefined): { text?: string } => (text === undefined ? {} : { text });

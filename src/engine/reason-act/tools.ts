@@ -1,0 +1,123 @@
+/** The registry of tools: what a model may call, how arguments are checked, and how long each may take. */
+
+import type { Tool as ModelTool } from "@earendil-works/pi-ai";
+import { type ContentPart, NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { type Describe, describeCall } from "./describe.ts";
+import type { CustomState } from "./state.ts";
+
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Whether a person has to agree before the tool acts. */
+export type ApprovalPolicy = "never" | "non-owner" | "always";
+
+export interface ToolContext {
+	/** Unique in the run. */
+	callId: string;
+	/** Who calls it. */
+	agent: string;
+	/** Aborts when its time is over, the run is stopped, or a terminal tool has ended the work. */
+	signal: AbortSignal;
+	/** Shared by the tools of the run. */
+	state: CustomState;
+	/** Shown to people while it runs. */
+	progress(text: string): void;
+}
+
+/** A rejection is a failure, too: the model is told, and the run goes on. */
+export interface ToolResult {
+	content: readonly ContentPart[];
+	failed?: boolean;
+}
+
+export interface Tool {
+	name: string;
+	description: string;
+	/** Of its arguments. */
+	parameters: JsonSchema;
+	/** Left out: the default. */
+	timeoutMs?: number;
+	/** Higher starts earlier; 0 when left out. */
+	priority?: number;
+	/** Its success ends the attempt. */
+	terminal?: boolean;
+	/** Runs while no other tool does. */
+	exclusive?: boolean;
+	/** `never` when left out. */
+	approval?: ApprovalPolicy;
+	describe?: Describe;
+	/** The arguments fit `parameters`. */
+	execute(args: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;
+}
+
+export interface ToolRegistry {
+	readonly tools: readonly Tool[];
+	find(name: string): Tool | undefined;
+	/** The same registry with fewer tools. A glob of `*` at the end stands for any rest. */
+	only(names: readonly string[] | undefined): ToolRegistry;
+	describe(name: string, args: unknown): string;
+}
+
+const NAME = /^[A-Za-z0-9_-]{1,64}$/;
+
+export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
+	const byName = new Map<string, Tool>();
+	for (const tool of tools) {
+		if (!NAME.test(tool.name))
+			throw new NexusError("config", `a tool's name has up to 64 letters, digits, _ and -, unlike "${tool.name}"`);
+		if (byName.has(tool.name)) throw new NexusError("config", `there are two tools "${tool.name}"`);
+		byName.set(tool.name, tool);
+	}
+	return {
+		tools,
+		find: (name) => byName.get(name),
+		only: (names) => (names === undefined ? toolRegistry(tools) : toolRegistry(tools.filter(nameMatches(names)))),
+		describe: (name, args) => describeCall(name, args, byName.get(name)?.describe),
+	};
+}
+
+const nameMatches =
+	(names: readonly string[]) =>
+	({ name }: Tool): boolean =>
+		names.some((wanted) => (wanted.endsWith("*") ? name.startsWith(wanted.slice(0, -1)) : name === wanted));
+
+/** Checks arguments against a schema, with what can be read as the right type converted. Throws words for the model. */
+export type ValidateArguments = (
+	tool: ModelTool,
+	call: { type: "toolCall"; id: string; name: string; arguments: never },
+) => unknown;
+
+export type Prepared = { tool: Tool; args: Record<string, unknown> } | { problem: string };
+
+/** The words about wrong arguments are kept to this length. */
+const PROBLEM_CHARS_MAX = 2000;
+
+/** The tool with arguments that fit, or what is wrong, as the model is told. */
+export function prepareCall(
+	registry: ToolRegistry,
+	validate: ValidateArguments,
+	name: string,
+	args: unknown,
+): Prepared {
+	const tool = registry.find(name);
+	if (tool === undefined) {
+		const known = registry.tools.map((one) => one.name).join(", ") || "none";
+		return { problem: `there is no tool "${name}"; the tools are: ${known}` };
+	}
+	if (typeof args !== "object" || args === null || Array.isArray(args))
+		return { problem: `the arguments of ${name} must be a JSON object, not ${wordsOf(args).slice(0, 200)}` };
+	try {
+		const fitting = validate(asModelTool(tool), { type: "toolCall", id: "", name, arguments: args as never });
+		return { tool, args: fitting as Record<string, unknown> };
+	} catch (cause) {
+		return { problem: wordsOf(cause).slice(0, PROBLEM_CHARS_MAX) || `the arguments of ${name} are wrong` };
+	}
+}
+
+/** As a model is offered it. */
+export const asModelTool = ({ name, description, parameters }: Tool): ModelTool => ({
+	name,
+	description,
+	parameters: parameters as ModelTool["parameters"],
+});
+
+export const textResult = (text: string): ToolResult => ({ content: [{ type: "text", text }] });

@@ -1,0 +1,100 @@
+/** What the reason-act tests share: models made of events, engines with little to fill in, and ways to look at what they yield. */
+
+import type { AssistantMessage } from "@earendil-works/pi-ai";
+import type { EngineEvent } from "../../../src/engine/port.ts";
+import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
+import type { LlmEvent, ModelCall, ModelPort } from "../../../src/engine/reason-act/model.ts";
+import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import type { LoopSetup } from "../../../src/engine/reason-act/setup.ts";
+import { type Tool, textResult } from "../../../src/engine/reason-act/tools.ts";
+
+type Part = AssistantMessage["content"][number];
+
+export const toolOf = (name: string, fields: Partial<Tool> = {}): Tool => ({
+	name,
+	description: name,
+	parameters: { type: "object", properties: {} },
+	execute: async () => textResult(`${name} done`),
+	...fields,
+});
+
+export const text = (words: string): Part => ({ type: "text", text: words });
+export const asks = (name: string, args: object = {}, id = `id_${name}`): Part => ({
+	type: "toolCall",
+	id,
+	name,
+	arguments: args as never,
+});
+
+const NO_COST = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 };
+
+export const messageOf = (content: Part[], fields: Partial<AssistantMessage> = {}): AssistantMessage => ({
+	role: "assistant",
+	...{ api: "a", provider: "p", model: "m", timestamp: 0, content },
+	usage: { input: 3, output: 2, cacheRead: 0, cacheWrite: 0, totalTokens: 5, cost: NO_COST },
+	stopReason: content.some(({ type }) => type === "toolCall") ? "toolUse" : "stop",
+	...fields,
+});
+
+export const delta = (words: string): LlmEvent => ({
+	type: "text_delta",
+	contentIndex: 0,
+	delta: words,
+	partial: messageOf([]),
+});
+
+/** A whole answer: its text in one delta, then the message. */
+export function answer(...content: Part[]): LlmEvent[] {
+	const words = content.flatMap((part) => (part.type === "text" ? [delta(part.text)] : []));
+	return [...words, { type: "done", reason: "stop", message: messageOf(content) }];
+}
+
+export const refusal = (errorMessage: string): LlmEvent[] => [
+	{ type: "error", reason: "error", error: messageOf([], { stopReason: "error", errorMessage }) },
+];
+
+export interface Spoken {
+	model: ModelPort;
+	/** Each call of the model, with its messages as they were. */
+	calls: ModelCall[];
+}
+
+/** Answers the nth call with the nth list of events; the last one again and again. */
+export function modelOf(answers: readonly (readonly LlmEvent[])[], fields: Partial<ModelPort> = {}): Spoken {
+	const calls: ModelCall[] = [];
+	const model: ModelPort = {
+		contextTokensMax: 100_000,
+		failure: { provider: "p", model: "m", keySource: "K", apiKey: "", section: "reasonAct" },
+		async *stream(call) {
+			const events = answers[Math.min(calls.length, answers.length - 1)] ?? [];
+			calls.push({ ...call, messages: structuredClone(call.messages) });
+			yield* events;
+		},
+		isOverflow: ({ errorMessage = "" }) => errorMessage.includes("too long"),
+		isPassing: ({ errorMessage = "" }) => errorMessage.startsWith("429"),
+		...fields,
+	};
+	return { model, calls };
+}
+
+export interface Options {
+	config?: ReasonActConfig;
+	tools?: Tool[];
+	setup?: Partial<LoopSetup>;
+	model?: Partial<ModelPort>;
+}
+
+export async function engineOf(answers: readonly (readonly LlmEvent[])[], options: Options = {}) {
+	const { model, calls } = modelOf(answers, options.model);
+	const setup = await setupOf(options.config ?? {}, model, options.tools ?? []);
+	return { engine: reasonActEngine({ ...setup, ...options.setup }), calls };
+}
+
+/** What a person sees, in order: texts, and calls by name. */
+export const shown = (events: readonly EngineEvent[]): string[] =>
+	events.flatMap((event) => {
+		if (event.type === "tool") return [`${event.callId} ${event.status}`];
+		if (event.type === "text" || event.type === "reasoning")
+			return event.delta === "" ? [] : [`${event.type} ${event.delta}`];
+		return event.type === "usage" ? [] : [event.type === "compaction" ? `compaction ${event.phase}` : event.type];
+	});

@@ -1,0 +1,157 @@
+/** Whatever a model and its tools do, a run ends within its limits, its tools are paired and its log is well-framed. */
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Broker, createBroker } from "../../../src/broker/broker.ts";
+import type { EngineEvent } from "../../../src/engine/port.ts";
+import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
+import { type Tool, textResult } from "../../../src/engine/reason-act/tools.ts";
+import { rig, verified } from "../../broker/rig.ts";
+import { atEffort } from "../../effort.ts";
+import "../../seed.ts";
+import { requestOf } from "../demo-play.ts";
+import { run } from "../pi-kit.ts";
+import { engineOf, messageOf, type modelOf, toolOf } from "./kit.ts";
+
+const name = fc.constantFrom("look", "throws", "nonsense", "complete", "unknown", "", "__proto__");
+const id = fc.constantFrom("", "a", "b", "a_2");
+const words = fc.oneof(fc.string({ maxLength: 8 }), fc.constantFrom("<think>", "</think>", "<thi", " \n", "\ud83d"));
+const args = fc.oneof(fc.constant({}), fc.anything({ withBigInt: true, withDate: true, maxDepth: 2 }));
+
+const part = fc.oneof(
+	fc.record({ type: fc.constant("text"), text: words }),
+	fc.record({ type: fc.constant("toolCall"), id, name, arguments: args }),
+	fc.record({ type: fc.constant("thinking"), thinking: words, thinkingSignature: fc.string({ maxLength: 4 }) }),
+	fc.anything({ maxDepth: 1 }),
+);
+const message = fc.oneof(
+	fc
+		.record({
+			content: fc.array(part, { maxLength: 6 }),
+			stopReason: fc.constantFrom("stop", "toolUse", "length", "error", "aborted", "odd"),
+			errorMessage: fc.constantFrom(undefined, "429 slow", "prompt is too long", "broken"),
+		})
+		.map((fields) => messageOf([], fields as never)),
+	fc.constant(undefined as never),
+);
+const event = fc.oneof(
+	{ weight: 4, arbitrary: fc.record({ type: fc.constantFrom("text_delta", "thinking_delta"), delta: words }) },
+	{
+		weight: 1,
+		arbitrary: fc.record({ type: fc.constantFrom("toolcall_start", "toolcall_delta", "toolcall_end", "start") }),
+	},
+	{ weight: 2, arbitrary: fc.record({ type: fc.constant("tool_start"), id, name, args }) },
+	{
+		weight: 2,
+		arbitrary: fc.record({ type: fc.constant("tool_complete"), id, name, result: words, failed: fc.boolean() }),
+	},
+	{ weight: 3, arbitrary: fc.record({ type: fc.constant("done"), message }) },
+	{ weight: 1, arbitrary: fc.record({ type: fc.constant("error"), error: message }) },
+	{ weight: 1, arbitrary: fc.anything({ maxDepth: 1 }) },
+) as unknown as fc.Arbitrary<LlmEvent>;
+
+/** Each call of the model is one of these; the last one is repeated for ever. */
+const answers = fc.array(fc.array(event, { maxLength: 8 }), { minLength: 1, maxLength: 5 });
+
+const tools: Tool[] = [
+	toolOf("look", { execute: async () => textResult("seen") }),
+	toolOf("throws", { execute: () => Promise.reject(new Error("no")) }),
+	toolOf("nonsense", { execute: async () => ({ content: 1 }) as never, exclusive: true }),
+];
+
+const LIMITS = { modelCallsMax: 6, toolCallsMax: 10, retryDelayMsMax: 1 };
+const config = fc.record({
+	phase: fc.constantFrom("chat", "plan"),
+	attemptsMax: fc.integer({ min: 1, max: 3 }),
+	termination: fc.constantFrom("enforcing" as const, "lenient" as const),
+});
+
+describe("a model that misbehaves", () => {
+	test("I12, A18, R2-107: ends within its limits, with every tool paired", async () => {
+		await fc.assert(
+			fc.asyncProperty(answers, config, async (answers, config) => {
+				const { engine, calls } = await engineOf(answers, { config: { ...LIMITS, ...config }, tools });
+				const { events, error } = await run(engine, requestOf("x"));
+				expect(calls.length).toBeLessThanOrEqual(LIMITS.modelCallsMax);
+				for (const { messages } of calls) expect(reminders(messages)).toBeLessThan(config.attemptsMax);
+				if (error !== undefined) expect(error).toMatchObject({ code: "engine_failed" });
+				expectPaired(events);
+				expect(events.filter(({ type }) => type === "usage")).toHaveLength(1);
+			}),
+			{ numRuns: atEffort(10_000, 300) },
+		);
+	});
+
+	test("A24: every result that the model is given answers a call of the message before it, once", async () => {
+		await fc.assert(
+			fc.asyncProperty(answers, config, async (answers, config) => {
+				const { engine, calls } = await engineOf(answers, { config: { ...LIMITS, ...config }, tools });
+				await run(engine, requestOf("x"));
+				for (const { messages } of calls) {
+					let open: string[] = [];
+					for (const message of messages) {
+						if (message.role === "toolResult") {
+							expect(open).toContain(message.toolCallId);
+							open = open.filter((callId) => callId !== message.toolCallId);
+							continue;
+						}
+						expect(open).toEqual([]);
+						if (message.role !== "assistant") continue;
+						open = message.content.flatMap((part) => (part.type === "toolCall" ? [part.id] : []));
+					}
+					expect(open).toEqual([]);
+				}
+			}),
+			{ numRuns: atEffort(2000, 100) },
+		);
+	});
+
+	test("I12: a stop at any event ends it, paired", async () => {
+		await fc.assert(
+			fc.asyncProperty(answers, fc.nat({ max: 12 }), async (answers, at) => {
+				const { engine } = await engineOf(answers, { config: LIMITS, tools });
+				let seen = 0;
+				const { events, error } = await run(engine, requestOf("x"), { abortOn: () => seen++ === at });
+				// One that comes with the last events finds a run that has failed already.
+				if (error !== undefined) expect(error).toMatchObject({ code: "engine_failed" });
+				expectPaired(events);
+			}),
+			{ numRuns: atEffort(2000, 100) },
+		);
+	});
+
+	test("I2, I3: its log is well-framed and sealed once, whatever was said", async () => {
+		const { bus, ledger, frames } = rig(async function* () {});
+		let n = 0;
+		await fc.assert(
+			fc.asyncProperty(answers, config, async (answers, config) => {
+				const { engine } = await engineOf(answers, { config: { ...LIMITS, ...config }, tools });
+				const broker: Broker = createBroker({ bus, ledger, engine });
+				n += 1;
+				const runId = `run_${n}`;
+				const events = [{ eventId: `evt_${n}`, text: "question", attachments: [] }];
+				const turn = await broker.execute({ session: `s${n}`, runId, events }).result;
+				const log = await frames(runId);
+				expect(verified(log)).toBeUndefined();
+				expect(["completed", "failed"]).toContain(turn.status);
+				if (turn.error) expect(turn.error).toMatchObject({ code: "engine_failed" });
+				expect(turn.error?.message ?? "").not.toMatch(/not an EngineEvent|is not JSON/);
+			}),
+			{ numRuns: atEffort(2000, 60) },
+		);
+	});
+});
+
+/** How many reminders a call was sent with: the executions before it in the only activation there is. */
+const reminders = (messages: ReturnType<typeof modelOf>["calls"][number]["messages"]): number =>
+	messages.filter(({ role, content }) => role === "user" && String(content).includes("MUST use the 'complete' tool"))
+		.length;
+
+/** A call that ran starts once and ends once; one that never ran only fails. */
+function expectPaired(events: readonly EngineEvent[]): void {
+	const calls = events.flatMap((event) => (event.type === "tool" ? [event] : []));
+	for (const [callId, reports] of Map.groupBy(calls, (call) => call.callId))
+		expect(reports.map(({ status }) => status).join(" "), callId).toMatch(
+			/^(?:started(?: progress)* (?:completed|failed)|failed)$/,
+		);
+}
