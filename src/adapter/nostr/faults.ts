@@ -29,6 +29,9 @@ const PRECEDENCE: readonly PlatformFault[] = ["rate_limited", "unavailable", "de
 export const faultOf = (reason: string): PlatformFault =>
 	BY_PREFIX[/^([a-z-]+):/.exec(reason)?.[1] ?? ""] ?? "unavailable";
 
+/** Taken once we have shown who we are. */
+export const wantsProof = (reason: string): boolean => /^(?:auth-required|restricted):/.test(reason);
+
 /** A relay that has the event says so in either way. */
 export const isDuplicate = (reason: string): boolean => reason.startsWith("duplicate:");
 
