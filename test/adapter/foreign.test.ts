@@ -38,6 +38,7 @@ const CREATES: Record<Channel, string | RegExp> = {
 	signal: "send",
 	sms: /create|Messages/,
 	gmail: "messages.send",
+	nostr: "EVENT reply",
 };
 
 /** Waits of a session take no time of ours, and pass on its own clock. */

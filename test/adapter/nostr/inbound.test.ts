@@ -10,7 +10,7 @@ import { toolText } from "../../../src/adapter/nostr/tool-sign.ts";
 
 const keysOf = () => readKeys(nsecEncode(generateSecretKey()));
 const [ann, bob, bot] = [keysOf(), keysOf(), keysOf()];
-const OURS = "0".repeat(63) + "1";
+const OURS = `${"0".repeat(63)}1`;
 const ROOT = "a".repeat(64);
 const me = { pubkey: bot.pubkey, wrote: (id: string) => id === OURS };
 const toUs = ["p", bot.pubkey];

@@ -126,7 +126,7 @@ describe("R2-X1, A29: the publisher", () => {
 		]);
 		const fast = play([
 			[0, text("He")],
-			[90, text("Hel" + "o".repeat(500))],
+			[90, text(`Hel${"o".repeat(500)}`)],
 		]);
 		const [slowAt, fastAt] = [slow, fast].map(({ published }) => published[1]?.at ?? Number.NaN);
 		expect(slowAt).toBeLessThan(gapMs + 10);
