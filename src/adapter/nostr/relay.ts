@@ -203,7 +203,7 @@ export class Relay {
 		try {
 			line = JSON.parse(data.toString());
 		} catch {}
-		if (!Array.isArray(line)) {
+		if (!Array.isArray(line) || typeof line[0] !== "string") {
 			// Something on the way that is no relay.
 			connection.socket.terminate();
 			return;

@@ -120,15 +120,17 @@ export class NostrSession implements Session {
 		}
 	}
 
-	private intentOf(target: Target, { facts = {} }: SendOptions): Intent {
+	private intentOf(target: Target, { nonce, facts = {} }: SendOptions): Intent {
 		const created_at = Math.floor(this.tools.clock.now() / 1000);
+		// The same words twice within a second would be one event.
+		const own = [["message", nonce], ...factTags(facts)];
 		if (isThread(target)) {
 			const { kind, tags } = threadOf(target);
-			return { kind, created_at, tags: [...tags, ...factTags(facts)] };
+			return { kind, created_at, tags: [...tags, ...own] };
 		}
 		const people: Tags = this.recipients(target).map((pubkey) => ["p", pubkey]);
 		const answered = target.reply_to === undefined ? [] : [["e", target.reply_to]];
-		return { kind: CHAT_MESSAGE, created_at, tags: [...people, ...answered, ...factTags(facts)] };
+		return { kind: CHAT_MESSAGE, created_at, tags: [...people, ...answered, ...own] };
 	}
 
 	private async publish(target: Target, intent: Intent, text: string, signal: AbortSignal) {

@@ -52,6 +52,7 @@ describe("answers", () => {
 			expect(verifyEvent(event!)).toBe(true);
 			expect(event!.tags).toEqual([
 				...tags,
+				["message", "n1"],
 				["run", "r1"],
 				["agent", "writer"],
 				["model", "m1"],
@@ -73,6 +74,7 @@ describe("answers", () => {
 		expect(rumor!.tags).toEqual([
 			["p", ann.pubkey],
 			["e", ROOT],
+			["message", "n1"],
 			["run", "run-of-ann"],
 		]);
 		await until("the copy is there", () => fakes[0]!.received.length === 2);
@@ -114,6 +116,18 @@ describe("answers", () => {
 		const made = await (await open({}, state)).create({ to: ann.pubkey }, "once", sendOptions());
 		expect(fakes[0]!.stored({ kinds: [GIFT_WRAP], "#p": [ann.pubkey] })).toHaveLength(2);
 		expect(fakes[0]!.raw(ann.pubkey).map(({ id }) => id)).toEqual([made.messageId]);
+	});
+
+	test("I7: the same words twice within a second are two messages", async () => {
+		const session = await open({}, memory(), { clock: { ...systemClock, now: () => 1_700_000_000_000 } });
+		for (const to of [THREAD.to, ann.pubkey]) {
+			const [one, two] = [
+				await session.create({ to }, "again", sendOptions(`1 ${to}`)),
+				await session.create({ to }, "again", sendOptions(`2 ${to}`)),
+			];
+			expect(one.messageId).not.toBe(two.messageId);
+			expect(fakes[0]!.visible(to)).toEqual(["again", "again"]);
+		}
 	});
 
 	test("a refusal after a try in doubt leaves it in doubt", async () => {

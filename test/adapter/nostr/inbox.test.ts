@@ -150,7 +150,7 @@ async function lyingRelay(events: readonly Event[]) {
 			if (type === "EVENT") socket.send(JSON.stringify(["OK", id.id, true, ""]));
 			if (type !== "REQ") return;
 			for (const event of events) socket.send(JSON.stringify(["EVENT", id, event]));
-			for (const line of ['["EVENT"]', '["OK"]', '["NOTICE","x"]', '["NEW"]', "[]"]) socket.send(line);
+			for (const line of ['["EVENT"]', '["OK"]', '["NOTICE","x"]', '["NEW"]']) socket.send(line);
 			socket.send(JSON.stringify(["EOSE", id]));
 		});
 	});
