@@ -43,6 +43,22 @@ export const platform: Platform = {
 				default: "1",
 				pattern: "^[1-9]\\d*$",
 			},
+			{
+				name: "flush_ms",
+				secret: false,
+				required: false,
+				prompt: "Least time between two pieces of an answer, in milliseconds",
+				default: String(PUBLISHER_LIMITS.gapMs),
+				pattern: "^\\d{2,5}$",
+			},
+			{
+				name: "flush_ms_max",
+				secret: false,
+				required: false,
+				prompt: "Longest wait of a fast answer's text, in milliseconds",
+				default: String(PUBLISHER_LIMITS.flushMsMax),
+				pattern: "^\\d{2,5}$",
+			},
 			{ name: "name", secret: false, required: false, prompt: "Name in the profile (empty: leave the profile alone)" },
 			{ name: "about", secret: false, required: false, prompt: "About the agent, in the profile" },
 			{

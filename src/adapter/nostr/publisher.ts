@@ -6,6 +6,7 @@
  * so two triggers at once can neither lose text nor publish it twice.
  */
 
+import { PlatformError } from "../kit/kit.ts";
 import type { Piece } from "./events.ts";
 
 export interface PublisherLimits {
@@ -16,6 +17,20 @@ export interface PublisherLimits {
 }
 
 export const PUBLISHER_LIMITS: PublisherLimits = { gapMs: 100, flushMsMax: 200, fastCharsPerSecond: 200 };
+
+const GAP_MS_MIN = 20;
+const FLUSH_MS_MAX = 10_000;
+
+/** From an account's settings. */
+export function readLimits(gap: string | undefined, max: string | undefined): PublisherLimits {
+	const gapMs = Number(gap || PUBLISHER_LIMITS.gapMs);
+	const flushMsMax = Number(max || Math.max(gapMs, PUBLISHER_LIMITS.flushMsMax));
+	if (gapMs >= GAP_MS_MIN && flushMsMax >= gapMs && flushMsMax <= FLUSH_MS_MAX) {
+		return { ...PUBLISHER_LIMITS, gapMs, flushMsMax };
+	}
+	const range = `from ${GAP_MS_MIN} to ${FLUSH_MS_MAX}`;
+	throw new PlatformError("invalid", `flush_ms and flush_ms_max must be ${range}, and flush_ms not the longer one.`);
+}
 
 export interface PublisherState {
 	readonly text: string;
@@ -85,18 +100,17 @@ function withText(state: PublisherState, text: string, now: number): PublisherSt
 	return { ...state, text, charsPerSecond, grewAt: now };
 }
 
-function dueAt({ text, publishedAt, charsPerSecond }: PublisherState, now: number, limits: PublisherLimits): number {
+function dueAt(state: PublisherState, now: number, limits: PublisherLimits): number {
+	const { text, published, publishedAt, charsPerSecond } = state;
 	if (publishedAt === undefined) return now;
 	const { gapMs, flushMsMax, fastCharsPerSecond } = limits;
-	if (endsSentence(text)) return publishedAt + gapMs;
+	if (SENTENCE_END.test(text.slice(commonLength(published, text)))) return publishedAt + gapMs;
 	const share = Math.min(1, charsPerSecond / fastCharsPerSecond);
 	return publishedAt + gapMs + (flushMsMax - gapMs) * share;
 }
 
 /** Ellipses, closing quotes and full-width stops count, too. */
-const SENTENCE_END = /(?:[.!?…]["'”’»)\]]*\s*|[。！？]["”’」』）]*\s*|\n)$/u;
-
-const endsSentence = (text: string): boolean => SENTENCE_END.test(text.slice(-16));
+const SENTENCE_END = /[.!?…]["'”’»)\]]*(?:\s|$)|[。！？]|\n/u;
 
 function publish(state: PublisherState, now: number): PublisherStep {
 	const { text, published } = state;

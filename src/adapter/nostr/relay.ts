@@ -54,6 +54,9 @@ interface Connection {
 
 const SUBSCRIPTION = "inbox";
 
+/** What every line of a relay begins with, known here or not. */
+const LINE_TYPE = /^[A-Z]+(?:-[A-Z]+)*$/;
+
 export class Relay {
 	readonly url: string;
 	private readonly keys: Keys;
@@ -203,7 +206,7 @@ export class Relay {
 		try {
 			line = JSON.parse(data.toString());
 		} catch {}
-		if (!Array.isArray(line) || typeof line[0] !== "string") {
+		if (!Array.isArray(line) || !LINE_TYPE.test(String(line[0]))) {
 			// Something on the way that is no relay.
 			connection.socket.terminate();
 			return;

@@ -7,6 +7,7 @@ import {
 	type InboundMessage,
 	keepListening,
 	openSentLog,
+	type Pace,
 	PlatformError,
 	type SendOptions,
 	type SentLog,
@@ -23,6 +24,7 @@ import { type Keys, readKeys, readPubkey } from "./keys.ts";
 import { Pool, readQuorum, readRelays } from "./pool.ts";
 import { rumorOf, wrapFor } from "./private.ts";
 import { publishProfile } from "./profile.ts";
+import { type PublisherLimits, readLimits } from "./publisher.ts";
 import { Streams } from "./streams.ts";
 
 export class NostrSession implements Session {
@@ -34,6 +36,7 @@ export class NostrSession implements Session {
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
 	private readonly intents: Intents;
+	private readonly limits: PublisherLimits;
 	private readonly streams: Streams;
 
 	constructor({ settings }: Account, tools: Tools) {
@@ -45,12 +48,17 @@ export class NostrSession implements Session {
 		this.tools = tools;
 		this.sent = openSentLog(tools);
 		this.intents = openIntents(tools);
-		this.streams = new Streams(tools.clock, (event) => this.pool.pass(this.signed(event)));
+		this.limits = readLimits(settings.flush_ms, settings.flush_ms_max);
+		this.streams = new Streams(tools.clock, this.limits, (event) => this.pool.pass(this.signed(event)));
 	}
 
 	/** Private chats show nothing before the end: ephemeral events are plain text, and even their times would tell. */
 	style(target: Target): "preview" | "whole" {
 		return isThread(target) ? "preview" : "whole";
+	}
+
+	pace(): Pace {
+		return { targetIntervalMs: this.limits.gapMs };
 	}
 
 	/** A second try makes the same event, so it can be repeated after any outcome. */

@@ -6,8 +6,8 @@ import type { SendOptions, Target } from "../kit/kit.ts";
 import { streamEvent, typingEvent } from "./events.ts";
 import {
 	EMPTY_PUBLISHER,
-	PUBLISHER_LIMITS,
 	type PublisherInput,
+	type PublisherLimits,
 	type PublisherState,
 	stepPublisher,
 } from "./publisher.ts";
@@ -26,14 +26,16 @@ const STREAMS_MAX = 500;
 export class Streams {
 	private readonly clock: Clock;
 	private readonly pass: (event: EventTemplate) => void;
+	private readonly limits: PublisherLimits;
 	private readonly open = new Map<string, Stream>();
 	/** Which tool runs, by thread. */
 	private readonly running = new Map<string, string>();
 	/** When typing may be published again, by thread. */
 	private readonly typedAt = new Map<string, number>();
 
-	constructor(clock: Clock, pass: (event: EventTemplate) => void) {
+	constructor(clock: Clock, limits: PublisherLimits, pass: (event: EventTemplate) => void) {
 		this.clock = clock;
+		this.limits = limits;
 		this.pass = pass;
 	}
 
@@ -90,7 +92,7 @@ export class Streams {
 	private step(stream: Stream, input: PublisherInput): void {
 		stream.cancel();
 		const now = this.clock.now();
-		const { state, effects } = stepPublisher(stream.state, input, now);
+		const { state, effects } = stepPublisher(stream.state, input, now, this.limits);
 		stream.state = state;
 		for (const effect of effects) {
 			if (effect.type === "publish") this.pass(streamEvent(stream.target, stream.name, effect, this.seconds()));
@@ -104,7 +106,7 @@ export class Streams {
 		if (tool === known) return;
 		if (tool === "") this.running.delete(target.to);
 		else this.running.set(target.to, tool);
-		const waitMs = (this.typedAt.get(target.to) ?? 0) + PUBLISHER_LIMITS.gapMs - this.clock.now();
+		const waitMs = (this.typedAt.get(target.to) ?? 0) + this.limits.gapMs - this.clock.now();
 		if (waitMs <= 0) this.typing(target, true);
 		else
 			this.clock.after(waitMs, () => {

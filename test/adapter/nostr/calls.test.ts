@@ -37,7 +37,7 @@ async function open(more: Record<string, string> = {}, state = memory(), tools: 
 }
 
 describe("answers", () => {
-	test("R2: a stored reply in the thread's kind, signed, with what is known of its run, at every relay", async () => {
+	test("R2-52 R2-87: a stored reply in the thread's kind, signed, with what is known of its run, at every relay", async () => {
 		const session = await open({ quorum: "2" });
 		const tags = [
 			["E", ROOT],
@@ -63,7 +63,7 @@ describe("answers", () => {
 		}
 	});
 
-	test("A30: a private answer is wrapped for its reader and for the account, and nothing of it is in plain text", async () => {
+	test("R2-87: a private answer is wrapped for its reader and for the account, and nothing of it is in plain text", async () => {
 		const session = await open();
 		expect(session.style?.({ to: ann.npub })).toBe("whole");
 		await session.typing?.({ to: ann.pubkey, direct: true }, true);
@@ -142,7 +142,7 @@ describe("answers", () => {
 describe("what passes by in a public thread", () => {
 	const tool = (name: string, status: "started" | "completed", summary: string) => ({ id: "1", name, status, summary });
 
-	test("R2-20, A29, A30: pieces make the text, a tool flushes and is shown by its name only, the end flushes", async () => {
+	test("R2-19 R2-20 R2-25 R2-48: pieces make the text, a tool flushes and is shown by its name only, the end flushes", async () => {
 		const session = await open();
 		const options = { ...sendOptions(), facts: { runId: "r1" } };
 		await session.preview?.(THREAD, 7, "Let me", options);
@@ -248,6 +248,7 @@ describe("the account", () => {
 		[{ secret_key: person("ann").npub }, /public key/],
 		[{ relays: "https://relay.example" }, /relays must be addresses/],
 		[{ relays: "" }, /relays must be addresses/],
+		[{ flush_ms: "300", flush_ms_max: "200" }, /flush_ms not the longer one/],
 		[{ quorum: "3" }, /quorum must be a whole number from 1 to 2/],
 	])("a wrong setting is said at once: %j", async (more, said) => {
 		expect(await faultOf(open(more))).toMatchObject({ fault: "invalid", message: expect.stringMatching(said) });

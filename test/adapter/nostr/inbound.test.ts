@@ -155,7 +155,7 @@ test("a chat has the same name in every spelling", () => {
 	expect(chatNames({ to: "npub1short" })).toEqual(["npub1short"]);
 });
 
-test("R2-20, A30: a tool is shown by its sign and its name, never by its arguments", () => {
+test("R2-20: a tool is shown by its sign and its name, never by its arguments", () => {
 	expect(toolText("bash")).toBe("🖥️ bash");
 	expect(toolText("read")).toBe("📖 read");
 	expect(toolText("mcp__docs__search_pages")).toBe("🔌 docs: search pages");

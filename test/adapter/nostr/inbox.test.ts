@@ -55,7 +55,7 @@ const note = (text: string, created_at = now(), keys = ann) =>
 const wrap = (text: string, created_at = now(), keys = ann) =>
 	wrapFor(keys, rumorOf(keys, { kind: CHAT_MESSAGE, created_at, tags: [toUs] }, text), AGENT.pubkey);
 
-test("R2: a mention and a private message, from both relays and in two wraps, are heard once each", async () => {
+test("R2-87: a mention and a private message, from both relays and in two wraps, are heard once each", async () => {
 	const seen: InboundMessage[] = [];
 	await listen(async (message) => void seen.push(message));
 	const said = note("public");
@@ -75,7 +75,7 @@ test("R2: a mention and a private message, from both relays and in two wraps, ar
 	]);
 });
 
-test("A30: a wrap that is dated back is heard after a pause, an old rumor in a new wrap is not, stored ones in order", async () => {
+test("a wrap that is dated back is heard after a pause, an old rumor in a new wrap is not, stored ones in order", async () => {
 	const state = memory();
 	state.set("begun", String(now() - 7 * 86_400));
 	for (const { url } of fakes) state.set(`heard:${url}`, String(now() - 3600));
@@ -162,7 +162,7 @@ async function lyingRelay(events: readonly Event[]) {
 	return { url, close };
 }
 
-test("R2, A30: what a relay or a stranger forges is not heard", async () => {
+test("what a relay or a stranger forges is not heard", async () => {
 	const honest = note("honest");
 	const forged = rumorOf(ann, { kind: CHAT_MESSAGE, created_at: now(), tags: [toUs] }, "as Ann");
 	const chosen = {

@@ -1,4 +1,4 @@
-/** R2, A30: what comes in a wrap is checked before it counts. */
+/** What comes in a wrap is checked before it counts. */
 
 import { nsecEncode } from "nostr-tools/nip19";
 import { encrypt, getConversationKey } from "nostr-tools/nip44";

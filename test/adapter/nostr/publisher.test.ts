@@ -62,8 +62,8 @@ function schedule(moves: readonly { waitMs: number; add: string; flush: boolean;
 	return { inputs, text, at };
 }
 
-describe("R2-X1, A29: the publisher", () => {
-	it("loses and reorders nothing: the pieces in their order make the text, with or without an end", () => {
+describe("R2-45, R2-54, R2-122: the publisher", () => {
+	it("R2-45 R2-51: loses and reorders nothing: the pieces in their order make the text, with or without an end", () => {
 		fc.assert(
 			fc.property(fc.array(move, { maxLength: 40 }), fc.boolean(), (moves, ends) => {
 				const { inputs, text, at } = schedule(moves);
@@ -75,7 +75,7 @@ describe("R2-X1, A29: the publisher", () => {
 		);
 	});
 
-	it("keeps the gap, but for tools and the end, and is never later than the longest wait", () => {
+	it("R2-47: keeps the gap, but for tools and the end, and is never later than the longest wait", () => {
 		fc.assert(
 			fc.property(fc.array(move, { maxLength: 40 }), (moves) => {
 				const { inputs } = schedule(moves);
@@ -94,7 +94,7 @@ describe("R2-X1, A29: the publisher", () => {
 		);
 	});
 
-	it("publishes everything at a flush and at the end, at that moment, and nothing afterwards", () => {
+	it("R2-48 R2-53: publishes everything at a flush and at the end, at that moment, and nothing afterwards", () => {
 		fc.assert(
 			fc.property(fc.array(move, { minLength: 1, maxLength: 20 }), (moves) => {
 				const { inputs, text, at } = schedule(moves.map((each) => ({ ...each, flush: true })));
@@ -112,7 +112,7 @@ describe("R2-X1, A29: the publisher", () => {
 		);
 	});
 
-	it("publishes the first text at once, a sentence after the gap, other text after the adaptive wait", () => {
+	it("R2-46 R2-49 R2-122: publishes the first text at once, a sentence after the gap, other text after the adaptive wait", () => {
 		const text = (said: string): PublisherInput => ({ type: "text", text: said });
 		expect(play([[0, text("He")]]).published.map(({ at }) => at)).toEqual([0]);
 		const sentence = play([
@@ -120,6 +120,11 @@ describe("R2-X1, A29: the publisher", () => {
 			[10, text("Hello.")],
 		]);
 		expect(sentence.published.map(({ at }) => at)).toEqual([0, gapMs]);
+		const inside = play([
+			[0, text("He")],
+			[10, text("Hello. And")],
+		]);
+		expect(inside.published.map(({ at }) => at)).toEqual([0, gapMs]);
 		const slow = play([
 			[0, text("He")],
 			[90, text("Hel")],
@@ -133,7 +138,7 @@ describe("R2-X1, A29: the publisher", () => {
 		expect(fastAt).toBe(flushMsMax);
 	});
 
-	it("R2 goal: at 50 tokens a second at most 120 publications per 1,000 tokens", () => {
+	it("R2-78: at 50 tokens a second at most 120 publications per 1,000 tokens", () => {
 		const inputs: [number, PublisherInput][] = [];
 		let said = "";
 		for (let token = 0; token < 1000; token++) {

@@ -24,7 +24,7 @@ const sentences = (count: number): string[] =>
 
 const letters = (text: string): string => text.replace(/\s+/g, "");
 
-test("I7, R2: in a thread an answer streams in pieces and is stored once, as one reply", async () => {
+test("I7 R2-87: in a thread an answer streams in pieces and is stored once, as one reply", async () => {
 	const tokens = sentences(60);
 	await deliver({ ...wish(THREAD), tokens, tokenEveryMs: 40 });
 	const replies = fake.stored({ kinds: [NOTE] });
@@ -37,7 +37,7 @@ test("I7, R2: in a thread an answer streams in pieces and is stored once, as one
 	expect(readPieces(pieces)).toBe(replies[0]!.content);
 });
 
-test("I7, A30: a private answer comes once, wrapped, and nothing else does", async () => {
+test("I7: a private answer comes once, wrapped, and nothing else does", async () => {
 	const tokens = sentences(40);
 	await deliver({ ...wish(ann.pubkey), tokens, tokenEveryMs: 5 });
 	expect(letters(fake.visible(ann.pubkey).join(""))).toBe(letters(tokens.join("")));
@@ -72,7 +72,7 @@ test("I7: through refusals and broken connections the answer is stored once", as
 	expect(statuses.some(({ type }) => type === "rate_limited")).toBe(true);
 });
 
-test("a tool flushes what was said and is shown by its name; its arguments stay here", async () => {
+test("R2-19 R2-20 R2-52: a tool flushes what was said and is shown by its name; its arguments stay here", async () => {
 	const adapter = startAdapter("nostr", "stream", fake.settings, ({ type, nonce }) => {
 		if (type === "message_creating") adapter.write({ type: "ack", nonce, ...name });
 	});

@@ -157,11 +157,14 @@ describe("what stands beside the text, on every platform", () => {
 		expectOrder(channel, shown(channel, 1));
 	});
 
-	it.each(["discord", "slack", "sms", "imessage", "nostr"] as const)("I7: %s, adapters killed: each once", (channel) => {
-		expect(strikes.get(channel)).toBeGreaterThan(0);
-		expect(underFire.get(channel)).toMatchObject({ state: "complete", cursor: 41 });
-		expectOrder(channel, shown(channel, 2));
-	});
+	it.each(["discord", "slack", "sms", "imessage", "nostr"] as const)(
+		"I7: %s, adapters killed: each once",
+		(channel) => {
+			expect(strikes.get(channel)).toBeGreaterThan(0);
+			expect(underFire.get(channel)).toMatchObject({ state: "complete", cursor: 41 });
+			expectOrder(channel, shown(channel, 2));
+		},
+	);
 
 	it.each([1, 2])("gmail: one mail with everything (chat %i)", (chat) => {
 		expect((chat === 1 ? rows : underFire).get("gmail")).toMatchObject({ state: "complete", cursor: 41 });
