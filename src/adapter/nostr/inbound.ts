@@ -53,7 +53,7 @@ interface Parent {
 
 /** NIP-10: by markers, else by position; NIP-22: the small letters. */
 function parentOf({ kind, tags }: Event): Parent | undefined {
-	const links = tags.filter(([name, id]) => name === "e" && id !== undefined);
+	const links = linksOf(tags);
 	const link =
 		kind === COMMENT
 			? links.at(-1)
@@ -71,11 +71,14 @@ function replyTo(event: Event, me: Me): { root: string; target: ThreadTarget } {
 
 /** NIP-10. */
 function replyToNote(event: Event, me: Me): { root: string; target: ThreadTarget } {
-	const links = event.tags.filter(([name, id, , marker]) => name === "e" && id && marker !== "mention");
+	const links = linksOf(event.tags).filter(([, , , marker]) => marker !== "mention");
 	const first = links.find((tag) => tag[3] === "root") ?? links[0];
 	const root = first?.[1] ?? event.id;
 	const own = ["e", event.id, "", root === event.id ? "root" : "reply", event.pubkey];
-	const above = root === event.id ? [] : [["e", root, first?.[2] ?? "", "root", ...(first?.[4] ? [first[4]] : [])]];
+	const above =
+		root === event.id
+			? []
+			: [["e", root, hintOf(first), "root", ...(HEX_ID.test(first?.[4] ?? "") ? [first![4]!] : [])]];
 	const people = new Set([event.pubkey, ...valuesOf(event.tags, "p")].filter((pubkey) => pubkey !== me.pubkey));
 	const notified = [...people].slice(0, NOTIFIED_MAX).map((pubkey) => ["p", pubkey]);
 	return { root, target: { kind: NOTE, tags: [...above, own, ...notified] } };
@@ -83,7 +86,10 @@ function replyToNote(event: Event, me: Me): { root: string; target: ThreadTarget
 
 /** NIP-22: the root in capital letters, what is answered in small ones. */
 function replyToComment(event: Event): { root: string; target: ThreadTarget } {
-	const above = event.tags.filter(([name = ""]) => /^[EAIKP]$/.test(name)).slice(0, 6);
+	const above = event.tags
+		.filter(([name = "", ...values]) => /^[EAIKP]$/.test(name) && values.every(isShort))
+		.slice(0, ROOT_TAGS_MAX)
+		.map((tag) => tag.slice(0, ROOT_TAG_VALUES_MAX));
 	const own: Tags = [
 		["E", event.id, "", event.pubkey],
 		["K", String(event.kind)],
@@ -106,7 +112,7 @@ export function readRumor(rumor: Rumor, me: Me): InboundMessage | undefined {
 	const { text: said, named } = readText(rumor, me);
 	const text = rumor.kind === FILE_MESSAGE ? "[file]" : said;
 	if (text === "") return undefined;
-	const others = new Set([rumor.pubkey, ...valuesOf(rumor.tags, "p").flatMap((each) => readPubkey(each) ?? [])]);
+	const others = new Set([rumor.pubkey, ...valuesOf(rumor.tags, "p")]);
 	others.delete(me.pubkey);
 	const members = [...others].toSorted();
 	if (members.length > MEMBERS_MAX) return undefined;
@@ -130,8 +136,21 @@ export function readRumor(rumor: Rumor, me: Me): InboundMessage | undefined {
 	};
 }
 
+const HEX_ID = /^[0-9a-f]{64}$/;
+/** What a stranger's tags may make an answer repeat: its intent has to fit a note. */
+const VALUE_CHARS_MAX = 256;
+const ROOT_TAGS_MAX = 4;
+const ROOT_TAG_VALUES_MAX = 4;
+
+const isShort = (value: string): boolean => value.length <= VALUE_CHARS_MAX;
+
+const hintOf = (tag: readonly string[] | undefined): string => (isShort(tag?.[2] ?? "") ? (tag?.[2] ?? "") : "");
+
+const linksOf = (tags: Tags): Tags => tags.filter(([name, id = ""]) => name === "e" && HEX_ID.test(id));
+
+/** Ids and keys are hex. */
 const valuesOf = (tags: Tags, wanted: string): string[] =>
-	tags.flatMap(([name, value]) => (name === wanted && value ? [value] : []));
+	tags.flatMap(([name, value = ""]) => (name === wanted && HEX_ID.test(value) ? [value] : []));
 
 const PERSON = /\bnostr:(?:npub1|nprofile1)[02-9ac-hj-np-z]+/g;
 

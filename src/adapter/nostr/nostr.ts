@@ -2,7 +2,7 @@
 
 import type { Platform } from "../kit/kit.ts";
 import { measure, render } from "./format.ts";
-import { PUBLISHER_LIMITS } from "./publisher.ts";
+import { LOOK_GAPS, PUBLISHER_LIMITS } from "./publisher.ts";
 import { NostrSession } from "./session.ts";
 
 /** Twice encrypted and padded it still fits the 64 KiB that relays take. */
@@ -73,6 +73,6 @@ export const platform: Platform = {
 	},
 	render,
 	measure,
-	pace: () => ({ targetIntervalMs: PUBLISHER_LIMITS.gapMs }),
+	pace: () => ({ targetIntervalMs: PUBLISHER_LIMITS.gapMs * LOOK_GAPS }),
 	open: (account, tools) => new NostrSession(account, tools),
 };

@@ -18,7 +18,10 @@ export interface PublisherLimits {
 
 export const PUBLISHER_LIMITS: PublisherLimits = { gapMs: 100, flushMsMax: 200, fastCharsPerSecond: 200 };
 
-const GAP_MS_MIN = 20;
+/** How often new text is looked at, in gaps: what waits for a look is late by that much. */
+export const LOOK_GAPS = 0.4;
+
+const GAP_MS_MIN = 50;
 const FLUSH_MS_MAX = 10_000;
 
 /** From an account's settings. */

@@ -24,7 +24,7 @@ import { type Keys, readKeys, readPubkey } from "./keys.ts";
 import { Pool, readQuorum, readRelays } from "./pool.ts";
 import { rumorOf, wrapFor } from "./private.ts";
 import { publishProfile } from "./profile.ts";
-import { type PublisherLimits, readLimits } from "./publisher.ts";
+import { LOOK_GAPS, type PublisherLimits, readLimits } from "./publisher.ts";
 import { Streams } from "./streams.ts";
 
 export class NostrSession implements Session {
@@ -58,7 +58,7 @@ export class NostrSession implements Session {
 	}
 
 	pace(): Pace {
-		return { targetIntervalMs: this.limits.gapMs };
+		return { targetIntervalMs: this.limits.gapMs * LOOK_GAPS };
 	}
 
 	/** A second try makes the same event, so it can be repeated after any outcome. */

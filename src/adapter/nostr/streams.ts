@@ -49,7 +49,7 @@ export class Streams {
 		if (!toolsChanged) return;
 		this.step(stream, { type: "flush" });
 		const now = tools.findLast(({ status }) => status === "started" || status === "progress");
-		this.runs(target, now === undefined ? "" : toolText(now.name));
+		this.runs(key, target, now === undefined ? "" : toolText(now.name));
 	}
 
 	/** The answer's message is complete: what is not out yet is published now, before the message itself. */
@@ -101,17 +101,18 @@ export class Streams {
 	}
 
 	/** Tools that follow each other quickly are not all shown: the one that runs after the gap is. */
-	private runs(target: Target, tool: string): void {
-		const known = this.running.get(target.to) ?? "";
-		if (tool === known) return;
+	private runs(key: string, target: Target, tool: string): void {
+		const shown = () => this.running.get(target.to) ?? "";
+		if (tool === shown()) return;
 		if (tool === "") this.running.delete(target.to);
 		else this.running.set(target.to, tool);
 		const waitMs = (this.typedAt.get(target.to) ?? 0) + this.limits.gapMs - this.clock.now();
-		if (waitMs <= 0) this.typing(target, true);
-		else
-			this.clock.after(waitMs, () => {
-				if ((this.running.get(target.to) ?? "") === tool && tool !== "") this.typing(target, true);
-			});
+		const tell = () => {
+			// The answer may be over by then, or another tool has begun.
+			if (this.open.has(key) && shown() === tool) this.typing(target, true);
+		};
+		if (waitMs <= 0) tell();
+		else this.clock.after(waitMs, tell);
 	}
 
 	private readonly seconds = (): number => Math.floor(this.clock.now() / 1000);

@@ -107,6 +107,22 @@ describe("a public event as a message", () => {
 		expect(readPublic(event, me)).toBeUndefined();
 	});
 
+	test("what a stranger writes into tags cannot make an intent that fits no note", () => {
+		const long = "x".repeat(100_000);
+		const crowd = Array.from({ length: 200 }, (_, index) => ["p", index.toString(16).padStart(64, "0")]);
+		const roots = Array.from({ length: 50 }, () => ["I", "y".repeat(256), "y".repeat(256)]);
+		for (const tags of [
+			[["e", ROOT, long, "root", long], ["e", long, "", "reply"], toUs, ["p", long], ...crowd],
+			[["E", long], ["A", long, long], ["K", long], ...roots, ["e", ROOT, long], toUs],
+		]) {
+			for (const kind of [NOTE, THREAD_START, COMMENT]) {
+				const { target } = readPublic(said(kind, tags), me)!;
+				expect(JSON.stringify(target.tags).length).toBeLessThan(3500);
+				expect(target.to.length).toBeLessThan(300);
+			}
+		}
+	});
+
 	test("a crowd is not told of every answer", () => {
 		const crowd = Array.from({ length: 200 }, (_, index) => ["p", index.toString(16).padStart(64, "0")]);
 		const tags = readPublic(said(NOTE, [toUs, ...crowd]), me)?.target.tags as string[][];

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { Piece } from "../../../src/adapter/nostr/events.ts";
 import {
 	EMPTY_PUBLISHER,
+	LOOK_GAPS,
 	PUBLISHER_LIMITS,
 	type PublisherInput,
 	stepPublisher,
@@ -138,16 +139,27 @@ describe("R2-45, R2-54, R2-122: the publisher", () => {
 		expect(fastAt).toBe(flushMsMax);
 	});
 
-	it("R2-78: at 50 tokens a second at most 120 publications per 1,000 tokens", () => {
+	it("R2-78: at 50 tokens a second at most 120 publications per 1,000 tokens, none later than 250 ms", () => {
 		const inputs: [number, PublisherInput][] = [];
+		const tokens: { at: number; end: number }[] = [];
 		let said = "";
+		let looked = 0;
 		for (let token = 0; token < 1000; token++) {
 			said += token % 18 === 17 ? "end. " : "word ".slice(0, 2 + (token % 4));
-			inputs.push([token * 20, { type: "text", text: said }]);
+			const at = token * 20;
+			tokens.push({ at, end: said.length });
+			// The kit brings the text at its own pace.
+			if (at - looked < gapMs * LOOK_GAPS && token > 0) continue;
+			looked = at;
+			inputs.push([at, { type: "text", text: said }]);
 		}
 		const { published } = play([...inputs, [20_000, { type: "end", text: said }]]);
 		expect(published.length).toBeLessThanOrEqual(120);
 		expect(read(published)).toBe(said);
+		for (const { at, end } of tokens) {
+			const out = published.find(({ from, content }) => from + content.length >= end);
+			expect(out!.at - at).toBeLessThanOrEqual(250);
+		}
 	});
 
 	it("replaces from where rendering changed, never inside a surrogate pair", () => {
