@@ -26,6 +26,8 @@ export interface Intent {
 	kind: number;
 	created_at: number;
 	tags: Tags;
+	/** A digest of the text: with another one it would be another event. */
+	text: string;
 }
 
 /** Where an answer in a public thread goes; inbound.ts makes it, the daemon gives it back. */

@@ -35,8 +35,8 @@ function findNote(lines: readonly string[], nonce: string): Intent | undefined {
 	for (const line of lines) {
 		if (!line.includes(nonce)) continue;
 		try {
-			const { intent, kind, created_at, tags } = JSON.parse(line) as Intent & { intent?: string };
-			if (intent === nonce) return { kind, created_at, tags };
+			const { intent, kind, created_at, tags, text } = JSON.parse(line) as Intent & { intent?: string };
+			if (intent === nonce) return { kind, created_at, tags, text };
 		} catch {
 			// A power cut may leave half a line; then nothing left with it either.
 		}

@@ -17,8 +17,8 @@ const PAYLOAD_CHARS_MAX = 90_000;
 /** An event without a signature: the seal around it proves who wrote it. */
 export type Rumor = Omit<Event, "sig">;
 
-export const rumorOf = (keys: Keys, intent: Intent, content: string): Rumor =>
-	createRumor({ ...intent, content }, keys.secret);
+export const rumorOf = (keys: Keys, { kind, created_at, tags }: Omit<Intent, "text">, content: string): Rumor =>
+	createRumor({ kind, created_at, tags, content }, keys.secret);
 
 /** Each wrap has a key and a time of its own; the rumor inside stays the same. */
 export const wrapFor = (keys: Keys, rumor: Rumor, recipient: string): Event =>

@@ -1,5 +1,6 @@
 /** An account on Nostr: its key, and the relays that it reads and writes. */
 
+import { createHash } from "node:crypto";
 import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
 import {
@@ -67,7 +68,10 @@ export class NostrSession implements Session {
 		const known = this.sent.of(nonce);
 		if (known !== undefined) return { messageId: known };
 		const inDoubt = this.tools.notes !== undefined && this.sent.mayHaveLeft(nonce);
-		const intent = await this.intents.fix(nonce, () => this.intentOf(target, options));
+		const intent = await this.intents.fix(nonce, () => this.intentOf(target, text, options));
+		if (inDoubt && intent.text !== digestOf(text)) {
+			throw new PlatformError("unknown_outcome", "The message may have been sent with another text. Look at the chat.");
+		}
 		if (isThread(target)) this.streams.end(target, text, options);
 		try {
 			return await this.sent.create(nonce, () => this.publish(target, intent, text, options.signal));
@@ -128,22 +132,24 @@ export class NostrSession implements Session {
 		}
 	}
 
-	private intentOf(target: Target, { nonce, facts = {} }: SendOptions): Intent {
+	private intentOf(target: Target, said: string, { nonce, facts = {} }: SendOptions): Intent {
 		const created_at = Math.floor(this.tools.clock.now() / 1000);
+		const text = digestOf(said);
 		// The same words twice within a second would be one event.
 		const own = [["message", nonce], ...factTags(facts)];
 		if (isThread(target)) {
 			const { kind, tags } = threadOf(target);
-			return { kind, created_at, tags: [...tags, ...own] };
+			return { kind, created_at, tags: [...tags, ...own], text };
 		}
 		const people: Tags = this.recipients(target).map((pubkey) => ["p", pubkey]);
 		const answered = target.reply_to === undefined ? [] : [["e", target.reply_to]];
-		return { kind: CHAT_MESSAGE, created_at, tags: [...people, ...answered, ...own] };
+		return { kind: CHAT_MESSAGE, created_at, tags: [...people, ...answered, ...own], text };
 	}
 
 	private async publish(target: Target, intent: Intent, text: string, signal: AbortSignal) {
 		if (isThread(target)) {
-			const event = this.signed({ ...intent, content: text });
+			const { kind, created_at, tags } = intent;
+			const event = this.signed({ kind, created_at, tags, content: text });
 			await this.pool.publish(event, signal);
 			return { messageId: event.id };
 		}
@@ -180,3 +186,5 @@ export class NostrSession implements Session {
 
 	private readonly signed = (event: EventTemplate): Event => finalizeEvent(event, this.keys.secret);
 }
+
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex").slice(0, 16);

@@ -130,6 +130,15 @@ describe("answers", () => {
 		}
 	});
 
+	test("I7: another text for a message that may have left is not sent", async () => {
+		const state = memory();
+		for (const fake of fakes) fake.fault({ kind: "reset_after_accept", count: 1 });
+		await faultOf((await open({}, state)).create(THREAD, "one text", sendOptions()));
+		const error = await faultOf((await open({}, state)).create(THREAD, "another text", sendOptions()));
+		expect(error).toMatchObject({ fault: "unknown_outcome", message: expect.stringContaining("another text") });
+		expect(fakes[0]!.visible(THREAD.to)).toEqual(["one text"]);
+	});
+
 	test("a refusal after a try in doubt leaves it in doubt", async () => {
 		const state = memory();
 		for (const fake of fakes) fake.fault({ kind: "reset_after_accept", count: 1 });
