@@ -174,6 +174,25 @@ describe("what passes by in a public thread", () => {
 		expect(fakes[0]!.stored({ kinds: [STREAM, TYPING_ON, TYPING_OFF] })).toEqual([]);
 	});
 
+	test("R2-54 R2-127: two runs in one thread have each a stream of their own, ended once", async () => {
+		const session = await open();
+		const of = (runId: string) => ({ ...sendOptions(runId), facts: { runId } });
+		await session.preview?.(THREAD, 1, "one", of("r1"));
+		await session.preview?.(THREAD, 2, "two", of("r2"));
+		await session.create(THREAD, "one and all", of("r1"));
+		await session.create(THREAD, "one and all", of("r1"));
+		await session.create(THREAD, "two and all", of("r2"));
+		const said = (stream: string) =>
+			fakes[0]!.received
+				.filter(({ kind, tags }) => kind === STREAM && tags.some(([name, id]) => name === "stream" && id === stream))
+				.map(({ content }) => content);
+		await until("both are out", () => said("2").length === 2);
+		expect([said("1"), said("2")]).toEqual([
+			["one", " and all"],
+			["two", " and all"],
+		]);
+	});
+
 	test("typing begins and ends; a repeated sign still tells the tool", async () => {
 		const session = await open();
 		await session.typing?.(THREAD, true);
