@@ -30,6 +30,15 @@ const INCLUDED = [
 	"safe-stable-stringify",
 	"sonic-boom",
 	"thread-stream",
+	// The lab's relay, which is not installed with the package, and what is of it: its versions differ from nostr-tools'.
+	"@nostr-relay/common",
+	"@nostr-relay/core",
+	"@nostr-relay/validator",
+	"@noble/curves",
+	"@noble/hashes",
+	"lru-cache",
+	"rxjs",
+	"zod-validation-error",
 ];
 
 /**

@@ -4,6 +4,7 @@ import type { Channel } from "./channels.ts";
 import { chatNames as discord } from "./discord/chat.ts";
 import { chatNames as gmail } from "./gmail/chat.ts";
 import { chatNames as imessage } from "./imessage/chat.ts";
+import { chatNames as nostr } from "./nostr/chat.ts";
 import type { Target } from "./port.ts";
 import { chatNames as signal } from "./signal/chat.ts";
 import { chatNames as slack } from "./slack/chat.ts";
@@ -22,6 +23,7 @@ const BUNDLED: { readonly [channel in Channel]: ChatNames } = {
 	signal,
 	imessage,
 	gmail,
+	nostr,
 };
 
 const byChannel: ReadonlyMap<string, ChatNames> = new Map(Object.entries(BUNDLED));

@@ -12,6 +12,7 @@ const LOADERS: { readonly [channel in Channel]: () => Promise<{ platform: Platfo
 	signal: () => import("./signal/signal.ts"),
 	imessage: () => import("./imessage/imessage.ts"),
 	gmail: () => import("./gmail/gmail.ts"),
+	nostr: () => import("./nostr/nostr.ts"),
 };
 
 export const loadPlatform = async (channel: Channel): Promise<Platform> => (await LOADERS[channel]()).platform;

@@ -218,7 +218,10 @@ function addAccounts(nexus: Command, local: Local): void {
 	adapter
 		.command("add")
 		.description("ask for an account's settings, test the connection, and store them readable only by you")
-		.argument("<channel>", "telegram, discord, slack, whatsapp, sms, gmail, imessage, signal, or one of nexus.yaml")
+		.argument(
+			"<channel>",
+			"telegram, discord, slack, whatsapp, sms, gmail, imessage, signal, nostr, or one of nexus.yaml",
+		)
 		.option("--account <account>", "the account's name in Nexus, of your choice", "main")
 		.option("--set <name=value>", "a setting, without being asked (repeatable)", each)
 		.option("--secret-file <name=file>", "a setting from a file (repeatable)", each)

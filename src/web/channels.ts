@@ -19,6 +19,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
 	["signal", "Signal"],
 	["sms", "SMS"],
 	["gmail", "Gmail"],
+	["nostr", "Nostr"],
 ]);
 
 export const channelName = (channel: string): string => NAMES.get(channel) ?? channel;

@@ -4,6 +4,9 @@ import { describe, expect, test } from "vitest";
 import { isSameChat } from "../../src/adapter/adapter.ts";
 import type { Target } from "../../src/adapter/port.ts";
 
+const NPUB = "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6";
+const NPUB_HEX = "3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d";
+
 /** What an inbound message stores, then what a person types for the same chat, then other chats. */
 const CHATS: Readonly<Record<string, { stored: Target; same: readonly Target[]; other: readonly Target[] }>> = {
 	telegram: {
@@ -49,6 +52,11 @@ const CHATS: Readonly<Record<string, { stored: Target; same: readonly Target[]; 
 			{ to: "bob@example.com", thread_id: "t2" },
 			{ to: "eve@example.com", thread_id: "t1" },
 		],
+	},
+	nostr: {
+		stored: { to: NPUB_HEX, direct: true, reply_to: "e1" },
+		same: [{ to: NPUB }, { to: `nostr:${NPUB}` }, { to: NPUB_HEX.toUpperCase() }],
+		other: [{ to: "0".repeat(64) }, { to: `thread:${NPUB_HEX}` }],
 	},
 	unknown: {
 		stored: { to: "x", thread_id: "t", extra: 1 },

@@ -38,6 +38,7 @@ const CREATES: Record<Channel, string | RegExp> = {
 	signal: "send",
 	sms: /create|Messages/,
 	gmail: "messages.send",
+	nostr: "EVENT reply",
 };
 
 /** Waits of a session take no time of ours, and pass on its own clock. */
@@ -83,7 +84,8 @@ describe.each(CHANNELS)("%s", (channel) => {
 			const headers = typeof body === "string" ? { "content-type": "text/html" } : {};
 			const handle = () => ({ status, headers, ...(body === undefined ? {} : { body }) });
 			const gateway = await serveFake({ name: () => undefined, handle, refuse: handle });
-			const settings = { ...place.settings, api_url: gateway.url, token_url: gateway.url };
+			const addresses = { api_url: gateway.url, token_url: gateway.url, relays: gateway.url.replace(/^http/, "ws") };
+			const settings = { ...place.settings, ...addresses };
 			const session = await openSession(platform, settings, { clock: leaping(), state: memory() });
 			const { ok, detail } = await session.health().catch((cause: unknown) => ({ ok: false, detail: String(cause) }));
 			await gateway.close();

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { describeInBrowser, openAt, upTo } from "./kit.ts";
 import { createWorld } from "./world.ts";
 
-const PLATFORMS = ["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail"];
+const PLATFORMS = ["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail", "nostr"];
 /** Eight adapters start on a machine that has other things to do. */
 const START_MS = 240_000;
 const DELIVER_MS = 120_000;

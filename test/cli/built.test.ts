@@ -116,7 +116,7 @@ describe("the build", () => {
 		expect(JSON.parse(info.out)).toMatchObject({ channel: "telegram", protocol: 1 });
 		const lab = await run([], { main: join(out, "fakes/main.js"), input: "" });
 		expect(Object.keys((JSON.parse(lab.out) as { channels: object }).channels)).toEqual([
-			...["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail"],
+			...["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail", "nostr"],
 		]);
 		// What is published may only load what is installed with it.
 		const chunks = readdirSync(join(out, "chunks")).map((name) => readFileSync(join(out, "chunks", name), "utf8"));

@@ -131,6 +131,16 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 				})),
 		};
 	},
+	async nostr() {
+		const { createNostrFake } = await import("./nostr.ts");
+		const fake = await createNostrFake();
+		const to = `thread:${"1".repeat(64)}`;
+		return {
+			...{ fake, settings: fake.settings, target: { to, direct: false }, typingMs: 15_000 },
+			bubbles: seen(fake, to, "plain"),
+			draft: () => fake.draft(to),
+		};
+	},
 };
 
 const named = (...files: readonly ({ name: string } | undefined)[]): Pick<Bubble, "files"> => {

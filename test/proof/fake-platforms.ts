@@ -7,6 +7,7 @@ import { createDiscordFake } from "../fakes/discord.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { createGmailFake } from "../fakes/gmail.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake } from "../fakes/imessage.ts";
+import { createNostrFake, person } from "../fakes/nostr.ts";
 import { createSignalFake, SIGNAL_NUMBER } from "../fakes/signal.ts";
 import { createSlackFake } from "../fakes/slack.ts";
 import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../fakes/sms.ts";
@@ -14,7 +15,17 @@ import { createTelegramFake } from "../fakes/telegram.ts";
 import { createWhatsAppFake, type WebhookCall, type WhatsAppFake } from "../fakes/whatsapp.ts";
 import { REAL_TIME, type TestTime } from "../time/time.ts";
 
-export const CHANNELS = ["discord", "telegram", "slack", "whatsapp", "sms", "signal", "imessage", "gmail"] as const;
+export const CHANNELS = [
+	"discord",
+	"telegram",
+	"slack",
+	"whatsapp",
+	"sms",
+	"signal",
+	"imessage",
+	"gmail",
+	"nostr",
+] as const;
 export type Channel = (typeof CHANNELS)[number];
 
 export interface FakePlatform {
@@ -147,6 +158,23 @@ const STARTS: Record<Channel, Start> = {
 			others: [/^messages\.list$/],
 			tells: true,
 			sentences: 40,
+		};
+	},
+	async nostr(clock) {
+		const fake = await createNostrFake({ clock });
+		return {
+			fake,
+			settings: fake.settings,
+			// Every other chat is private.
+			target: (n) =>
+				n % 2 === 0
+					? { to: person(`person ${n}`).pubkey, direct: true }
+					: { to: `thread:${n.toString(16).padStart(64, "0")}`, direct: false },
+			creates: [/^EVENT (?:reply|wrap)$/],
+			others: [/^EVENT (?:stream|typing|copy)$/],
+			// A second try makes the same event.
+			tells: true,
+			sentences: 80,
 		};
 	},
 };

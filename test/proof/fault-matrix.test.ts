@@ -88,8 +88,9 @@ async function deliverThrough(where: Matrix, platform: FakePlatform, kind: Kind)
 	const { fake } = platform;
 	for (const call of platform.creates) fake.fault({ kind, count: creates, call, ms: 1000 });
 	for (const call of platform.others) fake.fault({ kind, count: others, call, ms: 1000 });
-	// WhatsApp does not say how long to wait, so every wait is twice the one before.
-	if (any > 0) fake.fault({ kind, count: platform.channel === "whatsapp" ? 2 : any, ms: 1000 });
+	// Neither WhatsApp nor a relay says how long to wait, so every wait is twice the one before.
+	const tellsTime = platform.channel !== "whatsapp" && platform.channel !== "nostr";
+	if (any > 0) fake.fault({ kind, count: tellsTime ? any : 2, ms: 1000 });
 	const inDoubt = brokenCreate(platform, silent(platform));
 	const line = await where.deliver(platform, name, { chats: CHATS.failing, more: () => false, inDoubt });
 	fake.fault(undefined);

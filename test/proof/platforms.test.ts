@@ -8,6 +8,7 @@ import { createDiscordFake } from "../fakes/discord.ts";
 import type { Fake } from "../fakes/fake.ts";
 import { createGmailFake } from "../fakes/gmail.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake } from "../fakes/imessage.ts";
+import { createNostrFake, person } from "../fakes/nostr.ts";
 import { createSignalFake, SIGNAL_NUMBER } from "../fakes/signal.ts";
 import { createSlackFake } from "../fakes/slack.ts";
 import { createSmsFake, TWILIO_NUMBER, TWILIO_SID, TWILIO_TOKEN } from "../fakes/sms.ts";
@@ -61,6 +62,7 @@ async function startFakes(): Promise<void> {
 	const gmail = await createGmailFake();
 	const imessage = await createIMessageFake();
 	const signal = await createSignalFake();
+	const nostr = await createNostrFake();
 	whatsapp.subscribe(webhook("whatsapp"));
 	const twilio = { account_sid: TWILIO_SID, auth_token: TWILIO_TOKEN, from: TWILIO_NUMBER };
 	Object.assign(platforms, {
@@ -95,6 +97,12 @@ async function startFakes(): Promise<void> {
 			file: note,
 			isHeard: () => signal.listeners > 0,
 		},
+		nostr: {
+			fake: nostr,
+			settings: nostr.settings,
+			chat: person("ann").pubkey,
+			isHeard: () => nostr.connections > 0,
+		},
 	} satisfies Record<string, Platform>);
 }
 
@@ -114,7 +122,7 @@ beforeAll(async () => {
 		const { accounts } = await call<{ accounts: { processes: { monitor?: { state: string } } }[] }>(
 			`${daemon.url}/v1/accounts`,
 		);
-		return accounts.length === 8 && accounts.every(({ processes }) => processes.monitor?.state === "running");
+		return accounts.length === 9 && accounts.every(({ processes }) => processes.monitor?.state === "running");
 	};
 	await until("all adapters run", listening);
 	// They listen some time after they have started, and several platforms keep nothing for who comes late.
@@ -158,7 +166,7 @@ const plain = (text: string): string =>
 		.replaceAll("&amp;", "&");
 
 describe.concurrent("proof: a person on each platform", () => {
-	it.each(["telegram", "discord", "slack", "whatsapp", "sms", "gmail", "imessage", "signal"])(
+	it.each(["telegram", "discord", "slack", "whatsapp", "sms", "gmail", "imessage", "signal", "nostr"])(
 		"I7 I10: asks on %s, reads the answer there, once, and sends a file where there are files",
 		async (channel) => {
 			const platform = platforms[channel]!;

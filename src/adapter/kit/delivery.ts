@@ -9,7 +9,7 @@ import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRule
 import type { GateTicket } from "./gate.ts";
 import type { Rank } from "./gate-step.ts";
 import { type Addressed, perform } from "./perform.ts";
-import type { DraftStyle, PlatformError, Session } from "./platform.ts";
+import type { DraftStyle, PlatformError, RunFacts, Session } from "./platform.ts";
 
 export type StartLine = Extract<StreamLine, { type: "stream_start" }>;
 
@@ -23,7 +23,7 @@ export class Delivery {
 	private readonly desk: Desk;
 	private readonly gone: () => void;
 	private readonly rules: DraftRules;
-	private readonly address: Addressed;
+	private address: Addressed;
 	private draft: Draft;
 	private offset: number | undefined;
 	private ticket: GateTicket | undefined;
@@ -46,6 +46,7 @@ export class Delivery {
 		this.address = {
 			target: line.target as Target,
 			fields: { ...(line.delivery === undefined ? {} : { delivery: line.delivery }), runId: line.runId },
+			facts: { runId: line.runId },
 			render,
 			draftId: (ordinal) => Number.parseInt(nonceOf(key, ordinal).slice(0, 7), 16) + 1,
 		};
@@ -57,6 +58,7 @@ export class Delivery {
 
 	take(input: DraftInput, fields: DeliveryFields): void {
 		this.offset = fields.offset ?? this.offset;
+		if (input.type === "end") this.address = { ...this.address, facts: { ...this.address.facts, ...factsOf(fields) } };
 		if (input.type === "ack") this.cancelAckLimit();
 		this.advance(input);
 	}
@@ -184,6 +186,16 @@ export class Delivery {
 	}
 }
 
+const WORDS = ["agent", "model", "phase"] as const;
+
+/** What the end of an answer tells of its run; a field that is not there, or not as it should be, is not known. */
+function factsOf(line: object): RunFacts {
+	const given = line as Record<string, unknown>;
+	const words = WORDS.flatMap((name) => (typeof given[name] === "string" ? [[name, given[name]]] : []));
+	const counts = Object.entries(given.usage ?? {}).filter(([, count]) => typeof count === "number");
+	return { ...Object.fromEntries(words), ...(counts.length > 0 ? { usage: Object.fromEntries(counts) } : {}) };
+}
+
 function styleOf(session: Session, target: Target): DraftStyle {
 	const style = session.style?.(target) ?? "edit";
 	const able =
@@ -207,6 +219,7 @@ function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRu
 		// A daemon that names deliveries answers intents.
 		intent: line.delivery !== undefined && platform.info.fields?.includes("intent") === true,
 		tools: line.options?.tools === true,
+		toolsApart: session.toolsApart === true,
 		early: style === "preview" || (style === "edit" && session.remove !== undefined),
 		placeholder: line.options?.placeholder ?? "",
 		errorText: line.options?.errorText ?? "",

@@ -19,6 +19,8 @@ export interface DraftRules extends ComposeRules {
 	intent: boolean;
 	/** Show tool status below a growing message. */
 	tools: boolean;
+	/** Previews carry tool status beside their text. */
+	toolsApart?: boolean;
 	/** Tool status or the placeholder may be shown before there is text: in a message that can be taken away again, or a preview. */
 	early: boolean;
 	/** What the first message says until there is text or a tool to show; empty = nothing. */
@@ -114,7 +116,7 @@ export type DraftCall =
 	| { type: "append"; id: string; markdown: string; final: boolean; nonce: string }
 	| { type: "stop"; id: string; nonce: string }
 	| { type: "remove"; id: string; nonce: string }
-	| { type: "preview"; ordinal: number; markdown: string }
+	| { type: "preview"; ordinal: number; markdown: string; tools: readonly ToolCall[] }
 	| { type: "find"; nonce: string; markdown: string; instead?: string };
 
 export type DraftInput =

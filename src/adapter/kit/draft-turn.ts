@@ -109,7 +109,7 @@ function preview(draft: Draft, view: View, rules: DraftRules): DraftStep {
 	if (rules.style !== "preview") return { draft, effects: [] };
 	const markdown = decorated(draft, view, rules);
 	const seen: Draft = { ...draft, toolsShown: draft.tools };
-	return call(seen, { type: "preview", ordinal: draft.ordinal + 1, markdown }, view);
+	return call(seen, { type: "preview", ordinal: draft.ordinal + 1, markdown, tools: draft.tools }, view);
 }
 
 /** The answer ended without a text for the message that began before there was one. */
@@ -120,6 +120,7 @@ function remove(draft: Draft, message: OpenMessage): DraftStep {
 
 /** With the tools that run, while no text follows and if it fits. */
 function decorated(draft: Draft, view: View, rules: DraftRules): string {
+	if (rules.toolsApart) return view.markdown;
 	const lines = view.done ? "" : toolLines(draft.tools);
 	if (view.markdown.trim() === "") return view.done ? "" : earlyText(draft, rules);
 	if (lines === "") return view.markdown;

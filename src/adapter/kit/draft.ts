@@ -159,7 +159,8 @@ const CHECK_CHARS = 256;
 function begin(draft: Draft, ended: boolean, rules: DraftRules): DraftStep {
 	if (showsEarly(rules)) return announce(draft, rules);
 	if (rules.style === "preview" && draft.previews && !ended) {
-		return { draft, effects: [{ type: "want", rank: "preview", paced: true }] };
+		const paced = !rules.toolsApart || draft.tools === draft.toolsShown;
+		return { draft, effects: [{ type: "want", rank: "preview", paced }] };
 	}
 	const checked = full(draft, rules);
 	const { view } = checked;

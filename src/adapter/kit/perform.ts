@@ -3,11 +3,12 @@
 import type { DeliveryFields, Target } from "../port.ts";
 import type { Desk } from "./desk.ts";
 import type { DraftCall, DraftInput } from "./draft-state.ts";
-import { PlatformError, type SendOptions } from "./platform.ts";
+import { PlatformError, type RunFacts, type SendOptions } from "./platform.ts";
 
 export interface Addressed {
 	target: Target;
 	fields: DeliveryFields;
+	facts: RunFacts;
 	render(markdown: string): string;
 	/** The same for all previews of one message, never zero. */
 	draftId(ordinal: number): number;
@@ -18,7 +19,13 @@ const missing = (name: string) => new PlatformError("invalid", `This platform ha
 export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promise<DraftInput> {
 	const { session } = desk;
 	const { target, render } = to;
-	const options = (nonce: string, final: boolean, signal: AbortSignal): SendOptions => ({ nonce, final, signal });
+	const { facts } = to;
+	const options = (nonce: string, final: boolean, signal: AbortSignal): SendOptions => ({
+		nonce,
+		final,
+		facts,
+		signal,
+	});
 	const named = <T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> => desk.call(call.type, to.fields, work);
 	switch (call.type) {
 		case "create": {
@@ -53,7 +60,10 @@ export async function perform(desk: Desk, call: DraftCall, to: Addressed): Promi
 		case "preview": {
 			const draftId = to.draftId(call.ordinal);
 			const text = render(call.markdown);
-			await named(async (signal) => session.preview?.(target, draftId, text, options(String(draftId), false, signal)));
+			const { tools } = call;
+			await named(async (signal) =>
+				session.preview?.(target, draftId, text, { ...options(String(draftId), false, signal), tools }),
+			);
 			return { type: "edited" };
 		}
 		case "find": {

@@ -12,6 +12,7 @@ import type {
 	WireAttachment,
 } from "../port.ts";
 import type { Notes } from "./notes.ts";
+import type { ToolCall } from "./tool-line.ts";
 
 export interface Account {
 	id: string;
@@ -64,9 +65,22 @@ export interface Platform {
 	open(account: Account, tools: Tools): Session | Promise<Session>;
 }
 
+/** What is known of the run that a message belongs to, for platforms that tell it. */
+export interface RunFacts {
+	runId?: string;
+	agent?: string;
+	model?: string;
+	phase?: string;
+	usage?: Readonly<Record<string, number>>;
+}
+
 export interface SendOptions {
 	/** The same for every try of the same message: platforms with idempotent creation use it. */
 	nonce: string;
+	/** Absent: nothing is known. */
+	facts?: RunFacts;
+	/** Previews of sessions with `toolsApart`: the newest tool calls. */
+	tools?: readonly ToolCall[];
 	/** Nothing follows in this message: notify the reader now, where the platform distinguishes. */
 	final: boolean;
 	signal: AbortSignal;
@@ -93,6 +107,8 @@ export interface Session {
 	start?(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }>;
 	append?(target: Target, messageId: string, markdown: string, options: SendOptions): Promise<void>;
 	stop?(target: Target, messageId: string, options: SendOptions): Promise<void>;
+	/** Style `preview`: previews get the tool calls in their options, not drawn below the text, and one comes at once when they change. */
+	readonly toolsApart?: boolean;
 	/** Style `preview`: shows a text that nobody keeps. */
 	preview?(target: Target, draftId: number, text: string, options: SendOptions): Promise<void>;
 

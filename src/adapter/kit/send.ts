@@ -146,7 +146,8 @@ async function createOnce(
 			const create = (signal: AbortSignal) => {
 				// It had to wait for its turn, and the platform may have forgotten the nonce meanwhile.
 				if (open && clock.now() - begun >= patienceMs) throw open;
-				return part.create({ nonce, final: true, signal });
+				const facts = fields.runId === undefined ? {} : { facts: { runId: fields.runId } };
+				return part.create({ nonce, final: true, ...facts, signal });
 			};
 			return await desk.gated(target, "final", () => desk.call("create", fields, create));
 		} catch (cause) {

@@ -273,6 +273,17 @@ describe("draft", () => {
 		expect(after("denied")).not.toMatchObject({ type: "want" });
 	});
 
+	it("tools apart: a preview has the calls beside its text, and a change of them waits for no interval", () => {
+		const apart = { style: "preview", tools: true, early: true, toolsApart: true } as const;
+		const call = { type: "tool_status", toolName: "bash", toolCallId: "c1", summary: "ls /" } as const;
+		const text = play([token("a"), { type: "due" }, { type: "edited" }], apart);
+		const { effects, calls } = play([{ ...call, status: "started" }, { type: "due" }], apart, text.draft);
+		expect(effects[0]).toEqual({ type: "want", rank: "preview", paced: false });
+		expect(calls).toMatchObject([{ type: "preview", markdown: "a", tools: [{ name: "bash", status: "started" }] }]);
+		const before = play([{ ...call, status: "started" }, { type: "due" }], apart);
+		expect(before.calls).toMatchObject([{ type: "preview", markdown: "", tools: [{ name: "bash" }] }]);
+	});
+
 	it("a message that is complete is created although nothing follows it yet", () => {
 		const preview = { style: "preview", intent: true } as const;
 		const full = play([token("word ".repeat(20)), { type: "due" }], preview);

@@ -6,6 +6,7 @@ import { platform as discord } from "../../../src/adapter/discord/discord.ts";
 import { platform as gmail } from "../../../src/adapter/gmail/gmail.ts";
 import { platform as imessage } from "../../../src/adapter/imessage/imessage.ts";
 import { createRedactor, withoutSecrets } from "../../../src/adapter/kit/secrets.ts";
+import { platform as nostr } from "../../../src/adapter/nostr/nostr.ts";
 import { platform as signal } from "../../../src/adapter/signal/signal.ts";
 import { platform as slack } from "../../../src/adapter/slack/slack.ts";
 import { platform as sms } from "../../../src/adapter/sms/sms.ts";
@@ -14,7 +15,7 @@ import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts"
 import { startAdapter } from "../process.ts";
 import { faultOf, openSession } from "../session.ts";
 
-const PLATFORMS = { discord, telegram, slack, whatsapp, sms, signal, imessage, gmail };
+const PLATFORMS = { discord, telegram, slack, whatsapp, sms, signal, imessage, gmail, nostr };
 const SECRET = '123456:AA-bb cc"dd/ee';
 
 describe.each(CHANNELS)("%s", (channel) => {
@@ -25,10 +26,14 @@ describe.each(CHANNELS)("%s", (channel) => {
 
 	test.each(["example.com", "localhost:8081", "ftp://example.com", `example.com/${SECRET}`])(
 		"an api_url that is no address (%s) is refused before anything is called, without being shown",
-		async (api_url) => {
-			const opened = (async () => await openSession(platform, { ...settings, api_url }))();
+		async (address) => {
+			const setting = channel === "nostr" ? "relays" : "api_url";
+			const opened = (async () => await openSession(platform, { ...settings, [setting]: address }))();
 			const error = await faultOf(opened);
-			expect(error).toMatchObject({ fault: "invalid", message: expect.stringContaining("api_url must be an address") });
+			expect(error).toMatchObject({
+				fault: "invalid",
+				message: expect.stringMatching(new RegExp(`^${setting} must be (?:an )?address`)),
+			});
 			expect(error.message).not.toContain(SECRET);
 			expect(error.message).not.toContain("example");
 		},

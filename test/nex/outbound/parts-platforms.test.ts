@@ -135,6 +135,15 @@ const ORDER: Record<Exclude<Channel, "gmail">, RegExp[]> = {
 	],
 	signal: [/^> Thinking\n> Let/, /^Here/, IMAGE!, /^And/, /Kettle.*34\.00/, AUDIO!, /^That is all\.$/],
 	imessage: [/^> Thinking\n> Let/, /^Here/, IMAGE!, /^And/, /Kettle.*34\.00/, AUDIO!, /^That is all\.$/],
+	nostr: [
+		/^> Thinking\n> Let/,
+		/^Here/,
+		/^\[image: image-\d+\.png\]$/,
+		/^And/,
+		/Kettle.*34/,
+		/^\[audio: .*mp3\]$/,
+		/^That/,
+	],
 };
 
 describe("what stands beside the text, on every platform", () => {
@@ -148,11 +157,14 @@ describe("what stands beside the text, on every platform", () => {
 		expectOrder(channel, shown(channel, 1));
 	});
 
-	it.each(["discord", "slack", "sms", "imessage"] as const)("I7: %s, adapters killed: each once", (channel) => {
-		expect(strikes.get(channel)).toBeGreaterThan(0);
-		expect(underFire.get(channel)).toMatchObject({ state: "complete", cursor: 41 });
-		expectOrder(channel, shown(channel, 2));
-	});
+	it.each(["discord", "slack", "sms", "imessage", "nostr"] as const)(
+		"I7: %s, adapters killed: each once",
+		(channel) => {
+			expect(strikes.get(channel)).toBeGreaterThan(0);
+			expect(underFire.get(channel)).toMatchObject({ state: "complete", cursor: 41 });
+			expectOrder(channel, shown(channel, 2));
+		},
+	);
 
 	it.each([1, 2])("gmail: one mail with everything (chat %i)", (chat) => {
 		expect((chat === 1 ? rows : underFire).get("gmail")).toMatchObject({ state: "complete", cursor: 41 });
