@@ -132,6 +132,10 @@ export class Framer {
 				checkSigned(event);
 				return event;
 			case "usage":
+			// Nobody is shown these.
+			case "checkpoint":
+			case "phase":
+			case "log":
 				return event;
 			default:
 				throw malformed(event satisfies never);

@@ -52,10 +52,20 @@ export interface EngineRequest {
 	sender?: Sender;
 	/** What the sender may do, in the words of the access rules; left out when no rules apply. An engine grants nothing beyond it. */
 	permissions?: readonly string[];
-	/** Names of the tools that this run may use; left out = all that the engine has. An engine does not offer the others to its model. */
+	/** Names of the tools that this run may use; left out = all that the engine has. An engine does not offer the others to its model. A `*` at the end stands for any rest. */
 	allowedTools?: readonly string[];
+	/** Names of tools that this run may not use, whatever `allowedTools` says. A `*` at the end stands for any rest. */
+	deniedTools?: readonly string[];
+	/** Everybody whose words this run answers has the owner's rights; left out = nobody in particular asked, as with a program that calls the API. */
+	owner?: boolean;
 	/** Which agent is asked, where the configuration has several. */
 	agent?: string;
+	/** Agents that everybody whose words this run answers may use; left out = all. */
+	allowedAgents?: readonly string[];
+	/** What the session works on, where its engine knows phases. */
+	phase?: SessionPhase;
+	/** Where an earlier run of the session was cut off: this one goes on from there. */
+	continues?: Continued;
 	messages: readonly EngineMessage[];
 	/** The attachments of the newest message. */
 	attachments: readonly Attachment[];
@@ -63,25 +73,82 @@ export interface EngineRequest {
 	toolTimeoutMs: number;
 }
 
+/** A session's phase is durable: it outlives its run. */
+export interface SessionPhase {
+	name: string;
+	/** In milliseconds since the epoch. */
+	since: number;
+	/** The one before, and why it was left. */
+	from?: string;
+	because?: string;
+}
+
+export interface Continued {
+	runId: string;
+	/** The last `checkpoint` that the engine yielded in that run, as JSON. */
+	checkpoint: unknown;
+	/** What was shown after that checkpoint: the model has to go on behind it, and must not repeat it. */
+	shown: string;
+	/** What became of the approval or the question that the run was cut off at. */
+	answer?: Answer & { callId: string };
+}
+
+/** A person is asked about a tool call, and answers. */
+export interface Asking {
+	/** Short enough to be typed: `K7Q2`. */
+	id: string;
+	kind: "approval" | "question";
+	state: "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
+	/** In milliseconds since the epoch. */
+	expiresAt: number;
+	/** What is asked, and between what to choose; an approval has neither. */
+	question?: string;
+	choices?: readonly string[];
+	/** Who decided, in words. */
+	by?: string;
+}
+
+export interface Answer {
+	id: string;
+	state: Exclude<Asking["state"], "pending">;
+	/** In words: who decided, why, or what was answered. */
+	by?: string;
+	reason?: string;
+	text?: string;
+}
+
+/** What happened in a run beside its words and tools, for whoever asks later how it came about. */
+export interface ExecutionEntry {
+	kind: "routing" | "phase" | "attempt" | "reminder" | "completion" | "reasoning" | "model" | "note";
+	agent?: string;
+	/** For people. */
+	text: string;
+	/** JSON. */
+	data?: Readonly<Record<string, unknown>>;
+}
+
 export type ToolStatus = "started" | "progress" | "completed" | "failed";
 
 /** What an agent yields. The order of yields is the order a person should see: that alone defines `align`. */
 export type EngineEvent =
-	| { type: "text"; delta: string }
-	| { type: "reasoning"; delta: string }
+	| { type: "text"; delta: string; agent?: string }
+	| { type: "reasoning"; delta: string; agent?: string }
 	/**
 	 * Reasoning of this message that its provider signed, whole: shown to nobody, given back in later turns as `reasoning` of the message.
 	 * `after` counts characters of the message's text; left out = those yielded so far. Yield it before the message's tool calls.
 	 */
-	| { type: "signed_reasoning"; text: string; signature: string; after?: number }
-	/** A new assistant message begins. */
-	| { type: "message" }
+	| { type: "signed_reasoning"; text: string; signature: string; after?: number; agent?: string }
+	/** A new assistant message begins, of this agent; agents that work side by side have one open message each. Not `visible`: in the log, and shown to nobody who chats. */
+	| { type: "message"; agent?: string; visible?: boolean }
 	| {
 			type: "tool";
 			callId: string;
 			name: string;
 			status: ToolStatus;
+			agent?: string;
 			args?: unknown;
+			/** A person is or was asked about this call; with `progress`, before `started`. */
+			asking?: Asking;
 			summary?: string;
 			/** What a person is shown; with `content` alone it is the text of that. */
 			result?: unknown;
@@ -91,18 +158,37 @@ export type EngineEvent =
 	/** A card, carousel, image or audio piece; shown after the text yielded so far. */
 	| { type: "part"; modality: Modality; contentType: string; payload: string }
 	/** Tokens of a model call, by the names they have on the wire; -1 = the model did not say. Several are added up. */
-	| { type: "usage"; input: number; output: number; cache_read?: number; cache_write?: number; reasoning?: number }
-	| { type: "compaction"; phase: "start" | "end" };
+	| { type: "usage"; input: number; output: number; cache_read?: number; cache_write?: number; reasoning?: number; agent?: string }
+	| { type: "compaction"; phase: "start" | "end" }
+	/** Where the run can go on after a crash, as JSON: replaces the one before, and is durable together with what is yielded in the same array. */
+	| { type: "checkpoint"; data: unknown }
+	/** The session works on something else from now on. */
+	| { type: "phase"; name: string; because: string; agent?: string }
+	/** For the execution log: in no frame. */
+	| { type: "log"; entry: ExecutionEntry };
 
 /** One event, or several that came at once: taken in order, as if each had been yielded alone. An empty array is nothing. */
 export type EngineYield = EngineEvent | readonly EngineEvent[];
 
+/** What a run may use of the house. Only `signal` is always there. */
+export interface EngineContext {
+	signal: AbortSignal;
+	/** Waits for the answer to what was yielded as `asking` in the state `pending`. Clocks of the run stand still meanwhile; the signal withdraws the question. */
+	answer?(id: string, signal: AbortSignal): Promise<Answer>;
+	/** Messages that arrived during the run and are handed to it, oldest first; from then on they are this run's. */
+	inbox?: { take(): Promise<readonly EngineMessage[]> };
+}
+
 /** Returning ends the run, throwing fails it, `signal` aborts it. */
 export interface Engine {
 	name: string;
+	/** It yields checkpoints, and can go on from one. */
+	continues?: boolean;
+	/** It takes messages out of the context's inbox while it runs. */
+	injects?: boolean;
 	/** Its answers, or the answer to this message, come in one piece: one chunk per message, and one delivery when it is finished. */
 	disableStreaming?: boolean | ((message: { session: string; text: string }) => boolean);
-	run(request: EngineRequest, context: { signal: AbortSignal }): AsyncIterable<EngineYield>;
+	run(request: EngineRequest, context: EngineContext): AsyncIterable<EngineYield>;
 	/** Called once at shutdown. */
 	close?(): void | Promise<void>;
 }
