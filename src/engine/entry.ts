@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
 import type { Engine } from "./port.ts";
+import type { ToolSource } from "./tools/tools.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -13,6 +14,22 @@ export interface EnginePlace {
 	/** Relative paths of the configuration start here. */
 	base: string;
 	env: Environment;
+	/** Left out when an engine is only looked at. */
+	house?: EngineHouse;
+}
+
+/** What the daemon has that an engine may offer to its agents. */
+export interface EngineHouse {
+	/** In addition to the engine's own tools. */
+	toolSources: readonly ToolSource[];
+	/** No tool reaches it. */
+	dataDir: string;
+	/** Files that no tool writes: the configuration, prompts, plugins, modules. */
+	protectedFiles: readonly string[];
+	/** All of the configuration: the sections that several engines share, such as `agents`, `phases`, `tools`. */
+	config: Readonly<Record<string, unknown>>;
+	/** Says something to whoever runs the daemon. */
+	warn(facts: Readonly<Record<string, unknown>>, message: string): void;
 }
 
 /** Whether the keys that an engine needs are set, for `nexus doctor`. */

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
-import type { Environment } from "./entry.ts";
+import type { EngineHouse, Environment } from "./entry.ts";
 import type { Engine } from "./port.ts";
 
 export interface LoadOptions {
@@ -18,6 +18,7 @@ export interface LoadOptions {
 	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
 	moduleLoadMs?: number;
 	engines?: Engines;
+	house?: EngineHouse;
 }
 
 const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
@@ -25,9 +26,9 @@ const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 /** Rejects with a `config` error that says what to change. An engine is imported only when it is chosen. */
 export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
 	if (typeof choice === "object") return await loadModule(choice, options);
-	const { config = {}, base, env = process.env, engines = ENGINES } = options;
+	const { config = {}, base, env = process.env, engines = ENGINES, house } = options;
 	const entry = engineNamed(choice, engines);
-	if (entry) return await entry.load(sectionFor(entry, config), { base, env });
+	if (entry) return await entry.load(sectionFor(entry, config), { base, env, ...(house && { house }) });
 	const names = engines.map(({ name }) => name).join(", ");
 	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
 }

@@ -158,7 +158,15 @@ export type EngineEvent =
 	/** A card, carousel, image or audio piece; shown after the text yielded so far. */
 	| { type: "part"; modality: Modality; contentType: string; payload: string }
 	/** Tokens of a model call, by the names they have on the wire; -1 = the model did not say. Several are added up. */
-	| { type: "usage"; input: number; output: number; cache_read?: number; cache_write?: number; reasoning?: number; agent?: string }
+	| {
+			type: "usage";
+			input: number;
+			output: number;
+			cache_read?: number;
+			cache_write?: number;
+			reasoning?: number;
+			agent?: string;
+	  }
 	| { type: "compaction"; phase: "start" | "end" }
 	/** Where the run can go on after a crash, as JSON: replaces the one before, and is durable together with what is yielded in the same array. */
 	| { type: "checkpoint"; data: unknown }

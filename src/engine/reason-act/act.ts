@@ -5,12 +5,18 @@ import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
 import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import {
+	describeCall,
+	prepareCall,
+	type Tool,
+	type ToolContext,
+	type ToolRegistry,
+	toolRegistry,
+} from "../tools/tools.ts";
 import { completeTool } from "./built-in.ts";
-import { describeCall } from "./describe.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import type { RunState, TrackedCall } from "./state.ts";
-import { prepareCall, type Tool, type ToolContext, type ToolRegistry, toolRegistry } from "./tools.ts";
 
 export interface AskedCall {
 	call: TrackedCall;
@@ -181,8 +187,8 @@ export class Acting {
 	}
 
 	#contextOf({ record, agent, callId }: Doing, signal: AbortSignal): ToolContext {
-		const { state } = this.#parts;
-		return { callId, agent: agent.name, signal, state, progress: (text) => this.#progress(record, text) };
+		const { state, request } = this.#parts;
+		return { callId, agent: agent.name, signal, request, state, progress: (text) => this.#progress(record, text) };
 	}
 }
 

@@ -1,8 +1,8 @@
 /** The tools that every agent can have: the time, a file below the configured folder, and the end of its work. */
 
 import { readTextFile, timeIn } from "../pi/pi.ts";
+import { type Tool, textResult } from "../tools/tools.ts";
 import { TERMINAL } from "./termination.ts";
-import { type Tool, textResult } from "./tools.ts";
 
 export interface BuiltInOptions {
 	/** Without it, no file can be read. */

@@ -5,6 +5,7 @@ import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue, modelFailure, usageSum } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import { asModelTool } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { type Checkpoint, owedResults } from "./checkpoint.ts";
 import { type Heard, jsonOf, listen } from "./listen.ts";
@@ -15,7 +16,6 @@ import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { RunState } from "./state.ts";
 import { mustTerminate, type Phase, type Verdict } from "./termination.ts";
 import { withoutThinking } from "./think.ts";
-import { asModelTool } from "./tools.ts";
 import { trimmed } from "./trim.ts";
 
 /** After a provider has refused a context as too long, it gets this share of the window. */

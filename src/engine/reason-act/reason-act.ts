@@ -6,6 +6,7 @@ import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Environment } from "../entry.ts";
 import { checkFilesRoot, chooseModel, loadModel } from "../pi/pi.ts";
 import type { Engine } from "../port.ts";
+import { type Tool, toolRegistry } from "../tools/tools.ts";
 import { builtInTools } from "./built-in.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { durations } from "./durations.ts";
@@ -15,7 +16,6 @@ import { parseScript, scriptedModel } from "./scripted.ts";
 import type { LoopSetup } from "./setup.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
 import { ATTEMPTS_MAX, FIRST_PHASE, PHASES, type Phase, STRATEGIES } from "./termination.ts";
-import { type Tool, toolRegistry } from "./tools.ts";
 
 const SECTION = "reasonAct";
 

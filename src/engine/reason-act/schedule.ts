@@ -3,7 +3,7 @@
 import { type ContentPart, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
 import { bounded } from "../kit/kit.ts";
-import type { Tool, ToolContext, ToolResult } from "./tools.ts";
+import type { Tool, ToolContext, ToolResult } from "../tools/tools.ts";
 
 /** A call whose arguments fit. */
 export interface ReadyCall {

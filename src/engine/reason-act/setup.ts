@@ -2,13 +2,13 @@
 
 import type { Clock } from "../../std/clock.ts";
 import type { EngineEvent, EngineRequest } from "../port.ts";
+import type { ToolRegistry, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Durations } from "./durations.ts";
 import type { ModelPort } from "./model.ts";
 import type { Permit, ReadyCall } from "./schedule.ts";
 import type { RunLimits } from "./state.ts";
 import type { Phase, TerminationStrategy } from "./termination.ts";
-import type { ToolRegistry, ValidateArguments } from "./tools.ts";
 
 export interface AgentSpec {
 	name: string;

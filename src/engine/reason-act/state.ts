@@ -2,6 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { NexusError } from "../../protocol/protocol.ts";
+import type { CustomState } from "../tools/tools.ts";
 
 /** Limits of one run, whichever agents take part in it. */
 export interface RunLimits {
@@ -73,14 +74,6 @@ export interface Used {
 	toolCalls: number;
 	tokens: number;
 	costUsd: number;
-}
-
-/** A part of the state that tools may use as they like: JSON, survives a retry and is in a checkpoint. */
-export interface CustomState {
-	setState(key: string, value: unknown): void;
-	getState(key: string): unknown;
-	hasState(key: string): boolean;
-	getAllState(): Readonly<Record<string, unknown>>;
 }
 
 /** JSON: what a checkpoint holds of the run. */

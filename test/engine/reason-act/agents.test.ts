@@ -5,7 +5,7 @@ import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
 import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import type { AgentSpec, LoopSetup } from "../../../src/engine/reason-act/setup.ts";
 import { END } from "../../../src/engine/reason-act/termination.ts";
-import { toolRegistry } from "../../../src/engine/reason-act/tools.ts";
+import { toolRegistry } from "../../../src/engine/tools/tools.ts";
 import { requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
 import { answer, asks, modelOf, refusal, shown, text, toolOf } from "./kit.ts";

@@ -5,7 +5,7 @@ import type { Checkpoint } from "../../../src/engine/reason-act/checkpoint.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
 import { setupOf } from "../../../src/engine/reason-act/reason-act.ts";
-import { type Tool, textResult } from "../../../src/engine/reason-act/tools.ts";
+import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { answer, asks, modelOf, text, toolOf } from "./kit.ts";
 

@@ -6,7 +6,7 @@ import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import type { LlmEvent, ModelCall, ModelPort } from "../../../src/engine/reason-act/model.ts";
 import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../src/engine/reason-act/setup.ts";
-import { type Tool, textResult } from "../../../src/engine/reason-act/tools.ts";
+import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 
 type Part = AssistantMessage["content"][number];
 

@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { EngineEvent } from "../../../src/engine/port.ts";
 import { durations } from "../../../src/engine/reason-act/durations.ts";
-import { textResult } from "../../../src/engine/reason-act/tools.ts";
+import { textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
 import { answer, asks, delta, engineOf, messageOf, type Options, refusal, shown, text, toolOf } from "./kit.ts";

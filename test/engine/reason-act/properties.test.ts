@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { type Broker, createBroker } from "../../../src/broker/broker.ts";
 import type { EngineEvent } from "../../../src/engine/port.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
-import { type Tool, textResult } from "../../../src/engine/reason-act/tools.ts";
+import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { rig, verified } from "../../broker/rig.ts";
 import { atEffort } from "../../effort.ts";
 import "../../seed.ts";

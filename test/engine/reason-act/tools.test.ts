@@ -3,14 +3,13 @@
 import { validateToolArguments } from "@earendil-works/pi-ai";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { describeCall } from "../../../src/engine/reason-act/describe.ts";
 import {
 	type Outcome,
 	type ReadyCall,
 	runTools,
 	type ScheduleOptions,
 } from "../../../src/engine/reason-act/schedule.ts";
-import { prepareCall, type Tool, textResult, toolRegistry } from "../../../src/engine/reason-act/tools.ts";
+import { describeCall, prepareCall, type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
 import { contentText } from "../../../src/protocol/protocol.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { atEffort } from "../../effort.ts";
@@ -131,7 +130,14 @@ function bench(tools: Tool[], options: Partial<ScheduleOptions> = {}) {
 		permit: () => ({ allowed: true }),
 		started: async ({ tool }) => void notes.push(`${tool.name} started`),
 		ended: ({ tool }, { status }) => void notes.push(`${tool.name} ${status}`),
-		contextOf: ({ callId }, signal) => ({ callId, signal, agent: "a", state: undefined as never, progress: () => {} }),
+		contextOf: ({ callId }, signal) => ({
+			callId,
+			signal,
+			agent: "a",
+			state: undefined as never,
+			request: undefined as never,
+			progress: () => {},
+		}),
 		...options,
 	});
 	return { notes, stop, outcomes };

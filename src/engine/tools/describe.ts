@@ -1,6 +1,6 @@
 /** What a running tool does, in a line for people. Descriptions show arguments, so they are cut; approvals show arguments whole. */
 
-export type Describe = (args: Readonly<Record<string, unknown>>, name: string) => string;
+import type { Describe } from "./port.ts";
 
 const COMMAND_CHARS_MAX = 50;
 const PATH_CHARS_MAX = 200;

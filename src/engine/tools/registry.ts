@@ -1,53 +1,9 @@
 /** The registry of tools: what a model may call, how arguments are checked, and how long each may take. */
 
 import type { Tool as ModelTool } from "@earendil-works/pi-ai";
-import { type ContentPart, NexusError, wordsOf } from "../../protocol/protocol.ts";
-import { type Describe, describeCall } from "./describe.ts";
-import type { CustomState } from "./state.ts";
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
-
-/** Whether a person has to agree before the tool acts. */
-export type ApprovalPolicy = "never" | "non-owner" | "always";
-
-export interface ToolContext {
-	/** Unique in the run. */
-	callId: string;
-	/** Who calls it. */
-	agent: string;
-	/** Aborts when its time is over, the run is stopped, or a terminal tool has ended the work. */
-	signal: AbortSignal;
-	/** Shared by the tools of the run. */
-	state: CustomState;
-	/** Shown to people while it runs. */
-	progress(text: string): void;
-}
-
-/** A rejection is a failure, too: the model is told, and the run goes on. */
-export interface ToolResult {
-	content: readonly ContentPart[];
-	failed?: boolean;
-}
-
-export interface Tool {
-	name: string;
-	description: string;
-	/** Of its arguments. */
-	parameters: JsonSchema;
-	/** Left out: the default. */
-	timeoutMs?: number;
-	/** Higher starts earlier; 0 when left out. */
-	priority?: number;
-	/** Its success ends the attempt. */
-	terminal?: boolean;
-	/** Runs while no other tool does. */
-	exclusive?: boolean;
-	/** `never` when left out. */
-	approval?: ApprovalPolicy;
-	describe?: Describe;
-	/** The arguments fit `parameters`. */
-	execute(args: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;
-}
+import { NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { describeCall } from "./describe.ts";
+import type { Tool, ToolResult } from "./port.ts";
 
 export interface ToolRegistry {
 	readonly tools: readonly Tool[];

@@ -1,0 +1,21 @@
+/** Tools that engines offer to models: what one is, the registry of them, and how people read of a call. The door of this folder. */
+export { describeCall } from "./describe.ts";
+export type {
+	ApprovalPolicy,
+	CustomState,
+	Describe,
+	JsonSchema,
+	Tool,
+	ToolContext,
+	ToolResult,
+	ToolSource,
+} from "./port.ts";
+export {
+	asModelTool,
+	type Prepared,
+	prepareCall,
+	type ToolRegistry,
+	textResult,
+	toolRegistry,
+	type ValidateArguments,
+} from "./registry.ts";
