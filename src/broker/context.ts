@@ -25,6 +25,9 @@ export interface PastTurn {
 	readonly chars: number;
 }
 
+/** Whether the model of a later run is told of it. */
+export const isInContext = (turn: Turn): boolean => turn.rolledBack !== true;
+
 export function pastTurnOf(turn: Turn): PastTurn {
 	const messages = messagesOf(turn);
 	const sizes = messages.map(sizeOf);

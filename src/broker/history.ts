@@ -1,11 +1,11 @@
 /**
  * What a session's next run can be told of its past, kept ready for the sessions in use: reading a hundred turns again for each
  * new one would cost more than saving it, and so would reading back the one that was just saved. The Ledger's count of turns says whether
- * what is kept is still all there is.
+ * what is kept is still all there is, and the session's revision whether it is still the same.
  */
 
-import type { Ledger, Turn } from "../ledger/ledger.ts";
-import { type PastTurn, pastTurnOf } from "./context.ts";
+import type { Ledger, SessionInfo, Turn } from "../ledger/ledger.ts";
+import { isInContext, type PastTurn, pastTurnOf } from "./context.ts";
 import type { BrokerLimits } from "./limits.ts";
 
 const TURNS_PER_PAGE = 16;
@@ -13,9 +13,11 @@ const TURNS_PER_PAGE = 16;
 /** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
 export const SESSION_CHARS = 512;
 
+/** What a session was when its turns were read. */
+type Seen = Pick<SessionInfo, "turns" | "revision">;
+
 interface Kept {
-	/** How many turns the session had when this was read. */
-	turns: number;
+	seen: Seen;
 	/** Newest first, as many as a context can hold. */
 	past: PastTurn[];
 	chars: number;
@@ -37,23 +39,25 @@ export class History {
 
 	/** Newest first. `askedBy` is the live run of the session that wants to know, if it is one. */
 	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
-		const turns = await this.#countOf(session);
+		const seen = await this.#look(session);
 		const before = this.#take(session);
 		// More than there are: what was told is not on record.
-		const known = before && before.turns <= turns ? before : undefined;
-		if (known?.turns === turns) {
-			this.#keep(session, turns, known.past, askedBy);
+		const isUsable = before && before.seen.revision === seen.revision && before.seen.turns <= seen.turns;
+		const known = isUsable ? before : undefined;
+		if (known?.seen.turns === seen.turns) {
+			this.#keep(session, seen, known.past, askedBy);
 			return known.past;
 		}
-		const read = await this.#read(session, known ? turns - known.turns : Infinity);
+		const read = await this.#read(session, known ? seen.turns - known.seen.turns : Infinity);
 		const past = this.#trim([...read, ...(known?.past ?? [])]);
 		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
-		if ((await this.#countOf(session)) === turns) this.#keep(session, turns, past, askedBy);
+		const now = await this.#look(session);
+		if (now.turns === seen.turns && now.revision === seen.revision) this.#keep(session, seen, past, askedBy);
 		return past;
 	}
 
-	async #countOf(session: string): Promise<number> {
-		return (await this.#ledger.sessions.get(session))?.turns ?? 0;
+	async #look(session: string): Promise<Seen> {
+		return (await this.#ledger.sessions.get(session)) ?? { turns: 0, revision: 0 };
 	}
 
 	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
@@ -61,7 +65,8 @@ export class History {
 		const { session, runId } = turn;
 		const kept = this.#kept.get(session);
 		if (kept === undefined || kept.askedBy !== runId || !isStoredAsItIs(turn)) return;
-		this.#keep(session, kept.turns + 1, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
+		const seen = { ...kept.seen, turns: kept.seen.turns + 1 };
+		this.#keep(session, seen, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
 	}
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
@@ -71,7 +76,7 @@ export class History {
 		for (let before: string | undefined; left > 0 && tokens <= this.#limits.contextTokensMax; ) {
 			const limit = Math.min(left, TURNS_PER_PAGE);
 			const page = await this.#ledger.turns.list({ session, limit, ...(before !== undefined && { before }) });
-			for (const turn of page) {
+			for (const turn of page.filter(isInContext)) {
 				const past = pastTurnOf(turn);
 				tokens += past.tokens;
 				read.push(past);
@@ -101,11 +106,11 @@ export class History {
 		return kept;
 	}
 
-	#keep(session: string, turns: number, past: PastTurn[], askedBy: string | undefined): void {
+	#keep(session: string, seen: Seen, past: PastTurn[], askedBy: string | undefined): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
 		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
-		this.#kept.set(session, { turns, past, chars, askedBy });
+		this.#kept.set(session, { seen, past, chars, askedBy });
 		this.#chars += chars;
 		for (const oldest of this.#kept.keys()) {
 			if (this.#chars <= this.#limits.historyCharsMax) return;

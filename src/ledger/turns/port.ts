@@ -69,6 +69,8 @@ export interface Turn {
 	usage: Usage;
 	messages: StoredMessage[];
 	toolCalls: StoredToolCall[];
+	/** It was interrupted, and the session started over without it: no model is told of it. */
+	rolledBack?: true;
 	/** How the message came to be a run and the answer was delivered; absent for a run that came by another way. */
 	trace?: Trace;
 }
@@ -112,6 +114,8 @@ export interface TurnOps {
 	settle(turn: Turn): void;
 	/** Replaces the trace of a settled run: deliveries end later than the run. */
 	retrace(runId: string, trace: Trace): void;
+	/** Takes a settled run out of the context; it stays on record. Once more changes nothing. */
+	rollBack(runId: string): void;
 }
 
-export const turnWrites = writesOf<TurnOps>("turns", ["settle", "retrace"]);
+export const turnWrites = writesOf<TurnOps>("turns", ["settle", "retrace", "rollBack"]);

@@ -17,6 +17,9 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		ALTER TABLE messages ADD COLUMN signed_reasoning TEXT;
 		ALTER TABLE tool_calls ADD COLUMN content TEXT;
 		ALTER TABLE tool_calls ADD COLUMN after_chars INTEGER;`,
+		`ALTER TABLE turns ADD COLUMN rolled_back INTEGER;
+		-- How often a turn was changed after it had settled.
+		ALTER TABLE sessions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;`,
 	],
 	open(file) {
 		file.things.register<TurnOps>("turns", applier(file));
@@ -55,6 +58,7 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 	const addToolCall = toolCallRow(file);
 	const session = sessionUse(file);
 	const retrace = statement(file, "UPDATE turns SET trace = ? WHERE run_id = ?");
+	const rollBack = statement(file, "UPDATE turns SET rolled_back = 1 WHERE run_id = ?");
 	return {
 		settle(_, turn) {
 			const seq = addTurn(turn);
@@ -62,6 +66,10 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 			for (const [n, call] of turn.toolCalls.entries()) addToolCall(seq, n, call);
 			const asked = turn.messages.findLast((message) => message.role === "user");
 			session.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? "");
+		},
+		rollBack(_, runId) {
+			must(rollBack.run(runId), `Run ${runId} has not settled.`);
+			session.changed(runId);
 		},
 		retrace: (_, runId, trace) => must(retrace.run(jsonText(trace), runId), `Run ${runId} has not settled.`),
 	};
