@@ -20,7 +20,7 @@ import {
 } from "../protocol/protocol.ts";
 import { type Ending, unpairedSummary } from "./ending.ts";
 import { checkedTool, checkPart, checkSigned, malformed, type PartEvent, type ToolEvent } from "./engine-event.ts";
-import { partPiecesOf, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
+import { mended, partPiecesOf, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 
 export type Sink = (record: string) => void;
 
@@ -140,6 +140,13 @@ export class Framer {
 			default:
 				throw malformed(event satisfies never);
 		}
+	}
+
+	/** Data of the run itself, as a stream of its own: where its records are not taken, nothing else misses them. */
+	note(payload: string, ts: number, sink: Sink): void {
+		const stream = this.#begin("data", "application/json", ts, sink, 1);
+		this.#chunk(stream, payload, false, undefined, ts, sink);
+		this.#end(stream, DONE, ts, sink);
 	}
 
 	/** Ends whatever is open; the text stream last, and it alone is final (I3). */
@@ -392,10 +399,3 @@ export class Framer {
 }
 
 const DONE: Ending = { reason: "completed" };
-/** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
-function mended(stream: Stream, said: string): string {
-	const text = stream.half + said;
-	const last = text.charCodeAt(text.length - 1);
-	stream.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";
-	return text.slice(0, text.length - stream.half.length).toWellFormed();
-}

@@ -7,6 +7,7 @@ import {
 	decodeFrame,
 	decodeToolStatus,
 	type Frame,
+	injectedIn,
 	isDamage,
 	type Modality,
 	NexusError,
@@ -21,7 +22,7 @@ import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { Saved } from "./port.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
-import { Transcript } from "./transcript.ts";
+import { storedQuestion, Transcript } from "./transcript.ts";
 
 export interface RecoveryDeps {
 	bus: Bus;
@@ -123,7 +124,8 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 		...keptOf(limits),
 		asked: known.flatMap(askedIn),
 	});
-	const retell = reteller(transcript);
+	const joined = await ledger.inbox.joined(session, info.log);
+	const retell = reteller(transcript, new Map(joined.map((event) => [event.eventId, event])));
 	// The clock may have been set back since; an answer does not end before its last token.
 	let now = Math.max(clock.now(), startedAt);
 	const damage = await readWhole(deps, info, (frame) => {
@@ -178,22 +180,21 @@ async function readWhole(deps: RecoveryDeps, info: LogInfo, take: (frame: Frame)
 }
 
 const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
-	event === undefined
-		? []
-		: [
-				{
-					...{ role: "user", text: event.text, eventId: event.eventId },
-					...(event.attachments.length > 0 && { attachments: event.attachments }),
-				},
-			];
+	event === undefined ? [] : [storedQuestion(event)];
 
 /** Data of the run itself: nothing of it is kept. */
 const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"compaction":"end"}']);
 
 /** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
-function reteller(transcript: Transcript): (frame: Frame) => void {
+function reteller(transcript: Transcript, joined: ReadonlyMap<string, InboundEvent>): (frame: Frame) => void {
 	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
 	let textId = "";
+	/** Only what is on record as this run's: an engine may yield any data. */
+	const rejoin = (payload: string): boolean => {
+		const messages = (injectedIn(payload) ?? []).flatMap((eventId) => askedIn(joined.get(eventId)));
+		if (messages.length > 0) transcript.join(messages, textId);
+		return messages.length > 0;
+	};
 	return (frame) => {
 		if (frame.type === "stream.end") return;
 		if (frame.type === "stream.begin") {
@@ -218,6 +219,7 @@ function reteller(transcript: Transcript): (frame: Frame) => void {
 			}
 			default:
 				if (COMPACTION.has(frame.payload)) return;
+				if (rejoin(frame.payload)) return;
 				stream!.payload += frame.payload;
 				if (frame.is_partial) return;
 				transcript.part({ ...stream!, contentType: frame.content_type ?? stream!.contentType }, textId);

@@ -7,17 +7,19 @@ import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./burst.ts";
 import { asked, assembleContext, told } from "./context.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
+import { takeJoining } from "./joining.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
-import { Transcript } from "./transcript.ts";
+import { storedQuestion, Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
 export interface RunDeps {
@@ -34,20 +36,6 @@ export interface RunDeps {
 
 /** Events that write nothing must not starve the loop either. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
-
-/** A longer delta is taken in portions. */
-const DELTA_CHARS_MAX = 64 * 1024;
-
-type Delta = Extract<EngineEvent, { type: "text" | "reasoning" }>;
-
-const isLong = (event: EngineEvent): event is Delta =>
-	(event?.type === "text" || event?.type === "reasoning") &&
-	typeof event.delta === "string" &&
-	event.delta.length > DELTA_CHARS_MAX;
-
-type Burst = readonly EngineEvent[];
-
-const isBurst = (said: EngineYield): said is Burst => Array.isArray(said);
 
 export class Run {
 	readonly request: ExecuteRequest;
@@ -82,10 +70,7 @@ export class Run {
 		this.#transcript = new Transcript({
 			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
 			...keptOf(deps.limits),
-			asked: events.map(({ eventId, text, attachments }) => ({
-				...{ role: "user", eventId, text },
-				...(attachments.length > 0 && { attachments: [...attachments] }),
-			})),
+			asked: events.map(storedQuestion),
 		});
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
@@ -236,12 +221,20 @@ export class Run {
 			...(allowedTools && { allowedTools }),
 			...(agent !== undefined && { agent }),
 		};
-		const answer = engine.run(request, { signal: this.#abort.signal });
+		const answer = engine.run(request, { signal: this.#abort.signal, inbox: { take: () => this.#takeJoining() } });
 		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
 		throw new NexusError(
 			"engine_failed",
 			`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
 		);
+	}
+
+	async #takeJoining(): Promise<EngineMessage[]> {
+		const { inbox } = this.request;
+		if (!inbox) return [];
+		const isOver = () => this.#settled || this.#stop !== undefined;
+		const parts = { framer: this.#framer, transcript: this.#transcript, writer: this.#writer! };
+		return takeJoining(inbox, { ...parts, now: this.#now, isOver });
 	}
 
 	#take(event: EngineEvent): void {

@@ -1,7 +1,7 @@
 /** What was said and done in one run so far: the part of it that becomes a turn. No I/O. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import type { StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { StoredAttachment, StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
 import type { SignedReasoning, Usage } from "../protocol/protocol.ts";
 import { GrowingText } from "../std/growing-text.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
@@ -16,14 +16,27 @@ type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | 
 const PARTS_MAX = 200;
 
 interface Answer {
-	readonly messageId: string;
+	/** Undefined when no stream carried it: tools were called, and nothing was said before messages joined. */
+	messageId: string | undefined;
 	readonly text: GrowingText;
 	readonly reasoning: GrowingText;
 	parts?: StoredPart[];
 	signedReasoning?: SignedReasoning[];
 }
 
+/** A message that joined the run stands between answers. */
+type Said = Answer | { readonly joined: StoredMessage };
+
 const answerOf = (messageId: string): Answer => ({ messageId, text: new GrowingText(), reasoning: new GrowingText() });
+
+export const storedQuestion = (event: {
+	eventId: string;
+	text: string;
+	attachments: readonly StoredAttachment[];
+}): StoredMessage => ({
+	...{ role: "user", eventId: event.eventId, text: event.text },
+	...(event.attachments.length > 0 && { attachments: [...event.attachments] }),
+});
 
 export interface TranscriptOptions {
 	runId: string;
@@ -44,7 +57,8 @@ export interface TranscriptOptions {
 
 export class Transcript {
 	readonly #options: TranscriptOptions;
-	readonly #answers: [Answer, ...Answer[]];
+	readonly #said: Said[];
+	/** The newest. */
 	#answer: Answer;
 	/** In order of starting. */
 	readonly #calls: LiveToolCall[] = [];
@@ -57,7 +71,7 @@ export class Transcript {
 	constructor(options: TranscriptOptions) {
 		this.#options = options;
 		this.#answer = answerOf(options.textId);
-		this.#answers = [this.#answer];
+		this.#said = [this.#answer];
 	}
 
 	get usage(): Usage {
@@ -76,20 +90,43 @@ export class Transcript {
 
 	/** All that the user was told so far. */
 	get text(): string {
-		return this.#answers.map(({ text }) => text.toString()).join("\n\n");
+		return this.#said.flatMap((one) => ("joined" in one ? [] : [one.text.toString()])).join("\n\n");
 	}
 
 	get messages(): StoredMessage[] {
 		const { asked, reasoningCharsMax } = this.#options;
-		const answers = this.#answers.map(({ text, reasoning, ...answer }): StoredMessage => {
+		const said = this.#said.map((one): StoredMessage => {
+			if ("joined" in one) return one.joined;
+			const { text, reasoning, messageId, ...answer } = one;
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
-			return { role: "assistant", ...answer, text: text.toString(), ...(kept !== "" && { reasoning: kept }) };
+			return {
+				...{ role: "assistant", ...(messageId !== undefined && { messageId }), ...answer, text: text.toString() },
+				...(kept !== "" && { reasoning: kept }),
+			};
 		});
-		return [...asked, ...answers];
+		return [...asked, ...said];
 	}
 
 	get toolCalls(): LiveToolCall[] {
 		return this.#calls.map((call) => ({ ...call }));
+	}
+
+	/** Messages joined the run: they stand behind what was said and done so far. `textId` is the stream of what is said next. */
+	join(messages: readonly StoredMessage[], textId: string): void {
+		const joined = messages.map((message) => ({ joined: message }));
+		const last = this.#answer;
+		if (last.messageId === textId && this.#isEmpty(last)) {
+			this.#said.splice(-1, 1, ...joined, last);
+			return;
+		}
+		if (last.messageId === textId) last.messageId = undefined;
+		this.#answer = answerOf(textId);
+		this.#said.push(...joined, this.#answer);
+	}
+
+	#isEmpty({ text, reasoning, parts, signedReasoning }: Answer): boolean {
+		const hasCalls = this.#calls.some(({ message }) => message === this.#message);
+		return text.length + reasoning.length === 0 && !parts && !signedReasoning && !hasCalls;
 	}
 
 	/** An event that was framed; `textId` is the text stream it belongs to. */
@@ -184,13 +221,13 @@ export class Transcript {
 
 	/** Index of the newest message. */
 	get #message(): number {
-		return this.#options.asked.length + this.#answers.length - 1;
+		return this.#options.asked.length + this.#said.length - 1;
 	}
 
 	#turnTo(textId: string): Answer {
 		if (this.#answer.messageId !== textId) {
 			this.#answer = answerOf(textId);
-			this.#answers.push(this.#answer);
+			this.#said.push(this.#answer);
 		}
 		return this.#answer;
 	}

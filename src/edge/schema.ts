@@ -67,7 +67,17 @@ export const sessionsQuery = z.object({
 	limit,
 	before: offset.optional().describe("Only sessions last used before this time (`updated_at` of the last one seen)."),
 });
-const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped"]);
+const disposition = z.enum([
+	"started",
+	"queued",
+	"batched",
+	"injected",
+	"superseded",
+	"rejected",
+	"dropped",
+	"cancelled",
+	"handled",
+] satisfies wire.DispositionState[]);
 export const eventsQuery = z.object({
 	session: sessionLabel.optional(),
 	state: disposition.optional(),
@@ -131,7 +141,7 @@ export const EventView = component(
 		received_at: time,
 		disposition,
 		run_id: z.string().exactOptional(),
-		because: z.string().exactOptional().describe("Why it was rejected or dropped."),
+		because: z.string().exactOptional().describe("Why it was rejected or dropped, or which command it was."),
 		superseded_by: z.string().exactOptional().describe("The event that took its place."),
 		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
 		channel: z.string().exactOptional(),

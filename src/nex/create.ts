@@ -28,7 +28,7 @@ export interface NexOptions {
 	ledger: Ledger;
 	outbound: NexOutbound;
 	/** Whether its answers, or the answer to a message, come in one piece. */
-	engine?: Pick<Engine, "disableStreaming">;
+	engine?: Pick<Engine, "disableStreaming" | "injects">;
 	config?: InboundConfig;
 	limits?: Partial<InboxLimits>;
 	/** Plugins that are at hand already; they come before those of the config. */

@@ -4,7 +4,16 @@ import type { ErrorCode } from "./error.ts";
 import type { EndReason, Usage } from "./frame.ts";
 
 /** What became of a message. */
-export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped";
+export type DispositionState =
+	| "started"
+	| "queued"
+	| "batched"
+	| "injected"
+	| "superseded"
+	| "rejected"
+	| "dropped"
+	| "cancelled"
+	| "handled";
 
 export interface ErrorJson {
 	error: { code: ErrorCode; message: string };
@@ -41,7 +50,7 @@ export interface EventJson {
 	received_at: number;
 	disposition: DispositionState;
 	run_id?: string;
-	/** Why it was rejected or dropped. */
+	/** Why it was rejected or dropped, or which command it was. */
 	because?: string;
 	/** The event that took its place. */
 	superseded_by?: string;

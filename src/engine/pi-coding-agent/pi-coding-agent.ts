@@ -10,6 +10,7 @@ import {
 	checkFilesRoot,
 	chooseModel,
 	drive,
+	joiningTurn,
 	type LoadedModel,
 	loadModel,
 	PI_LIMITS,
@@ -17,6 +18,7 @@ import {
 	type PiContext,
 	type PiLimits,
 	signerOf,
+	type TakeJoining,
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineRequest } from "../port.ts";
@@ -56,10 +58,11 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest): Promise<PiAgent> => {
+	const open = async (request: EngineRequest, take: TakeJoining): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context);
+		joinBetweenTurns(session, take);
 		return {
 			subscribe: (listener) => session.subscribe(listener),
 			// Resolves after `agent_settled`: behind `agent_end` a compaction and another round may still follow.
@@ -73,7 +76,20 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	const { abortSettleMs } = limits;
 	return {
 		name: "pi-coding-agent",
-		run: (request, { signal }) => drive(() => open(request), { signal, failure, abortSettleMs }),
+		injects: true,
+		run: (request, { signal, inbox }) =>
+			drive((take) => open(request, take), { signal, ...(inbox && { inbox }), failure, abortSettleMs }),
+	};
+}
+
+/** Behind what the session itself prepares, as a compaction. */
+function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
+	const before = agent.prepareNextTurnWithContext;
+	agent.prepareNextTurnWithContext = async (turn, signal) => {
+		const prepared = await before?.(turn, signal);
+		const joining = await joiningTurn(take);
+		if (!joining) return prepared;
+		return { ...prepared, messages: [...(prepared?.messages ?? []), ...joining.messages] };
 	};
 }
 

@@ -2,7 +2,7 @@
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
-import type { EngineYield } from "../port.ts";
+import type { EngineContext, EngineMessage, EngineYield } from "../port.ts";
 import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
 
@@ -17,8 +17,12 @@ export interface PiAgent {
 	dispose?(): void;
 }
 
+/** What came for the run since the last look. Never rejects: a run that cannot be told fails. */
+export type TakeJoining = () => Promise<readonly EngineMessage[]>;
+
 export interface DriveOptions {
 	signal: AbortSignal;
+	inbox?: EngineContext["inbox"];
 	failure: FailureContext;
 	/** After an abort, how long the agent may still report its own ends before they are written for it. */
 	abortSettleMs: number;
@@ -27,7 +31,10 @@ export interface DriveOptions {
 }
 
 /** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
-export function drive(open: () => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
+export function drive(
+	open: (take: TakeJoining) => Promise<PiAgent>,
+	options: DriveOptions,
+): AsyncIterable<EngineYield> {
 	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
 
@@ -44,7 +51,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	#working = false;
 	#released = false;
 
-	constructor(open: () => Promise<PiAgent>, options: DriveOptions) {
+	constructor(open: (take: TakeJoining) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
 		this.#translate = translator(accountOf(options.failure.apiKey));
 		if (options.signal.aborted) {
@@ -68,8 +75,8 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		return { done: true, value: undefined };
 	}
 
-	async #work(open: () => Promise<PiAgent>): Promise<void> {
-		const agent = await open();
+	async #work(open: (take: TakeJoining) => Promise<PiAgent>): Promise<void> {
+		const agent = await open(() => this.#takeJoining());
 		if (this.#released) {
 			quietly(() => agent.dispose?.());
 			return;
@@ -81,6 +88,20 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		await agent.start().finally(() => {
 			this.#working = false;
 		});
+	}
+
+	/** Behind everything that the agent has said so far: that is their place in the log. */
+	async #takeJoining(): Promise<readonly EngineMessage[]> {
+		const { inbox, signal } = this.#options;
+		if (!inbox) return [];
+		await this.#events.idle();
+		if (this.#released || signal.aborted) return [];
+		try {
+			return await inbox.take();
+		} catch (cause) {
+			this.#end({ cause });
+			return [];
+		}
 	}
 
 	/** A listener that throws would kill pi's run and leave a message without its end. */

@@ -10,8 +10,8 @@ import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
-import { drive, type PiAgent } from "./drive.ts";
-import { type PiContext, toPiContext } from "./messages.ts";
+import { drive, type PiAgent, type TakeJoining } from "./drive.ts";
+import { joiningTurn, type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
 import { toPiContent } from "./past.ts";
 import { readTextFile } from "./read-file.ts";
@@ -21,6 +21,7 @@ import { builtInTools, timeIn } from "./tools.ts";
 export {
 	chooseModel,
 	drive,
+	joiningTurn,
 	type LoadedModel,
 	loadModel,
 	type PiAgent,
@@ -28,6 +29,7 @@ export {
 	readTextFile,
 	type Signer,
 	signedReasoning,
+	type TakeJoining,
 	timeIn,
 	toPiContent,
 	toPiContext,
@@ -83,13 +85,13 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			maxRetryDelayMs: limits.retryDelayMsMax,
 		});
 
-	const run: Engine["run"] = (request, { signal }) => {
+	const run: Engine["run"] = (request, { signal, inbox }) => {
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
-		const open = async (): Promise<PiAgent> => {
+		const open = async (take: TakeJoining): Promise<PiAgent> => {
 			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 			const agent = new Agent({
 				initialState: {
@@ -101,6 +103,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				},
 				streamFn,
 				sessionId: cacheKey(request.session),
+				prepareNextTurn: () => joiningTurn(take),
 				finishTurn: ({ toolResults }) => {
 					if (toolResults.length > 0) toolTurns += 1;
 					return limitReached() === undefined ? undefined : { action: "end" };
@@ -112,10 +115,10 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				stop: () => agent.abort(),
 			};
 		};
-		return drive(open, { signal, failure, abortSettleMs: limits.abortSettleMs, limitReached });
+		return drive(open, { signal, ...(inbox && { inbox }), failure, abortSettleMs: limits.abortSettleMs, limitReached });
 	};
 
-	return { name: "pi", run };
+	return { name: "pi", injects: true, run };
 }
 
 /** A model that does not think now is not given what it thought before: not every provider takes it. */

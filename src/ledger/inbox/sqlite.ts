@@ -43,6 +43,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const bySource = select("channel = ? AND account = ? AND source_id = ?");
 	const queued = select("state = 'queued' ORDER BY seq");
 	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
+	const joined = select("session = ? AND run_id = ? AND state = 'injected' ORDER BY seq");
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
 		select(
@@ -60,6 +61,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		byKey: (session, key) => one(byKey, session, key),
 		bySource: (...source) => one(bySource, ...source),
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
+		joined: (session, runId) => joined.all(session, runId).map(eventOf),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
@@ -70,7 +72,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	state !== "rejected" && state !== "dropped" && batch === undefined;
+	state !== "rejected" && state !== "dropped" && state !== "handled" && batch === undefined;
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(

@@ -10,6 +10,10 @@ import { checkSessionRule, type SessionRule } from "./session.ts";
 export interface QueueConfig {
 	/** `steer` is another word for `interrupt`. */
 	mode?: QueueSettings["mode"] | "steer";
+	/** What `inject` is with an engine that cannot take messages during a run; default followup. */
+	fallback?: NonNullable<QueueSettings["fallback"]> | "steer";
+	/** `interrupt`: the session starts over without the stopped turn in the context. */
+	rollback?: boolean;
 	collectMs?: number;
 	messagesMax?: number;
 	atCap?: QueueSettings["atCap"];
@@ -104,13 +108,21 @@ export function queueOf(
 	const words = [common?.queue, own(common?.accounts, account)?.queue, own(config.sessions, session)?.queue];
 	if (channel === WEB && words.every((word) => word === undefined)) return undefined;
 	const isWeb = channel === WEB;
-	const { mode, ...rest } = {
+	const { mode, fallback, ...rest } = {
 		...{ mode: isWeb ? "followup" : "interrupt", collectMs: COLLECT_MS, atCap: isWeb ? "drop_newest" : "summarise" },
 		messagesMax: config.limits?.queueMessagesMax ?? INBOUND_LIMITS.queueMessagesMax,
 		...Object.assign({}, ...words),
-	} as Required<QueueConfig>;
-	return { ...rest, mode: mode === "steer" ? "interrupt" : mode };
+	} as Required<Omit<QueueConfig, "fallback" | "rollback">> & Pick<QueueConfig, "fallback" | "rollback">;
+	const settings: QueueSettings = { ...rest, mode: plain(mode) };
+	return mode === "inject" ? { ...settings, fallback: plain(fallback ?? "followup") } : settings;
 }
+
+const plain = <Mode extends string>(mode: Mode | "steer") =>
+	(mode === "steer" ? "interrupt" : mode) as Exclude<Mode, "steer">;
+
+/** How a message waits with this engine. */
+export const settingsFor = (queue: QueueSettings, injects: boolean): QueueSettings =>
+	queue.mode === "inject" && !injects ? { ...queue, mode: queue.fallback ?? "followup" } : queue;
 
 /** The channel of clients that speak to the daemon itself. */
 export const WEB = "web";

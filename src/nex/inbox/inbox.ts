@@ -16,7 +16,7 @@ import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
-import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
+import { type InboundConfig, type InboundLimits, rulesOf, settingsFor } from "./config.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
@@ -46,7 +46,7 @@ export interface InboxDeps {
 	ledger: Ledger;
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
-	engine: Pick<Engine, "disableStreaming">;
+	engine: Pick<Engine, "disableStreaming" | "injects">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -182,7 +182,11 @@ export class Inbox {
 	/** The stage `queue` begins here and ends when the run is prepared. */
 	#queue(message: Message): Promise<Decision> {
 		checkContent(message, this.#deps.inboxLimits);
-		message.facts.queuedAt = this.#deps.clock.now();
+		const { engine, hooks, clock } = this.#deps;
+		// A plugin that prepares runs has its say on every message.
+		const injects = engine.injects === true && !hooks().has("onPrepare");
+		if (message.queue) message.queue = settingsFor(message.queue, injects);
+		message.facts.queuedAt = clock.now();
 		return this.#sessions.arrive(message);
 	}
 
@@ -286,10 +290,11 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute({ begin, settle, inbox, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer),
+			inbox,
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),

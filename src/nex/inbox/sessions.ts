@@ -3,7 +3,7 @@
  * before the next one is taken. It does not wait for the runs that it starts.
  */
 
-import type { Saved } from "../../broker/broker.ts";
+import type { Join, RunInbox, Saved } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
@@ -11,11 +11,13 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import { COLLECT_MS } from "./config.ts";
+import { joined, joiningOf, joinWrites } from "./joins.ts";
 import type { InboxLimits } from "./limits.ts";
 import type { Message } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
+import { type Active, dispose, idOf, plan, QUEUED, superseded, without } from "./plan.ts";
 import { EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
-import { batchOf, summaryOf } from "./summary.ts";
+import { batchOf } from "./summary.ts";
 
 /** Messages that become a run. */
 export interface Start {
@@ -26,6 +28,8 @@ export interface Start {
 	begin(runId: string): Write[];
 	/** What becomes of the messages when the run ends, to be committed beside its turn. */
 	settle(turn: Turn): Write[];
+	/** What comes during the run and may join it. */
+	inbox: RunInbox;
 	/** Whoever sent the message waits to hear that it is safe. */
 	patienceMs?: number;
 }
@@ -54,9 +58,6 @@ export const ADMIT_MS_MAX = 1000;
 const START_AGAIN_MS = 250;
 const START_AGAIN_MS_MAX = 5_000;
 
-const QUEUED = ["queued"] as const;
-const ANSWERED = ["started", "batched"] as const;
-
 /** What the queue decided. The outcome of a message that starts a run is known once the run has begun. */
 export interface Decision {
 	outcome: Message | Promise<Message>;
@@ -67,7 +68,7 @@ interface Session {
 	lane: Lane;
 	/** The messages that wait, by their ids. */
 	waiting: ReadonlyMap<string, Message>;
-	active: { abort(): void; stoppedBy?: string } | undefined;
+	active: Active | undefined;
 	/** Starts in a row that failed for a passing reason. */
 	failures: number;
 	/** Inputs that are not done yet. */
@@ -198,7 +199,7 @@ export class Sessions {
 	#perform(session: Session, effects: readonly LaneEffect[]): void {
 		for (const effect of effects) {
 			if (effect.type === "stop" && session.active) {
-				session.active.stoppedBy = effect.by;
+				session.active.stoppedBy = { eventId: effect.by, rollback: effect.rollback };
 				session.active.abort();
 			}
 			if (effect.type === "start") {
@@ -217,9 +218,8 @@ export class Sessions {
 	 */
 	async #start(session: Session, messages: readonly Message[], recorded: boolean, patienceMs?: number): Promise<void> {
 		const { launch, clock } = this.#deps;
-		const active: Session["active"] = { abort: () => launched.abort() };
+		const active: Active = { messages: [...messages], abort: () => launched.abort() };
 		const batch = messages.length > 1 ? batchOf(messages, clock.now()) : undefined;
-		const eventIds = [...messages, ...(batch ? [batch] : [])].map((message) => message.eventId);
 		const launched = launch({
 			session: session.label,
 			messages,
@@ -231,16 +231,15 @@ export class Sessions {
 				if (batch) writes.unshift(inboxWrites.accept({ ...batch, disposition: { state: "started", runId } }));
 				return writes;
 			},
-			settle: ({ status, runId }) =>
-				status === "aborted" && active.stoppedBy !== undefined
-					? dispose(eventIds, { state: "superseded", by: active.stoppedBy, runId }, ANSWERED)
-					: [],
+			settle: (turn) => (active.stoppedBy ? superseded(turn, active, batch) : []),
+			inbox: { take: (join) => this.#input(session.label, () => this.#handOver(session, active, join)) },
 			...(patienceMs !== undefined && { patienceMs }),
 		});
 		session.active = active;
 		try {
 			const { runId, saved } = await launched.established;
 			session.failures = 0;
+			active.runId = runId;
 			for (const message of messages) message.disposition = { state: batch ? "batched" : "started", runId };
 			void saved.then((turn) => turn && this.#free(session));
 		} catch (cause) {
@@ -250,6 +249,36 @@ export class Sessions {
 			void this.#free(session);
 			throw toNexusError(cause);
 		}
+	}
+
+	/** Messages that wait for the run become its own, in the commit that gives them their place in its log. */
+	async #handOver(session: Session, active: Active, join: Join): Promise<void> {
+		// A plugin that prepares runs has its say on every message.
+		if (this.#closed || session.active !== active || active.runId === undefined || this.#deps.prepares()) return;
+		const messages = joiningOf(session.lane, session.waiting, active.messages);
+		if (messages.length === 0) return;
+		const { runId } = active;
+		if (!(await join(messages.map(joined), joinWrites(messages, runId)))) return;
+		for (const message of messages) message.disposition = { state: "injected", runId };
+		active.messages.push(...messages);
+		this.#leave(session, messages.map(idOf));
+	}
+
+	/** Takes back a message that waits; throws `conflict` when it does not. */
+	cancel({ session: label, eventId }: Pick<Message, "session" | "eventId">): Promise<void> {
+		return this.#input(label, async (session) => {
+			if (!session.waiting.has(eventId))
+				throw new NexusError("conflict", `Message ${eventId} waits no longer, or in another daemon.`);
+			await this.#deps.bus.write(dispose([eventId], { state: "cancelled" }, QUEUED), ADMIT_MS_MAX);
+			this.#leave(session, [eventId]);
+		});
+	}
+
+	#leave(session: Session, eventIds: readonly string[]): void {
+		const { lane, effects } = step(session.lane, { type: "leave", eventIds }, this.#now());
+		session.waiting = without(session.waiting, eventIds);
+		this.#become(session, lane);
+		if (!this.#closed) this.#perform(session, effects);
 	}
 
 	/** Puts on record that messages never start. False when they may still: here, or, after a stop or a fence, in the next daemon. */
@@ -329,45 +358,6 @@ export class Sessions {
 	}
 }
 
-const idOf = ({ eventId }: Message): string => eventId;
 /** The store takes nothing at the moment, or this daemon has to leave it to another one. */
 const isPassing = (cause: unknown): boolean => toNexusError(cause).code === "unavailable";
 const isIdle = (lane: Lane): boolean => !lane.busy && lane.waiting.length === 0;
-
-const dispose = (
-	eventIds: readonly string[],
-	disposition: Disposition,
-	expected: readonly Disposition["state"][],
-): Write[] => eventIds.map((eventId) => inboxWrites.dispose(eventId, disposition, expected));
-
-function without(waiting: ReadonlyMap<string, Message>, eventIds: readonly string[]): Map<string, Message> {
-	const left = new Map(waiting);
-	for (const eventId of eventIds) left.delete(eventId);
-	return left;
-}
-
-/** The writes of an arrival, as one unit, and what waits after it. */
-function plan(before: ReadonlyMap<string, Message>, message: Message, effects: readonly LaneEffect[]) {
-	const writes: Write[] = [];
-	let waiting = before;
-	for (const effect of effects) {
-		if (effect.type === "wait") {
-			writes.push(inboxWrites.accept(message));
-			waiting = new Map([...waiting, [message.eventId, message]]);
-		}
-		if (effect.type === "drop") {
-			writes.push(...dispose([effect.eventId], { state: "dropped", because: effect.because }, QUEUED));
-			waiting = without(waiting, [effect.eventId]);
-		}
-		if (effect.type === "summarise") {
-			const { eventIds, into } = effect;
-			const summary = summaryOf(
-				into,
-				eventIds.map((eventId) => waiting.get(eventId)!),
-			);
-			writes.push(inboxWrites.accept(summary), ...dispose(eventIds, { state: "superseded", by: into }, QUEUED));
-			waiting = new Map([[into, summary], ...without(waiting, eventIds)]);
-		}
-	}
-	return { writes, waiting };
-}

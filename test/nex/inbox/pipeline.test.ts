@@ -269,7 +269,7 @@ describe("plugins on the way", () => {
 		const rig = nexRig(
 			async function* (request) {
 				asked.push(request);
-				yield* echo(request, new AbortController().signal);
+				yield* echo(request, new AbortController().signal, { signal: new AbortController().signal });
 			},
 			{ config: open, plugins },
 		);
