@@ -31,6 +31,8 @@ export function createApi({ json, request }: Http) {
 		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
 		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
 		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
+		/** Takes back a message that waits. */
+		cancel: (event: string) => json<wire.EventJson>("DELETE", pathOf("events", event)),
 		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),
 		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),

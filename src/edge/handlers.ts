@@ -8,6 +8,7 @@ import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
+import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
 import {
@@ -62,9 +63,11 @@ function messageHandlers({ deps }: HandlerParts) {
 					})),
 				}),
 			});
-			if (disposition.state === "rejected" || disposition.state === "dropped")
-				throw new NexusError("conflict", `not accepted: ${disposition.because}`);
+			if ("because" in disposition) throw new NexusError("conflict", `not accepted: ${disposition.because}`);
 			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
+		},
+		async cancelEvent({ params: { event } }) {
+			return eventView(await deps.cancel(event));
 		},
 		async abortRun({ params: { run } }) {
 			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));

@@ -2,7 +2,7 @@
 
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -159,6 +159,8 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): Promise<InboundEvent>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	token: string;

@@ -87,6 +87,7 @@ export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
 		ended_at: turn.endedAt,
 		usage: turn.usage,
 		trace: turn.trace,
+		rolled_back: turn.rolledBack,
 		frames_available: framesAvailable,
 	});
 

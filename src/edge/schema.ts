@@ -127,7 +127,7 @@ export const MessageAccepted = component(
 	"MessageAccepted",
 	z.object({
 		event_id: z.string(),
-		disposition: disposition.exclude(["rejected", "dropped"]),
+		disposition: disposition.exclude(["rejected", "dropped", "handled"]),
 		run_id: z.string().exactOptional().describe("Present when the run has started."),
 	} satisfies Fields<wire.MessageAccepted>),
 );
@@ -249,6 +249,10 @@ export const RunView = component(
 			.exactOptional()
 			.describe("Token counts; -1 = the model did not say."),
 		compacting: z.boolean().exactOptional(),
+		rolled_back: z
+			.literal(true)
+			.exactOptional()
+			.describe("It was interrupted, and the session started over without it: no later run is told of it."),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),
 		trace: TraceView.exactOptional().describe("The way of the message through the pipeline, once the run has settled."),

@@ -3,7 +3,7 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Ledger, Pairing, Person } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger, Pairing, Person } from "../ledger/ledger.ts";
 import type { Random } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
@@ -45,6 +45,8 @@ export interface NexStats extends InboxStats {
 export interface Nex {
 	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
 	receive(inbound: Inbound): Promise<Accepted>;
+	/** Takes back a message that waits; rejects with `conflict` once it has started. */
+	cancel(eventId: string): Promise<InboundEvent>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -101,6 +103,7 @@ export function createNex(options: NexOptions): Nex {
 
 	return {
 		receive,
+		cancel: (eventId) => inbox.cancel(eventId),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),

@@ -37,7 +37,7 @@ export interface MessageRequest {
 
 export interface MessageAccepted {
 	event_id: string;
-	disposition: Exclude<DispositionState, "rejected" | "dropped">;
+	disposition: Exclude<DispositionState, "rejected" | "dropped" | "handled">;
 	/** Present when the run has started. */
 	run_id?: string;
 }
@@ -145,6 +145,8 @@ export interface RunJson {
 	first_token_ms?: number;
 	/** Token counts; -1 = the model did not say. */
 	usage?: Usage;
+	/** It was interrupted, and the session started over without it. */
+	rolled_back?: true;
 	compacting?: boolean;
 	messages: MessageJson[];
 	tool_calls: ToolCallJson[];

@@ -16,6 +16,7 @@ import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
+import { carryOut, commandIn, sessionSince } from "./commands.ts";
 import { type InboundConfig, type InboundLimits, rulesOf, settingsFor } from "./config.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
@@ -128,9 +129,17 @@ export class Inbox {
 			this.#stats.duplicates++;
 			return { outcome: known };
 		}
+		const label = message.session;
+		if (!isClients(inbound)) message.session = await sessionSince(this.#deps.ledger, label);
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
-		const refusal = (await timed(facts.timings, "acl", clock, letIn)) ?? (await this.#askPlugins(message));
+		const denied = await timed(facts.timings, "acl", clock, letIn);
+		const command = denied === undefined && !isClients(inbound) ? commandIn(inbound) : undefined;
+		if (command) {
+			const parts = { ...this.#deps, sessions: this.#sessions };
+			return { outcome: await carryOut(parts, command, message, label) };
+		}
+		const refusal = denied ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
 	}
 
@@ -343,6 +352,16 @@ export class Inbox {
 	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
 	recover(owed: () => Promise<void>): Promise<{ recovered: number }> {
 		return recover(this.#deps, this.#sessions, owed);
+	}
+
+	/** Takes back a message that waits. Throws `not_found`, and `conflict` once it does not wait any more. */
+	async cancel(eventId: string): Promise<InboundEvent> {
+		const event = await this.#deps.ledger.inbox.get(eventId);
+		if (!event) throw new NexusError("not_found", `there is no message ${eventId}`);
+		const { state } = event.disposition;
+		if (state !== "queued") throw new NexusError("conflict", `Message ${eventId} is ${state}: it waits no longer.`);
+		await this.#sessions.cancel(event);
+		return { ...event, disposition: { state: "cancelled" } };
 	}
 
 	/** Deliveries that are still open are another daemon's, and nothing is written any more. */

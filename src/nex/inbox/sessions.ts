@@ -274,6 +274,29 @@ export class Sessions {
 		});
 	}
 
+	/** Takes back what waits and is `chosen`; tells how many. */
+	cancelAll(label: string, chosen: (message: Message) => boolean): Promise<number> {
+		return this.#input(label, async (session) => {
+			const eventIds = [...session.waiting.values()].filter(chosen).map(idOf);
+			if (eventIds.length === 0) return 0;
+			await this.#deps.bus.write(dispose(eventIds, { state: "cancelled" }, QUEUED), ADMIT_MS_MAX);
+			this.#leave(session, eventIds);
+			return eventIds.length;
+		});
+	}
+
+	/** Stops the session's run; what waits goes on. False when there is none. */
+	stop(label: string): boolean {
+		const active = this.#sessions.get(label)?.active;
+		active?.abort();
+		return active !== undefined;
+	}
+
+	/** How many messages wait. */
+	waiting(label: string): number {
+		return this.#sessions.get(label)?.waiting.size ?? 0;
+	}
+
 	#leave(session: Session, eventIds: readonly string[]): void {
 		const { lane, effects } = step(session.lane, { type: "leave", eventIds }, this.#now());
 		session.waiting = without(session.waiting, eventIds);
