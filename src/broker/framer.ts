@@ -363,7 +363,11 @@ export class Framer {
 
 	/** With usage it is the run's final end. */
 	#end(stream: Stream, ending: Ending, ts: number, sink: Sink, usage?: Usage): void {
-		this.#endHalf(stream, ts, sink);
+		if (stream.half !== "") {
+			// The other half never came.
+			stream.half = "";
+			this.#partial(stream, "\uFFFD", ts, sink);
+		}
 		this.#chunks += stream.seqNo;
 		this.#forget(stream);
 		sink(
@@ -380,13 +384,6 @@ export class Framer {
 				ts,
 			}),
 		);
-	}
-
-	/** The other half never came. */
-	#endHalf(stream: Stream, ts: number, sink: Sink): void {
-		if (stream.half === "") return;
-		stream.half = "";
-		this.#partial(stream, "\uFFFD", ts, sink);
 	}
 
 	#forget(stream: Stream): void {

@@ -117,7 +117,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	function onRecords(records: readonly StreamRecord[]): void {
 		for (const { frame } of records) {
 			const { runId, began, settled } = folds.push(frame);
-			const joined = frame.type === "stream.chunk" && injectedIn(frame.payload) !== undefined;
+			const joined = frame.type === "stream.chunk" && !frame.is_partial && injectedIn(frame.payload) !== undefined;
 			if (!began && !settled && !joined) continue;
 			void loadRow(runId);
 			void loadEvents();
