@@ -79,7 +79,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
-	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
+	undo.push({ what: "retention", stop: keepRetention(store, config.retention, systemClock, log) });
 	life.state = "READY";
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
@@ -165,7 +165,10 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
+	const broker = createBroker({
+		...{ bus, ledger, engine, limits: config.broker, log },
+		...(config.execution && { execution: config.execution }),
+	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -195,6 +198,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,
