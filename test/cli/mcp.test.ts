@@ -27,12 +27,12 @@ describe("A31: nexus mcp", () => {
 		const { folder, env, cli } = place({ servers: { good: liar("fine"), bad: liar("never") }, stopMs: 100 });
 		const daemon = await daemonHere(env.NEXUS_DATA, { cwd: folder, env });
 		const before = await cli("mcp");
-		expect(before.out).toMatch(/good +stdio +not started/);
+		expect(before.out).toMatch(/good\s+stdio\s+not started/);
 		const started = await cli("mcp", "--start");
 		expect(started.code).toBe(1);
-		expect(started.out).toMatch(/good +stdio +running, 1 tools/);
+		expect(started.out).toMatch(/good\s+stdio\s+running, 1 tool/);
 		expect(started.out).toContain("mcp__good__go");
-		expect(started.out).toMatch(/bad +stdio +backing off.*ended with code 1/);
+		expect(started.out).toMatch(/bad\s+stdio\s+backing off.*ended with code 1/);
 		const lines = (await cli("mcp", "--json")).out.trim().split("\n");
 		const servers = lines.map((line) => JSON.parse(line) as McpServerJson);
 		expect(servers).toMatchObject([

@@ -35,5 +35,5 @@ function stateOf({ state, until, restarts, tools }: McpServerJson, now: number):
 	const again = until === undefined ? "" : `, tried again in ${Math.max(0, Math.ceil((until - now) / 1000))} s`;
 	const restarted = restarts === 0 ? "" : `, ${restarts} ${restarts === 1 ? "restart" : "restarts"}`;
 	if (state === "stopped") return "not started: the first run that may use it starts it";
-	return `${state.replace("_", " ")}${again}${restarted}, ${tools.length} tools`;
+	return `${state.replace("_", " ")}${again}${restarted}, ${tools.length} ${tools.length === 1 ? "tool" : "tools"}`;
 }

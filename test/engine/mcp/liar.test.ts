@@ -139,9 +139,16 @@ describe("A16: what a server asks for", () => {
 	});
 
 	test("one question at a time", async () => {
-		const { mcp } = lying("asks-twice");
+		const { mcp, logged } = lying("asks-twice");
 		const tool = await toolNamed(mcp, "mcp__liar__go");
-		const how = context({ answer: () => answered("yes") });
+		const how = context({
+			async answer() {
+				await until("the other one is refused", () =>
+					logged.some(({ message }) => message.includes("nobody can be asked")),
+				);
+				return answered("yes");
+			},
+		});
 		const { content } = await tool.execute({}, how);
 		expect(how.asked).toEqual([{ question: 'The MCP server "liar" asks: May I?', choices: ["yes", "no"] }]);
 		const actions = (JSON.parse(text(content[0])) as { action: string }[]).map(({ action }) => action);
