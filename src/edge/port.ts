@@ -160,6 +160,8 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Goes on with a run that was cut off, as a new run. */
+	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	/** MCP servers; without it there are none. */

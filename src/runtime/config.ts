@@ -31,6 +31,8 @@ export interface NexusConfig extends EngineSections {
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	broker: NonNullable<FileConfig["broker"]>;
+	/** What the execution log keeps. */
+	execution?: FileConfig["execution"];
 	edge: NonNullable<FileConfig["edge"]>;
 	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
 	channels?: FileConfig["channels"];

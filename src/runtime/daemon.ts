@@ -89,7 +89,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
-	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
+	undo.push({ what: "retention", stop: keepRetention(store, config.retention, systemClock, log) });
 	life.state = "READY";
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
@@ -182,7 +182,10 @@ function compose(
 ): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
+	const broker = createBroker({
+		...{ bus, ledger, engine, limits: config.broker, log },
+		...(config.execution && { execution: config.execution }),
+	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -212,6 +215,7 @@ function compose(
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,
