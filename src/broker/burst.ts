@@ -1,4 +1,4 @@
-/** What an engine yields at once, and what of it is too long for one portion. */
+/** What an engine yields at once: one event, several, or one that is so long that it is taken in portions. */
 
 import type { EngineEvent, EngineYield } from "../engine/engine.ts";
 

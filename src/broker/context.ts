@@ -1,8 +1,8 @@
 /** What an engine is given to read: the newest whole turns that fit the budget, then the new messages. Pure. */
 
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
-import type { StoredToolCall, Turn } from "../ledger/ledger.ts";
-import type { ContentPart } from "../protocol/protocol.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import { type ContentPart, isShown } from "../protocol/protocol.ts";
 import { toldText } from "./part-note.ts";
 import { partChars } from "./tool-content.ts";
 
@@ -18,6 +18,8 @@ const NOTE = {
 
 /** One settled turn as a model reads it. Shared by all contexts that hold it. */
 export interface PastTurn {
+	/** It continues the turn before it. */
+	readonly continues: boolean;
 	readonly messages: readonly EngineMessage[];
 	/** Estimated. */
 	readonly tokens: number;
@@ -33,6 +35,7 @@ export function pastTurnOf(turn: Turn): PastTurn {
 	const sizes = messages.map(sizeOf);
 	return {
 		messages,
+		continues: turn.continues !== undefined,
 		tokens: sizes.reduce((sum, size) => sum + size.tokens, 0),
 		chars: sizes.reduce((sum, size) => sum + size.chars, 0),
 	};
@@ -92,25 +95,36 @@ function charsRead({ contentType, data }: Attachment): number {
 }
 
 function messagesOf(turn: Turn): EngineMessage[] {
-	const last = turn.messages.findLastIndex((message) => message.role === "assistant");
+	// A message that joined the run may be the last, without an answer.
+	const last = turn.messages.at(-1)?.role === "assistant" ? turn.messages.length - 1 : -1;
+	// An answer that was continued goes on in the next turn.
+	const cut = turn.status === "completed" || turn.continuedBy !== undefined ? undefined : turn.status;
 	const messages: EngineMessage[] = [];
 	turn.messages.forEach((message, index) => {
 		if (message.role === "user") {
 			messages.push(asked(message));
 			return;
 		}
-		const { text, moved } = toldText(message);
+		const { text, moved, signedReasoning: reasoning } = toldOf(message);
 		const calls = turn.toolCalls.filter((call) => call.message === index).map((call) => pastCall(call, moved));
-		const interrupted = index === last && turn.status !== "completed" ? turn.status : undefined;
+		const interrupted = index === last ? cut : undefined;
 		if (text !== "" || calls.length > 0 || interrupted)
 			messages.push({
 				...answered(text, calls, interrupted),
-				...(message.signedReasoning && { reasoning: message.signedReasoning }),
+				...(reasoning && { reasoning }),
+				...(message.agent !== undefined && { agent: message.agent }),
 			});
 	});
 	// A run that died before it said anything still has to be known to have been asked.
-	if (last < 0 && turn.status !== "completed") messages.push(answered("", [], turn.status));
+	if (last < 0 && cut) messages.push(answered("", [], cut));
 	return messages;
+}
+
+/** Of hidden words only what was done with tools is told. */
+function toldOf(message: StoredMessage): ReturnType<typeof toldText> & Pick<StoredMessage, "signedReasoning"> {
+	const { signedReasoning } = message;
+	if (!isShown(message)) return { text: "", moved: 0 };
+	return { ...toldText(message), ...(signedReasoning && { signedReasoning }) };
 }
 
 export function asked(message: { text: string; attachments?: readonly Attachment[] }): EngineMessage {

@@ -24,11 +24,12 @@ export async function takeJoining(inbox: RunInbox, run: JoiningRun): Promise<Eng
 	await inbox.take(async (events, writes) => {
 		if (isOver()) return false;
 		const ts = now();
-		// What is said from here on answers them too.
-		framer.take({ type: "message" }, ts, (record) => writer.append(record));
+		framer.pause(ts, (record) => writer.append(record));
 		const records: string[] = [];
-		framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts, (record) => records.push(record));
-		transcript.join(events.map(storedQuestion), framer.textId);
+		const place = framer.note(encodeInjected(events.map(({ eventId }) => eventId)), ts, (record) =>
+			records.push(record),
+		);
+		transcript.join(events.map(storedQuestion), place);
 		await writer.appendWith(records, writes);
 		for (const { context = [], ...event } of events) taken.push(...context.map(told), asked(event));
 		return true;

@@ -48,11 +48,3 @@ export function clippedText(text: string, charsMax: number): string {
 	if (text.length <= charsMax) return text.toWellFormed();
 	return `${text.slice(0, charsMax).toWellFormed()}… [cut: ${text.length} characters in all]`;
 }
-
-/** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
-export function mended(stream: { half: string }, said: string): string {
-	const text = stream.half + said;
-	const last = text.charCodeAt(text.length - 1);
-	stream.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";
-	return text.slice(0, text.length - stream.half.length).toWellFormed();
-}

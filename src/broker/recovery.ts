@@ -1,8 +1,17 @@
 /** Settles what a dead process or a failing store left: every such run log gets its ends and its failed turn, in one commit (I3, I5). */
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
-import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../ledger/ledger.ts";
 import {
+	type InboundEvent,
+	type Ledger,
+	phaseWrites,
+	type StoredMessage,
+	type Turn,
+	turnWrites,
+} from "../ledger/ledger.ts";
+import {
+	type BeginFrame,
+	type ChunkFrame,
 	createVerifier,
 	decodeFrame,
 	decodeToolStatus,
@@ -22,6 +31,7 @@ import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { Saved } from "./port.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
+import type { TextStream } from "./streams.ts";
 import { storedQuestion, Transcript } from "./transcript.ts";
 
 export interface RecoveryDeps {
@@ -103,7 +113,7 @@ async function settleLeftRun(
 		return known;
 	}
 	const turn = transcript.turn(ending, now);
-	const writes = await beside(turn);
+	const writes = [...(await beside(turn)), phaseWrites.count(turn.session, 1, 0)];
 	if (how === "patiently") return settle(deps, { writer, turn, records, beside: () => writes, onRefused() {} });
 	await writer.seal(records, [turnWrites.settle(turn), ...writes]);
 	return turn;
@@ -112,15 +122,15 @@ async function settleLeftRun(
 /** The run as its log tells it. */
 async function reread(deps: RecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
-	const { session, engine, startedAt, events } = info.meta as RunMeta;
-	const framer = new Framer({ runId: info.log, session, ...limits });
+	const { session, engine, startedAt, events, continues } = info.meta as RunMeta;
+	const framer = new Framer({ runId: info.log, session, continues, ...limits });
 	const known = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
 	const transcript = new Transcript({
 		runId: info.log,
 		session,
 		engine,
 		startedAt,
-		textId: framer.textId,
+		continues,
 		...keptOf(limits),
 		asked: known.flatMap(askedIn),
 	});
@@ -187,43 +197,59 @@ const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"co
 
 /** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
 function reteller(transcript: Transcript, joined: ReadonlyMap<string, InboundEvent>): (frame: Frame) => void {
-	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
-	let textId = "";
+	const streams = new Map<string, Retold>();
+	/** The newest message of each agent, and of all. */
+	const newest = new Map<string | undefined, TextStream>();
+	let last: TextStream | undefined;
+	const begin = ({ message_id: messageId, modality, content_type: contentType, agent, visible = true }: BeginFrame) => {
+		if (modality === "text") {
+			last = { messageId, agent, visible };
+			newest.set(agent, last);
+		}
+		const message = newest.get(agent) ?? last;
+		if (message) streams.set(messageId, { modality, contentType, payload: "", message });
+	};
 	/** Only what is on record as this run's: an engine may yield any data. */
-	const rejoin = (payload: string): boolean => {
+	const rejoin = ({ message_id: place, payload }: ChunkFrame): boolean => {
 		const messages = (injectedIn(payload) ?? []).flatMap((eventId) => askedIn(joined.get(eventId)));
-		if (messages.length > 0) transcript.join(messages, textId);
+		transcript.join(messages, place);
 		return messages.length > 0;
 	};
 	return (frame) => {
 		if (frame.type === "stream.end") return;
-		if (frame.type === "stream.begin") {
-			streams.set(frame.message_id, { modality: frame.modality, contentType: frame.content_type, payload: "" });
-			if (frame.modality === "text") textId = frame.message_id;
+		if (frame.type === "stream.begin") return begin(frame);
+		const stream = streams.get(frame.message_id);
+		if (stream && !rejoin(frame)) retellChunk(transcript, stream, frame);
+	};
+}
+
+interface Retold {
+	modality: Modality;
+	contentType: string;
+	payload: string;
+	message: TextStream;
+}
+
+function retellChunk(transcript: Transcript, stream: Retold, frame: ChunkFrame): void {
+	const { message, modality, contentType } = stream;
+	switch (modality) {
+		case "text":
+			transcript.say(frame.payload, message, frame.ts);
+			return;
+		case "reasoning":
+			transcript.reason(frame.payload, message);
+			return;
+		case "tool": {
+			const status = decodeToolStatus(frame.payload);
+			if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, message, frame.ts);
 			return;
 		}
-		const stream = streams.get(frame.message_id);
-		switch (stream?.modality) {
-			case undefined:
-				return;
-			case "text":
-				transcript.say(frame.payload, frame.message_id, frame.ts);
-				return;
-			case "reasoning":
-				transcript.reason(frame.payload, textId);
-				return;
-			case "tool": {
-				const status = decodeToolStatus(frame.payload);
-				if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, textId, frame.ts);
-				return;
-			}
-			default:
-				if (COMPACTION.has(frame.payload)) return;
-				if (rejoin(frame.payload)) return;
-				stream!.payload += frame.payload;
-				if (frame.is_partial) return;
-				transcript.part({ ...stream!, contentType: frame.content_type ?? stream!.contentType }, textId);
-				stream!.payload = "";
+		default: {
+			if (COMPACTION.has(frame.payload)) return;
+			const payload = stream.payload + frame.payload;
+			stream.payload = frame.is_partial ? payload : "";
+			if (!frame.is_partial)
+				transcript.part({ modality, contentType: frame.content_type ?? contentType, payload }, message);
 		}
-	};
+	}
 }

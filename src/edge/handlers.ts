@@ -6,11 +6,13 @@ import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
+import { mcpHandlers } from "./mcp.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
+import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
 	framesMissing,
@@ -38,14 +40,16 @@ export function createHandlers(parts: HandlerParts): Handlers {
 	return {
 		...messageHandlers(parts),
 		...readHandlers(parts),
+		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
+		...mcpHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};
 }
 
 function messageHandlers({ deps }: HandlerParts) {
-	const { broker, ledger, submit } = deps;
+	const { broker, ledger, submit, proceed } = deps;
 	return {
 		async postMessage({ params, body }, { headers }) {
 			const traceId = traceIdIn(headers.get("traceparent") ?? "");
@@ -68,6 +72,10 @@ function messageHandlers({ deps }: HandlerParts) {
 		},
 		async cancelEvent({ params: { event } }) {
 			return eventView(await deps.cancel(event));
+		},
+		async continueRun({ params: { run } }) {
+			const { runId } = await proceed(run);
+			return { run_id: runId, continues: run };
 		},
 		async abortRun({ params: { run } }) {
 			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));

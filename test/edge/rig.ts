@@ -114,6 +114,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			broker,
 			submit: (message) => nex.receive(message),
 			cancel: (eventId) => nex.cancel(eventId),
+			proceed: (runId) => nex.continue(runId),
 			token: TOKEN,
 			log: silentLog,
 			readiness: () => ({ ready: true, state: "READY" }),

@@ -1,6 +1,6 @@
 /** Turns: settled runs, with their messages, tool calls, usage and trace. */
 
-import type { ContentPart, EndReason, SignedReasoning, Usage } from "../../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage, UsageShare } from "../../protocol/protocol.ts";
 import { type Reading, writesOf } from "../../std/write.ts";
 import type { StoredAttachment } from "../inbox/port.ts";
 
@@ -10,6 +10,10 @@ export interface StoredMessage {
 	role: "user" | "assistant";
 	/** The stream that carried it, for an assistant message. */
 	messageId?: string;
+	/** Which agent said it, in a run of several. */
+	agent?: string;
+	/** Hidden words: no later run is told of them, and nobody who chats is shown them. */
+	visible?: false;
 	text: string;
 	attachments?: StoredAttachment[];
 	/** A user's message: the inbound event it came with. */
@@ -38,6 +42,8 @@ export interface StoredPart {
 export interface StoredToolCall {
 	callId: string;
 	name: string;
+	/** Which agent made it, in a run of several. */
+	agent?: string;
 	/** JSON text. */
 	args?: string;
 	status: "completed" | "failed";
@@ -67,10 +73,15 @@ export interface Turn {
 	/** From start to the first text; undefined when there was none. */
 	firstTokenMs?: number;
 	usage: Usage;
+	/** How it divides among agents and models, where that is known. */
+	usageBy?: UsageShare[];
 	messages: StoredMessage[];
 	toolCalls: StoredToolCall[];
 	/** It was interrupted, and the session started over without it: no model is told of it. */
 	rolledBack?: true;
+	/** The run that this one goes on from, and the one that goes on from it. */
+	continues?: string;
+	continuedBy?: string;
 	/** How the message came to be a run and the answer was delivered; absent for a run that came by another way. */
 	trace?: Trace;
 }
@@ -105,6 +116,8 @@ export interface HookCall {
 
 export interface Turns {
 	get(runId: string): Reading<Turn | undefined>;
+	/** The run id of a session's newest turn. */
+	newest(session: string): Reading<string | undefined>;
 	/** Newest first; `before` is a run id. */
 	list(query: { session?: string; limit: number; before?: string }): Reading<Turn[]>;
 }
@@ -112,10 +125,12 @@ export interface Turns {
 export interface TurnOps {
 	/** Saves a settled run with everything that belongs to it (I5). The same run again is a duplicate. */
 	settle(turn: Turn): void;
+	/** Another run goes on from this one. Refused unless it is its session's newest turn, was cut off, and nobody goes on from it yet. */
+	continued(runId: string, by: string): void;
 	/** Replaces the trace of a settled run: deliveries end later than the run. */
 	retrace(runId: string, trace: Trace): void;
 	/** Takes a settled run out of the context; it stays on record. Once more changes nothing. */
 	rollBack(runId: string): void;
 }
 
-export const turnWrites = writesOf<TurnOps>("turns", ["settle", "retrace", "rollBack"]);
+export const turnWrites = writesOf<TurnOps>("turns", ["settle", "continued", "retrace", "rollBack"]);

@@ -17,9 +17,17 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		ALTER TABLE messages ADD COLUMN signed_reasoning TEXT;
 		ALTER TABLE tool_calls ADD COLUMN content TEXT;
 		ALTER TABLE tool_calls ADD COLUMN after_chars INTEGER;`,
-		`ALTER TABLE turns ADD COLUMN rolled_back INTEGER;
+		`ALTER TABLE messages ADD COLUMN agent TEXT;
+		ALTER TABLE messages ADD COLUMN hidden INTEGER;
+		ALTER TABLE tool_calls ADD COLUMN agent TEXT;
+		-- JSON.
+		ALTER TABLE turns ADD COLUMN usage_by TEXT;`,
+		`-- Run ids.
+		ALTER TABLE turns ADD COLUMN continues TEXT;
+		ALTER TABLE turns ADD COLUMN continued_by TEXT;
 		-- How often a turn was changed after it had settled.
 		ALTER TABLE sessions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;`,
+		"ALTER TABLE turns ADD COLUMN rolled_back INTEGER;",
 	],
 	open(file) {
 		file.things.register<TurnOps>("turns", applier(file));
@@ -30,7 +38,7 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 function reads(file: SqliteFile): AtOnce<Turns> {
 	const messagesOf = statement(
 		file,
-		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, coalesce(m.attachments, i.attachments) AS attachments
+		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, m.agent, m.hidden, coalesce(m.attachments, i.attachments) AS attachments
 		FROM messages m LEFT JOIN inbound i ON i.event_id = m.event_id WHERE m.turn = ? ORDER BY m.ordinal`,
 	);
 	const toolCallsOf = statement(file, "SELECT * FROM tool_calls WHERE turn = ? ORDER BY ordinal");
@@ -38,7 +46,12 @@ function reads(file: SqliteFile): AtOnce<Turns> {
 	const byId = statement(file, "SELECT * FROM turns WHERE run_id = ?");
 	const older = statement(file, "SELECT * FROM turns WHERE seq < ? ORDER BY seq DESC LIMIT ?");
 	const olderOfSession = statement(file, "SELECT * FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?");
+	const newest = statement(file, "SELECT run_id FROM turns WHERE session = ? ORDER BY seq DESC LIMIT 1");
 	return {
+		newest(session) {
+			const row = newest.get(session);
+			return row && String(row.run_id);
+		},
 		get(runId) {
 			const row = byId.get(runId);
 			return row && whole(row);
@@ -57,6 +70,11 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 	const addMessage = messageRow(file);
 	const addToolCall = toolCallRow(file);
 	const session = sessionUse(file);
+	const continued = statement(
+		file,
+		`UPDATE turns SET continued_by = ? WHERE run_id = ? AND continued_by IS NULL AND status <> 'completed'
+		AND NOT EXISTS (SELECT 1 FROM turns newer WHERE newer.session = turns.session AND newer.seq > turns.seq)`,
+	);
 	const retrace = statement(file, "UPDATE turns SET trace = ? WHERE run_id = ?");
 	const rollBack = statement(file, "UPDATE turns SET rolled_back = 1 WHERE run_id = ?");
 	return {
@@ -71,6 +89,10 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 			must(rollBack.run(runId), `Run ${runId} has not settled.`);
 			session.changed(runId);
 		},
+		continued(_, runId, by) {
+			must(continued.run(by, runId), `Run ${runId} cannot be continued any more.`);
+			session.changed(runId);
+		},
 		retrace: (_, runId, trace) => must(retrace.run(jsonText(trace), runId), `Run ${runId} has not settled.`),
 	};
 }
@@ -80,8 +102,8 @@ function turnRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO turns (run_id, session, engine, status, reason, error_code, error_message, started_at, ended_at,
-		first_token_ms, usage_input, usage_output, usage_extra, trace)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
+		first_token_ms, usage_input, usage_output, usage_extra, usage_by, trace, continues)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
 	);
 	return (turn: Turn): number => {
 		const { usage, error } = turn;
@@ -99,7 +121,9 @@ function turnRow(file: SqliteFile) {
 			usage.input,
 			usage.output,
 			usageExtraText(usage),
+			jsonOrNull(turn.usageBy),
 			jsonOrNull(turn.trace),
+			turn.continues ?? null,
 		);
 		if (seq === undefined) throw new Refused("duplicate", `Run ${turn.runId} is already settled.`);
 		return seq;
@@ -110,7 +134,7 @@ function messageRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO messages (turn, ordinal, role, message_id, event_id, text, attachments, parts, reasoning,
-		signed_reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		signed_reasoning, agent, hidden) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	const isInbound = statement(file, "SELECT 1 FROM inbound WHERE event_id = ?");
 	const attachmentsFor = ({ attachments, eventId }: StoredMessage) => {
@@ -120,7 +144,8 @@ function messageRow(file: SqliteFile) {
 	return (turn: number, ordinal: number, message: StoredMessage): void => {
 		const { role, messageId = null, eventId = null, text, parts, reasoning = null, signedReasoning } = message;
 		const beside = [attachmentsFor(message), jsonOrNull(parts), reasoning, jsonOrNull(signedReasoning)];
-		insert.run(turn, ordinal, role, messageId, eventId, text, ...beside);
+		const speaker = [message.agent ?? null, message.visible === false ? 1 : null];
+		insert.run(turn, ordinal, role, messageId, eventId, text, ...beside, ...speaker);
 	};
 }
 
@@ -128,11 +153,18 @@ function toolCallRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO tool_calls (turn, ordinal, call_id, name, args, status, summary, result, message, started_at, ended_at,
-		content, after_chars) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		content, after_chars, agent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	return (turn: number, ordinal: number, call: StoredToolCall): void => {
 		const { args = null, status, summary = null, result = null, message, startedAt, endedAt } = call;
 		const outcome = [args, status, summary, result, message, startedAt, endedAt];
-		insert.run(turn, ordinal, call.callId, call.name, ...outcome, jsonOrNull(call.content), call.after ?? null);
+		insert.run(
+			turn,
+			ordinal,
+			call.callId,
+			call.name,
+			...outcome,
+			...[jsonOrNull(call.content), call.after ?? null, call.agent ?? null],
+		);
 	};
 }

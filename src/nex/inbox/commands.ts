@@ -1,6 +1,6 @@
 /** Commands in a chat: recognised after access rules and before plugins and queue, and answered with a note (A28). */
 
-import type { Broker } from "../../broker/broker.ts";
+import type { Broker, LiveRun } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
@@ -78,25 +78,26 @@ const answers: Record<Command, (deps: CommandsDeps, message: Message) => string 
 	"/new": () => "A new session: I do not know what was said before. Your next message begins it.",
 	"/stop": ({ sessions }, { session }) => (sessions.stop(session) ? "Stopped." : "Nothing is running."),
 	async "/stop all"({ sessions }, message) {
-		const cancelled = await sessions.cancelAll(message.session, (one) => maySilence(message, one));
+		const cancelled = await sessions.cancel(message.session, (one) => maySilence(message, one));
 		const stopped = sessions.stop(message.session) ? "Stopped." : "Nothing is running.";
 		return `${stopped} ${counted(cancelled)} that waited ${cancelled === 1 ? "is" : "are"} cancelled.`;
 	},
-	"/status": ({ broker, sessions, clock }, { session }) => {
+	async "/status"({ broker, sessions, ledger, clock }, { session }) {
 		const waiting = sessions.waiting(session);
 		const waits = waiting === 0 ? "Nothing waits." : `${counted(waiting)} ${waiting === 1 ? "waits" : "wait"}.`;
+		const phase = await ledger.phases.get(session);
+		const rest = phase ? `${waits} The phase is ${phase.name}.` : waits;
 		const run = broker.liveRuns().find((live) => live.session === session);
-		if (!run) return `Nothing is running. ${waits}`;
-		const seconds = Math.round((clock.now() - run.startedAt) / 1000);
-		const tools = run.toolCalls.filter(({ status }) => status === "started").map(({ name }) => name);
-		const doing = run.compacting
-			? ", shortening what it remembers"
-			: tools.length > 0
-				? `, in ${tools.join(", ")}`
-				: "";
-		return `${run.status === "stopping" ? "Being stopped" : "Running"} for ${seconds} s with ${run.engine}${doing}. ${waits}`;
+		return run ? `${stateOf(run, clock.now())} ${rest}` : `Nothing is running. ${rest}`;
 	},
 };
+
+function stateOf({ status, startedAt, engine, compacting, toolCalls }: LiveRun, now: number): string {
+	const tools = toolCalls.filter((call) => call.status === "started").map(({ name }) => name);
+	const doing = compacting ? ", shortening what it remembers" : tools.length > 0 ? `, in ${tools.join(", ")}` : "";
+	const seconds = Math.round((now - startedAt) / 1000);
+	return `${status === "stopping" ? "Being stopped" : "Running"} for ${seconds} s with ${engine}${doing}.`;
+}
 
 const counted = (count: number): string => `${count} ${count === 1 ? "message" : "messages"}`;
 

@@ -1,10 +1,11 @@
 /** What the inbound side is configured with: per channel, per account, per session. */
 
+import type { Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/ledger.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
-import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
+import { HOOK_LIMITS, type HookLimits, type Hooks } from "../hooks/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 
 export interface QueueConfig {
@@ -120,9 +121,15 @@ export function queueOf(
 const plain = <Mode extends string>(mode: Mode | "steer") =>
 	(mode === "steer" ? "interrupt" : mode) as Exclude<Mode, "steer">;
 
-/** How a message waits with this engine. */
-export const settingsFor = (queue: QueueSettings, injects: boolean): QueueSettings =>
-	queue.mode === "inject" && !injects ? { ...queue, mode: queue.fallback ?? "followup" } : queue;
+/** How a message waits with this engine, and beside plugins: one that prepares runs has its say on every message. */
+export const settingsFor = (
+	queue: QueueSettings,
+	{ injects }: Pick<Engine, "injects">,
+	plugins: Pick<Hooks, "has">,
+): QueueSettings =>
+	queue.mode === "inject" && (injects !== true || plugins.has("onPrepare"))
+		? { ...queue, mode: queue.fallback ?? "followup" }
+		: queue;
 
 /** The channel of clients that speak to the daemon itself. */
 export const WEB = "web";

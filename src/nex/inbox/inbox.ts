@@ -15,9 +15,11 @@ import { type PairingDesk, pairingText } from "../acl/pairing.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import { cancelWaiting } from "./cancel.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { carryOut, commandIn, sessionSince } from "./commands.ts";
 import { type InboundConfig, type InboundLimits, rulesOf, settingsFor } from "./config.ts";
+import { type Answered, Continuing } from "./continuing.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
@@ -35,7 +37,8 @@ import {
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
+import { type Decision, Sessions } from "./sessions.ts";
+import type { Launched, Start } from "./start.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
@@ -72,6 +75,7 @@ export class Inbox {
 	readonly #inOrder: Order;
 	readonly #sessions: Sessions;
 	readonly #refusals: Refusals;
+	readonly #continuing: Continuing;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
 	readonly #completing = new Set<Promise<void>>();
@@ -89,6 +93,7 @@ export class Inbox {
 		const prepares = () => hooks().has("onPrepare");
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
+		this.#continuing = new Continuing(deps, this.#sessions);
 	}
 
 	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
@@ -109,6 +114,12 @@ export class Inbox {
 		const event = await first;
 		if (isClients(inbound)) checkSame(event, message);
 		return acceptedOf(event);
+	}
+
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one (A1). */
+	async continue(runId: string, answer?: Answered): Promise<{ runId: string }> {
+		this.#refuseWhenClosed();
+		return this.#continuing.continue(runId, answer);
 	}
 
 	/** From the first look at the store to the queue's decision a session takes one message at a time (ST11). */
@@ -135,10 +146,8 @@ export class Inbox {
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
 		const denied = await timed(facts.timings, "acl", clock, letIn);
 		const command = denied === undefined && !isClients(inbound) ? commandIn(inbound) : undefined;
-		if (command) {
-			const parts = { ...this.#deps, sessions: this.#sessions };
-			return { outcome: await carryOut(parts, command, message, label) };
-		}
+		const commands = { ...this.#deps, sessions: this.#sessions };
+		if (command) return { outcome: await carryOut(commands, command, message, label) };
 		const refusal = denied ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
 	}
@@ -192,9 +201,7 @@ export class Inbox {
 	#queue(message: Message): Promise<Decision> {
 		checkContent(message, this.#deps.inboxLimits);
 		const { engine, hooks, clock } = this.#deps;
-		// A plugin that prepares runs has its say on every message.
-		const injects = engine.injects === true && !hooks().has("onPrepare");
-		if (message.queue) message.queue = settingsFor(message.queue, injects);
+		if (message.queue) message.queue = settingsFor(message.queue, engine, hooks());
 		message.facts.queuedAt = clock.now();
 		return this.#sessions.arrive(message);
 	}
@@ -299,11 +306,12 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, inbox, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute({ begin, settle, patienceMs, continues, inbox }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer),
 			inbox,
+			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),
@@ -354,14 +362,8 @@ export class Inbox {
 		return recover(this.#deps, this.#sessions, owed);
 	}
 
-	/** Takes back a message that waits. Throws `not_found`, and `conflict` once it does not wait any more. */
-	async cancel(eventId: string): Promise<InboundEvent> {
-		const event = await this.#deps.ledger.inbox.get(eventId);
-		if (!event) throw new NexusError("not_found", `there is no message ${eventId}`);
-		const { state } = event.disposition;
-		if (state !== "queued") throw new NexusError("conflict", `Message ${eventId} is ${state}: it waits no longer.`);
-		await this.#sessions.cancel(event);
-		return { ...event, disposition: { state: "cancelled" } };
+	cancel(eventId: string): Promise<InboundEvent> {
+		return cancelWaiting(this.#deps.ledger, this.#sessions, eventId);
 	}
 
 	/** Deliveries that are still open are another daemon's, and nothing is written any more. */

@@ -5,11 +5,10 @@
 
 import type { Join, RunInbox, Saved } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
+import { type Disposition, inboxWrites, type QueueSettings } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { Write } from "../../std/write.ts";
 import { COLLECT_MS } from "./config.ts";
 import { joined, joiningOf, joinWrites } from "./joins.ts";
 import type { InboxLimits } from "./limits.ts";
@@ -17,29 +16,8 @@ import type { Message } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
 import { type Active, dispose, idOf, plan, QUEUED, superseded, without } from "./plan.ts";
 import { EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
+import type { Launched, Start } from "./start.ts";
 import { batchOf } from "./summary.ts";
-
-/** Messages that become a run. */
-export interface Start {
-	session: string;
-	/** Oldest first. */
-	messages: readonly Message[];
-	/** What becomes of the messages, to be committed with the run's begin. */
-	begin(runId: string): Write[];
-	/** What becomes of the messages when the run ends, to be committed beside its turn. */
-	settle(turn: Turn): Write[];
-	/** What comes during the run and may join it. */
-	inbox: RunInbox;
-	/** Whoever sent the message waits to hear that it is safe. */
-	patienceMs?: number;
-}
-
-export interface Launched {
-	/** Resolves once the run's begin is durable; rejects when it could not start. */
-	established: Promise<{ runId: string; saved: Promise<Saved> }>;
-	/** Stops the run, as soon as it is one. */
-	abort(): void;
-}
 
 export interface SessionsDeps {
 	bus: Bus;
@@ -104,6 +82,32 @@ export class Sessions {
 			this.#become(session, { ...session.lane, busy: true });
 			void saved.then((turn) => turn && this.#free(session));
 		});
+	}
+
+	/** Starts a run that no message asks for. Rejects with `conflict` when the session has something under way, or waiting. */
+	async resume(start: Omit<Start, "inbox">): Promise<{ runId: string }> {
+		const { launched } = await this.#input(start.session, async (session) => this.#resume(session, start));
+		return await launched.established;
+	}
+
+	#resume(session: Session, start: Omit<Start, "inbox">): { launched: Launched } {
+		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
+		if (!isIdle(session.lane))
+			throw new NexusError("conflict", `Session ${session.label} has something under way; wait until it has ended.`);
+		this.#refuseWhenFull();
+		this.#become(session, { ...session.lane, busy: true });
+		const active: Active = { messages: [...start.messages], abort: () => launched.abort() };
+		const inbox = this.#inboxOf(session, active);
+		const launched = this.#deps.launch({ ...start, inbox, patienceMs: ADMIT_MS_MAX });
+		session.active = active;
+		launched.established.then(
+			({ runId, saved }) => {
+				active.runId = runId;
+				return saved.then((turn) => turn && this.#free(session));
+			},
+			() => this.#free(session),
+		);
+		return { launched };
 	}
 
 	/** Takes up what waited when the daemon before this one ended, oldest first. */
@@ -232,7 +236,7 @@ export class Sessions {
 				return writes;
 			},
 			settle: (turn) => (active.stoppedBy ? superseded(turn, active, batch) : []),
-			inbox: { take: (join) => this.#input(session.label, () => this.#handOver(session, active, join)) },
+			inbox: this.#inboxOf(session, active),
 			...(patienceMs !== undefined && { patienceMs }),
 		});
 		session.active = active;
@@ -251,6 +255,10 @@ export class Sessions {
 		}
 	}
 
+	#inboxOf(session: Session, active: Active): RunInbox {
+		return { take: (join) => this.#input(session.label, () => this.#handOver(session, active, join)) };
+	}
+
 	/** Messages that wait for the run become its own, in the commit that gives them their place in its log. */
 	async #handOver(session: Session, active: Active, join: Join): Promise<void> {
 		// A plugin that prepares runs has its say on every message.
@@ -264,18 +272,8 @@ export class Sessions {
 		this.#leave(session, messages.map(idOf));
 	}
 
-	/** Takes back a message that waits; throws `conflict` when it does not. */
-	cancel({ session: label, eventId }: Pick<Message, "session" | "eventId">): Promise<void> {
-		return this.#input(label, async (session) => {
-			if (!session.waiting.has(eventId))
-				throw new NexusError("conflict", `Message ${eventId} waits no longer, or in another daemon.`);
-			await this.#deps.bus.write(dispose([eventId], { state: "cancelled" }, QUEUED), ADMIT_MS_MAX);
-			this.#leave(session, [eventId]);
-		});
-	}
-
 	/** Takes back what waits and is `chosen`; tells how many. */
-	cancelAll(label: string, chosen: (message: Message) => boolean): Promise<number> {
+	cancel(label: string, chosen: (message: Message) => boolean): Promise<number> {
 		return this.#input(label, async (session) => {
 			const eventIds = [...session.waiting.values()].filter(chosen).map(idOf);
 			if (eventIds.length === 0) return 0;

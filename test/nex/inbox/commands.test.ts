@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { InboundMessage } from "../../../src/adapter/adapter.ts";
 import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { phaseWrites } from "../../../src/ledger/ledger.ts";
 import { commandIn } from "../../../src/nex/inbox/commands.ts";
 import type { InboundChannelConfig, Plugin } from "../../../src/nex/nex.ts";
 import { gate, type Play, started, tempFile, text, until } from "../../broker/rig.ts";
@@ -192,7 +193,7 @@ describe("A28: /status", () => {
 	test("says what runs, for how long and in what, and what waits", async () => {
 		const clock = manualClock(1_000_000);
 		const { play, asked, doors } = patient();
-		const { say, texts, broker } = chat(play, {}, { clock });
+		const { say, texts, broker, bus } = chat(play, {}, { clock });
 		await say("/status");
 		const one = await say("one");
 		await until(() => asked.length === 1 && broker.live(one.runId!)!.toolCalls.length === 1);
@@ -203,6 +204,9 @@ describe("A28: /status", () => {
 			"Nothing is running. Nothing waits.",
 			"Running for 12 s with played, in look. 1 message waits.",
 		]);
+		await bus.write([phaseWrites.begin(asked[0]!.session, "plan", 1)]);
+		await say("/status");
+		expect(texts().at(-1)).toMatch(/ 1 message waits\. The phase is plan\.$/);
 		for (const door of doors) door.open();
 	});
 });
