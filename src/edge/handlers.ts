@@ -6,6 +6,7 @@ import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
+import { mcpHandlers } from "./mcp.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
@@ -41,6 +42,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
+		...mcpHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};
 }

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
+import { MCP_ROUTES } from "./routes-mcp.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -180,6 +181,7 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...CHANNEL_ROUTES,
+	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

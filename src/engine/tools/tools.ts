@@ -5,6 +5,7 @@ export type {
 	CustomState,
 	Describe,
 	JsonSchema,
+	Question,
 	Tool,
 	ToolContext,
 	ToolResult,
