@@ -178,6 +178,24 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 		]);
 	});
 
+	test("is in a checkpoint before anybody is asked, although no tool has begun", async () => {
+		const { model } = modelOf([answer(text("May I? "), asks("b"))]);
+		const tools = [toolOf("b", { approval: "always" })];
+		const stop = new AbortController();
+		const told: string[] = [];
+		const checkpoint = ({ state, messages }: Checkpoint) => {
+			told.push(`${state.calls.map(({ status }) => status)} ${messages.at(-1)?.role}`);
+			return undefined;
+		};
+		const approve = () => {
+			told.push("asked");
+			stop.abort();
+			return new Promise<never>(() => {});
+		};
+		await collect(reasonAct({ ...(await setupOf({}, model, tools)), checkpoint, approve }, request, stop.signal));
+		expect(told.slice(0, 2)).toEqual(["announced assistant", "asked"]);
+	});
+
 	test("denied: it fails with the reason; answered: that is its result", async () => {
 		const from = await waiting();
 		for (const [decided, told] of [
