@@ -184,7 +184,7 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 		const stop = new AbortController();
 		const told: string[] = [];
 		const checkpoint = ({ state, messages }: Checkpoint) => {
-			told.push(`${state.calls.map(({ status }) => status)} ${messages.at(-1)?.role}`);
+			told.push(`${state.calls.map(({ status }) => status).join(" ")} ${messages.at(-1)?.role}`);
 			return undefined;
 		};
 		const approve = () => {
