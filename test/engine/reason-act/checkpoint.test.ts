@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Answer } from "../../../src/engine/port.ts";
 import { type Checkpoint, GO_ON } from "../../../src/engine/reason-act/checkpoint.ts";
+import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
 import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
@@ -209,4 +210,20 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 			expect(resultsIn(calls[0]!)[1]).toContain(told);
 		}
 	});
+});
+
+test("A5: the digest of the configuration changes with agents, tools and phases, and with nothing else", async () => {
+	const { model } = modelOf([]);
+	const hashOf = async (config: ReasonActConfig, names: string[]) =>
+		reasonActEngine(
+			await setupOf(
+				config,
+				model,
+				names.map((name) => toolOf(name)),
+			),
+		).configHash;
+	const before = await hashOf({}, ["a", "b"]);
+	expect(await hashOf({ systemPrompt: "another", attemptsMax: 5 }, ["b", "a"])).toBe(before);
+	expect(await hashOf({}, ["a"])).not.toBe(before);
+	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
 });
