@@ -64,7 +64,9 @@ const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data }
 
 /** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
 function configHashOf({ agents, phases }: LoopSetup): string {
-	const named = [...agents.values()].map(({ name, tools }) => [name, tools.tools.map((tool) => tool.name).sort()]);
+	const named = [...agents.values()].map(({ name, tools }) =>
+		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),
+	);
 	return createHash("sha256")
 		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
 		.digest("base64url")
