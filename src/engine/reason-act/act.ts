@@ -115,7 +115,8 @@ export class Acting {
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
 		const { setup, request } = this.#parts;
-		if ((call.tool.approval ?? "never") === "never") return { allowed: true };
+		const { approval = "never" } = call.tool;
+		if (approval === "never" || (approval === "non-owner" && request.owner !== false)) return { allowed: true };
 		if (setup.approve) return setup.approve(call, { agent: call.agent.name, request, signal });
 		return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
 	}

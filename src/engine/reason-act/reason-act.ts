@@ -3,17 +3,17 @@
 import { readFile } from "node:fs/promises";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
-import type { Environment } from "../entry.ts";
-import { checkFilesRoot, chooseModel, loadModel } from "../pi/pi.ts";
+import type { EnginePlace, Environment } from "../entry.ts";
+import { chooseModel, loadModel } from "../pi/pi.ts";
 import type { Engine } from "../port.ts";
-import { type Tool, toolRegistry } from "../tools/tools.ts";
-import { builtInTools } from "./built-in.ts";
+import { builtInTools, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";
 import { type ModelPort, piModel } from "./model.ts";
 import { parseScript, scriptedModel } from "./scripted.ts";
 import type { LoopSetup } from "./setup.ts";
+import { onceReady, type Sources, withSources } from "./sources.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
 import { ATTEMPTS_MAX, FIRST_PHASE, PHASES, type Phase, STRATEGIES } from "./termination.ts";
 
@@ -38,17 +38,28 @@ export const REASON_ACT_DEFAULTS = {
 } as const;
 
 /** Configuration mistakes are said here; after that, only runs can fail. */
-export async function createReasonActEngine(config: ReasonActConfig, env: Environment = process.env): Promise<Engine> {
-	await checkFilesRoot(config.filesRoot, SECTION);
+export async function createReasonActEngine(
+	config: ReasonActConfig,
+	{ base, env, house }: EnginePlace = { base: process.cwd(), env: process.env },
+): Promise<Engine> {
 	const model = await modelOf(config, env);
-	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
-	return reasonActEngine(await setupOf(config, model, tools));
+	const tools = await builtInTools(house?.config.tools as ToolsConfig | undefined, {
+		base,
+		env,
+		...house,
+		clock: systemClock,
+	});
+	const sources = house && { sources: house.toolSources, warn: house.warn };
+	return reasonActEngine(await setupOf(config, model, tools), sources);
 }
 
 /** A setup may be made by hand, with more agents, tools and an approver. */
-export const reasonActEngine = (setup: LoopSetup): Engine => ({
+export const reasonActEngine = (setup: LoopSetup, sources?: Sources): Engine => ({
 	name: "reason-act",
-	run: (request, { signal }) => reasonAct(setup, request, signal),
+	run(request, { signal }) {
+		if (sources === undefined || sources.sources.length === 0) return reasonAct(setup, request, signal);
+		return onceReady(async () => reasonAct(await withSources(setup, request, sources), request, signal));
+	},
 });
 
 async function modelOf(config: ReasonActConfig, env: Environment): Promise<ModelPort> {
