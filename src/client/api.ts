@@ -44,6 +44,9 @@ export function createApi({ json, request }: Http) {
 		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
 		removePairing: (channel: string, account: string, sender: string) =>
 			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
+		memory: (query?: Page & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
+		memoryChanges: (query?: Page) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
+		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
 		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),

@@ -6,6 +6,7 @@ import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
+import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
@@ -39,6 +40,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...readHandlers(parts),
 		...streamHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
+		...memoryHandlers(parts.deps, parts.limits),
 		...daemonHandlers(parts),
 	};
 }

@@ -159,6 +159,8 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Removes an item of the memory; one that is not there is `not_found`. */
+	forget?(id: string): Promise<void>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	token: string;

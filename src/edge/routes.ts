@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
+import { MEMORY_ROUTES } from "./routes-memory.ts";
 import * as shape from "./schema.ts";
 
 export type { Route } from "./route.ts";
@@ -137,6 +138,7 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...CHANNEL_ROUTES,
+	...MEMORY_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -38,7 +38,7 @@ const whole = (least: number, error: string) =>
 		.regex(/^\d{1,15}$/, error)
 		.transform(Number)
 		.pipe(z.int().min(least, error));
-const offset = whole(0, "must be a whole number from 0 on");
+export const offset = whole(0, "must be a whole number from 0 on");
 
 export const runParams = z.object({ run: z.string().min(1).max(128) });
 export const sessionParams = z.object({ session: sessionLabel });

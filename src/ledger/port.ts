@@ -3,6 +3,7 @@
 import { queriesOf } from "../std/write.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
+import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Sessions } from "./sessions/port.ts";
@@ -15,6 +16,7 @@ export interface Ledger {
 	readonly deliveries: Deliveries;
 	readonly pairings: Pairings;
 	readonly notes: Notes;
+	readonly memory: Memory;
 }
 
 export interface SessionSnapshot {

@@ -3,6 +3,7 @@
 import type { SqliteFile } from "../std/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
@@ -18,6 +19,7 @@ export const THINGS = {
 	deliveries: deliveriesInSqlite,
 	pairings: pairingsInSqlite,
 	notes: notesInSqlite,
+	memory: memoryInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

@@ -36,6 +36,8 @@ export interface NexusConfig extends EngineSections {
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];
 	plugins?: FileConfig["plugins"];
+	tools?: FileConfig["tools"];
+	memory?: FileConfig["memory"];
 	log: { level: LogLevel };
 	/** The file that was read, if any. */
 	file?: string;

@@ -2,7 +2,14 @@
 
 import { type Broker, createBroker } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
-import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../engine/engine.ts";
+import {
+	chooseEngine,
+	type Engine,
+	type EngineChoice,
+	type EngineHouse,
+	loadEngine,
+	type MemoryPort,
+} from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
@@ -13,8 +20,10 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { createHouse } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
+import { createMemory } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
@@ -67,9 +76,11 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config);
+	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
+	const house = createHouse(config, log, memory);
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, engine, token);
+	const parts = compose(life, config, { ...store, memory }, engine, token);
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -162,9 +173,15 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 	await Promise.all([outbound.stop(left()), lab.close()]);
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
+function compose(
+	life: Life,
+	config: NexusConfig,
+	store: Store & { memory: MemoryPort },
+	engine: Engine,
+	token: string,
+): Parts {
 	const { log } = life;
-	const { bus, ledger } = store;
+	const { bus, ledger, memory } = store;
 	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
@@ -195,6 +212,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		forget: (id) => memory.forget(id, {}),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,
@@ -226,8 +244,8 @@ function lazyMetrics(source: () => MetricsSource) {
 	};
 }
 
-async function findEngine(choice: EngineChoice | undefined, config: NexusConfig): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config });
+async function findEngine(choice: EngineChoice | undefined, config: NexusConfig, house: EngineHouse): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, house });
 }
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>

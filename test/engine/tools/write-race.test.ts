@@ -11,18 +11,28 @@ import { call } from "./kit.ts";
 
 const WRITES = 400;
 
+/** In another thread, as another program would. A write that meets a gap makes the folder anew: that one goes again. */
 const SWAP = `
-	const { renameSync, symlinkSync, unlinkSync } = require("node:fs");
+	const { renameSync, rmSync, symlinkSync } = require("node:fs");
 	const { workerData, parentPort } = require("node:worker_threads");
 	const { folder, aside, outside } = workerData;
 	let stopped = false;
 	parentPort.on("message", () => { stopped = true; });
+	function insist(step) {
+		for (;;) {
+			try {
+				return step();
+			} catch {
+				rmSync(folder, { recursive: true, force: true });
+			}
+		}
+	}
 	function swap() {
 		for (let i = 0; i < 200; i++) {
 			renameSync(folder, aside);
-			symlinkSync(outside, folder);
-			unlinkSync(folder);
-			renameSync(aside, folder);
+			insist(() => symlinkSync(outside, folder));
+			rmSync(folder, { force: true });
+			insist(() => renameSync(aside, folder));
 		}
 		parentPort.postMessage("swapped");
 		if (stopped) parentPort.close();
