@@ -77,8 +77,8 @@ it("A15: what configures the daemon is neither read nor written by its agents", 
 	const { cwd, on } = await house();
 	writeFileSync(join(cwd, "nexus.yaml"), CONFIG);
 	const write = "{ calls: [{ name: write, args: { path: a.txt, content: hello } }] }";
-	const escape = "{ calls: [{ name: read, args: { path: ../nexus.yaml } }, { name: bash, args: { command: id } }] }";
-	const { out } = await on("send", script(write, escape, DONE), "--json");
+	const reach = "{ calls: [{ name: read, args: { path: ../nexus.yaml } }, { name: bash, args: { command: id } }] }";
+	const { out } = await on("send", script(write, reach, DONE), "--json");
 	expect(out).toContain('created \\\\\\"a.txt\\\\\\"');
 	expect(out).toContain("is outside the folder that may be used");
 	expect(out).toContain('there is no tool \\\\\\"bash\\\\\\"');
