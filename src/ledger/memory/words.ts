@@ -7,16 +7,13 @@ const PREFIX_CHARS_MIN = 3;
 
 /** Any of the words, each quoted; longer ones also as the beginning of a word. Undefined when there is none. */
 export function matchOf(text: string): string | undefined {
-	const words = new Set(text.split(BETWEEN_WORDS).filter(hasLetter));
+	const words = new Set(text.split(BETWEEN_WORDS).filter(Boolean));
 	const some = [...words].slice(0, WORDS_MAX).map((word) => word.slice(0, WORD_CHARS_MAX));
 	return some.length === 0 ? undefined : some.map(quoted).join(" OR ");
 }
 
-/** As the tokenizer separates them; a mark belongs to the letter before it. */
-const BETWEEN_WORDS = /[^\p{L}\p{N}\p{M}\p{Co}]+/u;
-
-/** Marks alone are no word. */
-const hasLetter = (word: string): boolean => /[\p{L}\p{N}\p{Co}]/u.test(word);
+/** Spaces, and the signs of ASCII. Beyond it only the tokenizer knows what is a letter to it. */
+const BETWEEN_WORDS = /[\s\p{Cc}!-/:-@[-`{-~]+/u;
 
 const quoted = (word: string): string =>
 	`"${word.replaceAll('"', '""')}"${Array.from(word).length >= PREFIX_CHARS_MIN ? "*" : ""}`;

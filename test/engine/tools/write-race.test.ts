@@ -23,7 +23,9 @@ const SWAP = `
 			try {
 				return step();
 			} catch {
-				rmSync(folder, { recursive: true, force: true });
+				try {
+					rmSync(folder, { recursive: true, force: true });
+				} catch {}
 			}
 		}
 	}
