@@ -89,3 +89,22 @@ export interface RunView {
 
 /** Whether the words of a message are for people who chat (P3.10). */
 export const isShown = ({ visible }: { visible?: boolean }): boolean => visible !== false;
+
+/** A run as people who chat are shown it: of hidden words only the tool calls are left. */
+export function shownOf(view: RunView): RunView {
+	if (view.messages.every(isShown)) return view;
+	const messages = view.messages.filter((message) => isShown(message) || message.tools.length > 0);
+	return { ...view, messages: messages.map((message) => (isShown(message) ? message : toolsOf(message))) };
+}
+
+/** The same object for the same message: whoever draws it need not draw it again. */
+const toolsOnly = new WeakMap<MessageView, MessageView>();
+
+function toolsOf(message: MessageView): MessageView {
+	const known = toolsOnly.get(message);
+	if (known) return known;
+	const tools = message.tools.map((tool) => ({ ...tool, after: 0 }));
+	const shown: MessageView = { ...message, text: "", reasoning: [], parts: [], tools };
+	toolsOnly.set(message, shown);
+	return shown;
+}

@@ -8,6 +8,7 @@ import {
 	type EngineChoice,
 	type EngineHouse,
 	loadEngine,
+	type Mcp,
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
@@ -20,7 +21,7 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
-import { createHouse } from "./house.ts";
+import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
 import { createMemory } from "./memory.ts";
@@ -77,10 +78,12 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
 	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
-	const house = createHouse(config, log, memory);
+	const mcp = openMcp(config, log);
+	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
+	const house = createHouse(config, log, { memory, mcp });
 	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, { ...store, memory }, engine, token);
+	const parts = compose(life, config, store, { engine, token, memory, mcp });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -90,7 +93,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
-	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
+	undo.push({ what: "retention", stop: keepRetention(store, config.retention, systemClock, log) });
 	life.state = "READY";
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
@@ -173,16 +176,20 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 	await Promise.all([outbound.stop(left()), lab.close()]);
 }
 
-function compose(
-	life: Life,
-	config: NexusConfig,
-	store: Store & { memory: MemoryPort },
-	engine: Engine,
-	token: string,
-): Parts {
+interface Found {
+	engine: Engine;
+	token: string;
+	memory: MemoryPort;
+	mcp: Mcp | undefined;
+}
+
+function compose(life: Life, config: NexusConfig, store: Store, { engine, token, memory, mcp }: Found): Parts {
 	const { log } = life;
-	const { bus, ledger, memory } = store;
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
+	const { bus, ledger } = store;
+	const broker = createBroker({
+		...{ bus, ledger, engine, limits: config.broker, log },
+		...(config.execution && { execution: config.execution }),
+	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -213,6 +220,7 @@ function compose(
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
 		forget: (id) => memory.forget(id, {}),
+		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,
@@ -231,6 +239,7 @@ function compose(
 		},
 		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats() })),
 		...(page === undefined ? {} : { pageDir: page }),
+		...(mcp && { mcp }),
 	});
 	return { broker, edge, outbound, nex, lab };
 }

@@ -2,16 +2,36 @@
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { ENGINES, type EngineHouse, type MemoryPort, memorySource, type ToolSource } from "../engine/engine.ts";
+import {
+	createMcp,
+	ENGINES,
+	type EngineHouse,
+	type Mcp,
+	type MemoryPort,
+	memorySource,
+	type ToolSource,
+} from "../engine/engine.ts";
 import type { Log } from "../std/log.ts";
 import { CONFIG_DEFAULTS, type NexusConfig } from "./config.ts";
 import { MEMORY_DEFAULTS } from "./memory.ts";
+import { packageVersion } from "./package.ts";
 
-/** Without a `memory` an engine is only looked at: nothing is stored. */
-export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, memory?: MemoryPort): EngineHouse {
+/** Undefined without servers: then nothing of it is loaded. */
+export function openMcp(config: NexusConfig, log: Log): Mcp | undefined {
+	if (config.mcp === undefined) return undefined;
+	return createMcp(config.mcp, { base: config.base, env: process.env, version: packageVersion(), log });
+}
+
+/** Left out where an engine is only looked at. */
+export interface Offered {
+	memory?: MemoryPort;
+	mcp?: Mcp | undefined;
+}
+
+export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, offered: Offered = {}): EngineHouse {
 	const own = [resolve(config.base, CONFIG_DEFAULTS.config), ...(config.file === undefined ? [] : [config.file])];
 	return {
-		toolSources: memory === undefined ? [] : sourcesOf(config, memory),
+		toolSources: sourcesOf(config, offered),
 		dataDir: config.data,
 		protectedFiles: [...own, ...namedFiles(config)],
 		secretFiles: own,
@@ -20,18 +40,19 @@ export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, memory?
 	};
 }
 
-function sourcesOf(config: NexusConfig, memory: MemoryPort): ToolSource[] {
+function sourcesOf(config: NexusConfig, { memory, mcp }: Offered): ToolSource[] {
 	const limits = { ...MEMORY_DEFAULTS, ...config.memory };
-	return limits.enabled ? [memorySource(memory, limits)] : [];
+	const noting = memory && limits.enabled ? [memorySource(memory, limits)] : [];
+	return mcp ? [...noting, mcp.source] : noting;
 }
 
-/** Files that decide what this daemon does: modules, plugins, adapters, prompts, scripts. */
+/** Files that decide what this daemon does: modules, plugins, adapters, MCP servers, prompts, scripts. */
 function namedFiles(config: NexusConfig): string[] {
 	const { engine, plugins = [], channels = {}, base } = config;
 	const modules = typeof engine === "object" ? [engine.module, ...plugins] : plugins;
 	const commands = Object.values(channels).flatMap(({ command = [] }) => command);
 	const sections = config as unknown as Readonly<Record<string, unknown>>;
-	const named = ["agents", ...ENGINES.flatMap(({ section }) => section ?? [])];
+	const named = ["agents", "mcp", ...ENGINES.flatMap(({ section }) => section ?? [])];
 	const texts = named.flatMap((name) => textsIn(sections[name]));
 	const maybe = [...commands, ...texts].filter((name) => isFileName(name) && existsSync(resolve(base, name)));
 	return [...modules, ...maybe].map((name) => resolve(base, name));

@@ -2,10 +2,9 @@
 
 import type { Bus } from "../bus/bus.ts";
 import type { MemoryPort } from "../engine/engine.ts";
-import { type Ledger, type MemoryItem, memoryWrites } from "../ledger/ledger.ts";
+import { checkpointWrites, type Ledger, memoryWrites } from "../ledger/ledger.ts";
 import { NexusError, newId } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
-import type { Write } from "../std/write.ts";
 
 /** The `memory:` section of `nexus.yaml`. */
 export interface MemoryConfig {
@@ -30,11 +29,9 @@ export interface MemoryDeps {
 	ledger: Pick<Ledger, "memory">;
 	config?: MemoryConfig | undefined;
 	clock: Clock;
-	/** What else has to go with an item, in the same commit: a checkpoint that quotes it names its id. */
-	alsoForget?(item: MemoryItem): readonly Write[];
 }
 
-export function createMemory({ bus, ledger, config, clock, alsoForget = () => [] }: MemoryDeps): MemoryPort {
+export function createMemory({ bus, ledger, config, clock }: MemoryDeps): MemoryPort {
 	const { itemsMax, itemsTotalMax, charsMax } = { ...MEMORY_DEFAULTS, ...config };
 	const { memory } = ledger;
 	return {
@@ -52,9 +49,9 @@ export function createMemory({ bus, ledger, config, clock, alsoForget = () => []
 		search: async (banks, words, limit) => memory.search(words, { banks, limit }),
 		list: async (banks, limit) => memory.list({ banks, limit }),
 		async forget(id, from) {
-			const item = await memory.get(id);
-			if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
-			await bus.write([memoryWrites.forget(id, { at: clock.now(), ...from }), ...alsoForget(item)]);
+			if (!(await memory.get(id))) throw new NexusError("not_found", `there is no memory ${id}`);
+			// A checkpoint that quotes the note names its id: that run cannot be continued any more.
+			await bus.write([memoryWrites.forget(id, { at: clock.now(), ...from }), checkpointWrites.removeNaming(id)]);
 		},
 	};
 }

@@ -1,12 +1,14 @@
 /** The `reason-act` engine: a model that reasons and tools that act, with enforced ends, limits and several tools at once. The door of this folder. */
 
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { EnginePlace, Environment } from "../entry.ts";
 import { chooseModel, loadModel } from "../pi/pi.ts";
-import type { Engine } from "../port.ts";
+import type { Engine, EngineEvent } from "../port.ts";
 import { builtInTools, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
+import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";
@@ -54,13 +56,32 @@ export async function createReasonActEngine(
 }
 
 /** A setup may be made by hand, with more agents, tools and an approver. */
-export const reasonActEngine = (setup: LoopSetup, sources?: Sources): Engine => ({
-	name: "reason-act",
-	run(request, { signal }) {
-		if (sources === undefined || sources.sources.length === 0) return reasonAct(setup, request, signal);
-		return onceReady(async () => reasonAct(await withSources(setup, request, sources), request, signal));
-	},
-});
+export function reasonActEngine(given: LoopSetup, sources?: Sources): Engine {
+	const setup: LoopSetup = { checkpoint: asEvent, ...given };
+	const { phase, phases } = setup;
+	return {
+		name: "reason-act",
+		continues: true,
+		configHash: configHashOf(setup),
+		phases: [phase, ...Object.keys(phases).filter((name) => name !== phase)],
+		run(request, { signal }) {
+			const from = checkpointOf(request.continues);
+			if (sources === undefined || sources.sources.length === 0) return reasonAct(setup, request, signal, from);
+			return onceReady(async () => reasonAct(await withSources(setup, request, sources), request, signal, from));
+		},
+	};
+}
+
+const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
+
+/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+function configHashOf({ agents, phases }: LoopSetup): string {
+	const named = [...agents.values()].map(({ name, tools }) => [name, tools.tools.map((tool) => tool.name).sort()]);
+	return createHash("sha256")
+		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
+		.digest("base64url")
+		.slice(0, 22);
+}
 
 async function modelOf(config: ReasonActConfig, env: Environment): Promise<ModelPort> {
 	const { retriesMax, retryDelayMsMax } = { ...REASON_ACT_DEFAULTS, ...config };

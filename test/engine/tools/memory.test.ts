@@ -1,11 +1,11 @@
 /** `remember`, `recall`, `forget` and `learn`: whose bank a run may read and write, and how a note is shown. */
 
 import { beforeEach, describe, expect, test } from "vitest";
-import { createBus, sqliteStorage } from "../../../src/bus/bus.ts";
+import { type Bus, createBus, sqliteStorage } from "../../../src/bus/bus.ts";
 import type { EngineRequest } from "../../../src/engine/engine.ts";
 import { memorySource } from "../../../src/engine/engine.ts";
 import type { MemoryPort } from "../../../src/engine/tools/tools.ts";
-import { type Ledger, noteWrites, sqliteLedger } from "../../../src/ledger/ledger.ts";
+import { checkpointWrites, type Ledger, sqliteLedger } from "../../../src/ledger/ledger.ts";
 import { createMemory } from "../../../src/runtime/memory.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -14,19 +14,14 @@ import { call, requestOf } from "./kit.ts";
 
 let memory: MemoryPort;
 let ledger: Ledger;
-const forgotten: string[] = [];
+let bus: Bus;
 const CONFIG = { charsMax: 200, itemsMax: 3, recallItemsMax: 2 };
 
 beforeEach(() => {
 	const file = openSqlite(":memory:", "process");
 	ledger = sqliteLedger(file);
-	const bus = createBus({ storage: sqliteStorage(file), log: silentLog });
-	forgotten.length = 0;
-	const alsoForget = ({ id }: { id: string }) => {
-		forgotten.push(id);
-		return [noteWrites.add({ channel: "c", account: "a" }, [`gone with ${id}`])];
-	};
-	memory = createMemory({ bus, ledger, config: CONFIG, clock: systemClock, alsoForget });
+	bus = createBus({ storage: sqliteStorage(file), log: silentLog });
+	memory = createMemory({ bus, ledger, config: CONFIG, clock: systemClock });
 });
 
 const ann = { id: "7", name: "Ann", channel: "telegram", account: "bot" };
@@ -167,9 +162,16 @@ describe("what is recalled", () => {
 	});
 });
 
-test("A17: what else holds the note goes in the same commit", async () => {
+test("A17: checkpoints that quote a note go with it, in the same commit; others stay", async () => {
 	const id = (await as({}, "learn", { lesson: "Answer briefly" })).text.split(" ").at(-1)!;
+	const checkpoint = (runId: string, data: unknown) =>
+		checkpointWrites.put({
+			...{ runId, session: "s", engine: "e", configHash: "h", at: 1, root: runId, shown: "", lengths: {} },
+			data: JSON.stringify(data),
+		});
+	const recalled = await recall({}, "briefly");
+	await bus.write([checkpoint("run_a", [{ text: recalled }]), checkpoint("run_b", [{ text: "something else" }])]);
 	await as({}, "forget", { id });
-	expect(forgotten).toEqual([id]);
-	expect(await ledger.notes.list({ channel: "c", account: "a" })).toEqual([`gone with ${id}`]);
+	expect(await ledger.checkpoints.get("run_a")).toBeUndefined();
+	expect(await ledger.checkpoints.get("run_b")).toBeDefined();
 });
