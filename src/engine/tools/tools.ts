@@ -1,7 +1,7 @@
 /** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
 export { describeCall } from "./describe.ts";
-export { type MemoryFrom, type MemoryPort, memorySource, type Remembered } from "./memory.ts";
+export { type MemoryPort, memorySource } from "./memory.ts";
 export type {
 	ApprovalPolicy,
 	CustomState,

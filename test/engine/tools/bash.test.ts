@@ -9,7 +9,9 @@ import { builtInTools, type Tool } from "../../../src/engine/tools/tools.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
-import { call } from "./kit.ts";
+import { collect } from "../demo-play.ts";
+import { answer, asks, engineOf, text as said } from "../reason-act/kit.ts";
+import { call, requestOf } from "./kit.ts";
 
 let root: string;
 let tools: Tool[];
@@ -168,6 +170,31 @@ describe("I12: nothing survives the call", () => {
 	test("a stop before it began starts nothing", async () => {
 		expect(await bash("touch x", AbortSignal.abort())).toMatchObject({ failed: true });
 		expect(existsSync(join(root, "x"))).toBe(false);
+	});
+});
+
+describe("in the loop", () => {
+	const started = "sleep 1000 & echo $! > child; wait";
+	const answers = [answer(asks("bash", { command: started })), answer(said("done"))];
+	const approve = async () => ({ allowed: true }) as const;
+
+	test("A21, I12: when the run is stopped, its command is dead before the run is over", async () => {
+		const { engine } = await engineOf(answers, { tools, setup: { approve } });
+		const stop = new AbortController();
+		const running = collect(engine.run(requestOf(), { signal: stop.signal }));
+		await until("the child has begun", () => hasPid("child"));
+		stop.abort();
+		await running.catch(() => {});
+		expect(isAlive(pidIn("child"))).toBe(false);
+	});
+
+	test("A11: without somebody who approves, nothing is run, the owner's requests included", async () => {
+		const { engine, calls } = await engineOf(answers, { tools });
+		const { signal } = new AbortController();
+		const events = await collect(engine.run(requestOf({ owner: true }), { signal }));
+		expect(events).toContainEqual(expect.objectContaining({ name: "bash", status: "failed" }));
+		expect(JSON.stringify(calls.at(-1)!.messages)).toContain("needs somebody's approval");
+		expect(existsSync(join(root, "child"))).toBe(false);
 	});
 });
 

@@ -94,7 +94,7 @@ describe("write", () => {
 	});
 
 	test("a pipe is not written", async () => {
-		execFileSync("mkfifo", [join(root, "pipe")]);
+		execFileSync("/bin/sh", ["-c", "mkfifo pipe"], { cwd: root });
 		expect(await write("pipe")).toMatchObject({ text: '"pipe" is not a regular file' });
 	});
 

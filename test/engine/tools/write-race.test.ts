@@ -60,7 +60,7 @@ test("A15: a write or an edit never leaves the folder, however its links are swa
 	const act = async (n: number) => {
 		const written = await call(tools, "write", { path, content: `inside ${n}` });
 		const edited = await call(tools, "edit", { path, old_text: "inside", new_text: "again" });
-		for (const { failed } of [written, edited]) failed ? seen.refused++ : seen.done++;
+		for (const { failed } of [written, edited]) seen[failed ? "refused" : "done"]++;
 	};
 	// Both sides of the swap are met before the writes count.
 	for (let n = 0; n < WRITES || seen.done === 0 || seen.refused === 0; n++) await act(n);
