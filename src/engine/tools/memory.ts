@@ -76,8 +76,9 @@ function rememberTool({ memory, limits }: Parts, request: EngineRequest): Tool {
 			additionalProperties: false,
 		},
 		describe: () => "🧠 Remembering",
-		async execute({ text, about: asked = about[0] }, context) {
-			if (!about.includes(asked as string)) throw new Error(`nothing can be noted about "${asked}" in this run`);
+		async execute({ text, about: given }, context) {
+			const asked = (given ?? about[0]) as string;
+			if (!about.includes(asked)) throw new Error(`nothing can be noted about "${asked}" in this run`);
 			const bank = asked === "person" ? personBank(context.request)! : agentBank(context.agent);
 			return await note(memory, bank, text as string, context);
 		},
@@ -130,8 +131,9 @@ const forgetTool = ({ memory }: Parts): Tool => ({
 		additionalProperties: false,
 	},
 	describe: () => "🧠 Forgetting",
-	async execute({ id }, context) {
-		const item = await memory.get(id as string);
+	async execute(args, context) {
+		const id = args.id as string;
+		const item = await memory.get(id);
 		// What is in another bank does not exist for this run.
 		if (item === undefined || !banksOf(context).includes(item.bank)) throw new Error(`there is no note ${id}`);
 		if (item.bank === agentBank(context.agent) && !hasOwnersRights(context.request))
