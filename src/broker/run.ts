@@ -189,6 +189,7 @@ export class Run {
 		const request = await engineRequestOf(this.#deps, this.request);
 		// It may have been stopped, or its time may be over, while the past was read (ST15).
 		if (this.#stop || this.#settled) return;
+		if (request.phase) this.#framer.enter(request.phase.name);
 		const iterator = iteratorOf(this.#deps.engine, request, { signal: this.#abort.signal });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
