@@ -32,6 +32,8 @@ export interface EngineMessage {
 	toolCalls?: readonly PastToolCall[];
 	/** What the model thought, as far as its provider signed it, in order. An engine uses only signatures that it made itself. */
 	reasoning?: readonly SignedReasoning[];
+	/** Which agent's words these are, where the session has several. */
+	agent?: string;
 	/** An assistant message that was cut short: stopped by the user, or failed. The text already says so to the model. */
 	interrupted?: "aborted" | "failed";
 }

@@ -1,5 +1,6 @@
 /** Tools that engines offer to models: what one is, the registry of them, and how people read of a call. The door of this folder. */
-export { describeCall } from "./describe.ts";
+export { describeBy, describeCall } from "./describe.ts";
+export { TOOL_NAMES } from "./names.ts";
 export type {
 	ApprovalPolicy,
 	CustomState,

@@ -10,7 +10,7 @@ import { collect, requestOf, textOf } from "../demo-play.ts";
 import { answer, asks, modelOf, text, toolOf } from "./kit.ts";
 
 const request = requestOf("hello");
-const signal = new AbortController().signal;
+const context = { signal: new AbortController().signal };
 
 /** Plays a run whole, and keeps every checkpoint as a store would. */
 async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
@@ -21,13 +21,13 @@ async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[]
 		checkpoints.push(JSON.parse(JSON.stringify(one)));
 		return undefined;
 	};
-	await collect(reasonAct({ ...setup, checkpoint }, request, signal));
+	await collect(reasonAct({ ...setup, checkpoint }, request, context));
 	return checkpoints;
 }
 
 async function resumed(from: Checkpoint, answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
 	const { model, calls } = modelOf(answers);
-	const events = await collect(reasonAct(await setupOf(config, model, tools), request, signal, from));
+	const events = await collect(reasonAct(await setupOf(config, model, tools), request, context, from));
 	return { events, calls };
 }
 

@@ -88,7 +88,10 @@ describe("tools", () => {
 			{ tools: [toolOf("look", { parameters })] },
 		);
 		expect(shown).toEqual(["id_look failed", "id_lok failed", "message", "text Sorry."]);
-		expect(events[0]).toMatchObject({ args: { n: "many" }, result: expect.stringContaining("n") });
+		expect(events.find(({ type }) => type === "tool")).toMatchObject({
+			args: { n: "many" },
+			result: expect.stringContaining("n"),
+		});
 		expect(calls[1]!.messages.slice(2)).toMatchObject([{ isError: true }, { isError: true }]);
 	});
 
@@ -121,7 +124,7 @@ describe("tools", () => {
 		const { engine } = await engineOf([answer(asks("look")), answer()], { tools: [look] });
 		const reader = engine.run(requestOf("x"), { signal: new AbortController().signal })[Symbol.asyncIterator]();
 		const started = await reader.next();
-		expect([started.value].flat()).toMatchObject([{ status: "started" }]);
+		expect([started.value].flat().at(-1)).toMatchObject({ status: "started" });
 		await new Promise((resolve) => setImmediate(resolve));
 		expect(acted).toEqual([]);
 		await reader.next();
