@@ -9,6 +9,8 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
+export type { EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
 export * from "./port.ts";
+export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./reason-act/entry.ts";
 export type { PiConfig } from "./registry.ts";

@@ -2,6 +2,7 @@
 
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
+import type { Counters } from "../std/counters.ts";
 import type { Engine } from "./port.ts";
 import type { ToolSource } from "./tools/tools.ts";
 
@@ -28,6 +29,8 @@ export interface EngineHouse {
 	protectedFiles: readonly string[];
 	/** All of the configuration: the sections that several engines share, such as `agents`, `phases`, `tools`. */
 	config: Readonly<Record<string, unknown>>;
+	/** For metrics: what engines count, with bounded labels. */
+	counters?: Counters;
 	/** Says something to whoever runs the daemon. */
 	warn(facts: Readonly<Record<string, unknown>>, message: string): void;
 }

@@ -3,7 +3,14 @@
 import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
-import { ENGINES, type EngineName, type EngineSections, type Engines } from "../engine/engine.ts";
+import {
+	agentsConfigSchema,
+	ENGINES,
+	type EngineName,
+	type EngineSections,
+	type Engines,
+	phasesConfigSchema,
+} from "../engine/engine.ts";
 import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
@@ -98,6 +105,11 @@ export const configSchemaFor = (engines: Engines) =>
 			`${engines.map(({ name }) => name).join(", ")}, or { module: ./my-agent.ts }`,
 		),
 		...sectionsOf(engines),
+		agents: agentsConfigSchema(words),
+		phases: phasesConfigSchema(words),
+		tools: group({
+			describe: words.byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
+		}),
 		durability: oneOf(["process", "power"]),
 		stopDeadlineMs: ms,
 		retention: group({

@@ -39,3 +39,17 @@ export const NAME_ALLOWED = "letters, digits and . _ : @ + - beginning with a le
 /** By names of the user's own choice. */
 export const byName = <T extends z.ZodType>(value: T, allowed: string) =>
 	say(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/), value), allowed);
+
+/** @public Engines get it with the other words. */
+export const texts = (allowed: string) => say(z.array(z.string()), allowed);
+
+/** By names of tools; a `*` at the end stands for any rest. @public Engines get it with the other words. */
+export const byTool = <T extends z.ZodType>(value: T, allowed: string) =>
+	say(z.record(z.string().regex(/^[A-Za-z0-9_-]{0,64}\*?$/), value), allowed);
+
+/** @public Engines get it with the other words. */
+export const oneOfOrModule = <const T extends readonly [string, ...string[]]>(words: T, example: string) =>
+	say(
+		z.union([z.enum(words), z.strictObject({ module: z.string().min(1) })]),
+		`${words.join(", ")}, or { module: ${example} }`,
+	);

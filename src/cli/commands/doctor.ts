@@ -7,6 +7,7 @@ import { chooseEngine, ENGINES, engineNamed, loadEngine, sectionFor } from "../.
 import {
 	adapterCheck,
 	type ConfigFlags,
+	createHouse,
 	dataPaths,
 	deepCheck,
 	isDataDirLocked,
@@ -223,7 +224,8 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
 	const chosen = chooseEngine(config.engine, config, env);
-	const loaded = await loadEngine(chosen, { base: config.base, env, config });
+	const house = createHouse(config, { warn: () => {} });
+	const loaded = await loadEngine(chosen, { base: config.base, env, config, house });
 	await loaded.close?.();
 	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
 	return ok(config.engine === undefined && because !== undefined ? `${loaded.name} (${because})` : loaded.name);
