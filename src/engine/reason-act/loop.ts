@@ -154,10 +154,9 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			const messages = [...thread.messages, ...owedResults(thread.messages, state, now)];
 			this.#threads.set(agent, { ...thread, messages });
 		}
-		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
-		// What was open has its result by now: it is not this run's to pair.
+		// What was open has its result by now: it is not this run's to pair. Before lanes take up what is open.
 		for (const call of this.#state.openCalls()) this.#state.end(call, "failed", "cut off");
-		return going;
+		return lanes.map((lane) => this.#lane(lane.activation.agent, lane));
 	}
 
 	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */

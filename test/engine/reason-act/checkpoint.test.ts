@@ -7,7 +7,7 @@ import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
 import { setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
-import { answer, asks, modelOf, text, toolOf } from "./kit.ts";
+import { type Answers, answer, asks, completes, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
 
 const request = requestOf("hello");
 const context = { signal: new AbortController().signal };
@@ -99,5 +99,64 @@ describe("A5: a checkpoint", () => {
 		const checkpoints = await recorded(answers.slice(0, 2).concat([answer()]), noting().tools);
 		const going = resumed(checkpoints.at(-1)!, answers.slice(2), noting().tools, config);
 		await expect(going).rejects.toMatchObject({ message: expect.stringContaining("modelCallsMax") });
+	});
+});
+
+describe("A5, A7: a checkpoint of several agents", () => {
+	const answersOf = (): Record<string, Answers> => ({
+		lead: [routes(["a", "b"], { parallel: true, phase: "plan" }), routes(["END"])],
+		a: [answer(text("A."), asks("a", {}, "x")), completes("did a")],
+		b: [answer(text("B."), asks("b", {}, "x")), completes("did b")],
+	});
+
+	async function recordedTeam() {
+		const checkpoints: Checkpoint[] = [];
+		const { acted, tools } = noting();
+		const { engine } = await teamOf(answersOf(), {
+			tools,
+			setup: {
+				checkpoint(one) {
+					checkpoints.push(JSON.parse(JSON.stringify(one)));
+					return undefined;
+				},
+			},
+		});
+		await collect(engine.run(request, context));
+		expect(acted.toSorted()).toEqual(["a", "b"]);
+		return checkpoints;
+	}
+
+	const resumedTeam = async (from: Checkpoint, answers: Record<string, Answers>) => {
+		const { acted, tools } = noting();
+		const { setup, calls } = await teamOf(answers, { tools });
+		return { events: await collect(reasonAct(setup, request, context, from)), calls, acted };
+	};
+
+	test("holds every lane, and goes on in all of them", async () => {
+		const checkpoints = await recordedTeam();
+		const both = checkpoints.find(
+			({ state }) => state.calls.filter(({ status }) => status === "completed").length === 3,
+		)!;
+		expect(both.lanes.map(({ activation }) => activation.agent)).toEqual(["a", "b"]);
+		expect(both.phase).toBe("plan");
+		const { lead, a, b } = answersOf();
+		const { events, calls, acted } = await resumedTeam(both, { lead: lead!.slice(1), a: a!.slice(1), b: b!.slice(1) });
+		expect(acted).toEqual([]);
+		expect([calls.a!.length, calls.b!.length, calls.lead!.length]).toEqual([1, 1, 1]);
+		expect(calls.a![0]!.messages.at(-1)).toMatchObject({ role: "toolResult", content: [text("a done")] });
+		expect(calls.lead![0]!.messages.filter(({ role }) => role === "user").map(({ content }) => content)).toEqual(
+			expect.arrayContaining(["[a] did a", "[b] did b"]),
+		);
+		expect(textOf(events)).toBe("");
+	});
+
+	test("between two agents has nobody at work and those who are next", async () => {
+		const checkpoints = await recordedTeam();
+		const between = checkpoints.find(({ lanes, line }) => lanes.length === 0 && line.length > 0)!;
+		expect(between.line).toEqual([["a", "b"]]);
+		const { lead, a, b } = answersOf();
+		const { calls, acted } = await resumedTeam(between, { lead: lead!.slice(1), a: a!, b: b! });
+		expect(acted.toSorted()).toEqual(["a", "b"]);
+		expect(calls.lead).toHaveLength(1);
 	});
 });
