@@ -10,13 +10,14 @@ import type { Log } from "../std/log.ts";
 import { asked, assembleContext, told } from "./context.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
-import { Framer, type Sink } from "./framer.ts";
+import { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
+import type { Sink } from "./streams.ts";
 import { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
@@ -80,7 +81,7 @@ export class Run {
 		const { runId, session, events, target, traceId, disableStreaming: whole = false } = request;
 		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
 		this.#transcript = new Transcript({
-			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
+			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt },
 			...keptOf(deps.limits),
 			asked: events.map(({ eventId, text, attachments }) => ({
 				...{ role: "user", eventId, text },
@@ -255,7 +256,7 @@ export class Run {
 	#frame(event: EngineEvent, now: number): boolean {
 		if (this.#stop && !this.#isOutcome(event)) return false;
 		const taken = this.#framer.take(event, now, this.#append);
-		this.#transcript.take(taken, this.#framer.textId, now);
+		this.#transcript.take(taken, this.#framer.text, now);
 		return event.type === "tool";
 	}
 
@@ -289,9 +290,10 @@ export class Run {
 	}
 
 	/** In portions: neither a commit nor a reader has to hold all of it at once, and a stop has not to wait for the end of it. */
-	async #takeLong({ type, delta }: Delta, writer: LogWriter): Promise<void> {
+	async #takeLong(event: Delta, writer: LogWriter): Promise<void> {
+		const { delta } = event;
 		for (let at = 0; at < delta.length && !this.#settled; at += DELTA_CHARS_MAX) {
-			this.#take({ type, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
+			this.#take({ ...event, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
 			if (writer.crowded) await writer.room();
 		}
 	}
@@ -361,7 +363,7 @@ export class Run {
 		};
 		try {
 			const records: string[] = [];
-			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
+			this.#framer.end(ending, turn.usage, now, (record) => records.push(record), turn.usageBy);
 			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
 			this.#onSaved(saved);
 			this.#result.resolve(saved);

@@ -40,6 +40,8 @@ const messageView = (message: StoredMessage): MessageJson =>
 		text: message.text,
 		message_id: message.messageId,
 		event_id: message.eventId,
+		agent: message.agent,
+		visible: message.visible,
 		attachments: attachmentsView(message.attachments),
 		parts: message.parts?.map(({ contentType, ...part }) => ({ ...part, content_type: contentType })),
 		reasoning: message.reasoning,
@@ -59,6 +61,7 @@ const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallJson =>
 	defined({
 		call_id: call.callId,
 		name: call.name,
+		agent: call.agent,
 		args: jsonValue(call.args),
 		status: call.status,
 		summary: call.summary,
@@ -86,6 +89,7 @@ export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
 		error: turn.error,
 		ended_at: turn.endedAt,
 		usage: turn.usage,
+		usage_by: turn.usageBy,
 		trace: turn.trace,
 		frames_available: framesAvailable,
 	});
