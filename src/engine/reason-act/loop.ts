@@ -6,6 +6,7 @@ import { eventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { EngineContext, EngineEvent, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { Acting } from "./act.ts";
+import { AGENT } from "./agents.ts";
 import { type Checkpoint, type Note, owedResults, type Thread } from "./checkpoint.ts";
 import { Lane, type LaneRun } from "./lane.ts";
 import type { Heard } from "./listen.ts";
@@ -110,8 +111,9 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 
 	#entry(): string {
 		const { agents, entry } = this.setup;
-		// One agent answers to every name that the access rules use.
-		const name = this.#isSeveral ? (this.request.agent ?? entry) : entry;
+		const { agent = entry } = this.request;
+		// One agent answers to every name that the access rules use; so does the first of several to the name of the only one.
+		const name = this.#isSeveral && (agents.has(agent) || agent !== AGENT) ? agent : entry;
 		if (!agents.has(name)) throw new NexusError("engine_failed", `there is no agent "${name}"`);
 		if (this.#isSeveral && !mayUse(this.request, name))
 			throw new NexusError("engine_failed", `the agent "${name}" is not for whoever asks here`);
@@ -192,6 +194,8 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			this.notes.push({ agent: agent.name, text: summary });
 			this.log({ kind: "completion", agent: agent.name, text: summary, data: { by } });
 		}
+		// Chat platforms show the next one's message once this one is whole, with what it took.
+		if (this.#isSeveral) say([...this.#usage.take(agent.name), { type: "message_end" }]);
 		if (verdict.type === "route") this.#route(lane, verdict.decision);
 	}
 
@@ -245,7 +249,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		if (reasoning !== "" && this.#state.isNewThinking(reasoning))
 			this.log({ kind: "reasoning", agent, text: reasoning });
 		// A refused call has used nothing.
-		const used = failed && !shown ? undefined : this.#usage.add(agent, heard.message.usage);
+		const used = failed && !shown ? undefined : this.#usage.add({ agent, model }, heard.message.usage);
 		if (used) this.#state.countUsage(used.tokens, used.costUsd);
 		const text = `${provider}/${model} ${failed ? "failed" : "answered"} after ${Math.round(ms)} ms`;
 		this.log({ kind: "model", agent, text, data: { ms, failed, ...(used && { tokens: used.tokens }) } });
@@ -275,7 +279,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		const { aborted } = this.#context.signal;
 		try {
 			const because = aborted ? "stopped before it finished" : "the run ended before it finished";
-			this.#events.push([...this.#unpaired(because), ...this.#usage.events(this.#isSeveral)]);
+			this.#events.push([...this.#unpaired(because), ...this.#usage.rest(this.#isSeveral)]);
 			if (failed && !aborted) this.#events.fail(toNexusError(failed.cause, "engine_failed"));
 			else this.#events.close();
 		} catch (cause) {
@@ -314,7 +318,6 @@ const signed = (said: EngineYield, agent: string): EngineYield =>
 
 function signedOne(event: EngineEvent, agent: string): EngineEvent {
 	switch (event.type) {
-		case "part":
 		case "compaction":
 		case "checkpoint":
 		case "log":

@@ -6,16 +6,30 @@ import type { EngineEvent } from "../port.ts";
 
 export interface UsageByAgent {
 	/** Of one call that was answered; a compatible server may say anything. */
-	add(agent: string, usage: AssistantMessage["usage"] | undefined): { tokens: number; costUsd: number };
-	/** One event for each agent, or one for all. */
-	events(byAgent: boolean): EngineEvent[];
+	add(
+		by: { agent: string; model: string },
+		usage: AssistantMessage["usage"] | undefined,
+	): { tokens: number; costUsd: number };
+	/** Of one agent, since it was last taken. */
+	take(agent: string): EngineEvent[];
+	/** What nobody has taken; one that says nothing if there was nothing. `named`: with the agents' names. */
+	rest(named: boolean): EngineEvent[];
 }
 
 export function usageByAgent(): UsageByAgent {
-	const all = usageSum();
-	const sums = new Map<string, typeof all>();
+	const sums = new Map<string, { model: string; sum: ReturnType<typeof usageSum> }>();
+	let isTaken = false;
+
+	function taken(agent: string, named: boolean): EngineEvent[] {
+		const own = sums.get(agent);
+		if (own === undefined) return [];
+		sums.delete(agent);
+		isTaken = true;
+		return [{ ...own.sum.event(), model: own.model, ...(named && { agent }) }];
+	}
+
 	return {
-		add(agent, usage) {
+		add({ agent, model }, usage) {
 			const [input, output, cacheRead, cacheWrite, costUsd] = [
 				usage?.input,
 				usage?.output,
@@ -23,12 +37,15 @@ export function usageByAgent(): UsageByAgent {
 				usage?.cacheWrite,
 				usage?.cost?.total,
 			].map((value) => (Number.isFinite(value) ? Math.max(0, value!) : 0)) as [number, number, number, number, number];
-			const sum = sums.get(agent) ?? usageSum();
-			sums.set(agent, sum);
-			for (const one of [all, sum]) one.add({ input, output, cacheRead, cacheWrite });
+			const own = sums.get(agent) ?? { model, sum: usageSum() };
+			sums.set(agent, own);
+			own.sum.add({ input, output, cacheRead, cacheWrite });
 			return { tokens: input + output + cacheRead + cacheWrite, costUsd };
 		},
-		events: (byAgent) =>
-			byAgent && sums.size > 0 ? [...sums].map(([agent, sum]) => ({ ...sum.event(), agent })) : [all.event()],
+		take: (agent) => taken(agent, true),
+		rest(named) {
+			const events = [...sums.keys()].flatMap((agent) => taken(agent, named));
+			return events.length > 0 || isTaken ? events : [usageSum().event()];
+		},
 	};
 }

@@ -171,10 +171,15 @@ describe("events", () => {
 		);
 		const owned = events.filter(({ type }) => ["text", "message", "tool", "usage"].includes(type));
 		expect(owned.every((event) => "agent" in event)).toBe(true);
-		expect(events.filter(({ type }) => type === "usage")).toMatchObject([
-			{ agent: "lead", input: 6 },
-			{ agent: "a", input: 6 },
-		]);
+		// Before the message is whole, so that its end can say it.
+		const closing = events.flatMap((event) =>
+			event.type === "usage"
+				? [`${event.agent} ${event.model} ${event.input}`]
+				: event.type === "message_end"
+					? [`${event.agent} end`]
+					: [],
+		);
+		expect(closing).toEqual(["lead m 3", "lead end", "a m 6", "a end", "lead m 3", "lead end"]);
 	});
 
 	test("A7: with one agent none of them does", async () => {
@@ -315,6 +320,8 @@ describe("who begins", () => {
 	test("A25: the agent that is asked for; the lead when nobody in particular is", async () => {
 		expect((await team(answers(), { request: { agent: "a" } })).texts).toEqual(["text I am a."]);
 		expect((await team(answers())).calls.lead).toHaveLength(1);
+		// What the access rules call whoever answers, where nothing is configured.
+		expect((await team(answers(), { request: { agent: "main" } })).calls.lead).toHaveLength(1);
 	});
 
 	test("one that is not there, or not for whoever asks, fails the run in words", async () => {

@@ -23,7 +23,7 @@ describe("an answer", () => {
 	test("passes through, with the usage once at the end", async () => {
 		const { shown, events, error } = await play([answer(text("Hi."))]);
 		expect(shown).toEqual(["message", "text Hi."]);
-		expect(usage(events)).toEqual([{ type: "usage", input: 3, output: 2, cache_read: 0, cache_write: 0 }]);
+		expect(usage(events)).toEqual([{ type: "usage", input: 3, output: 2, model: "m", cache_read: 0, cache_write: 0 }]);
 		expect(error).toBeUndefined();
 	});
 
