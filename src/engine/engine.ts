@@ -1,4 +1,5 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
+export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
 export {
 	chooseEngine,
 	ENGINES,
@@ -12,5 +13,4 @@ export {
 export type { EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
 export * from "./port.ts";
-export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./reason-act/entry.ts";
 export type { PiConfig } from "./registry.ts";

@@ -49,6 +49,8 @@ export interface EngineEntry<Config = unknown> {
 	readonly name: string;
 	/** The key of `nexus.yaml` that configures it; engines that share one have the same schema. */
 	readonly section?: string;
+	/** It reads the sections `agents` and `phases`. */
+	readonly hasAgents?: boolean;
 	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
 	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
 	priority?(config: Config | undefined, env: Environment): number;

@@ -5,7 +5,7 @@ import { dirname, resolve } from "node:path";
 import { type Document, isMap, isScalar, LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { z } from "zod";
 import { CHANNELS } from "../adapter/adapter.ts";
-import { agentProblems } from "../engine/engine.ts";
+import { agentProblems, ENGINES, engineNamed, sectionFor } from "../engine/engine.ts";
 import { WEB } from "../nex/nex.ts";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { NAME_ALLOWED } from "../std/config-words.ts";
@@ -116,8 +116,15 @@ function unknownChannels({ channels = {} }: FileConfig, document: Document): Mis
 const TOOL_MS = 600_000;
 
 function wrongAgents(config: FileConfig, document: Document, isFile: (path: string) => boolean): Mistake[] {
-	const facts = { ...config, toolMs: config.broker?.toolMs ?? TOOL_MS, isFile };
-	return agentProblems(facts).map(({ path, key, message }) => ({ offset: offsetOf(document, path, key), message }));
+	const entry = typeof config.engine === "string" ? engineNamed(config.engine) : undefined;
+	const { agents, phases, channels, broker } = config;
+	const problems = agentProblems({
+		engine: entry && { name: entry.name, section: entry.section, limits: sectionFor(entry, config) as object },
+		enginesWithAgents: ENGINES.flatMap(({ name, hasAgents }) => (hasAgents ? [name] : [])),
+		...{ agents, phases, channels, isFile },
+		toolMs: broker?.toolMs ?? TOOL_MS,
+	});
+	return problems.map(({ path, key, message }) => ({ offset: offsetOf(document, path, key), message }));
 }
 
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;

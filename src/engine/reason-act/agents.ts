@@ -3,13 +3,13 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { type AgentConfig, agentProblems, isPromptFile } from "../agents/agents.ts";
 import type { EnginePlace, Environment } from "../entry.ts";
 import { chooseModel, loadModel } from "../pi/pi.ts";
 import type { ToolRegistry } from "../tools/tools.ts";
-import { type AgentConfig, type ReasonActConfig, SCRIPTED } from "./config.ts";
+import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { REASON_ACT_DEFAULTS } from "./defaults.ts";
 import { type ModelPort, piModel } from "./model.ts";
-import { agentProblems, isPromptFile } from "./problems.ts";
 import { parseScript, scriptedModel } from "./scripted.ts";
 import type { AgentSpec } from "./setup.ts";
 
@@ -32,7 +32,8 @@ export async function agentsOf(
 ): Promise<AgentSpec[]> {
 	// Whoever reads a file has said this with its line; a program that embeds the daemon has not.
 	const [problem] = agentProblems({
-		engine: "reason-act",
+		engine: { name: SECTION },
+		enginesWithAgents: [SECTION],
 		agents,
 		toolMs: Number.POSITIVE_INFINITY,
 		isFile: () => true,

@@ -3,21 +3,14 @@
 import { resolve } from "node:path";
 import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
 import { inPlace, piSection } from "../pi/entry.ts";
-import {
-	type AgentConfig,
-	agentsConfigSchema,
-	phasesConfigSchema,
-	type ReasonActConfig,
-	reasonActConfigSchema,
-	SCRIPTED,
-} from "./config.ts";
-import { agentProblems } from "./problems.ts";
+import { type ReasonActConfig, reasonActConfigSchema, SCRIPTED } from "./config.ts";
 
-export { type AgentConfig, agentProblems, agentsConfigSchema, phasesConfigSchema, type ReasonActConfig };
+export type { ReasonActConfig };
 
 export const reasonAct = {
 	name: "reason-act",
 	section: "reasonAct",
+	hasAgents: true,
 	configSchema: reasonActConfigSchema,
 	hint: piSection.hint,
 	checkKeys(config: ReasonActConfig | undefined, env: Environment): KeyCheck {

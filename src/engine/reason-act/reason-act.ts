@@ -2,13 +2,14 @@
 
 import { NexusError } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
+import type { PhasesConfig } from "../agents/agents.ts";
 import type { EnginePlace } from "../entry.ts";
 import { checkFilesRoot } from "../pi/pi.ts";
 import type { Engine } from "../port.ts";
 import { describeBy, type Tool, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
 import { builtInTools } from "./built-in.ts";
-import type { PhasesConfig, ReasonActConfig } from "./config.ts";
+import type { ReasonActConfig } from "./config.ts";
 import { REASON_ACT_DEFAULTS } from "./defaults.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";

@@ -1,9 +1,9 @@
 /** How an attempt of an agent ends: reminder, hand-over, end or failure. Pure: one question, one answer. */
 
+import { END } from "../agents/agents.ts";
 import type { TerminalCall } from "./state.ts";
 
-/** The name in a routing decision that ends the run. */
-export const END = "END";
+export { END };
 
 /** Tools that end an attempt. */
 export const TERMINAL = { complete: "complete", route: "route", end: "end_conversation" } as const;

@@ -1,9 +1,10 @@
 /** What the reason-act tests share: models made of events, engines with little to fill in, and ways to look at what they yield. */
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
+import type { AgentConfig } from "../../../src/engine/agents/agents.ts";
 import type { EngineEvent } from "../../../src/engine/port.ts";
 import { agentSpec } from "../../../src/engine/reason-act/agents.ts";
-import type { AgentConfig, ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
+import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import type { LlmEvent, ModelCall, ModelPort } from "../../../src/engine/reason-act/model.ts";
 import { reasonActEngine, setupFor, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../src/engine/reason-act/setup.ts";

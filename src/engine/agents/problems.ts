@@ -2,8 +2,7 @@
 
 import { fitsGlob } from "../../std/globs.ts";
 import { TOOL_NAMES } from "../tools/tools.ts";
-import type { AgentConfig, ReasonActConfig } from "./config.ts";
-import { END } from "./termination.ts";
+import { type AgentConfig, END } from "./config.ts";
 
 /** `key`: the name of an entry in the map at `path`. */
 export interface ConfigProblem {
@@ -18,10 +17,12 @@ interface Account {
 
 /** As much of the configuration as agents have to do with. */
 export interface AgentFacts {
-	engine?: unknown;
-	agents?: Readonly<Record<string, AgentConfig>> | undefined;
+	/** The engine that is configured. */
+	engine: EngineFacts | undefined;
+	/** Engines that have agents. */
+	enginesWithAgents: readonly string[];
+	agents?: Agents | undefined;
 	phases?: object | undefined;
-	reasonAct?: ReasonActConfig | undefined;
 	channels?: Readonly<Record<string, Account & { accounts?: Readonly<Record<string, Account>> }>> | undefined;
 	/** The Broker's own limit of one tool. */
 	toolMs: number;
@@ -29,24 +30,43 @@ export interface AgentFacts {
 	isFile(path: string): boolean;
 }
 
-const ENGINE = "reason-act";
+export interface EngineFacts {
+	name: string;
+	/** Where it is configured. */
+	section?: string | undefined;
+	/** Time limits of tools in that section. */
+	limits?: { timeoutMs?: Readonly<Record<string, number>>; commandMs?: number } | undefined;
+}
 
 export function agentProblems(facts: AgentFacts): ConfigProblem[] {
-	const { agents, phases, engine, reasonAct } = facts;
-	const unused = Object.entries({ agents, phases }).filter(([, value]) => value !== undefined && engine !== ENGINE);
-	const problems: ConfigProblem[] = unused.map(([key]) => ({
+	const { agents } = facts;
+	const shared = [...ofEngine(facts), ...limitsOf(facts)];
+	if (agents === undefined) return shared;
+	const each = Object.entries(agents).flatMap(([name, agent]) => ofOne(name, agent, agents, facts));
+	return [...shared, ...ofAll(agents), ...each, ...ofChannels(facts, agents)];
+}
+
+/** What stands there for an engine that does not read it would have no effect. */
+function ofEngine({ engine, enginesWithAgents, agents, phases }: AgentFacts): ConfigProblem[] {
+	if (engine !== undefined && enginesWithAgents.includes(engine.name)) return [];
+	const names = enginesWithAgents.join(", ");
+	const given = Object.entries({ agents, phases }).filter(([, value]) => value !== undefined);
+	return given.map(([key]) => ({
 		path: [],
 		key,
-		message: `${key}: only the engine ${ENGINE} has ${key}; set \`engine: ${ENGINE}\`, or remove this`,
+		message: `${key}: only the engine ${names} has ${key}; set \`engine: ${names}\`, or remove this`,
 	}));
-	const shared = { ...reasonAct?.timeoutMs };
-	for (const [tool, ms] of Object.entries(shared))
-		problems.push(...tooLong(["reasonAct", "timeoutMs", tool], ms, facts));
-	if (reasonAct?.commandMs !== undefined)
-		problems.push(...tooLong(["reasonAct", "commandMs"], reasonAct.commandMs, facts));
-	if (agents === undefined) return problems;
-	const each = Object.entries(agents).flatMap(([name, agent]) => ofOne(name, agent, agents, facts));
-	return [...problems, ...ofAll(agents), ...each, ...ofChannels(facts, agents)];
+}
+
+function limitsOf(facts: AgentFacts): ConfigProblem[] {
+	const { section, limits } = facts.engine ?? {};
+	if (section === undefined || limits === undefined) return [];
+	const byTool = Object.entries(limits.timeoutMs ?? {}).flatMap(([tool, ms]) =>
+		tooLong([section, "timeoutMs", tool], ms, facts),
+	);
+	return limits.commandMs === undefined
+		? byTool
+		: [...byTool, ...tooLong([section, "commandMs"], limits.commandMs, facts)];
 }
 
 type Agents = Readonly<Record<string, AgentConfig>>;
