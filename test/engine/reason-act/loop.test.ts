@@ -40,7 +40,7 @@ describe("an answer", () => {
 
 	test("A23: `<think>` at its start is reasoning, however it is cut, and the model does not get it back", async () => {
 		const words = "<think>hm, tags</think>\n\nHi <think>.";
-		const pieces = [...words].map(delta);
+		const pieces = words.split("").map(delta);
 		const message = messageOf([text(words), asks("look")]);
 		const { events, calls } = await play(
 			[[...pieces, { type: "done", reason: "toolUse", message }], answer(text("ok"))],

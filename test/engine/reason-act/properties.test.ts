@@ -291,8 +291,9 @@ function expectAnswered(messages: ReturnType<typeof modelOf>["calls"][number]["m
 
 /** How many reminders a call was sent with: the executions before it in the only activation there is. */
 const reminders = (messages: ReturnType<typeof modelOf>["calls"][number]["messages"]): number =>
-	messages.filter(({ role, content }) => role === "user" && String(content).includes("MUST use the 'complete' tool"))
-		.length;
+	messages.filter(
+		({ role, content }) => role === "user" && JSON.stringify(content).includes("MUST use the 'complete' tool"),
+	).length;
 
 /** A call that ran starts once and ends once; one that never ran only fails. */
 function expectPaired(events: readonly EngineEvent[]): void {
