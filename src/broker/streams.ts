@@ -48,6 +48,8 @@ export type TextStream = Pick<Stream, "messageId" | "agent" | "visible">;
 export interface StreamsOptions {
 	runId: string;
 	session: string;
+	/** The run that it continues. */
+	continues?: string | undefined;
 	target?: unknown;
 	/** The trace that the run is a part of; derived from the run's id when left out. */
 	traceId?: string | undefined;
@@ -100,7 +102,7 @@ export class Streams {
 		sink: Sink,
 		expectedChunks?: number,
 	): Stream {
-		const { runId, session, target } = this.#options;
+		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
 		sink(
 			encodeFrame({
@@ -113,6 +115,7 @@ export class Streams {
 				content_type: contentType,
 				...(expectedChunks !== undefined && { expected_chunks: expectedChunks }),
 				session,
+				...(continues !== undefined && { continues }),
 				...(target !== undefined && { target }),
 				...(agent !== undefined && { agent }),
 				...(!visible && { visible }),

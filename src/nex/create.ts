@@ -12,9 +12,10 @@ import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
 import type { Plugin } from "./hooks/port.ts";
 import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
+import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
-import { createListening } from "./inbox/listening.ts";
+import { createListening, type OnChannelChoice } from "./inbox/listening.ts";
 import type { Accepted, Destination, Inbound } from "./inbox/message.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
 import type { AccountName, Outbound } from "./port.ts";
@@ -31,6 +32,8 @@ export interface NexOptions {
 	engine?: Pick<Engine, "disableStreaming">;
 	config?: InboundConfig;
 	limits?: Partial<InboxLimits>;
+	/** Hears of every button that somebody pressed. */
+	onChoice?: OnChannelChoice;
 	/** Plugins that are at hand already; they come before those of the config. */
 	plugins?: readonly Plugin[];
 	clock?: Clock;
@@ -45,6 +48,8 @@ export interface NexStats extends InboxStats {
 export interface Nex {
 	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
 	receive(inbound: Inbound): Promise<Accepted>;
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
+	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -91,7 +96,10 @@ export function createNex(options: NexOptions): Nex {
 	const inbox = new Inbox({ ...shared, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
-	const listening = createListening({ outbound, config, knows, limits, clock, log, receive });
+	const listening = createListening({
+		...{ outbound, config, knows, limits, clock, log, receive },
+		...(options.onChoice && { onChoice: options.onChoice }),
+	});
 	const letIn = (approved: Pairing) =>
 		tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer.");
 	const close = () => {
@@ -101,6 +109,7 @@ export function createNex(options: NexOptions): Nex {
 
 	return {
 		receive,
+		continue: (runId, answer) => inbox.continue(runId, answer),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),

@@ -9,6 +9,7 @@ import {
 	type EngineName,
 	type EngineSections,
 	type Engines,
+	mcpConfigSchema,
 	phasesConfigSchema,
 } from "../engine/engine.ts";
 import type { InboxLimits } from "../nex/nex.ts";
@@ -16,7 +17,7 @@ import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
 
-const { bytes, count, group, matching, ms, oneOf, say, text, watchdog } = words;
+const { bytes, count, flag, group, matching, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -33,6 +34,9 @@ const brokerLimits = {
 	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	signedReasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	toolContentCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	checkpointBytesMax: bytes,
+	executionEntriesMax: count,
+	executionCharsMax: count,
 	abortGraceMs: ms,
 	firstTokenMs: watchdog,
 	interTokenMs: watchdog,
@@ -110,6 +114,7 @@ export const configSchemaFor = (engines: Engines) =>
 		tools: group({
 			describe: words.byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
 		}),
+		mcp: mcpConfigSchema(words),
 		durability: oneOf(["process", "power"]),
 		stopDeadlineMs: ms,
 		retention: group({
@@ -118,6 +123,7 @@ export const configSchemaFor = (engines: Engines) =>
 			sweepIntervalMs: ms,
 		}),
 		broker: group(brokerLimits),
+		execution: group({ arguments: flag }),
 		edge: group(edgeLimits),
 		channels,
 		sessions,

@@ -2,7 +2,14 @@
 
 import { type Broker, createBroker } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
-import { chooseEngine, type Engine, type EngineChoice, type EngineHouse, loadEngine } from "../engine/engine.ts";
+import {
+	chooseEngine,
+	type Engine,
+	type EngineChoice,
+	type EngineHouse,
+	loadEngine,
+	type Mcp,
+} from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
@@ -13,7 +20,7 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
-import { createHouse } from "./house.ts";
+import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
 import type { MetricsSource } from "./metrics.ts";
@@ -68,10 +75,12 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
-	const house = createHouse(config, { warn: (facts, message) => log.warn(facts, message) });
+	const mcp = openMcp(config, log);
+	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
+	const house = createHouse(config, mcp, log);
 	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, { engine, house, token });
+	const parts = compose(life, config, store, { engine, house, token, mcp });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -81,7 +90,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
-	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
+	undo.push({ what: "retention", stop: keepRetention(store, config.retention, systemClock, log) });
 	life.state = "READY";
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
@@ -168,12 +177,16 @@ interface Found {
 	engine: Engine;
 	house: EngineHouse;
 	token: string;
+	mcp: Mcp | undefined;
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, { engine, house, token }: Found): Parts {
+function compose(life: Life, config: NexusConfig, store: Store, { engine, house, token, mcp }: Found): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
+	const broker = createBroker({
+		...{ bus, ledger, engine, limits: config.broker, log },
+		...(config.execution && { execution: config.execution }),
+	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -203,6 +216,7 @@ function compose(life: Life, config: NexusConfig, store: Store, { engine, house,
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,
@@ -221,6 +235,7 @@ function compose(life: Life, config: NexusConfig, store: Store, { engine, house,
 		},
 		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
+		...(mcp && { mcp }),
 	});
 	return { broker, edge, outbound, nex, lab };
 }

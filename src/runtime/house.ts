@@ -1,18 +1,26 @@
 /** What the daemon has that engines may offer to their agents. */
 
 import { resolve } from "node:path";
-import type { EngineHouse } from "../engine/engine.ts";
+import { createMcp, type EngineHouse, type Mcp } from "../engine/engine.ts";
 import { createCounters } from "../std/counters.ts";
+import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
+import { packageVersion } from "./package.ts";
 
-export function createHouse(config: NexusConfig, { warn }: Pick<EngineHouse, "warn">): EngineHouse {
+/** Undefined without servers: then nothing of it is loaded. */
+export function openMcp(config: NexusConfig, log: Log): Mcp | undefined {
+	if (config.mcp === undefined) return undefined;
+	return createMcp(config.mcp, { base: config.base, env: process.env, version: packageVersion(), log });
+}
+
+export function createHouse(config: NexusConfig, mcp: Mcp | undefined, log: Pick<Log, "warn">): EngineHouse {
 	return {
-		toolSources: [],
+		toolSources: mcp ? [mcp.source] : [],
 		dataDir: config.data,
 		protectedFiles: protectedFiles(config),
 		config: { ...config },
 		counters: createCounters(),
-		warn,
+		warn: (facts, message) => log.warn(facts, message),
 	};
 }
 

@@ -33,7 +33,7 @@ async function engineFrom(text: string, files: Record<string, string> = {}) {
 	for (const [name, content] of Object.entries({ "nexus.yaml": text, ...files }))
 		writeFileSync(join(base, name), content);
 	const config = completeConfig({ ...readConfigFile(join(base, "nexus.yaml"), "nexus.yaml"), base });
-	const house = createHouse(config, { warn: () => {} });
+	const house = createHouse(config, undefined, { warn: () => {} });
 	return await loadEngine(config.engine!, { base, env: {}, config, house });
 }
 
@@ -76,7 +76,7 @@ tools: { describe: { time: "⏰ {zone}" } }
 
 	test("a program that embeds the daemon is told the same", async () => {
 		const config = completeConfig({ engine: "reason-act", agents: { a: {}, b: {} }, base: freshFolder() });
-		const house = createHouse(config, { warn: () => {} });
+		const house = createHouse(config, undefined, { warn: () => {} });
 		await expect(loadEngine("reason-act", { base: ".", env: {}, config, house })).rejects.toMatchObject({
 			code: "config",
 			message: expect.stringContaining("orchestrator: true"),
@@ -205,6 +205,6 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 		...{ base, file: join(base, "nexus.yaml"), engine: { module: "./e.ts" }, plugins: ["./p.ts"] },
 		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
 	});
-	const { protectedFiles } = createHouse(config, { warn: () => {} });
+	const { protectedFiles } = createHouse(config, undefined, { warn: () => {} });
 	expect(protectedFiles).toEqual(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name)));
 });

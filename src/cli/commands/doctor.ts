@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { chooseEngine, ENGINES, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
+import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, sectionFor } from "../../engine/engine.ts";
 import {
 	adapterCheck,
 	type ConfigFlags,
@@ -103,6 +103,7 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["engine", () => engine(config, env)],
 	["keys", async () => keys(config, env)],
 	["plugins", () => plugins(config)],
+	["mcp", async () => mcp(config, env)],
 	["page", async () => page()],
 ];
 
@@ -224,7 +225,7 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
 	const chosen = chooseEngine(config.engine, config, env);
-	const house = createHouse(config, { warn: () => {} });
+	const house = createHouse(config, undefined, { warn: () => {} });
 	const loaded = await loadEngine(chosen, { base: config.base, env, config, house });
 	await loaded.close?.();
 	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
@@ -248,6 +249,15 @@ async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Se
 	const { loadPlugins } = await import("../../nex/nex.ts");
 	const loaded = await loadPlugins(modules, base);
 	return ok(loaded.map(({ name }) => name).join(", "));
+}
+
+/** Without starting a server: it may act as soon as it runs. */
+function mcp({ mcp: section, base }: NexusConfig, env: Host["env"]): Seen {
+	const names = Object.keys(section?.servers ?? {});
+	if (section === undefined || names.length === 0) return ok("no servers");
+	const problems = mcpProblems(section, env, base).map(({ server, problem }) => `${server}: ${problem}`);
+	if (problems.length > 0) return fail(problems.join("\n"), "correct it in `mcp.servers`, or set what is missing");
+	return ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
 }
 
 function page(): Seen {

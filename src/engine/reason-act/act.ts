@@ -4,7 +4,7 @@ import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
-import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import type { Answer, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import { describeCall, prepareCall, type ToolContext, type ToolRegistry } from "../tools/tools.ts";
 import { forTool } from "./by-tool.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
@@ -50,6 +50,8 @@ export class Acting {
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
+	/** The call that was approved before this run began. */
+	#approved: string | undefined;
 
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
@@ -76,7 +78,7 @@ export class Acting {
 		for (const { call: record, isTooMany } of asked) {
 			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
 			const problem = isTooMany ? TOO_MANY : isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
-			if (problem !== undefined) this.#refuse(by, record, problem);
+			if (problem !== undefined) this.#conclude(by, record, "failed", problem);
 			else if ("tool" in prepared) doing.push({ ...prepared, callId: record.callId, record, by });
 		}
 		const outcomes = await runTools(doing, {
@@ -94,6 +96,19 @@ export class Acting {
 		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
 	}
 
+	/** A call that waited for a person when the run before was cut off, and has its answer now. */
+	async settle(by: Asker, registry: ToolRegistry, call: TrackedCall, answer: Answer): Promise<ToolResultMessage[]> {
+		const { state, text, reason, by: whom } = answer;
+		if (state === "approved") {
+			this.#approved = call.callId;
+			return this.run(by, registry, [{ call, isTooMany: false }], false);
+		}
+		const why = reason ?? `${state}${whom === undefined ? "" : ` by ${whom}`}`;
+		if (state === "answered") this.#conclude(by, call, "completed", text ?? "");
+		else this.#conclude(by, call, "failed", `not run: ${why}`);
+		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+	}
+
 	/** The agent's own limit before everybody's before the tool's. */
 	#timeoutMsOf({ tool, by: { agent } }: Doing): number {
 		const { setup, request } = this.#parts;
@@ -103,22 +118,17 @@ export class Acting {
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
 		const { setup, request } = this.#parts;
-		if ((call.tool.approval ?? "never") === "never") return { allowed: true };
+		if ((call.tool.approval ?? "never") === "never" || call.callId === this.#approved) return { allowed: true };
 		if (setup.approve) return setup.approve(call, { agent: call.by.agent.name, request, signal });
 		return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
-	#refuse({ state, say }: Asker, record: TrackedCall, problem: string): void {
-		state.end(record, "failed", problem);
-		this.#count(record.name, "refused");
-		say({
-			...named(record),
-			status: "failed",
-			args: record.args,
-			summary: resultSummary(problem),
-			result: problem,
-		});
+	#conclude({ state, say }: Asker, record: TrackedCall, status: "completed" | "failed", text: string): void {
+		state.end(record, status, text);
+		this.#count(record.name, status === "failed" ? "refused" : status);
+		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
+		say([ended, ...this.#parts.boundary()]);
 	}
 
 	/** Resolves once whoever reads the run has taken the start and asks for more. */

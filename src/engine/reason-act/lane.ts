@@ -3,7 +3,7 @@
 import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import { modelFailure } from "../kit/kit.ts";
-import type { EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
+import type { Answer, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
 import { forTool } from "./by-tool.ts";
@@ -15,7 +15,7 @@ import { pause } from "./pause.ts";
 import { systemPrompt, type Transition } from "./prompt.ts";
 import { notesFor, sessionFor, userWords } from "./reading.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState } from "./state.ts";
+import type { RunState, TrackedCall } from "./state.ts";
 import { checkedVerdict, mustTerminate, type Phase, type Verdict } from "./termination.ts";
 import { withoutThinking } from "./think.ts";
 import { trimmed } from "./trim.ts";
@@ -57,6 +57,10 @@ export class Lane {
 	readonly state: RunState;
 	readonly thread: Thread;
 	readonly say: LaneParts["say"];
+	/** A call that waited for a person when the run before was cut off, with the answer. */
+	owed: { call: TrackedCall; answer: Answer } | undefined;
+	/** Words of its own that people have read already, and what it is told about them. */
+	cutOff: { shown: string; messages: readonly Message[] } | undefined;
 	/** Why the last attempt failed, with its code. */
 	failure: NexusError | undefined;
 	readonly #run: LaneRun;
@@ -81,6 +85,7 @@ export class Lane {
 			this.thread.notesRead = notes.length;
 			this.state.activate(name, phase);
 		}
+		await this.#takeUp();
 		for (; ; this.state.retry()) {
 			const { attempt } = this.state.activation;
 			this.failure = this.state.terminal ? undefined : await this.#attempt();
@@ -95,6 +100,15 @@ export class Lane {
 			this.thread.messages.push(userWords(verdict.reminder, setup.clock.now()));
 			this.#log("reminder", verdict.reminder, { attempt });
 		}
+	}
+
+	/** What an earlier run of the session left behind. */
+	async #takeUp(): Promise<void> {
+		const { owed, cutOff, thread } = this;
+		if (owed) thread.messages.push(...(await this.#run.acting.settle(this, this.#offered, owed.call, owed.answer)));
+		if (!cutOff) return;
+		this.state.say(cutOff.shown);
+		thread.messages.push(...cutOff.messages);
 	}
 
 	#verdict(attempt: number, attemptsMax: number): Verdict {

@@ -7,7 +7,7 @@ import { toPiContext } from "../pi/pi.ts";
 import type { EngineContext, EngineEvent, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
-import { type Checkpoint, type Note, owedResults, type Thread } from "./checkpoint.ts";
+import { type Checkpoint, interrupted, type Note, owedResults, type Thread } from "./checkpoint.ts";
 import { Lane, type LaneRun } from "./lane.ts";
 import type { Heard } from "./listen.ts";
 import { type Offer, offerFor } from "./offer.ts";
@@ -56,6 +56,8 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	/** Only then do events say whose they are. */
 	readonly #isSeveral: boolean;
 	readonly #onAbort = () => this.#halt();
+	/** What somebody reads of words that were cut off. */
+	#cutOff: Message[] = [];
 	#failed: { cause: unknown } | undefined;
 	#disarm: (() => void) | undefined;
 	#over = false;
@@ -100,6 +102,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	}
 
 	async #work(from: Checkpoint | undefined): Promise<void> {
+		this.#cutOff = interrupted(this.request, this.setup.clock.now());
 		this.offer = await offerFor(this.setup, this.request, (entry) => this.log(entry));
 		if (from) await this.#together(this.#restored(from), true);
 		else this.#line.push([this.#entry()]);
@@ -131,6 +134,10 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	/** One that fails does not stop the others; what ends the run ends all of them. */
 	async #together(lanes: readonly Lane[], resumed: boolean): Promise<void> {
 		for (const lane of lanes) this.#lanes.add(lane);
+		// People have seen whose words these are; of several agents side by side the first one goes on with them.
+		const speaker = lanes.find(({ agent }) => agent.visible) ?? lanes[0];
+		if (speaker && this.#cutOff.length > 0)
+			speaker.cutOff = { shown: this.request.continues?.shown ?? "", messages: this.#cutOff.splice(0) };
 		await Promise.all(
 			lanes.map(async (lane) => {
 				try {
@@ -151,14 +158,21 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		this.#injected.push(...injected);
 		this.#line.push(...line);
 		for (const [agent, count] of Object.entries(calls)) this.#calls.set(agent, count);
+		const { answer } = this.request.continues ?? {};
+		const answered = this.#state
+			.openCalls()
+			.find(({ callId, status }) => callId === answer?.callId && status === "announced");
 		const now = this.setup.clock.now();
 		for (const [agent, thread] of Object.entries(threads)) {
-			const messages = [...thread.messages, ...owedResults(thread.messages, state, now)];
+			const messages = [...thread.messages, ...owedResults(thread.messages, state, now, answered?.callId)];
 			this.#threads.set(agent, { ...thread, messages });
 		}
 		// What was open has its result by now: it is not this run's to pair. Before lanes take up what is open.
-		for (const call of this.#state.openCalls()) this.#state.end(call, "failed", "cut off");
-		return lanes.map((lane) => this.#lane(lane.activation.agent, lane));
+		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
+		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
+		const asker = going.find(({ agent }) => agent.name === answered?.agent);
+		if (asker && answered && answer) asker.owed = { call: answered, answer };
+		return going;
 	}
 
 	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */

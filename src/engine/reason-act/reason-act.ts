@@ -1,14 +1,16 @@
 /** The `reason-act` engine: models that reason and tools that act, with several agents, enforced ends, limits and several tools at once. The door of this folder. */
 
+import { createHash } from "node:crypto";
 import { NexusError } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { PhasesConfig } from "../agents/agents.ts";
 import type { EnginePlace } from "../entry.ts";
 import { checkFilesRoot } from "../pi/pi.ts";
-import type { Engine } from "../port.ts";
+import type { Engine, EngineEvent } from "../port.ts";
 import { describeBy, type Tool, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
 import { builtInTools } from "./built-in.ts";
+import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
 import type { ReasonActConfig } from "./config.ts";
 import { REASON_ACT_DEFAULTS } from "./defaults.ts";
 import { durations } from "./durations.ts";
@@ -54,11 +56,29 @@ export async function createReasonActEngine(
 }
 
 /** A setup may be made by hand, with more agents, tools and an approver. */
-export const reasonActEngine = (setup: LoopSetup): Engine => ({
-	name: "reason-act",
-	injects: true,
-	run: (request, context) => reasonAct(setup, request, context),
-});
+export function reasonActEngine(given: LoopSetup): Engine {
+	const setup: LoopSetup = { checkpoint: asEvent, ...given };
+	const { phase, phases } = setup;
+	return {
+		name: "reason-act",
+		continues: true,
+		injects: true,
+		configHash: configHashOf(setup),
+		phases: [phase, ...Object.keys(phases).filter((name) => name !== phase)],
+		run: (request, context) => reasonAct(setup, request, context, checkpointOf(request.continues)),
+	};
+}
+
+const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
+
+/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+function configHashOf({ agents, phases }: LoopSetup): string {
+	const named = [...agents.values()].map(({ name, tools }) => [name, tools.tools.map((tool) => tool.name).sort()]);
+	return createHash("sha256")
+		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
+		.digest("base64url")
+		.slice(0, 22);
+}
 
 /** One agent, its tools and the configured limits. */
 export const setupOf = (

@@ -6,6 +6,7 @@ export type {
 	CustomState,
 	Describe,
 	JsonSchema,
+	Question,
 	Tool,
 	ToolContext,
 	ToolResult,
