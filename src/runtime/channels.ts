@@ -27,11 +27,16 @@ export function nexConfig(config: NexusConfig): NexConfig {
 		inbound: {
 			channels: Object.fromEntries(merged),
 			base: config.base,
+			...(config.agents && { agent: entryAgent(config.agents) }),
 			...(config.sessions && { sessions: config.sessions }),
 			...(config.plugins && { plugins: config.plugins }),
 		},
 	};
 }
+
+/** The orchestrator, or the only one. */
+const entryAgent = (agents: NonNullable<NexusConfig["agents"]>): string =>
+	Object.keys(agents).find((name) => agents[name]?.orchestrator) ?? Object.keys(agents)[0]!;
 
 function withStored(name: string, channel: FileChannel, stored: readonly StoredAccount[]): FileChannel {
 	const accounts = { ...channel.accounts };

@@ -83,7 +83,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const house = createHouse(config, log, { memory, mcp });
 	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, { engine, token, memory, mcp });
+	const parts = compose(life, config, store, { engine, house, token, memory, mcp });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -178,12 +178,13 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 
 interface Found {
 	engine: Engine;
+	house: EngineHouse;
 	token: string;
 	memory: MemoryPort;
 	mcp: Mcp | undefined;
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, { engine, token, memory, mcp }: Found): Parts {
+function compose(life: Life, config: NexusConfig, store: Store, { engine, house, token, memory, mcp }: Found): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
 	const broker = createBroker({
@@ -237,7 +238,7 @@ function compose(life: Life, config: NexusConfig, store: Store, { engine, token,
 			}
 			return { ready: state === "READY", state };
 		},
-		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats() })),
+		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});

@@ -11,6 +11,7 @@ import {
 	memorySource,
 	type ToolSource,
 } from "../engine/engine.ts";
+import { createCounters } from "../std/counters.ts";
 import type { Log } from "../std/log.ts";
 import { CONFIG_DEFAULTS, type NexusConfig } from "./config.ts";
 import { MEMORY_DEFAULTS } from "./memory.ts";
@@ -36,6 +37,7 @@ export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, offered
 		protectedFiles: [...own, ...namedFiles(config)],
 		secretFiles: own,
 		config: config as unknown as Readonly<Record<string, unknown>>,
+		counters: createCounters(),
 		warn: (facts, message) => log.warn(facts, message),
 	};
 }

@@ -6,13 +6,25 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { EdgeStats } from "../edge/edge.ts";
 import type { Nex } from "../nex/nex.ts";
+import type { Counters } from "../std/counters.ts";
 
 export interface MetricsSource {
 	bus: Bus;
 	broker: Broker;
 	edge(): EdgeStats;
 	nex: Pick<Nex, "stats">;
+	/** What the engine counts; left out when it counts nothing. */
+	counters?: Counters | undefined;
 }
+
+/** By name: the labels of what engines count. */
+const ENGINE_COUNTERS = {
+	tool_calls: { help: "Tool calls by tool and how they ended", labels: ["tool", "status"] },
+	tool_ms: { help: "Milliseconds that tools took", labels: ["tool"] },
+	model_calls: { help: "Model calls by agent and how they ended", labels: ["agent", "outcome"] },
+	model_ms: { help: "Milliseconds that models took", labels: ["agent"] },
+	agent_attempts: { help: "Attempts by agent and what came of them", labels: ["agent", "outcome"] },
+};
 
 const NANOSECONDS_PER_SECOND = 1e9;
 const LOOP_SAMPLE_MS = 20;
@@ -39,6 +51,17 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 			collect() {
 				this.reset();
 				this.inc(read());
+			},
+		});
+	for (const [name, { help, labels }] of Object.entries(ENGINE_COUNTERS))
+		new Counter({
+			name: `nexus_${name}_total`,
+			help,
+			labelNames: labels,
+			registers: [registry],
+			collect() {
+				this.reset();
+				for (const one of source.counters?.read() ?? []) if (one.counter === name) this.inc(one.labels, one.value);
 			},
 		});
 	counter("nexus_records_total", "Records made durable since start", () => bus.stats.records);
