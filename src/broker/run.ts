@@ -14,7 +14,7 @@ import { engineRequestOf, iteratorOf } from "./engine-run.ts";
 import type { Framer, Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
 import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
@@ -33,6 +33,7 @@ export interface RunDeps {
 	limits: BrokerLimits;
 	/** The execution log has arguments, results and prompts, too. */
 	withArguments: boolean;
+	observer?: RunObserver | undefined;
 	clock: Clock;
 	log: Log;
 }
@@ -234,6 +235,7 @@ export class Run {
 	}
 
 	#record(event: EngineEvent, now: number): void {
+		this.#deps.observer?.took(this.request.runId, event, now);
 		const owed = this.#recorder.take(event, now);
 		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
 	}

@@ -6,12 +6,14 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { EdgeStats } from "../edge/edge.ts";
 import type { Nex } from "../nex/nex.ts";
+import type { RunCounts } from "./run-counts.ts";
 
 export interface MetricsSource {
 	bus: Bus;
 	broker: Broker;
 	edge(): EdgeStats;
 	nex: Pick<Nex, "stats">;
+	counts: RunCounts;
 }
 
 const NANOSECONDS_PER_SECOND = 1e9;
@@ -71,11 +73,76 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 	);
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
 	runsByStatus(registry, source);
+	tools(registry, source);
+	const { counts } = source;
+	byLabel(
+		registry,
+		"nexus_model_calls_total",
+		"Model calls since start, where the engine reports them",
+		"outcome",
+		() => counts.modelCalls,
+	);
+	counter("nexus_model_seconds_total", "Time that these took", () => counts.modelMs / 1000);
+	counter("nexus_attempts_total", "Attempts of agents since start", () => counts.attempts);
+	counter("nexus_reminders_total", "Reminders to agents that did not end their work", () => counts.reminders);
+	byLabel(
+		registry,
+		"nexus_approvals_total",
+		"Approvals since start, by what became of them",
+		"state",
+		() => counts.approvals,
+	);
 	openStreams(registry, source);
 	inboundMessages(registry, source);
 	pluginCalls(registry, source);
 	processGauges(gauge);
 	return () => registry.metrics();
+}
+
+/** The first hundred names have a label of their own. */
+function tools(registry: Registry, { counts }: MetricsSource): void {
+	new Counter({
+		name: "nexus_tool_calls_total",
+		help: "Tool calls since start, by tool and how they ended",
+		labelNames: ["tool", "outcome"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [tool, { completed, failed }] of counts.tools) {
+				this.inc({ tool, outcome: "completed" }, completed);
+				this.inc({ tool, outcome: "failed" }, failed);
+			}
+		},
+	});
+	new Counter({
+		name: "nexus_tool_seconds_total",
+		help: "Time that these took",
+		labelNames: ["tool"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [tool, { ms }] of counts.tools) this.inc({ tool }, ms / 1000);
+		},
+	});
+}
+
+function byLabel(
+	registry: Registry,
+	name: string,
+	help: string,
+	label: string,
+	read: () => Readonly<Record<string, number>>,
+): void {
+	new Counter({
+		name,
+		help,
+		labelNames: [label],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [value, count] of Object.entries(read())) this.inc({ [label]: value }, count);
+		},
+	});
 }
 
 function runsByStatus(registry: Registry, source: MetricsSource): void {
