@@ -11,7 +11,7 @@ import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./burs
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { engineRequestOf, iteratorOf } from "./engine-run.ts";
-import type { Framer, Sink } from "./framer.ts";
+import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
@@ -20,6 +20,7 @@ import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
 import { ownEvents, partsOf } from "./run-parts.ts";
 import { settle } from "./settlement.ts";
+import type { Sink } from "./streams.ts";
 import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
@@ -229,7 +230,7 @@ export class Run {
 	#frame(event: EngineEvent, now: number): boolean {
 		if (this.#stop && !this.#isOutcome(event)) return false;
 		const taken = this.#framer.take(event, now, this.#append);
-		this.#transcript.take(taken, this.#framer.textId, now);
+		this.#transcript.take(taken, this.#framer.text, now);
 		if (event.type !== "text" && event.type !== "reasoning") this.#record(taken, now);
 		return event.type === "tool";
 	}
@@ -270,9 +271,10 @@ export class Run {
 	}
 
 	/** In portions: neither a commit nor a reader has to hold all of it at once, and a stop has not to wait for the end of it. */
-	async #takeLong({ type, delta }: Delta, writer: LogWriter): Promise<void> {
+	async #takeLong(event: Delta, writer: LogWriter): Promise<void> {
+		const { delta } = event;
 		for (let at = 0; at < delta.length && !this.#settled; at += DELTA_CHARS_MAX) {
-			this.#take({ type, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
+			this.#take({ ...event, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
 			if (writer.crowded) await writer.room();
 		}
 	}
@@ -343,7 +345,7 @@ export class Run {
 		};
 		try {
 			const records: string[] = [];
-			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
+			this.#framer.end(ending, turn.usage, now, (record) => records.push(record), turn.usageBy);
 			await this.#recorder.settled();
 			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
 			this.#onSaved(saved);

@@ -90,7 +90,7 @@ export const EDGE_LIMITS: EdgeLimits = {
 	keepAliveMs: 5000,
 	heartbeatMs: 15_000,
 	stalledReaderMs: 5 * 60_000,
-	flushMsMax: 60,
+	flushMsMax: 20,
 	wsMessageBytesMax: 64 * 1024,
 	wsSubscriptionsMax: 64,
 	wsBufferedBytesMax: 256 * 1024,
