@@ -25,7 +25,7 @@ import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.
 import { Run, type RunDeps } from "./run.ts";
 
 export { currentRun } from "./current-run.ts";
-export type { BrokerLimits } from "./limits.ts";
+export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";
 
