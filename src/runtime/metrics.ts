@@ -74,24 +74,7 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
 	runsByStatus(registry, source);
 	tools(registry, source);
-	const { counts } = source;
-	byLabel(
-		registry,
-		"nexus_model_calls_total",
-		"Model calls since start, where the engine reports them",
-		"outcome",
-		() => counts.modelCalls,
-	);
-	counter("nexus_model_seconds_total", "Time that these took", () => counts.modelMs / 1000);
-	counter("nexus_attempts_total", "Attempts of agents since start", () => counts.attempts);
-	counter("nexus_reminders_total", "Reminders to agents that did not end their work", () => counts.reminders);
-	byLabel(
-		registry,
-		"nexus_approvals_total",
-		"Approvals since start, by what became of them",
-		"state",
-		() => counts.approvals,
-	);
+	approvals(registry, source);
 	openStreams(registry, source);
 	inboundMessages(registry, source);
 	pluginCalls(registry, source);
@@ -102,8 +85,8 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 /** The first hundred names have a label of their own. */
 function tools(registry: Registry, { counts }: MetricsSource): void {
 	new Counter({
-		name: "nexus_tool_calls_total",
-		help: "Tool calls since start, by tool and how they ended",
+		name: "nexus_tools_total",
+		help: "Tool calls of all engines since start, by tool and how they ended",
 		labelNames: ["tool", "outcome"],
 		registers: [registry],
 		collect() {
@@ -126,21 +109,15 @@ function tools(registry: Registry, { counts }: MetricsSource): void {
 	});
 }
 
-function byLabel(
-	registry: Registry,
-	name: string,
-	help: string,
-	label: string,
-	read: () => Readonly<Record<string, number>>,
-): void {
+function approvals(registry: Registry, { counts }: MetricsSource): void {
 	new Counter({
-		name,
-		help,
-		labelNames: [label],
+		name: "nexus_approvals_total",
+		help: "Approvals since start, by what became of them",
+		labelNames: ["state"],
 		registers: [registry],
 		collect() {
 			this.reset();
-			for (const [value, count] of Object.entries(read())) this.inc({ [label]: value }, count);
+			for (const [state, count] of Object.entries(counts.approvals)) this.inc({ state }, count);
 		},
 	});
 }

@@ -1,4 +1,4 @@
-/** What runs did since the start, for `/metrics`: tools by name, model calls, attempts and approvals, with labels that are bounded. */
+/** What runs of any engine did since the start, for `/metrics`: tools by name and approvals, with labels that are bounded. */
 
 import type { RunObserver } from "../broker/broker.ts";
 import type { EngineEvent } from "../engine/engine.ts";
@@ -17,45 +17,49 @@ export interface ToolCount {
 	ms: number;
 }
 
+interface Underway {
+	/** By call. */
+	startedAt: Map<string, number>;
+	/** Approvals that are counted: what became of one may be said more than once. */
+	decided: Set<string>;
+}
+
+/** Runs that never settle, because the store gave them up, must not be kept for ever. */
+const RUNS_MAX = 10_000;
+
 export class RunCounts implements RunObserver {
 	readonly tools = new Map<string, ToolCount>();
-	readonly modelCalls = { completed: 0, failed: 0 };
-	modelMs = 0;
-	attempts = 0;
-	reminders = 0;
 	readonly approvals = { approved: 0, denied: 0, expired: 0, withdrawn: 0 };
-	/** By run and call. */
-	readonly #startedAt = new Map<string, Map<string, number>>();
+	readonly #runs = new Map<string, Underway>();
 
 	took(runId: string, event: EngineEvent, at: number): void {
 		if (event.type === "tool") this.#tool(runId, event, at);
-		else if (event.type === "log") this.#log(event.entry);
 	}
 
 	settled({ runId }: { runId: string }): void {
-		this.#startedAt.delete(runId);
+		this.#runs.delete(runId);
 	}
 
 	#tool(runId: string, { callId, name, status, asking }: ToolEvent, at: number): void {
-		if (asking?.kind === "approval" && asking.state in this.approvals)
+		const { startedAt, decided } = this.#runs.get(runId) ?? this.#underway(runId);
+		if (asking?.kind === "approval" && asking.state in this.approvals && !decided.has(asking.id)) {
+			decided.add(asking.id);
 			this.approvals[asking.state as keyof RunCounts["approvals"]]++;
+		}
 		if (status === "progress") return;
-		const calls = this.#startedAt.get(runId) ?? new Map<string, number>();
-		this.#startedAt.set(runId, calls);
-		if (status === "started") return void calls.set(callId, at);
+		if (status === "started") return void startedAt.set(callId, at);
 		const count = this.#count(name);
 		count[status]++;
-		count.ms += Math.max(0, at - (calls.get(callId) ?? at));
-		calls.delete(callId);
+		count.ms += Math.max(0, at - (startedAt.get(callId) ?? at));
+		startedAt.delete(callId);
 	}
 
-	#log({ kind, data }: Extract<EngineEvent, { type: "log" }>["entry"]): void {
-		if (kind === "attempt") this.attempts++;
-		else if (kind === "reminder") this.reminders++;
-		else if (kind === "model") {
-			this.modelCalls[data?.failed === true ? "failed" : "completed"]++;
-			if (typeof data?.ms === "number" && data.ms >= 0) this.modelMs += data.ms;
-		}
+	#underway(runId: string): Underway {
+		const oldest = this.#runs.size >= RUNS_MAX ? this.#runs.keys().next().value : undefined;
+		if (oldest !== undefined) this.#runs.delete(oldest);
+		const fresh = { startedAt: new Map<string, number>(), decided: new Set<string>() };
+		this.#runs.set(runId, fresh);
+		return fresh;
 	}
 
 	#count(name: string): ToolCount {
