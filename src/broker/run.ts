@@ -279,9 +279,9 @@ export class Run {
 		}
 	}
 
-	/** After a stop only what was used and the outcome of a tool that is running are still of interest. */
+	/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
 	#isOutcome(event: EngineEvent): boolean {
-		if (event?.type === "usage") return true;
+		if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
 	}
 

@@ -9,6 +9,7 @@ import {
 	type EngineHouse,
 	loadEngine,
 	type Mcp,
+	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
@@ -23,6 +24,7 @@ import { lockDataDir } from "./data-lock.ts";
 import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
+import { createMemory } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
@@ -77,15 +79,17 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
+	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config, createHouse(config, mcp, log));
+	const house = createHouse(config, log, { memory, mcp });
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
 	const otel = tracingConfig(config.otel, process.env);
 	const outbound = () => parts.outbound;
 	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
 	undo.push({ what: "spans", stop: () => tracing?.close() });
-	const parts: Parts = compose({ life, config, store, engine, token, mcp, tracing });
+	const parts: Parts = compose(life, config, store, { engine, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -178,17 +182,15 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 	await Promise.all([outbound.stop(left()), lab.close()]);
 }
 
-interface Ground {
-	life: Life;
-	config: NexusConfig;
-	store: Store;
+interface Found {
 	engine: Engine;
 	token: string;
+	memory: MemoryPort;
 	mcp: Mcp | undefined;
 	tracing: Tracing | undefined;
 }
 
-function compose({ life, config, store, engine, token, mcp, tracing }: Ground): Parts {
+function compose(life: Life, config: NexusConfig, store: Store, { engine, token, memory, mcp, tracing }: Found): Parts {
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
@@ -226,6 +228,7 @@ function compose({ life, config, store, engine, token, mcp, tracing }: Ground): 
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		forget: (id) => memory.forget(id, {}),
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
