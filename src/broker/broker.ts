@@ -3,9 +3,10 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, type Random, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
+import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
@@ -13,6 +14,8 @@ import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered, Saved } fro
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
+export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
+export { ASKING_ID, ASKING_LIMITS } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export type { BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
@@ -25,6 +28,9 @@ export interface BrokerOptions {
 	limits?: Partial<BrokerLimits>;
 	clock?: Clock;
 	log?: Log;
+	/** Of questions to people. */
+	asking?: Partial<AskingLimits>;
+	random?: Random;
 }
 
 export const createBroker = (options: BrokerOptions): Broker => new TurnBroker(options);
@@ -38,8 +44,18 @@ class TurnBroker implements Broker {
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
+		const asking = new AskingDesk({
+			...{ bus, ledger, clock, log, random: options.random ?? secureRandom },
+			limits: { ...ASKING_LIMITS, ...options.asking },
+		});
+		const stopping = () => this.#draining;
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
-		this.#deps = { bus, ledger, engine, clock, log, limits, settleLate, history: new History(ledger, limits) };
+		const history = new History(ledger, limits);
+		this.#deps = { bus, ledger, engine, clock, log, limits, settleLate, history, asking, stopping };
+	}
+
+	get questions(): Questions {
+		return this.#deps.asking;
 	}
 
 	execute(request: ExecuteRequest): Execution {
@@ -106,6 +122,7 @@ class TurnBroker implements Broker {
 	}
 
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
+		await this.#deps.asking.load();
 		const { turns, later } = await settleLeftRuns(this.#deps, settle);
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
@@ -140,14 +157,20 @@ class TurnBroker implements Broker {
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
 		const { clock, limits, log } = this.#deps;
+		// A person may take longer than any deadline.
+		for (const run of this.#runs.values()) if (run.isAsking) run.shutDown();
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
-		if (await within(clock, deadlineMs, settled())) return;
+		const isDone = await within(clock, deadlineMs, settled());
+		this.#deps.asking.close();
+		if (isDone) return;
 		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
 		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
 		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
 	}
 }
+
+const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
 
 /** How long the last commit may take once every run has ended. */
 const SEAL_MS_MAX = 5000;

@@ -19,7 +19,15 @@ import {
 	type Usage,
 } from "../protocol/protocol.ts";
 import { type Ending, unpairedSummary } from "./ending.ts";
-import { checkedTool, checkPart, checkSigned, malformed, type PartEvent, type ToolEvent } from "./engine-event.ts";
+import {
+	checkedTool,
+	checkPart,
+	checkSigned,
+	malformed,
+	type PartEvent,
+	reportOf,
+	type ToolEvent,
+} from "./engine-event.ts";
 import { partPiecesOf, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
 
 export type Sink = (record: string) => void;
@@ -222,8 +230,7 @@ export class Framer {
 			stream.tool = { toolName: event.name, toolCallId: event.callId };
 			this.#tools.set(event.callId, stream);
 		}
-		const { type: _type, callId: _callId, name: _name, content: _content, ...report } = event;
-		this.#status(stream, { type: "tool_status", ...stream.tool!, ...report }, ts, sink);
+		this.#status(stream, { type: "tool_status", ...stream.tool!, ...reportOf(event) }, ts, sink);
 		if (isToolDone(event.status)) this.#end(stream, DONE, ts, sink);
 		return event;
 	}

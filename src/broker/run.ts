@@ -7,24 +7,30 @@ import type { Ledger, Turn } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import type { AskingDesk } from "./asking.ts";
 import { asked, assembleContext, told } from "./context.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { Framer, type Sink } from "./framer.ts";
 import type { History } from "./history.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import { type ExecuteRequest, type LiveRun, passedOn, type Saved, type Settle } from "./port.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
-import { settle } from "./settlement.ts";
+import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
+import { settle as settleTurn } from "./settlement.ts";
 import { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
+import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./yielded.ts";
 
 export interface RunDeps {
 	bus: Bus;
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
+	asking: AskingDesk;
+	/** The daemon stops: nobody is asked any more. */
+	stopping(): boolean;
 	/** Settles a run that the store gave up. */
 	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
 	limits: BrokerLimits;
@@ -34,20 +40,6 @@ export interface RunDeps {
 
 /** Events that write nothing must not starve the loop either. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
-
-/** A longer delta is taken in portions. */
-const DELTA_CHARS_MAX = 64 * 1024;
-
-type Delta = Extract<EngineEvent, { type: "text" | "reasoning" }>;
-
-const isLong = (event: EngineEvent): event is Delta =>
-	(event?.type === "text" || event?.type === "reasoning") &&
-	typeof event.delta === "string" &&
-	event.delta.length > DELTA_CHARS_MAX;
-
-type Burst = readonly EngineEvent[];
-
-const isBurst = (said: EngineYield): said is Burst => Array.isArray(said);
 
 export class Run {
 	readonly request: ExecuteRequest;
@@ -60,6 +52,9 @@ export class Run {
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
+	readonly #questions: RunQuestions;
+	/** A question that is being put on record: nothing is taken meanwhile. */
+	#opening: Promise<void> | undefined;
 	#append: Sink = () => {};
 	#writer: LogWriter | undefined;
 	#iterator: AsyncIterator<EngineYield> | undefined;
@@ -86,6 +81,10 @@ export class Run {
 				...{ role: "user", eventId, text },
 				...(attachments.length > 0 && { attachments: [...attachments] }),
 			})),
+		});
+		this.#questions = new RunQuestions(deps.asking, {
+			...{ runId, session, askedFor: request.askedFor, now: this.#now },
+			changed: () => this.#onQuestions(),
 		});
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
@@ -129,9 +128,10 @@ export class Run {
 			events: events.map(({ eventId }) => ({ eventId })),
 		};
 		let writer: LogWriter;
+		const superseding = this.#deps.asking.superseding(session, runId);
 		try {
 			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
-				...(begin && { with: begin }),
+				with: [...(begin ?? []), ...superseding.writes],
 				...(patienceMs !== undefined && { patienceMs }),
 			});
 		} catch (cause) {
@@ -141,9 +141,14 @@ export class Run {
 			this.#result.reject(error);
 			throw error;
 		}
+		superseding.done();
 		this.#writer = writer;
 		this.#append = (record) => writer.append(record);
 		void asRun(runId, () => this.#drive(writer));
+	}
+
+	get isAsking(): boolean {
+		return this.#questions.isAsking;
 	}
 
 	/** Settles within the grace time, even if the engine ignores its signal (I12). */
@@ -210,6 +215,7 @@ export class Run {
 				if (taken < said.length) await this.#takeRest(said, taken, writer);
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
+			if (this.#opening) await this.#opening;
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
@@ -228,15 +234,14 @@ export class Run {
 		const { engine, limits } = this.#deps;
 		const { runId, session, events } = this.request;
 		const attachments = events.at(-1)?.attachments ?? [];
-		const { sender, permissions, allowedTools, agent } = this.request;
 		const request: EngineRequest = {
 			...{ session, runId, messages, attachments, toolTimeoutMs: limits.toolMs },
-			...(sender && { sender }),
-			...(permissions && { permissions }),
-			...(allowedTools && { allowedTools }),
-			...(agent !== undefined && { agent }),
+			...passedOn(this.request),
 		};
-		const answer = engine.run(request, { signal: this.#abort.signal });
+		const answer = engine.run(request, {
+			signal: this.#abort.signal,
+			answer: (id, signal) => this.#questions.answer(id, signal),
+		});
 		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
 		throw new NexusError(
 			"engine_failed",
@@ -254,9 +259,31 @@ export class Run {
 	/** Whether something may now fall due earlier than the one timer: only then is it set anew. */
 	#frame(event: EngineEvent, now: number): boolean {
 		if (this.#stop && !this.#isOutcome(event)) return false;
-		const taken = this.#framer.take(event, now, this.#append);
+		const named = event?.type === "tool" && event.asking ? this.#questions.take(event) : undefined;
+		if (named?.open) {
+			this.#open(named, now);
+			return true;
+		}
+		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.textId, now);
 		return event.type === "tool";
+	}
+
+	/** The row and its frame commit together; no person is asked before. */
+	#open({ event, open }: NamedEvent, now: number): void {
+		const records: string[] = [];
+		const taken = this.#framer.take(event, now, (record) => records.push(record));
+		this.#transcript.take(taken, this.#framer.textId, now);
+		this.#opening = opening(this.#writer!, records, open!).finally(() => {
+			this.#opening = undefined;
+			if (this.#deps.stopping()) this.shutDown();
+		});
+	}
+
+	/** A person is asked, or has answered: the wait counts as none. */
+	#onQuestions(): void {
+		if (!this.#questions.isAsking && this.#lastEventAt !== undefined) this.#lastEventAt = this.#now();
+		if (this.#writer) this.#look();
 	}
 
 	/** What one commit and one turn of the loop have room for, all at one time and up to a long delta. Returns where it stopped. */
@@ -269,7 +296,7 @@ export class Run {
 		let at = from;
 		do {
 			if (this.#frame(burst[at++]!, now)) look = true;
-		} while (at < end && !writer.crowded && !isLong(burst[at]!));
+		} while (at < end && !this.#opening && !writer.crowded && !isLong(burst[at]!));
 		if (look) this.#look();
 		return at;
 	}
@@ -282,7 +309,7 @@ export class Run {
 				await this.#takeLong(event, writer);
 				at++;
 			}
-			await pause(writer);
+			await (this.#opening ?? pause(writer));
 			if (this.#settled) return;
 			at = this.#takeSome(burst, at, writer);
 		}
@@ -308,7 +335,8 @@ export class Run {
 		if (this.#settled) return;
 		const { clock, limits } = this.#deps;
 		const { startedAt } = this;
-		const times = { startedAt, lastEventAt: this.#lastEventAt, stoppedAt: this.#stop?.at };
+		const { stills } = this.#questions;
+		const times = { startedAt, stills, lastEventAt: this.#lastEventAt, stoppedAt: this.#stop?.at };
 		const verdict = watch({ ...times, oldestToolAt: this.#transcript.oldestToolAt }, limits, this.#now());
 		if ("againMs" in verdict) {
 			if (verdict.againMs !== Infinity) this.#disarm = clock.after(verdict.againMs, () => this.#look());
@@ -323,6 +351,13 @@ export class Run {
 	#stopWith(ending: Ending): void {
 		if (this.#settled || this.#stop) return;
 		this.#stop = { ending, at: this.#now() };
+		// Nobody waits for a person at shutdown: the question stays open, and its answer begins a run that goes on from here.
+		const isCutOff = ending === SHUT_DOWN && this.isAsking;
+		if (ending === SHUT_DOWN) this.#questions.keep();
+		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) {
+			this.#settle(ending);
+			return;
+		}
 		this.#abort.abort(new NexusError(ending.reason === "timeout" ? "timeout" : "aborted", "the run was stopped"));
 		if (this.#writer) this.#look();
 	}
@@ -353,8 +388,10 @@ export class Run {
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
 		const { clock, log } = this.#deps;
-		const { settle: beside = () => [] } = this.request;
+		const { settle = () => [] } = this.request;
 		const now = this.#now();
+		const asked = this.#questions.atEnd(ending.reason === "aborted" ? "the run was stopped" : "the run has ended");
+		const beside: Settle = (turn) => [...settle(turn), ...asked.writes];
 		const turn = this.#transcript.turn(ending, now);
 		const onRefused = () => {
 			this.#refused = true;
@@ -362,7 +399,9 @@ export class Run {
 		try {
 			const records: string[] = [];
 			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
-			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
+			await this.#opening;
+			const saved = await settleTurn({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
+			asked.done();
 			this.#onSaved(saved);
 			this.#result.resolve(saved);
 		} catch (cause) {
@@ -384,6 +423,7 @@ export class Run {
 		}
 		log.error({ runId, err: cause }, "the run could not be settled; it is when the store can be written again");
 		const late = await settleLate(runId, UNWRITTEN, beside);
+		this.#questions.ended();
 		if (late) this.#onSaved(late);
 		else this.#onRecord.resolve(undefined);
 	}

@@ -12,3 +12,4 @@ export {
 export { loadEngine } from "./load.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
+export { digestOf, isToolAllowed, needsApproval, policyOf } from "./tools/tools.ts";

@@ -1,6 +1,8 @@
 /** The Ledger: settled truth. The door of this folder. */
+export * from "./approvals/port.ts";
 export * from "./deliveries/port.ts";
 export * from "./failure.ts";
+export * from "./grants/port.ts";
 export * from "./inbox/port.ts";
 export * from "./notes/port.ts";
 export * from "./pairings/port.ts";

@@ -1,7 +1,9 @@
 /** The Ledger: settled truth, one folder per kind of thing. It is read here; it is changed by the writes of its things, inside a commit. */
 
 import { queriesOf } from "../std/write.ts";
+import type { Approvals } from "./approvals/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
+import type { Grants } from "./grants/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
@@ -15,6 +17,8 @@ export interface Ledger {
 	readonly deliveries: Deliveries;
 	readonly pairings: Pairings;
 	readonly notes: Notes;
+	readonly approvals: Approvals;
+	readonly grants: Grants;
 }
 
 export interface SessionSnapshot {

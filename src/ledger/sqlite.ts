@@ -1,7 +1,9 @@
 /** The Ledger in a SQLite file: the list of its things. */
 
 import type { SqliteFile } from "../std/sqlite.ts";
+import { approvalsInSqlite } from "./approvals/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
+import { grantsInSqlite } from "./grants/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
@@ -18,6 +20,8 @@ export const THINGS = {
 	deliveries: deliveriesInSqlite,
 	pairings: pairingsInSqlite,
 	notes: notesInSqlite,
+	approvals: approvalsInSqlite,
+	grants: grantsInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

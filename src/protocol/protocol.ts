@@ -11,6 +11,7 @@ export * from "./fold.ts";
 export * from "./frame.ts";
 export * from "./ids.ts";
 export * from "./mapping.ts";
+export * from "./shown.ts";
 export * from "./stream-event.ts";
 export * from "./verify.ts";
 export * from "./view.ts";

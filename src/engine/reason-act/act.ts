@@ -4,15 +4,17 @@ import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
-import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import type { Answer, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import {
 	describeCall,
+	isToolAllowed,
 	prepareCall,
 	type Tool,
 	type ToolContext,
 	type ToolRegistry,
 	toolRegistry,
 } from "../tools/tools.ts";
+import { type AskedAbout, askedAbout, permitted } from "./approve.ts";
 import { completeTool } from "./built-in.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
@@ -29,6 +31,8 @@ interface ActingParts {
 	request: EngineRequest;
 	state: RunState;
 	signal: AbortSignal;
+	/** Left out where nobody can be asked. */
+	answer?: EngineContext["answer"] | undefined;
 	say(said: EngineYield, taken?: () => void): void;
 	/** What is yielded with a tool's start and end. */
 	boundary(): readonly EngineEvent[];
@@ -51,6 +55,9 @@ export class Acting {
 	readonly #offered = new Map<string, ToolRegistry>();
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
+	/** What people said to the questions of tools, by call. */
+	readonly #answers = new Map<string, Answer>();
+	#questions = 0;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
 
 	constructor(parts: ActingParts) {
@@ -70,7 +77,8 @@ export class Acting {
 		const key = JSON.stringify([agent.name, enforced]);
 		const known = this.#offered.get(key);
 		if (known) return known;
-		const allowed = agent.tools.only(this.#parts.request.allowedTools).tools;
+		const { request } = this.#parts;
+		const allowed = agent.tools.tools.filter(({ name }) => isToolAllowed(name, request));
 		const completes = enforced && !agent.orchestrator && !allowed.some(({ name }) => name === completeTool.name);
 		const registry = toolRegistry(completes ? [...allowed, completeTool] : allowed);
 		this.#offered.set(key, registry);
@@ -114,10 +122,33 @@ export class Acting {
 	}
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
-		const { setup, request } = this.#parts;
-		if ((call.tool.approval ?? "never") === "never") return { allowed: true };
-		if (setup.approve) return setup.approve(call, { agent: call.agent.name, request, signal });
-		return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
+		const { request, answer } = this.#parts;
+		const about = askedAbout(call, call.agent, request);
+		if (about === undefined) return { allowed: true };
+		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
+		return permitted(call, about, ask).then((permit) => {
+			if (permit.answer) this.#answers.set(call.callId, permit.answer);
+			return permit;
+		});
+	}
+
+	/** People see the question once whoever reads the run has it on record, and what became of it. */
+	async #ask(call: Doing, about: AskedAbout, signal: AbortSignal): Promise<Answer> {
+		const { say, boundary } = this.#parts;
+		const { record, tool, args } = call;
+		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
+		const summary = describeCall(tool.name, args, tool.describe);
+		const { promise: taken, resolve } = Promise.withResolvers<void>();
+		const asked: EngineEvent = {
+			...named(record),
+			...{ status: "progress", args, summary, asking: { ...asking, state: "pending" } },
+		};
+		say([asked, ...boundary()], resolve);
+		await Promise.race([taken, this.#stopped]);
+		const answer = await this.#parts.answer!(asking.id, signal);
+		const { state, by } = answer;
+		say({ ...named(record), status: "progress", asking: { ...asking, state, ...(by !== undefined && { by }) } });
+		return answer;
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
@@ -186,9 +217,18 @@ export class Acting {
 		say([ended, ...boundary()]);
 	}
 
-	#contextOf({ record, agent, callId }: Doing, signal: AbortSignal): ToolContext {
+	#contextOf(call: Doing, signal: AbortSignal): ToolContext {
+		const { record, agent, callId } = call;
 		const { state, request } = this.#parts;
-		return { callId, agent: agent.name, signal, request, state, progress: (text) => this.#progress(record, text) };
+		const answer = this.#answers.get(callId);
+		return {
+			...{ callId, agent: agent.name, signal, request, state },
+			progress: (text) => this.#progress(record, text),
+			...(answer && { answer }),
+			...(this.#parts.answer && {
+				ask: (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw),
+			}),
+		};
 	}
 }
 

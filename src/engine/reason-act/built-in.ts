@@ -2,6 +2,7 @@
 
 import { readTextFile, timeIn } from "../pi/pi.ts";
 import { type Tool, textResult } from "../tools/tools.ts";
+import { askTool } from "./ask.ts";
 import { TERMINAL } from "./termination.ts";
 
 export interface BuiltInOptions {
@@ -11,7 +12,7 @@ export interface BuiltInOptions {
 }
 
 export function builtInTools({ filesRoot, now }: BuiltInOptions): Tool[] {
-	const tools = [timeTool(now)];
+	const tools = [timeTool(now), askTool];
 	if (filesRoot !== undefined) tools.push(readTool(filesRoot));
 	return tools;
 }

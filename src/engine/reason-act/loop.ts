@@ -4,7 +4,7 @@ import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@ea
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue, modelFailure, usageSum } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
-import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import type { EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import { asModelTool } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { type Checkpoint, owedResults } from "./checkpoint.ts";
@@ -28,10 +28,10 @@ const ABORT_SLACK_MS = 100;
 export function reasonAct(
 	setup: LoopSetup,
 	request: EngineRequest,
-	signal: AbortSignal,
+	context: EngineContext,
 	from?: Checkpoint,
 ): AsyncIterable<EngineYield> {
-	return { [Symbol.asyncIterator]: () => new Loop(setup, request, signal, from) };
+	return { [Symbol.asyncIterator]: () => new Loop(setup, request, context, from) };
 }
 
 /** By hand: a generator, and one within another still more, costs several promises for each token. */
@@ -60,14 +60,14 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	#disarm: (() => void) | undefined;
 	#over = false;
 
-	constructor(setup: LoopSetup, request: EngineRequest, signal: AbortSignal, from?: Checkpoint) {
+	constructor(setup: LoopSetup, request: EngineRequest, { signal, answer }: EngineContext, from?: Checkpoint) {
 		this.#setup = setup;
 		this.#request = request;
 		this.#outer = signal;
 		this.#phase = setup.phase;
 		this.#state = new RunState(setup.limits, from?.state);
 		this.#acting = new Acting({
-			...{ setup, request, state: this.#state, signal: this.#stop.signal },
+			...{ setup, request, state: this.#state, signal: this.#stop.signal, answer },
 			say: (said, taken) => this.#events.push(said, taken),
 			boundary: () => this.#boundary(),
 		});

@@ -48,7 +48,7 @@ export async function createReasonActEngine(config: ReasonActConfig, env: Enviro
 /** A setup may be made by hand, with more agents, tools and an approver. */
 export const reasonActEngine = (setup: LoopSetup): Engine => ({
 	name: "reason-act",
-	run: (request, { signal }) => reasonAct(setup, request, signal),
+	run: (request, context) => reasonAct(setup, request, context),
 });
 
 async function modelOf(config: ReasonActConfig, env: Environment): Promise<ModelPort> {

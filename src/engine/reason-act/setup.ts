@@ -1,12 +1,11 @@
 /** What a loop is made of, once configuration is out of the way. */
 
 import type { Clock } from "../../std/clock.ts";
-import type { EngineEvent, EngineRequest } from "../port.ts";
+import type { ApprovalPolicy, EngineEvent } from "../port.ts";
 import type { ToolRegistry, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Durations } from "./durations.ts";
 import type { ModelPort } from "./model.ts";
-import type { Permit, ReadyCall } from "./schedule.ts";
 import type { RunLimits } from "./state.ts";
 import type { Phase, TerminationStrategy } from "./termination.ts";
 
@@ -17,15 +16,11 @@ export interface AgentSpec {
 	prompt: string;
 	model: ModelPort;
 	tools: ToolRegistry;
+	/** By tool, in place of the tool's own policy. */
+	approval?: Readonly<Record<string, ApprovalPolicy>> | undefined;
 	/** Where an orchestrator's run goes that does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }
-
-/** Asks whoever may approve. It commits what it has to before it answers; the signal withdraws the question. */
-export type Approve = (
-	call: ReadyCall,
-	about: { agent: string; request: EngineRequest; signal: AbortSignal },
-) => Permit | Promise<Permit>;
 
 export interface LoopSetup {
 	agents: ReadonlyMap<string, AgentSpec>;
@@ -53,8 +48,6 @@ export interface LoopSetup {
 	retriesMax: number;
 	retryDelayMsMax: number;
 	validate: ValidateArguments;
-	/** For tools whose policy is not `never`; left out = these are refused. */
-	approve?: Approve;
 	/** Asked at every boundary of a tool: the event that carries the checkpoint, yielded together with the tool's. */
 	checkpoint?(checkpoint: Checkpoint): EngineEvent | undefined;
 	clock: Clock;

@@ -2,6 +2,7 @@
 
 import type { Tool as ModelTool } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { fitsSome } from "../../std/globs.ts";
 import { describeCall } from "./describe.ts";
 import type { Tool, ToolResult } from "./port.ts";
 
@@ -34,7 +35,7 @@ export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
 const nameMatches =
 	(names: readonly string[]) =>
 	({ name }: Tool): boolean =>
-		names.some((wanted) => (wanted.endsWith("*") ? name.startsWith(wanted.slice(0, -1)) : name === wanted));
+		fitsSome(name, names);
 
 /** Checks arguments against a schema, with what can be read as the right type converted. Throws words for the model. */
 export type ValidateArguments = (

@@ -1,10 +1,13 @@
 /** Tools that engines offer to models: what one is, the registry of them, and how people read of a call. The door of this folder. */
+
+export type { ApprovalPolicy } from "../port.ts";
 export { describeCall } from "./describe.ts";
+export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
-	ApprovalPolicy,
 	CustomState,
 	Describe,
 	JsonSchema,
+	Question,
 	Tool,
 	ToolContext,
 	ToolResult,
