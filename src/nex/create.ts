@@ -14,7 +14,7 @@ import type { Plugin } from "./hooks/port.ts";
 import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
-import { createListening } from "./inbox/listening.ts";
+import { createListening, type OnChannelChoice } from "./inbox/listening.ts";
 import type { Accepted, Destination, Inbound } from "./inbox/message.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
 import type { AccountName, Outbound } from "./port.ts";
@@ -31,6 +31,8 @@ export interface NexOptions {
 	engine?: Pick<Engine, "disableStreaming">;
 	config?: InboundConfig;
 	limits?: Partial<InboxLimits>;
+	/** Hears of every button that somebody pressed. */
+	onChoice?: OnChannelChoice;
 	/** Plugins that are at hand already; they come before those of the config. */
 	plugins?: readonly Plugin[];
 	clock?: Clock;
@@ -91,7 +93,10 @@ export function createNex(options: NexOptions): Nex {
 	const inbox = new Inbox({ ...shared, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
-	const listening = createListening({ outbound, config, knows, limits, clock, log, receive });
+	const listening = createListening({
+		...{ outbound, config, knows, limits, clock, log, receive },
+		...(options.onChoice && { onChoice: options.onChoice }),
+	});
 	const letIn = (approved: Pairing) =>
 		tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer.");
 	const close = () => {

@@ -1,6 +1,6 @@
 /** What a delivery that is under way needs, whichever path it takes. */
 
-import type { AdapterInfo, DeliveryOptions, Target, WireAttachment } from "../adapter/adapter.ts";
+import type { AdapterInfo, DeliveryOptions, Question, Target, WireAttachment } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -22,6 +22,8 @@ export interface Delivering {
 	signal: AbortSignal;
 	/** For the adapter. */
 	options: DeliveryOptions;
+	/** The message has these buttons. */
+	question?: Question;
 	/** I8. */
 	reasoning: boolean;
 	/** Images, cards and the like are sent too. */

@@ -32,7 +32,7 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 	`;
 	const monitor = createMonitorPort({
 		...{ ...common, command: node(program), rules: RESTART_RULES, clock: systemClock },
-		...{ onMessage: async () => {}, onFailure() {} },
+		...{ onMessage: async () => {}, onFailure() {}, onChoice: async () => undefined },
 		...{ waitingMax: 10, webhookMs: 25_000, retryMs: 10, retryMsMax: 10 },
 	});
 	onTestFinished(() => monitor.stop());

@@ -128,7 +128,7 @@ it("I11: a monitor that says more than can be taken is made to wait, and loses n
 	const heard: string[] = [];
 	const monitor = createMonitorPort({
 		...{ command, env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
-		...{ random: Math.random, log: silentLog, onFailure() {} },
+		...{ random: Math.random, log: silentLog, onFailure() {}, onChoice: async () => undefined },
 		...{ waitingMax: 10, webhookMs: 1000, retryMs: 10, retryMsMax: 10 },
 		async onMessage({ eventId }) {
 			await release.promise;
@@ -160,7 +160,13 @@ it.each([
 ])("a webhook's caller does not wait for a monitor that %s", async (_name, program, status) => {
 	const monitor = createMonitorPort({
 		...{ command: node(program), env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
-		...{ random: Math.random, log: silentLog, onMessage: async () => {}, onFailure() {} },
+		...{
+			random: Math.random,
+			log: silentLog,
+			onMessage: async () => {},
+			onFailure() {},
+			onChoice: async () => undefined,
+		},
 		...{ waitingMax: 10, webhookMs: status === 504 ? 500 : 25_000, retryMs: 10, retryMsMax: 10 },
 	});
 	try {

@@ -45,6 +45,7 @@ it("I11: what was answered 504 is dropped: an adapter that reads again is not gi
 		log: silentLog,
 		onMessage: async () => {},
 		onFailure() {},
+		onChoice: async () => undefined,
 		waitingMax: 10,
 		webhookMs: 20_000,
 		retryMs: 10,
