@@ -159,6 +159,8 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Decides what runs wait for; without it nothing is remembered for a session. */
+	asking?: Nex["asking"];
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	token: string;

@@ -1,5 +1,6 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
 export type * from "./api.ts";
+export type * from "./api-approvals.ts";
 export type * from "./api-channels.ts";
 export * from "./chunk-size.ts";
 export * from "./close-mode.ts";

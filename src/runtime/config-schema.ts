@@ -7,7 +7,7 @@ import { ENGINES, type EngineName, type EngineSections, type Engines } from "../
 import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
-import { channels, plugins, sessions } from "./config-channels.ts";
+import { approvals, channels, plugins, sessions } from "./config-channels.ts";
 
 const { bytes, count, group, matching, ms, oneOf, say, text, watchdog } = words;
 
@@ -107,6 +107,7 @@ export const configSchemaFor = (engines: Engines) =>
 		}),
 		broker: group(brokerLimits),
 		edge: group(edgeLimits),
+		approvals,
 		channels,
 		sessions,
 		plugins,

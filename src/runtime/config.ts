@@ -32,6 +32,8 @@ export interface NexusConfig extends EngineSections {
 	retention: RetentionConfig;
 	broker: NonNullable<FileConfig["broker"]>;
 	edge: NonNullable<FileConfig["edge"]>;
+	/** How people are asked about tools. */
+	approvals?: FileConfig["approvals"];
 	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];

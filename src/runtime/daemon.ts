@@ -165,7 +165,8 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
+	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
+	const broker = createBroker({ bus, ledger, engine, limits: config.broker, asking, log });
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -195,6 +196,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		asking: nex.asking,
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,

@@ -29,7 +29,10 @@ export interface DriveOptions {
 }
 
 /** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
-export function drive(open: (teller: ApprovalTeller) => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
+export function drive(
+	open: (teller: ApprovalTeller) => Promise<PiAgent>,
+	options: DriveOptions,
+): AsyncIterable<EngineYield> {
 	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
 

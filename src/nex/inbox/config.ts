@@ -4,6 +4,7 @@ import type { QueueSettings } from "../../ledger/ledger.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
+import type { ApprovalsConfig } from "../asking/config.ts";
 import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 
@@ -35,6 +36,10 @@ export interface InboundConfig {
 	channels?: Readonly<Record<string, InboundChannelConfig>>;
 	/** By the session's label: stronger than the channel's. */
 	sessions?: Readonly<Record<string, { queue?: QueueConfig }>>;
+	/** How people are asked about tools. */
+	approvals?: ApprovalsConfig;
+	/** Names of all agents that are configured. */
+	agents?: readonly string[];
 	/** Modules; relative to `base`. */
 	plugins?: readonly string[];
 	/** Default: the working directory. */

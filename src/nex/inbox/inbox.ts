@@ -6,12 +6,14 @@
 import type { Broker, Execution } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
+import { type InboundEvent, inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
 import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
+import { rightsOf } from "../acl/rights.ts";
+import type { Asking } from "../asking/asking.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
@@ -34,7 +36,7 @@ import {
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
+import { ADMIT_MS_MAX, type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
@@ -47,6 +49,7 @@ export interface InboxDeps {
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming">;
+	asking: Pick<Asking, "heard">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -130,7 +133,10 @@ export class Inbox {
 		}
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
-		const refusal = (await timed(facts.timings, "acl", clock, letIn)) ?? (await this.#askPlugins(message));
+		const kept = await timed(facts.timings, "acl", clock, letIn);
+		const decided = kept === undefined && !isClients(inbound) ? await this.#decided(message) : undefined;
+		if (decided) return { outcome: decided };
+		const refusal = kept ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
 	}
 
@@ -152,6 +158,7 @@ export class Inbox {
 		const verdict = decide(rulesOf(config(), channel, account).acl, question);
 		if (verdict.verdict === "allow") {
 			sender.owner = verdict.owner;
+			message.facts.rights = rightsOf(rulesOf(config(), channel, account).acl, question, config().agents ?? []);
 			return undefined;
 		}
 		if (verdict.verdict === "deny") {
@@ -162,6 +169,21 @@ export class Inbox {
 		const { because, tell: code } = await pairing.ask(stranger);
 		if (code !== undefined) tell({ channel, account, target }, pairingText(code));
 		return because;
+	}
+
+	/** A message that decides what a run waits for is no message to the agent: neither plugins nor the queue see it (A12). */
+	async #decided(message: Message): Promise<InboundEvent | undefined> {
+		const { asking, bus, tell } = this.#deps;
+		const { origin, facts } = message;
+		const { channel, account, sender, senderName } = origin;
+		const named = senderName === undefined ? {} : { senderName };
+		const heard = await asking.heard({ channel, account, sender, ...named, chat: facts.chat }, message.text);
+		if (!heard) return undefined;
+		const { because, said } = heard;
+		const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
+		await bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
+		if (said !== undefined && facts.target) tell({ channel, account, target: facts.target }, said);
+		return event;
 	}
 
 	/** The stage `hooks`: undefined, or why a plugin rejects the message. */
@@ -289,7 +311,7 @@ export class Inbox {
 	#execute({ begin, settle, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
-			...requestOf(answer),
+			...requestOf(answer, this.#deps.config().approvals?.policy),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),
