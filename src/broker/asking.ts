@@ -70,8 +70,6 @@ const DIGITS = "23456789";
 const WRITE_MS_MAX = 5000;
 const RETRY_MS = 5000;
 
-export const ASKING_ID = /^[A-HJKMNP-TV-Z][2-9][A-HJKMNP-TV-Z][2-9]$/;
-
 export class AskingDesk implements Questions {
 	readonly #deps: AskingDeps;
 	/** By id. */

@@ -2,20 +2,22 @@
 
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
+import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
+import { type ContinuationDeps, canContinue, continuationOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import type { Broker, Continuation, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
 export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
-export { ASKING_ID, ASKING_LIMITS } from "./asking.ts";
+export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export type { BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
@@ -26,6 +28,8 @@ export interface BrokerOptions {
 	ledger: Ledger;
 	engine: Engine;
 	limits?: Partial<BrokerLimits>;
+	/** The execution log has arguments, results and prompts, too. */
+	execution?: { arguments?: boolean };
 	clock?: Clock;
 	log?: Log;
 	/** Of questions to people. */
@@ -50,8 +54,9 @@ class TurnBroker implements Broker {
 		});
 		const stopping = () => this.#draining;
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
+		const withArguments = options.execution?.arguments === true;
 		const history = new History(ledger, limits);
-		this.#deps = { bus, ledger, engine, clock, log, limits, settleLate, history, asking, stopping };
+		this.#deps = { bus, ledger, engine, clock, log, limits, withArguments, settleLate, history, asking, stopping };
 	}
 
 	get questions(): Questions {
@@ -133,6 +138,36 @@ class TurnBroker implements Broker {
 			}),
 		}));
 		return { recovered: turns.length, later: waiting };
+	}
+
+	get #continuing(): ContinuationDeps {
+		const { ledger, engine } = this.#deps;
+		return { ledger, engine, isBusy: (session) => this.#isBusy(session) };
+	}
+
+	continuation(runId: string): Promise<Continuation> {
+		const session = this.#runs.get(runId)?.request.session;
+		if (session !== undefined)
+			return Promise.reject(new NexusError("conflict", `run ${runId} cannot be continued: it is still live`));
+		return continuationOf(this.#continuing, runId);
+	}
+
+	canContinue(turn: Turn): Promise<boolean> {
+		return canContinue(this.#continuing, turn);
+	}
+
+	async phase(session: string) {
+		const { ledger, engine } = this.#deps;
+		const phase = await ledger.phases.get(session);
+		return { ...(phase && { phase }), ...(engine.phases && { known: engine.phases }) };
+	}
+
+	async enterPhase(session: string, name: string, because: string): Promise<void> {
+		const { bus, engine, clock } = this.#deps;
+		checkPhase(name, engine.phases);
+		const at = clock.now();
+		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
+		await bus.write([phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
 	}
 
 	abort(runId: string): Promise<Turn> | undefined {

@@ -50,6 +50,8 @@ interface Stream {
 export interface FramerOptions {
 	runId: string;
 	session: string;
+	/** The run that it continues. */
+	continues?: string | undefined;
 	target?: unknown;
 	/** The trace that the run is a part of; derived from the run's id when left out. */
 	traceId?: string | undefined;
@@ -278,7 +280,7 @@ export class Framer {
 	}
 
 	#begin(modality: Modality, contentType: string, ts: number, sink: Sink, expectedChunks?: number): Stream {
-		const { runId, session, target } = this.#options;
+		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType);
 		sink(
 			encodeFrame({
@@ -291,6 +293,7 @@ export class Framer {
 				content_type: contentType,
 				...(expectedChunks !== undefined && { expected_chunks: expectedChunks }),
 				session,
+				...(continues !== undefined && { continues }),
 				...(target !== undefined && { target }),
 				ts,
 			}),

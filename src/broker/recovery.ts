@@ -1,7 +1,14 @@
 /** Settles what a dead process or a failing store left: every such run log gets its ends and its failed turn, in one commit (I3, I5). */
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
-import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../ledger/ledger.ts";
+import {
+	type InboundEvent,
+	type Ledger,
+	phaseWrites,
+	type StoredMessage,
+	type Turn,
+	turnWrites,
+} from "../ledger/ledger.ts";
 import {
 	createVerifier,
 	decodeFrame,
@@ -102,7 +109,7 @@ async function settleLeftRun(
 		return known;
 	}
 	const turn = transcript.turn(ending, now);
-	const writes = await beside(turn);
+	const writes = [...(await beside(turn)), phaseWrites.count(turn.session, 1, 0)];
 	if (how === "patiently") return settle(deps, { writer, turn, records, beside: () => writes, onRefused() {} });
 	await writer.seal(records, [turnWrites.settle(turn), ...writes]);
 	return turn;
@@ -111,14 +118,15 @@ async function settleLeftRun(
 /** The run as its log tells it. */
 async function reread(deps: RecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
-	const { session, engine, startedAt, events } = info.meta as RunMeta;
-	const framer = new Framer({ runId: info.log, session, ...limits });
+	const { session, engine, startedAt, events, continues } = info.meta as RunMeta;
+	const framer = new Framer({ runId: info.log, session, continues, ...limits });
 	const known = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
 	const transcript = new Transcript({
 		runId: info.log,
 		session,
 		engine,
 		startedAt,
+		continues,
 		textId: framer.textId,
 		...keptOf(limits),
 		asked: known.flatMap(askedIn),

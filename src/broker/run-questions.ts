@@ -52,7 +52,6 @@ export class RunQuestions {
 	constructor(desk: AskingDesk, options: RunQuestionsOptions) {
 		this.#desk = desk;
 		this.#options = options;
-		desk.hold(options.runId);
 	}
 
 	/** Somebody is being asked. */
@@ -112,6 +111,7 @@ export class RunQuestions {
 	#open(event: ToolEvent, asking: Asking): NamedEvent {
 		const { runId, session, askedFor, now } = this.#options;
 		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
+		this.#desk.hold(runId);
 		const { kind, question = "", choices } = asking;
 		const args = structuredClone(event.args ?? null);
 		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;

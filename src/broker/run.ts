@@ -2,26 +2,29 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineMessage, EngineRequest, EngineYield } from "../engine/engine.ts";
-import type { Ledger, Turn } from "../ledger/ledger.ts";
+import type { Engine, EngineEvent, EngineYield } from "../engine/engine.ts";
+import { type Ledger, type Turn, turnWrites } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { AskingDesk } from "./asking.ts";
-import { asked, assembleContext, told } from "./context.ts";
+import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
-import { Framer, type Sink } from "./framer.ts";
+import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
+import type { Framer, Sink } from "./framer.ts";
 import type { History } from "./history.ts";
-import { type BrokerLimits, keptOf } from "./limits.ts";
-import { type ExecuteRequest, type LiveRun, passedOn, type Saved, type Settle } from "./port.ts";
+import type { BrokerLimits } from "./limits.ts";
+import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import type { Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
+import { ownEvents, partsOf } from "./run-parts.ts";
 import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
-import { settle as settleTurn } from "./settlement.ts";
-import { Transcript } from "./transcript.ts";
+import { settle } from "./settlement.ts";
+import { snapshotOf } from "./snapshot.ts";
+import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
-import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./yielded.ts";
 
 export interface RunDeps {
 	bus: Bus;
@@ -34,6 +37,8 @@ export interface RunDeps {
 	/** Settles a run that the store gave up. */
 	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
 	limits: BrokerLimits;
+	/** The execution log has arguments, results and prompts, too. */
+	withArguments: boolean;
 	clock: Clock;
 	log: Log;
 }
@@ -49,6 +54,7 @@ export class Run {
 	readonly #now: () => number;
 	readonly #framer: Framer;
 	readonly #transcript: Transcript;
+	readonly #recorder: Recorder;
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
@@ -72,18 +78,12 @@ export class Run {
 		this.request = request;
 		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
-		const { runId, session, events, target, traceId, disableStreaming: whole = false } = request;
-		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
-		this.#transcript = new Transcript({
-			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt, textId: this.#framer.textId },
-			...keptOf(deps.limits),
-			asked: events.map(({ eventId, text, attachments }) => ({
-				...{ role: "user", eventId, text },
-				...(attachments.length > 0 && { attachments: [...attachments] }),
-			})),
-		});
+		const { framer, transcript, recorder } = partsOf(deps, request, this.startedAt);
+		this.#framer = framer;
+		this.#transcript = transcript;
+		this.#recorder = recorder;
 		this.#questions = new RunQuestions(deps.asking, {
-			...{ runId, session, askedFor: request.askedFor, now: this.#now },
+			...{ runId: request.runId, session: request.session, askedFor: request.askedFor, now: this.#now },
 			changed: () => this.#onQuestions(),
 		});
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
@@ -119,19 +119,21 @@ export class Run {
 
 	/** Makes the first begin durable, together with the request's writes, then lets the engine go (I9). A stop waits for the outcome (ST15). */
 	async establish(): Promise<void> {
-		const { runId, session, events, begin, patienceMs } = this.request;
+		const { runId, session, begin = [], patienceMs, continues } = this.request;
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
 		this.#framer.open(this.startedAt, (record) => records.push(record));
 		const meta: RunMeta = {
 			...{ session, engine: engine.name, startedAt: this.startedAt },
-			events: events.map(({ eventId }) => ({ eventId })),
+			events: ownEvents(this.request).map(({ eventId }) => ({ eventId })),
+			...(continues && { continues: continues.runId }),
 		};
+		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		let writer: LogWriter;
 		const superseding = this.#deps.asking.superseding(session, runId);
 		try {
 			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
-				with: [...(begin ?? []), ...superseding.writes],
+				with: [...begin, ...marks, ...this.#recorder.begin(this.startedAt), ...superseding.writes],
 				...(patienceMs !== undefined && { patienceMs }),
 			});
 		} catch (cause) {
@@ -162,23 +164,9 @@ export class Run {
 	}
 
 	snapshot(): LiveRun {
-		const { runId, session } = this.request;
-		const transcript = this.#transcript;
-		const { firstTokenMs } = transcript;
-		return {
-			...{ runId, session, engine: this.#deps.engine.name, startedAt: this.startedAt },
-			status: this.#stop ? "stopping" : "running",
-			compacting: this.compacting,
-			...(firstTokenMs !== undefined && { firstTokenMs }),
-			toolCalls: transcript.toolCalls,
-			// Made when they are asked for: most who look at live runs want to know which there are.
-			get text() {
-				return transcript.text;
-			},
-			get messages() {
-				return transcript.messages;
-			},
-		};
+		const status = this.#stop ? "stopping" : "running";
+		const { startedAt, compacting, request } = this;
+		return snapshotOf(this.#transcript, request, { engine: this.#deps.engine.name, startedAt, status, compacting });
 	}
 
 	async #drive(writer: LogWriter): Promise<void> {
@@ -199,10 +187,12 @@ export class Run {
 	async #pump(writer: LogWriter): Promise<void> {
 		if (this.#stop) return;
 		this.#look();
-		const messages = await this.#context();
+		const request = await engineRequestOf(this.#deps, this.request);
 		// It may have been stopped, or its time may be over, while the past was read (ST15).
 		if (this.#stop || this.#settled) return;
-		const iterator = this.#start(messages);
+		const { signal } = this.#abort;
+		const answer = this.#questions.answer.bind(this.#questions);
+		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
 			const step = await iterator.next();
@@ -216,37 +206,12 @@ export class Run {
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
 			if (this.#opening) await this.#opening;
+			if (this.#recorder.owed !== undefined) await this.#recorder.commitOwed(writer);
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
 			}
 		}
-	}
-
-	async #context(): Promise<EngineMessage[]> {
-		const { history, limits } = this.#deps;
-		const { session, runId, events, context = [] } = this.request;
-		const fresh = [...context.map(told), ...events.map(asked)];
-		return assembleContext(await history.past(session, runId), fresh, limits.contextTokensMax);
-	}
-
-	#start(messages: EngineMessage[]): AsyncIterator<EngineYield> {
-		const { engine, limits } = this.#deps;
-		const { runId, session, events } = this.request;
-		const attachments = events.at(-1)?.attachments ?? [];
-		const request: EngineRequest = {
-			...{ session, runId, messages, attachments, toolTimeoutMs: limits.toolMs },
-			...passedOn(this.request),
-		};
-		const answer = engine.run(request, {
-			signal: this.#abort.signal,
-			answer: (id, signal) => this.#questions.answer(id, signal),
-		});
-		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
-		throw new NexusError(
-			"engine_failed",
-			`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
-		);
 	}
 
 	#take(event: EngineEvent): void {
@@ -266,6 +231,7 @@ export class Run {
 		}
 		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.textId, now);
+		if (event.type !== "text" && event.type !== "reasoning") this.#recorder.take(taken, now);
 		return event.type === "tool";
 	}
 
@@ -377,21 +343,16 @@ export class Run {
 		const { log } = this.#deps;
 		const { runId } = this.request;
 		this.#abort.abort(new NexusError("aborted", "the run is over"));
-		const failed = (cause: unknown) => log.debug({ runId, err: cause }, "the engine failed after its run");
-		try {
-			iterator.return?.().catch(failed);
-		} catch (cause) {
-			failed(cause);
-		}
+		letGo(iterator, (cause) => log.debug({ runId, err: cause }, "the engine failed after its run"));
 	}
 
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
 		const { clock, log } = this.#deps;
-		const { settle = () => [] } = this.request;
+		const { settle: others = () => [] } = this.request;
 		const now = this.#now();
 		const asked = this.#questions.atEnd(ending.reason === "aborted" ? "the run was stopped" : "the run has ended");
-		const beside: Settle = (turn) => [...settle(turn), ...asked.writes];
+		const beside = (turn: Turn) => [...others(turn), ...this.#recorder.end(turn), ...asked.writes];
 		const turn = this.#transcript.turn(ending, now);
 		const onRefused = () => {
 			this.#refused = true;
@@ -400,7 +361,8 @@ export class Run {
 			const records: string[] = [];
 			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
 			await this.#opening;
-			const saved = await settleTurn({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
+			await this.#recorder.settled();
+			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
 			asked.done();
 			this.#onSaved(saved);
 			this.#result.resolve(saved);

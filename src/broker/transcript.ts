@@ -30,6 +30,8 @@ export interface TranscriptOptions {
 	session: string;
 	engine: string;
 	startedAt: number;
+	/** The run that it continues. */
+	continues?: string | undefined;
 	/** The user's messages that the run answers. */
 	asked: readonly StoredMessage[];
 	/** The run's first text stream. */
@@ -75,6 +77,11 @@ export class Transcript {
 		for (const { asking, startedAt } of this.#running.values())
 			if (asking?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
 		return oldest;
+	}
+
+	/** Characters of each assistant message so far, by its id. */
+	get lengths(): Record<string, number> {
+		return Object.fromEntries(this.#answers.map(({ messageId, text }) => [messageId, text.length]));
 	}
 
 	/** All that the user was told so far. */
@@ -157,7 +164,7 @@ export class Transcript {
 
 	/** The turn that this becomes. A call without an outcome is paired with a failure. */
 	turn(ending: Ending, endedAt: number): Turn {
-		const { runId, session, engine, startedAt } = this.#options;
+		const { runId, session, engine, startedAt, continues } = this.#options;
 		const turn: Turn = {
 			...{ runId, session, engine, startedAt, endedAt },
 			status: statusOf(ending.reason),
@@ -166,6 +173,7 @@ export class Transcript {
 			messages: this.messages,
 			toolCalls: this.#calls.map((call) => settled(call, ending, endedAt)),
 		};
+		if (continues !== undefined) turn.continues = continues;
 		if (ending.error) turn.error = ending.error;
 		if (this.firstTokenMs !== undefined) turn.firstTokenMs = this.firstTokenMs;
 		return turn;

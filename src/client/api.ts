@@ -22,6 +22,8 @@ export function createApi({ json, request }: Http) {
 			post<wire.MessageAccepted>(pathOf("sessions", session, "messages"), message),
 		/** Stops a run; resolves once it has settled. */
 		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
+		/** Goes on with a run that was cut off; resolves once the new one has begun. */
+		continue: (run: string) => post<wire.RunContinuedJson>(pathOf("runs", run, "continue")),
 		run: (run: string) => get<wire.RunJson>(pathOf("runs", run)),
 		runs: (query?: Page & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
 		/** The frames so far, as JSON lines; line k has offset `after` + k. */
@@ -30,6 +32,11 @@ export function createApi({ json, request }: Http) {
 		},
 		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
 		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		phase: (session: string) => get<wire.SessionPhaseJson>(pathOf("sessions", session, "phase")),
+		setPhase: (session: string, phase: wire.PhaseRequest) =>
+			json<wire.SessionPhaseJson>("PUT", pathOf("sessions", session, "phase"), phase),
+		log: (session: string, query?: Page & { run?: Param }) =>
+			get<wire.SessionLogJson>(pathOf("sessions", session, "log"), query),
 		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
 		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),

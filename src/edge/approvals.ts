@@ -46,7 +46,7 @@ const grantView = ({ digest: _digest, createdAt, ...grant }: Grant): GrantJson =
 
 function approvalView(row: Approval): ApprovalJson {
 	const { askedFor } = row;
-	return defined({
+	const facts = defined({
 		id: row.id,
 		kind: row.kind,
 		run_id: row.runId,
@@ -54,7 +54,6 @@ function approvalView(row: Approval): ApprovalJson {
 		call_id: row.callId,
 		tool: row.tool,
 		agent: row.agent,
-		args: row.args,
 		text: row.kind === "question" ? shownText(row.question ?? "") : `${row.tool} ${shownJson(row.args)}`,
 		choices: row.choices && [...row.choices],
 		asked_for: askedFor && {
@@ -69,4 +68,5 @@ function approvalView(row: Approval): ApprovalJson {
 		reason: row.reason,
 		answer: row.text,
 	});
+	return { ...facts, args: row.args };
 }

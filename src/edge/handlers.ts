@@ -11,6 +11,7 @@ import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
+import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
 	framesMissing,
@@ -38,6 +39,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 	return {
 		...messageHandlers(parts),
 		...readHandlers(parts),
+		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
 		...channelHandlers(parts.deps, parts.limits),
@@ -46,7 +48,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 }
 
 function messageHandlers({ deps }: HandlerParts) {
-	const { broker, ledger, submit } = deps;
+	const { broker, ledger, submit, proceed } = deps;
 	return {
 		async postMessage({ params, body }, { headers }) {
 			const traceId = traceIdIn(headers.get("traceparent") ?? "");
@@ -67,6 +69,10 @@ function messageHandlers({ deps }: HandlerParts) {
 			if (disposition.state === "rejected" || disposition.state === "dropped" || disposition.state === "answered")
 				throw new NexusError("conflict", `not accepted: ${disposition.because}`);
 			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
+		},
+		async continueRun({ params: { run } }) {
+			const { runId } = await proceed(run);
+			return { run_id: runId, continues: run };
 		},
 		async abortRun({ params: { run } }) {
 			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));

@@ -2,11 +2,14 @@
 
 import { queriesOf } from "../std/write.ts";
 import type { Approvals } from "./approvals/port.ts";
+import type { Checkpoints } from "./checkpoints/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
+import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
+import type { Phases } from "./phases/port.ts";
 import type { Sessions } from "./sessions/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
 
@@ -19,6 +22,9 @@ export interface Ledger {
 	readonly notes: Notes;
 	readonly approvals: Approvals;
 	readonly grants: Grants;
+	readonly checkpoints: Checkpoints;
+	readonly phases: Phases;
+	readonly execution: Execution;
 }
 
 export interface SessionSnapshot {

@@ -2,11 +2,14 @@
 
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
+import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
+import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { openThings } from "./thing.ts";
@@ -22,6 +25,9 @@ export const THINGS = {
 	notes: notesInSqlite,
 	approvals: approvalsInSqlite,
 	grants: grantsInSqlite,
+	checkpoints: checkpointsInSqlite,
+	phases: phasesInSqlite,
+	execution: executionInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

@@ -1,6 +1,6 @@
 /** Puts NEX's inbound side together: the inbox, access, plugins, and listening to accounts. */
 
-import type { Broker } from "../broker/broker.ts";
+import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Approval, Ledger, Pairing, Person } from "../ledger/ledger.ts";
@@ -13,6 +13,7 @@ import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
 import type { Plugin } from "./hooks/port.ts";
 import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
+import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
 import { createListening } from "./inbox/listening.ts";
@@ -32,8 +33,6 @@ export interface NexOptions {
 	engine?: Pick<Engine, "disableStreaming">;
 	config?: InboundConfig;
 	limits?: Partial<InboxLimits>;
-	/** A question of a run that is over was answered: a new run has to go on from there. Never rejects. */
-	onLateAnswer?(row: Approval): void;
 	/** Plugins that are at hand already; they come before those of the config. */
 	plugins?: readonly Plugin[];
 	clock?: Clock;
@@ -48,6 +47,8 @@ export interface NexStats extends InboxStats {
 export interface Nex {
 	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
 	receive(inbound: Inbound): Promise<Accepted>;
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
+	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -94,8 +95,14 @@ export function createNex(options: NexOptions): Nex {
 	const pairing = createPairingDesk({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
 	const { questions } = broker;
-	const { onLateAnswer } = options;
-	const asking = createAsking({ ...shared, questions, config: () => config, ...(onLateAnswer && { onLateAnswer }) });
+	const onLateAnswer = (row: Approval) => {
+		const facts = { runId: row.runId, approval: row.id };
+		inbox.continue(row.runId, { ...answerOf(row), callId: row.callId }).then(
+			({ runId }) => log.info({ ...facts, by: runId }, "a run that was cut off goes on with its answer"),
+			(cause: unknown) => log.warn({ ...facts, err: cause }, "a run was answered too late to go on"),
+		);
+	};
+	const asking = createAsking({ ...shared, questions, config: () => config, onLateAnswer });
 	const inbox = new Inbox({ ...shared, asking, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
@@ -112,6 +119,7 @@ export function createNex(options: NexOptions): Nex {
 
 	return {
 		receive,
+		continue: (runId, answer) => inbox.continue(runId, answer),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),

@@ -30,6 +30,7 @@ const encodeBegin = (frame: BeginFrame): string =>
 		content_type: frame.content_type,
 		expected_chunks: frame.expected_chunks,
 		session: frame.session,
+		continues: frame.continues,
 		target: frame.target,
 		ts: frame.ts,
 	});
@@ -194,6 +195,7 @@ const FIELDS: Record<FrameType, Record<string, Check>> = {
 		content_type: name,
 		expected_chunks: [isCount, "a whole number from 0 on", true],
 		session: optional(name),
+		continues: optional(name),
 		ts: time,
 	},
 	"stream.chunk": {

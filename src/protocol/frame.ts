@@ -29,6 +29,8 @@ export interface BeginFrame {
 	content_type: string;
 	expected_chunks?: number;
 	session?: string;
+	/** The run that was cut off and that this one continues. */
+	continues?: string;
 	target?: unknown;
 	/** Milliseconds since the epoch. */
 	ts: number;

@@ -9,7 +9,7 @@ import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./config-channels.ts";
 
-const { bytes, count, group, matching, ms, oneOf, say, text, watchdog } = words;
+const { bytes, count, flag, group, matching, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -26,6 +26,9 @@ const brokerLimits = {
 	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	signedReasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	toolContentCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	checkpointBytesMax: bytes,
+	executionEntriesMax: count,
+	executionCharsMax: count,
 	abortGraceMs: ms,
 	firstTokenMs: watchdog,
 	interTokenMs: watchdog,
@@ -106,6 +109,7 @@ export const configSchemaFor = (engines: Engines) =>
 			sweepIntervalMs: ms,
 		}),
 		broker: group(brokerLimits),
+		execution: group({ arguments: flag }),
 		edge: group(edgeLimits),
 		approvals,
 		channels,

@@ -31,6 +31,8 @@ export interface NexusConfig extends EngineSections {
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	broker: NonNullable<FileConfig["broker"]>;
+	/** What the execution log keeps. */
+	execution?: FileConfig["execution"];
 	edge: NonNullable<FileConfig["edge"]>;
 	/** How people are asked about tools. */
 	approvals?: FileConfig["approvals"];

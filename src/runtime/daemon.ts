@@ -166,7 +166,10 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 	const { log } = life;
 	const { bus, ledger } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, asking, log });
+	const broker = createBroker({
+		...{ bus, ledger, engine, limits: config.broker, asking, log },
+		...(config.execution && { execution: config.execution }),
+	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -197,6 +200,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
 		asking: nex.asking,
+		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,

@@ -6,7 +6,7 @@
 import type { Broker, Execution } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { type InboundEvent, inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
+import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
 import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
@@ -14,11 +14,13 @@ import { decide } from "../acl/acl.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
 import { rightsOf } from "../acl/rights.ts";
 import type { Asking } from "../asking/asking.ts";
+import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
+import { type Answered, Continuing } from "./continuing.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
@@ -74,6 +76,7 @@ export class Inbox {
 	readonly #inOrder: Order;
 	readonly #sessions: Sessions;
 	readonly #refusals: Refusals;
+	readonly #continuing: Continuing;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
 	readonly #completing = new Set<Promise<void>>();
@@ -91,6 +94,7 @@ export class Inbox {
 		const prepares = () => hooks().has("onPrepare");
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
+		this.#continuing = new Continuing(deps, this.#sessions);
 	}
 
 	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
@@ -111,6 +115,12 @@ export class Inbox {
 		const event = await first;
 		if (isClients(inbound)) checkSame(event, message);
 		return acceptedOf(event);
+	}
+
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one (A1). */
+	async continue(runId: string, answer?: Answered): Promise<{ runId: string }> {
+		this.#refuseWhenClosed();
+		return this.#continuing.continue(runId, answer);
 	}
 
 	/** From the first look at the store to the queue's decision a session takes one message at a time (ST11). */
@@ -134,7 +144,9 @@ export class Inbox {
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
 		const kept = await timed(facts.timings, "acl", clock, letIn);
-		const decided = kept === undefined && !isClients(inbound) ? await this.#decided(message) : undefined;
+		// Neither plugins nor the queue see a decision: the run that it is about must go on.
+		const isDecision = kept === undefined && !isClients(inbound);
+		const decided = isDecision ? await takeDecision(this.#deps, message, ADMIT_MS_MAX) : undefined;
 		if (decided) return { outcome: decided };
 		const refusal = kept ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
@@ -169,21 +181,6 @@ export class Inbox {
 		const { because, tell: code } = await pairing.ask(stranger);
 		if (code !== undefined) tell({ channel, account, target }, pairingText(code));
 		return because;
-	}
-
-	/** A message that decides what a run waits for is no message to the agent: neither plugins nor the queue see it (A12). */
-	async #decided(message: Message): Promise<InboundEvent | undefined> {
-		const { asking, bus, tell } = this.#deps;
-		const { origin, facts } = message;
-		const { channel, account, sender, senderName } = origin;
-		const named = senderName === undefined ? {} : { senderName };
-		const heard = await asking.heard({ channel, account, sender, ...named, chat: facts.chat }, message.text);
-		if (!heard) return undefined;
-		const { because, said } = heard;
-		const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
-		await bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
-		if (said !== undefined && facts.target) tell({ channel, account, target: facts.target }, said);
-		return event;
 	}
 
 	/** The stage `hooks`: undefined, or why a plugin rejects the message. */
@@ -308,10 +305,11 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute({ begin, settle, patienceMs, continues }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer, this.#deps.config().approvals?.policy),
+			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),

@@ -21,13 +21,13 @@ async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[]
 		checkpoints.push(JSON.parse(JSON.stringify(one)));
 		return undefined;
 	};
-	await collect(reasonAct({ ...setup, checkpoint }, request, signal));
+	await collect(reasonAct({ ...setup, checkpoint }, request, { signal }));
 	return checkpoints;
 }
 
 async function resumed(from: Checkpoint, answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
 	const { model, calls } = modelOf(answers);
-	const events = await collect(reasonAct(await setupOf(config, model, tools), request, signal, from));
+	const events = await collect(reasonAct(await setupOf(config, model, tools), request, { signal }, from));
 	return { events, calls };
 }
 

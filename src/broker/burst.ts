@@ -1,4 +1,4 @@
-/** The shapes in which an engine yields: one event, several at once, or a delta too long to be taken at once. */
+/** What an engine yields at once: one event, several, or one that is so long that it is taken in portions. */
 
 import type { EngineEvent, EngineYield } from "../engine/engine.ts";
 
