@@ -7,7 +7,7 @@ import { addApprovals } from "./commands-approvals.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
 export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
-	const all = [addUp, addAnswers, addLists, addChats, addAccounts, addChecks];
+	const all = [addUp, addAnswers, addLists, addWork, addChats, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	if (called !== "up")
 		addApprovals(nexus, { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) });
@@ -143,6 +143,42 @@ function addLists(nexus: Command, local: Local): void {
 		.description("print a one-time address that signs you in to the page")
 		.action((options) =>
 			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).url(context)),
+		);
+}
+
+function addWork(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("continue")), "print the frames as NDJSON")
+		.description("go on with a run that was stopped, failed or crashed; Ctrl-C stops it")
+		.argument("[run]", "a run id (default: the newest of the session)")
+		.option("-s, --session <session>", "the session whose newest run is continued", "default")
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText("after", "\nTools that had completed are not run again.")
+		.action((run, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).proceed(context, run, options),
+			),
+		);
+
+	asJson(remote(nexus.command("phase")), "print it as JSON")
+		.description("show what a session works on, or set it")
+		.argument("<session>", "its label")
+		.argument("[name]", "the phase that it enters")
+		.option("--because <text>", "why: its agents read it")
+		.action((session, name, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).phase(context, session, name, options),
+			),
+		);
+
+	asJson(remote(nexus.command("log")), "one JSON object a line")
+		.description("show how a session's answers came about: tools, routing, phases, attempts")
+		.argument("<session>", "its label")
+		.option("--run <run>", "only this run's entries")
+		.option("--limit <count>", "at most this many of the newest", whole, 100)
+		.action((session, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).log(context, session, options),
+			),
 		);
 }
 

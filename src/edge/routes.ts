@@ -6,6 +6,7 @@ import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import * as shape from "./schema.ts";
+import * as work from "./schema-sessions.ts";
 
 export type { Route } from "./route.ts";
 
@@ -79,7 +80,7 @@ export const ROUTES = {
 		auth: true,
 		params: shape.runParams,
 		status: 202,
-		answer: json(shape.RunContinued),
+		answer: json(work.RunContinued),
 		errors: ["not_found", "conflict"],
 	}),
 	abortRun: route({
@@ -132,7 +133,7 @@ export const ROUTES = {
 		auth: true,
 		params: shape.sessionParams,
 		status: 200,
-		answer: json(shape.SessionPhase),
+		answer: json(work.SessionPhase),
 		errors: [],
 	}),
 	setPhase: route({
@@ -141,9 +142,9 @@ export const ROUTES = {
 		summary: "Sets a session's phase; a name that the engine does not know is refused with those it knows.",
 		auth: true,
 		params: shape.sessionParams,
-		body: shape.PhaseRequest,
+		body: work.PhaseRequest,
 		status: 200,
-		answer: json(shape.SessionPhase),
+		answer: json(work.SessionPhase),
 		errors: [],
 	}),
 	listLog: route({
@@ -152,9 +153,9 @@ export const ROUTES = {
 		summary: "The execution log of a session: tools, routing, phases, attempts; the newest entries, oldest first.",
 		auth: true,
 		params: shape.sessionParams,
-		query: shape.logQuery,
+		query: work.logQuery,
 		status: 200,
-		answer: json(shape.SessionLog),
+		answer: json(work.SessionLog),
 		errors: [],
 	}),
 	streamSession: route({

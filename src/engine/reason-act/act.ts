@@ -14,7 +14,7 @@ import {
 	type ToolRegistry,
 	toolRegistry,
 } from "../tools/tools.ts";
-import { type AskedAbout, askedAbout, permitted } from "./approve.ts";
+import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
 import { completeTool } from "./built-in.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
@@ -59,6 +59,8 @@ export class Acting {
 	readonly #answers = new Map<string, Answer>();
 	#questions = 0;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
+	/** What was said about a call before this run began. */
+	#given: (Answer & { callId: string }) | undefined;
 
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
@@ -97,7 +99,7 @@ export class Acting {
 		for (const { call: record, isTooMany } of asked) {
 			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
 			const problem = isTooMany ? TOO_MANY : how.isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
-			if (problem !== undefined) this.#refuse(record, problem);
+			if (problem !== undefined) this.#conclude(record, "failed", problem);
 			else if ("tool" in prepared) doing.push({ ...prepared, callId: record.callId, record, agent });
 		}
 		const outcomes = await runTools(doing, {
@@ -115,6 +117,24 @@ export class Acting {
 		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
 	}
 
+	/** A call that waited for a person when the run before was cut off, and has its answer now. */
+	async settle(
+		agent: AgentSpec,
+		call: TrackedCall,
+		answer: Answer,
+		how: { isCut: boolean; enforced: boolean },
+	): Promise<ToolResultMessage[]> {
+		const { state, text, reason, by } = answer;
+		if (state === "approved") {
+			this.#given = { ...answer, callId: call.callId };
+			return this.run(agent, [{ call, isTooMany: false }], how);
+		}
+		const why = reason ?? `${state}${by === undefined ? "" : ` by ${by}`}`;
+		if (state === "answered") this.#conclude(call, "completed", text ?? "");
+		else this.#conclude(call, "failed", `not run: ${why}`);
+		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+	}
+
 	#timeoutMsOf(tool: Tool): number {
 		const { setup, request } = this.#parts;
 		const own = Object.hasOwn(setup.timeoutMs, tool.name) ? setup.timeoutMs[tool.name] : tool.timeoutMs;
@@ -123,6 +143,7 @@ export class Acting {
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
 		const { request, answer } = this.#parts;
+		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
 		const about = askedAbout(call, call.agent, request);
 		if (about === undefined) return { allowed: true };
 		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
@@ -152,15 +173,10 @@ export class Acting {
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
-	#refuse(record: TrackedCall, problem: string): void {
-		this.#parts.state.end(record, "failed", problem);
-		this.#parts.say({
-			...named(record),
-			status: "failed",
-			args: record.args,
-			summary: resultSummary(problem),
-			result: problem,
-		});
+	#conclude(record: TrackedCall, status: "completed" | "failed", text: string): void {
+		this.#parts.state.end(record, status, text);
+		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
+		this.#parts.say([ended, ...this.#parts.boundary()]);
 	}
 
 	/** Resolves once whoever reads the run has taken the start and asks for more. */

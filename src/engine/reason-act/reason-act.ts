@@ -1,13 +1,15 @@
 /** The `reason-act` engine: a model that reasons and tools that act, with enforced ends, limits and several tools at once. The door of this folder. */
 
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Environment } from "../entry.ts";
 import { checkFilesRoot, chooseModel, loadModel } from "../pi/pi.ts";
-import type { Engine } from "../port.ts";
+import type { Engine, EngineEvent } from "../port.ts";
 import { type Tool, toolRegistry } from "../tools/tools.ts";
 import { builtInTools } from "./built-in.ts";
+import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";
@@ -46,10 +48,28 @@ export async function createReasonActEngine(config: ReasonActConfig, env: Enviro
 }
 
 /** A setup may be made by hand, with more agents, tools and an approver. */
-export const reasonActEngine = (setup: LoopSetup): Engine => ({
-	name: "reason-act",
-	run: (request, context) => reasonAct(setup, request, context),
-});
+export function reasonActEngine(given: LoopSetup): Engine {
+	const setup: LoopSetup = { checkpoint: asEvent, ...given };
+	const { phase, phases } = setup;
+	return {
+		name: "reason-act",
+		continues: true,
+		configHash: configHashOf(setup),
+		phases: [phase, ...Object.keys(phases).filter((name) => name !== phase)],
+		run: (request, context) => reasonAct(setup, request, context, checkpointOf(request.continues)),
+	};
+}
+
+const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
+
+/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+function configHashOf({ agents, phases }: LoopSetup): string {
+	const named = [...agents.values()].map(({ name, tools }) => [name, tools.tools.map((tool) => tool.name).sort()]);
+	return createHash("sha256")
+		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
+		.digest("base64url")
+		.slice(0, 22);
+}
 
 async function modelOf(config: ReasonActConfig, env: Environment): Promise<ModelPort> {
 	const { retriesMax, retryDelayMsMax } = { ...REASON_ACT_DEFAULTS, ...config };
