@@ -38,6 +38,8 @@ interface Asked {
 	answer: Promise<Answer>;
 	resolve(answer: Answer): void;
 	isPending: boolean;
+	/** The answer, once there is one. */
+	given?: Answer;
 }
 
 export class RunQuestions {
@@ -69,7 +71,7 @@ export class RunQuestions {
 		const known = this.#asked.get(asking.id);
 		if (asking.state === "pending" && !known) return this.#open(event, asking);
 		if (known?.row === undefined) return { event: without(event) };
-		return { event: { ...event, asking: shown(known, asking) } };
+		return { event: { ...event, asking: shown(known, asking.choices) } };
 	}
 
 	async answer(id: string, signal: AbortSignal): Promise<Answer> {
@@ -137,7 +139,7 @@ export class RunQuestions {
 		asked.row = row;
 		const isPending = row.state === "pending";
 		if (isPending) this.#pause(asked);
-		const named = { ...event, asking: shown(asked, { ...asking, state: row.state }) };
+		const named = { ...event, asking: shown(asked, choices) };
 		const done = () => (isPending ? this.#desk.opened(row.id) : resolve(answerOf(row)));
 		const failed = () => {
 			this.#desk.forget(row.id);
@@ -160,6 +162,7 @@ export class RunQuestions {
 	}
 
 	#answered(asked: Asked, answer: Answer): void {
+		asked.given ??= answer;
 		asked.resolve(answer);
 		if (!asked.isPending) return;
 		asked.isPending = false;
@@ -186,12 +189,16 @@ export async function opening(
 
 const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
 
-/** As frames show it. */
-const shown = ({ row, text }: Asked, { kind, state, choices, by }: Asking): Asking => ({
-	...{ id: row!.id, kind, state, question: text, expiresAt: row!.expiresAt },
-	...(choices && { choices }),
-	...((by ?? row!.by) !== undefined && { by: by ?? row!.by! }),
-});
+/** As frames show it: who decided what is on record, whatever the engine says. */
+function shown({ row, text, given }: Asked, choices: Asking["choices"]): Asking {
+	const { id, kind, expiresAt } = row!;
+	const { state, by } = given ?? row!;
+	return {
+		...{ id, kind, state, question: text, expiresAt },
+		...(choices && { choices }),
+		...(by !== undefined && { by }),
+	};
+}
 
 /** User code may yield anything. */
 function checkedAsking(event: ToolEvent): Asking {

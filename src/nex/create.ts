@@ -56,6 +56,8 @@ export interface Nex {
 		approve(code: string): Promise<Pairing>;
 		revoke(person: Person): Promise<void>;
 	};
+	/** A button was pressed: what to tell whoever pressed it. */
+	pressed: Asking["pressed"];
 	/** What runs wait for, and what was allowed for sessions. */
 	asking: Pick<Asking, "decide" | "grants">;
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
@@ -125,6 +127,7 @@ export function createNex(options: NexOptions): Nex {
 			approve: (code) => pairing.approve(code, letIn),
 			revoke: (person) => pairing.revoke(person),
 		},
+		pressed: asking.pressed,
 		asking,
 		async load() {
 			await asking.load();
