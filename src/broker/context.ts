@@ -1,8 +1,8 @@
 /** What an engine is given to read: the newest whole turns that fit the budget, then the new messages. Pure. */
 
 import type { Attachment, EngineMessage, PastToolCall } from "../engine/engine.ts";
-import type { StoredToolCall, Turn } from "../ledger/ledger.ts";
-import type { ContentPart } from "../protocol/protocol.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import { type ContentPart, isShown } from "../protocol/protocol.ts";
 import { toldText } from "./part-note.ts";
 import { partChars } from "./tool-content.ts";
 
@@ -101,18 +101,26 @@ function messagesOf(turn: Turn): EngineMessage[] {
 			messages.push(asked(message));
 			return;
 		}
-		const { text, moved } = toldText(message);
+		const { text, moved, signedReasoning: reasoning } = toldOf(message);
 		const calls = turn.toolCalls.filter((call) => call.message === index).map((call) => pastCall(call, moved));
 		const interrupted = index === last ? cut : undefined;
 		if (text !== "" || calls.length > 0 || interrupted)
 			messages.push({
 				...answered(text, calls, interrupted),
-				...(message.signedReasoning && { reasoning: message.signedReasoning }),
+				...(reasoning && { reasoning }),
+				...(message.agent !== undefined && { agent: message.agent }),
 			});
 	});
 	// A run that died before it said anything still has to be known to have been asked.
 	if (last < 0 && cut) messages.push(answered("", [], cut));
 	return messages;
+}
+
+/** Of hidden words only what was done with tools is told. */
+function toldOf(message: StoredMessage): ReturnType<typeof toldText> & Pick<StoredMessage, "signedReasoning"> {
+	const { signedReasoning } = message;
+	if (!isShown(message)) return { text: "", moved: 0 };
+	return { ...toldText(message), ...(signedReasoning && { signedReasoning }) };
 }
 
 export function asked(message: { text: string; attachments?: readonly Attachment[] }): EngineMessage {

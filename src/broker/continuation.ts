@@ -54,9 +54,9 @@ async function refusalOf(
 
 /** What people saw and the checkpoint does not know. */
 function shownSince({ shown, lengths }: StoredCheckpoint, { messages }: Turn): string {
-	const later = messages.flatMap(({ role, messageId = "", text }) => {
+	const later = messages.flatMap(({ role, messageId = "", text, visible = true }) => {
 		const known = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
-		const rest = role === "assistant" ? text.slice(known) : "";
+		const rest = role === "assistant" && visible ? text.slice(known) : "";
 		return rest === "" ? [] : [rest];
 	});
 	return shown + later.join("\n\n");

@@ -20,6 +20,7 @@ export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
 	const content = said.content === undefined ? undefined : checkedContent(said.content, charsMax);
 	if (said.content !== undefined && content === undefined) throw malformed(said);
 	const event: ToolEvent = { type: "tool", callId, name, status };
+	if (said.agent !== undefined) event.agent = said.agent;
 	if (said.asking !== undefined) event.asking = said.asking;
 	if (content !== undefined) event.content = content;
 	const result = said.result ?? (content && contentText(content));
@@ -35,8 +36,19 @@ export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
 	return event;
 }
 
+const NAME_CHARS_MAX = 200;
+
+/** Of an agent or a model. */
+export const isNamed = (name: unknown): name is string =>
+	typeof name === "string" && name !== "" && name.length <= NAME_CHARS_MAX && name.isWellFormed();
+
+export function checkAgent(agent: unknown): void {
+	if (!isNamed(agent)) throw malformed({ agent });
+}
+
 /** What a frame carries beside the names of tool and call. */
-export function reportOf({ type: _type, callId: _id, name: _name, content: _content, asking, ...report }: ToolEvent) {
+export function reportOf(event: ToolEvent) {
+	const { type: _type, callId: _id, name: _name, agent: _agent, content: _content, asking, ...report } = event;
 	return { ...report, ...(asking && { [asking.kind]: askedStatus(asking) }) };
 }
 
@@ -66,6 +78,6 @@ export function malformed(event: unknown): NexusError {
 	return new NexusError(
 		"engine_failed",
 		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
-			"Yield text, reasoning, signed_reasoning, message, tool, part, usage, compaction, checkpoint, phase or log with the fields of the engine port, or an array of these.",
+			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage, compaction, checkpoint, phase or log with the fields of the engine port, or an array of these.",
 	);
 }

@@ -1,92 +1,80 @@
-/** EngineEvents → frames of one run: which streams are open, their counts and checksums. No I/O; records go to the sink that is passed in. */
+/** EngineEvents → frames of one run: which event belongs to which stream, agent by agent. No I/O; records go to the sink that is passed in. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import {
-	type Align,
-	checksumOf,
-	chunkBytesOf,
-	chunkEncoder,
-	crc32,
-	decodeToolStatus,
-	encodeFrame,
-	encodeToolStatus,
-	type Frame,
-	isToolDone,
-	type Modality,
-	messageIdOf,
-	type ToolStatusEvent,
-	traceIdOf,
-	type Usage,
-} from "../protocol/protocol.ts";
+import { type Align, type Frame, isToolDone, NexusError, type Usage, type UsageShare } from "../protocol/protocol.ts";
 import { type Ending, unpairedSummary } from "./ending.ts";
 import {
+	checkAgent,
 	checkedTool,
 	checkPart,
 	checkSigned,
+	isNamed,
 	malformed,
 	type PartEvent,
 	reportOf,
 	type ToolEvent,
 } from "./engine-event.ts";
-import { partPiecesOf, piecesOf, UTF8_BYTES_PER_UNIT_MAX } from "./pieces.ts";
+import { partPiecesOf, piecesOf } from "./pieces.ts";
+import {
+	DONE,
+	type Sink,
+	type Speaker,
+	type Stream,
+	Streams,
+	type StreamsOptions,
+	type TextStream,
+} from "./streams.ts";
 
-export type Sink = (record: string) => void;
-
-interface Stream {
-	readonly messageId: string;
-	readonly modality: Modality;
-	readonly contentType: string;
-	/** Of one chunk. */
-	readonly bytesMax: number;
-	readonly encode: ReturnType<typeof chunkEncoder>;
-	seqNo: number;
-	crc: number;
-	/** The first half of a surrogate pair that the last delta ended with; the next one brings the second. */
-	half: string;
-	/** The call that a tool stream is about. */
-	tool?: { toolName: string; toolCallId: string };
-}
-
-export interface FramerOptions {
-	runId: string;
-	session: string;
-	/** The run that it continues. */
-	continues?: string | undefined;
-	target?: unknown;
-	/** The trace that the run is a part of; derived from the run's id when left out. */
-	traceId?: string | undefined;
+export interface FramerOptions extends StreamsOptions {
 	/** A message's text is one chunk, once it is whole or something else comes (P1.14). */
 	whole?: boolean;
-	/** Above this no modality goes (P1.18). */
-	chunkBytesMax: number;
 	toolJsonCharsMax: number;
 }
 
+/** What one agent has open: agents work side by side (P1.16). The lane without an agent is the engine's own. */
+interface Lane extends Speaker {
+	visible: boolean;
+	/** Its newest message. */
+	text: Stream | undefined;
+	/** That message takes more. */
+	speaks: boolean;
+	reasoning: Stream | undefined;
+	/** By modality. */
+	readonly parts: Map<string, Stream>;
+	/** Text that waits until it is whole. */
+	held: string;
+	/** Which model was used last. */
+	model: string | undefined;
+}
+
+const newLane = (agent: string | undefined): Lane => ({
+	...{ agent, visible: true, text: undefined, speaks: false, reasoning: undefined, parts: new Map() },
+	...{ held: "", model: undefined },
+});
+
+/** Of one run. */
+const AGENTS_MAX = 256;
+
 export class Framer {
 	readonly #options: FramerOptions;
-	#traceId: string;
-	/** In order of opening. */
-	readonly #open = new Map<string, Stream>();
+	readonly #streams: Streams;
+	readonly #lanes: Map<string | undefined, Lane>;
+	/** Whose event was taken last: most of the time the next one's too. */
+	#lane: Lane;
 	readonly #tools = new Map<string, Stream>();
-	/** By modality. */
-	readonly #parts = new Map<string, Stream>();
-	#text: Stream | undefined;
-	#reasoning: Stream | undefined;
 	#compaction: Stream | undefined;
-	#opened = 0;
-	#chunks = 0;
-	/** Text that waits until it is whole. */
-	#held = "";
-	#finished = false;
+	#phase: string | undefined;
 
 	constructor(options: FramerOptions) {
 		this.#options = options;
-		this.#traceId = options.traceId ?? traceIdOf(options.runId);
+		this.#streams = new Streams(options);
+		this.#lane = newLane(undefined);
+		this.#lanes = new Map([[undefined, this.#lane]]);
 	}
 
-	/** The text stream that is open, or the one that will be opened next. */
-	get textId(): string {
-		return this.#text?.messageId ?? messageIdOf(this.#options.runId, this.#opened + 1);
+	/** The message that the event taken last belongs to. There is one once the run is open. */
+	get text(): TextStream {
+		return this.#lane.text!;
 	}
 
 	get compacting(): boolean {
@@ -95,21 +83,21 @@ export class Framer {
 
 	/** Of the streams that have ended. */
 	get chunks(): number {
-		return this.#chunks;
+		return this.#streams.chunks;
 	}
 
 	/** The final end has been written. */
 	get finished(): boolean {
-		return this.#finished;
+		return this.#streams.finished;
 	}
 
 	isToolOpen(callId: string): boolean {
 		return this.#tools.has(callId);
 	}
 
-	/** Every run begins with its first text stream. */
+	/** Every run begins with a text stream. */
 	open(ts: number, sink: Sink): void {
-		this.#text = this.#begin("text", "text/markdown", ts, sink);
+		this.#openMessage(this.#lane, ts, sink);
 	}
 
 	/** The event as it was framed: what is too long is cut. Throws `engine_failed` when it is not one of the port's. */
@@ -117,22 +105,21 @@ export class Framer {
 		switch (event?.type) {
 			case "text":
 				if (typeof event.delta !== "string") throw malformed(event);
-				if (event.delta !== "") this.#takeText(event.delta, ts, sink);
+				if (event.delta !== "") this.#takeText(event, ts, sink);
 				return event;
 			case "reasoning":
-				this.#release(false, ts, sink);
 				if (typeof event.delta !== "string") throw malformed(event);
-				if (event.delta !== "") this.#takeReasoning(event.delta, ts, sink);
+				if (event.delta !== "") this.#takeReasoning(event, ts, sink);
 				return event;
 			case "message":
-				this.#release(true, ts, sink);
-				this.#nextMessage(ts, sink);
+				this.#takeMessage(event, ts, sink);
+				return event;
+			case "message_end":
+				this.#takeMessageEnd(this.#lanes.get(event.agent), ts, sink);
 				return event;
 			case "tool":
-				this.#release(false, ts, sink);
 				return this.#takeTool(event, ts, sink);
 			case "part":
-				this.#release(false, ts, sink);
 				this.#takePart(event, ts, sink);
 				return event;
 			case "compaction":
@@ -140,11 +127,17 @@ export class Framer {
 				return event;
 			case "signed_reasoning":
 				checkSigned(event);
+				this.#turnTo(event, ts, sink);
 				return event;
 			case "usage":
+				this.#takeUsage(event);
+				return event;
+			case "phase":
+				if (typeof event.name !== "string" || event.name === "") throw malformed(event);
+				this.#phase = event.name;
+				return event;
 			// Nobody is shown these.
 			case "checkpoint":
-			case "phase":
 			case "log":
 				return event;
 			default:
@@ -152,260 +145,219 @@ export class Framer {
 		}
 	}
 
-	/** Ends whatever is open; the text stream last, and it alone is final (I3). */
-	end(ending: Ending, usage: Usage, ts: number, sink: Sink): void {
-		if (this.#text === undefined) this.open(ts, sink);
-		this.#release(ending.reason === "completed", ts, sink);
-		const text = this.#text!;
-		for (const stream of [...this.#open.values()]) {
-			if (stream === text) continue;
+	/** Ends whatever is open; the newest message last, and its end alone is final (I3). */
+	end(ending: Ending, usage: Usage, ts: number, sink: Sink, usageBy: readonly UsageShare[] = []): void {
+		for (const lane of this.#lanes.values()) this.#release(lane, ending.reason === "completed", ts, sink);
+		const newest = () => this.#streams.open.findLast(({ modality }) => modality === "text");
+		if (newest() === undefined) this.open(ts, sink);
+		const last = newest()!;
+		for (const stream of this.#streams.open) {
+			if (stream === last) continue;
 			if (stream.tool) {
 				const summary = unpairedSummary(ending.reason);
-				this.#status(stream, { type: "tool_status", ...stream.tool, status: "failed", summary }, ts, sink);
+				this.#streams.status(stream, { type: "tool_status", ...stream.tool, status: "failed", summary }, ts, sink);
 			}
-			this.#end(stream, ending, ts, sink);
+			this.#streams.end(stream, ending, ts, sink, stream.modality === "text" ? this.#factsOf(stream) : {});
 		}
-		this.#end(text, ending, ts, sink, usage);
-		this.#finished = true;
+		const shares = usageBy.length === 0 ? {} : { usage_by: [...usageBy] };
+		this.#streams.end(last, ending, ts, sink, { usage, ...shares, ...this.#factsOf(last) });
 	}
 
-	/** Takes over the state that a record of a dead process left: what was written is not written again. */
+	/** Takes over the state that a record of a dead process left. */
 	replay(frame: Frame): void {
-		if (frame.type === "stream.begin") {
-			const stream = this.#add(frame.message_id, frame.modality, frame.content_type);
-			this.#traceId = frame.trace_id;
-			if (frame.modality === "text") this.#text = stream;
-			return;
-		}
-		const stream = this.#open.get(frame.message_id);
-		if (stream === undefined) return;
-		if (frame.type === "stream.end") {
-			this.#forget(stream);
-			this.#finished ||= frame.final;
-			return;
-		}
-		stream.seqNo = frame.seq_no;
-		stream.crc = crc32(frame.payload, stream.crc);
-		if (stream.modality === "tool" && !stream.tool) {
-			const status = decodeToolStatus(frame.payload);
-			if (status) stream.tool = { toolName: status.toolName, toolCallId: status.toolCallId };
-		}
+		this.#streams.replay(frame);
 	}
 
-	#takeText(delta: string, ts: number, sink: Sink): void {
-		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		if (this.#options.whole) this.#held += delta;
-		else this.#partial(this.#text!, delta, ts, sink);
+	/** Makes the event's lane the current one, with a message that takes it. */
+	#turnTo({ agent }: { agent?: string }, ts: number, sink: Sink): Lane {
+		if (agent !== this.#lane.agent) this.#lane = this.#laneOf(agent);
+		const lane = this.#lane;
+		if (!lane.speaks) this.#openMessage(lane, ts, sink);
+		return lane;
+	}
+
+	#laneOf(agent: string | undefined): Lane {
+		const known = this.#lanes.get(agent);
+		if (known) return known;
+		checkAgent(agent);
+		if (this.#lanes.size > AGENTS_MAX)
+			throw new NexusError("engine_failed", `The engine named more than ${AGENTS_MAX} agents in one run.`);
+		const lane = newLane(agent);
+		this.#lanes.set(agent, lane);
+		return lane;
+	}
+
+	#takeText(event: { delta: string; agent?: string }, ts: number, sink: Sink): void {
+		const lane = this.#turnTo(event, ts, sink);
+		if (lane.reasoning) this.#endReasoning(lane, ts, sink);
+		if (this.#options.whole) lane.held += event.delta;
+		else this.#streams.partial(lane.text!, event.delta, ts, sink);
 	}
 
 	/** `isAll`: nothing more comes for this message. */
-	#release(isAll: boolean, ts: number, sink: Sink): void {
-		if (this.#held === "") return;
-		const stream = this.#text!;
-		const pieces = piecesOf(this.#held.toWellFormed(), stream.bytesMax);
-		this.#held = "";
+	#release(lane: Lane, isAll: boolean, ts: number, sink: Sink): void {
+		if (lane.held === "") return;
+		const stream = lane.text!;
+		const pieces = piecesOf(lane.held.toWellFormed(), stream.bytesMax);
+		lane.held = "";
 		const isWhole = isAll && stream.seqNo === 0 && pieces.length === 1;
-		for (const piece of pieces) this.#chunk(stream, piece, !isWhole, undefined, ts, sink);
+		for (const piece of pieces) this.#streams.chunk(stream, piece, !isWhole, undefined, ts, sink);
 	}
 
-	#takeReasoning(delta: string, ts: number, sink: Sink): void {
-		this.#reasoning ??= this.#begin("reasoning", "text/plain", ts, sink);
-		this.#partial(this.#reasoning, delta, ts, sink);
+	#takeReasoning(event: { delta: string; agent?: string }, ts: number, sink: Sink): void {
+		const lane = this.#turnTo(event, ts, sink);
+		this.#release(lane, false, ts, sink);
+		lane.reasoning ??= this.#streams.begin(lane, "reasoning", "text/plain", ts, sink);
+		this.#streams.partial(lane.reasoning, event.delta, ts, sink);
 	}
 
-	/** With nothing said yet the current message goes on. */
-	#nextMessage(ts: number, sink: Sink): void {
-		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		if (this.#text!.seqNo === 0) return;
-		for (const part of [...this.#parts.values()]) this.#end(part, DONE, ts, sink);
-		this.#parts.clear();
-		this.#end(this.#text!, DONE, ts, sink);
-		this.open(ts, sink);
+	#endReasoning(lane: Lane, ts: number, sink: Sink): void {
+		if (lane.reasoning) this.#streams.end(lane.reasoning, DONE, ts, sink);
+		lane.reasoning = undefined;
+	}
+
+	/** With nothing said yet the agent's current message goes on. */
+	#takeMessage({ agent, visible = true }: Extract<EngineEvent, { type: "message" }>, ts: number, sink: Sink): void {
+		if (typeof visible !== "boolean") throw malformed({ type: "message", agent, visible });
+		const lane = this.#laneOf(agent);
+		this.#lane = lane;
+		this.#release(lane, true, ts, sink);
+		this.#endReasoning(lane, ts, sink);
+		if (lane.speaks && lane.text!.seqNo === 0 && lane.visible === visible) return;
+		this.#endMessage(lane, ts, sink);
+		lane.visible = visible;
+		this.#openMessage(lane, ts, sink);
+	}
+
+	/** The only open message stays open until the next one begins: it may be the one whose end is the run's. */
+	#takeMessageEnd(lane: Lane | undefined, ts: number, sink: Sink): void {
+		if (!lane?.speaks) return;
+		this.#release(lane, true, ts, sink);
+		const isOnly = [...this.#lanes.values()].every((other) => other === lane || !this.#isOpen(other));
+		if (!isOnly) this.#endMessage(lane, ts, sink);
+		else {
+			this.#endBeside(lane, ts, sink);
+			lane.speaks = false;
+		}
+	}
+
+	#isOpen({ text }: Lane): boolean {
+		return text !== undefined && this.#streams.isOpen(text);
+	}
+
+	/** Ends the messages that nothing more comes for: those said to be whole, and the engine's own when an agent begins to speak. */
+	#openMessage(lane: Lane, ts: number, sink: Sink): void {
+		for (const other of this.#lanes.values()) {
+			if (!other.speaks || (other.agent === undefined && lane.agent !== undefined)) this.#endMessage(other, ts, sink);
+		}
+		lane.text = this.#streams.begin(lane, "text", "text/markdown", ts, sink);
+		lane.speaks = true;
+	}
+
+	#endMessage(lane: Lane, ts: number, sink: Sink): void {
+		lane.speaks = false;
+		if (!this.#isOpen(lane)) return;
+		this.#release(lane, true, ts, sink);
+		this.#endBeside(lane, ts, sink);
+		this.#streams.end(lane.text!, DONE, ts, sink, this.#factsOf(lane.text!));
+	}
+
+	/** What stands beside a message's text. */
+	#endBeside(lane: Lane, ts: number, sink: Sink): void {
+		this.#endReasoning(lane, ts, sink);
+		for (const part of lane.parts.values()) this.#streams.end(part, DONE, ts, sink);
+		lane.parts.clear();
+	}
+
+	#factsOf({ agent }: Stream): { model?: string; phase?: string } {
+		const model = this.#lanes.get(agent)?.model;
+		const phase = this.#phase;
+		return { ...(model !== undefined && { model }), ...(phase !== undefined && { phase }) };
 	}
 
 	#takeTool(said: ToolEvent, ts: number, sink: Sink): ToolEvent {
 		const event = checkedTool(said, this.#options.toolJsonCharsMax);
-		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		let stream = this.#tools.get(event.callId);
-		if (!stream) {
-			stream = this.#begin("tool", "application/json", ts, sink);
-			stream.tool = { toolName: event.name, toolCallId: event.callId };
-			this.#tools.set(event.callId, stream);
+		const known = this.#tools.get(event.callId);
+		// A call that outlives its message opens no other.
+		const lane = known ? this.#laneOf(known.agent) : this.#turnTo(event, ts, sink);
+		this.#release(lane, false, ts, sink);
+		this.#endReasoning(lane, ts, sink);
+		const stream = known ?? this.#beginTool(lane, event, ts, sink);
+		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, ...reportOf(event) }, ts, sink);
+		if (isToolDone(event.status)) {
+			this.#streams.end(stream, DONE, ts, sink);
+			this.#tools.delete(event.callId);
 		}
-		this.#status(stream, { type: "tool_status", ...stream.tool!, ...reportOf(event) }, ts, sink);
-		if (isToolDone(event.status)) this.#end(stream, DONE, ts, sink);
 		return event;
+	}
+
+	/** Calls of an agent whose words are hidden are shown all the same. */
+	#beginTool({ agent }: Lane, { name, callId }: ToolEvent, ts: number, sink: Sink): Stream {
+		const stream = this.#streams.begin({ agent, visible: true }, "tool", "application/json", ts, sink);
+		stream.tool = { toolName: name, toolCallId: callId };
+		this.#tools.set(callId, stream);
+		return stream;
 	}
 
 	/** Parts of one modality in one message are one stream; each waits for the text that was yielded before it. */
 	#takePart(event: PartEvent, ts: number, sink: Sink): void {
 		checkPart(event);
 		const { modality, contentType, payload } = event;
-		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		const text = this.#text!;
-		const align = text.seqNo === 0 ? undefined : { message_id: text.messageId, seq_no: text.seqNo };
-		const pieces = partPiecesOf(payload.toWellFormed(), contentType, this.#bytesMax(modality));
-		if (modality === "image" || pieces.length > 1) this.#wholePart(event, pieces, align, ts, sink);
-		else this.#chunk(this.#partStream(event, ts, sink), payload.toWellFormed(), false, align, ts, sink, contentType);
+		const lane = this.#turnTo(event, ts, sink);
+		this.#release(lane, false, ts, sink);
+		this.#endReasoning(lane, ts, sink);
+		const { messageId, seqNo } = lane.text!;
+		const align = seqNo === 0 ? undefined : { message_id: messageId, seq_no: seqNo };
+		const pieces = partPiecesOf(payload.toWellFormed(), contentType, this.#streams.bytesMax(modality));
+		if (modality === "image" || pieces.length > 1) this.#wholePart(lane, event, pieces, align, ts, sink);
+		else {
+			const stream = this.#partStream(lane, event, ts, sink);
+			this.#streams.chunk(stream, payload.toWellFormed(), false, align, ts, sink, contentType);
+		}
 	}
 
 	/** One whose number of chunks is known: a stream of its own, after those of its modality that came before. */
-	#wholePart(event: PartEvent, pieces: readonly string[], align: Align | undefined, ts: number, sink: Sink): void {
-		const { modality, contentType } = event;
-		const before = this.#parts.get(modality);
-		if (before) this.#end(before, DONE, ts, sink);
-		this.#parts.delete(modality);
-		const stream = this.#begin(modality, contentType, ts, sink, pieces.length);
+	#wholePart(
+		lane: Lane,
+		{ modality, contentType }: PartEvent,
+		pieces: readonly string[],
+		align: Align | undefined,
+		ts: number,
+		sink: Sink,
+	): void {
+		const before = lane.parts.get(modality);
+		if (before) this.#streams.end(before, DONE, ts, sink);
+		lane.parts.delete(modality);
+		const stream = this.#streams.begin(lane, modality, contentType, ts, sink, pieces.length);
 		for (const [n, piece] of pieces.entries()) {
-			this.#chunk(stream, piece, n < pieces.length - 1, align, ts, sink);
+			this.#streams.chunk(stream, piece, n < pieces.length - 1, align, ts, sink);
 		}
-		this.#end(stream, DONE, ts, sink);
+		this.#streams.end(stream, DONE, ts, sink);
 	}
 
-	#partStream({ modality, contentType }: PartEvent, ts: number, sink: Sink): Stream {
-		const known = this.#parts.get(modality);
+	#partStream(lane: Lane, { modality, contentType }: PartEvent, ts: number, sink: Sink): Stream {
+		const known = lane.parts.get(modality);
 		if (known) return known;
-		const stream = this.#begin(modality, contentType, ts, sink);
-		this.#parts.set(modality, stream);
+		const stream = this.#streams.begin(lane, modality, contentType, ts, sink);
+		lane.parts.set(modality, stream);
 		return stream;
 	}
 
 	#takeCompaction(phase: "start" | "end", ts: number, sink: Sink): void {
 		if (phase !== "start" && phase !== "end") throw malformed({ type: "compaction", phase });
-		if (this.#reasoning) this.#end(this.#reasoning, DONE, ts, sink);
-		this.#compaction ??= this.#begin("data", "application/json", ts, sink);
-		const stream = this.#compaction;
-		this.#chunk(stream, JSON.stringify({ compaction: phase }), false, undefined, ts, sink);
-		if (phase === "end") this.#end(stream, DONE, ts, sink);
+		this.#endReasoning(this.#lane, ts, sink);
+		this.#compaction ??= this.#streams.begin(EVERYBODY, "data", "application/json", ts, sink);
+		this.#streams.chunk(this.#compaction, JSON.stringify({ compaction: phase }), false, undefined, ts, sink);
+		if (phase === "start") return;
+		this.#streams.end(this.#compaction, DONE, ts, sink);
+		this.#compaction = undefined;
 	}
 
-	#begin(modality: Modality, contentType: string, ts: number, sink: Sink, expectedChunks?: number): Stream {
-		const { runId, session, continues, target } = this.#options;
-		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType);
-		sink(
-			encodeFrame({
-				type: "stream.begin",
-				message_id: stream.messageId,
-				run_id: runId,
-				trace_id: this.#traceId,
-				correlation_group: runId,
-				modality,
-				content_type: contentType,
-				...(expectedChunks !== undefined && { expected_chunks: expectedChunks }),
-				session,
-				...(continues !== undefined && { continues }),
-				...(target !== undefined && { target }),
-				ts,
-			}),
-		);
-		return stream;
-	}
-
-	#bytesMax(modality: Modality): number {
-		return Math.min(chunkBytesOf(modality), this.#options.chunkBytesMax);
-	}
-
-	#add(messageId: string, modality: Modality, contentType: string): Stream {
-		const stream: Stream = {
-			messageId,
-			modality,
-			contentType,
-			bytesMax: this.#bytesMax(modality),
-			encode: chunkEncoder(messageId),
-			seqNo: 0,
-			crc: 0,
-			half: "",
-		};
-		this.#opened++;
-		this.#open.set(messageId, stream);
-		return stream;
-	}
-
-	/** The hot path: a piece of text that goes on. */
-	#partial(stream: Stream, said: string, ts: number, sink: Sink): void {
-		const delta = stream.half === "" && said.isWellFormed() ? said : mended(stream, said);
-		if (delta === "") return;
-		if (delta.length * UTF8_BYTES_PER_UNIT_MAX <= stream.bytesMax) {
-			stream.crc = crc32(delta, stream.crc);
-			sink(stream.encode(++stream.seqNo, delta, ts));
-			return;
-		}
-		for (const piece of piecesOf(delta, stream.bytesMax)) {
-			stream.crc = crc32(piece, stream.crc);
-			sink(stream.encode(++stream.seqNo, piece, ts));
-		}
-	}
-
-	#status(stream: Stream, status: ToolStatusEvent, ts: number, sink: Sink): void {
-		this.#chunk(stream, encodeToolStatus(status), false, undefined, ts, sink);
-	}
-
-	#chunk(
-		stream: Stream,
-		payload: string,
-		partial: boolean,
-		align: Align | undefined,
-		ts: number,
-		sink: Sink,
-		contentType = stream.contentType,
-	): void {
-		stream.crc = crc32(payload, stream.crc);
-		sink(
-			encodeFrame({
-				type: "stream.chunk",
-				message_id: stream.messageId,
-				seq_no: ++stream.seqNo,
-				payload,
-				is_partial: partial,
-				...(contentType !== stream.contentType && { content_type: contentType }),
-				...(align && { align }),
-				ts,
-			}),
-		);
-	}
-
-	/** With usage it is the run's final end. */
-	#end(stream: Stream, ending: Ending, ts: number, sink: Sink, usage?: Usage): void {
-		this.#endHalf(stream, ts, sink);
-		this.#chunks += stream.seqNo;
-		this.#forget(stream);
-		sink(
-			encodeFrame({
-				type: "stream.end",
-				message_id: stream.messageId,
-				total_chunks: stream.seqNo,
-				checksum: checksumOf(stream.crc),
-				final: usage !== undefined,
-				reason: ending.reason,
-				...(usage && ending.error && { error: ending.error }),
-				...(usage && { usage }),
-				...(ending.synthetic && { synthetic: true }),
-				ts,
-			}),
-		);
-	}
-
-	/** The other half never came. */
-	#endHalf(stream: Stream, ts: number, sink: Sink): void {
-		if (stream.half === "") return;
-		stream.half = "";
-		this.#partial(stream, "\uFFFD", ts, sink);
-	}
-
-	#forget(stream: Stream): void {
-		this.#open.delete(stream.messageId);
-		if (stream.tool) this.#tools.delete(stream.tool.toolCallId);
-		if (this.#text === stream) this.#text = undefined;
-		if (this.#reasoning === stream) this.#reasoning = undefined;
-		if (this.#compaction === stream) this.#compaction = undefined;
+	#takeUsage({ agent, model }: Extract<EngineEvent, { type: "usage" }>): void {
+		const lane = this.#lanes.get(agent);
+		if (lane && isNamed(model)) lane.model = model;
 	}
 }
 
-const DONE: Ending = { reason: "completed" };
-/** A pair is never split between chunks, and half of one that stays alone is U+FFFD (P1.10): not every reader takes halves. */
-function mended(stream: Stream, said: string): string {
-	const text = stream.half + said;
-	const last = text.charCodeAt(text.length - 1);
-	stream.half = last >= 0xd800 && last <= 0xdbff ? text.slice(-1) : "";
-	return text.slice(0, text.length - stream.half.length).toWellFormed();
-}
+/** The run as a whole. */
+const EVERYBODY: Speaker = { visible: true };

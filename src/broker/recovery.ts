@@ -1,15 +1,10 @@
 /** Settles what a dead process or a failing store left: every such run log gets its ends and its failed turn, in one commit (I3, I5). */
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
+import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../ledger/ledger.ts";
 import {
-	type InboundEvent,
-	type Ledger,
-	phaseWrites,
-	type StoredMessage,
-	type Turn,
-	turnWrites,
-} from "../ledger/ledger.ts";
-import {
+	type BeginFrame,
+	type ChunkFrame,
 	createVerifier,
 	decodeFrame,
 	decodeToolStatus,
@@ -26,8 +21,10 @@ import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { Saved } from "./port.ts";
+import { settledWrites } from "./recorder.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
+import type { TextStream } from "./streams.ts";
 import { Transcript } from "./transcript.ts";
 
 export interface RecoveryDeps {
@@ -109,7 +106,7 @@ async function settleLeftRun(
 		return known;
 	}
 	const turn = transcript.turn(ending, now);
-	const writes = [...(await beside(turn)), phaseWrites.count(turn.session, 1, 0)];
+	const writes = [...(await beside(turn)), ...settledWrites(turn)];
 	if (how === "patiently") return settle(deps, { writer, turn, records, beside: () => writes, onRefused() {} });
 	await writer.seal(records, [turnWrites.settle(turn), ...writes]);
 	return turn;
@@ -127,7 +124,6 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 		engine,
 		startedAt,
 		continues,
-		textId: framer.textId,
 		...keptOf(limits),
 		asked: known.flatMap(askedIn),
 	});
@@ -200,36 +196,53 @@ const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"co
 
 /** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
 function reteller(transcript: Transcript): (frame: Frame) => void {
-	const streams = new Map<string, { modality: Modality; contentType: string; payload: string }>();
-	let textId = "";
+	const streams = new Map<string, Retold>();
+	/** The newest message of each agent, and of all. */
+	const newest = new Map<string | undefined, TextStream>();
+	let last: TextStream | undefined;
+	const begin = ({ message_id: messageId, modality, content_type: contentType, agent, visible = true }: BeginFrame) => {
+		if (modality === "text") {
+			last = { messageId, agent, visible };
+			newest.set(agent, last);
+		}
+		const message = newest.get(agent) ?? last;
+		if (message) streams.set(messageId, { modality, contentType, payload: "", message });
+	};
 	return (frame) => {
 		if (frame.type === "stream.end") return;
-		if (frame.type === "stream.begin") {
-			streams.set(frame.message_id, { modality: frame.modality, contentType: frame.content_type, payload: "" });
-			if (frame.modality === "text") textId = frame.message_id;
+		if (frame.type === "stream.begin") return begin(frame);
+		const stream = streams.get(frame.message_id);
+		if (stream) retellChunk(transcript, stream, frame);
+	};
+}
+
+interface Retold {
+	modality: Modality;
+	contentType: string;
+	payload: string;
+	message: TextStream;
+}
+
+function retellChunk(transcript: Transcript, stream: Retold, frame: ChunkFrame): void {
+	const { message, modality, contentType } = stream;
+	switch (modality) {
+		case "text":
+			transcript.say(frame.payload, message, frame.ts);
+			return;
+		case "reasoning":
+			transcript.reason(frame.payload, message);
+			return;
+		case "tool": {
+			const status = decodeToolStatus(frame.payload);
+			if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, message, frame.ts);
 			return;
 		}
-		const stream = streams.get(frame.message_id);
-		switch (stream?.modality) {
-			case undefined:
-				return;
-			case "text":
-				transcript.say(frame.payload, frame.message_id, frame.ts);
-				return;
-			case "reasoning":
-				transcript.reason(frame.payload, textId);
-				return;
-			case "tool": {
-				const status = decodeToolStatus(frame.payload);
-				if (status) transcript.tool({ ...status, callId: status.toolCallId, name: status.toolName }, textId, frame.ts);
-				return;
-			}
-			default:
-				if (COMPACTION.has(frame.payload)) return;
-				stream!.payload += frame.payload;
-				if (frame.is_partial) return;
-				transcript.part({ ...stream!, contentType: frame.content_type ?? stream!.contentType }, textId);
-				stream!.payload = "";
+		default: {
+			if (COMPACTION.has(frame.payload)) return;
+			const payload = stream.payload + frame.payload;
+			stream.payload = frame.is_partial ? payload : "";
+			if (!frame.is_partial)
+				transcript.part({ modality, contentType: frame.content_type ?? contentType, payload }, message);
 		}
-	};
+	}
 }

@@ -23,7 +23,7 @@ export function partsOf({ engine, limits, withArguments, log }: PartsDeps, reque
 	const continues = request.continues?.runId;
 	const framer = new Framer({ runId, session, continues, target, traceId, whole, ...limits });
 	const transcript = new Transcript({
-		...{ runId, session, continues, engine: engine.name, startedAt, textId: framer.textId },
+		...{ runId, session, continues, engine: engine.name, startedAt },
 		...keptOf(limits),
 		asked: ownEvents(request).map(({ eventId, text, attachments }) => ({
 			...{ role: "user", eventId, text },

@@ -114,7 +114,7 @@ export class RunQuestions {
 		const { runId, session, askedFor, now } = this.#options;
 		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
 		this.#desk.hold(runId);
-		const { kind, question = "", choices } = asking;
+		const { kind, question = "", choices, revision } = asking;
 		const args = structuredClone(event.args ?? null);
 		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;
 		const asked: Asked = { row: undefined, text, answer, resolve, isPending: false };
@@ -126,7 +126,8 @@ export class RunQuestions {
 		}
 		const row = this.#desk.begin(
 			{
-				...{ runId, session, callId: event.callId, tool: event.name, kind, args, digest: digestOf(event.name, args) },
+				...{ runId, session, callId: event.callId, tool: event.name, kind, args },
+				digest: digestOf(event.name, args, revision),
 				...(event.agent !== undefined && { agent: event.agent }),
 				...(kind === "question" && { question }),
 				...(choices && { choices }),
@@ -209,6 +210,7 @@ function checkedAsking(event: ToolEvent): Asking {
 		(asking.kind === "approval" || (asking.kind === "question" && typeof asking.question === "string")) &&
 		typeof asking.state === "string" &&
 		(asking.by === undefined || typeof asking.by === "string") &&
+		(asking.revision === undefined || typeof asking.revision === "string") &&
 		(asking.choices === undefined || areChoices(asking.choices));
 	if (!isOne || typeof event.callId !== "string" || typeof event.name !== "string") throw malformed(event);
 	return asking;

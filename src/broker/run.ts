@@ -12,7 +12,7 @@ import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./burs
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
-import type { Framer, Sink } from "./framer.ts";
+import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
@@ -23,6 +23,7 @@ import { ownEvents, partsOf } from "./run-parts.ts";
 import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
 import { settle } from "./settlement.ts";
 import { snapshotOf } from "./snapshot.ts";
+import type { Sink } from "./streams.ts";
 import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
@@ -230,7 +231,7 @@ export class Run {
 			return true;
 		}
 		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
-		this.#transcript.take(taken, this.#framer.textId, now);
+		this.#transcript.take(taken, this.#framer.text, now);
 		if (event.type !== "text" && event.type !== "reasoning") this.#recorder.take(taken, now);
 		return event.type === "tool";
 	}
@@ -239,7 +240,7 @@ export class Run {
 	#open({ event, open }: NamedEvent, now: number): void {
 		const records: string[] = [];
 		const taken = this.#framer.take(event, now, (record) => records.push(record));
-		this.#transcript.take(taken, this.#framer.textId, now);
+		this.#transcript.take(taken, this.#framer.text, now);
 		this.#opening = opening(this.#writer!, records, open!).finally(() => {
 			this.#opening = undefined;
 			if (this.#deps.stopping()) this.shutDown();
@@ -282,16 +283,17 @@ export class Run {
 	}
 
 	/** In portions: neither a commit nor a reader has to hold all of it at once, and a stop has not to wait for the end of it. */
-	async #takeLong({ type, delta }: Delta, writer: LogWriter): Promise<void> {
+	async #takeLong(event: Delta, writer: LogWriter): Promise<void> {
+		const { delta } = event;
 		for (let at = 0; at < delta.length && !this.#settled; at += DELTA_CHARS_MAX) {
-			this.#take({ type, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
+			this.#take({ ...event, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
 			if (writer.crowded) await writer.room();
 		}
 	}
 
-	/** After a stop only what was used and the outcome of a tool that is running are still of interest. */
+	/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
 	#isOutcome(event: EngineEvent): boolean {
-		if (event?.type === "usage") return true;
+		if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
 	}
 
@@ -301,8 +303,12 @@ export class Run {
 		if (this.#settled) return;
 		const { clock, limits } = this.#deps;
 		const { startedAt } = this;
-		const { stills } = this.#questions;
-		const times = { startedAt, stills, lastEventAt: this.#lastEventAt, stoppedAt: this.#stop?.at };
+		const times = {
+			startedAt,
+			lastEventAt: this.#lastEventAt,
+			stoppedAt: this.#stop?.at,
+			stills: this.#questions.stills,
+		};
 		const verdict = watch({ ...times, oldestToolAt: this.#transcript.oldestToolAt }, limits, this.#now());
 		if ("againMs" in verdict) {
 			if (verdict.againMs !== Infinity) this.#disarm = clock.after(verdict.againMs, () => this.#look());
@@ -320,10 +326,7 @@ export class Run {
 		// Nobody waits for a person at shutdown: the question stays open, and its answer begins a run that goes on from here.
 		const isCutOff = ending === SHUT_DOWN && this.isAsking;
 		if (ending === SHUT_DOWN) this.#questions.keep();
-		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) {
-			this.#settle(ending);
-			return;
-		}
+		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) return this.#settle(ending);
 		this.#abort.abort(new NexusError(ending.reason === "timeout" ? "timeout" : "aborted", "the run was stopped"));
 		if (this.#writer) this.#look();
 	}
@@ -359,7 +362,7 @@ export class Run {
 		};
 		try {
 			const records: string[] = [];
-			this.#framer.end(ending, turn.usage, now, (record) => records.push(record));
+			this.#framer.end(ending, turn.usage, now, (record) => records.push(record), turn.usageBy);
 			await this.#opening;
 			await this.#recorder.settled();
 			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });

@@ -1,13 +1,15 @@
 /** What was said and done in one run so far: the part of it that becomes a turn. No I/O. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import type { StoredMessage, StoredPart, StoredToolCall, Turn } from "../ledger/ledger.ts";
-import type { SignedReasoning, Usage } from "../protocol/protocol.ts";
+import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "../protocol/protocol.ts";
 import { GrowingText } from "../std/growing-text.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
 import { storedPart } from "./part-note.ts";
 import type { LiveToolCall } from "./port.ts";
+import type { TextStream } from "./streams.ts";
 import { fitContent } from "./tool-content.ts";
+import { UsageCount } from "./usage.ts";
 
 type ToolReport = Omit<Extract<EngineEvent, { type: "tool" }>, "type">;
 type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | "signature" | "after">;
@@ -15,15 +17,23 @@ type Signed = Pick<Extract<EngineEvent, { type: "signed_reasoning" }>, "text" | 
 /** Of one message; an engine that sends sound in pieces sends many. */
 const PARTS_MAX = 200;
 
+/** One message of the run. */
 interface Answer {
-	readonly messageId: string;
+	readonly stream: TextStream;
+	/** Position among the run's begins. */
+	readonly order: number;
 	readonly text: GrowingText;
 	readonly reasoning: GrowingText;
-	parts?: StoredPart[];
-	signedReasoning?: SignedReasoning[];
+	readonly beside: Pick<StoredMessage, "parts" | "signedReasoning">;
+	calls: number;
 }
 
-const answerOf = (messageId: string): Answer => ({ messageId, text: new GrowingText(), reasoning: new GrowingText() });
+const answerOf = (stream: TextStream): Answer => ({
+	...{ stream, order: streamNumberOf(stream.messageId) },
+	...{ text: new GrowingText(), reasoning: new GrowingText(), beside: {}, calls: 0 },
+});
+
+type Call = Omit<LiveToolCall, "message"> & { answer: Answer };
 
 export interface TranscriptOptions {
 	runId: string;
@@ -34,8 +44,6 @@ export interface TranscriptOptions {
 	continues?: string | undefined;
 	/** The user's messages that the run answers. */
 	asked: readonly StoredMessage[];
-	/** The run's first text stream. */
-	textId: string;
 	/** Reasoning is kept up to here; 0 = not at all. */
 	reasoningCharsMax: number;
 	/** Of all messages together. */
@@ -46,24 +54,30 @@ export interface TranscriptOptions {
 
 export class Transcript {
 	readonly #options: TranscriptOptions;
+	/** In order of their begins. */
 	readonly #answers: [Answer, ...Answer[]];
+	/** The one that grew last: most of the time the next delta is its too. */
 	#answer: Answer;
 	/** In order of starting. */
-	readonly #calls: LiveToolCall[] = [];
-	readonly #running = new Map<string, LiveToolCall>();
+	readonly #calls: Call[] = [];
+	readonly #running = new Map<string, Call>();
 	#firstTextAt: number | undefined;
 	#signedChars = 0;
 	#contentChars = 0;
-	#usage: Usage = { input: -1, output: -1 };
+	readonly #usage = new UsageCount();
 
 	constructor(options: TranscriptOptions) {
 		this.#options = options;
-		this.#answer = answerOf(options.textId);
+		this.#answer = answerOf({ messageId: messageIdOf(options.runId, 1), agent: undefined, visible: true });
 		this.#answers = [this.#answer];
 	}
 
 	get usage(): Usage {
-		return this.#usage;
+		return this.#usage.sum;
+	}
+
+	get usageBy(): UsageShare[] {
+		return this.#usage.shares;
 	}
 
 	get firstTokenMs(): number | undefined {
@@ -81,74 +95,89 @@ export class Transcript {
 
 	/** Characters of each assistant message so far, by its id. */
 	get lengths(): Record<string, number> {
-		return Object.fromEntries(this.#answers.map(({ messageId, text }) => [messageId, text.length]));
+		return Object.fromEntries(this.#kept.map(({ stream, text }) => [stream.messageId, text.length]));
 	}
 
 	/** All that the user was told so far. */
 	get text(): string {
-		return this.#answers.map(({ text }) => text.toString()).join("\n\n");
+		const shown = this.#kept.filter(({ stream }) => stream.visible);
+		return shown.map(({ text }) => text.toString()).join("\n\n");
 	}
 
 	get messages(): StoredMessage[] {
 		const { asked, reasoningCharsMax } = this.#options;
-		const answers = this.#answers.map(({ text, reasoning, ...answer }): StoredMessage => {
+		const answers = this.#kept.map(({ text, reasoning, beside, stream }): StoredMessage => {
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
-			return { role: "assistant", ...answer, text: text.toString(), ...(kept !== "" && { reasoning: kept }) };
+			const { messageId, agent, visible } = stream;
+			return {
+				...{ role: "assistant", messageId, ...beside, text: text.toString() },
+				...(agent !== undefined && { agent }),
+				...(!visible && { visible }),
+				...(kept !== "" && { reasoning: kept }),
+			};
 		});
 		return [...asked, ...answers];
 	}
 
+	/** Every run has an answer; one that agents gave has not the empty message that it began with. */
+	get #kept(): readonly Answer[] {
+		const [first, ...others] = this.#answers;
+		const isEmpty = first.text.length === 0 && first.reasoning.length === 0 && first.calls === 0;
+		return isEmpty && others.length > 0 && Object.keys(first.beside).length === 0 ? others : this.#answers;
+	}
+
 	get toolCalls(): LiveToolCall[] {
-		return this.#calls.map((call) => ({ ...call }));
+		const kept = this.#kept;
+		const { length } = this.#options.asked;
+		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + kept.indexOf(answer) }));
 	}
 
-	/** An event that was framed; `textId` is the text stream it belongs to. */
-	take(event: EngineEvent, textId: string, now: number): void {
-		if (event.type === "text") this.say(event.delta, textId, now);
-		else if (event.type === "reasoning") this.reason(event.delta, textId);
-		else if (event.type === "signed_reasoning") this.#sign(event, textId);
-		else if (event.type === "tool") this.tool(event, textId, now);
-		else if (event.type === "part") this.part(event, textId);
-		else if (event.type === "usage") this.#addUsage(event);
+	/** An event that was framed; `stream` is the message it belongs to. */
+	take(event: EngineEvent, stream: TextStream, now: number): void {
+		if (event.type === "text") this.say(event.delta, stream, now);
+		else if (event.type === "reasoning") this.reason(event.delta, stream);
+		else if (event.type === "signed_reasoning") this.#sign(event, stream);
+		else if (event.type === "tool") this.tool(event, stream, now);
+		else if (event.type === "part") this.part(event, stream);
+		else if (event.type === "usage") this.#usage.add(event);
 	}
 
-	say(delta: string, textId: string, now: number): void {
+	say(delta: string, stream: TextStream, now: number): void {
 		if (delta === "") return;
-		this.#firstTextAt ??= now;
-		this.#turnTo(textId).text.push(delta);
+		if (stream.visible) this.#firstTextAt ??= now;
+		this.#turnTo(stream).text.push(delta);
 	}
 
-	reason(delta: string, textId: string): void {
+	reason(delta: string, stream: TextStream): void {
 		const { reasoningCharsMax } = this.#options;
 		if (reasoningCharsMax === 0 || delta === "") return;
-		const { reasoning } = this.#turnTo(textId);
+		const { reasoning } = this.#turnTo(stream);
 		// Cut and made well-formed when it is asked for: a character may come in two deltas.
 		if (reasoning.length < reasoningCharsMax) reasoning.push(delta);
 	}
 
 	/** Whole or not at all: a provider takes its own words back unchanged only. */
-	#sign({ text, signature, after }: Signed, textId: string): void {
+	#sign({ text, signature, after }: Signed, stream: TextStream): void {
 		const chars = text.length + signature.length;
 		if (this.#signedChars + chars > this.#options.signedReasoningCharsMax) return;
 		this.#signedChars += chars;
-		const answer = this.#turnTo(textId);
+		const answer = this.#turnTo(stream);
 		const said = answer.text.length;
-		answer.signedReasoning ??= [];
-		answer.signedReasoning.push({
-			...{ text, signature, after: Math.min(after ?? said, said) },
-			callsBefore: this.#calls.filter(({ message }) => message === this.#message).length,
+		answer.beside.signedReasoning ??= [];
+		answer.beside.signedReasoning.push({
+			...{ text, signature, after: Math.min(after ?? said, said), callsBefore: answer.calls },
 		});
 	}
 
 	/** What is beyond the limit stays in the frames. */
-	part(part: { modality: string; contentType: string; payload: string }, textId: string): void {
-		const answer = this.#turnTo(textId);
-		answer.parts ??= [];
-		if (answer.parts.length < PARTS_MAX) answer.parts.push(storedPart(part, answer.text.length));
+	part(part: { modality: string; contentType: string; payload: string }, stream: TextStream): void {
+		const { beside, text } = this.#turnTo(stream);
+		beside.parts ??= [];
+		if (beside.parts.length < PARTS_MAX) beside.parts.push(storedPart(part, text.length));
 	}
 
-	tool(report: ToolReport, textId: string, now: number): void {
-		const call = this.#running.get(report.callId) ?? this.#start(report, textId, now);
+	tool(report: ToolReport, stream: TextStream, now: number): void {
+		const call = this.#running.get(report.callId) ?? this.#start(report, stream, now);
 		// Its time counts from when it was allowed to act.
 		if (report.status === "started" && call.asking) call.startedAt = now;
 		if (report.asking !== undefined) call.asking = report.asking;
@@ -169,56 +198,52 @@ export class Transcript {
 			...{ runId, session, engine, startedAt, endedAt },
 			status: statusOf(ending.reason),
 			reason: ending.reason,
-			usage: this.#usage,
+			usage: this.usage,
 			messages: this.messages,
-			toolCalls: this.#calls.map((call) => settled(call, ending, endedAt)),
+			toolCalls: this.toolCalls.map((call) => settled(call, ending, endedAt)),
 		};
+		const { usageBy } = this;
+		if (usageBy.length > 0) turn.usageBy = usageBy;
 		if (continues !== undefined) turn.continues = continues;
 		if (ending.error) turn.error = ending.error;
 		if (this.firstTokenMs !== undefined) turn.firstTokenMs = this.firstTokenMs;
 		return turn;
 	}
 
-	#start(report: ToolReport, textId: string, now: number): LiveToolCall {
-		const after = this.#turnTo(textId).text.length;
-		const message = this.#message;
-		const call: LiveToolCall = {
-			...{ callId: report.callId, name: report.name, status: "started", message, after, startedAt: now },
+	#start({ callId, name }: ToolReport, stream: TextStream, now: number): Call {
+		const answer = this.#turnTo(stream);
+		answer.calls++;
+		const { agent } = stream;
+		const call: Call = {
+			...{ callId, name, status: "started", answer, after: answer.text.length, startedAt: now },
+			...(agent !== undefined && { agent }),
 		};
 		this.#calls.push(call);
-		this.#running.set(report.callId, call);
+		this.#running.set(callId, call);
 		return call;
 	}
 
-	#keepContent(call: LiveToolCall, content: NonNullable<ToolReport["content"]>): void {
+	#keepContent(call: Call, content: NonNullable<ToolReport["content"]>): void {
 		const fitted = fitContent(content, this.#options.toolContentCharsMax - this.#contentChars);
 		this.#contentChars += fitted.chars;
 		call.content = fitted.content;
 	}
 
-	/** Index of the newest message. */
-	get #message(): number {
-		return this.#options.asked.length + this.#answers.length - 1;
-	}
-
-	#turnTo(textId: string): Answer {
-		if (this.#answer.messageId !== textId) {
-			this.#answer = answerOf(textId);
-			this.#answers.push(this.#answer);
-		}
+	#turnTo(stream: TextStream): Answer {
+		if (this.#answer.stream.messageId !== stream.messageId) this.#answer = this.#find(stream) ?? this.#add(stream);
 		return this.#answer;
 	}
 
-	/** A run may call a model several times; what one of them did not say stays unknown only if none said it. */
-	#addUsage(usage: Extract<EngineEvent, { type: "usage" }>): void {
-		const sum: Usage = { ...this.#usage };
-		for (const [name, count] of Object.entries(usage)) {
-			if (typeof count !== "number" || count < 0) continue;
-			const before = Object.hasOwn(sum, name) ? Math.max(0, sum[name]!) : 0;
-			const total = before + Math.round(count);
-			if (Number.isSafeInteger(total)) sum[name] = total;
-		}
-		this.#usage = sum;
+	#find({ messageId }: TextStream): Answer | undefined {
+		return this.#answers.findLast(({ stream }) => stream.messageId === messageId);
+	}
+
+	/** Which agent spoke first does not matter: the order of begins is the order a person sees. */
+	#add(stream: TextStream): Answer {
+		const answer = answerOf(stream);
+		const before = this.#answers.findLastIndex(({ order }) => order < answer.order);
+		this.#answers.splice(before + 1, 0, answer);
+		return answer;
 	}
 }
 

@@ -7,7 +7,7 @@ import { addApprovals } from "./commands-approvals.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
 export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
-	const all = [addUp, addAnswers, addLists, addWork, addChats, addAccounts, addChecks];
+	const all = [addUp, addAnswers, addLists, addWork, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	if (called !== "up")
 		addApprovals(nexus, { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) });
@@ -248,6 +248,15 @@ function addChats(nexus: Command, local: Local): void {
 			withDaemon(local, options, async (context) =>
 				(await import("./commands/channels.ts")).adapters(context, options),
 			),
+		);
+}
+
+function addMcp(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("mcp")), "one JSON object a line")
+		.description("list MCP servers, their tools and their state")
+		.option("--start", "start those that are not running first; the exit code says whether all of them run")
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/mcp.ts")).mcp(context, options)),
 		);
 }
 

@@ -2,6 +2,7 @@
 
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
+import type { Mcp } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
@@ -89,7 +90,7 @@ export const EDGE_LIMITS: EdgeLimits = {
 	keepAliveMs: 5000,
 	heartbeatMs: 15_000,
 	stalledReaderMs: 5 * 60_000,
-	flushMsMax: 60,
+	flushMsMax: 20,
 	wsMessageBytesMax: 64 * 1024,
 	wsSubscriptionsMax: 64,
 	wsBufferedBytesMax: 256 * 1024,
@@ -165,6 +166,8 @@ export interface EdgeDeps {
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
+	/** MCP servers; without it there are none. */
+	mcp?: Pick<Mcp, "status" | "start">;
 	token: string;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;

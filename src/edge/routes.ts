@@ -5,6 +5,7 @@ import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
+import { MCP_ROUTES } from "./routes-mcp.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -182,6 +183,7 @@ export const ROUTES = {
 	}),
 	...APPROVAL_ROUTES,
 	...CHANNEL_ROUTES,
+	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -152,6 +152,8 @@ const MessageView = component(
 		text: z.string(),
 		message_id: z.string().exactOptional().describe("The stream that carried it."),
 		event_id: z.string().exactOptional(),
+		agent: z.string().exactOptional().describe("Which agent said it, in a run of several."),
+		visible: z.literal(false).exactOptional().describe("Hidden words: only whoever inspects the run is shown them."),
 		attachments: z
 			.array(
 				z.object({
@@ -183,6 +185,7 @@ const ToolCallView = component(
 	z.object({
 		call_id: z.string(),
 		name: z.string(),
+		agent: z.string().exactOptional().describe("Which agent made it, in a run of several."),
 		args: z.unknown().exactOptional(),
 		status: z.enum(["started", "completed", "failed"]).describe("`started` while it runs."),
 		summary: z.string().exactOptional(),
@@ -221,6 +224,8 @@ const TraceView = component(
 	} satisfies Fields<wire.TraceJson>),
 );
 
+const usage = z.object({ input: z.number(), output: z.number() }).catchall(z.number());
+
 export const RunView = component(
 	"Run",
 	z.object({
@@ -233,11 +238,11 @@ export const RunView = component(
 		started_at: time,
 		ended_at: time.exactOptional(),
 		first_token_ms: z.number().exactOptional(),
-		usage: z
-			.object({ input: z.number(), output: z.number() })
-			.catchall(z.number())
+		usage: usage.exactOptional().describe("Token counts; -1 = the model did not say."),
+		usage_by: z
+			.array(z.object({ agent: z.string().exactOptional(), model: z.string().exactOptional(), usage }))
 			.exactOptional()
-			.describe("Token counts; -1 = the model did not say."),
+			.describe("How it divides among agents and models, where that is known."),
 		compacting: z.boolean().exactOptional(),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),

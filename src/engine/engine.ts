@@ -9,7 +9,16 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
+export type { EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
+export {
+	createMcp,
+	type Mcp,
+	type McpConfig,
+	type McpServerStatus,
+	mcpConfigSchema,
+	mcpProblems,
+} from "./mcp/mcp.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
 export { digestOf, isToolAllowed, needsApproval, policyOf } from "./tools/tools.ts";

@@ -32,6 +32,8 @@ export interface EngineMessage {
 	toolCalls?: readonly PastToolCall[];
 	/** What the model thought, as far as its provider signed it, in order. An engine uses only signatures that it made itself. */
 	reasoning?: readonly SignedReasoning[];
+	/** Which agent's words these are, where the session has several. */
+	agent?: string;
 	/** An assistant message that was cut short: stopped by the user, or failed. The text already says so to the model. */
 	interrupted?: "aborted" | "failed";
 }
@@ -109,6 +111,8 @@ export interface Asking {
 	/** What is asked, and between what to choose; an approval has neither. */
 	question?: string;
 	choices?: readonly string[];
+	/** Of a tool that comes from outside: it is not the same tool under another one. */
+	revision?: string;
 	/** Who decided, in words. */
 	by?: string;
 }
@@ -146,10 +150,16 @@ export type EngineEvent =
 	 * `after` counts characters of the message's text; left out = those yielded so far. Yield it before the message's tool calls.
 	 */
 	| { type: "signed_reasoning"; text: string; signature: string; after?: number; agent?: string }
-	/** A new assistant message begins, of this agent; agents that work side by side have one open message each. Not `visible`: in the log, and shown to nobody who chats. */
+	/**
+	 * A new assistant message begins, of this agent, and ends that agent's last one; agents that work side by side have one open message each.
+	 * Not `visible`: its words are in the log, and shown to nobody who chats; what it does with tools is.
+	 */
 	| { type: "message"; agent?: string; visible?: boolean }
+	/** The agent's message is whole. An agent that has finished says so: chat platforms show messages one after another, in the order they were begun. */
+	| { type: "message_end"; agent?: string }
 	| {
 			type: "tool";
+			/** Unique in the run. */
 			callId: string;
 			name: string;
 			status: ToolStatus;
@@ -164,7 +174,7 @@ export type EngineEvent =
 			content?: readonly ContentPart[];
 	  }
 	/** A card, carousel, image or audio piece; shown after the text yielded so far. */
-	| { type: "part"; modality: Modality; contentType: string; payload: string }
+	| { type: "part"; modality: Modality; contentType: string; payload: string; agent?: string }
 	/** Tokens of a model call, by the names they have on the wire; -1 = the model did not say. Several are added up. */
 	| {
 			type: "usage";
@@ -174,6 +184,7 @@ export type EngineEvent =
 			cache_write?: number;
 			reasoning?: number;
 			agent?: string;
+			model?: string;
 	  }
 	| { type: "compaction"; phase: "start" | "end" }
 	/** Where the run can go on after a crash, as JSON: replaces the one before, and is durable together with what is yielded in the same array. */

@@ -14,7 +14,6 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 	if (!can("stream") && !can("send")) {
 		throw new NexusError("invalid", `The adapter of ${info.channel} supports neither stream nor send.`);
 	}
-	// All of a question is one line, whose last message has the buttons.
 	if (options.ask) return "whole";
 	const { enabled, mode } = config;
 	const inOne = enabled === false || options.disableStreaming === true || mode === "accumulate" || mode === "off";

@@ -21,7 +21,7 @@ export interface Stream {
 	readonly begin: BeginFrame;
 	/** Position among the run's begins. */
 	readonly index: number;
-	/** The message it belongs to: a text stream's own, otherwise the newest one at its begin. */
+	/** The message it belongs to: a text stream's own, otherwise its agent's newest one at its begin. */
 	readonly message: Message;
 	/** Length of that message's text at the begin. */
 	readonly after: number;
@@ -47,7 +47,7 @@ export interface Aligner {
 	add(part: Part, align: Align | undefined): void;
 	/** A stream has grown or ended: shows what waited for that. */
 	advance(stream: Stream): void;
-	/** No stream will grow any more: shows what still waits at the end of the newest message. */
+	/** No stream will grow any more: shows what still waits at the end of the message it belongs to. */
 	finish(): void;
 }
 

@@ -1,7 +1,7 @@
 /** The JSON of the HTTP API, once: what `/v1` takes and answers. The edge's schemas, the client, the page and the CLI all use these types. */
 
 import type { ErrorCode } from "./error.ts";
-import type { EndReason, Usage } from "./frame.ts";
+import type { EndReason, Usage, UsageShare } from "./frame.ts";
 
 /** What became of a message. */
 export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped" | "answered";
@@ -82,6 +82,10 @@ export interface MessageJson {
 	/** The stream that carried it. */
 	message_id?: string;
 	event_id?: string;
+	/** Which agent said it, in a run of several. */
+	agent?: string;
+	/** Hidden words: only whoever inspects the run is shown them. */
+	visible?: false;
 	attachments?: AttachmentJson[];
 	parts?: PartJson[];
 	/** Only where `broker.reasoningCharsMax` keeps it. */
@@ -91,6 +95,8 @@ export interface MessageJson {
 export interface ToolCallJson {
 	call_id: string;
 	name: string;
+	/** Which agent made it, in a run of several. */
+	agent?: string;
 	args?: unknown;
 	/** `started` while it runs. */
 	status: "started" | "completed" | "failed";
@@ -136,6 +142,8 @@ export interface RunJson {
 	first_token_ms?: number;
 	/** Token counts; -1 = the model did not say. */
 	usage?: Usage;
+	/** How it divides among agents and models, where that is known. */
+	usage_by?: UsageShare[];
 	compacting?: boolean;
 	messages: MessageJson[];
 	tool_calls: ToolCallJson[];

@@ -32,6 +32,8 @@ const encodeBegin = (frame: BeginFrame): string =>
 		session: frame.session,
 		continues: frame.continues,
 		target: frame.target,
+		agent: frame.agent,
+		visible: frame.visible,
 		ts: frame.ts,
 	});
 
@@ -57,6 +59,9 @@ const encodeEnd = (frame: EndFrame): string =>
 		reason: frame.reason,
 		error: frame.error && { code: frame.error.code, message: frame.error.message },
 		usage: frame.usage,
+		usage_by: frame.usage_by,
+		model: frame.model,
+		phase: frame.phase,
 		synthetic: frame.synthetic,
 		ts: frame.ts,
 	});
@@ -170,6 +175,12 @@ const isUsage = (value: unknown): boolean =>
 	typeof value.input === "number" &&
 	typeof value.output === "number" &&
 	Object.values(value).every((count) => typeof count === "number");
+const isShares = (value: unknown): boolean =>
+	Array.isArray(value) &&
+	value.every(
+		(share) => isRecord(share) && isUsage(share.usage) && isNameOrNone(share.agent) && isNameOrNone(share.model),
+	);
+const isNameOrNone = (value: unknown): boolean => value === undefined || isName(value);
 const isChecksum = (value: unknown): boolean => typeof value === "string" && /^crc32:[0-9a-f]{8}$/.test(value);
 
 const END_REASONS = {
@@ -195,6 +206,8 @@ const FIELDS: Record<FrameType, Record<string, Check>> = {
 		content_type: name,
 		expected_chunks: [isCount, "a whole number from 0 on", true],
 		session: optional(name),
+		agent: optional(name),
+		visible: [isFlag, "true or false", true],
 		continues: optional(name),
 		ts: time,
 	},
@@ -215,6 +228,9 @@ const FIELDS: Record<FrameType, Record<string, Check>> = {
 		reason: [isReason, `one of ${Object.keys(END_REASONS).join(", ")}`],
 		error: [isError, "{code, message}", true],
 		usage: [isUsage, "{input, output} and further counts, all numbers", true],
+		usage_by: [isShares, "a list of {agent?, model?, usage}", true],
+		model: optional(name),
+		phase: optional(name),
 		synthetic: [isFlag, "true or false", true],
 		ts: time,
 	},

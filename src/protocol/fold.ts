@@ -29,6 +29,8 @@ const MISPLACED: ReadonlySet<ViolationKind> = new Set<ViolationKind>([
 interface State {
 	readonly run: Omit<RunView, "messages">;
 	readonly messages: Message[];
+	/** The newest message of each agent. */
+	readonly newest: Map<string | undefined, Message>;
 	readonly streams: Map<string, Stream>;
 	readonly aligner: Aligner;
 }
@@ -37,7 +39,7 @@ export function createFold(): Fold {
 	const verifier = createVerifier();
 	const streams = new Map<string, Stream>();
 	const run: State["run"] = { compacting: false, state: "streaming", final: false, violations: [] };
-	const state: State = { run, messages: [], streams, aligner: createAligner(streams) };
+	const state: State = { run, messages: [], newest: new Map(), streams, aligner: createAligner(streams) };
 	let snapshot: RunView | undefined;
 	return {
 		push(frame) {
@@ -72,7 +74,7 @@ function applyBegin(state: State, frame: BeginFrame): void {
 	state.run.runId ??= frame.run_id;
 	if (frame.session !== undefined) state.run.session ??= frame.session;
 	state.run.startedAt ??= ts;
-	const message = modality === "text" ? openMessage(state, frame) : (state.messages.at(-1) ?? newMessage(state, ts));
+	const message = modality === "text" ? openMessage(state, frame) : messageOf(state, frame);
 	message.snapshot = undefined;
 	const after = message.draft.text.length;
 	const stream: Stream = { begin: frame, index: state.streams.size, message, after, lastSeqNo: 0, ended: false };
@@ -83,6 +85,10 @@ function applyBegin(state: State, frame: BeginFrame): void {
 	state.streams.set(messageId, stream);
 }
 
+/** Its agent's newest message. What comes before any message of its agent belongs to the newest of all. */
+const messageOf = (state: State, { agent, ts }: BeginFrame): Message =>
+	state.newest.get(agent) ?? state.messages.at(-1) ?? newMessage(state, ts);
+
 /** A text stream is a message; the first one takes over what came before any text stream. */
 function openMessage(state: State, frame: BeginFrame): Message {
 	const last = state.messages.at(-1);
@@ -90,6 +96,9 @@ function openMessage(state: State, frame: BeginFrame): Message {
 	message.draft.messageId = frame.message_id;
 	message.draft.contentType = frame.content_type;
 	message.draft.startedAt = frame.ts;
+	if (frame.agent !== undefined) message.draft.agent = frame.agent;
+	if (frame.visible === false) message.draft.visible = false;
+	state.newest.set(frame.agent, message);
 	return message;
 }
 
@@ -107,7 +116,7 @@ function applyChunk(state: State, stream: Stream, frame: ChunkFrame): void {
 		draft.text += frame.payload;
 		seqNos.push(frame.seq_no);
 		lengths.push(draft.text.length);
-		state.run.firstTextAt ??= frame.ts;
+		if (draft.visible !== false) state.run.firstTextAt ??= frame.ts;
 	} else if (stream.reasoning) {
 		stream.reasoning.text += frame.payload;
 	} else if (!applyTool(stream, frame) && !applyCompaction(state, stream, frame)) {
@@ -184,6 +193,7 @@ function applyEnd(state: State, stream: Stream, frame: EndFrame, violation: Viol
 		stream.tool.endedAt = frame.ts;
 	}
 	if (frame.usage) state.run.usage = frame.usage;
+	if (frame.usage_by) state.run.usageBy = frame.usage_by;
 	if (frame.final) settle(state.run, frame);
 }
 

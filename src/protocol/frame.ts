@@ -13,6 +13,13 @@ export interface Usage {
 	[extra: string]: number;
 }
 
+/** Tokens of one agent's calls of one model. */
+export interface UsageShare {
+	agent?: string;
+	model?: string;
+	usage: Usage;
+}
+
 /** "Show me once that chunk of that stream has been shown." */
 export interface Align {
 	message_id: string;
@@ -32,6 +39,10 @@ export interface BeginFrame {
 	/** The run that was cut off and that this one continues. */
 	continues?: string;
 	target?: unknown;
+	/** Which agent it comes from, in a run of several. */
+	agent?: string;
+	/** False: in the log for whoever inspects the run, and shown to nobody who chats. Left out = true. */
+	visible?: boolean;
 	/** Milliseconds since the epoch. */
 	ts: number;
 }
@@ -61,6 +72,11 @@ export interface EndFrame {
 	reason: EndReason;
 	error?: { code: string; message: string };
 	usage?: Usage;
+	/** On the final end: how the usage divides among agents and models, where that is known. */
+	usage_by?: UsageShare[];
+	/** Of a text stream: the model that wrote it, and the session's phase at its end. */
+	model?: string;
+	phase?: string;
 	/** Recovery wrote this end, not the run. */
 	synthetic?: boolean;
 	ts: number;

@@ -72,6 +72,9 @@ export const newEventId = (now?: number, random?: Random): string => newId("evt"
 /** The id of the n-th stream that a run opens (n = 1, 2, 3 …). */
 export const messageIdOf = (runId: string, n: number): string => `${runId}.${n}`;
 
+/** The n of the run's n-th stream: streams begin in this order. */
+export const streamNumberOf = (messageId: string): number => Number(messageId.slice(messageId.lastIndexOf(".") + 1));
+
 /** The run that a stream belongs to: chunks and ends carry only the stream's id. */
 export function runIdOf(messageId: string): string {
 	const dot = messageId.lastIndexOf(".");

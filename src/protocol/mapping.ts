@@ -13,46 +13,54 @@ import {
 } from "./stream-event.ts";
 
 export interface ToEvents {
-	/** The event that this frame is; undefined for a frame that no platform hears (a card, the end of a tool call). */
+	/** The event that this frame is; undefined for a frame that no platform hears (a card, the end of a tool call, hidden words). */
 	push(frame: Frame): StreamEvent | undefined;
 }
 
 /** Reads one run's frames in order, from its first. */
 export function createToEvents(): ToEvents {
-	const modalities = new Map<string, Modality>();
+	const begins = new Map<string, BeginFrame>();
 	let runId: string | undefined;
 	let started = false;
 	/** Some text has been heard: what `partial` of a stream_error says. */
 	let heard = false;
 
 	function begin(frame: BeginFrame): StreamEvent | undefined {
-		modalities.set(frame.message_id, frame.modality);
+		begins.set(frame.message_id, frame);
 		runId ??= frame.run_id;
 		if (started || frame.modality !== "text") return undefined;
 		started = true;
-		return { type: "stream_start", runId, sessionLabel: frame.session ?? "", target: frame.target ?? null };
+		const { session: sessionLabel = "", target = null } = frame;
+		return named({ type: "stream_start", runId, sessionLabel, target }, frame);
 	}
 
 	function chunk(frame: ChunkFrame): StreamEvent | undefined {
-		switch (modalities.get(frame.message_id)) {
+		const from = begins.get(frame.message_id);
+		if (from === undefined || from.visible === false) return undefined;
+		switch (from.modality) {
 			case "text":
 				heard = true;
-				return { type: "token", text: frame.payload };
+				return named({ type: "token", text: frame.payload }, from);
 			case "reasoning":
-				return { type: "reasoning", text: frame.payload };
-			case "tool":
-				return decodeToolStatus(frame.payload);
+				return named({ type: "reasoning", text: frame.payload }, from);
+			case "tool": {
+				const status = decodeToolStatus(frame.payload);
+				return status && named(status, from);
+			}
 			default:
 				return undefined;
 		}
 	}
 
 	function end(frame: EndFrame): StreamEvent | undefined {
-		const modality = modalities.get(frame.message_id);
-		modalities.delete(frame.message_id);
-		if (modality !== "text" && !frame.final) return undefined;
-		if (frame.reason === "completed" || frame.reason === "aborted") {
-			return { type: "stream_end", runId: runId ?? "", final: frame.final };
+		const from = begins.get(frame.message_id);
+		begins.delete(frame.message_id);
+		const isMessage = from?.modality === "text" && from.visible !== false;
+		if (!isMessage && !frame.final) return undefined;
+		// Whatever cut a message short, the run's own end says it.
+		if (!frame.final || frame.reason === "completed" || frame.reason === "aborted") {
+			const ended = { type: "stream_end" as const, runId: runId ?? "", final: frame.final };
+			return isMessage ? named(ended, from) : ended;
 		}
 		return { type: "stream_error", error: frame.error?.message ?? frame.reason, partial: heard };
 	}
@@ -72,6 +80,9 @@ export function createToEvents(): ToEvents {
 		},
 	};
 }
+
+const named = (event: Exclude<StreamEvent, { type: "stream_error" }>, { agent }: BeginFrame): StreamEvent =>
+	agent === undefined ? event : { ...event, agent };
 
 export interface ToFrames {
 	/** The frames that this event is, in order. Throws `invalid` for an event that cannot stand here. */
@@ -94,7 +105,16 @@ interface OpenStream {
 	crc: number;
 }
 
+/** What one agent has open. */
+interface Lane {
+	readonly agent: string | undefined;
+	text: OpenStream | undefined;
+	reasoning: OpenStream | undefined;
+}
+
 type EndDetails = Pick<EndFrame, "final" | "reason" | "error" | "usage">;
+
+const DONE: EndDetails = { final: false, reason: "completed" };
 
 /** Turns the events of one run, from its stream_start to its final stream_end or stream_error, into its log. */
 export function createToFrames(options: ToFramesOptions): ToFrames {
@@ -102,13 +122,22 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 	/** Open streams in order of opening. */
 	const open = new Set<OpenStream>();
 	const tools = new Map<string, OpenStream>();
+	const lanes = new Map<string | undefined, Lane>();
 	let opened = 0;
-	let text: OpenStream | undefined;
-	let reasoning: OpenStream | undefined;
 	let target: unknown;
+	let started = false;
 	let over = false;
 
-	function begin(modality: Modality, contentType: string): [OpenStream, BeginFrame] {
+	function laneOf(agent: string | undefined): Lane {
+		let lane = lanes.get(agent);
+		if (lane === undefined) {
+			lane = { agent, text: undefined, reasoning: undefined };
+			lanes.set(agent, lane);
+		}
+		return lane;
+	}
+
+	function begin(modality: Modality, contentType: string, { agent }: Lane): [OpenStream, BeginFrame] {
 		const messageId = messageIdOf(runId, ++opened);
 		const stream: OpenStream = { messageId, modality, chunks: 0, crc: 0 };
 		open.add(stream);
@@ -122,15 +151,18 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 			content_type: contentType,
 			session,
 			...(target !== undefined && { target }),
+			...(agent !== undefined && { agent }),
 			ts: now(),
 		};
 		return [stream, frame];
 	}
 
-	function beginText(): Frame {
-		const [stream, frame] = begin("text", "text/markdown");
-		text = stream;
-		return frame;
+	/** An agent's message is open before anything else of that agent is. */
+	function beginText(lane: Lane): Frame[] {
+		if (lane.text) return [];
+		const [stream, frame] = begin("text", "text/markdown", lane);
+		lane.text = stream;
+		return [frame];
 	}
 
 	function chunk(stream: OpenStream, payload: string): Frame {
@@ -152,68 +184,91 @@ export function createToFrames(options: ToFramesOptions): ToFrames {
 		return { type: "stream.end", message_id, total_chunks, checksum: checksumOf(crc), ...details, ts: now() };
 	}
 
-	/** Reasoning is one stream as long as nothing else comes between. */
-	function endReasoning(): Frame[] {
-		const stream = reasoning;
-		reasoning = undefined;
-		return stream ? [end(stream, { final: false, reason: "completed" })] : [];
+	/** Reasoning is one stream as long as nothing else of its agent comes between. */
+	function endReasoning(lane: Lane): Frame[] {
+		const stream = lane.reasoning;
+		lane.reasoning = undefined;
+		return stream ? [end(stream, DONE)] : [];
 	}
 
-	function reason(piece: string): Frame[] {
-		if (reasoning) return [chunk(reasoning, piece)];
-		const [stream, frame] = begin("reasoning", "text/plain");
-		reasoning = stream;
-		return [frame, chunk(stream, piece)];
+	function token(lane: Lane, text: string): Frame[] {
+		const frames = [...beginText(lane), ...endReasoning(lane)];
+		return [...frames, chunk(lane.text!, text)];
 	}
 
-	function tool(event: ToolStatusEvent): Frame[] {
-		const frames = endReasoning();
-		let stream = tools.get(event.toolCallId);
+	function reason(lane: Lane, piece: string): Frame[] {
+		const frames = beginText(lane);
+		if (lane.reasoning === undefined) {
+			const [stream, frame] = begin("reasoning", "text/plain", lane);
+			lane.reasoning = stream;
+			frames.push(frame);
+		}
+		return [...frames, chunk(lane.reasoning, piece)];
+	}
+
+	function tool(lane: Lane, event: ToolStatusEvent): Frame[] {
+		const frames = [...beginText(lane), ...endReasoning(lane)];
+		const key = JSON.stringify([lane.agent, event.toolCallId]);
+		let stream = tools.get(key);
 		if (stream === undefined) {
-			const [fresh, frame] = begin("tool", "application/json");
+			const [fresh, frame] = begin("tool", "application/json", lane);
 			stream = fresh;
-			tools.set(event.toolCallId, stream);
+			tools.set(key, stream);
 			frames.push(frame);
 		}
 		frames.push(chunk(stream, encodeToolStatus(event)));
 		if (isToolDone(event.status)) {
-			tools.delete(event.toolCallId);
-			frames.push(end(stream, { final: false, reason: "completed" }));
+			tools.delete(key);
+			frames.push(end(stream, DONE));
 		}
 		return frames;
 	}
 
-	/** Everything else ends first; the text stream's end is the last record. */
-	function settle(current: OpenStream, reason: EndReason, error?: EndFrame["error"]): Frame[] {
+	function endMessage(lane: Lane): Frame[] {
+		const frames = [...beginText(lane), ...endReasoning(lane), end(lane.text!, DONE)];
+		lane.text = undefined;
+		return frames;
+	}
+
+	/** Everything else ends first; this agent's message ends last. */
+	function settle(lane: Lane, reason: EndReason, error?: EndFrame["error"]): Frame[] {
+		const frames = beginText(lane);
 		over = true;
-		const others = [...open].filter((stream) => stream !== current);
-		const frames = others.map((stream) => end(stream, { final: false, reason }));
+		const last = lane.text!;
+		for (const stream of open) if (stream !== last) frames.push(end(stream, { final: false, reason }));
 		const usage = { input: -1, output: -1 };
-		return [...frames, end(current, { final: true, reason, ...(error && { error }), usage })];
+		return [...frames, end(last, { final: true, reason, ...(error && { error }), usage })];
+	}
+
+	/** The message that was begun last. */
+	function newestLane(): Lane {
+		const newest = [...open].findLast(({ modality }) => modality === "text");
+		return [...lanes.values()].find(({ text }) => text !== undefined && text === newest) ?? laneOf(undefined);
 	}
 
 	return {
 		push(event) {
 			if (over) throw new NexusError("invalid", `${event.type} after the end of run ${runId}`);
 			if (event.type === "stream_start") {
-				if (text) throw new NexusError("invalid", `second stream_start in run ${runId}`);
+				if (started) throw new NexusError("invalid", `second stream_start in run ${runId}`);
 				if (event.runId !== runId) throw new NexusError("invalid", `stream_start of ${event.runId} in run ${runId}`);
+				started = true;
 				target = event.target;
-				return [beginText()];
+				return beginText(laneOf(event.agent));
 			}
-			if (!text) throw new NexusError("invalid", `${event.type} before stream_start in run ${runId}`);
+			if (!started) throw new NexusError("invalid", `${event.type} before stream_start in run ${runId}`);
 			switch (event.type) {
 				case "token":
-					return event.text === "" ? [] : [...endReasoning(), chunk(text, event.text)];
+					return event.text === "" ? [] : token(laneOf(event.agent), event.text);
 				case "reasoning":
-					return event.text === "" ? [] : reason(event.text);
+					return event.text === "" ? [] : reason(laneOf(event.agent), event.text);
 				case "tool_status":
-					return tool(event);
+					return tool(laneOf(event.agent), event);
 				case "stream_end":
-					if (event.final !== false) return settle(text, "completed");
-					return [...endReasoning(), end(text, { final: false, reason: "completed" }), beginText()];
+					if (event.final !== false) return settle(laneOf(event.agent), "completed");
+					return endMessage(laneOf(event.agent));
 				case "stream_error":
-					return settle(text, "error", { code: "engine_failed", message: event.error });
+					return settle(newestLane(), "error", { code: "engine_failed", message: event.error });
 				default:
 					return event satisfies never;
 			}

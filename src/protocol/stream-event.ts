@@ -21,6 +21,8 @@ export interface ToolStatusEvent {
 	toolName: string;
 	toolCallId: string;
 	status: "started" | "progress" | "completed" | "failed";
+	/** Whose call it is, in a run of several agents. On the wire the begin says it. */
+	agent?: string;
 	summary?: string;
 	args?: unknown;
 	result?: unknown;
@@ -31,11 +33,12 @@ export interface ToolStatusEvent {
 }
 
 export type StreamEvent =
-	| { type: "stream_start"; runId: string; sessionLabel: string; target: unknown }
-	| { type: "token"; text: string }
+	| { type: "stream_start"; runId: string; sessionLabel: string; target: unknown; agent?: string }
+	| { type: "token"; text: string; agent?: string }
 	| ToolStatusEvent
-	| { type: "reasoning"; text: string }
-	| { type: "stream_end"; runId: string; final?: boolean }
+	| { type: "reasoning"; text: string; agent?: string }
+	/** Not final: this agent's message has ended. */
+	| { type: "stream_end"; runId: string; final?: boolean; agent?: string }
 	| { type: "stream_error"; error: string; partial: boolean };
 
 /** The payload of a chunk in a `tool` stream. */

@@ -1,6 +1,6 @@
 /** What a person sees of one run: the result of folding its frames (PROTOCOL §3). Plain values, ready to compare or send. */
 
-import type { EndReason, Modality, Usage } from "./frame.ts";
+import type { EndReason, Modality, Usage, UsageShare } from "./frame.ts";
 import type { AskedStatus, ToolStatusEvent } from "./stream-event.ts";
 import type { Violation } from "./verify.ts";
 
@@ -52,6 +52,10 @@ export interface PartView extends Placed {
 export interface MessageView {
 	/** Empty as long as blocks came, but no text stream yet. */
 	messageId: string;
+	/** Whose message it is, in a run of several agents: what stands in it is that agent's too. */
+	agent?: string;
+	/** Hidden words: only whoever inspects the run is shown them. Its tools are shown to everybody. */
+	visible?: false;
 	contentType: string;
 	text: string;
 	state: ViewState;
@@ -77,9 +81,33 @@ export interface RunView {
 	/** Recovery wrote the end. */
 	synthetic?: boolean;
 	usage?: Usage;
+	/** How it divides among agents and models, where that is known. */
+	usageBy?: UsageShare[];
 	startedAt?: number;
 	firstTextAt?: number;
 	endedAt?: number;
 	/** What was wrong with the frames; the first ones, when there are many. */
 	violations: Violation[];
+}
+
+/** Whether the words of a message are for people who chat (P3.10). */
+export const isShown = ({ visible }: { visible?: boolean }): boolean => visible !== false;
+
+/** A run as people who chat are shown it: of hidden words only the tool calls are left. */
+export function shownOf(view: RunView): RunView {
+	if (view.messages.every(isShown)) return view;
+	const messages = view.messages.filter((message) => isShown(message) || message.tools.length > 0);
+	return { ...view, messages: messages.map((message) => (isShown(message) ? message : toolsOf(message))) };
+}
+
+/** The same object for the same message: whoever draws it need not draw it again. */
+const toolsOnly = new WeakMap<MessageView, MessageView>();
+
+function toolsOf(message: MessageView): MessageView {
+	const known = toolsOnly.get(message);
+	if (known) return known;
+	const tools = message.tools.map((tool) => ({ ...tool, after: 0 }));
+	const shown: MessageView = { ...message, text: "", reasoning: [], parts: [], tools };
+	toolsOnly.set(message, shown);
+	return shown;
 }

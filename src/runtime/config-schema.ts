@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
-import { ENGINES, type EngineName, type EngineSections, type Engines } from "../engine/engine.ts";
+import { ENGINES, type EngineName, type EngineSections, type Engines, mcpConfigSchema } from "../engine/engine.ts";
 import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
@@ -101,6 +101,7 @@ export const configSchemaFor = (engines: Engines) =>
 			`${engines.map(({ name }) => name).join(", ")}, or { module: ./my-agent.ts }`,
 		),
 		...sectionsOf(engines),
+		mcp: mcpConfigSchema(words),
 		durability: oneOf(["process", "power"]),
 		stopDeadlineMs: ms,
 		retention: group({

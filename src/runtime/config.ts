@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
-import type { EngineChoice, EngineSections } from "../engine/engine.ts";
+import type { EngineChoice, EngineSections, McpConfig } from "../engine/engine.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Durability } from "../std/sqlite.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -40,6 +40,8 @@ export interface NexusConfig extends EngineSections {
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];
 	plugins?: FileConfig["plugins"];
+	/** MCP servers, and what is expected of them. */
+	mcp?: McpConfig;
 	log: { level: LogLevel };
 	/** The file that was read, if any. */
 	file?: string;

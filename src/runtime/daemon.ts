@@ -2,7 +2,14 @@
 
 import { type Broker, createBroker } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
-import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../engine/engine.ts";
+import {
+	chooseEngine,
+	type Engine,
+	type EngineChoice,
+	type EngineHouse,
+	loadEngine,
+	type Mcp,
+} from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
@@ -13,6 +20,7 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
 import type { MetricsSource } from "./metrics.ts";
@@ -67,9 +75,11 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config);
+	const mcp = openMcp(config, log);
+	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config, createHouse(config, mcp, log));
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, engine, token);
+	const parts = compose(life, config, store, engine, token, mcp);
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -162,7 +172,14 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 	await Promise.all([outbound.stop(left()), lab.close()]);
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
+function compose(
+	life: Life,
+	config: NexusConfig,
+	store: Store,
+	engine: Engine,
+	token: string,
+	mcp: Mcp | undefined,
+): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
@@ -219,6 +236,7 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		},
 		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats() })),
 		...(page === undefined ? {} : { pageDir: page }),
+		...(mcp && { mcp }),
 	});
 	return { broker, edge, outbound, nex, lab };
 }
@@ -232,8 +250,8 @@ function lazyMetrics(source: () => MetricsSource) {
 	};
 }
 
-async function findEngine(choice: EngineChoice | undefined, config: NexusConfig): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config });
+async function findEngine(choice: EngineChoice | undefined, config: NexusConfig, house: EngineHouse): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, house });
 }
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>

@@ -1,7 +1,7 @@
 /** Keeps the channel lab up to date: asks what the platforms show, follows the run as the page would, and passes on what a person wants. */
 
 import { createRunFolds, type Stream } from "../client/client.ts";
-import { type LabFaultKind, toNexusError } from "../protocol/protocol.ts";
+import { type LabFaultKind, shownOf, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { channelName } from "./channels.ts";
 import type { Schedule } from "./frame-clock.ts";
@@ -90,7 +90,7 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 					schedule(() => {
 						viewDue = false;
 						const web = folds.changed().at(-1);
-						if (web && lab.runId === runId) change({ web });
+						if (web && lab.runId === runId) change({ web: shownOf(web) });
 					});
 				},
 				onState: (link) => link.phase === "ended" && poller.now(),

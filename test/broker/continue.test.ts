@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { createBroker } from "../../src/broker/broker.ts";
 import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
 import { storeForTest } from "../store.ts";
-import { ask, finalEnd, framesOf, text, verified } from "./rig.ts";
+import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";
 
 type Play = (request: EngineRequest) => AsyncIterable<EngineYield>;
 
@@ -91,16 +91,19 @@ describe("A1: a run that was cut off is continued by a new one", () => {
 	});
 
 	test("it works after a stop, too", async () => {
+		const begun = gate();
 		const endless: Play = async function* () {
 			yield text("Begun");
+			begun.open();
 			await new Promise(() => {});
 		};
 		const { broker, requests, proceed } = rigOf([endless, rest]);
 		const { runId, abort, result } = await ask(broker, "main", "question");
+		await begun.opened;
 		abort();
 		expect((await result).status).toBe("aborted");
 		await proceed(runId, "run_2");
-		expect(requests[1]!.continues).toMatchObject({ runId, checkpoint: null });
+		expect(requests[1]!.continues).toMatchObject({ runId, checkpoint: null, shown: "Begun" });
 	});
 });
 

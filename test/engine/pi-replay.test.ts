@@ -46,14 +46,14 @@ const camera = tool("camera", async () => photo);
 function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody" = MODEL): Message[] {
 	const framer = new Framer({ runId: "run_1", session: "main", ...BROKER_LIMITS });
 	const transcript = new Transcript({
-		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, asked: [], textId: framer.textId },
+		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, asked: [] },
 		...BROKER_LIMITS,
 	});
 	framer.open(0, () => {});
 	for (const event of events)
 		transcript.take(
 			framer.take(event, 0, () => {}),
-			framer.textId,
+			framer.text,
 			0,
 		);
 	const turn = JSON.parse(JSON.stringify(transcript.turn(COMPLETED, 0)));

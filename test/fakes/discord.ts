@@ -272,6 +272,8 @@ async function press(
 ): Promise<string | undefined> {
 	const button = message && buttonsOf(message).find((each) => each.label === label);
 	if (!message || !button) throw new Error(`there is no button "${label}"`);
+	// Nobody sees a button before the bot is there.
+	await world.gateway.connected();
 	const id = nextId(world);
 	const { token, confirmed, notes } = world.interactions.begin(id);
 	world.notes.push(notes);

@@ -3,7 +3,7 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { chooseEngine, ENGINES, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
+import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, sectionFor } from "../../engine/engine.ts";
 import {
 	adapterCheck,
 	type ConfigFlags,
@@ -102,6 +102,7 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["engine", () => engine(config, env)],
 	["keys", async () => keys(config, env)],
 	["plugins", () => plugins(config)],
+	["mcp", async () => mcp(config, env)],
 	["page", async () => page()],
 ];
 
@@ -246,6 +247,15 @@ async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Se
 	const { loadPlugins } = await import("../../nex/nex.ts");
 	const loaded = await loadPlugins(modules, base);
 	return ok(loaded.map(({ name }) => name).join(", "));
+}
+
+/** Without starting a server: it may act as soon as it runs. */
+function mcp({ mcp: section, base }: NexusConfig, env: Host["env"]): Seen {
+	const names = Object.keys(section?.servers ?? {});
+	if (section === undefined || names.length === 0) return ok("no servers");
+	const problems = mcpProblems(section, env, base).map(({ server, problem }) => `${server}: ${problem}`);
+	if (problems.length > 0) return fail(problems.join("\n"), "correct it in `mcp.servers`, or set what is missing");
+	return ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
 }
 
 function page(): Seen {

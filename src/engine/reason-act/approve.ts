@@ -6,7 +6,7 @@ import type { Permit, ReadyCall } from "./schedule.ts";
 import type { AgentSpec } from "./setup.ts";
 
 /** What a person is asked about a call. */
-export type AskedAbout = Pick<Asking, "kind" | "question" | "choices">;
+export type AskedAbout = Pick<Asking, "kind" | "question" | "choices" | "revision">;
 
 /** Asks the person and waits. Left out where nobody can be asked. */
 export type Ask = (about: AskedAbout) => Promise<Answer>;
@@ -22,7 +22,8 @@ export function askedAbout(
 ): AskedAbout | undefined {
 	if (tool.asks) return { kind: "question", ...tool.asks(args) };
 	const policy = policyOf(tool, agent.approval, request.approval);
-	return needsApproval(policy, request) ? { kind: "approval" } : undefined;
+	if (!needsApproval(policy, request)) return undefined;
+	return { kind: "approval", ...(tool.revision !== undefined && { revision: tool.revision }) };
 }
 
 export async function permitted(call: ReadyCall, about: AskedAbout, ask: Ask | undefined): Promise<AskedPermit> {
@@ -41,7 +42,7 @@ export function permitOf({ tool, args }: ReadyCall, answer: Answer): AskedPermit
 	switch (state) {
 		case "approved":
 			// What was approved is run, and nothing else (A13).
-			if (digest === digestOf(tool.name, args)) return { allowed: true };
+			if (digest === digestOf(tool.name, args, tool.revision)) return { allowed: true };
 			return { allowed: false, reason: `not run: the arguments of ${tool.name} are not those that were approved` };
 		case "answered":
 			return { allowed: true, answer };

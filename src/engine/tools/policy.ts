@@ -51,10 +51,10 @@ export const isToolAllowed = (
 	{ allowedTools, deniedTools = [] }: Pick<EngineRequest, "allowedTools" | "deniedTools">,
 ): boolean => (allowedTools === undefined || fitsSome(name, allowedTools)) && !fitsSome(name, deniedTools);
 
-/** What an approval binds: the tool, and its arguments whatever the order of their keys. */
-export const digestOf = (tool: string, args: unknown): string =>
+/** What an approval binds: the tool, its revision if it has one, and its arguments whatever the order of their keys. */
+export const digestOf = (tool: string, args: unknown, revision?: string): string =>
 	createHash("sha256")
-		.update(JSON.stringify([tool, sorted(args ?? null)]))
+		.update(JSON.stringify([tool, sorted(args ?? null), ...(revision === undefined ? [] : [revision])]))
 		.digest("base64url");
 
 /** As JSON would have it. */

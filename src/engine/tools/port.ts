@@ -57,6 +57,8 @@ export interface Tool {
 	approval?: ApprovalPolicy;
 	/** What the run's sender is asked before it acts: it gets the answer in its context. */
 	asks?(args: Record<string, unknown>): Question;
+	/** Of a tool that comes from outside: changes with what it says about itself. A remembered approval holds for one revision only. */
+	revision?: string;
 	describe?: Describe;
 	/** The arguments fit `parameters`. */
 	execute(args: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;

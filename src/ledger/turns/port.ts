@@ -1,6 +1,6 @@
 /** Turns: settled runs, with their messages, tool calls, usage and trace. */
 
-import type { ContentPart, EndReason, SignedReasoning, Usage } from "../../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage, UsageShare } from "../../protocol/protocol.ts";
 import { type Reading, writesOf } from "../../std/write.ts";
 import type { StoredAttachment } from "../inbox/port.ts";
 
@@ -10,6 +10,10 @@ export interface StoredMessage {
 	role: "user" | "assistant";
 	/** The stream that carried it, for an assistant message. */
 	messageId?: string;
+	/** Which agent said it, in a run of several. */
+	agent?: string;
+	/** Hidden words: no later run is told of them, and nobody who chats is shown them. */
+	visible?: false;
 	text: string;
 	attachments?: StoredAttachment[];
 	/** A user's message: the inbound event it came with. */
@@ -38,6 +42,8 @@ export interface StoredPart {
 export interface StoredToolCall {
 	callId: string;
 	name: string;
+	/** Which agent made it, in a run of several. */
+	agent?: string;
 	/** JSON text. */
 	args?: string;
 	status: "completed" | "failed";
@@ -67,6 +73,8 @@ export interface Turn {
 	/** From start to the first text; undefined when there was none. */
 	firstTokenMs?: number;
 	usage: Usage;
+	/** How it divides among agents and models, where that is known. */
+	usageBy?: UsageShare[];
 	messages: StoredMessage[];
 	toolCalls: StoredToolCall[];
 	/** The run that this one goes on from, and the one that goes on from it. */

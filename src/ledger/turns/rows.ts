@@ -1,6 +1,6 @@
 /** Rows of turns ⇄ turns. Pure: no statement is run here. */
 
-import type { ContentPart, EndReason, SignedReasoning, Usage } from "../../protocol/protocol.ts";
+import type { ContentPart, EndReason, SignedReasoning, Usage, UsageShare } from "../../protocol/protocol.ts";
 import { attachmentsOf } from "../inbox/rows.ts";
 import { jsonText, type Row } from "../thing.ts";
 import type { StoredMessage, StoredPart, StoredToolCall, Trace, Turn, TurnStatus } from "./port.ts";
@@ -28,6 +28,7 @@ export function turnOf(row: Row, messages: Row[], toolCalls: Row[]): Turn {
 	};
 	if (row.error_code !== null) turn.error = { code: String(row.error_code), message: String(row.error_message) };
 	if (row.first_token_ms !== null) turn.firstTokenMs = Number(row.first_token_ms);
+	if (row.usage_by !== null) turn.usageBy = JSON.parse(String(row.usage_by)) as UsageShare[];
 	if (row.continues !== null) turn.continues = String(row.continues);
 	if (row.continued_by !== null) turn.continuedBy = String(row.continued_by);
 	if (row.trace !== null) turn.trace = JSON.parse(String(row.trace)) as Trace;
@@ -37,6 +38,8 @@ export function turnOf(row: Row, messages: Row[], toolCalls: Row[]): Turn {
 function messageOf(row: Row): StoredMessage {
 	const message: StoredMessage = { role: row.role === "user" ? "user" : "assistant", text: String(row.text) };
 	if (row.message_id !== null) message.messageId = String(row.message_id);
+	if (row.agent !== null) message.agent = String(row.agent);
+	if (row.hidden === 1) message.visible = false;
 	if (row.event_id !== null) message.eventId = String(row.event_id);
 	if (row.parts !== null) message.parts = JSON.parse(String(row.parts)) as StoredPart[];
 	if (row.reasoning !== null) message.reasoning = String(row.reasoning);
@@ -56,6 +59,7 @@ function toolCallOf(row: Row): StoredToolCall {
 		startedAt: Number(row.started_at),
 		endedAt: Number(row.ended_at),
 	};
+	if (row.agent !== null) call.agent = String(row.agent);
 	if (row.args !== null) call.args = String(row.args);
 	if (row.summary !== null) call.summary = String(row.summary);
 	if (row.result !== null) call.result = String(row.result);

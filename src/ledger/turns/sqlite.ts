@@ -17,6 +17,11 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		ALTER TABLE messages ADD COLUMN signed_reasoning TEXT;
 		ALTER TABLE tool_calls ADD COLUMN content TEXT;
 		ALTER TABLE tool_calls ADD COLUMN after_chars INTEGER;`,
+		`ALTER TABLE messages ADD COLUMN agent TEXT;
+		ALTER TABLE messages ADD COLUMN hidden INTEGER;
+		ALTER TABLE tool_calls ADD COLUMN agent TEXT;
+		-- JSON.
+		ALTER TABLE turns ADD COLUMN usage_by TEXT;`,
 		`-- Run ids.
 		ALTER TABLE turns ADD COLUMN continues TEXT;
 		ALTER TABLE turns ADD COLUMN continued_by TEXT;
@@ -32,7 +37,7 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 function reads(file: SqliteFile): AtOnce<Turns> {
 	const messagesOf = statement(
 		file,
-		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, coalesce(m.attachments, i.attachments) AS attachments
+		`SELECT m.role, m.message_id, m.event_id, m.text, m.parts, m.reasoning, m.signed_reasoning, m.agent, m.hidden, coalesce(m.attachments, i.attachments) AS attachments
 		FROM messages m LEFT JOIN inbound i ON i.event_id = m.event_id WHERE m.turn = ? ORDER BY m.ordinal`,
 	);
 	const toolCallsOf = statement(file, "SELECT * FROM tool_calls WHERE turn = ? ORDER BY ordinal");
@@ -91,8 +96,8 @@ function turnRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO turns (run_id, session, engine, status, reason, error_code, error_message, started_at, ended_at,
-		first_token_ms, usage_input, usage_output, usage_extra, trace, continues)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
+		first_token_ms, usage_input, usage_output, usage_extra, usage_by, trace, continues)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
 	);
 	return (turn: Turn): number => {
 		const { usage, error } = turn;
@@ -110,6 +115,7 @@ function turnRow(file: SqliteFile) {
 			usage.input,
 			usage.output,
 			usageExtraText(usage),
+			jsonOrNull(turn.usageBy),
 			jsonOrNull(turn.trace),
 			turn.continues ?? null,
 		);
@@ -122,7 +128,7 @@ function messageRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO messages (turn, ordinal, role, message_id, event_id, text, attachments, parts, reasoning,
-		signed_reasoning) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		signed_reasoning, agent, hidden) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	const isInbound = statement(file, "SELECT 1 FROM inbound WHERE event_id = ?");
 	const attachmentsFor = ({ attachments, eventId }: StoredMessage) => {
@@ -132,7 +138,8 @@ function messageRow(file: SqliteFile) {
 	return (turn: number, ordinal: number, message: StoredMessage): void => {
 		const { role, messageId = null, eventId = null, text, parts, reasoning = null, signedReasoning } = message;
 		const beside = [attachmentsFor(message), jsonOrNull(parts), reasoning, jsonOrNull(signedReasoning)];
-		insert.run(turn, ordinal, role, messageId, eventId, text, ...beside);
+		const speaker = [message.agent ?? null, message.visible === false ? 1 : null];
+		insert.run(turn, ordinal, role, messageId, eventId, text, ...beside, ...speaker);
 	};
 }
 
@@ -140,11 +147,18 @@ function toolCallRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO tool_calls (turn, ordinal, call_id, name, args, status, summary, result, message, started_at, ended_at,
-		content, after_chars) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		content, after_chars, agent) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	return (turn: number, ordinal: number, call: StoredToolCall): void => {
 		const { args = null, status, summary = null, result = null, message, startedAt, endedAt } = call;
 		const outcome = [args, status, summary, result, message, startedAt, endedAt];
-		insert.run(turn, ordinal, call.callId, call.name, ...outcome, jsonOrNull(call.content), call.after ?? null);
+		insert.run(
+			turn,
+			ordinal,
+			call.callId,
+			call.name,
+			...outcome,
+			...[jsonOrNull(call.content), call.after ?? null, call.agent ?? null],
+		);
 	};
 }

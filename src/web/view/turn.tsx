@@ -1,7 +1,7 @@
 /** One turn: what the person wrote, what came back, and the facts about it. */
 
 import { useEffect, useRef } from "preact/hooks";
-import type { EventJson, MessageJson, MessageView, RunJson } from "../../protocol/protocol.ts";
+import { type EventJson, isShown, type MessageJson, type MessageView, type RunJson } from "../../protocol/protocol.ts";
 import { dispositionWords } from "../channels.ts";
 import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
@@ -82,7 +82,9 @@ const Question = ({ message, became }: Asked) => (
 function LedgerAnswer({ row }: { row: RunJson | undefined }) {
 	if (!row || row.status === "running" || row.status === "stopping") return <Dots />;
 	const outcome = outcomeOf(undefined, row);
-	const messages = row.messages.filter((message) => message.role === "assistant" && message.text !== "");
+	const messages = row.messages.filter(
+		(message) => message.role === "assistant" && message.text !== "" && isShown(message),
+	);
 	return (
 		<div class="answer">
 			{messages.map((message, index) => (
@@ -100,6 +102,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	contentType: "text/markdown",
 	text: message.text,
 	state: "completed",
+	...(message.agent !== undefined && { agent: message.agent }),
 	reasoning: [],
 	tools: [],
 	parts: [],
@@ -113,7 +116,9 @@ function Facts({ turn }: { turn: TurnItem }) {
 	const endedAt = view?.endedAt ?? row?.ended_at;
 	const output = view?.usage?.output ?? row?.usage?.output ?? -1;
 	const text = (view?.messages ?? row?.messages.filter(({ role }) => role === "assistant") ?? [])
+		.filter(isShown)
 		.map((message) => message.text)
+		.filter((said) => said !== "")
 		.join("\n\n");
 	return (
 		<footer class="facts">

@@ -121,7 +121,7 @@ describe("tools", () => {
 		const { engine } = await engineOf([answer(asks("look")), answer()], { tools: [look] });
 		const reader = engine.run(requestOf("x"), { signal: new AbortController().signal })[Symbol.asyncIterator]();
 		const started = await reader.next();
-		expect([started.value].flat()).toMatchObject([{ status: "started" }]);
+		expect([started.value].flat()).toMatchObject([{ status: "started" }, { type: "checkpoint" }]);
 		await new Promise((resolve) => setImmediate(resolve));
 		expect(acted).toEqual([]);
 		await reader.next();

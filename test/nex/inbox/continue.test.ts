@@ -17,7 +17,7 @@ function cutOnce(requests: EngineRequest[] = [], open: Promise<void> = Promise.r
 	};
 }
 
-const channels = { telegram: { accounts: { main: { acl: { policy: "open" as const } } } } };
+const channels = { telegram: { accounts: { main: { acl: { unknown: "allow" as const } } } } };
 
 describe("A1: continuing a run", () => {
 	test("is a new run for the same messages, delivered as a new message to the same target", async () => {
