@@ -2,11 +2,12 @@
 
 import type { LogWriter } from "../bus/bus.ts";
 import { type Answer, type Asking, digestOf } from "../engine/engine.ts";
-import { type Approval, type AskedFor, approvalWrites, type Decided } from "../ledger/ledger.ts";
+import { type Approval, approvalWrites, type Decided } from "../ledger/ledger.ts";
 import { Refused, shownJson, shownText } from "../protocol/protocol.ts";
 import type { Write } from "../std/write.ts";
 import { type AskingDesk, answerOf } from "./asking.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
+import type { ExecuteRequest } from "./port.ts";
 
 /** The clocks stood still from here to there; open = they still do. */
 export interface Still {
@@ -18,9 +19,7 @@ const CHOICES_MAX = 10;
 const CHOICE_CHARS_MAX = 100;
 
 export interface RunQuestionsOptions {
-	runId: string;
-	session: string;
-	askedFor?: AskedFor | undefined;
+	request: Pick<ExecuteRequest, "runId" | "session" | "askedFor">;
 	now(): number;
 	/** The clocks stand still from now on, or go on. */
 	changed(): void;
@@ -99,19 +98,21 @@ export class RunQuestions {
 
 	/** Its turn is on record in another way than by its own commit. */
 	ended(): void {
-		this.#desk.release(this.#options.runId, undefined);
+		this.#desk.release(this.#options.request.runId, undefined);
 	}
 
 	/** What commits with the turn: a run that has ended asks nothing any more, unless it was cut off. */
 	atEnd(reason: string): { writes: readonly Write[]; done(): void } {
-		const { runId, now } = this.#options;
+		const { now, request } = this.#options;
+		const { runId } = request;
 		if (this.#asked.size === 0 || this.#kept) return { writes: [], done: () => this.#desk.release(runId, undefined) };
 		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: now() };
 		return { writes: [approvalWrites.withdrawRun(runId, decided)], done: () => this.#desk.release(runId, decided) };
 	}
 
 	#open(event: ToolEvent, asking: Asking): NamedEvent {
-		const { runId, session, askedFor, now } = this.#options;
+		const { now, request } = this.#options;
+		const { runId, session, askedFor } = request;
 		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
 		this.#desk.hold(runId);
 		const { kind, question = "", choices, revision } = asking;

@@ -18,8 +18,8 @@ import type { BrokerLimits } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
-import { chainOf, type RunMeta } from "./run-log.ts";
-import { ownEvents, partsOf } from "./run-parts.ts";
+import { chainOf } from "./run-log.ts";
+import { metaOf, partsOf } from "./run-parts.ts";
 import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
 import { settle } from "./settlement.ts";
 import { snapshotOf } from "./snapshot.ts";
@@ -83,10 +83,7 @@ export class Run {
 		this.#framer = framer;
 		this.#transcript = transcript;
 		this.#recorder = recorder;
-		this.#questions = new RunQuestions(deps.asking, {
-			...{ runId: request.runId, session: request.session, askedFor: request.askedFor, now: this.#now },
-			changed: () => this.#onQuestions(),
-		});
+		this.#questions = new RunQuestions(deps.asking, { request, now: this.#now, changed: () => this.#onQuestions() });
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
 	}
@@ -124,11 +121,7 @@ export class Run {
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
 		this.#framer.open(this.startedAt, (record) => records.push(record));
-		const meta: RunMeta = {
-			...{ session, engine: engine.name, startedAt: this.startedAt },
-			events: ownEvents(this.request).map(({ eventId }) => ({ eventId })),
-			...(continues && { continues: continues.runId }),
-		};
+		const meta = metaOf(this.request, engine.name, this.startedAt);
 		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		let writer: LogWriter;
 		const superseding = this.#deps.asking.superseding(session, runId);
@@ -150,6 +143,7 @@ export class Run {
 		void asRun(runId, () => this.#drive(writer));
 	}
 
+	/** A person is being asked. */
 	get isAsking(): boolean {
 		return this.#questions.isAsking;
 	}
@@ -249,7 +243,7 @@ export class Run {
 
 	/** A person is asked, or has answered: the wait counts as none. */
 	#onQuestions(): void {
-		if (!this.#questions.isAsking && this.#lastEventAt !== undefined) this.#lastEventAt = this.#now();
+		if (!this.isAsking) this.#lastEventAt &&= this.#now();
 		if (this.#writer) this.#look();
 	}
 
@@ -326,7 +320,10 @@ export class Run {
 		// Nobody waits for a person at shutdown: the question stays open, and its answer begins a run that goes on from here.
 		const isCutOff = ending === SHUT_DOWN && this.isAsking;
 		if (ending === SHUT_DOWN) this.#questions.keep();
-		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) return this.#settle(ending);
+		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) {
+			this.#settle(ending);
+			return;
+		}
 		this.#abort.abort(new NexusError(ending.reason === "timeout" ? "timeout" : "aborted", "the run was stopped"));
 		if (this.#writer) this.#look();
 	}
