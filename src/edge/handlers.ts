@@ -8,6 +8,7 @@ import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
 import { mcpHandlers } from "./mcp.ts";
+import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
@@ -44,6 +45,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
 		...channelHandlers(parts.deps, parts.limits),
+		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};

@@ -6,6 +6,7 @@ import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
+import { MEMORY_ROUTES } from "./routes-memory.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -183,6 +184,7 @@ export const ROUTES = {
 	}),
 	...APPROVAL_ROUTES,
 	...CHANNEL_ROUTES,
+	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",

@@ -21,4 +21,14 @@ export {
 } from "./mcp/mcp.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
-export { digestOf, isToolAllowed, needsApproval, policyOf } from "./tools/tools.ts";
+export {
+	type BashConfig,
+	digestOf,
+	isToolAllowed,
+	type MemoryPort,
+	memorySource,
+	needsApproval,
+	policyOf,
+	type ToolSource,
+	type ToolsConfig,
+} from "./tools/tools.ts";

@@ -7,6 +7,7 @@ import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
+import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
@@ -22,6 +23,7 @@ export interface Ledger {
 	readonly notes: Notes;
 	readonly approvals: Approvals;
 	readonly grants: Grants;
+	readonly memory: Memory;
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;

@@ -8,6 +8,7 @@ import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./config-channels.ts";
+import { memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, matching, ms, oneOf, say, text, watchdog } = words;
 
@@ -116,6 +117,8 @@ export const configSchemaFor = (engines: Engines) =>
 		channels,
 		sessions,
 		plugins,
+		tools,
+		memory,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
 	});
 

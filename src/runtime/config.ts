@@ -40,6 +40,8 @@ export interface NexusConfig extends EngineSections {
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];
 	plugins?: FileConfig["plugins"];
+	tools?: FileConfig["tools"];
+	memory?: FileConfig["memory"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };

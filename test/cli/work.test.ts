@@ -58,6 +58,7 @@ describe("a run that failed", () => {
 			.split("\n")
 			.map((line) => JSON.parse(line) as { run_id: string; continues?: string });
 		expect(newest!.continues).toBe(oldest!.run_id);
+		expect((await on("runs", newest!.run_id)).out).toContain(`nexus continue ${newest!.run_id}`);
 		const same = await on("continue", oldest!.run_id);
 		expect(same.out).toBe((await on("replay", newest!.run_id, "--speed", "max")).out);
 		const none = await on("continue", "--session", "nothing-here");

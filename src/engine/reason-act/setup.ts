@@ -18,6 +18,8 @@ export interface AgentSpec {
 	tools: ToolRegistry;
 	/** By tool, in place of the tool's own policy. */
 	approval?: Readonly<Record<string, ApprovalPolicy>> | undefined;
+	/** What it may call of the tools that only a run knows; left out = all of them. A `*` at the end stands for any rest. */
+	toolNames?: readonly string[] | undefined;
 	/** Where an orchestrator's run goes that does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }

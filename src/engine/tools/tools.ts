@@ -1,7 +1,9 @@
-/** Tools that engines offer to models: what one is, the registry of them, and how people read of a call. The door of this folder. */
+/** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
 
 export type { ApprovalPolicy } from "../port.ts";
+export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
 export { describeCall } from "./describe.ts";
+export { type MemoryPort, memorySource } from "./memory.ts";
 export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
 	CustomState,
@@ -13,6 +15,8 @@ export type {
 	ToolResult,
 	ToolSource,
 } from "./port.ts";
+export { checkToolRoot } from "./protect.ts";
+export { readTextFile } from "./read-file.ts";
 export {
 	asModelTool,
 	type Prepared,
@@ -22,3 +26,4 @@ export {
 	toolRegistry,
 	type ValidateArguments,
 } from "./registry.ts";
+export { timeIn } from "./time.ts";

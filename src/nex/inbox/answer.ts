@@ -57,7 +57,14 @@ export function requestOf(
 		session,
 		runId,
 		events: [...messages.slice(0, -1), message],
-		sender: { id, ...(name !== undefined && { name }), channel, account },
+		sender: {
+			id,
+			...(name !== undefined && { name }),
+			channel,
+			account,
+			...(messages.some((one) => one.facts.chat.type === "group") && { group: true }),
+			...(messages.some((one) => !isBySame(one, message)) && { amongOthers: true }),
+		},
 		agent: facts.agent,
 		...permissionsOf(messages),
 		...(approval && { approval }),
@@ -80,17 +87,21 @@ function permissionsOf(messages: readonly Message[]): PassedOn {
 }
 
 /** Whom a person would decide for. */
-function askedForOf(messages: readonly Message[], { origin, facts }: Message): AskedFor {
+function askedForOf(messages: readonly Message[], message: Message): AskedFor {
+	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
-	const isSame = (one: Message) =>
-		one.origin.channel === channel && one.origin.account === account && one.origin.sender === sender;
 	return {
-		...{ channel, account, sender, only: messages.every(isSame) },
+		...{ channel, account, sender, only: messages.every((one) => isBySame(one, message)) },
 		...(senderName !== undefined && { senderName }),
 		chat: { id: facts.chat.id, type: facts.chat.type },
 		...(facts.target && { target: facts.target }),
 	};
 }
+
+const isBySame = (one: Message, other: Message): boolean =>
+	one.facts.sender.id === other.facts.sender.id &&
+	one.origin.channel === other.origin.channel &&
+	one.origin.account === other.origin.account;
 
 /** The stages of a settled run. `isWhole`: nothing is to come after the turn. */
 export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): StageTiming[] {

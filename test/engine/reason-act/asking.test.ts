@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Answer, EngineContext, EngineEvent } from "../../../src/engine/engine.ts";
 import { digestOf } from "../../../src/engine/engine.ts";
-import { askTool } from "../../../src/engine/reason-act/ask.ts";
+import { askTool } from "../../../src/engine/tools/ask.ts";
 import { textResult } from "../../../src/engine/tools/tools.ts";
 import { oneByOne } from "../demo-play.ts";
 import { ask as requestOf } from "../pi-kit.ts";

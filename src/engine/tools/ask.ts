@@ -1,7 +1,7 @@
 /** The tool `ask`: a question to the person whose message is answered (A28). */
 
-import type { Question, Tool } from "../tools/tools.ts";
-import { textResult } from "../tools/tools.ts";
+import type { Question, Tool } from "./port.ts";
+import { textResult } from "./registry.ts";
 
 const CHOICES_MAX = 8;
 const CHOICE_CHARS_MAX = 40;
