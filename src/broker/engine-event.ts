@@ -52,7 +52,7 @@ export function reportOf(event: ToolEvent) {
 	return { ...report, ...(asking && { [asking.kind]: askedStatus(asking) }) };
 }
 
-/** As frames carry it (P2.9). */
+/** As frames carry it (P2.8). */
 const askedStatus = ({ id, state, question = "", choices, by, expiresAt = 0 }: Asking): AskedStatus => ({
 	...{ id, state, text: question },
 	...(choices && { choices }),

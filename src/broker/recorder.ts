@@ -77,23 +77,20 @@ export class Recorder {
 		return [...writes, ...this.#drain()];
 	}
 
-	/** Something has to be committed before the next event, or soon. */
-	get owed(): Owed {
-		return this.#owed;
-	}
-
 	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
-	async commitOwed(writer: LogWriter): Promise<void> {
+	async commitOwed(writer: LogWriter): Promise<undefined> {
 		const owed = this.#owed;
 		this.#owed = undefined;
 		if (owed === "now") await this.commit(writer);
 		else this.commitLater(writer);
+		return undefined;
 	}
 
 	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
-	take(event: EngineEvent, now: number): void {
+	take(event: EngineEvent, now: number): Owed {
 		const owed = this.#take(event, now);
 		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
+		return this.#owed;
 	}
 
 	#take(event: EngineEvent, now: number): Owed {

@@ -1,6 +1,5 @@
 /** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
 
-import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter } from "../bus/bus.ts";
 import type { Engine, EngineEvent, EngineYield } from "../engine/engine.ts";
 import { type Ledger, type Turn, turnWrites } from "../ledger/ledger.ts";
@@ -8,7 +7,7 @@ import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/proto
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { AskingDesk } from "./asking.ts";
-import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./burst.ts";
+import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
@@ -16,7 +15,7 @@ import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
-import type { Recorder } from "./recorder.ts";
+import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf } from "./run-log.ts";
 import { metaOf, partsOf } from "./run-parts.ts";
@@ -60,6 +59,7 @@ export class Run {
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
 	readonly #questions: RunQuestions;
+	#owed: Owed;
 	/** A question that is being put on record: nothing is taken meanwhile. */
 	#opening: Promise<void> | undefined;
 	#append: Sink = () => {};
@@ -201,7 +201,7 @@ export class Run {
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
 			if (this.#opening) await this.#opening;
-			if (this.#recorder.owed !== undefined) await this.#recorder.commitOwed(writer);
+			if (this.#owed !== undefined) this.#owed = await this.#recorder.commitOwed(writer);
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
@@ -226,7 +226,7 @@ export class Run {
 		}
 		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.text, now);
-		if (event.type !== "text" && event.type !== "reasoning") this.#recorder.take(taken, now);
+		if (event.type !== "text" && event.type !== "reasoning") this.#owed = this.#recorder.take(taken, now);
 		return event.type === "tool";
 	}
 
@@ -396,5 +396,3 @@ export class Run {
 		this.#onRecord.resolve(turn);
 	}
 }
-
-const pause = (writer: LogWriter): Promise<unknown> => (writer.crowded ? writer.room() : setImmediate());

@@ -2,7 +2,7 @@
 
 export type AskingState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
 
-/** A person is asked about a tool call, or was (P2.9). */
+/** A person is asked about a tool call, or was (P2.8). */
 export interface AskedStatus {
 	/** Short enough to be typed. */
 	id: string;

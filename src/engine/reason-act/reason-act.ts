@@ -55,7 +55,7 @@ export async function createReasonActEngine(
 	return reasonActEngine(await setupOf(config, model, tools), sources);
 }
 
-/** A setup may be made by hand, with more agents, tools and an approver. */
+/** A setup may be made by hand, with more agents and tools. */
 export function reasonActEngine(given: LoopSetup, sources?: Sources): Engine {
 	const setup: LoopSetup = { checkpoint: asEvent, ...given };
 	const { phase, phases } = setup;
