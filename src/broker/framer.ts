@@ -134,7 +134,7 @@ export class Framer {
 				return event;
 			case "phase":
 				if (typeof event.name !== "string" || event.name === "") throw malformed(event);
-				this.#phase = event.name;
+				this.enter(event.name);
 				return event;
 			// Nobody is shown these.
 			case "checkpoint":
@@ -143,6 +143,11 @@ export class Framer {
 			default:
 				throw malformed(event satisfies never);
 		}
+	}
+
+	/** The session's phase, which the ends of messages tell from now on. */
+	enter(phase: string): void {
+		this.#phase = phase;
 	}
 
 	/** Ends whatever is open; the newest message last, and its end alone is final (I3). */

@@ -185,6 +185,7 @@ export class Run {
 		const request = await engineRequestOf(this.#deps, this.request);
 		// It may have been stopped, or its time may be over, while the past was read (ST15).
 		if (this.#stop || this.#settled) return;
+		if (request.phase) this.#framer.enter(request.phase.name);
 		const { signal } = this.#abort;
 		const answer = this.#questions.answer.bind(this.#questions);
 		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer });
