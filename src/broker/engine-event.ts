@@ -1,7 +1,7 @@
 /** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
-import type { EngineEvent } from "../engine/engine.ts";
-import { contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
+import type { Asking, EngineEvent } from "../engine/engine.ts";
+import { type AskedStatus, contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
 import { clipped, clippedText } from "./pieces.ts";
 import { checkedContent } from "./tool-content.ts";
 
@@ -21,6 +21,7 @@ export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
 	if (said.content !== undefined && content === undefined) throw malformed(said);
 	const event: ToolEvent = { type: "tool", callId, name, status };
 	if (said.agent !== undefined) event.agent = said.agent;
+	if (said.asking !== undefined) event.asking = said.asking;
 	if (content !== undefined) event.content = content;
 	const result = said.result ?? (content && contentText(content));
 	try {
@@ -44,6 +45,20 @@ export const isNamed = (name: unknown): name is string =>
 export function checkAgent(agent: unknown): void {
 	if (!isNamed(agent)) throw malformed({ agent });
 }
+
+/** What a frame carries beside the names of tool and call. */
+export function reportOf(event: ToolEvent) {
+	const { type: _type, callId: _id, name: _name, agent: _agent, content: _content, asking, ...report } = event;
+	return { ...report, ...(asking && { [asking.kind]: askedStatus(asking) }) };
+}
+
+/** As frames carry it (P2.8). */
+const askedStatus = ({ id, state, question = "", choices, by, expiresAt = 0 }: Asking): AskedStatus => ({
+	...{ id, state, text: question },
+	...(choices && { choices }),
+	...(by !== undefined && { by }),
+	expires_at: expiresAt,
+});
 
 export function checkSigned(event: SignedEvent): void {
 	const { text, signature, after = 0 } = event;

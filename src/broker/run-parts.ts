@@ -6,6 +6,7 @@ import { Framer } from "./framer.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { ExecuteRequest } from "./port.ts";
 import { Recorder } from "./recorder.ts";
+import type { RunMeta } from "./run-log.ts";
 import { Transcript } from "./transcript.ts";
 
 interface PartsDeps {
@@ -16,7 +17,14 @@ interface PartsDeps {
 }
 
 /** The messages that are a run's own: one that continues another has none. */
-export const ownEvents = ({ events, continues }: ExecuteRequest): ExecuteRequest["events"] => (continues ? [] : events);
+const ownEvents = ({ events, continues }: ExecuteRequest): ExecuteRequest["events"] => (continues ? [] : events);
+
+/** For recovery and listing. */
+export const metaOf = (request: ExecuteRequest, engine: string, startedAt: number): RunMeta => ({
+	...{ session: request.session, engine, startedAt },
+	events: ownEvents(request).map(({ eventId }) => ({ eventId })),
+	...(request.continues && { continues: request.continues.runId }),
+});
 
 export function partsOf({ engine, limits, withArguments, log }: PartsDeps, request: ExecuteRequest, startedAt: number) {
 	const { runId, session, target, traceId, disableStreaming: whole = false } = request;

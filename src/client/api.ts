@@ -40,6 +40,14 @@ export function createApi({ json, request }: Http) {
 		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
 		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),
+		approvals: (query?: { state?: Param; session?: Param; limit?: Param }) =>
+			get<wire.ApprovalListJson>(pathOf("approvals"), query),
+		decideApproval: (run: string, id: string, decision: wire.ApprovalRequest) =>
+			post<wire.ApprovalJson>(pathOf("runs", run, "approvals", id), decision),
+		answerQuestion: (run: string, id: string, answer: wire.AnswerRequest) =>
+			post<wire.ApprovalJson>(pathOf("runs", run, "questions", id), answer),
+		grants: () => get<wire.GrantListJson>(pathOf("grants")),
+		revokeGrant: (grant: string) => json<wire.GrantRevokedJson>("DELETE", pathOf("grants", grant)),
 		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),
 		checkAccount: (channel: string, account: string) =>
 			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),

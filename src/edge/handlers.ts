@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
+import { approvalHandlers } from "./approvals.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
@@ -42,6 +43,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...readHandlers(parts),
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
+		...approvalHandlers(parts.deps, parts.limits),
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
@@ -68,7 +70,7 @@ function messageHandlers({ deps }: HandlerParts) {
 					})),
 				}),
 			});
-			if (disposition.state === "rejected" || disposition.state === "dropped")
+			if (disposition.state === "rejected" || disposition.state === "dropped" || disposition.state === "answered")
 				throw new NexusError("conflict", `not accepted: ${disposition.because}`);
 			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
 		},

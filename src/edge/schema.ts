@@ -67,7 +67,7 @@ export const sessionsQuery = z.object({
 	limit,
 	before: offset.optional().describe("Only sessions last used before this time (`updated_at` of the last one seen)."),
 });
-const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped"]);
+const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped", "answered"]);
 export const eventsQuery = z.object({
 	session: sessionLabel.optional(),
 	state: disposition.optional(),
@@ -117,7 +117,7 @@ export const MessageAccepted = component(
 	"MessageAccepted",
 	z.object({
 		event_id: z.string(),
-		disposition: disposition.exclude(["rejected", "dropped"]),
+		disposition: disposition.exclude(["rejected", "dropped", "answered"]),
 		run_id: z.string().exactOptional().describe("Present when the run has started."),
 	} satisfies Fields<wire.MessageAccepted>),
 );
@@ -131,7 +131,7 @@ export const EventView = component(
 		received_at: time,
 		disposition,
 		run_id: z.string().exactOptional(),
-		because: z.string().exactOptional().describe("Why it was rejected or dropped."),
+		because: z.string().exactOptional().describe("Why it was rejected or dropped, or what it decided."),
 		superseded_by: z.string().exactOptional().describe("The event that took its place."),
 		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
 		channel: z.string().exactOptional(),

@@ -24,8 +24,12 @@ export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
 export {
 	type BashConfig,
+	digestOf,
+	isToolAllowed,
 	type MemoryPort,
 	memorySource,
+	needsApproval,
+	policyOf,
 	type ToolSource,
 	type ToolsConfig,
 } from "./tools/tools.ts";

@@ -4,7 +4,7 @@ import type { ErrorCode } from "./error.ts";
 import type { EndReason, Usage, UsageShare } from "./frame.ts";
 
 /** What became of a message. */
-export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped";
+export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped" | "answered";
 
 export interface ErrorJson {
 	error: { code: ErrorCode; message: string };
@@ -28,7 +28,7 @@ export interface MessageRequest {
 
 export interface MessageAccepted {
 	event_id: string;
-	disposition: Exclude<DispositionState, "rejected" | "dropped">;
+	disposition: Exclude<DispositionState, "rejected" | "dropped" | "answered">;
 	/** Present when the run has started. */
 	run_id?: string;
 }
@@ -41,7 +41,7 @@ export interface EventJson {
 	received_at: number;
 	disposition: DispositionState;
 	run_id?: string;
-	/** Why it was rejected or dropped. */
+	/** Why it was rejected or dropped, or what it decided. */
 	because?: string;
 	/** The event that took its place. */
 	superseded_by?: string;

@@ -15,7 +15,7 @@ import {
 import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
-import { channels, plugins, sessions } from "./config-channels.ts";
+import { approvals, channels, plugins, sessions } from "./config-channels.ts";
 import { memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
@@ -124,6 +124,7 @@ export const configSchemaFor = (engines: Engines) =>
 		execution: group({ arguments: flag }),
 		otel: group({ endpoint: httpUrl("an http or https address of an OTLP receiver"), arguments: flag, flushMs: ms }),
 		edge: group(edgeLimits),
+		approvals,
 		channels,
 		sessions,
 		plugins,

@@ -39,6 +39,8 @@ export interface NexusConfig extends EngineSections {
 	/** Where spans go, and what is in them. */
 	otel?: FileConfig["otel"];
 	edge: NonNullable<FileConfig["edge"]>;
+	/** How people are asked about tools. */
+	approvals?: FileConfig["approvals"];
 	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];

@@ -196,8 +196,9 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
+	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
-		...{ bus, ledger, engine, limits: config.broker, log },
+		...{ bus, ledger, engine, limits: config.broker, asking, log },
 		...(config.execution && { execution: config.execution }),
 		observer: tracing ? both(counts, tracing) : counts,
 	});
@@ -230,6 +231,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		asking: nex.asking,
 		forget: (id) => memory.forget(id, {}),
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },

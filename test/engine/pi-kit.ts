@@ -28,6 +28,9 @@ export const ask = (text: string, more: Partial<EngineRequest> = {}): EngineRequ
 	messages: [{ role: "user", text }],
 	attachments: [],
 	toolTimeoutMs: LONGER_THAN_A_TEST_MS,
+	// What approvals do has tests of its own.
+	owner: true,
+	approval: { bash: "never" },
 	...more,
 });
 

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
 import type { Environment } from "../entry.ts";
-import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { checkToolRoot } from "../tools/tools.ts";
 import { chooseModel } from "./choose.ts";
@@ -80,20 +80,22 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			maxRetryDelayMs: limits.retryDelayMsMax,
 		});
 
-	const run: Engine["run"] = (request, { signal }) => {
+	const run: Engine["run"] = (request, { signal, answer }) => {
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
-		const open = async (): Promise<PiAgent> => {
+		const open = async (teller: ApprovalTeller): Promise<PiAgent> => {
 			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 			const agent = new Agent({
 				initialState: {
 					systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
 					model,
 					thinkingLevel,
-					tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
+					tools: allowedTools(tools, request).map((tool) =>
+						approved(bounded(tool, request.toolTimeoutMs), request, answer, teller),
+					),
 					messages: history,
 				},
 				streamFn,
@@ -109,7 +111,10 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				stop: () => agent.abort(),
 			};
 		};
-		return drive(open, { signal, failure, abortSettleMs: limits.abortSettleMs, limitReached });
+		return drive(open, {
+			...{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
+			asksFirst: (tool) => asksFirst(tool, request),
+		});
 	};
 
 	return { name: "pi", run };

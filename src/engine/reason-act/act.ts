@@ -4,8 +4,9 @@ import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
-import type { Answer, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import type { Answer, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import { describeCall, prepareCall, type ToolContext, type ToolRegistry } from "../tools/tools.ts";
+import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
 import { forTool } from "./by-tool.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
@@ -21,6 +22,8 @@ interface ActingParts {
 	setup: LoopSetup;
 	request: EngineRequest;
 	signal: AbortSignal;
+	/** Left out where nobody can be asked. */
+	answer?: EngineContext["answer"] | undefined;
 	/** What is yielded with a tool's start and end. */
 	boundary(): readonly EngineEvent[];
 }
@@ -49,9 +52,12 @@ export class Acting {
 	readonly #room: ReturnType<typeof toolRoom>;
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
+	/** What people said to the questions of tools, by call. */
+	readonly #answers = new Map<string, Answer>();
+	#questions = 0;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
-	/** The call that was approved before this run began. */
-	#approved: string | undefined;
+	/** What was said about a call before this run began. */
+	#given: (Answer & { callId: string }) | undefined;
 
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
@@ -100,7 +106,7 @@ export class Acting {
 	async settle(by: Asker, registry: ToolRegistry, call: TrackedCall, answer: Answer): Promise<ToolResultMessage[]> {
 		const { state, text, reason, by: whom } = answer;
 		if (state === "approved") {
-			this.#approved = call.callId;
+			this.#given = { ...answer, callId: call.callId };
 			return this.run(by, registry, [{ call, isTooMany: false }], false);
 		}
 		const why = reason ?? `${state}${whom === undefined ? "" : ` by ${whom}`}`;
@@ -117,15 +123,34 @@ export class Acting {
 	}
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
-		const { setup, request } = this.#parts;
-		const { approval = "never" } = call.tool;
-		const isFree = approval === "never" || (approval === "non-owner" && request.owner !== false);
-		if (isFree || call.callId === this.#approved) return { allowed: true };
-		if (!setup.approve)
-			return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
-		// A run that is cut off while it waits goes on with this very call.
-		call.by.say(this.#parts.boundary());
-		return setup.approve(call, { agent: call.by.agent.name, request, signal });
+		const { request, answer } = this.#parts;
+		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
+		const about = askedAbout(call, call.by.agent, request);
+		if (about === undefined) return { allowed: true };
+		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
+		return permitted(call, about, ask).then((permit) => {
+			if (permit.answer) this.#answers.set(call.callId, permit.answer);
+			return permit;
+		});
+	}
+
+	/** People see the question once whoever reads the run has it on record, and what became of it. */
+	async #ask(call: Doing, about: AskedAbout, signal: AbortSignal): Promise<Answer> {
+		const { boundary } = this.#parts;
+		const { record, tool, args, by: asker } = call;
+		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
+		const summary = describeCall(tool.name, args, tool.describe);
+		const { promise: taken, resolve } = Promise.withResolvers<void>();
+		const asked: EngineEvent = {
+			...named(record),
+			...{ status: "progress", args, summary, asking: { ...asking, state: "pending" } },
+		};
+		asker.say([asked, ...boundary()], resolve);
+		await Promise.race([taken, this.#stopped]);
+		const answer = await this.#parts.answer!(asking.id, signal);
+		const { state, by } = answer;
+		asker.say({ ...named(record), status: "progress", asking: { ...asking, state, ...(by !== undefined && { by }) } });
+		return answer;
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
@@ -190,10 +215,19 @@ export class Acting {
 		say([ended, ...boundary()]);
 	}
 
-	#contextOf({ record, by, callId }: Doing, signal: AbortSignal): ToolContext {
+	#contextOf(call: Doing, signal: AbortSignal): ToolContext {
+		const { record, by, callId } = call;
 		const { agent, state } = by;
 		const { request } = this.#parts;
-		return { callId, agent: agent.name, signal, request, state, progress: (text) => this.#progress(by, record, text) };
+		const answer = this.#answers.get(callId);
+		return {
+			...{ callId, agent: agent.name, signal, request, state },
+			progress: (text) => this.#progress(by, record, text),
+			...(answer && { answer }),
+			...(this.#parts.answer && {
+				ask: (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw),
+			}),
+		};
 	}
 }
 

@@ -75,7 +75,8 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		if (isKnown && before.from !== undefined)
 			this.transition = { from: before.from, because: before.because ?? "", at: before.since };
 		this.#state = new RunState(setup.limits, from?.state);
-		this.acting = new Acting({ setup, request, signal: this.signal, boundary: () => this.#boundary() });
+		const { answer } = context;
+		this.acting = new Acting({ setup, request, signal: this.signal, answer, boundary: () => this.#boundary() });
 		if (context.signal.aborted) {
 			void this.return();
 			return;

@@ -57,14 +57,12 @@ function registryOf(
 		!fitsSome(name, deniedTools);
 	// Of two tools with one name the agent's own stays: a server cannot take its place.
 	const byName = new Map([...sourced.toReversed(), ...agent.tools.tools].map((tool) => [tool.name, tool]));
-	const own = [...byName.values()].filter(isOffered).map((tool) => asConfigured(tool, agent, setup));
+	const own = [...byName.values()].filter(isOffered).map((tool) => asConfigured(tool, setup));
 	const ends = agent.orchestrator ? orchestratorTools(agent, setup, request) : enforced ? [completeTool] : [];
 	return toolRegistry([...own, ...ends]);
 }
 
-function asConfigured(tool: Tool, { approval = {} }: AgentSpec, { describe = {} }: LoopSetup): Tool {
-	const policy = forTool(approval, tool.name);
+function asConfigured(tool: Tool, { describe = {} }: LoopSetup): Tool {
 	const words = forTool(describe, tool.name);
-	if (policy === undefined && words === undefined) return tool;
-	return { ...tool, ...(policy && { approval: policy }), ...(words && { describe: words }) };
+	return words === undefined ? tool : { ...tool, describe: words };
 }

@@ -52,7 +52,7 @@ export async function createReasonActEngine(
 	});
 }
 
-/** A setup may be made by hand, with more agents, tools and an approver. */
+/** A setup may be made by hand, with more agents and tools. */
 export function reasonActEngine(given: LoopSetup): Engine {
 	const setup: LoopSetup = { checkpoint: asEvent, ...given };
 	const { phase, phases } = setup;

@@ -2,12 +2,11 @@
 
 import type { Clock } from "../../std/clock.ts";
 import type { Counters } from "../../std/counters.ts";
-import type { EngineEvent, EngineRequest } from "../port.ts";
+import type { EngineEvent } from "../port.ts";
 import type { ApprovalPolicy, Describe, ToolRegistry, ToolSource, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Durations } from "./durations.ts";
 import type { ModelPort } from "./model.ts";
-import type { Permit, ReadyCall } from "./schedule.ts";
 import type { RunLimits } from "./state.ts";
 import type { Phase, TerminationStrategy } from "./termination.ts";
 
@@ -31,12 +30,6 @@ export interface AgentSpec {
 	/** Who goes on when it fails; for an orchestrator also where the run goes when it does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }
-
-/** Asks whoever may approve. It commits what it has to before it answers; the signal withdraws the question. */
-export type Approve = (
-	call: ReadyCall,
-	about: { agent: string; request: EngineRequest; signal: AbortSignal },
-) => Permit | Promise<Permit>;
 
 export interface LoopSetup {
 	agents: ReadonlyMap<string, AgentSpec>;
@@ -69,8 +62,6 @@ export interface LoopSetup {
 	retriesMax: number;
 	retryDelayMsMax: number;
 	validate: ValidateArguments;
-	/** For tools whose policy is not `never`; left out = these are refused. */
-	approve?: Approve;
 	/** Asked at every boundary of a tool: the event that carries the checkpoint, yielded together with the tool's. */
 	checkpoint?(checkpoint: Checkpoint): EngineEvent | undefined;
 	clock: Clock;

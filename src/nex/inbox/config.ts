@@ -4,6 +4,7 @@ import type { QueueSettings } from "../../ledger/ledger.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
+import type { ApprovalsConfig } from "../asking/config.ts";
 import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 
@@ -37,6 +38,10 @@ export interface InboundConfig {
 	sessions?: Readonly<Record<string, { queue?: QueueConfig }>>;
 	/** Who answers where a channel does not say it. Default: main. */
 	agent?: string;
+	/** How people are asked about tools. */
+	approvals?: ApprovalsConfig;
+	/** Names of all agents that are configured. */
+	agents?: readonly string[];
 	/** Modules; relative to `base`. */
 	plugins?: readonly string[];
 	/** Default: the working directory. */

@@ -12,6 +12,9 @@ import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
+import { rightsOf } from "../acl/rights.ts";
+import type { Asking } from "../asking/asking.ts";
+import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
@@ -35,7 +38,7 @@ import {
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
+import { ADMIT_MS_MAX, type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
@@ -48,6 +51,7 @@ export interface InboxDeps {
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming">;
+	asking: Pick<Asking, "heard">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -139,7 +143,12 @@ export class Inbox {
 		}
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
-		const refusal = (await timed(facts.timings, "acl", clock, letIn)) ?? (await this.#askPlugins(message));
+		const kept = await timed(facts.timings, "acl", clock, letIn);
+		// Neither plugins nor the queue see a decision: the run that it is about must go on.
+		const isDecision = kept === undefined && !isClients(inbound);
+		const decided = isDecision ? await takeDecision(this.#deps, message, ADMIT_MS_MAX) : undefined;
+		if (decided) return { outcome: decided };
+		const refusal = kept ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
 	}
 
@@ -161,6 +170,7 @@ export class Inbox {
 		const verdict = decide(rulesOf(config(), channel, account).acl, question);
 		if (verdict.verdict === "allow") {
 			sender.owner = verdict.owner;
+			message.facts.rights = rightsOf(rulesOf(config(), channel, account).acl, question, config().agents ?? []);
 			return undefined;
 		}
 		if (verdict.verdict === "deny") {
@@ -298,7 +308,7 @@ export class Inbox {
 	#execute({ begin, settle, patienceMs, continues }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
-			...requestOf(answer),
+			...requestOf(answer, this.#deps.config().approvals?.policy),
 			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],

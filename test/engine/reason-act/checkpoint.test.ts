@@ -1,6 +1,7 @@
 /** Going on from a checkpoint: completed tools are not run again, and the model knows what became of the others. */
 
 import { describe, expect, test } from "vitest";
+import { digestOf } from "../../../src/engine/engine.ts";
 import type { Answer } from "../../../src/engine/port.ts";
 import { type Checkpoint, GO_ON } from "../../../src/engine/reason-act/checkpoint.ts";
 import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
@@ -153,9 +154,9 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 			if (one.state.calls[0]?.status === "completed") stop.abort();
 			return undefined;
 		};
-		const approve = () => new Promise<never>(() => {});
 		const setup = await setupOf({}, model, asking);
-		await collect(reasonAct({ ...setup, checkpoint, approve }, request, stop));
+		const context = { signal: stop.signal, answer: () => new Promise<never>(() => {}) };
+		await collect(reasonAct({ ...setup, checkpoint }, request, context));
 		return checkpoints.find(({ state }) => state.calls[0]?.status === "completed")!;
 	}
 
@@ -169,7 +170,7 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 	test("approved: it runs now, before the model is asked, and the completed one does not", async () => {
 		const from = await waiting();
 		const { acted, tools } = asking();
-		const decided = { id: "K7Q2", state: "approved" as const, callId: "id_b" };
+		const decided = { id: "K7Q2", state: "approved" as const, callId: "id_b", digest: digestOf("b", {}) };
 		const { calls, events } = await continued(from, { answer: decided }, [answer(text("Done."))], tools);
 		expect(acted).toEqual(["b"]);
 		expect(resultsIn(calls[0]!)).toEqual([expect.stringContaining("a done"), expect.stringContaining("b done")]);
@@ -190,14 +191,13 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 			);
 			return undefined;
 		};
-		const approve = () => {
+		const ask = () => {
 			told.push("asked");
 			stop.abort();
 			return new Promise<never>(() => {});
 		};
-		await collect(
-			reasonAct({ ...(await setupOf({}, model, tools)), checkpoint, approve }, request, { signal: stop.signal }),
-		);
+		const context = { signal: stop.signal, answer: ask };
+		await collect(reasonAct({ ...(await setupOf({}, model, tools)), checkpoint }, request, context));
 		expect(told.slice(0, 2)).toEqual(["announced assistant", "asked"]);
 	});
 

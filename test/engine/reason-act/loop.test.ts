@@ -142,18 +142,12 @@ describe("tools", () => {
 		expect(shown).toEqual(["id_bash failed"]);
 	});
 
-	test("a tool that needs approval never runs while nobody can be asked, and runs once somebody agreed", async () => {
-		const tools = [toolOf("write", { approval: "always" })];
+	test("a tool that needs approval never runs while nobody can be asked, and runs for an owner", async () => {
+		const tools = [toolOf("write", { approval: "non-owner" })];
 		const answers = [answer(asks("write")), answer()];
-		expect((await play(answers, { tools })).shown).toEqual(["id_write failed"]);
-		const asked: unknown[] = [];
-		const approve = async (call: { callId: string; args: object }, { agent }: { agent: string }) => {
-			asked.push([call.callId, call.args, agent]);
-			return { allowed: true } as const;
-		};
-		const agreed = await play(answers, { tools, setup: { approve } });
-		expect(agreed.shown).toEqual(["id_write started", "id_write completed"]);
-		expect(asked).toEqual([["id_write", {}, "main"]]);
+		expect((await play(answers, { tools }, requestOf("x", { owner: false }))).shown).toEqual(["id_write failed"]);
+		const owners = await play(answers, { tools }, requestOf("x", { owner: true }));
+		expect(owners.shown).toEqual(["id_write started", "id_write completed"]);
 	});
 
 	test("A23: custom state is shared by the run's tools and survives a retry", async () => {
