@@ -250,4 +250,45 @@ describe("A5, A7: a checkpoint of several agents", () => {
 		expect(acted.toSorted()).toEqual(["a", "b"]);
 		expect(calls.lead).toHaveLength(1);
 	});
+
+	test("A1, A2: the answer goes to the lane that waited, and words that were cut off to the first that people hear", async () => {
+		const checkpoints: Checkpoint[] = [];
+		const stop = new AbortController();
+		const asking = (acted: string[]) =>
+			["a", "b"].map((name) =>
+				toolOf(name, {
+					...(name === "b" && { approval: "always" as const }),
+					async execute() {
+						acted.push(name);
+						return textResult(`${name} done`);
+					},
+				}),
+			);
+		const cut = await teamOf(answersOf(), {
+			tools: asking([]),
+			setup: {
+				approve: () => new Promise<never>(() => {}),
+				checkpoint(one) {
+					checkpoints.push(JSON.parse(JSON.stringify(one)));
+					if (one.state.calls.some(({ name, status }) => name === "a" && status === "completed")) stop.abort();
+					return undefined;
+				},
+			},
+		});
+		await collect(cut.engine.run(request, stop));
+		const from = checkpoints.find(({ state }) =>
+			state.calls.some((call) => call.name === "a" && call.status === "completed"),
+		)!;
+		const waited = from.state.calls.find(({ name }) => name === "b")!;
+		const acted: string[] = [];
+		const { lead, a, b } = answersOf();
+		const going = await teamOf({ lead: lead!.slice(1), a: a!.slice(1), b: b!.slice(1) }, { tools: asking(acted) });
+		const answer = { id: "K7Q2", state: "approved" as const, callId: waited.callId };
+		const continues = { runId: "run_1", checkpoint: from, shown: "A. and", answer };
+		await collect(going.engine.run({ ...request, continues }, context));
+		expect(acted).toEqual(["b"]);
+		expect(going.calls.b![0]!.messages.at(-1)).toMatchObject({ role: "toolResult", content: [text("b done")] });
+		expect(going.calls.a![0]!.messages.slice(-2)).toMatchObject([{ content: [text("A. and")] }, { content: GO_ON }]);
+		expect(JSON.stringify(going.calls.b![0]!.messages)).not.toContain("A. and");
+	});
 });
