@@ -2,7 +2,7 @@
 
 import type { Continued, Engine } from "../engine/engine.ts";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../ledger/ledger.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { isShown, NexusError } from "../protocol/protocol.ts";
 import type { Continuation } from "./port.ts";
 
 export interface ContinuationDeps {
@@ -54,7 +54,7 @@ async function refusalOf(
 
 /** What people saw and the checkpoint does not know. */
 function shownSince({ shown, lengths }: StoredCheckpoint, { messages }: Turn): string {
-	const later = messages.flatMap(({ role, messageId = "", text }) => {
+	const later = messages.filter(isShown).flatMap(({ role, messageId = "", text }) => {
 		const known = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
 		const rest = role === "assistant" ? text.slice(known) : "";
 		return rest === "" ? [] : [rest];

@@ -16,6 +16,7 @@ import {
 import { isToolDone, NexusError, Refused, wordsOf } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import type { Write } from "../std/write.ts";
+import { unpairedSummary } from "./ending.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
 import type { BrokerLimits } from "./limits.ts";
 import { clippedText } from "./pieces.ts";
@@ -37,8 +38,10 @@ export interface RecorderOptions {
 /** What of an entry's data is somebody's words: kept only if the configuration asks for it. */
 const PRIVATE: ReadonlySet<string> = new Set(["args", "arguments", "result", "prompt", "messages"]);
 
+type Entry = Omit<ExecutionEntry, "kind"> & { kind: string };
+
 /** A name that comes from a model, a tool or a person. */
-export const PHASE_CHARS_MAX = 64;
+const PHASE_CHARS_MAX = 64;
 
 /** `now`: the engine is asked for nothing more before it is durable (A4). `later`: with the next commit. */
 export type Owed = "now" | "later" | undefined;
@@ -68,7 +71,9 @@ export class Recorder {
 		}
 		const [first] = engine.phases ?? [];
 		if (first !== undefined) writes.push(phaseWrites.begin(session, first, at));
-		return writes;
+		if (continues)
+			this.#add({ kind: "note", text: `continues run ${continues.runId}`, data: { continues: continues.runId } }, at);
+		return [...writes, ...this.#drain()];
 	}
 
 	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
@@ -118,11 +123,11 @@ export class Recorder {
 	}
 
 	/** What commits beside the turn. */
-	end({ status, session }: Turn): Write[] {
+	end(turn: Turn): Write[] {
 		const { runId, engine } = this.#options;
-		const done = status === "completed" && engine.continues;
+		const done = turn.status === "completed" && engine.continues;
 		// Kept: the turn may have to be saved more than once.
-		return [...this.#pending(), ...(done ? [checkpointWrites.remove(runId)] : []), phaseWrites.count(session, 1, 0)];
+		return [...this.#pending(), ...(done ? [checkpointWrites.remove(runId)] : []), ...settledWrites(turn)];
 	}
 
 	async #commit(writer: LogWriter, writes: readonly Write[]): Promise<void> {
@@ -175,14 +180,14 @@ export class Recorder {
 		checkPhase(name, this.#options.engine.phases);
 		const { session, limits } = this.#options;
 		this.#writes.push(phaseWrites.enter(session, name, clippedText(because, limits.executionCharsMax), now));
-		this.#add({ kind: "phase", text: `${name}: ${because}`, data: { phase: name } }, agent, now);
+		this.#add({ kind: "phase", text: `${name}: ${because}`, data: { phase: name }, ...by(agent) }, now);
 	}
 
 	#log(event: Extract<EngineEvent, { type: "log" }>, now: number): void {
 		const { entry } = event;
 		if (typeof entry?.kind !== "string" || typeof entry.text !== "string") throw malformed(event);
 		if (entry.kind === "completion") this.#writes.push(phaseWrites.count(this.#options.session, 0, 1));
-		this.#add(entry, entry.agent, now);
+		this.#add(entry, now);
 	}
 
 	#tool({ callId, name, status, args, summary, result, agent }: ToolEvent, now: number): Owed {
@@ -193,22 +198,22 @@ export class Recorder {
 		else this.#toolsAt.set(callId, now);
 		const ms = done && startedAt !== undefined ? { ms: now - startedAt } : {};
 		const data = { call_id: callId, tool: name, status, ...ms, args, result };
-		this.#add({ kind: "tool", text: summary ?? name, data }, agent, now);
+		this.#add({ kind: "tool", text: summary ?? name, data, ...by(agent) }, now);
 		return done ? "later" : "now";
 	}
 
-	#add(entry: Omit<ExecutionEntry, "kind"> & { kind: string }, agent: string | undefined, at: number): void {
+	#add(entry: Entry, at: number): void {
 		const { runId, session, limits } = this.#options;
 		if (this.#entriesLeft < 0) return;
 		this.#entriesLeft--;
 		const isOver = this.#entriesLeft < 0;
 		const { executionEntriesMax: most } = limits;
-		const { kind, text, data } = isOver
-			? { kind: "note", text: `the run has more than ${most} entries (broker.executionEntriesMax)`, data: undefined }
+		const { kind, text, agent, data }: Entry = isOver
+			? { kind: "note", text: `the run has more than ${most} entries (broker.executionEntriesMax)` }
 			: entry;
 		this.#entries.push({
 			...{ session, runId, at, kind, text: clippedText(text, limits.executionCharsMax) },
-			...(agent !== undefined && { agent }),
+			...by(agent),
 			...(data && { data: this.#dataOf(data) }),
 		});
 	}
@@ -223,6 +228,19 @@ export class Recorder {
 		return jsonOf(all).length <= limits.executionCharsMax ? all : { cut: true };
 	}
 }
+
+/** What every turn counts for, whoever settles it: a call that its run left open has its end in the execution log, too. */
+export function settledWrites({ session, runId, reason, endedAt: at, toolCalls }: Turn): Write[] {
+	const summary = unpairedSummary(reason);
+	const open = toolCalls.filter((call) => call.status === "failed" && call.endedAt === at && call.summary === summary);
+	const entries = open.map(({ callId, name, startedAt }): StoredEntry => {
+		const data = { call_id: callId, tool: name, status: "failed", ms: at - startedAt };
+		return { session, runId, at, kind: "tool", text: summary, data };
+	});
+	return [phaseWrites.count(session, 1, 0), ...(entries.length > 0 ? [executionWrites.add(entries)] : [])];
+}
+
+const by = (agent: string | undefined): { agent?: string } => (agent === undefined ? {} : { agent });
 
 const LOST = "what a run noted beside its answer could not be saved";
 

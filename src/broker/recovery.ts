@@ -1,14 +1,7 @@
 /** Settles what a dead process or a failing store left: every such run log gets its ends and its failed turn, in one commit (I3, I5). */
 
 import type { Bus, LogInfo } from "../bus/bus.ts";
-import {
-	type InboundEvent,
-	type Ledger,
-	phaseWrites,
-	type StoredMessage,
-	type Turn,
-	turnWrites,
-} from "../ledger/ledger.ts";
+import { type InboundEvent, type Ledger, type StoredMessage, type Turn, turnWrites } from "../ledger/ledger.ts";
 import {
 	type BeginFrame,
 	type ChunkFrame,
@@ -28,6 +21,7 @@ import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { Saved } from "./port.ts";
+import { settledWrites } from "./recorder.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import type { TextStream } from "./streams.ts";
@@ -112,7 +106,7 @@ async function settleLeftRun(
 		return known;
 	}
 	const turn = transcript.turn(ending, now);
-	const writes = [...(await beside(turn)), phaseWrites.count(turn.session, 1, 0)];
+	const writes = [...(await beside(turn)), ...settledWrites(turn)];
 	if (how === "patiently") return settle(deps, { writer, turn, records, beside: () => writes, onRefused() {} });
 	await writer.seal(records, [turnWrites.settle(turn), ...writes]);
 	return turn;

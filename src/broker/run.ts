@@ -189,6 +189,7 @@ export class Run {
 		const request = await engineRequestOf(this.#deps, this.request);
 		// It may have been stopped, or its time may be over, while the past was read (ST15).
 		if (this.#stop || this.#settled) return;
+		if (request.phase) this.#framer.enter(request.phase.name);
 		const iterator = iteratorOf(this.#deps.engine, request, { signal: this.#abort.signal });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
@@ -277,9 +278,9 @@ export class Run {
 		}
 	}
 
-	/** After a stop only what was used and the outcome of a tool that is running are still of interest. */
+	/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
 	#isOutcome(event: EngineEvent): boolean {
-		if (event?.type === "usage") return true;
+		if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
 	}
 

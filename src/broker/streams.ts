@@ -69,6 +69,7 @@ export class Streams {
 	#opened = 0;
 	#chunks = 0;
 	#finished = false;
+	#newestText: Stream | undefined;
 
 	constructor(options: StreamsOptions) {
 		this.#options = options;
@@ -88,6 +89,11 @@ export class Streams {
 	/** The final end has been written. */
 	get finished(): boolean {
 		return this.#finished;
+	}
+
+	/** The message that was begun last. */
+	get newestText(): Stream | undefined {
+		return this.#newestText;
 	}
 
 	isOpen(stream: Stream): boolean {
@@ -239,6 +245,7 @@ export class Streams {
 		};
 		this.#opened++;
 		this.#open.set(messageId, stream);
+		if (modality === "text") this.#newestText = stream;
 		return stream;
 	}
 }

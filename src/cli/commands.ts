@@ -6,7 +6,7 @@ import type { Context, Local, Outcome } from "./command.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
 export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
-	const all = [addUp, addAnswers, addLists, addWork, addChats, addMcp, addAccounts, addChecks];
+	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	pointToHelp(nexus, "nexus");
 }
@@ -140,6 +140,45 @@ function addLists(nexus: Command, local: Local): void {
 		.description("print a one-time address that signs you in to the page")
 		.action((options) =>
 			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).url(context)),
+		);
+}
+
+function addMemory(nexus: Command, local: Local): void {
+	const memory = nexus.command("memory").description("what agents have noted: list, search or forget it");
+	const bank = (command: Command): Command =>
+		asJson(remote(command), "one JSON object a line")
+			.option("--bank <bank>", "only this bank: agent:<name> or person:<channel>/<account>/<sender>")
+			.option("--limit <count>", "at most this many", whole, 20);
+
+	bank(memory.command("list", { isDefault: true }))
+		.description("list notes, newest first")
+		.action((options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/memory.ts")).listMemory(context, options),
+			),
+		);
+
+	bank(memory.command("search"))
+		.description("find notes, best first")
+		.argument("<words...>", "plain words; a note has to hold one of them")
+		.action((words, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/memory.ts")).searchMemory(context, words, options),
+			),
+		);
+
+	remote(memory.command("rm"))
+		.description("forget notes for good; turns keep what was said in them")
+		.argument("<id...>", "as `nexus memory` lists them")
+		.action((ids, options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/memory.ts")).removeMemory(context, ids)),
+		);
+
+	asJson(remote(memory.command("log")), "one JSON object a line")
+		.description("list what was noted and forgotten, newest first, without the texts")
+		.option("--limit <count>", "at most this many", whole, 20)
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/memory.ts")).memoryLog(context, options)),
 		);
 }
 

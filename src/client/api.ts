@@ -51,6 +51,9 @@ export function createApi({ json, request }: Http) {
 		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
 		removePairing: (channel: string, account: string, sender: string) =>
 			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
+		memory: (query?: Page & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
+		memoryChanges: (query?: Page) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
+		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),

@@ -7,6 +7,7 @@ import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
 import { mcpHandlers } from "./mcp.ts";
+import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
@@ -42,6 +43,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
+		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};

@@ -160,6 +160,8 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Removes an item of the memory; one that is not there is `not_found`. */
+	forget?(id: string): Promise<void>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */

@@ -5,6 +5,7 @@ import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
+import { MEMORY_ROUTES } from "./routes-memory.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -181,6 +182,7 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...CHANNEL_ROUTES,
+	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",

@@ -22,3 +22,10 @@ export {
 } from "./mcp/mcp.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
+export {
+	type BashConfig,
+	type MemoryPort,
+	memorySource,
+	type ToolSource,
+	type ToolsConfig,
+} from "./tools/tools.ts";

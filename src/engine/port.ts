@@ -45,6 +45,10 @@ export interface Sender {
 	name?: string;
 	channel: string;
 	account: string;
+	/** The message came from a group, where others read the answer. */
+	group?: boolean;
+	/** Somebody else wrote some of the messages that this run answers. */
+	amongOthers?: boolean;
 }
 
 export interface EngineRequest {

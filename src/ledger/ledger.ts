@@ -4,6 +4,7 @@ export * from "./deliveries/port.ts";
 export * from "./execution/port.ts";
 export * from "./failure.ts";
 export * from "./inbox/port.ts";
+export * from "./memory/port.ts";
 export * from "./notes/port.ts";
 export * from "./pairings/port.ts";
 export * from "./phases/port.ts";

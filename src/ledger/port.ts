@@ -5,6 +5,7 @@ import type { Checkpoints } from "./checkpoints/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
+import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
@@ -18,6 +19,7 @@ export interface Ledger {
 	readonly deliveries: Deliveries;
 	readonly pairings: Pairings;
 	readonly notes: Notes;
+	readonly memory: Memory;
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;

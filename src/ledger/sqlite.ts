@@ -5,6 +5,7 @@ import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
@@ -21,6 +22,7 @@ export const THINGS = {
 	deliveries: deliveriesInSqlite,
 	pairings: pairingsInSqlite,
 	notes: notesInSqlite,
+	memory: memoryInSqlite,
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,

@@ -16,6 +16,7 @@ import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
+import { memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, matching, ms, oneOf, say, text, watchdog } = words;
 
@@ -111,9 +112,6 @@ export const configSchemaFor = (engines: Engines) =>
 		...sectionsOf(engines),
 		agents: agentsConfigSchema(words),
 		phases: phasesConfigSchema(words),
-		tools: group({
-			describe: words.byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
-		}),
 		mcp: mcpConfigSchema(words),
 		durability: oneOf(["process", "power"]),
 		stopDeadlineMs: ms,
@@ -128,6 +126,8 @@ export const configSchemaFor = (engines: Engines) =>
 		channels,
 		sessions,
 		plugins,
+		tools,
+		memory,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
 	});
 

@@ -28,7 +28,6 @@ export interface NexusConfig extends EngineSections {
 	/** Of the engine `reason-act`; without them it has one agent. */
 	agents?: FileConfig["agents"];
 	phases?: FileConfig["phases"];
-	tools?: FileConfig["tools"];
 	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
@@ -42,6 +41,8 @@ export interface NexusConfig extends EngineSections {
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];
 	plugins?: FileConfig["plugins"];
+	tools?: FileConfig["tools"];
+	memory?: FileConfig["memory"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };

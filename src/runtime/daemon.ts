@@ -9,6 +9,7 @@ import {
 	type EngineHouse,
 	loadEngine,
 	type Mcp,
+	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
@@ -23,6 +24,7 @@ import { lockDataDir } from "./data-lock.ts";
 import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
+import { createMemory } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
@@ -75,12 +77,13 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
+	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
-	const house = createHouse(config, mcp, log);
+	const house = createHouse(config, log, { memory, mcp });
 	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, { engine, house, token, mcp });
+	const parts = compose(life, config, store, { engine, house, token, memory, mcp });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -177,10 +180,11 @@ interface Found {
 	engine: Engine;
 	house: EngineHouse;
 	token: string;
+	memory: MemoryPort;
 	mcp: Mcp | undefined;
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, { engine, house, token, mcp }: Found): Parts {
+function compose(life: Life, config: NexusConfig, store: Store, { engine, house, token, memory, mcp }: Found): Parts {
 	const { log } = life;
 	const { bus, ledger } = store;
 	const broker = createBroker({
@@ -216,6 +220,7 @@ function compose(life: Life, config: NexusConfig, store: Store, { engine, house,
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		forget: (id) => memory.forget(id, {}),
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,

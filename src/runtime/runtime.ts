@@ -12,7 +12,6 @@ export {
 } from "./config.ts";
 export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
 export { isDataDirLocked } from "./data-lock.ts";
-export { createHouse } from "./house.ts";
 export { packageVersion, pageDir } from "./package.ts";
 export type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
 export { removeAccount, storeAccount } from "./stored-accounts.ts";
@@ -28,6 +27,9 @@ export const storeCheck = () => import("./store.ts");
 
 /** What of the database is damaged; loaded when asked for. */
 export const deepCheck = () => import("./deep-check.ts");
+
+/** What an engine is loaded with that is only looked at; loaded when asked for. */
+export const houseCheck = () => import("./house.ts");
 
 /** What an adapter needs, and whether an account works; loaded when asked for. */
 export const adapterCheck = () => import("./adapter-check.ts");

@@ -15,7 +15,6 @@ export const watchdog = say(
 	"a whole number of milliseconds above 0, or .inf to switch it off",
 );
 export const count = say(z.int().positive(), "a whole number above 0");
-/** @public Engines get it with the other words. */
 export const flag = say(z.boolean(), "true or false");
 /** @public Engines get it with the other words. */
 export const amount = say(z.number().positive(), "a number above 0");

@@ -42,6 +42,27 @@ const rest: Play = async function* () {
 };
 
 describe("A1: a run that was cut off is continued by a new one", () => {
+	test("A8: it is not told that hidden words were shown", async () => {
+		const { broker, requests, proceed } = rigOf([
+			async function* () {
+				yield [
+					{ type: "message", agent: "lead", visible: false },
+					{ type: "text", delta: "secret", agent: "lead" },
+				];
+				yield [
+					{ type: "message", agent: "writer" },
+					{ type: "text", delta: "Hello", agent: "writer" },
+				];
+				throw new Error("cut off");
+			},
+			rest,
+		]);
+		const { runId, result } = await ask(broker, "main", "question");
+		await result;
+		await proceed(runId, "run_2");
+		expect(requests[1]!.continues?.shown).toBe("Hello");
+	});
+
 	test("it gets the last checkpoint and what was shown since, and both turns name each other", async () => {
 		const { broker, requests, proceed, look, bus } = rigOf([cut, rest]);
 		const { runId, result } = await ask(broker, "main", "question");

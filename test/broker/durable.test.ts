@@ -314,6 +314,40 @@ describe("the execution log", () => {
 		}
 	});
 
+	test("a tool that its run left open has its end there, also when recovery settles it", async () => {
+		const path = tempFile();
+		const dead = heldStore(path);
+		const engine = engineOf(async function* () {
+			yield started("a");
+			await never;
+		});
+		const { runId } = await ask(createBroker({ ...dead, engine }), "main", "go");
+		const entries = async () => (await dead.ledger.execution.list({ session: "main", limit: 10 })).length;
+		await until(async () => (await entries()) === 1, "the tool's start");
+		const { bus, ledger, stored } = storeForTest({ path, connection: "none" });
+		await createBroker({ bus, ledger, engine }).recover();
+		const [end, start] = stored.execution.list({ session: "main", runId, limit: 10 });
+		expect(start).toMatchObject({ data: { call_id: "a", status: "started" } });
+		expect(end).toMatchObject({ kind: "tool", text: "the process ended", data: { call_id: "a", status: "failed" } });
+	});
+
+	test("A4: after a stop a tool's outcome and its checkpoint are still taken", async () => {
+		const engine: Engine = {
+			...engineOf(async function* () {}),
+			async *run(_request, { signal }) {
+				yield [started("a"), checkpoint("started")];
+				await new Promise((resolve) => signal.addEventListener("abort", resolve));
+				yield [{ type: "tool", callId: "a", name: "look", status: "failed", result: "stopped" }, checkpoint("ended")];
+			},
+		};
+		const { broker, stored } = brokerOf(engine);
+		const { runId, abort, result } = await ask(broker, "main", "go");
+		await until(() => stored.checkpoints.get(runId)?.data === '"started"', "the checkpoint of its start");
+		abort();
+		await result;
+		expect(stored.checkpoints.get(runId)?.data).toBe('"ended"');
+	});
+
 	test("I11: a run adds so many entries and no more, each of so many characters", async () => {
 		const engine = engineOf(async function* () {
 			for (let n = 0; n < 50; n++) yield { type: "log", entry: { kind: "note", text: `${n} ${"x".repeat(500)}` } };

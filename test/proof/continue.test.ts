@@ -9,7 +9,7 @@ import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
-import { TEXTS, TOOLS } from "./continued-agent.ts";
+import { agentThatNotes, TEXTS, TOOLS } from "./continued-agent.ts";
 import { call, type DaemonProcess, daemonIn, framesOf } from "./daemon.ts";
 import { seededRandom } from "./random.ts";
 import { follow } from "./reader.ts";
@@ -83,7 +83,7 @@ beforeAll(async () => {
 	const module = join(folder, "agent.ts");
 	writeFileSync(
 		module,
-		`import { agentThatNotes } from ${JSON.stringify(agent)};\nexport default await agentThatNotes(${JSON.stringify(acts)});\n`,
+		`import { ${agentThatNotes.name} as agent } from ${JSON.stringify(agent)};\nexport default await agent(${JSON.stringify(acts)});\n`,
 	);
 	daemon = await daemonIn(folder, `engine: { module: ${JSON.stringify(module)} }\nlog: { level: warn }\n`);
 	await daemon.start();

@@ -1,6 +1,6 @@
 /** `agents` and `phases` of nexus.yaml: what loads, and what is refused at start, with its line. */
 
-import { mkdirSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
@@ -33,7 +33,7 @@ async function engineFrom(text: string, files: Record<string, string> = {}) {
 	for (const [name, content] of Object.entries({ "nexus.yaml": text, ...files }))
 		writeFileSync(join(base, name), content);
 	const config = completeConfig({ ...readConfigFile(join(base, "nexus.yaml"), "nexus.yaml"), base });
-	const house = createHouse(config, undefined, { warn: () => {} });
+	const house = createHouse(config, { warn: () => {} });
 	return await loadEngine(config.engine!, { base, env: {}, config, house });
 }
 
@@ -76,7 +76,7 @@ tools: { describe: { time: "⏰ {zone}" } }
 
 	test("a program that embeds the daemon is told the same", async () => {
 		const config = completeConfig({ engine: "reason-act", agents: { a: {}, b: {} }, base: freshFolder() });
-		const house = createHouse(config, undefined, { warn: () => {} });
+		const house = createHouse(config, { warn: () => {} });
 		await expect(loadEngine("reason-act", { base: ".", env: {}, config, house })).rejects.toMatchObject({
 			code: "config",
 			message: expect.stringContaining("orchestrator: true"),
@@ -196,15 +196,4 @@ test("tools.describe: a template says what a tool does", async () => {
 	const script = "/script\n- { calls: [{ name: time, args: { zone: UTC } }] }\n- { text: ok }";
 	const events = await collect(engine.run(requestOf(script), context));
 	expect(events).toContainEqual(expect.objectContaining({ status: "started", summary: "⏰ in UTC" }));
-});
-
-test("A15: the configuration, prompts and modules are files that no tool writes", () => {
-	const base = freshFolder();
-	mkdirSync(base, { recursive: true });
-	const config = completeConfig({
-		...{ base, file: join(base, "nexus.yaml"), engine: { module: "./e.ts" }, plugins: ["./p.ts"] },
-		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
-	});
-	const { protectedFiles } = createHouse(config, undefined, { warn: () => {} });
-	expect(protectedFiles).toEqual(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name)));
 });

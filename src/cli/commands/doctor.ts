@@ -7,9 +7,9 @@ import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, sectionFor
 import {
 	adapterCheck,
 	type ConfigFlags,
-	createHouse,
 	dataPaths,
 	deepCheck,
+	houseCheck,
 	isDataDirLocked,
 	isWeakToken,
 	loadConfig,
@@ -102,6 +102,7 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["port", () => port(config)],
 	["engine", () => engine(config, env)],
 	["keys", async () => keys(config, env)],
+	["tools", async () => tools(config, env)],
 	["plugins", () => plugins(config)],
 	["mcp", async () => mcp(config, env)],
 	["page", async () => page()],
@@ -225,7 +226,7 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
 	const chosen = chooseEngine(config.engine, config, env);
-	const house = createHouse(config, undefined, { warn: () => {} });
+	const house = (await houseCheck()).createHouse(config, { warn: () => {} });
 	const loaded = await loadEngine(chosen, { base: config.base, env, config, house });
 	await loaded.close?.();
 	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
@@ -242,6 +243,30 @@ function keys(config: NexusConfig, env: Host["env"]): Seen {
 	}
 	const { ok: set, detail, todo = "" } = entry.checkKeys(sectionFor(entry, config), env);
 	return set ? ok(detail) : fail(detail, todo);
+}
+
+/** Whether commands of agents are confined. Whether the folder may be used, the engine says. */
+function tools({ tools: { root, bash } = {} }: NexusConfig, env: Host["env"]): Seen {
+	if (root === undefined) return ok("no folder: agents reach no files");
+	if (!bash?.enabled) return ok(`files below ${root}, no commands`);
+	const [wrapper] = bash.wrapper ?? [];
+	if (wrapper === undefined)
+		return warn(
+			"commands run without a wrapper: an approved one may do whatever this user may",
+			"confine them with tools.bash.wrapper, such as bwrap; see docs/tools.md",
+		);
+	const places = wrapper.includes("/") ? [wrapper] : (env.PATH ?? "").split(":").map((dir) => `${dir}/${wrapper}`);
+	if (places.some(isExecutable)) return ok(`files below ${root}, commands in ${wrapper}`);
+	return fail(`${wrapper} of tools.bash.wrapper was not found`, "install it, or correct tools.bash.wrapper");
+}
+
+function isExecutable(path: string): boolean {
+	try {
+		accessSync(path, constants.X_OK);
+		return true;
+	} catch {
+		return false;
+	}
 }
 
 async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Seen> {

@@ -118,9 +118,14 @@ export class Acting {
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
 		const { setup, request } = this.#parts;
-		if ((call.tool.approval ?? "never") === "never" || call.callId === this.#approved) return { allowed: true };
-		if (setup.approve) return setup.approve(call, { agent: call.by.agent.name, request, signal });
-		return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
+		const { approval = "never" } = call.tool;
+		const isFree = approval === "never" || (approval === "non-owner" && request.owner !== false);
+		if (isFree || call.callId === this.#approved) return { allowed: true };
+		if (!setup.approve)
+			return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
+		// A run that is cut off while it waits goes on with this very call.
+		call.by.say(this.#parts.boundary());
+		return setup.approve(call, { agent: call.by.agent.name, request, signal });
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */

@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
-import { inPlace, piSection } from "../pi/entry.ts";
+import { piSection } from "../pi/entry.ts";
 import { type ReasonActConfig, reasonActConfigSchema, SCRIPTED } from "./config.ts";
 
 export type { ReasonActConfig };
@@ -20,6 +20,6 @@ export const reasonAct = {
 	async load(config: ReasonActConfig | undefined, place: EnginePlace) {
 		const { createReasonActEngine } = await import("./reason-act.ts");
 		const script = config?.script === undefined ? {} : { script: resolve(place.base, config.script) };
-		return createReasonActEngine({ ...config, ...inPlace(config, place.base), ...script }, place);
+		return createReasonActEngine({ ...config, ...script }, place);
 	},
 } as const satisfies EngineEntry<ReasonActConfig>;

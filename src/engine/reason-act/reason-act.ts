@@ -5,11 +5,9 @@ import { NexusError } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { PhasesConfig } from "../agents/agents.ts";
 import type { EnginePlace } from "../entry.ts";
-import { checkFilesRoot } from "../pi/pi.ts";
 import type { Engine, EngineEvent } from "../port.ts";
-import { describeBy, type Tool, toolRegistry } from "../tools/tools.ts";
+import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
-import { builtInTools } from "./built-in.ts";
 import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
 import type { ReasonActConfig } from "./config.ts";
 import { REASON_ACT_DEFAULTS } from "./defaults.ts";
@@ -27,7 +25,7 @@ const SECTION = "reasonAct";
 interface HouseSections {
 	agents?: AgentsConfig;
 	phases?: PhasesConfig;
-	tools?: { describe?: Readonly<Record<string, string>> };
+	tools?: ToolsConfig;
 }
 
 /** Configuration mistakes are said here; after that, only runs can fail. */
@@ -35,9 +33,8 @@ export async function createReasonActEngine(
 	config: ReasonActConfig,
 	{ base, env, house }: EnginePlace = { base: process.cwd(), env: process.env },
 ): Promise<Engine> {
-	await checkFilesRoot(config.filesRoot, SECTION);
 	const { agents, phases, tools } = (house?.config ?? {}) as HouseSections;
-	const registry = toolRegistry(builtInTools({ filesRoot: config.filesRoot, now: Date.now }));
+	const registry = toolRegistry(await builtInTools(tools, { base, env, ...house, clock: systemClock }));
 	const setup = await setupFor(
 		await agentsOf(config, agents, registry, { base, env }),
 		{

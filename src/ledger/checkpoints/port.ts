@@ -36,6 +36,8 @@ export interface CheckpointOps {
 	remove(runId: string): void;
 	/** Forgets those made before a time. */
 	forget(before: number): void;
+	/** Removes those whose data has this text in it, such as the id of a note that was forgotten. */
+	removeNaming(text: string): void;
 }
 
-export const checkpointWrites = writesOf<CheckpointOps>("checkpoints", ["put", "remove", "forget"]);
+export const checkpointWrites = writesOf<CheckpointOps>("checkpoints", ["put", "remove", "forget", "removeNaming"]);

@@ -52,6 +52,7 @@ function applier(file: SqliteFile): ApplierOf<CheckpointOps> {
 	);
 	const remove = statement(file, "DELETE FROM checkpoint WHERE run_id = ?");
 	const forget = statement(file, "DELETE FROM checkpoint WHERE at < ?");
+	const removeNaming = statement(file, "DELETE FROM checkpoint WHERE instr(data, ?) > 0");
 	return {
 		put(_, { runId, session, engine, configHash, at, root, data, shown, lengths, answer }) {
 			const json = [data, shown, jsonText(lengths), jsonOrNull(answer)];
@@ -62,6 +63,9 @@ function applier(file: SqliteFile): ApplierOf<CheckpointOps> {
 		},
 		forget(_, before) {
 			forget.run(before);
+		},
+		removeNaming(_, text) {
+			removeNaming.run(text);
 		},
 	};
 }

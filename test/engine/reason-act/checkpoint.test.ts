@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { Answer } from "../../../src/engine/port.ts";
 import { type Checkpoint, GO_ON } from "../../../src/engine/reason-act/checkpoint.ts";
+import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
 import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
@@ -178,6 +179,24 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 		]);
 	});
 
+	test("is in a checkpoint before anybody is asked, although no tool has begun", async () => {
+		const { model } = modelOf([answer(text("May I? "), asks("b"))]);
+		const tools = [toolOf("b", { approval: "always" })];
+		const stop = new AbortController();
+		const told: string[] = [];
+		const checkpoint = ({ state, threads }: Checkpoint) => {
+			told.push(`${state.calls.map(({ status }) => status).join(" ")} ${threads.main?.messages.at(-1)?.role}`);
+			return undefined;
+		};
+		const approve = () => {
+			told.push("asked");
+			stop.abort();
+			return new Promise<never>(() => {});
+		};
+		await collect(reasonAct({ ...(await setupOf({}, model, tools)), checkpoint, approve }, request, stop));
+		expect(told.slice(0, 2)).toEqual(["announced assistant", "asked"]);
+	});
+
 	test("denied: it fails with the reason; answered: that is its result", async () => {
 		const from = await waiting();
 		for (const [decided, told] of [
@@ -291,4 +310,20 @@ describe("A5, A7: a checkpoint of several agents", () => {
 		expect(going.calls.a![0]!.messages.slice(-2)).toMatchObject([{ content: [text("A. and")] }, { content: GO_ON }]);
 		expect(JSON.stringify(going.calls.b![0]!.messages)).not.toContain("A. and");
 	});
+});
+
+test("A5: the digest of the configuration changes with agents, tools and phases, and with nothing else", async () => {
+	const { model } = modelOf([]);
+	const hashOf = async (config: ReasonActConfig, names: string[]) =>
+		reasonActEngine(
+			await setupOf(
+				config,
+				model,
+				names.map((name) => toolOf(name)),
+			),
+		).configHash;
+	const before = await hashOf({}, ["a", "b"]);
+	expect(await hashOf({ systemPrompt: "another", attemptsMax: 5 }, ["b", "a"])).toBe(before);
+	expect(await hashOf({}, ["a"])).not.toBe(before);
+	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
 });

@@ -143,7 +143,7 @@ describe("tools", () => {
 	});
 
 	test("a tool that needs approval never runs while nobody can be asked, and runs once somebody agreed", async () => {
-		const tools = [toolOf("write", { approval: "non-owner" })];
+		const tools = [toolOf("write", { approval: "always" })];
 		const answers = [answer(asks("write")), answer()];
 		expect((await play(answers, { tools })).shown).toEqual(["id_write failed"]);
 		const asked: unknown[] = [];
