@@ -3,20 +3,29 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, Refused, toNexusError, traceIdOf } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { type ContinuationDeps, canContinue, continuationOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, Continuation, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import type {
+	Broker,
+	Continuation,
+	ExecuteRequest,
+	Execution,
+	LiveRun,
+	Recovered,
+	RunObserver,
+	Saved,
+} from "./port.ts";
 import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
 export { currentRun } from "./current-run.ts";
-export type { BrokerLimits } from "./limits.ts";
+export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";
 
@@ -27,6 +36,7 @@ export interface BrokerOptions {
 	limits?: Partial<BrokerLimits>;
 	/** The execution log has arguments, results and prompts, too. */
 	execution?: { arguments?: boolean };
+	observer?: RunObserver;
 	clock?: Clock;
 	log?: Log;
 }
@@ -45,7 +55,18 @@ class TurnBroker implements Broker {
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
 		const withArguments = options.execution?.arguments === true;
 		const history = new History(ledger, limits);
-		this.#deps = { bus, ledger, engine, clock, log, limits, withArguments, settleLate, history };
+		this.#deps = {
+			bus,
+			ledger,
+			engine,
+			clock,
+			log,
+			limits,
+			withArguments,
+			settleLate,
+			history,
+			observer: options.observer,
+		};
 	}
 
 	execute(request: ExecuteRequest): Execution {
@@ -72,7 +93,10 @@ class TurnBroker implements Broker {
 		const saved = run.saved.then((turn) => {
 			this.#dismiss(run);
 			this.#count(turn);
-			if (turn && turn !== "lost") this.#deps.history.settled(turn);
+			if (turn && turn !== "lost") {
+				this.#deps.history.settled(turn);
+				this.#deps.observer?.settled(turn, request.traceId ?? traceIdOf(runId));
+			}
 			return turn;
 		});
 		return {

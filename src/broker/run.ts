@@ -14,7 +14,7 @@ import { engineRequestOf, iteratorOf } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
 import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
@@ -34,6 +34,7 @@ export interface RunDeps {
 	limits: BrokerLimits;
 	/** The execution log has arguments, results and prompts, too. */
 	withArguments: boolean;
+	observer?: RunObserver | undefined;
 	clock: Clock;
 	log: Log;
 }
@@ -236,6 +237,7 @@ export class Run {
 	}
 
 	#record(event: EngineEvent, now: number): void {
+		this.#deps.observer?.took(this.request.runId, event, now);
 		const owed = this.#recorder.take(event, now);
 		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
 	}

@@ -18,7 +18,7 @@ import * as words from "../std/config-words.ts";
 import { channels, plugins, sessions } from "./config-channels.ts";
 import { memory, tools } from "./config-tools.ts";
 
-const { bytes, count, flag, group, matching, ms, oneOf, say, text, watchdog } = words;
+const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -122,6 +122,7 @@ export const configSchemaFor = (engines: Engines) =>
 		}),
 		broker: group(brokerLimits),
 		execution: group({ arguments: flag }),
+		otel: group({ endpoint: httpUrl("an http or https address of an OTLP receiver"), arguments: flag, flushMs: ms }),
 		edge: group(edgeLimits),
 		channels,
 		sessions,

@@ -36,6 +36,8 @@ export interface NexusConfig extends EngineSections {
 	broker: NonNullable<FileConfig["broker"]>;
 	/** What the execution log keeps. */
 	execution?: FileConfig["execution"];
+	/** Where spans go, and what is in them. */
+	otel?: FileConfig["otel"];
 	edge: NonNullable<FileConfig["edge"]>;
 	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
 	channels?: FileConfig["channels"];

@@ -1,6 +1,6 @@
 /** `agents` and `phases` of nexus.yaml: what loads, and what is refused at start, with its line. */
 
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
@@ -196,4 +196,18 @@ test("tools.describe: a template says what a tool does", async () => {
 	const script = "/script\n- { calls: [{ name: time, args: { zone: UTC } }] }\n- { text: ok }";
 	const events = await collect(engine.run(requestOf(script), context));
 	expect(events).toContainEqual(expect.objectContaining({ status: "started", summary: "⏰ in UTC" }));
+});
+
+test("A15: the configuration, prompts and modules are files that no tool writes", () => {
+	const base = freshFolder();
+	mkdirSync(base, { recursive: true });
+	const config = completeConfig({
+		...{ base, file: join(base, "nexus.yaml"), engine: { module: "./e.ts" }, plugins: ["./p.ts"] },
+		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
+	});
+	writeFileSync(join(base, "a.md"), "You are a.");
+	const { protectedFiles } = createHouse(config, { warn: () => {} });
+	expect(new Set(protectedFiles)).toEqual(
+		new Set(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name))),
+	);
 });

@@ -131,7 +131,6 @@ export class Acting {
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
 	#conclude({ state, say }: Asker, record: TrackedCall, status: "completed" | "failed", text: string): void {
 		state.end(record, status, text);
-		this.#count(record.name, status === "failed" ? "refused" : status);
 		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
 		say([ended, ...this.#parts.boundary()]);
 	}
@@ -176,9 +175,7 @@ export class Acting {
 		const running = this.#running.get(record.callId);
 		running?.disarm();
 		this.#running.delete(record.callId);
-		const ms = running ? setup.clock.now() - running.since : 0;
-		if (running && status === "completed") setup.durations.add(tool.name, ms);
-		this.#count(tool.name, neverRan ? "refused" : status, ms);
+		if (running && status === "completed") setup.durations.add(tool.name, setup.clock.now() - running.since);
 		const text = contentText(content);
 		if (!state.end(record, status, text)) return;
 		if (tool.terminal && status === "completed") state.terminate({ callId: record.callId, name: tool.name, args });
@@ -197,12 +194,6 @@ export class Acting {
 		const { agent, state } = by;
 		const { request } = this.#parts;
 		return { callId, agent: agent.name, signal, request, state, progress: (text) => this.#progress(by, record, text) };
-	}
-
-	#count(tool: string, status: "completed" | "failed" | "refused", ms = 0): void {
-		const { counters } = this.#parts.setup;
-		counters?.add("tool_calls", { tool, status });
-		if (ms > 0) counters?.add("tool_ms", { tool }, ms);
 	}
 }
 

@@ -34,9 +34,9 @@ export async function createReasonActEngine(
 	{ base, env, house }: EnginePlace = { base: process.cwd(), env: process.env },
 ): Promise<Engine> {
 	const { agents, phases, tools } = (house?.config ?? {}) as HouseSections;
-	const registry = toolRegistry(await builtInTools(tools, { base, env, ...house, clock: systemClock }));
+	const own = await builtInTools(tools, { base, env, ...house, clock: systemClock });
 	const setup = await setupFor(
-		await agentsOf(config, agents, registry, { base, env }),
+		await agentsOf(config, agents, toolRegistry(own), { base, env }),
 		{
 			...config,
 			phases: { ...config.phases, ...phases },
@@ -70,9 +70,11 @@ const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data }
 
 /** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
 function configHashOf({ agents, phases }: LoopSetup): string {
-	const named = [...agents.values()].map(({ name, tools }) => [name, tools.tools.map((tool) => tool.name).sort()]);
+	const named = [...agents.values()].map(({ name, tools }) =>
+		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),
+	);
 	return createHash("sha256")
-		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
+		.update(JSON.stringify([named.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)), Object.keys(phases).sort()]))
 		.digest("base64url")
 		.slice(0, 22);
 }
