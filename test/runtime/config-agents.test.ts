@@ -205,6 +205,9 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 		...{ base, file: join(base, "nexus.yaml"), engine: { module: "./e.ts" }, plugins: ["./p.ts"] },
 		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
 	});
+	writeFileSync(join(base, "a.md"), "You are a.");
 	const { protectedFiles } = createHouse(config, { warn: () => {} });
-	expect(protectedFiles).toEqual(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name)));
+	expect(new Set(protectedFiles)).toEqual(
+		new Set(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name))),
+	);
 });

@@ -336,12 +336,13 @@ export class RunState implements CustomState {
 
 	snapshot(): StateSnapshot {
 		const { used, attempts, calls, custom } = this.#run;
-		return structuredClone({
-			used,
+		// Arguments and custom values are never changed in place: a copy of what holds them will do, at every boundary.
+		return {
+			used: { ...used },
 			attempts: Object.fromEntries(attempts),
-			calls,
+			calls: calls.map((call) => ({ ...call })),
 			custom: Object.fromEntries(custom),
-		});
+		};
 	}
 
 	laneSnapshot(): LaneSnapshot {
