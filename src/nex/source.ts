@@ -1,5 +1,6 @@
 /** A run's log as a platform hears it: StreamEvents with their positions in the answer's text, from any position on, then live. */
 
+import type { RunFacts } from "../adapter/adapter.ts";
 import { type Batch, type Bus, follow } from "../bus/bus.ts";
 import {
 	chunkDecoder,
@@ -29,21 +30,12 @@ export interface SourceEvent {
 	event: StreamEvent | PartEvent;
 	/** Why a text ended. */
 	reason?: string;
-	/** What a text's end tells of its run. */
-	facts?: SourceFacts;
+	/** What a text's end tells of its run: of several agents, the message's own; the usage of the whole run at its end. */
+	facts?: RunFacts;
 	/** Offset in the log. */
 	offset: number;
 	/** Source position before the event: UTF-16 units of all text so far. */
 	position: number;
-}
-
-/** What is known when a message ends; of several agents, the message's own. */
-export interface SourceFacts {
-	agent?: string;
-	model?: string;
-	phase?: string;
-	/** Of the whole run: at its end. */
-	usage?: Readonly<Record<string, number>>;
 }
 
 export interface SourceOptions {
@@ -212,7 +204,7 @@ function frameOf(record: string, offset: number): Frame {
 const isLast = (event: SourceEvent["event"]): boolean => event.type === "stream_start" || isEnd(event);
 
 /** What the end of a text says. One that said nothing ends no message: the next goes on in its place. */
-function createEnds(): (frame: Frame) => { reason: string; facts: SourceFacts; isEmpty: boolean } | undefined {
+function createEnds(): (frame: Frame) => { reason: string; facts: RunFacts; isEmpty: boolean } | undefined {
 	const agents = new Map<string, string | undefined>();
 	return (frame) => {
 		if (frame.type === "stream.begin" && frame.modality === "text") agents.set(frame.message_id, frame.agent);
@@ -221,7 +213,7 @@ function createEnds(): (frame: Frame) => { reason: string; facts: SourceFacts; i
 		agents.delete(frame.message_id);
 		const { model, phase, reason, final } = frame;
 		const counts = Object.entries(frame.usage ?? {}).filter(([, count]) => count >= 0);
-		const facts: SourceFacts = {
+		const facts: RunFacts = {
 			...(agent !== undefined && { agent }),
 			...(model !== undefined && { model }),
 			...(phase !== undefined && { phase }),
