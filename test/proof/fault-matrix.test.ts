@@ -109,7 +109,7 @@ async function askThrough({ rig }: Matrix, platform: FakePlatform, kind: Kind, c
 	const target = platform.target(chat);
 	const shown = () => fake.visible(target.to);
 	for (const call of creates) fake.fault({ kind, count: 1, call, ms: 1000 });
-	const question = { id: `q${chat}`, text: "Run it?", choices: CHOICES };
+	const question = { id: `${channel}-${chat}`, text: "Run it?", choices: CHOICES };
 	const { id } = await rig.outbound.ask({ account: { channel, id: "main" }, target, ...question });
 	const { state } = await rig.outbound.settled(id);
 	fake.fault(undefined);
@@ -121,7 +121,7 @@ async function askThrough({ rig }: Matrix, platform: FakePlatform, kind: Kind, c
 	expect(shown(), name).toHaveLength(1);
 	if (fake.buttons) expect(fake.buttons(target.to), name).toEqual([["Approve", "Deny"]]);
 	for (const call of others) fake.fault({ kind, count: 1, call, ms: 1000 });
-	await rig.outbound.asked(`q${chat}`, "Denied by Ada.");
+	await rig.outbound.asked(`${channel}-${chat}`, "Denied by Ada.");
 	fake.fault(undefined);
 	await until(`${name}: it is settled`, () => shown().at(-1) === "Denied by Ada.");
 	expect(shown(), name).toHaveLength(fake.buttons ? 1 : 2);
