@@ -77,8 +77,12 @@ const ENTRIES = {
 	"chunks/checkpoint-worker": "src/std/checkpoint-worker.ts",
 };
 
-/** Small, and needed by nearly everybody: else each way of sharing its files would be a file of its own, which a start has to open. */
-const GROUPS = [{ name: "protocol", test: /\/src\/protocol\// }];
+/** Small files that import nothing and that many need: else each way of sharing them would be a file of its own, which a start has to open. */
+const GROUPS = [
+	{ name: "protocol", test: /\/src\/protocol\// },
+	{ name: "chats", test: /\/src\/adapter\/\w+\/chat\.ts$/ },
+	{ name: "leaves", test: /\/src\/std\/(?:clock|own)\.ts$/ },
+];
 
 /** `outDir` stands directly in the package, as `dist` does. */
 export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void> {
