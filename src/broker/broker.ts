@@ -2,14 +2,16 @@
 
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
+import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
 import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
+import { type ContinuationDeps, canContinue, continuationOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import type { Broker, Continuation, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
@@ -23,6 +25,8 @@ export interface BrokerOptions {
 	ledger: Ledger;
 	engine: Engine;
 	limits?: Partial<BrokerLimits>;
+	/** The execution log has arguments, results and prompts, too. */
+	execution?: { arguments?: boolean };
 	clock?: Clock;
 	log?: Log;
 }
@@ -39,7 +43,9 @@ class TurnBroker implements Broker {
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
-		this.#deps = { bus, ledger, engine, clock, log, limits, settleLate, history: new History(ledger, limits) };
+		const withArguments = options.execution?.arguments === true;
+		const history = new History(ledger, limits);
+		this.#deps = { bus, ledger, engine, clock, log, limits, withArguments, settleLate, history };
 	}
 
 	execute(request: ExecuteRequest): Execution {
@@ -116,6 +122,36 @@ class TurnBroker implements Broker {
 			}),
 		}));
 		return { recovered: turns.length, later: waiting };
+	}
+
+	get #continuing(): ContinuationDeps {
+		const { ledger, engine } = this.#deps;
+		return { ledger, engine, isBusy: (session) => this.#isBusy(session) };
+	}
+
+	continuation(runId: string): Promise<Continuation> {
+		const session = this.#runs.get(runId)?.request.session;
+		if (session !== undefined)
+			return Promise.reject(new NexusError("conflict", `run ${runId} cannot be continued: it is still live`));
+		return continuationOf(this.#continuing, runId);
+	}
+
+	canContinue(turn: Turn): Promise<boolean> {
+		return canContinue(this.#continuing, turn);
+	}
+
+	async phase(session: string) {
+		const { ledger, engine } = this.#deps;
+		const phase = await ledger.phases.get(session);
+		return { ...(phase && { phase }), ...(engine.phases && { known: engine.phases }) };
+	}
+
+	async enterPhase(session: string, name: string, because: string): Promise<void> {
+		const { bus, engine, clock } = this.#deps;
+		checkPhase(name, engine.phases);
+		const at = clock.now();
+		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
+		await bus.write([phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
 	}
 
 	abort(runId: string): Promise<Turn> | undefined {

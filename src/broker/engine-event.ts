@@ -63,6 +63,6 @@ export function malformed(event: unknown): NexusError {
 	return new NexusError(
 		"engine_failed",
 		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
-			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage or compaction with the fields of the engine port, or an array of these.",
+			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage, compaction, checkpoint, phase or log with the fields of the engine port, or an array of these.",
 	);
 }

@@ -1,7 +1,7 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
-import type { Attachment, EngineRequest } from "../engine/engine.ts";
-import type { StoredMessage, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
+import type { Attachment, Continued, EngineRequest } from "../engine/engine.ts";
+import type { StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
 
 /** What of a request the Broker only passes on. */
@@ -12,6 +12,8 @@ export interface ExecuteRequest extends PassedOn {
 	runId: string;
 	/** The inbound events this run answers, in order. */
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
+	/** Goes on where an earlier run of the session was cut off: the events are those that that run was asked with. */
+	continues?: Continuation;
 	/** Where the answer should go, for consumers that push. Carried in stream.begin. */
 	target?: unknown;
 	/** The trace that the run is a part of, 32 hex digits; derived from the run's id when left out. */
@@ -26,6 +28,12 @@ export interface ExecuteRequest extends PassedOn {
 	settle?: Settle;
 	/** A store that refuses commits is waited for as long as its limit says, or not longer than this, until the run has begun. */
 	patienceMs?: number;
+}
+
+/** Where a run that was cut off can go on. */
+export interface Continuation extends Continued {
+	/** The run whose messages are answered: the first of those that continue each other. */
+	root: string;
 }
 
 /** Pure: called again for every attempt to save the turn, with the turn of that attempt. */
@@ -59,6 +67,8 @@ export interface LiveRun {
 	status: "running" | "stopping";
 	compacting: boolean;
 	startedAt: number;
+	/** The run that it continues. */
+	continues?: string;
 	firstTokenMs?: number;
 	/** All that was said so far. */
 	text: string;
@@ -89,6 +99,14 @@ export interface Broker {
 	 * `execute` of this process began, and may have to read for it.
 	 */
 	recover(settle?: (turn: Turn) => Reading<readonly Write[]>): Promise<Recovered>;
+	/** Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason. */
+	continuation(runId: string): Promise<Continuation>;
+	/** Whether `continuation` would find something. */
+	canContinue(turn: Turn): Promise<boolean>;
+	/** A session's phase, and the names that the engine knows. */
+	phase(session: string): Promise<{ phase?: StoredPhase; known?: readonly string[] }>;
+	/** Rejects with `invalid` for a name that the engine does not know. */
+	enterPhase(session: string, name: string, because: string): Promise<void>;
 	/** Stops a live run and waits for its turn; undefined when no such run is live. */
 	abort(runId: string): Promise<Turn> | undefined;
 	live(runId: string): LiveRun | undefined;

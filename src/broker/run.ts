@@ -2,23 +2,26 @@
 
 import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineMessage, EngineRequest, EngineYield } from "../engine/engine.ts";
-import type { Ledger, Turn } from "../ledger/ledger.ts";
+import type { Engine, EngineEvent, EngineYield } from "../engine/engine.ts";
+import { type Ledger, type Turn, turnWrites } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { asked, assembleContext, told } from "./context.ts";
+import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
-import { Framer } from "./framer.ts";
+import { engineRequestOf, iteratorOf } from "./engine-run.ts";
+import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
-import { type BrokerLimits, keptOf } from "./limits.ts";
+import type { BrokerLimits } from "./limits.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf, type RunMeta } from "./run-log.ts";
+import { ownEvents, partsOf } from "./run-parts.ts";
 import { settle } from "./settlement.ts";
 import type { Sink } from "./streams.ts";
-import { Transcript } from "./transcript.ts";
+import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
 export interface RunDeps {
@@ -29,26 +32,14 @@ export interface RunDeps {
 	/** Settles a run that the store gave up. */
 	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
 	limits: BrokerLimits;
+	/** The execution log has arguments, results and prompts, too. */
+	withArguments: boolean;
 	clock: Clock;
 	log: Log;
 }
 
 /** Events that write nothing must not starve the loop either. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
-
-/** A longer delta is taken in portions. */
-const DELTA_CHARS_MAX = 64 * 1024;
-
-type Delta = Extract<EngineEvent, { type: "text" | "reasoning" }>;
-
-const isLong = (event: EngineEvent): event is Delta =>
-	(event?.type === "text" || event?.type === "reasoning") &&
-	typeof event.delta === "string" &&
-	event.delta.length > DELTA_CHARS_MAX;
-
-type Burst = readonly EngineEvent[];
-
-const isBurst = (said: EngineYield): said is Burst => Array.isArray(said);
 
 export class Run {
 	readonly request: ExecuteRequest;
@@ -58,6 +49,7 @@ export class Run {
 	readonly #now: () => number;
 	readonly #framer: Framer;
 	readonly #transcript: Transcript;
+	readonly #recorder: Recorder;
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
@@ -65,6 +57,8 @@ export class Run {
 	#writer: LogWriter | undefined;
 	#iterator: AsyncIterator<EngineYield> | undefined;
 	#lastEventAt: number | undefined;
+	/** Something has to be committed before the next event, or soon. */
+	#owed: Owed;
 	/** Why the run was told to stop: from then on that is how it ends. */
 	#stop: { ending: Ending; at: number } | undefined;
 	/** Decided how it ends; nothing is taken any more. */
@@ -78,16 +72,10 @@ export class Run {
 		this.request = request;
 		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
-		const { runId, session, events, target, traceId, disableStreaming: whole = false } = request;
-		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
-		this.#transcript = new Transcript({
-			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt },
-			...keptOf(deps.limits),
-			asked: events.map(({ eventId, text, attachments }) => ({
-				...{ role: "user", eventId, text },
-				...(attachments.length > 0 && { attachments: [...attachments] }),
-			})),
-		});
+		const { framer, transcript, recorder } = partsOf(deps, request, this.startedAt);
+		this.#framer = framer;
+		this.#transcript = transcript;
+		this.#recorder = recorder;
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
 	}
@@ -121,18 +109,20 @@ export class Run {
 
 	/** Makes the first begin durable, together with the request's writes, then lets the engine go (I9). A stop waits for the outcome (ST15). */
 	async establish(): Promise<void> {
-		const { runId, session, events, begin, patienceMs } = this.request;
+		const { runId, session, begin = [], patienceMs, continues } = this.request;
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
 		this.#framer.open(this.startedAt, (record) => records.push(record));
 		const meta: RunMeta = {
 			...{ session, engine: engine.name, startedAt: this.startedAt },
-			events: events.map(({ eventId }) => ({ eventId })),
+			events: ownEvents(this.request).map(({ eventId }) => ({ eventId })),
+			...(continues && { continues: continues.runId }),
 		};
+		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		let writer: LogWriter;
 		try {
 			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
-				...(begin && { with: begin }),
+				with: [...begin, ...marks, ...this.#recorder.begin(this.startedAt)],
 				...(patienceMs !== undefined && { patienceMs }),
 			});
 		} catch (cause) {
@@ -165,6 +155,7 @@ export class Run {
 			...{ runId, session, engine: this.#deps.engine.name, startedAt: this.startedAt },
 			status: this.#stop ? "stopping" : "running",
 			compacting: this.compacting,
+			...(this.request.continues && { continues: this.request.continues.runId }),
 			...(firstTokenMs !== undefined && { firstTokenMs }),
 			toolCalls: transcript.toolCalls,
 			// Made when they are asked for: most who look at live runs want to know which there are.
@@ -195,10 +186,11 @@ export class Run {
 	async #pump(writer: LogWriter): Promise<void> {
 		if (this.#stop) return;
 		this.#look();
-		const messages = await this.#context();
+		const request = await engineRequestOf(this.#deps, this.request);
 		// It may have been stopped, or its time may be over, while the past was read (ST15).
 		if (this.#stop || this.#settled) return;
-		const iterator = this.#start(messages);
+		if (request.phase) this.#framer.enter(request.phase.name);
+		const iterator = iteratorOf(this.#deps.engine, request, { signal: this.#abort.signal });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
 			const step = await iterator.next();
@@ -211,6 +203,7 @@ export class Run {
 				if (taken < said.length) await this.#takeRest(said, taken, writer);
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
+			if (this.#owed !== undefined) await this.#commit(writer);
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
@@ -218,31 +211,12 @@ export class Run {
 		}
 	}
 
-	async #context(): Promise<EngineMessage[]> {
-		const { history, limits } = this.#deps;
-		const { session, runId, events, context = [] } = this.request;
-		const fresh = [...context.map(told), ...events.map(asked)];
-		return assembleContext(await history.past(session, runId), fresh, limits.contextTokensMax);
-	}
-
-	#start(messages: EngineMessage[]): AsyncIterator<EngineYield> {
-		const { engine, limits } = this.#deps;
-		const { runId, session, events } = this.request;
-		const attachments = events.at(-1)?.attachments ?? [];
-		const { sender, permissions, allowedTools, agent } = this.request;
-		const request: EngineRequest = {
-			...{ session, runId, messages, attachments, toolTimeoutMs: limits.toolMs },
-			...(sender && { sender }),
-			...(permissions && { permissions }),
-			...(allowedTools && { allowedTools }),
-			...(agent !== undefined && { agent }),
-		};
-		const answer = engine.run(request, { signal: this.#abort.signal });
-		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
-		throw new NexusError(
-			"engine_failed",
-			`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
-		);
+	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
+	async #commit(writer: LogWriter): Promise<void> {
+		const owed = this.#owed;
+		this.#owed = undefined;
+		if (owed === "now") await this.#recorder.commit(writer);
+		else this.#recorder.commitLater(writer);
 	}
 
 	#take(event: EngineEvent): void {
@@ -257,7 +231,13 @@ export class Run {
 		if (this.#stop && !this.#isOutcome(event)) return false;
 		const taken = this.#framer.take(event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.text, now);
+		if (event.type !== "text" && event.type !== "reasoning") this.#record(taken, now);
 		return event.type === "tool";
+	}
+
+	#record(event: EngineEvent, now: number): void {
+		const owed = this.#recorder.take(event, now);
+		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
 	}
 
 	/** What one commit and one turn of the loop have room for, all at one time and up to a long delta. Returns where it stopped. */
@@ -298,9 +278,9 @@ export class Run {
 		}
 	}
 
-	/** After a stop only what was used and the outcome of a tool that is running are still of interest. */
+	/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
 	#isOutcome(event: EngineEvent): boolean {
-		if (event?.type === "usage") return true;
+		if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
 	}
 
@@ -355,7 +335,8 @@ export class Run {
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
 		const { clock, log } = this.#deps;
-		const { settle: beside = () => [] } = this.request;
+		const { settle: others = () => [] } = this.request;
+		const beside = (turn: Turn) => [...others(turn), ...this.#recorder.end(turn)];
 		const now = this.#now();
 		const turn = this.#transcript.turn(ending, now);
 		const onRefused = () => {
@@ -364,6 +345,7 @@ export class Run {
 		try {
 			const records: string[] = [];
 			this.#framer.end(ending, turn.usage, now, (record) => records.push(record), turn.usageBy);
+			await this.#recorder.settled();
 			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
 			this.#onSaved(saved);
 			this.#result.resolve(saved);

@@ -40,6 +40,8 @@ export interface TranscriptOptions {
 	session: string;
 	engine: string;
 	startedAt: number;
+	/** The run that it continues. */
+	continues?: string | undefined;
 	/** The user's messages that the run answers. */
 	asked: readonly StoredMessage[];
 	/** Reasoning is kept up to here; 0 = not at all. */
@@ -86,6 +88,11 @@ export class Transcript {
 	get oldestToolAt(): number | undefined {
 		const [oldest] = this.#running.values();
 		return oldest?.startedAt;
+	}
+
+	/** Characters of each assistant message so far, by its id. */
+	get lengths(): Record<string, number> {
+		return Object.fromEntries(this.#kept.map(({ stream, text }) => [stream.messageId, text.length]));
 	}
 
 	/** All that the user was told so far. */
@@ -180,7 +187,7 @@ export class Transcript {
 
 	/** The turn that this becomes. A call without an outcome is paired with a failure. */
 	turn(ending: Ending, endedAt: number): Turn {
-		const { runId, session, engine, startedAt } = this.#options;
+		const { runId, session, engine, startedAt, continues } = this.#options;
 		const turn: Turn = {
 			...{ runId, session, engine, startedAt, endedAt },
 			status: statusOf(ending.reason),
@@ -191,6 +198,7 @@ export class Transcript {
 		};
 		const { usageBy } = this;
 		if (usageBy.length > 0) turn.usageBy = usageBy;
+		if (continues !== undefined) turn.continues = continues;
 		if (ending.error) turn.error = ending.error;
 		if (this.firstTokenMs !== undefined) turn.firstTokenMs = this.firstTokenMs;
 		return turn;

@@ -2,6 +2,7 @@
 
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
+import type { Mcp } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
@@ -163,8 +164,14 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Removes an item of the memory; one that is not there is `not_found`. */
+	forget?(id: string): Promise<void>;
+	/** Goes on with a run that was cut off, as a new run. */
+	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
+	/** MCP servers; without it there are none. */
+	mcp?: Pick<Mcp, "status" | "start">;
 	token: string;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;

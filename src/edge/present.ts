@@ -82,7 +82,7 @@ const runView = (run: Turn | LiveRun) => ({
 	tool_calls: run.toolCalls.map(toolCallView),
 });
 
-export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
+export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: boolean): RunJson =>
 	defined({
 		...runView(turn),
 		reason: turn.reason,
@@ -90,13 +90,16 @@ export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
 		ended_at: turn.endedAt,
 		usage: turn.usage,
 		usage_by: turn.usageBy,
+		continues: turn.continues,
+		continued_by: turn.continuedBy,
+		can_continue: turn.status === "completed" ? undefined : canContinue,
 		trace: turn.trace,
 		frames_available: framesAvailable,
 	});
 
 /** A run that has not settled: what is known of its turn so far. */
 export const liveView = (run: LiveRun): RunJson =>
-	defined({ ...runView(run), compacting: run.compacting, frames_available: true });
+	defined({ ...runView(run), compacting: run.compacting, continues: run.continues, frames_available: true });
 
 export function eventView(event: InboundEvent): EventJson {
 	const { disposition, origin } = event;

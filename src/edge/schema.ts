@@ -38,7 +38,7 @@ const whole = (least: number, error: string) =>
 		.regex(/^\d{1,15}$/, error)
 		.transform(Number)
 		.pipe(z.int().min(least, error));
-const offset = whole(0, "must be a whole number from 0 on");
+export const offset = whole(0, "must be a whole number from 0 on");
 
 export const runParams = z.object({ run: z.string().min(1).max(128) });
 export const sessionParams = z.object({ session: sessionLabel });
@@ -246,6 +246,9 @@ export const RunView = component(
 		compacting: z.boolean().exactOptional(),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),
+		continues: z.string().exactOptional().describe("The run that was cut off and that this one continues."),
+		continued_by: z.string().exactOptional().describe("The run that continues this one."),
+		can_continue: z.boolean().exactOptional().describe("It was cut off, and `continue` would go on with it."),
 		trace: TraceView.exactOptional().describe("The way of the message through the pipeline, once the run has settled."),
 		frames_available: z.boolean().describe("Whether the frames can still be streamed and replayed."),
 	} satisfies Fields<wire.RunJson>),

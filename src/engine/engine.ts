@@ -9,6 +9,22 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
+export type { EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
+export {
+	createMcp,
+	type Mcp,
+	type McpConfig,
+	type McpServerStatus,
+	mcpConfigSchema,
+	mcpProblems,
+} from "./mcp/mcp.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
+export {
+	type BashConfig,
+	type MemoryPort,
+	memorySource,
+	type ToolSource,
+	type ToolsConfig,
+} from "./tools/tools.ts";

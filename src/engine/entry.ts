@@ -2,10 +2,11 @@
 
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
+import type { Environment } from "./environment.ts";
 import type { Engine } from "./port.ts";
 import type { ToolSource } from "./tools/tools.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 /** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
 export type ConfigWords = typeof words;
@@ -26,6 +27,8 @@ export interface EngineHouse {
 	dataDir: string;
 	/** Files that no tool writes: the configuration, prompts, plugins, modules. */
 	protectedFiles: readonly string[];
+	/** Files that no tool reads, either: the configuration may hold a token. */
+	secretFiles: readonly string[];
 	/** All of the configuration: the sections that several engines share, such as `agents`, `phases`, `tools`. */
 	config: Readonly<Record<string, unknown>>;
 	/** Says something to whoever runs the daemon. */

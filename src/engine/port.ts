@@ -45,6 +45,10 @@ export interface Sender {
 	name?: string;
 	channel: string;
 	account: string;
+	/** The message came from a group, where others read the answer. */
+	group?: boolean;
+	/** Somebody else wrote some of the messages that this run answers. */
+	amongOthers?: boolean;
 }
 
 export interface EngineRequest {
@@ -201,6 +205,10 @@ export interface Engine {
 	name: string;
 	/** It yields checkpoints, and can go on from one. */
 	continues?: boolean;
+	/** Digest of what its checkpoints depend on: one that was made under another is not continued. */
+	configHash?: string;
+	/** The phases it knows; a session begins in the first. Left out: any name will do. */
+	phases?: readonly string[];
 	/** It takes messages out of the context's inbox while it runs. */
 	injects?: boolean;
 	/** Its answers, or the answer to this message, come in one piece: one chunk per message, and one delivery when it is finished. */

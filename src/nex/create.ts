@@ -12,6 +12,7 @@ import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
 import type { Plugin } from "./hooks/port.ts";
 import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
+import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
 import { createListening, type OnChannelChoice } from "./inbox/listening.ts";
@@ -47,6 +48,8 @@ export interface NexStats extends InboxStats {
 export interface Nex {
 	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
 	receive(inbound: Inbound): Promise<Accepted>;
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
+	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -106,6 +109,7 @@ export function createNex(options: NexOptions): Nex {
 
 	return {
 		receive,
+		continue: (runId, answer) => inbox.continue(runId, answer),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),

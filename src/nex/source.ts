@@ -30,7 +30,7 @@ export interface SourceEvent {
 	event: StreamEvent | PartEvent;
 	/** Why a text ended. */
 	reason?: string;
-	/** What a text's end tells of its run: of several agents, the message's own; the usage of the whole run at its end. */
+	/** What a text's end tells of its run: of several agents, the message's own. The usage is the run's, at its end. */
 	facts?: RunFacts;
 	/** Offset in the log. */
 	offset: number;

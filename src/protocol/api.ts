@@ -147,6 +147,12 @@ export interface RunJson {
 	compacting?: boolean;
 	messages: MessageJson[];
 	tool_calls: ToolCallJson[];
+	/** The run that was cut off and that this one continues. */
+	continues?: string;
+	/** The run that continues this one. */
+	continued_by?: string;
+	/** It was cut off, and `continue` would go on with it. */
+	can_continue?: boolean;
 	/** Present once the run has settled. */
 	trace?: TraceJson;
 	/** Whether the frames can still be streamed and replayed. */
@@ -158,6 +164,52 @@ export interface RunListJson {
 }
 
 export type RunStatusJson = Pick<RunJson, "run_id" | "status">;
+
+export interface RunContinuedJson {
+	/** The new run. */
+	run_id: string;
+	continues: string;
+}
+
+export interface PhaseRequest {
+	name: string;
+	because?: string;
+}
+
+/** What a session works on. */
+export interface PhaseJson {
+	name: string;
+	since: number;
+	/** The phase before, and why it was left. */
+	from?: string;
+	because?: string;
+	turns: number;
+	completions: number;
+}
+
+export interface SessionPhaseJson {
+	session: string;
+	phase: PhaseJson | null;
+	/** The names that the engine knows. */
+	known?: string[];
+}
+
+/** An entry of the execution log. */
+export interface LogEntryJson {
+	id: number;
+	run_id?: string;
+	at: number;
+	/** tool, routing, phase, attempt, reminder, completion, reasoning, model or note. */
+	kind: string;
+	agent?: string;
+	text: string;
+	data?: Readonly<Record<string, unknown>>;
+}
+
+export interface SessionLogJson {
+	/** Oldest first. */
+	entries: LogEntryJson[];
+}
 
 export interface SessionJson {
 	session: string;

@@ -68,7 +68,7 @@ interface Mistake {
 }
 
 /** What stands below these may be a secret in the wrong place: it must not end up in a terminal's scroll-back or a log. */
-const SECRET = new Set(["token", "apiKeyEnv", "settings", "env"]);
+const SECRET = new Set(["token", "apiKeyEnv", "settings", "env", "headers"]);
 
 function explain(issue: z.core.$ZodIssue, value: unknown, document: Document, schema: z.ZodType): Mistake[] {
 	const path = issue.path;

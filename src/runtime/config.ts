@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
-import type { EngineChoice, EngineSections } from "../engine/engine.ts";
+import type { EngineChoice, EngineSections, McpConfig } from "../engine/engine.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Durability } from "../std/sqlite.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -31,11 +31,17 @@ export interface NexusConfig extends EngineSections {
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	broker: NonNullable<FileConfig["broker"]>;
+	/** What the execution log keeps. */
+	execution?: FileConfig["execution"];
 	edge: NonNullable<FileConfig["edge"]>;
 	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];
 	plugins?: FileConfig["plugins"];
+	tools?: FileConfig["tools"];
+	memory?: FileConfig["memory"];
+	/** MCP servers, and what is expected of them. */
+	mcp?: McpConfig;
 	log: { level: LogLevel };
 	/** The file that was read, if any. */
 	file?: string;

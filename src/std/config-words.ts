@@ -15,7 +15,6 @@ export const watchdog = say(
 	"a whole number of milliseconds above 0, or .inf to switch it off",
 );
 export const count = say(z.int().positive(), "a whole number above 0");
-/** @public Engines get it with the other words. */
 export const flag = say(z.boolean(), "true or false");
 /** @public Engines get it with the other words. */
 export const amount = say(z.number().positive(), "a number above 0");
@@ -39,3 +38,16 @@ export const NAME_ALLOWED = "letters, digits and . _ : @ + - beginning with a le
 /** By names of the user's own choice. */
 export const byName = <T extends z.ZodType>(value: T, allowed: string) =>
 	say(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/), value), allowed);
+
+/** @public Engines get it with the other words. */
+export const mapOf = <T extends z.ZodType>(value: T, allowed: string) =>
+	say(z.record(z.string().min(1), value), allowed);
+/** @public Engines get it with the other words. */
+export const texts = (allowed: string) => say(z.array(z.string()), allowed);
+/** @public Engines get it with the other words. */
+export const either = <const T extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(options: T, allowed: string) =>
+	say(z.union(options), allowed);
+
+/** The same word where it may not be left out. @public Engines get it with the other words. */
+export const needed = <T extends z.ZodType>(word: z.ZodExactOptional<T>): T =>
+	word.unwrap().meta({ allowed: word.meta()?.allowed });

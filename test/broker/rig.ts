@@ -34,11 +34,13 @@ export interface RigOptions
 		Pick<ForTestOptions, "path" | "connection"> {
 	/** Of the Bus; otherwise the system's. */
 	busClock?: Clock;
+	/** What the engine is, beside what it plays. */
+	engineFields?: Partial<Engine>;
 	/** Its process dies: nothing of it is closed. */
 	dies?: boolean;
 }
 
-export function rig(play: Play, { path, connection, dies, busClock, ...options }: RigOptions = {}) {
+export function rig(play: Play, { path, connection, dies, busClock, engineFields, ...options }: RigOptions = {}) {
 	const store = storeForTest({
 		...(path !== undefined && { path }),
 		...(connection && { connection }),
@@ -46,7 +48,7 @@ export function rig(play: Play, { path, connection, dies, busClock, ...options }
 		...(busClock && { clock: busClock }),
 	});
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine: engineOf(play), ...options });
+	const broker = createBroker({ bus, ledger, engine: { ...engineOf(play), ...engineFields }, ...options });
 	return { ...store, broker, frames: (runId: string) => framesOf(bus, runId) };
 }
 

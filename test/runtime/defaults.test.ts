@@ -5,12 +5,13 @@ import { describe, expect, it } from "vitest";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
 import { CONFIG_DEFAULTS } from "../../src/runtime/config.ts";
+import { MEMORY_DEFAULTS } from "../../src/runtime/memory.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 
 describe("docs/configuration.md", () => {
 	const { stopDeadlineMs, retention } = CONFIG_DEFAULTS;
-	it.each(Object.entries({ ...BROKER_LIMITS, ...EDGE_LIMITS, ...retention, stopDeadlineMs }))(
+	it.each(Object.entries({ ...BROKER_LIMITS, ...EDGE_LIMITS, ...retention, ...MEMORY_DEFAULTS, stopDeadlineMs }))(
 		"%s is %s by default",
 		(key, value) => {
 			expect(page).toMatch(new RegExp(`^\\| \`${key}\` \\|.*\\| \`${value}\`.*\\|$`, "m"));

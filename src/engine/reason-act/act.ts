@@ -4,7 +4,7 @@ import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
-import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import type { Answer, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import {
 	describeCall,
 	prepareCall,
@@ -52,6 +52,8 @@ export class Acting {
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
+	/** The call that was approved before this run began. */
+	#approved: string | undefined;
 
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
@@ -89,7 +91,7 @@ export class Acting {
 		for (const { call: record, isTooMany } of asked) {
 			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
 			const problem = isTooMany ? TOO_MANY : how.isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
-			if (problem !== undefined) this.#refuse(record, problem);
+			if (problem !== undefined) this.#conclude(record, "failed", problem);
 			else if ("tool" in prepared) doing.push({ ...prepared, callId: record.callId, record, agent });
 		}
 		const outcomes = await runTools(doing, {
@@ -107,6 +109,23 @@ export class Acting {
 		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
 	}
 
+	/** A call that waited for a person when the run before was cut off, and has its answer now. */
+	async settle(
+		agent: AgentSpec,
+		call: TrackedCall,
+		{ state, text, reason, by }: Answer,
+		how: { isCut: boolean; enforced: boolean },
+	): Promise<ToolResultMessage[]> {
+		if (state === "approved") {
+			this.#approved = call.callId;
+			return this.run(agent, [{ call, isTooMany: false }], how);
+		}
+		const why = reason ?? `${state}${by === undefined ? "" : ` by ${by}`}`;
+		if (state === "answered") this.#conclude(call, "completed", text ?? "");
+		else this.#conclude(call, "failed", `not run: ${why}`);
+		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+	}
+
 	#timeoutMsOf(tool: Tool): number {
 		const { setup, request } = this.#parts;
 		const own = Object.hasOwn(setup.timeoutMs, tool.name) ? setup.timeoutMs[tool.name] : tool.timeoutMs;
@@ -115,21 +134,21 @@ export class Acting {
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
 		const { setup, request } = this.#parts;
-		if ((call.tool.approval ?? "never") === "never") return { allowed: true };
-		if (setup.approve) return setup.approve(call, { agent: call.agent.name, request, signal });
-		return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
+		const { approval = "never" } = call.tool;
+		const isFree = approval === "never" || (approval === "non-owner" && request.owner !== false);
+		if (isFree || call.callId === this.#approved) return { allowed: true };
+		if (!setup.approve)
+			return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
+		// A run that is cut off while it waits goes on with this very call.
+		this.#parts.say(this.#parts.boundary());
+		return setup.approve(call, { agent: call.agent.name, request, signal });
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
-	#refuse(record: TrackedCall, problem: string): void {
-		this.#parts.state.end(record, "failed", problem);
-		this.#parts.say({
-			...named(record),
-			status: "failed",
-			args: record.args,
-			summary: resultSummary(problem),
-			result: problem,
-		});
+	#conclude(record: TrackedCall, status: "completed" | "failed", text: string): void {
+		this.#parts.state.end(record, status, text);
+		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
+		this.#parts.say([ended, ...this.#parts.boundary()]);
 	}
 
 	/** Resolves once whoever reads the run has taken the start and asks for more. */

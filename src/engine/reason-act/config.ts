@@ -6,8 +6,8 @@ import { type PiConfig, piConfigShape } from "../pi/entry.ts";
 /** The provider that needs neither a network nor a key. */
 export const SCRIPTED = "scripted";
 
-/** Everything may be left out; `docs/reason-act.md` has the defaults. */
-export interface ReasonActConfig extends PiConfig {
+/** Everything may be left out; `docs/reason-act.md` has the defaults. Folders are the matter of `tools:`. */
+export interface ReasonActConfig extends Omit<PiConfig, "filesRoot"> {
 	/** With `provider: scripted`: a file of what the model says. */
 	script?: string;
 	/** In which a run begins. */
@@ -35,8 +35,9 @@ export interface ReasonActConfig extends PiConfig {
 
 export const reasonActConfigSchema = (words: ConfigWords) => {
 	const { amount, byName, count, countOrNone, flag, group, ms, msOrNone, oneOf, text } = words;
+	const { filesRoot: _, ...model } = piConfigShape(words);
 	return group({
-		...piConfigShape(words),
+		...model,
 		provider: text("openai, anthropic, google, scripted, or any name together with baseUrl"),
 		script: text("a file in YAML or JSON; relative to this file"),
 		phase: text("the name of a phase"),

@@ -7,13 +7,13 @@ import { toPiContext } from "../pi/pi.ts";
 import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
 import { asModelTool } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
-import { type Checkpoint, owedResults } from "./checkpoint.ts";
+import { type Checkpoint, interrupted, owedResults } from "./checkpoint.ts";
 import { type Heard, jsonOf, listen } from "./listen.ts";
 import type { ModelCall } from "./model.ts";
 import { pause } from "./pause.ts";
 import { systemPrompt, type Transition } from "./prompt.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import { RunState } from "./state.ts";
+import { RunState, type TrackedCall } from "./state.ts";
 import { mustTerminate, type Phase, type Verdict } from "./termination.ts";
 import { withoutThinking } from "./think.ts";
 import { trimmed } from "./trim.ts";
@@ -51,6 +51,8 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	/** Agents whose turn comes next. */
 	readonly #line: string[] = [];
 	#history: Message[] = [];
+	/** What the first agent reads of words that were cut off. */
+	#opening: Message[] = [];
 	/** Of the active agent, behind the session's own. */
 	#messages: Message[] = [];
 	#phase: string;
@@ -98,7 +100,8 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		const { history, prompt } = toPiContext(this.#request, this.#setup.clock.now(), signer);
 		this.#history = [...history, prompt];
 		const line = this.#line;
-		if (from) this.#restore(from);
+		this.#opening = interrupted(this.#request, this.#setup.clock.now());
+		if (from) await this.#restore(from);
 		else line.push(entry);
 		let resumed = from !== undefined;
 		for (let name = line.shift(); name !== undefined && !this.#stop.signal.aborted; name = line.shift()) {
@@ -110,15 +113,23 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		}
 	}
 
-	#restore({ state, phase, transition, line, notes, messages, calls }: Checkpoint): void {
+	async #restore({ state, phase, transition, line, notes, messages, calls }: Checkpoint): Promise<void> {
 		this.#phase = phase;
 		this.#transition = transition;
 		this.#notes.push(...notes);
 		for (const [agent, count] of Object.entries(calls)) this.#calls.set(agent, count);
-		this.#messages = [...messages, ...owedResults(messages, state, this.#setup.clock.now())];
+		const { answer } = this.#request.continues ?? {};
+		const waited = ({ callId, status }: TrackedCall) => callId === answer?.callId && status === "announced";
+		const answered = this.#state.openCalls().find(waited);
+		this.#messages = [...messages, ...owedResults(messages, state, this.#setup.clock.now(), answered?.callId)];
 		// What was open has its result by now: it is not this run's to pair.
-		for (const call of this.#state.openCalls()) this.#state.end(call, "failed", "cut off");
-		this.#line.push(this.#state.activation.agent, ...line);
+		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
+		const { agent: name } = this.#state.activation;
+		this.#line.push(name, ...line);
+		const agent = this.#setup.agents.get(name);
+		if (!answered || !answer || !agent) return;
+		const how = { isCut: false, enforced: this.#isEnforced(agent) };
+		this.#messages.push(...(await this.#acting.settle(agent, answered, answer, how)));
 	}
 
 	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */
@@ -169,6 +180,8 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		const said = (content: string): Message => ({ role: "user", content, timestamp: clock.now() });
 		if (!resumed) this.#messages = this.#notes.map(said);
 		let { attempt } = resumed ? this.#state.activation : this.#state.activate(agent.name, this.#phase);
+		if (this.#opening.length > 0) this.#state.say(this.#request.continues?.shown ?? "");
+		this.#messages.push(...this.#opening.splice(0));
 		for (; ; { attempt } = this.#state.retry()) {
 			this.#failure = this.#state.terminal ? undefined : await this.#attempt(agent);
 			if (this.#stop.signal.aborted) return { type: "end" };

@@ -1,19 +1,21 @@
 /** The `reason-act` engine: a model that reasons and tools that act, with enforced ends, limits and several tools at once. The door of this folder. */
 
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
-import type { Environment } from "../entry.ts";
-import { checkFilesRoot, chooseModel, loadModel } from "../pi/pi.ts";
-import type { Engine } from "../port.ts";
-import { type Tool, toolRegistry } from "../tools/tools.ts";
-import { builtInTools } from "./built-in.ts";
+import type { EnginePlace, Environment } from "../entry.ts";
+import { chooseModel, loadModel } from "../pi/pi.ts";
+import type { Engine, EngineEvent } from "../port.ts";
+import { builtInTools, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
+import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";
 import { type ModelPort, piModel } from "./model.ts";
 import { parseScript, scriptedModel } from "./scripted.ts";
 import type { LoopSetup } from "./setup.ts";
+import { onceReady, type Sources, withSources } from "./sources.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
 import { ATTEMPTS_MAX, FIRST_PHASE, PHASES, type Phase, STRATEGIES } from "./termination.ts";
 
@@ -38,18 +40,50 @@ export const REASON_ACT_DEFAULTS = {
 } as const;
 
 /** Configuration mistakes are said here; after that, only runs can fail. */
-export async function createReasonActEngine(config: ReasonActConfig, env: Environment = process.env): Promise<Engine> {
-	await checkFilesRoot(config.filesRoot, SECTION);
+export async function createReasonActEngine(
+	config: ReasonActConfig,
+	{ base, env, house }: EnginePlace = { base: process.cwd(), env: process.env },
+): Promise<Engine> {
 	const model = await modelOf(config, env);
-	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
-	return reasonActEngine(await setupOf(config, model, tools));
+	const tools = await builtInTools(house?.config.tools as ToolsConfig | undefined, {
+		base,
+		env,
+		...house,
+		clock: systemClock,
+	});
+	const sources = house && { sources: house.toolSources, warn: house.warn };
+	return reasonActEngine(await setupOf(config, model, tools), sources);
 }
 
 /** A setup may be made by hand, with more agents, tools and an approver. */
-export const reasonActEngine = (setup: LoopSetup): Engine => ({
-	name: "reason-act",
-	run: (request, { signal }) => reasonAct(setup, request, signal),
-});
+export function reasonActEngine(given: LoopSetup, sources?: Sources): Engine {
+	const setup: LoopSetup = { checkpoint: asEvent, ...given };
+	const { phase, phases } = setup;
+	return {
+		name: "reason-act",
+		continues: true,
+		configHash: configHashOf(setup),
+		phases: [phase, ...Object.keys(phases).filter((name) => name !== phase)],
+		run(request, { signal }) {
+			const from = checkpointOf(request.continues);
+			if (sources === undefined || sources.sources.length === 0) return reasonAct(setup, request, signal, from);
+			return onceReady(async () => reasonAct(await withSources(setup, request, sources), request, signal, from));
+		},
+	};
+}
+
+const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
+
+/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+function configHashOf({ agents, phases }: LoopSetup): string {
+	const named = [...agents.values()].map(({ name, tools }) =>
+		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),
+	);
+	return createHash("sha256")
+		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
+		.digest("base64url")
+		.slice(0, 22);
+}
 
 async function modelOf(config: ReasonActConfig, env: Environment): Promise<ModelPort> {
 	const { retriesMax, retryDelayMsMax } = { ...REASON_ACT_DEFAULTS, ...config };

@@ -17,6 +17,8 @@ export interface AgentSpec {
 	prompt: string;
 	model: ModelPort;
 	tools: ToolRegistry;
+	/** What it may call of the tools that only a run knows; left out = all of them. A `*` at the end stands for any rest. */
+	toolNames?: readonly string[] | undefined;
 	/** Where an orchestrator's run goes that does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }

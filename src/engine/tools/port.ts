@@ -1,12 +1,19 @@
 /** What a tool is: offered to a model, run by an engine. */
 
 import type { ContentPart } from "../../protocol/protocol.ts";
-import type { EngineRequest } from "../port.ts";
+import type { Answer, EngineRequest } from "../port.ts";
 
 /** What a running tool does, in a line for people. */
 export type Describe = (args: Readonly<Record<string, unknown>>, name: string) => string;
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** What a person is asked. */
+export interface Question {
+	question: string;
+	/** Between what to choose; left out = any answer. */
+	choices?: readonly string[];
+}
 
 /** Whether a person has to agree before the tool acts. */
 export type ApprovalPolicy = "never" | "non-owner" | "always";
@@ -24,6 +31,8 @@ export interface ToolContext {
 	state: CustomState;
 	/** Shown to people while it runs. */
 	progress(text: string): void;
+	/** Asks the run's sender while the tool runs; the run's clocks stand still, the tool's own limit does not. Left out where nobody can be asked. */
+	ask?(question: Question, signal: AbortSignal): Promise<Answer>;
 }
 
 /** A rejection is a failure, too: the model is told, and the run goes on. */
@@ -47,6 +56,8 @@ export interface Tool {
 	exclusive?: boolean;
 	/** `never` when left out. */
 	approval?: ApprovalPolicy;
+	/** Of a tool that comes from outside: changes with what it says about itself. A remembered approval holds for one revision only. */
+	revision?: string;
 	describe?: Describe;
 	/** The arguments fit `parameters`. */
 	execute(args: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;

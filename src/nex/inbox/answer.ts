@@ -54,7 +54,14 @@ export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteReq
 		session,
 		runId,
 		events: [...messages.slice(0, -1), message],
-		sender: { id, ...(name !== undefined && { name }), channel, account },
+		sender: {
+			id,
+			...(name !== undefined && { name }),
+			channel,
+			account,
+			...(messages.some((one) => one.facts.chat.type === "group") && { group: true }),
+			...(messages.some((one) => !isBySame(one, message)) && { amongOthers: true }),
+		},
 		agent: facts.agent,
 		...(facts.target && { target: { ...facts.target, channel, account } }),
 		...(traceId !== undefined && { traceId }),
@@ -62,6 +69,11 @@ export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteReq
 		disableStreaming: context.disable_streaming === true,
 	};
 }
+
+const isBySame = (one: Message, other: Message): boolean =>
+	one.facts.sender.id === other.facts.sender.id &&
+	one.origin.channel === other.origin.channel &&
+	one.origin.account === other.origin.account;
 
 /** The stages of a settled run. `isWhole`: nothing is to come after the turn. */
 export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): StageTiming[] {

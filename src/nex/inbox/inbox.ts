@@ -17,6 +17,7 @@ import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
+import { type Answered, Continuing } from "./continuing.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
@@ -71,6 +72,7 @@ export class Inbox {
 	readonly #inOrder: Order;
 	readonly #sessions: Sessions;
 	readonly #refusals: Refusals;
+	readonly #continuing: Continuing;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
 	readonly #completing = new Set<Promise<void>>();
@@ -88,6 +90,7 @@ export class Inbox {
 		const prepares = () => hooks().has("onPrepare");
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
+		this.#continuing = new Continuing(deps, this.#sessions);
 	}
 
 	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
@@ -108,6 +111,12 @@ export class Inbox {
 		const event = await first;
 		if (isClients(inbound)) checkSame(event, message);
 		return acceptedOf(event);
+	}
+
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one (A1). */
+	async continue(runId: string, answer?: Answered): Promise<{ runId: string }> {
+		this.#refuseWhenClosed();
+		return this.#continuing.continue(runId, answer);
 	}
 
 	/** From the first look at the store to the queue's decision a session takes one message at a time (ST11). */
@@ -286,10 +295,11 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute({ begin, settle, patienceMs, continues }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer),
+			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),

@@ -1,10 +1,13 @@
 /** Going on from a checkpoint: completed tools are not run again, and the model knows what became of the others. */
 
 import { describe, expect, test } from "vitest";
-import type { Checkpoint } from "../../../src/engine/reason-act/checkpoint.ts";
+import type { Answer } from "../../../src/engine/port.ts";
+import { type Checkpoint, GO_ON } from "../../../src/engine/reason-act/checkpoint.ts";
+import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
-import { setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { scriptedModel } from "../../../src/engine/reason-act/scripted.ts";
 import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { answer, asks, modelOf, text, toolOf } from "./kit.ts";
@@ -100,4 +103,127 @@ describe("A5: a checkpoint", () => {
 		const going = resumed(checkpoints.at(-1)!, answers.slice(2), noting().tools, config);
 		await expect(going).rejects.toMatchObject({ message: expect.stringContaining("modelCallsMax") });
 	});
+});
+
+/** Goes on as the engine does, with what the Broker tells it. */
+async function continued(
+	from: Checkpoint | null,
+	fields: { shown?: string; answer?: Answer & { callId: string } },
+	answers: readonly (readonly LlmEvent[])[],
+	tools: Tool[],
+) {
+	const { model, calls } = modelOf(answers);
+	const engine = reasonActEngine(await setupOf({}, model, tools));
+	const continues = { runId: "run_1", checkpoint: from, shown: "", ...fields };
+	const events = await collect(engine.run({ ...request, continues }, { signal }));
+	return { events, calls };
+}
+
+describe("A1: words that were shown after the checkpoint", () => {
+	test("are the model's own, interrupted: it is told to go on and not to repeat them", async () => {
+		const checkpoints = await recorded(answers, noting().tools);
+		for (const from of [checkpoints.at(-1)!, null]) {
+			const { calls, events } = await continued(from, { shown: "Do" }, [answer(text("ne."))], noting().tools);
+			const [cut, told] = calls[0]!.messages.slice(-2);
+			expect(cut).toMatchObject({ role: "assistant", content: [text("Do")] });
+			expect(told).toMatchObject({ role: "user", content: GO_ON });
+			expect(textOf(events)).toBe("ne.");
+		}
+	});
+
+	test("the scripted model goes on behind them", async () => {
+		const script = { steps: [{ text: "One two three four.", tokensPerSecond: 0 }] };
+		const engine = reasonActEngine(await setupOf({}, scriptedModel(script), []));
+		const continues = { runId: "run_1", checkpoint: null, shown: "One two th" };
+		const events = await collect(engine.run({ ...request, continues }, { signal }));
+		expect(textOf(events)).toBe("ree four.");
+	});
+});
+
+describe("A2: a call that waited for a person when the run was cut off", () => {
+	/** `b` waits for approval, beside `a`, which has completed. */
+	async function waiting() {
+		const { tools } = noting();
+		const asking = tools.map((tool) => (tool.name === "b" ? { ...tool, approval: "always" as const } : tool));
+		const { model } = modelOf([answer(asks("a"), asks("b"))]);
+		const checkpoints: Checkpoint[] = [];
+		const stop = new AbortController();
+		const checkpoint = (one: Checkpoint) => {
+			checkpoints.push(JSON.parse(JSON.stringify(one)));
+			if (one.state.calls[0]?.status === "completed") stop.abort();
+			return undefined;
+		};
+		const approve = () => new Promise<never>(() => {});
+		const setup = await setupOf({}, model, asking);
+		await collect(reasonAct({ ...setup, checkpoint, approve }, request, stop.signal));
+		return checkpoints.find(({ state }) => state.calls[0]?.status === "completed")!;
+	}
+
+	const asking = () => {
+		const { acted, tools } = noting();
+		return { acted, tools: tools.map((tool) => ({ ...tool, approval: "always" as const })) };
+	};
+	const resultsIn = ({ messages }: { messages: readonly { role: string; content: unknown }[] }) =>
+		messages.filter(({ role }) => role === "toolResult").map(({ content }) => JSON.stringify(content));
+
+	test("approved: it runs now, before the model is asked, and the completed one does not", async () => {
+		const from = await waiting();
+		const { acted, tools } = asking();
+		const decided = { id: "K7Q2", state: "approved" as const, callId: "id_b" };
+		const { calls, events } = await continued(from, { answer: decided }, [answer(text("Done."))], tools);
+		expect(acted).toEqual(["b"]);
+		expect(resultsIn(calls[0]!)).toEqual([expect.stringContaining("a done"), expect.stringContaining("b done")]);
+		expect(events.flatMap((event) => (event.type === "tool" ? [`${event.callId} ${event.status}`] : []))).toEqual([
+			"id_b started",
+			"id_b completed",
+		]);
+	});
+
+	test("is in a checkpoint before anybody is asked, although no tool has begun", async () => {
+		const { model } = modelOf([answer(text("May I? "), asks("b"))]);
+		const tools = [toolOf("b", { approval: "always" })];
+		const stop = new AbortController();
+		const told: string[] = [];
+		const checkpoint = ({ state, messages }: Checkpoint) => {
+			told.push(`${state.calls.map(({ status }) => status).join(" ")} ${messages.at(-1)?.role}`);
+			return undefined;
+		};
+		const approve = () => {
+			told.push("asked");
+			stop.abort();
+			return new Promise<never>(() => {});
+		};
+		await collect(reasonAct({ ...(await setupOf({}, model, tools)), checkpoint, approve }, request, stop.signal));
+		expect(told.slice(0, 2)).toEqual(["announced assistant", "asked"]);
+	});
+
+	test("denied: it fails with the reason; answered: that is its result", async () => {
+		const from = await waiting();
+		for (const [decided, told] of [
+			[{ state: "denied" as const, reason: "not today" }, "not run: not today"],
+			[{ state: "answered" as const, text: "blue" }, "blue"],
+		] as const) {
+			const { acted, tools } = asking();
+			const answered = { id: "K7Q2", callId: "id_b", ...decided };
+			const { calls } = await continued(from, { answer: answered }, [answer(text("Done."))], tools);
+			expect(acted).toEqual([]);
+			expect(resultsIn(calls[0]!)[1]).toContain(told);
+		}
+	});
+});
+
+test("A5: the digest of the configuration changes with agents, tools and phases, and with nothing else", async () => {
+	const { model } = modelOf([]);
+	const hashOf = async (config: ReasonActConfig, names: string[]) =>
+		reasonActEngine(
+			await setupOf(
+				config,
+				model,
+				names.map((name) => toolOf(name)),
+			),
+		).configHash;
+	const before = await hashOf({}, ["a", "b"]);
+	expect(await hashOf({ systemPrompt: "another", attemptsMax: 5 }, ["b", "a"])).toBe(before);
+	expect(await hashOf({}, ["a"])).not.toBe(before);
+	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
 });

@@ -96,5 +96,6 @@ export const shown = (events: readonly EngineEvent[]): string[] =>
 		if (event.type === "tool") return [`${event.callId} ${event.status}`];
 		if (event.type === "text" || event.type === "reasoning")
 			return event.delta === "" ? [] : [`${event.type} ${event.delta}`];
+		if (event.type === "checkpoint") return [];
 		return event.type === "usage" ? [] : [event.type === "compaction" ? `compaction ${event.phase}` : event.type];
 	});

@@ -121,7 +121,7 @@ describe("tools", () => {
 		const { engine } = await engineOf([answer(asks("look")), answer()], { tools: [look] });
 		const reader = engine.run(requestOf("x"), { signal: new AbortController().signal })[Symbol.asyncIterator]();
 		const started = await reader.next();
-		expect([started.value].flat()).toMatchObject([{ status: "started" }]);
+		expect([started.value].flat()).toMatchObject([{ status: "started" }, { type: "checkpoint" }]);
 		await new Promise((resolve) => setImmediate(resolve));
 		expect(acted).toEqual([]);
 		await reader.next();
@@ -140,7 +140,7 @@ describe("tools", () => {
 	});
 
 	test("a tool that needs approval never runs while nobody can be asked, and runs once somebody agreed", async () => {
-		const tools = [toolOf("write", { approval: "non-owner" })];
+		const tools = [toolOf("write", { approval: "always" })];
 		const answers = [answer(asks("write")), answer()];
 		expect((await play(answers, { tools })).shown).toEqual(["id_write failed"]);
 		const asked: unknown[] = [];

@@ -8,9 +8,9 @@ import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES } from "../../../src/std/supervision.ts";
 import { manualClock } from "../../clock.ts";
 
 const env = { PATH: process.env.PATH ?? "" };

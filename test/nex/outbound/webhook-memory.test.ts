@@ -7,9 +7,9 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Platform } from "../../../src/adapter/kit/kit.ts";
 import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { checkSignable } from "../../../src/nex/supervise/signable.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES } from "../../../src/std/supervision.ts";
 import { manualClock } from "../../clock.ts";
 
 const REQUESTS = 12;

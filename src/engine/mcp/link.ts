@@ -1,0 +1,15 @@
+/** A connection to one server: a transport of the protocol's library that also says why it is over. */
+
+import type { Transport } from "@modelcontextprotocol/client";
+
+export interface Link extends Transport {
+	readonly pid?: number | undefined;
+}
+
+/** Of a process; of a server elsewhere nobody tells. */
+export interface LinkEvents {
+	/** Once: the connection is over. */
+	lost(why: string): void;
+	/** A line for the log. */
+	said(line: string): void;
+}
