@@ -103,31 +103,6 @@ describeInBrowser("the channel lab", () => {
 	);
 
 	it(
-		"A14: a question has buttons where a platform has them; the first press decides it everywhere",
-		async () => {
-			const { page, faults } = await openAt(world.context, world.daemon, "#/lab");
-			await openReady(page);
-			for (const channel of PLATFORMS.filter((each) => !["slack", "telegram", "sms"].includes(each)))
-				await page.locator(".lab-choice label", { hasText: new RegExp(`^\\W*\\w*\\W*${channel}$`, "i") }).click();
-			await page.fill(".lab-form textarea", "Run the migration?");
-			await page.click(".lab-form .lab-ask");
-			const buttons = (channel: string) => card(page, channel).locator(".lab-buttons button");
-			const last = (channel: string) => card(page, channel).locator(".lab-bubble").last().innerText();
-			for (const channel of ["telegram", "slack"])
-				await expect.poll(() => buttons(channel).allInnerTexts(), { timeout: DELIVER_MS }).toEqual(["Approve", "Deny"]);
-			await expect
-				.poll(() => last("sms"), { timeout: DELIVER_MS })
-				.toMatch(/Run the migration\?\s+Reply approve \S+ or deny \S+\./);
-			await buttons("telegram").filter({ hasText: "Deny" }).click();
-			for (const channel of ["telegram", "slack", "sms"])
-				await expect.poll(() => last(channel), { timeout: DELIVER_MS }).toBe("Denied by Ann on telegram.");
-			await expect.poll(() => page.locator(".lab-buttons").count(), { timeout: DELIVER_MS }).toBe(0);
-			expect(faults).toEqual([]);
-		},
-		START_MS + DELIVER_MS + 30_000,
-	);
-
-	it(
 		"I7: a refused call is a pause that everybody sees, and nothing is lost; who is left out gets nothing",
 		async () => {
 			const { page, faults } = await openAt(world.context, world.daemon, "#/lab");
