@@ -8,6 +8,7 @@ import { blocks } from "./lines/blocks.ts";
 import { type Cell, growth, growthRows } from "./lines/growth.ts";
 import { flood, pace, readers1000 } from "./lines/live.ts";
 import { message } from "./lines/message.ts";
+import { nostr } from "./lines/nostr.ts";
 import { pipe } from "./lines/pipe.ts";
 import { replay } from "./lines/replay.ts";
 import { router } from "./lines/router.ts";
@@ -35,6 +36,7 @@ const LINES: Record<string, (choice?: string) => Promise<void>> = {
 	router: figuresOf(router),
 	blocks: figuresOf(blocks),
 	agents: figuresOf(agents),
+	nostr: figuresOf(nostr),
 };
 
 const words = process.argv.slice(2);

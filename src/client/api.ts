@@ -68,6 +68,8 @@ export function createApi({ json, request }: Http) {
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
 		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),
+		labQuestion: (question: wire.LabRequest) => post<wire.LabAsked>(pathOf("lab", "question"), question),
+		labPress: (press: wire.LabPressRequest) => post<wire.LabPressed>(pathOf("lab", "press"), press),
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};
