@@ -3,20 +3,33 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
+import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
 import { type ContinuationDeps, canContinue, continuationOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, Continuation, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import type {
+	Broker,
+	Continuation,
+	ExecuteRequest,
+	Execution,
+	LiveRun,
+	Recovered,
+	RunObserver,
+	Saved,
+} from "./port.ts";
 import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
-import { Run, type RunDeps } from "./run.ts";
+import { Run } from "./run.ts";
+import type { RunDeps } from "./run-parts.ts";
 
+export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
+export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
-export type { BrokerLimits } from "./limits.ts";
+export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";
 
@@ -27,8 +40,12 @@ export interface BrokerOptions {
 	limits?: Partial<BrokerLimits>;
 	/** The execution log has arguments, results and prompts, too. */
 	execution?: { arguments?: boolean };
+	observer?: RunObserver;
 	clock?: Clock;
 	log?: Log;
+	/** Of questions to people. */
+	asking?: Partial<AskingLimits>;
+	random?: Random;
 }
 
 export const createBroker = (options: BrokerOptions): Broker => new TurnBroker(options);
@@ -42,10 +59,32 @@ class TurnBroker implements Broker {
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
+		const asking = new AskingDesk({
+			...{ bus, ledger, clock, log, random: options.random ?? secureRandom },
+			limits: { ...ASKING_LIMITS, ...options.asking },
+		});
+		const stopping = () => this.#draining;
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
 		const withArguments = options.execution?.arguments === true;
 		const history = new History(ledger, limits);
-		this.#deps = { bus, ledger, engine, clock, log, limits, withArguments, settleLate, history };
+		this.#deps = {
+			bus,
+			ledger,
+			engine,
+			clock,
+			log,
+			limits,
+			withArguments,
+			settleLate,
+			history,
+			observer: options.observer,
+			asking,
+			stopping,
+		};
+	}
+
+	get questions(): Questions {
+		return this.#deps.asking;
 	}
 
 	execute(request: ExecuteRequest): Execution {
@@ -72,7 +111,10 @@ class TurnBroker implements Broker {
 		const saved = run.saved.then((turn) => {
 			this.#dismiss(run);
 			this.#count(turn);
-			if (turn && turn !== "lost") this.#deps.history.settled(turn);
+			if (turn && turn !== "lost") {
+				this.#deps.history.settled(turn);
+				this.#deps.observer?.settled(turn, request.traceId ?? traceIdOf(runId));
+			}
 			return turn;
 		});
 		return {
@@ -112,6 +154,7 @@ class TurnBroker implements Broker {
 	}
 
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
+		await this.#deps.asking.load();
 		const { turns, later } = await settleLeftRuns(this.#deps, settle);
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
@@ -176,14 +219,20 @@ class TurnBroker implements Broker {
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
 		const { clock, limits, log } = this.#deps;
+		// A person may take longer than any deadline.
+		for (const run of this.#runs.values()) if (run.isAsking) run.shutDown();
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
-		if (await within(clock, deadlineMs, settled())) return;
+		const isDone = await within(clock, deadlineMs, settled());
+		this.#deps.asking.close();
+		if (isDone) return;
 		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
 		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
 		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
 	}
 }
+
+const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
 
 /** How long the last commit may take once every run has ended. */
 const SEAL_MS_MAX = 5000;

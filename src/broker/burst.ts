@@ -1,5 +1,7 @@
 /** What an engine yields at once: one event, several, or one that is so long that it is taken in portions. */
 
+import { setImmediate } from "node:timers/promises";
+import type { LogWriter } from "../bus/bus.ts";
 import type { EngineEvent, EngineYield } from "../engine/engine.ts";
 
 /** A longer delta is taken in portions. */
@@ -15,3 +17,5 @@ export const isLong = (event: EngineEvent): event is Delta =>
 export type Burst = readonly EngineEvent[];
 
 export const isBurst = (said: EngineYield): said is Burst => Array.isArray(said);
+
+export const pause = (writer: LogWriter): Promise<unknown> => (writer.crowded ? writer.room() : setImmediate());

@@ -6,7 +6,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { asked, assembleContext, told } from "./context.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest } from "./port.ts";
+import { type ExecuteRequest, passedOn } from "./port.ts";
 
 export interface EngineRunDeps {
 	engine: Engine;
@@ -22,7 +22,6 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 	const past = await history.past(session, runId);
 	const before = continues ? past.slice(chainLength(past)) : past;
 	const fresh = [...context.map(told), ...events.map(asked)];
-	const { sender, permissions, allowedTools, agent } = request;
 	const phase = engine.phases ? await ledger.phases.get(session) : undefined;
 	return {
 		session,
@@ -30,10 +29,7 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 		messages: assembleContext(before, fresh, limits.contextTokensMax),
 		attachments: events.at(-1)?.attachments ?? [],
 		toolTimeoutMs: limits.toolMs,
-		...(sender && { sender }),
-		...(permissions && { permissions }),
-		...(allowedTools && { allowedTools }),
-		...(agent !== undefined && { agent }),
+		...passedOn(request),
 		...(phase && { phase: phaseOf(phase) }),
 		...(continues && { continues: continuedOf(continues) }),
 	};
@@ -61,4 +57,13 @@ export function iteratorOf(engine: Engine, request: EngineRequest, context: Engi
 		"engine_failed",
 		`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
 	);
+}
+
+/** Nobody waits for what it still does. */
+export function letGo(iterator: AsyncIterator<EngineYield>, failed: (cause: unknown) => void): void {
+	try {
+		iterator.return?.().catch(failed);
+	} catch (cause) {
+		failed(cause);
+	}
 }

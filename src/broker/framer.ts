@@ -11,6 +11,7 @@ import {
 	isNamed,
 	malformed,
 	type PartEvent,
+	reportOf,
 	type ToolEvent,
 } from "./engine-event.ts";
 import { partPiecesOf, piecesOf } from "./pieces.ts";
@@ -300,8 +301,7 @@ export class Framer {
 		this.#release(lane, false, ts, sink);
 		this.#endReasoning(lane, ts, sink);
 		const stream = known ?? this.#beginTool(lane, event, ts, sink);
-		const { type: _type, callId: _callId, name: _name, agent: _agent, content: _content, ...report } = event;
-		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, ...report }, ts, sink);
+		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, ...reportOf(event) }, ts, sink);
 		if (isToolDone(event.status)) {
 			this.#streams.end(stream, DONE, ts, sink);
 			this.#tools.delete(event.callId);

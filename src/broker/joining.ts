@@ -18,10 +18,10 @@ export interface JoiningRun {
 }
 
 /** What the engine is handed. Rejects when the store did not take it: the messages wait on then. */
-export async function takeJoining(inbox: RunInbox, run: JoiningRun): Promise<EngineMessage[]> {
+export async function takeJoining(inbox: RunInbox | undefined, run: JoiningRun): Promise<EngineMessage[]> {
 	const { framer, transcript, writer, now, isOver } = run;
 	const taken: EngineMessage[] = [];
-	await inbox.take(async (events, writes) => {
+	await inbox?.take(async (events, writes) => {
 		if (isOver()) return false;
 		const ts = now();
 		framer.pause(ts, (record) => writer.append(record));

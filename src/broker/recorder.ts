@@ -53,6 +53,7 @@ export class Recorder {
 	#entries: StoredEntry[] = [];
 	#entriesLeft: number;
 	#committing: Promise<void> | undefined;
+	#owed: Owed;
 	readonly #toolsAt = new Map<string, number>();
 
 	constructor(options: RecorderOptions) {
@@ -76,8 +77,23 @@ export class Recorder {
 		return [...writes, ...this.#drain()];
 	}
 
+	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
+	async commitOwed(writer: LogWriter): Promise<undefined> {
+		const owed = this.#owed;
+		this.#owed = undefined;
+		if (owed === "now") await this.commit(writer);
+		else this.commitLater(writer);
+		return undefined;
+	}
+
 	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
 	take(event: EngineEvent, now: number): Owed {
+		const owed = this.#take(event, now);
+		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
+		return this.#owed;
+	}
+
+	#take(event: EngineEvent, now: number): Owed {
 		switch (event.type) {
 			case "tool":
 				return this.#tool(event, now);

@@ -102,8 +102,11 @@ export class Transcript {
 
 	/** When the tool that has been running longest was started. */
 	get oldestToolAt(): number | undefined {
-		const [oldest] = this.#running.values();
-		return oldest?.startedAt;
+		// One that waits for a person is not running.
+		let oldest: number | undefined;
+		for (const { asking, startedAt } of this.#running.values())
+			if (asking?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
+		return oldest;
 	}
 
 	/** Characters of each assistant message so far, by its id. */
@@ -205,6 +208,9 @@ export class Transcript {
 
 	tool(report: ToolReport, stream: TextStream, now: number): void {
 		const call = this.#running.get(report.callId) ?? this.#start(report, stream, now);
+		// Its time counts from when it was allowed to act.
+		if (report.status === "started" && call.asking) call.startedAt = now;
+		if (report.asking !== undefined) call.asking = report.asking;
 		if (report.args !== undefined) call.args = jsonText(report.args);
 		if (report.summary !== undefined) call.summary = report.summary;
 		if (report.status !== "completed" && report.status !== "failed") return;
@@ -272,7 +278,7 @@ export class Transcript {
 }
 
 function settled(call: LiveToolCall, ending: Ending, now: number): StoredToolCall {
-	const { status, endedAt, ...facts } = call;
+	const { status, endedAt, asking: _asking, ...facts } = call;
 	if (status !== "started" && endedAt !== undefined) return { ...facts, status, endedAt };
 	return { ...facts, status: "failed", summary: unpairedSummary(ending.reason), endedAt: now };
 }

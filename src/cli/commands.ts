@@ -3,11 +3,14 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
+import { addApprovals } from "./commands-approvals.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
 export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
 	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
+	if (called !== "up")
+		addApprovals(nexus, { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) });
 	pointToHelp(nexus, "nexus");
 }
 
@@ -232,7 +235,7 @@ function addChats(nexus: Command, local: Local): void {
 		.option("-s, --session <session>", "only this session's")
 		.option(
 			"--state <state>",
-			"started, queued, batched, injected, superseded, rejected, dropped, cancelled or handled",
+			"started, queued, batched, injected, superseded, rejected, dropped, cancelled, handled or answered",
 		)
 		.option("--limit <count>", "at most this many", whole, 20)
 		.action((options) =>

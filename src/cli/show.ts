@@ -131,7 +131,9 @@ function say(screen: Screen, kind: "text" | "reasoning", text: string): void {
 }
 
 function showTool(screen: Screen, payload: string, ts: number): void {
-	const { toolName, toolCallId, status, summary } = JSON.parse(payload) as ToolStatusEvent;
+	const { toolName, toolCallId, status, summary, approval, question } = JSON.parse(payload) as ToolStatusEvent;
+	// Whoever follows the run puts these to a person.
+	if (approval || question) return;
 	if (status === "started") screen.toolStart.set(toolCallId, ts);
 	const began = screen.toolStart.get(toolCallId);
 	const took = status === "completed" || status === "failed" ? ` (${ts - (began ?? ts)} ms)` : "";

@@ -42,6 +42,14 @@ export function createApi({ json, request }: Http) {
 		cancel: (event: string) => json<wire.EventJson>("DELETE", pathOf("events", event)),
 		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),
+		approvals: (query?: { state?: Param; session?: Param; limit?: Param }) =>
+			get<wire.ApprovalListJson>(pathOf("approvals"), query),
+		decideApproval: (run: string, id: string, decision: wire.ApprovalRequest) =>
+			post<wire.ApprovalJson>(pathOf("runs", run, "approvals", id), decision),
+		answerQuestion: (run: string, id: string, answer: wire.AnswerRequest) =>
+			post<wire.ApprovalJson>(pathOf("runs", run, "questions", id), answer),
+		grants: () => get<wire.GrantListJson>(pathOf("grants")),
+		revokeGrant: (grant: string) => json<wire.GrantRevokedJson>("DELETE", pathOf("grants", grant)),
 		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),
 		checkAccount: (channel: string, account: string) =>
 			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),
@@ -62,6 +70,8 @@ export function createApi({ json, request }: Http) {
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
 		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),
+		labQuestion: (question: wire.LabRequest) => post<wire.LabAsked>(pathOf("lab", "question"), question),
+		labPress: (press: wire.LabPressRequest) => post<wire.LabPressed>(pathOf("lab", "press"), press),
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};

@@ -3,6 +3,7 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
+import { approvalHandlers } from "./approvals.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
@@ -43,6 +44,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...readHandlers(parts),
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
+		...approvalHandlers(parts.deps, parts.limits),
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),

@@ -119,6 +119,10 @@ export interface Lab {
 	/** What the fake platforms show, with how far the deliveries of the newest run are. */
 	state(): Promise<LabState>;
 	fault(fault: LabFault): Promise<void>;
+	/** Puts a question to the given channels, or all, and resolves with its id. The first button that is pressed decides it everywhere. */
+	ask(text: string, channels?: readonly string[]): Promise<string>;
+	/** Presses a button of a message, as a person there does. */
+	press(channel: string, message: string, label: string): Promise<void>;
 	/** Those of the lab, once it was used. */
 	accounts(): AccountStatus[];
 	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<DeliveryInfo[]>;
@@ -162,6 +166,8 @@ export interface EdgeDeps {
 	submit(message: ClientMessage): Promise<Accepted>;
 	/** Takes back a message that waits. */
 	cancel(eventId: string): Promise<InboundEvent>;
+	/** Decides what runs wait for; without it nothing is remembered for a session. */
+	asking?: Nex["asking"];
 	/** Removes an item of the memory; one that is not there is `not_found`. */
 	forget?(id: string): Promise<void>;
 	/** Goes on with a run that was cut off, as a new run. */

@@ -3,6 +3,7 @@
 import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
+import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
@@ -191,6 +192,7 @@ export const ROUTES = {
 		errors: [],
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
+	...APPROVAL_ROUTES,
 	...CHANNEL_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,

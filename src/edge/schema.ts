@@ -77,6 +77,7 @@ const disposition = z.enum([
 	"dropped",
 	"cancelled",
 	"handled",
+	"answered",
 ] satisfies wire.DispositionState[]);
 export const eventsQuery = z.object({
 	session: sessionLabel.optional(),
@@ -127,7 +128,7 @@ export const MessageAccepted = component(
 	"MessageAccepted",
 	z.object({
 		event_id: z.string(),
-		disposition: disposition.exclude(["rejected", "dropped", "handled"]),
+		disposition: disposition.exclude(["rejected", "dropped", "handled", "answered"]),
 		run_id: z.string().exactOptional().describe("Present when the run has started."),
 	} satisfies Fields<wire.MessageAccepted>),
 );
@@ -141,7 +142,10 @@ export const EventView = component(
 		received_at: time,
 		disposition,
 		run_id: z.string().exactOptional(),
-		because: z.string().exactOptional().describe("Why it was rejected or dropped, or which command it was."),
+		because: z
+			.string()
+			.exactOptional()
+			.describe("Why it was rejected or dropped, which command it was, or what it decided."),
 		superseded_by: z.string().exactOptional().describe("The event that took its place."),
 		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
 		channel: z.string().exactOptional(),

@@ -1,4 +1,5 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
+export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
 export {
 	chooseEngine,
 	ENGINES,
@@ -23,8 +24,12 @@ export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
 export {
 	type BashConfig,
+	digestOf,
+	isToolAllowed,
 	type MemoryPort,
 	memorySource,
+	needsApproval,
+	policyOf,
 	type ToolSource,
 	type ToolsConfig,
 } from "./tools/tools.ts";

@@ -62,8 +62,10 @@ export interface EngineRequest {
 	allowedTools?: readonly string[];
 	/** Names of tools that this run may not use, whatever `allowedTools` says. A `*` at the end stands for any rest. */
 	deniedTools?: readonly string[];
-	/** Everybody whose words this run answers has the owner's rights; left out = nobody in particular asked, as with a program that calls the API. */
+	/** Everybody whose words this run answers has the owner's rights. Left out counts as no. */
 	owner?: boolean;
+	/** Whether a person has to agree before a tool acts, by its name; stronger than the tool's own word, weaker than the agent's. A `*` at the end stands for any rest. */
+	approval?: Readonly<Record<string, ApprovalPolicy>>;
 	/** Which agent is asked, where the configuration has several. */
 	agent?: string;
 	/** Agents that everybody whose words this run answers may use; left out = all. */
@@ -99,28 +101,36 @@ export interface Continued {
 	answer?: Answer & { callId: string };
 }
 
+/** Whether a person has to agree before a tool acts. */
+export type ApprovalPolicy = "never" | "non-owner" | "always";
+
 /** A person is asked about a tool call, and answers. */
 export interface Asking {
-	/** Short enough to be typed: `K7Q2`. */
+	/** Of the engine's choice, unique in the run: what `context.answer` is asked for. People see a short id that the Broker gives it, such as `K7Q2`. */
 	id: string;
 	kind: "approval" | "question";
 	state: "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
-	/** In milliseconds since the epoch. */
-	expiresAt: number;
+	/** In milliseconds since the epoch. The Broker says it. */
+	expiresAt?: number;
 	/** What is asked, and between what to choose; an approval has neither. */
 	question?: string;
 	choices?: readonly string[];
+	/** Of a tool that comes from outside: it is not the same tool under another one. */
+	revision?: string;
 	/** Who decided, in words. */
 	by?: string;
 }
 
 export interface Answer {
+	/** As people saw it. */
 	id: string;
 	state: Exclude<Asking["state"], "pending">;
 	/** In words: who decided, why, or what was answered. */
 	by?: string;
 	reason?: string;
 	text?: string;
+	/** Of the tool and arguments that were asked about (`digestOf`): what is run has to have the same. */
+	digest?: string;
 }
 
 /** What happened in a run beside its words and tools, for whoever asks later how it came about. */

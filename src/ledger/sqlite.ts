@@ -1,9 +1,11 @@
 /** The Ledger in a SQLite file: the list of its things. */
 
 import type { SqliteFile } from "../std/sqlite.ts";
+import { approvalsInSqlite } from "./approvals/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
+import { grantsInSqlite } from "./grants/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
@@ -22,6 +24,8 @@ export const THINGS = {
 	deliveries: deliveriesInSqlite,
 	pairings: pairingsInSqlite,
 	notes: notesInSqlite,
+	approvals: approvalsInSqlite,
+	grants: grantsInSqlite,
 	memory: memoryInSqlite,
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,

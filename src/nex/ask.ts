@@ -2,7 +2,7 @@
 
 import { buttonsFault, isSameChat, nonceOf, type Question, questionFault, type Target } from "../adapter/adapter.ts";
 import type { Delivery } from "../ledger/ledger.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { NexusError, newId, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type OwingDeps, take } from "./owing.ts";
@@ -52,15 +52,17 @@ function inWords(choices: readonly AskChoice[]): string {
 	return `Reply ${replies.length === 0 ? last : `${replies.join(", ")} or ${last}`}.`;
 }
 
-/** Written once, whoever asks again. */
-async function ensureLog({ bus, stamp }: OwingDeps, log: string, text: string): Promise<void> {
-	if (await bus.describe(log)) return;
-	try {
-		await writeTextLog(bus, text, stamp, log);
-	} catch (cause) {
-		// Somebody else asked the same at the same time.
-		if (!(await bus.describe(log))) throw cause;
-	}
+/** Written once, whoever asks again, and in however many chats at the same time. */
+async function ensureLog({ bus, stamp, inOrder, signal }: OwingDeps, log: string, text: string): Promise<void> {
+	await inOrder(log, signal, async () => {
+		if (await bus.describe(log)) return;
+		try {
+			await writeTextLog(bus, text, stamp, log);
+		} catch (cause) {
+			// Another daemon asks the same.
+			if (!(cause instanceof Refused) || cause.refusal !== "duplicate") throw cause;
+		}
+	});
 }
 
 interface AskedDeps extends OwingDeps {
@@ -92,14 +94,15 @@ async function askedIn({ deliveries }: OwingDeps, id: string): Promise<Delivery[
 /** Takes the buttons away. False: there are none, or they cannot be taken away. */
 async function settle(deps: AskedDeps, id: string, asked: Delivery, text: string): Promise<boolean> {
 	if (!("ask" in asked.options)) return false;
-	const { carrier, deliveries, accounts, clock, signal, log } = deps;
+	const { carrier, deliveries, accounts, clock, stamp, signal, log } = deps;
 	// A question that is still on its way gets its buttons first.
 	await carrier.settled(asked.id);
 	const row = (await deliveries.get(asked.id)) ?? asked;
 	const messageId = row.messages.findLast(({ state }) => state === "sent")?.messageId;
 	if (messageId === undefined) return false;
+	// A nonce of its own: it may be said twice at the same time.
 	const line = {
-		...{ type: "asked" as const, delivery: row.id, nonce: nonceOf(`${row.id}/asked`, 1) },
+		...{ type: "asked" as const, delivery: row.id, nonce: nonceOf(newId("ask", stamp()), 1) },
 		...{ target: row.target as Target, messageId, id, text },
 	};
 	for (let tries = 0; tries < SETTLE_TRIES && !signal.aborted; tries++) {

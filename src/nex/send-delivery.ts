@@ -158,12 +158,13 @@ function current({ delivering: { tracked }, line }: Sending): Current {
 function bodyOf(sending: Sending): SendBody {
 	const { nonce, from, to, text, done } = current(sending);
 	const { line, piece } = pieceOf(nonce);
-	const { tracked, target, files } = sending.delivering;
+	const { tracked, target, files, facts = {} } = sending.delivering;
 	const { id: delivery, runId } = tracked.row;
 	const attachments = files.get(line);
 	return {
 		...{ delivery, runId, nonce: line, target, text, from, to },
 		...(attachments && { attachments }),
+		...(Object.keys(facts).length > 0 && { facts }),
 		...(done !== undefined && { done: { pieces: piece - 1, chars: done } }),
 	};
 }

@@ -13,7 +13,8 @@ export type DispositionState =
 	| "rejected"
 	| "dropped"
 	| "cancelled"
-	| "handled";
+	| "handled"
+	| "answered";
 
 export interface ErrorJson {
 	error: { code: ErrorCode; message: string };
@@ -37,7 +38,7 @@ export interface MessageRequest {
 
 export interface MessageAccepted {
 	event_id: string;
-	disposition: Exclude<DispositionState, "rejected" | "dropped" | "handled">;
+	disposition: Exclude<DispositionState, "rejected" | "dropped" | "handled" | "answered">;
 	/** Present when the run has started. */
 	run_id?: string;
 }
@@ -50,7 +51,7 @@ export interface EventJson {
 	received_at: number;
 	disposition: DispositionState;
 	run_id?: string;
-	/** Why it was rejected or dropped, or which command it was. */
+	/** Why it was rejected or dropped, which command it was, or what it decided. */
 	because?: string;
 	/** The event that took its place. */
 	superseded_by?: string;

@@ -1,5 +1,6 @@
 /** The words of Nexus: pure, browser-safe, no imports from outside this folder. The door of this folder. */
 export type * from "./api.ts";
+export type * from "./api-approvals.ts";
 export type * from "./api-channels.ts";
 export type * from "./api-mcp.ts";
 export type * from "./api-memory.ts";
@@ -14,6 +15,7 @@ export * from "./frame.ts";
 export * from "./ids.ts";
 export * from "./injected.ts";
 export * from "./mapping.ts";
+export * from "./shown.ts";
 export * from "./stream-event.ts";
 export * from "./verify.ts";
 export * from "./view.ts";

@@ -17,6 +17,9 @@ export interface LabFeed {
 	run(text: string): void;
 	stop(): void;
 	fault(channel: string, kind: LabFaultKind): void;
+	/** Puts a question to the chosen platforms. */
+	ask(text: string): void;
+	press(channel: string, message: string, label: string): void;
 	choose(channel: string, on: boolean): void;
 	retry(): void;
 	close(): void;
@@ -157,6 +160,8 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 			const what = FAULTS.find((fault) => fault.kind === kind)?.title ?? kind;
 			void tell(() => api.labFault({ channel, kind, count: 1 }), `${channelName(channel)} ${what}.`);
 		},
+		ask: (text) => void tell(() => api.labQuestion({ text, channels: chosenOf(lab) })),
+		press: (channel, message, label) => void tell(() => api.labPress({ channel, message, label })),
 		choose(channel, on) {
 			const left = new Set(lab.left);
 			if (on) left.delete(channel);

@@ -30,7 +30,7 @@ export const engineOf = (play: Play): Engine => ({
 });
 
 export interface RigOptions
-	extends Pick<BrokerOptions, "limits" | "clock" | "log">,
+	extends Pick<BrokerOptions, "limits" | "clock" | "log" | "asking">,
 		Pick<ForTestOptions, "path" | "connection"> {
 	/** Of the Bus; otherwise the system's. */
 	busClock?: Clock;

@@ -7,7 +7,6 @@ export type {
 	MessageFailure,
 	PlatformFault,
 	Question,
-	RunFacts,
 	Target,
 	WireAttachment,
 } from "../port.ts";

@@ -4,9 +4,10 @@ import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Environment } from "../entry.ts";
-import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
+	type AgentHost,
 	checkFilesRoot,
 	chooseModel,
 	drive,
@@ -21,7 +22,7 @@ import {
 	type TakeJoining,
 	toPiContext,
 } from "../pi/pi.ts";
-import type { Engine, EngineRequest } from "../port.ts";
+import type { Engine, EngineContext, EngineRequest } from "../port.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -58,10 +59,10 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest, take: TakeJoining): Promise<PiAgent> => {
+	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: Answering): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
-		const session = await openSession(pi, modelRuntime, parts, request, context);
+		const session = await openSession(pi, modelRuntime, parts, request, context, { answer, teller });
 		joinBetweenTurns(session, take);
 		return {
 			subscribe: (listener) => session.subscribe(listener),
@@ -77,8 +78,12 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	return {
 		name: "pi-coding-agent",
 		injects: true,
-		run: (request, { signal, inbox }) =>
-			drive((take) => open(request, take), { signal, ...(inbox && { inbox }), failure, abortSettleMs }),
+		run: (request, { signal, answer, inbox }) =>
+			drive((host) => open(request, host, answer), {
+				...{ signal, failure, abortSettleMs },
+				...(inbox && { inbox }),
+				asksFirst: (tool) => asksFirst(tool, request),
+			}),
 	};
 }
 
@@ -93,18 +98,26 @@ function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
 	};
 }
 
+type Answering = EngineContext["answer"];
+
+interface Asking {
+	answer: Answering;
+	teller: ApprovalTeller;
+}
+
 async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
 	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
+	{ answer, teller }: Asking,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
 	const offered = allowedTools([...codingTools(pi, cwd), ...tools], request);
-	const definitions = offered.map((tool) => bounded(tool, request.toolTimeoutMs));
+	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
 		agentDir: cwd,

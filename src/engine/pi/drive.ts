@@ -1,7 +1,7 @@
 /** Runs one pi agent as an engine's answer: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
+import { type ApprovalTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import type { EngineContext, EngineMessage, EngineYield } from "../port.ts";
 import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
@@ -20,21 +20,26 @@ export interface PiAgent {
 /** What came for the run since the last look. Never rejects: a run that cannot be told fails. */
 export type TakeJoining = () => Promise<readonly EngineMessage[]>;
 
+/** What the agent and its tools may use of the run. */
+export interface AgentHost {
+	take: TakeJoining;
+	teller: ApprovalTeller;
+}
+
 export interface DriveOptions {
 	signal: AbortSignal;
 	inbox?: EngineContext["inbox"];
 	failure: FailureContext;
 	/** After an abort, how long the agent may still report its own ends before they are written for it. */
 	abortSettleMs: number;
+	/** Calls of these tools start when a person has agreed. */
+	asksFirst?: (tool: string) => boolean;
 	/** Said instead of success when the agent ended for a reason of ours. */
 	limitReached?: () => string | undefined;
 }
 
 /** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
-export function drive(
-	open: (take: TakeJoining) => Promise<PiAgent>,
-	options: DriveOptions,
-): AsyncIterable<EngineYield> {
+export function drive(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
 	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
 
@@ -51,9 +56,9 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	#working = false;
 	#released = false;
 
-	constructor(open: (take: TakeJoining) => Promise<PiAgent>, options: DriveOptions) {
+	constructor(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
-		this.#translate = translator(accountOf(options.failure.apiKey));
+		this.#translate = translator(accountOf(options.failure.apiKey), options.asksFirst);
 		if (options.signal.aborted) {
 			void this.return();
 			return;
@@ -75,8 +80,8 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		return { done: true, value: undefined };
 	}
 
-	async #work(open: (take: TakeJoining) => Promise<PiAgent>): Promise<void> {
-		const agent = await open(() => this.#takeJoining());
+	async #work(open: (host: AgentHost) => Promise<PiAgent>): Promise<void> {
+		const agent = await open({ take: () => this.#takeJoining(), teller: this.#teller() });
 		if (this.#released) {
 			quietly(() => agent.dispose?.());
 			return;
@@ -102,6 +107,18 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 			this.#end({ cause });
 			return [];
 		}
+	}
+
+	/** How the agent's tools tell what they ask a person. */
+	#teller(): ApprovalTeller {
+		return {
+			asked: (id, name, args) =>
+				new Promise((resolve) => {
+					const { handle, said } = this.#translate.ask(id, name, args);
+					this.#events.push(said, () => resolve(handle));
+				}),
+			answered: (id, answer) => this.#events.push(this.#translate.answer(id, answer)),
+		};
 	}
 
 	/** A listener that throws would kill pi's run and leave a message without its end. */

@@ -4,12 +4,12 @@ import { createHash } from "node:crypto";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
 import type { Environment } from "../entry.ts";
-import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { checkToolRoot } from "../tools/tools.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
-import { drive, type PiAgent, type TakeJoining } from "./drive.ts";
+import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
 import { joiningTurn, type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
 import { toPiContent } from "./past.ts";
@@ -17,6 +17,7 @@ import { accountOf, type Signer, signedReasoning } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 
 export {
+	type AgentHost,
 	chooseModel,
 	drive,
 	joiningTurn,
@@ -82,20 +83,22 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			maxRetryDelayMs: limits.retryDelayMsMax,
 		});
 
-	const run: Engine["run"] = (request, { signal, inbox }) => {
+	const run: Engine["run"] = (request, { signal, answer, inbox }) => {
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
-		const open = async (take: TakeJoining): Promise<PiAgent> => {
+		const open = async ({ take, teller }: AgentHost): Promise<PiAgent> => {
 			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 			const agent = new Agent({
 				initialState: {
 					systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
 					model,
 					thinkingLevel,
-					tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
+					tools: allowedTools(tools, request).map((tool) =>
+						approved(bounded(tool, request.toolTimeoutMs), request, answer, teller),
+					),
 					messages: history,
 				},
 				streamFn,
@@ -112,7 +115,11 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				stop: () => agent.abort(),
 			};
 		};
-		return drive(open, { signal, ...(inbox && { inbox }), failure, abortSettleMs: limits.abortSettleMs, limitReached });
+		return drive(open, {
+			...{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
+			...(inbox && { inbox }),
+			asksFirst: (tool) => asksFirst(tool, request),
+		});
 	};
 
 	return { name: "pi", injects: true, run };

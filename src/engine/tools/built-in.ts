@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Environment } from "../environment.ts";
+import { askTool } from "./ask.ts";
 import { bashTool, isHouseSecret } from "./bash.ts";
 import { fileTools } from "./files.ts";
 import type { Tool } from "./port.ts";
@@ -17,6 +18,8 @@ export interface ToolsConfig {
 	root?: string;
 	fileBytesMax?: number;
 	bash?: BashConfig;
+	/** By tool: what people read while it runs; `{name}` stands for an argument. */
+	describe?: Readonly<Record<string, string>>;
 }
 
 export interface BashConfig {
@@ -43,7 +46,7 @@ export interface BuiltInPlace {
 
 /** Configuration mistakes are said here. */
 export async function builtInTools(config: ToolsConfig = {}, place: BuiltInPlace): Promise<Tool[]> {
-	const tools = [timeTool(() => place.clock.now())];
+	const tools = [timeTool(() => place.clock.now()), askTool];
 	const { root: configured, bash = {} } = config;
 	if (configured === undefined) {
 		if (bash.enabled)

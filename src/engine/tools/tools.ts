@@ -1,9 +1,12 @@
 /** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
+
+export type { ApprovalPolicy } from "../port.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
-export { describeCall } from "./describe.ts";
+export { describeBy, describeCall } from "./describe.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
+export { TOOL_NAMES } from "./names.ts";
+export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
-	ApprovalPolicy,
 	CustomState,
 	Describe,
 	JsonSchema,

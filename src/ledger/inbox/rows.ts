@@ -86,6 +86,8 @@ function dispositionOf(row: Row): Disposition {
 			return { state: "rejected", because };
 		case "dropped":
 			return { state: "dropped", because };
+		case "answered":
+			return { state: "answered", because };
 		default:
 			return { state: "queued" };
 	}
@@ -107,6 +109,7 @@ export function dispositionColumns(disposition: Disposition): [string, string | 
 		case "rejected":
 		case "dropped":
 		case "handled":
+		case "answered":
 			return [state, null, disposition.because, null];
 		default:
 			return disposition satisfies never;

@@ -75,7 +75,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	state !== "rejected" && state !== "dropped" && state !== "handled" && batch === undefined;
+	!["rejected", "dropped", "handled", "answered"].includes(state) && batch === undefined;
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(

@@ -4,7 +4,8 @@ import { isSameChat } from "../../adapter/adapter.ts";
 import type { Joining } from "../../broker/broker.ts";
 import { inboxWrites } from "../../ledger/ledger.ts";
 import type { Write } from "../../std/write.ts";
-import type { Message } from "./message.ts";
+import { narrows } from "../acl/rights.ts";
+import { type Message, rightsTogether } from "./message.ts";
 import type { Lane } from "./queue.ts";
 
 /** What one look into the inbox hands over. */
@@ -12,9 +13,11 @@ const AT_ONCE_MAX = 16;
 
 /**
  * What a run may do was decided for those who asked it (A10): nobody else's words may run with it, not even somebody's who may do more. So a
- * message joins only a run that answers the same person, as the same agent, in the same chat.
+ * message joins only a run that answers the same person, as the same agent, in the same chat. A reload of the config may have taken rights
+ * from that person since the run began: what they say now waits for a run of its own.
  */
 export function mayJoin(run: readonly Message[], message: Message): boolean {
+	if (narrows(rightsTogether(run), rightsTogether([message]))) return false;
 	return run.some((one) => isSamePerson(one, message)) && run.some((one) => isSamePlace(one, message));
 }
 

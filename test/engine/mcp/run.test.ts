@@ -15,10 +15,10 @@ test("R2-30: a run whose server is killed during a call goes on, and the model i
 			answer(asks("mcp__all__echo", { message: "still" })),
 			answer(text("done")),
 		],
-		{ tools: [...tools], setup: { approve: () => ({ allowed: true }) } },
+		{ tools: [...tools] },
 	);
 	const seen: string[] = [];
-	for await (const said of engine.run(request(), { signal: new AbortController().signal }))
+	for await (const said of engine.run({ ...request(), owner: true }, { signal: new AbortController().signal }))
 		for (const event of [said].flat()) {
 			if (event.type !== "tool") continue;
 			seen.push(`${event.name} ${event.status}`);

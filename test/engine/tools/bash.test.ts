@@ -176,12 +176,12 @@ describe("I12: nothing survives the call", () => {
 describe("in the loop", () => {
 	const started = "sleep 1000 & echo $! > child; wait";
 	const answers = [answer(asks("bash", { command: started })), answer(said("done"))];
-	const approve = async () => ({ allowed: true }) as const;
+	const agreed = { owner: true, approval: { bash: "never" as const } };
 
 	test("A21, I12: when the run is stopped, its command is dead before the run is over", async () => {
-		const { engine } = await engineOf(answers, { tools, setup: { approve } });
+		const { engine } = await engineOf(answers, { tools });
 		const stop = new AbortController();
-		const running = collect(engine.run(requestOf(), { signal: stop.signal }));
+		const running = collect(engine.run(requestOf(agreed), { signal: stop.signal }));
 		await until("the child has begun", () => hasPid("child"));
 		stop.abort();
 		await running.catch(() => {});

@@ -219,15 +219,16 @@ describe("the tools as they are offered", () => {
 			});
 		expect((await build("root", join(base, "data"))).map(({ name }) => name)).toEqual([
 			"time",
+			"ask",
 			"read",
 			"write",
 			"edit",
 		]);
 	});
 
-	test("without a root there is the time only, and no shell", async () => {
+	test("without a root there are neither files nor a shell", async () => {
 		const place = { base, env: {}, clock: systemClock };
-		expect((await builtInTools({}, place)).map(({ name }) => name)).toEqual(["time"]);
+		expect((await builtInTools({}, place)).map(({ name }) => name)).toEqual(["time", "ask"]);
 		await expect(builtInTools({ bash: { enabled: true } }, place)).rejects.toMatchObject({ code: "config" });
 	});
 });

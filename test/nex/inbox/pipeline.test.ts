@@ -292,9 +292,9 @@ describe("plugins on the way", () => {
 			{ name: "c", onReceive: () => Promise.reject(new Error("odd")) },
 		];
 		const rig = nexRig(
-			async function* (request) {
+			async function* (request, signal, context) {
 				asked.push(request);
-				yield* echo(request, new AbortController().signal, { signal: new AbortController().signal });
+				yield* echo(request, signal, context);
 			},
 			{ config: open, plugins },
 		);

@@ -47,7 +47,7 @@ describe("asking", () => {
 		const row = await ask(telegram);
 		expect(row).toMatchObject({ state: "complete", messages: [{ state: "sent" }] });
 		expect(buttons(telegram)).toEqual([["Approve", "Deny"]]);
-		for (const _count of [1, 2]) await rig.outbound.asked("K7Q2", "Approved by Ada.");
+		await Promise.all([1, 2].map(() => rig.outbound.asked("K7Q2", "Approved by Ada.")));
 		expect([shown(telegram), buttons(telegram)]).toEqual([["Approved by Ada."], [[]]]);
 	});
 
@@ -75,6 +75,14 @@ describe("asking", () => {
 		await rig.outbound.start();
 		expect((await rig.outbound.ask(request(telegram))).id).toBe(first.id);
 		expect(shown(telegram)).toEqual(["Run make?"]);
+	});
+
+	it("A14: put to several chats at once, each has it, and each is told what was decided", async () => {
+		const places = [1, 2, 3].map((n) => request(telegram, { target: telegram.target(n) }));
+		const rows = await Promise.all(places.map((each) => rig.outbound.ask(each)));
+		await Promise.all(rows.map(({ id }) => rig.outbound.settled(id)));
+		await rig.outbound.asked("K7Q2", "Approved by Ada.");
+		for (const n of [1, 2, 3]) expect(telegram.fake.visible(telegram.target(n).to)).toEqual(["Approved by Ada."]);
 	});
 
 	it("A13: a text that is longer than a message is shown whole, and its end has the buttons", async () => {
