@@ -1,7 +1,7 @@
 /** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
 
 import type { LogWriter } from "../bus/bus.ts";
-import type { EngineEvent, EngineMessage, EngineYield } from "../engine/engine.ts";
+import type { EngineContext, EngineEvent, EngineYield } from "../engine/engine.ts";
 import { type Turn, turnWrites } from "../ledger/ledger.ts";
 import { NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { elapsing } from "../std/clock.ts";
@@ -11,7 +11,7 @@ import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from
 import { isOutcome } from "./engine-event.ts";
 import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
-import { takeJoining } from "./joining.ts";
+import { RunJoining } from "./joining.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
@@ -40,6 +40,7 @@ export class Run {
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
 	readonly #questions: RunQuestions;
+	readonly #joining: RunJoining;
 	#owed: Owed;
 	/** A question that is being put on record: nothing is taken meanwhile. */
 	#opening: Promise<void> | undefined;
@@ -65,6 +66,8 @@ export class Run {
 		this.#transcript = transcript;
 		this.#recorder = recorder;
 		this.#questions = new RunQuestions(deps.asking, { request, now: this.#now, changed: () => this.#onQuestions() });
+		const isOver = () => this.#settled || this.#stop !== undefined;
+		this.#joining = new RunJoining({ inbox: request.inbox, framer, transcript, recorder, now: this.#now, isOver });
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
 	}
@@ -169,7 +172,7 @@ export class Run {
 		if (request.phase) this.#framer.enter(request.phase.name);
 		const { signal } = this.#abort;
 		const answer = this.#questions.answer.bind(this.#questions);
-		const inbox = { take: () => this.#takeJoining(writer) };
+		const inbox: EngineContext["inbox"] = { take: (checkpointFor) => this.#joining.take(writer, checkpointFor) };
 		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer, inbox });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
@@ -190,12 +193,6 @@ export class Run {
 				await pause(writer);
 			}
 		}
-	}
-
-	#takeJoining(writer: LogWriter): Promise<EngineMessage[]> {
-		const isOver = () => this.#settled || this.#stop !== undefined;
-		const run = { framer: this.#framer, transcript: this.#transcript, writer, now: this.#now, isOver };
-		return takeJoining(this.request.inbox, run);
 	}
 
 	#take(event: EngineEvent): void {
@@ -336,6 +333,7 @@ export class Run {
 
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
+		await this.#joining.settled();
 		const { clock, log } = this.#deps;
 		const { settle: others = () => [] } = this.request;
 		const now = this.#now();

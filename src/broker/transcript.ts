@@ -71,7 +71,7 @@ export class Transcript {
 	readonly #options: TranscriptOptions;
 	/** In order of their begins. */
 	readonly #answers: [Answer, ...Answer[]];
-	readonly #joined: Joined[] = [];
+	#joined: readonly Joined[] = [];
 	/** The one that grew last: most of the time the next delta is its too. */
 	#answer: Answer;
 	/** In order of starting. */
@@ -156,10 +156,13 @@ export class Transcript {
 		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + told.indexOf(answer) }));
 	}
 
-	/** Messages joined the run: `place` is the stream that says so in the log. */
-	join(messages: readonly StoredMessage[], place: string): void {
+	/** Messages join the run: `place` is the stream that says so in the log. Returns how to take that back. */
+	join(messages: readonly StoredMessage[], place: string): () => void {
 		const order = streamNumberOf(place);
-		this.#joined.push(...messages.map((joined) => ({ order, joined })));
+		this.#joined = [...this.#joined, ...messages.map((joined) => ({ order, joined }))];
+		return () => {
+			this.#joined = this.#joined.filter((one) => one.order !== order);
+		};
 	}
 
 	/** An event that was framed; `stream` is the message it belongs to. */

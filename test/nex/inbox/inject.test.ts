@@ -212,6 +212,35 @@ describe("A10: whose words run with whose rights", () => {
 		expect([taken, runs]).toEqual([[], 2]);
 	});
 
+	test.each([
+		["fewer", ["look"], "started"],
+		["more", ["look", "write", "edit"], "injected"],
+	] as const)("somebody who was given %s rights since the run began", async (_, tools, state) => {
+		const telegram = config.channels!.telegram!;
+		const letting = (allowed: readonly string[]): InboundConfig => ({
+			channels: {
+				telegram: { ...telegram, acl: { allow: [{ sender: "eve", tools: [...allowed] }], groups: "always" } },
+			},
+		});
+		const { play, doors, asked } = looker();
+		const under = nexRig(play, { ...INJECTS, config: letting(["look", "write"]) });
+		const receive = () => under.nex.receive({ channel: "telegram", account: "bot", message: from("eve") });
+		await receive();
+		await until(() => doors.length === 1);
+		under.nex.reconfigure(letting(tools), []);
+		const two = await receive();
+		doors[0]!.open();
+		const disposition = () => under.look.event(two.eventId)!.disposition;
+		await until(() => disposition().state !== "queued", "the second message is taken");
+		expect(disposition().state).toBe(state);
+		await until(() => asked.length === (state === "started" ? 2 : 1));
+		expect(asked.map(({ allowedTools }) => allowedTools)).toEqual([
+			["look", "write"],
+			...(state === "started" ? [tools] : []),
+		]);
+		doors[1]?.open();
+	});
+
 	test("somebody in another chat is answered there", async () => {
 		const channels = { telegram: { ...config.channels!.telegram!, session: "one-for-all" } };
 		const { taken, runs } = await during("ann", from("ann", "g2"), { channels });
