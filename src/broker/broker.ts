@@ -16,7 +16,7 @@ import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
-export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
+export type { AskingLimits, Decision, Questions } from "./asking.ts";
 export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export type { BrokerLimits } from "./limits.ts";

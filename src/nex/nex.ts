@@ -7,7 +7,6 @@ export { loadPlugins } from "./hooks/load.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./hooks/port.ts";
 export { type InboundChannelConfig, type InboundConfig, type QueueConfig, WEB } from "./inbox/config.ts";
 export type { InboxLimits } from "./inbox/limits.ts";
-export type { ChannelChoice, OnChannelChoice } from "./inbox/listening.ts";
 export type { Accepted, ClientMessage } from "./inbox/message.ts";
 export { createOutbound } from "./outbound.ts";
 export * from "./port.ts";
