@@ -3,6 +3,7 @@
 import { existsSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { type Figure, markdown, table, verdict } from "./figure.ts";
+import { agents } from "./lines/agents.ts";
 import { blocks } from "./lines/blocks.ts";
 import { type Cell, growth, growthRows } from "./lines/growth.ts";
 import { flood, pace, readers1000 } from "./lines/live.ts";
@@ -33,6 +34,7 @@ const LINES: Record<string, (choice?: string) => Promise<void>> = {
 	pipe: figuresOf(pipe),
 	router: figuresOf(router),
 	blocks: figuresOf(blocks),
+	agents: figuresOf(agents),
 };
 
 const words = process.argv.slice(2);

@@ -3,7 +3,7 @@
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, type Random, Refused, toNexusError } from "../protocol/protocol.ts";
+import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
@@ -11,7 +11,16 @@ import { type ContinuationDeps, canContinue, continuationOf } from "./continuati
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, Continuation, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import type {
+	Broker,
+	Continuation,
+	ExecuteRequest,
+	Execution,
+	LiveRun,
+	Recovered,
+	RunObserver,
+	Saved,
+} from "./port.ts";
 import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
@@ -19,7 +28,7 @@ import { Run, type RunDeps } from "./run.ts";
 export type { AskingLimits, Decision, Questions } from "./asking.ts";
 export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
-export type { BrokerLimits } from "./limits.ts";
+export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";
 
@@ -30,6 +39,7 @@ export interface BrokerOptions {
 	limits?: Partial<BrokerLimits>;
 	/** The execution log has arguments, results and prompts, too. */
 	execution?: { arguments?: boolean };
+	observer?: RunObserver;
 	clock?: Clock;
 	log?: Log;
 	/** Of questions to people. */
@@ -56,7 +66,20 @@ class TurnBroker implements Broker {
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
 		const withArguments = options.execution?.arguments === true;
 		const history = new History(ledger, limits);
-		this.#deps = { bus, ledger, engine, clock, log, limits, withArguments, settleLate, history, asking, stopping };
+		this.#deps = {
+			bus,
+			ledger,
+			engine,
+			clock,
+			log,
+			limits,
+			withArguments,
+			settleLate,
+			history,
+			observer: options.observer,
+			asking,
+			stopping,
+		};
 	}
 
 	get questions(): Questions {
@@ -87,7 +110,10 @@ class TurnBroker implements Broker {
 		const saved = run.saved.then((turn) => {
 			this.#dismiss(run);
 			this.#count(turn);
-			if (turn && turn !== "lost") this.#deps.history.settled(turn);
+			if (turn && turn !== "lost") {
+				this.#deps.history.settled(turn);
+				this.#deps.observer?.settled(turn, request.traceId ?? traceIdOf(runId));
+			}
 			return turn;
 		});
 		return {

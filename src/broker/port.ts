@@ -1,6 +1,6 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
-import type { Asking, Attachment, Continued, EngineRequest } from "../engine/engine.ts";
+import type { Asking, Attachment, Continued, EngineEvent, EngineRequest } from "../engine/engine.ts";
 import type { AskedFor, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
 import type { Questions } from "./asking.ts";
@@ -112,6 +112,14 @@ export interface Recovered {
 	recovered: number;
 	/** Those that cannot be settled yet: they are tried again, and their sessions have to wait. */
 	later: { session: string; saved: Promise<Saved> }[];
+}
+
+/** Hears what happens in runs, beside the way of their tokens. It must neither throw nor take time. */
+export interface RunObserver {
+	/** Everything but text and reasoning, as it was taken. */
+	took(runId: string, event: EngineEvent, at: number): void;
+	/** The turn is on record. */
+	settled(turn: Turn, traceId: string): void;
 }
 
 export interface Broker {

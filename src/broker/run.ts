@@ -14,7 +14,7 @@ import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
 import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import { chainOf } from "./run-log.ts";
@@ -39,6 +39,7 @@ export interface RunDeps {
 	limits: BrokerLimits;
 	/** The execution log has arguments, results and prompts, too. */
 	withArguments: boolean;
+	observer?: RunObserver | undefined;
 	clock: Clock;
 	log: Log;
 }
@@ -227,8 +228,13 @@ export class Run {
 		}
 		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.text, now);
-		if (event.type !== "text" && event.type !== "reasoning") this.#owed = this.#recorder.take(taken, now);
+		if (event.type !== "text" && event.type !== "reasoning") this.#record(taken, now);
 		return event.type === "tool";
+	}
+
+	#record(event: EngineEvent, now: number): void {
+		this.#deps.observer?.took(this.request.runId, event, now);
+		this.#owed = this.#recorder.take(event, now);
 	}
 
 	/** The row and its frame commit together; no person is asked before. */

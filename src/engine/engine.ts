@@ -1,4 +1,5 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
+export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
 export {
 	chooseEngine,
 	ENGINES,

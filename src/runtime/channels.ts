@@ -27,6 +27,7 @@ export function nexConfig(config: NexusConfig): NexConfig {
 		inbound: {
 			channels: Object.fromEntries(merged),
 			base: config.base,
+			...(config.agents && { agent: entryAgent(config.agents) }),
 			...(config.approvals && { approvals: config.approvals }),
 			agents: agentsOf(config),
 			...(config.sessions && { sessions: config.sessions }),
@@ -35,6 +36,9 @@ export function nexConfig(config: NexusConfig): NexConfig {
 	};
 }
 
+/** The orchestrator, or the only one. */
+const entryAgent = (agents: NonNullable<NexusConfig["agents"]>): string =>
+	Object.keys(agents).find((name) => agents[name]?.orchestrator) ?? Object.keys(agents)[0]!;
 /** The names in the section `agents`, which the engine checks. */
 const agentsOf = (config: object): string[] => {
 	const { agents } = config as { agents?: unknown };

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type { BashConfig, ToolsConfig } from "../engine/engine.ts";
-import { bytes, count, flag, group, say, text } from "../std/config-words.ts";
+import { byTool, bytes, count, flag, group, say, text } from "../std/config-words.ts";
 import type { MemoryConfig } from "./memory.ts";
 
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/);
@@ -18,6 +18,7 @@ export const tools = group({
 	root: text("a folder; relative to this file"),
 	fileBytesMax: bytes,
 	bash,
+	describe: byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
 } satisfies Record<keyof ToolsConfig, z.ZodType>);
 
 export const memory = group({

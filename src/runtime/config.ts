@@ -25,6 +25,9 @@ export interface NexusConfig extends EngineSections {
 	trustedProxies: string[];
 	/** Undefined: the engine that the rest of the configuration and the environment ask for. */
 	engine?: EngineChoice;
+	/** Of the engine `reason-act`; without them it has one agent. */
+	agents?: FileConfig["agents"];
+	phases?: FileConfig["phases"];
 	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
@@ -33,6 +36,8 @@ export interface NexusConfig extends EngineSections {
 	broker: NonNullable<FileConfig["broker"]>;
 	/** What the execution log keeps. */
 	execution?: FileConfig["execution"];
+	/** Where spans go, and what is in them. */
+	otel?: FileConfig["otel"];
 	edge: NonNullable<FileConfig["edge"]>;
 	/** How people are asked about tools. */
 	approvals?: FileConfig["approvals"];

@@ -1,6 +1,6 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
-import { type Broker, createBroker } from "../broker/broker.ts";
+import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
 import {
 	chooseEngine,
@@ -29,7 +29,9 @@ import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
 import { keepRetention } from "./retention.ts";
+import { RunCounts } from "./run-counts.ts";
 import { openStore, type Store } from "./store.ts";
+import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
 /** Everything that was started, newest last: undone in the reverse order. */
 type Undo = { what: string; stop: () => void | Promise<void> }[];
@@ -83,7 +85,11 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const house = createHouse(config, log, { memory, mcp });
 	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, { engine, token, memory, mcp });
+	const otel = tracingConfig(config.otel, process.env);
+	const outbound = () => parts.outbound;
+	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
+	undo.push({ what: "spans", stop: () => tracing?.close() });
+	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -178,18 +184,23 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 
 interface Found {
 	engine: Engine;
+	house: EngineHouse;
 	token: string;
 	memory: MemoryPort;
 	mcp: Mcp | undefined;
+	tracing: Tracing | undefined;
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, { engine, token, memory, mcp }: Found): Parts {
+function compose(life: Life, config: NexusConfig, store: Store, found: Found): Parts {
+	const { engine, house, token, memory, mcp, tracing } = found;
 	const { log } = life;
+	const counts = new RunCounts();
 	const { bus, ledger } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
 		...{ bus, ledger, engine, limits: config.broker, asking, log },
 		...(config.execution && { execution: config.execution }),
+		observer: tracing ? both(counts, tracing) : counts,
 	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
@@ -239,12 +250,23 @@ function compose(life: Life, config: NexusConfig, store: Store, { engine, token,
 			}
 			return { ready: state === "READY", state };
 		},
-		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats() })),
+		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});
 	return { broker, edge, outbound, nex, lab };
 }
+
+const both = (one: RunObserver, other: RunObserver): RunObserver => ({
+	took(...said) {
+		one.took(...said);
+		other.took(...said);
+	},
+	settled(...said) {
+		one.settled(...said);
+		other.settled(...said);
+	},
+});
 
 /** The library is loaded by the first scrape, not by the start. */
 function lazyMetrics(source: () => MetricsSource) {

@@ -2,6 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { BROKER_LIMITS } from "../broker/broker.ts";
 import {
 	createMcp,
 	ENGINES,
@@ -11,6 +12,8 @@ import {
 	memorySource,
 	type ToolSource,
 } from "../engine/engine.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import { createCounters } from "../std/counters.ts";
 import type { Log } from "../std/log.ts";
 import { CONFIG_DEFAULTS, type NexusConfig } from "./config.ts";
 import { MEMORY_DEFAULTS } from "./memory.ts";
@@ -19,7 +22,18 @@ import { packageVersion } from "./package.ts";
 /** Undefined without servers: then nothing of it is loaded. */
 export function openMcp(config: NexusConfig, log: Log): Mcp | undefined {
 	if (config.mcp === undefined) return undefined;
+	refuseLongLimits(config.mcp, config.broker.toolMs ?? BROKER_LIMITS.toolMs);
 	return createMcp(config.mcp, { base: config.base, env: process.env, version: packageVersion(), log });
+}
+
+/** The run's watchdog would end the run before the tool's own limit ends the tool. */
+function refuseLongLimits({ servers }: NonNullable<NexusConfig["mcp"]>, toolMs: number): void {
+	for (const [name, { timeoutMs = 0 }] of Object.entries(servers))
+		if (timeoutMs > toolMs)
+			throw new NexusError(
+				"config",
+				`mcp.servers.${name}.timeoutMs: ${timeoutMs} is above broker.toolMs, which is ${toolMs}`,
+			);
 }
 
 /** Left out where an engine is only looked at. */
@@ -36,6 +50,7 @@ export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, offered
 		protectedFiles: [...own, ...namedFiles(config)],
 		secretFiles: own,
 		config: config as unknown as Readonly<Record<string, unknown>>,
+		counters: createCounters(),
 		warn: (facts, message) => log.warn(facts, message),
 	};
 }

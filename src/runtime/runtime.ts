@@ -12,6 +12,7 @@ export {
 } from "./config.ts";
 export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
 export { isDataDirLocked } from "./data-lock.ts";
+export { createHouse } from "./house.ts";
 export { packageVersion, pageDir } from "./package.ts";
 export type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
 export { removeAccount, storeAccount } from "./stored-accounts.ts";

@@ -21,7 +21,8 @@ const KINDS: readonly (readonly [Exclude<AddressKind, "public">, readonly string
 	],
 ];
 
-const BLOCKS = KINDS.map(([kind, ranges]) => ({ kind, list: blockList(ranges) }));
+/** Made when the first address is looked at: most daemons never do. */
+let blocks: { kind: AddressKind; list: BlockList }[] | undefined;
 
 function blockList(ranges: readonly string[]): BlockList {
 	const list = new BlockList();
@@ -40,7 +41,8 @@ export function addressKind(text: string): AddressKind | undefined {
 	const mapped = version === 6 ? mappedAddress(address) : undefined;
 	if (mapped !== undefined) return addressKind(mapped);
 	const family = version === 6 ? "ipv6" : "ipv4";
-	return BLOCKS.find(({ list }) => list.check(address, family))?.kind ?? "public";
+	blocks ??= KINDS.map(([kind, ranges]) => ({ kind, list: blockList(ranges) }));
+	return blocks.find(({ list }) => list.check(address, family))?.kind ?? "public";
 }
 
 /** The IPv4 address within `::ffff:…`, however that is spelled. */

@@ -48,6 +48,17 @@ export const texts = (allowed: string) => say(z.array(z.string()), allowed);
 export const either = <const T extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(options: T, allowed: string) =>
 	say(z.union(options), allowed);
 
+/** By names of tools; a `*` at the end stands for any rest. @public Engines get it with the other words. */
+export const byTool = <T extends z.ZodType>(value: T, allowed: string) =>
+	say(z.record(z.string().regex(/^[A-Za-z0-9_-]{0,64}\*?$/), value), allowed);
+
+/** @public Engines get it with the other words. */
+export const oneOfOrModule = <const T extends readonly [string, ...string[]]>(words: T, example: string) =>
+	say(
+		z.union([z.enum(words), z.strictObject({ module: z.string().min(1) })]),
+		`${words.join(", ")}, or { module: ${example} }`,
+	);
+
 /** The same word where it may not be left out. @public Engines get it with the other words. */
 export const needed = <T extends z.ZodType>(word: z.ZodExactOptional<T>): T =>
 	word.unwrap().meta({ allowed: word.meta()?.allowed });

@@ -60,6 +60,13 @@ describe("A31: nexus mcp", () => {
 	});
 });
 
+it("A3: a time limit above the run's own is refused", async () => {
+	const { folder, env } = place({ servers: { docs: { ...liar("fine"), timeoutMs: 999_999_999 } } });
+	await expect(daemonHere(env.NEXUS_DATA, { cwd: folder, env })).rejects.toThrow(
+		"mcp.servers.docs.timeoutMs: 999999999 is above broker.toolMs",
+	);
+});
+
 describe("nexus doctor: mcp", () => {
 	it("checks the servers without starting them", async () => {
 		const good = place({ servers: { docs: liar("fine") } });

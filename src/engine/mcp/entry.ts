@@ -11,7 +11,7 @@ export const mcpConfigSchema = (words: ConfigWords) => {
 	const { bytes, count, flag, group, ms, mapOf, needed, oneOf, text, texts, either } = words;
 	const secret = group({ env: needed(text("the name of a variable")), prefix: text("a text, such as `Bearer `") });
 	const value = either([needed(text("a text")), needed(secret)], "a text, or { env: VARIABLE } for a secret");
-	const shared = { timeoutMs: ms, approval: oneOf(["never", "non-owner", "always"]) };
+	const shared = { timeoutMs: ms, approval: oneOf(["non-owner", "always"]) };
 	const stdio = group({
 		command: needed(text("a program")),
 		args: texts("a list of texts"),

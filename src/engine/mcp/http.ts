@@ -2,7 +2,7 @@
 
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { guardedFetch } from "../../std/guarded-fetch.ts";
-import type { Link } from "./link.ts";
+import type { Link, LinkEvents } from "./link.ts";
 import type { McpLimits } from "./port.ts";
 
 export interface HttpSpec {
@@ -11,10 +11,14 @@ export interface HttpSpec {
 	allowLoopback: boolean;
 }
 
-export function httpLink(spec: HttpSpec, limits: McpLimits): Link {
+export function httpLink(spec: HttpSpec, limits: McpLimits, events: LinkEvents): Link {
 	const guarded = guardedFetch(spec);
+	const giveUp = (why: string) => {
+		events.lost(why);
+		void transport.close();
+	};
 	const transport = new StreamableHTTPClientTransport(new URL(spec.url), {
-		fetch: async (url, init) => bounded(await guarded.fetch(url, init), limits.messageBytesMax),
+		fetch: async (url, init) => bounded(await guarded.fetch(url, init), limits.messageBytesMax, giveUp),
 		requestInit: { headers: spec.headers, redirect: "error" },
 		// For a stream that broke; when the server is gone, the supervision begins anew.
 		reconnectionOptions: {
@@ -47,7 +51,7 @@ async function within(ms: number, work: Promise<unknown>): Promise<void> {
 }
 
 /** Of a stream each event counts for itself: an empty line ends it. Anything else counts as a whole. */
-function bounded(response: Response, bytesMax: number): Response {
+function bounded(response: Response, bytesMax: number, exceeded: (why: string) => void): Response {
 	if (response.body === null) return response;
 	const isStream = response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
 	let bytes = 0;
@@ -61,8 +65,10 @@ function bounded(response: Response, bytesMax: number): Response {
 					lineBytes = 0;
 				} else if (byte !== CR) lineBytes++;
 			}
-			if (bytes > bytesMax) controller.error(new Error(`it sent a message of more than ${bytesMax} bytes`));
-			else controller.enqueue(chunk);
+			if (bytes <= bytesMax) return controller.enqueue(chunk);
+			const why = `it sent a message of more than ${bytesMax} bytes`;
+			controller.error(new Error(why));
+			exceeded(why);
 		},
 	});
 	const { status, statusText, headers } = response;

@@ -6,9 +6,8 @@ export interface Link extends Transport {
 	readonly pid?: number | undefined;
 }
 
-/** Of a process; of a server elsewhere nobody tells. */
 export interface LinkEvents {
-	/** Once: the connection is over. */
+	/** Once: the connection is over, as far as anybody can tell. A server elsewhere may be gone without a word. */
 	lost(why: string): void;
 	/** A line for the log. */
 	said(line: string): void;

@@ -9,8 +9,8 @@ import { mayUse } from "./names.ts";
 import { isStdio, type McpConfig, type McpParts, type McpServerStatus } from "./port.ts";
 import type { McpServer } from "./server.ts";
 
-export { type McpProblem, mcpConfigSchema, mcpProblems } from "./entry.ts";
-export { MCP_LIMITS, type McpConfig, type McpLimits, type McpParts, type McpServerStatus } from "./port.ts";
+export { mcpConfigSchema, mcpProblems } from "./entry.ts";
+export type { McpConfig, McpParts, McpServerStatus } from "./port.ts";
 
 export interface Mcp {
 	source: ToolSource;

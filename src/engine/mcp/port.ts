@@ -16,8 +16,8 @@ export interface FromEnvironment {
 interface EveryServer {
 	/** Time limit of its tools; never above `broker.toolMs`. */
 	timeoutMs?: number;
-	/** Of its tools; `non-owner` when left out. What a server says about its tools never lowers it. */
-	approval?: ApprovalPolicy;
+	/** Of its tools; `non-owner` when left out. What a server says about its tools never lowers it; an agent's own configuration may. */
+	approval?: Exclude<ApprovalPolicy, "never">;
 }
 
 export interface StdioServer extends EveryServer {

@@ -40,6 +40,8 @@ export class McpServer {
 	/** Resolves when the start that is under way, or the next one, has gone well or not. */
 	#started = Promise.withResolvers<void>();
 	#listing: Listing = NO_TOOLS;
+	/** Runs that begin meanwhile wait for the same list. */
+	#refreshing: Promise<void> | undefined;
 	#failure: string | undefined;
 	#cancelWake = () => {};
 	#cancelPing = () => {};
@@ -58,7 +60,8 @@ export class McpServer {
 	async listing(): Promise<Listing> {
 		this.#apply({ type: "want" });
 		if (this.#supervision.phase.at === "starting") await this.#started.promise;
-		if (this.#connection?.stale) await this.#refresh(this.#connection);
+		if (this.#connection?.stale) this.#refreshing ??= this.#refresh(this.#connection);
+		await this.#refreshing;
 		return this.#listing;
 	}
 
@@ -211,7 +214,10 @@ export class McpServer {
 		const why = await this.#within(limits.listMs, "it does not answer", async (signal) =>
 			this.#take(await connection.list(signal)),
 		);
-		if (why !== undefined) log.warn({ server: this.name, error: why }, "an MCP server's tools are those from before");
+		this.#refreshing = undefined;
+		if (why === undefined) return;
+		connection.stale = true;
+		log.warn({ server: this.name, error: why }, "an MCP server's tools are those from before");
 	}
 
 	/** Undefined when it went well, else why not. */

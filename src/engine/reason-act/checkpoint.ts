@@ -5,21 +5,39 @@ import { NexusError } from "../../protocol/protocol.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { Continued, EngineRequest } from "../port.ts";
 import type { Transition } from "./prompt.ts";
-import type { StateSnapshot, TrackedCall } from "./state.ts";
+import type { LaneSnapshot, StateSnapshot, TrackedCall } from "./state.ts";
 
 export interface Checkpoint {
 	version: 1;
 	state: StateSnapshot;
 	phase: string;
 	transition?: Transition;
-	/** Agents whose turn comes after the active one. */
-	line: string[];
-	/** What agents handed on before the active one began. */
-	notes: string[];
-	/** Of the active agent, behind the session's own. The last one may wait for results. */
-	messages: Message[];
+	/** Who is at work: one agent, or several side by side. */
+	lanes: LaneSnapshot[];
+	/** Whose turn comes then; those in one group work side by side. */
+	line: string[][];
+	/** What agents handed on. */
+	notes: Note[];
+	/** By agent: what it has said, done and read in this run, behind the session's own. The last message of one at work may wait for results. */
+	threads: Record<string, Thread>;
+	/** Words of people that arrived during the run. */
+	injected: Message[];
 	/** Model calls by agent. */
 	calls: Record<string, number>;
+}
+
+/** An agent's own part of a run. */
+export interface Thread {
+	messages: Message[];
+	/** How many of the run's notes, and of the words that arrived during the run, are in it. */
+	notesRead: number;
+	injectedRead: number;
+}
+
+/** What one agent hands on to the others: why it routed, or what it has done. */
+export interface Note {
+	agent: string;
+	text: string;
 }
 
 /** Undefined: the run was cut off before its first boundary, and begins anew. */

@@ -10,6 +10,7 @@ export type { ReasonActConfig };
 export const reasonAct = {
 	name: "reason-act",
 	section: "reasonAct",
+	hasAgents: true,
 	configSchema: reasonActConfigSchema,
 	hint: piSection.hint,
 	checkKeys(config: ReasonActConfig | undefined, env: Environment): KeyCheck {

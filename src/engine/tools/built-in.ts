@@ -18,6 +18,8 @@ export interface ToolsConfig {
 	root?: string;
 	fileBytesMax?: number;
 	bash?: BashConfig;
+	/** By tool: what people read while it runs; `{name}` stands for an argument. */
+	describe?: Readonly<Record<string, string>>;
 }
 
 export interface BashConfig {

@@ -27,15 +27,11 @@ export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
 	return {
 		tools,
 		find: (name) => byName.get(name),
-		only: (names) => (names === undefined ? toolRegistry(tools) : toolRegistry(tools.filter(nameMatches(names)))),
+		only: (names) =>
+			names === undefined ? toolRegistry(tools) : toolRegistry(tools.filter(({ name }) => fitsSome(name, names))),
 		describe: (name, args) => describeCall(name, args, byName.get(name)?.describe),
 	};
 }
-
-const nameMatches =
-	(names: readonly string[]) =>
-	({ name }: Tool): boolean =>
-		fitsSome(name, names);
 
 /** Checks arguments against a schema, with what can be read as the right type converted. Throws words for the model. */
 export type ValidateArguments = (
@@ -66,7 +62,11 @@ export function prepareCall(
 		const fitting = validate(asModelTool(tool), { type: "toolCall", id: "", name, arguments: args as never });
 		return { tool, args: fitting as Record<string, unknown> };
 	} catch (cause) {
-		return { problem: wordsOf(cause).slice(0, PROBLEM_CHARS_MAX) || `the arguments of ${name} are wrong` };
+		const words = wordsOf(cause) || `the arguments of ${name} are wrong`;
+		// The library does not say which values are allowed.
+		return {
+			problem: `${words}\n\nWhat ${name} takes: ${JSON.stringify(tool.parameters)}`.slice(0, PROBLEM_CHARS_MAX),
+		};
 	}
 }
 

@@ -2,8 +2,9 @@
 
 export type { ApprovalPolicy } from "../port.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
-export { describeCall } from "./describe.ts";
+export { describeBy, describeCall } from "./describe.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
+export { TOOL_NAMES } from "./names.ts";
 export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
 	CustomState,

@@ -1,8 +1,8 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { McpConfig } from "../../../src/engine/engine.ts";
+import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
 import { answered, context, isAlive, liar, request, rig, toolNamed } from "./rig.ts";
 
@@ -74,7 +74,7 @@ describe("A16: a server that is dead, slow or lying is a failed tool with its re
 	});
 
 	test("one that is not ready in time is ended, and started again", async () => {
-		const file = join(mkdtempSync(join(tmpdir(), "nexus-mcp-")), "starts");
+		const file = join(freshFolder(), "starts");
 		const { mcp } = lying("slow-once", { startMs: 1500 }, file);
 		expect(await mcp.source.tools(request())).toEqual([]);
 		expect(mcp.status()[0]?.lastError).toContain("not ready within 1500 ms");
@@ -153,6 +153,16 @@ describe("A16: what a server asks for", () => {
 		expect(how.asked).toEqual([{ question: 'The MCP server "liar" asks: May I?', choices: ["yes", "no"] }]);
 		const actions = (JSON.parse(text(content[0])) as { action: string }[]).map(({ action }) => action);
 		expect(actions.toSorted()).toEqual(["accept", "cancel"]);
+	});
+
+	test("one that ignores the end is killed, with all that it has started", async () => {
+		const file = join(freshFolder(), "child");
+		const { mcp } = lying("stubborn", {}, file);
+		await mcp.source.tools(request());
+		const pids = [mcp.status()[0]?.pid ?? 0, Number(readFileSync(file, "utf8"))];
+		expect(pids.map(isAlive)).toEqual([true, true]);
+		await mcp.close();
+		await until("both are gone", () => !pids.some(isAlive));
 	});
 
 	test("nothing of it outlives the end, whatever it does", async () => {

@@ -1,5 +1,6 @@
 /** An MCP server over stdio that misbehaves as its arguments say. Each start of it is another process: what it remembers is in a file. */
 
+import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -88,7 +89,6 @@ function answer(id: number, params: { name?: string }): unknown {
 			send({ id: "s2", method: "roots/list" });
 			pending = { id, answers: [] };
 			return;
-		case "starts-child":
 		case "hangs":
 			return;
 		default:
@@ -104,7 +104,6 @@ function endless(chunk: string): void {
 }
 
 function starts(): number {
-	if (file === "") return 1;
 	let count = 0;
 	try {
 		count = Number(readFileSync(file, "utf8"));
@@ -115,7 +114,15 @@ function starts(): number {
 	return count + 1;
 }
 
-const start = starts();
+if (how === "stubborn") {
+	process.on("SIGTERM", () => {});
+	setInterval(() => {}, 1000);
+	const child = spawn(process.execPath, ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"], {
+		stdio: "inherit",
+	});
+	writeFileSync(file, String(child.pid));
+}
+const start = how === "slow-once" ? starts() : 1;
 if (how === "slow-once" && start === 1) setInterval(() => {}, 1000);
 else if (how === "never") process.exit(1);
 else

@@ -11,10 +11,10 @@ import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-
 import { scriptedModel } from "../../../src/engine/reason-act/scripted.ts";
 import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
-import { answer, asks, modelOf, text, toolOf } from "./kit.ts";
+import { type Answers, answer, asks, completes, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
 
 const request = requestOf("hello");
-const signal = new AbortController().signal;
+const context = { signal: new AbortController().signal };
 
 /** Plays a run whole, and keeps every checkpoint as a store would. */
 async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
@@ -25,13 +25,13 @@ async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[]
 		checkpoints.push(JSON.parse(JSON.stringify(one)));
 		return undefined;
 	};
-	await collect(reasonAct({ ...setup, checkpoint }, request, { signal }));
+	await collect(reasonAct({ ...setup, checkpoint }, request, context));
 	return checkpoints;
 }
 
 async function resumed(from: Checkpoint, answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
 	const { model, calls } = modelOf(answers);
-	const events = await collect(reasonAct(await setupOf(config, model, tools), request, { signal }, from));
+	const events = await collect(reasonAct(await setupOf(config, model, tools), request, context, from));
 	return { events, calls };
 }
 
@@ -116,7 +116,7 @@ async function continued(
 	const { model, calls } = modelOf(answers);
 	const engine = reasonActEngine(await setupOf({}, model, tools));
 	const continues = { runId: "run_1", checkpoint: from, shown: "", ...fields };
-	const events = await collect(engine.run({ ...request, continues }, { signal }));
+	const events = await collect(engine.run({ ...request, continues }, context));
 	return { events, calls };
 }
 
@@ -136,7 +136,7 @@ describe("A1: words that were shown after the checkpoint", () => {
 		const script = { steps: [{ text: "One two three four.", tokensPerSecond: 0 }] };
 		const engine = reasonActEngine(await setupOf({}, scriptedModel(script), []));
 		const continues = { runId: "run_1", checkpoint: null, shown: "One two th" };
-		const events = await collect(engine.run({ ...request, continues }, { signal }));
+		const events = await collect(engine.run({ ...request, continues }, context));
 		expect(textOf(events)).toBe("ree four.");
 	});
 });
@@ -185,8 +185,10 @@ describe("A2: a call that waited for a person when the run was cut off", () => {
 		const tools = [toolOf("b", { approval: "always" })];
 		const stop = new AbortController();
 		const told: string[] = [];
-		const checkpoint = ({ state, messages }: Checkpoint) => {
-			told.push(`${state.calls.map(({ status }) => status).join(" ")} ${messages.at(-1)?.role}`);
+		const checkpoint = ({ state, threads }: Checkpoint) => {
+			told.push(
+				`${state.calls.map(({ status }) => status).join(" ")} ${Object.values(threads)[0]?.messages.at(-1)?.role}`,
+			);
 			return undefined;
 		};
 		const ask = () => {
@@ -228,4 +230,63 @@ test("A5: the digest of the configuration changes with agents, tools and phases,
 	expect(await hashOf({ systemPrompt: "another", attemptsMax: 5 }, ["b", "a"])).toBe(before);
 	expect(await hashOf({}, ["a"])).not.toBe(before);
 	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
+});
+
+describe("A5, A7: a checkpoint of several agents", () => {
+	const answersOf = (): Record<string, Answers> => ({
+		lead: [routes(["a", "b"], { parallel: true, phase: "plan" }), routes(["END"])],
+		a: [answer(text("A."), asks("a", {}, "x")), completes("did a")],
+		b: [answer(text("B."), asks("b", {}, "x")), completes("did b")],
+	});
+
+	async function recordedTeam() {
+		const checkpoints: Checkpoint[] = [];
+		const { acted, tools } = noting();
+		const { engine } = await teamOf(answersOf(), {
+			tools,
+			setup: {
+				checkpoint(one) {
+					checkpoints.push(JSON.parse(JSON.stringify(one)));
+					return undefined;
+				},
+			},
+		});
+		await collect(engine.run(request, context));
+		expect(acted.toSorted()).toEqual(["a", "b"]);
+		return checkpoints;
+	}
+
+	const resumedTeam = async (from: Checkpoint, answers: Record<string, Answers>) => {
+		const { acted, tools } = noting();
+		const { setup, calls } = await teamOf(answers, { tools });
+		return { events: await collect(reasonAct(setup, request, context, from)), calls, acted };
+	};
+
+	test("holds every lane, and goes on in all of them", async () => {
+		const checkpoints = await recordedTeam();
+		const both = checkpoints.find(
+			({ state }) => state.calls.filter(({ status }) => status === "completed").length === 3,
+		)!;
+		expect(both.lanes.map(({ activation }) => activation.agent)).toEqual(["a", "b"]);
+		expect(both.phase).toBe("plan");
+		const { lead, a, b } = answersOf();
+		const { events, calls, acted } = await resumedTeam(both, { lead: lead!.slice(1), a: a!.slice(1), b: b!.slice(1) });
+		expect(acted).toEqual([]);
+		expect([calls.a!.length, calls.b!.length, calls.lead!.length]).toEqual([1, 1, 1]);
+		expect(calls.a![0]!.messages.at(-1)).toMatchObject({ role: "toolResult", content: [text("a done")] });
+		expect(calls.lead![0]!.messages.filter(({ role }) => role === "user").map(({ content }) => content)).toEqual(
+			expect.arrayContaining(["[a] did a", "[b] did b"]),
+		);
+		expect(textOf(events)).toBe("");
+	});
+
+	test("between two agents has nobody at work and those who are next", async () => {
+		const checkpoints = await recordedTeam();
+		const between = checkpoints.find(({ lanes, line }) => lanes.length === 0 && line.length > 0)!;
+		expect(between.line).toEqual([["a", "b"]]);
+		const { lead, a, b } = answersOf();
+		const { calls, acted } = await resumedTeam(between, { lead: lead!.slice(1), a: a!, b: b! });
+		expect(acted.toSorted()).toEqual(["a", "b"]);
+		expect(calls.lead).toHaveLength(1);
+	});
 });

@@ -23,7 +23,7 @@ describe("an answer", () => {
 	test("passes through, with the usage once at the end", async () => {
 		const { shown, events, error } = await play([answer(text("Hi."))]);
 		expect(shown).toEqual(["message", "text Hi."]);
-		expect(usage(events)).toEqual([{ type: "usage", input: 3, output: 2, cache_read: 0, cache_write: 0 }]);
+		expect(usage(events)).toEqual([{ type: "usage", input: 3, output: 2, model: "m", cache_read: 0, cache_write: 0 }]);
 		expect(error).toBeUndefined();
 	});
 
@@ -40,7 +40,7 @@ describe("an answer", () => {
 
 	test("A23: `<think>` at its start is reasoning, however it is cut, and the model does not get it back", async () => {
 		const words = "<think>hm, tags</think>\n\nHi <think>.";
-		const pieces = [...words].map(delta);
+		const pieces = words.split("").map(delta);
 		const message = messageOf([text(words), asks("look")]);
 		const { events, calls } = await play(
 			[[...pieces, { type: "done", reason: "toolUse", message }], answer(text("ok"))],
@@ -88,7 +88,10 @@ describe("tools", () => {
 			{ tools: [toolOf("look", { parameters })] },
 		);
 		expect(shown).toEqual(["id_look failed", "id_lok failed", "message", "text Sorry."]);
-		expect(events[0]).toMatchObject({ args: { n: "many" }, result: expect.stringContaining("n") });
+		expect(events.find(({ type }) => type === "tool")).toMatchObject({
+			args: { n: "many" },
+			result: expect.stringContaining("n"),
+		});
 		expect(calls[1]!.messages.slice(2)).toMatchObject([{ isError: true }, { isError: true }]);
 	});
 
@@ -121,7 +124,7 @@ describe("tools", () => {
 		const { engine } = await engineOf([answer(asks("look")), answer()], { tools: [look] });
 		const reader = engine.run(requestOf("x"), { signal: new AbortController().signal })[Symbol.asyncIterator]();
 		const started = await reader.next();
-		expect([started.value].flat()).toMatchObject([{ status: "started" }, { type: "checkpoint" }]);
+		expect([started.value].flat().slice(-2)).toMatchObject([{ status: "started" }, { type: "checkpoint" }]);
 		await new Promise((resolve) => setImmediate(resolve));
 		expect(acted).toEqual([]);
 		await reader.next();
