@@ -23,7 +23,8 @@ import type {
 } from "./port.ts";
 import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
-import { Run, type RunDeps } from "./run.ts";
+import { Run } from "./run.ts";
+import type { RunDeps } from "./run-deps.ts";
 
 export type { AskingLimits, Decision, Questions } from "./asking.ts";
 export { answerOf } from "./asking.ts";
