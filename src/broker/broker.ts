@@ -24,9 +24,9 @@ import type {
 import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run } from "./run.ts";
-import type { RunDeps } from "./run-parts.ts";
+import type { RunDeps } from "./run-deps.ts";
 
-export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
+export type { AskingLimits, Decision, Questions } from "./asking.ts";
 export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
