@@ -144,6 +144,7 @@ describeInBrowser("the channel lab", () => {
 					.toEqual(["Approve", "Deny"]);
 			const last = async (channel: string) => (await card(page, channel).locator(".lab-bubble").allInnerTexts()).at(-1);
 			await expect.poll(() => last("sms"), { timeout: DELIVER_MS }).toContain("Deploy to production?");
+			expect(await page.locator(".lab-card:not([data-channel=web]) .lab-blank").count()).toBe(0);
 			await buttons("slack").first().click();
 			for (const channel of [...WITH_BUTTONS, "sms"])
 				await expect
