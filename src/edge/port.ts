@@ -140,6 +140,8 @@ export interface LabState {
 	/** By the daemon's clock, which the other times are told by. */
 	now: number;
 	runId?: string;
+	/** A question waits to be decided, or something of it is on its way. */
+	questionOpen: boolean;
 	channels: {
 		channel: string;
 		/** Its adapter has been started. */
