@@ -3,7 +3,7 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -166,6 +166,8 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): Promise<InboundEvent>;
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	asking?: Nex["asking"];
 	/** Removes an item of the memory; one that is not there is `not_found`. */

@@ -231,6 +231,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		forget: (id) => memory.forget(id, {}),
 		proceed: (runId) => nex.continue(runId),

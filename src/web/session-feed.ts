@@ -1,7 +1,14 @@
 /** Keeps one open session up to date: its history, then its stream from exactly where the history ends. */
 
 import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "../client/client.ts";
-import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
+import {
+	createFold,
+	decodeFrame,
+	injectedIn,
+	type NexusError,
+	type RunView,
+	toNexusError,
+} from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
@@ -30,6 +37,8 @@ export interface SessionFeedOptions {
 export interface SessionFeed {
 	readonly session: string;
 	send(key: string, text: string): Promise<void>;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): Promise<void>;
 	loadOlder(): Promise<void>;
 	/** Reads the frames of an old turn, for its cards and its checksums. */
 	loadFrames(runId: string): void;
@@ -108,9 +117,11 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	function onRecords(records: readonly StreamRecord[]): void {
 		for (const { frame } of records) {
 			const { runId, began, settled } = folds.push(frame);
-			if (!began && !settled) continue;
+			const joined = frame.type === "stream.chunk" && !frame.is_partial && injectedIn(frame.payload) !== undefined;
+			if (!began && !settled && !joined) continue;
 			void loadRow(runId);
 			void loadEvents();
+			if (joined) void refreshQueue();
 		}
 		if (viewsDue) return;
 		viewsDue = true;
@@ -146,6 +157,16 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		} catch (cause) {
 			console.warn("nexus: the queue could not be read:", failed(cause).message);
 		}
+	}
+
+	/** Whatever is said to it, what became of the message is shown. */
+	async function cancel(eventId: string): Promise<void> {
+		try {
+			await api.cancel(eventId);
+		} catch (cause) {
+			console.warn(`nexus: ${eventId} could not be cancelled:`, failed(cause).message);
+		}
+		await Promise.all([refreshQueue(), loadEvents()]);
 	}
 
 	async function send(key: string, text: string): Promise<void> {
@@ -211,6 +232,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	return {
 		session,
 		send,
+		cancel,
 		loadOlder,
 		loadFrames,
 		refreshQueue,

@@ -62,6 +62,7 @@ export function Chat({ chat, engine, app }: ChatProps) {
 							message={message}
 							onRetry={thenWrite(app.retry)}
 							onDiscard={thenWrite(app.discard)}
+							onCancel={app.cancel}
 						/>
 					))}
 				</div>
