@@ -1,22 +1,19 @@
 /** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
 
-import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineYield } from "../engine/engine.ts";
-import { type Ledger, type Turn, turnWrites } from "../ledger/ledger.ts";
+import type { LogWriter } from "../bus/bus.ts";
+import type { EngineEvent, EngineYield } from "../engine/engine.ts";
+import { type Turn, turnWrites } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, elapsing } from "../std/clock.ts";
-import type { Log } from "../std/log.ts";
-import type { AskingDesk } from "./asking.ts";
+import { elapsing } from "../std/clock.ts";
 import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
-import type { History } from "./history.ts";
-import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
+import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
+import type { RunDeps } from "./run-deps.ts";
 import { chainOf } from "./run-log.ts";
 import { metaOf, partsOf } from "./run-parts.ts";
 import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
@@ -25,24 +22,6 @@ import { snapshotOf } from "./snapshot.ts";
 import type { Sink } from "./streams.ts";
 import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
-
-export interface RunDeps {
-	bus: Bus;
-	ledger: Ledger;
-	engine: Engine;
-	history: History;
-	asking: AskingDesk;
-	/** The daemon stops: nobody is asked any more. */
-	stopping(): boolean;
-	/** Settles a run that the store gave up. */
-	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
-	limits: BrokerLimits;
-	/** The execution log has arguments, results and prompts, too. */
-	withArguments: boolean;
-	observer?: RunObserver | undefined;
-	clock: Clock;
-	log: Log;
-}
 
 /** Events that write nothing must not starve the loop either. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
