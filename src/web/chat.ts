@@ -5,6 +5,7 @@ import type {
 	EventJson,
 	MessageAccepted,
 	MessageJson,
+	PhaseJson,
 	QueuedJson,
 	RunJson,
 	RunView,
@@ -50,6 +51,8 @@ export interface ChatState {
 	readonly link: LinkPhase;
 	/** The link was live before: only then is a new try a "reconnect". */
 	readonly wasLive: boolean;
+	/** What the session works on, where its engine knows phases. */
+	readonly works?: PhaseJson;
 }
 
 export type ChatAction =
@@ -70,6 +73,7 @@ export type ChatAction =
 	| { type: "send-failed"; key: string; message: string }
 	| { type: "discard"; key: string }
 	| { type: "stopping"; runId: string; on: boolean; error?: string }
+	| { type: "works"; works: PhaseJson }
 	| { type: "link"; phase: LinkPhase };
 
 export const newChat = (session: string): ChatState => ({
@@ -104,6 +108,8 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 			return action.views.reduce(withView, chat);
 		case "row":
 			return settleOutgoing(putTurn(chat, action.row.run_id, { row: action.row }), action.row);
+		case "works":
+			return { ...chat, works: action.works };
 		case "queue":
 			return { ...chat, queued: action.queued };
 		case "events":

@@ -65,6 +65,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			dispatch({ type: "loaded", page, limit: TURNS_PER_PAGE });
 			follow(page.stream_offset);
 			void loadEvents();
+			void loadPhase();
 		} catch (cause) {
 			const error = failed(cause);
 			if (closed) return;
@@ -111,6 +112,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			if (!began && !settled) continue;
 			void loadRow(runId);
 			void loadEvents();
+			void loadPhase();
 		}
 		if (viewsDue) return;
 		viewsDue = true;
@@ -136,6 +138,15 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			if (!closed) dispatch({ type: "events", events });
 		} catch (cause) {
 			console.warn("nexus: what became of the messages could not be read:", failed(cause).message);
+		}
+	}
+
+	async function loadPhase(): Promise<void> {
+		try {
+			const { phase } = await api.phase(session);
+			if (!closed && phase) dispatch({ type: "works", works: phase });
+		} catch (cause) {
+			console.warn("nexus: the session's phase could not be read:", failed(cause).message);
 		}
 	}
 

@@ -51,6 +51,7 @@ export function Chat({ chat, engine, app }: ChatProps) {
 								turn={item.turn}
 								questions={JSON.stringify(questionsOf(chat, item.turn))}
 								onSeen={onSeen}
+								app={app}
 							/>
 						) : (
 							<Aside key={item.event.event_id} event={item.event} />

@@ -1,6 +1,7 @@
 /** The side of the page: the way to the other pages, and the sessions, most recent first, with a mark where an answer is being written. */
 
 import { useEffect, useRef } from "preact/hooks";
+import type { ApprovalJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { liveTurnOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
@@ -39,6 +40,7 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 				</button>
 			</div>
 			<Pages route={state.route} />
+			<Pending pending={state.pending ?? []} />
 			<nav aria-label="Sessions">
 				<button type="button" class="new-session" onClick={app.newSession}>
 					<Icon name="plus" /> New session
@@ -77,6 +79,19 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 		</div>
 	);
 }
+
+/** What waits for a person in any session. */
+const Pending = ({ pending }: { pending: readonly ApprovalJson[] }) =>
+	pending.length === 0 ? null : (
+		<section class="waiting-for-you" aria-label="Waiting for you">
+			<strong>Waiting for you</strong>
+			{pending.map(({ id, session, tool, kind, text }) => (
+				<a key={id} href={formatRoute({ name: "chat", session })} title={text}>
+					{kind === "approval" ? `May ${tool} act?` : text}
+				</a>
+			))}
+		</section>
+	);
 
 interface RowProps {
 	session: string;

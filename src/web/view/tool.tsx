@@ -1,6 +1,8 @@
 /** A tool call: what it is doing, how it ended, how long it took; its arguments and result on demand. */
 
 import type { ToolView } from "../../protocol/protocol.ts";
+import { askedOf } from "../asking.ts";
+import { Asking } from "./asking.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
@@ -8,6 +10,16 @@ import { Scrollable } from "./scrollable.tsx";
 const STATUS_WORD = { started: "running", progress: "running", completed: "done", failed: "failed" } as const;
 
 export function Tool({ tool, now }: { tool: ToolView; now: number | undefined }) {
+	const asked = askedOf(tool);
+	return (
+		<>
+			<Call tool={tool} now={now} />
+			{asked && <Asking asked={asked} tool={tool.name} />}
+		</>
+	);
+}
+
+function Call({ tool, now }: { tool: ToolView; now: number | undefined }) {
 	const word = STATUS_WORD[tool.status];
 	const hasMore = tool.args !== undefined || tool.result !== undefined;
 	const head = (

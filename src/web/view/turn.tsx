@@ -1,12 +1,20 @@
 /** One turn: what the person wrote, what came back, and the facts about it. */
 
-import { useEffect, useRef } from "preact/hooks";
-import type { EventJson, MessageJson, MessageView, RunJson } from "../../protocol/protocol.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import {
+	type EventJson,
+	type MessageJson,
+	type MessageView,
+	type RunJson,
+	toNexusError,
+} from "../../protocol/protocol.ts";
+import type { App } from "../app.ts";
 import { dispositionWords } from "../channels.ts";
 import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
+import { DeskContext } from "./asking.tsx";
 import { CopyButton } from "./code-block.tsx";
 import { Icon } from "./icon.tsx";
 import { memo } from "./memo.ts";
@@ -17,9 +25,11 @@ export interface TurnProps {
 	/** JSON of the messages: compared by value, because this tab's own are made anew each time. */
 	questions: string;
 	onSeen(runId: string): void;
+	app: Pick<App, "deskOf" | "continueRun">;
 }
 
-export const Turn = memo(({ turn, questions, onSeen }: TurnProps) => {
+export const Turn = memo(({ turn, questions, onSeen, app }: TurnProps) => {
+	const desk = useMemo(() => app.deskOf(turn.runId), [app, turn.runId]);
 	const element = useRef<HTMLElement>(null);
 	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
 	useEffect(() => {
@@ -36,8 +46,10 @@ export const Turn = memo(({ turn, questions, onSeen }: TurnProps) => {
 			{(JSON.parse(questions) as Asked[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
-			{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
-			<Facts turn={turn} />
+			<DeskContext.Provider value={desk}>
+				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
+			</DeskContext.Provider>
+			<Facts turn={turn} app={app} />
 		</article>
 	);
 });
@@ -106,7 +118,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	startedAt: row.started_at,
 });
 
-function Facts({ turn }: { turn: TurnItem }) {
+function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 	const { view, row } = turn;
 	if (isLive(turn) || (!view && !row)) return <Stopping turn={turn} />;
 	const startedAt = view?.startedAt ?? row?.started_at;
@@ -121,10 +133,28 @@ function Facts({ turn }: { turn: TurnItem }) {
 			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
 			{output >= 0 && <span>{plural(output, "token")}</span>}
 			{text !== "" && <CopyButton text={text} what="answer" />}
+			{row?.can_continue && <Continue runId={turn.runId} app={app} />}
 			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
 				<Icon name="pulse" /> Inspect
 			</a>
 		</footer>
+	);
+}
+
+/** Goes on where the run was cut off; what its tools have done is not done again. */
+function Continue({ runId, app }: { runId: string; app: TurnProps["app"] }) {
+	const [state, setState] = useState<{ busy: boolean; error?: string }>({ busy: false });
+	const go = () => {
+		setState({ busy: true });
+		app.continueRun(runId).catch((cause: unknown) => setState({ busy: false, error: toNexusError(cause).message }));
+	};
+	return (
+		<>
+			<button type="button" class="quiet continue" disabled={state.busy} onClick={go}>
+				<Icon name="play" /> {state.busy ? "Going on…" : "Continue"}
+			</button>
+			{state.error !== undefined && <span role="alert">{state.error}</span>}
+		</>
 	);
 }
 
