@@ -3,10 +3,12 @@
 import { existsSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { type Figure, markdown, table, verdict } from "./figure.ts";
+import { agents } from "./lines/agents.ts";
 import { blocks } from "./lines/blocks.ts";
 import { type Cell, growth, growthRows } from "./lines/growth.ts";
 import { flood, pace, readers1000 } from "./lines/live.ts";
 import { message } from "./lines/message.ts";
+import { nostr } from "./lines/nostr.ts";
 import { pipe } from "./lines/pipe.ts";
 import { replay } from "./lines/replay.ts";
 import { router } from "./lines/router.ts";
@@ -33,6 +35,8 @@ const LINES: Record<string, (choice?: string) => Promise<void>> = {
 	pipe: figuresOf(pipe),
 	router: figuresOf(router),
 	blocks: figuresOf(blocks),
+	agents: figuresOf(agents),
+	nostr: figuresOf(nostr),
 };
 
 const words = process.argv.slice(2);

@@ -77,6 +77,13 @@ const ENTRIES = {
 	"chunks/checkpoint-worker": "src/std/checkpoint-worker.ts",
 };
 
+/** Small files that import nothing and that many need: else each way of sharing them would be a file of its own, which a start has to open. */
+const GROUPS = [
+	{ name: "protocol", test: /\/src\/protocol\// },
+	{ name: "chats", test: /\/src\/adapter\/\w+\/chat\.ts$/ },
+	{ name: "leaves", test: /\/src\/std\/(?:clock|own)\.ts$/ },
+];
+
 /** `outDir` stands directly in the package, as `dist` does. */
 export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void> {
 	await buildWith(outDir, ENTRIES, { ssr: { noExternal: INCLUDED } }, []);
@@ -125,7 +132,11 @@ async function buildWith(
 			rolldownOptions: {
 				external,
 				input: Object.fromEntries(Object.entries(entries).map(([name, path]) => [name, join(ROOT, path)])),
-				output: { entryFileNames: "[name].js", chunkFileNames: "chunks/[name]-[hash].js" },
+				output: {
+					entryFileNames: "[name].js",
+					chunkFileNames: "chunks/[name]-[hash].js",
+					codeSplitting: { groups: GROUPS },
+				},
 			},
 		},
 	});

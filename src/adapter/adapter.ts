@@ -14,4 +14,5 @@ export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
 export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";
+export { buttonsFault, questionFault } from "./question.ts";
 export * from "./shapes.ts";

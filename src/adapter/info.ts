@@ -34,8 +34,10 @@ const shape = z.looseObject({
 		textMax: z.int().positive(),
 		unit: z.enum(["utf16", "codepoint", "grapheme", "utf8", "sms"]).default("utf16"),
 		attachmentBytesMax: z.int().positive().optional(),
+		choicesMax: z.int().positive().optional(),
+		labelCharsMax: z.int().positive().optional(),
 	}),
-	typing: z.looseObject({ intervalMs: interval, expiryMs: interval }).optional(),
+	typing: z.looseObject({ intervalMs: interval, expiryMs: interval, text: z.boolean().optional() }).optional(),
 	delivery: z.enum(["blocks", "whole"]).optional(),
 	blocks: z
 		.looseObject({

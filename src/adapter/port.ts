@@ -23,7 +23,7 @@ export interface AdapterInfo {
 	version: string;
 	/** 1. */
 	protocol: number;
-	/** The verbs it has. `typing`, `parts`, `reasoning` and `webhook` are lines it understands beside them. */
+	/** The verbs it has. `typing`, `parts`, `reasoning`, `webhook` and `ask` are lines it understands beside them. */
 	supports: readonly (
 		| "monitor"
 		| "send"
@@ -34,6 +34,7 @@ export interface AdapterInfo {
 		| "reasoning"
 		| "attachments"
 		| "webhook"
+		| "ask"
 	)[];
 	/**
 	 * The fields it speaks beyond the basic ones. With `runId` one process serves many deliveries at once; with `intent` it asks before it
@@ -41,9 +42,16 @@ export interface AdapterInfo {
 	 * which a part is out; with `notes` (which needs `runId`) the daemon keeps what its accounts have to remember. Without `runId` it gets one delivery at a time.
 	 */
 	fields?: readonly AdapterField[];
-	limits: { textMax: number; unit: LengthUnit; attachmentBytesMax?: number };
-	/** Undefined = the platform shows no typing. */
-	typing?: { intervalMs: number; expiryMs: number };
+	limits: {
+		textMax: number;
+		unit: LengthUnit;
+		attachmentBytesMax?: number;
+		/** Buttons of one question, and characters on each (UTF-16 units). */
+		choicesMax?: number;
+		labelCharsMax?: number;
+	};
+	/** Undefined = the platform shows no typing. `text`: it also shows what is being done. */
+	typing?: { intervalMs: number; expiryMs: number; text?: boolean };
 	/** `whole`: one message per answer (mail). Otherwise blocks when it does not stream. */
 	delivery?: "blocks" | "whole";
 	/** Defaults of the block pipeline for this channel. */
@@ -102,12 +110,35 @@ export interface Resume {
 export type StreamLine =
 	| (Extract<StreamEvent, { type: "stream_start" }> & DeliveryFields & { resume?: Resume; options?: DeliveryOptions })
 	| (Exclude<StreamEvent, { type: "stream_start" | "stream_end" | "stream_error" }> & DeliveryFields)
-	| (Extract<StreamEvent, { type: "stream_end" }> & DeliveryFields & { reason?: string })
+	| (Extract<StreamEvent, { type: "stream_end" }> & DeliveryFields & RunFacts & { reason?: string })
 	| (Extract<StreamEvent, { type: "stream_error" }> & DeliveryFields)
 	| ({ type: "part"; modality: string; contentType: string; payload: string } & DeliveryFields)
 	/** The intent is on disk: create the message now. */
 	| ({ type: "ack"; nonce: string } & DeliveryFields)
-	| ({ type: "typing"; target: Target; on: boolean } & DeliveryFields);
+	| (TypingLine & DeliveryFields);
+
+/** Shows or hides typing. */
+export interface TypingLine extends Doing {
+	type: "typing";
+	target: Target;
+	on: boolean;
+}
+
+/** What is being done while somebody waits. */
+export interface Doing {
+	/** The tool that runs, in words for a person: it may name arguments. */
+	text?: string;
+	/** The tool's name alone, for places where strangers read. */
+	tool?: string;
+}
+
+/** What is known of the run that an answer comes from, for platforms that tell it. */
+export interface RunFacts {
+	agent?: string;
+	model?: string;
+	phase?: string;
+	usage?: Readonly<Record<string, number>>;
+}
 
 export interface DeliveryOptions {
 	/** Show tool status in the message while it is being written. */
@@ -156,7 +187,26 @@ export type SendLine =
 	| ({ type: "send" } & SendBody)
 	/** Is it there? Each message of it but the last is told by message_sent; `found` is about what is left. The daemon always says `from` and `to`; a person who tries it need not. */
 	| ({ type: "find" } & Omit<SendBody, "from" | "to"> & Partial<Pick<SendBody, "from" | "to">>)
-	| { type: "typing"; delivery?: string; target: Target; on: boolean };
+	/** A message with a button for each choice; pressing one is a `choice` of `monitor`. */
+	| ({ type: "ask" } & SendBody & Question)
+	/** The question is settled: its message says `text` instead, and has no buttons. Answered by message_sent. */
+	| { type: "asked"; delivery: string; nonce: string; target: Target; messageId: string; id: string; text: string }
+	| (TypingLine & { delivery?: string });
+
+export interface Question {
+	/** Names the question; comes back with the choice. Ids are checked by `questionFault`. */
+	id: string;
+	choices: readonly Choice[];
+}
+
+export interface Choice {
+	/** Comes back when its button is pressed. */
+	id: string;
+	/** On the button. */
+	label: string;
+	/** Red, where the platform has colours. */
+	danger?: boolean;
+}
 
 export interface SendBody {
 	delivery: string;
@@ -171,6 +221,8 @@ export interface SendBody {
 	attachments?: readonly WireAttachment[];
 	/** A part is out already. Only for adapters with the field `pieces`. */
 	done?: LineDone;
+	/** Of the run whose answer it is. */
+	facts?: RunFacts;
 }
 
 export interface LineDone {
@@ -196,6 +248,8 @@ export interface WireAttachment {
 /** `monitor` process → daemon. */
 export type MonitorLine =
 	| ({ type: "message" } & InboundMessage)
+	/** Somebody pressed a button. */
+	| ({ type: "choice" } & InboundChoice)
 	/** The platform had taken a message of ours, and says now that it did not reach its reader. */
 	| ({ type: "message_failed" } & MessageFailure)
 	/** Whether the platform can be heard, when that changes. */
@@ -225,10 +279,24 @@ export interface InboundMessage {
 	ts: number;
 }
 
+/** Somebody pressed a button of a question. `id` and `choice` are the button's; everything else is the platform's word. */
+export interface InboundChoice {
+	/** The platform's id of the press. */
+	eventId: string;
+	id: string;
+	choice: string;
+	from: { id: string; name?: string };
+	chat: { id: string; type: "direct" | "group" };
+	/** The message that has the button. */
+	messageId?: string;
+}
+
 /** Daemon → `monitor` process. */
 export type MonitorCommand =
 	/** The message is safe with the daemon: the adapter may confirm it to the platform. */
 	| { type: "ack"; eventId: string }
+	/** The press was taken; `text` is for whoever pressed, and nobody else. */
+	| { type: "chosen"; eventId: string; text?: string }
 	/** A request to the account's webhook address, as it came; the body is base64 of the raw bytes. */
 	| {
 			type: "webhook";

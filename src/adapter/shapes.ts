@@ -1,6 +1,7 @@
 /** What an adapter's lines must look like, checked where they come in: nothing behind this has to expect a wrong field from a program of others. */
 
 import { z } from "zod";
+import { CHOICE_ID_CHARS_MAX, ID_CHARS, QUESTION_ID_CHARS_MAX } from "./question.ts";
 
 /** By the line's type. */
 export type Shapes = ReadonlyMap<string, z.ZodType<object>>;
@@ -21,6 +22,8 @@ const ifAny = z
 	.string()
 	.nullish()
 	.transform((value) => value ?? undefined);
+/** Of a question or a choice. */
+const questionId = (charsMax: number) => name.max(charsMax).regex(ID_CHARS, "only letters, digits, _ and -");
 const position = z.int().nonnegative();
 const milliseconds = z.number().nonnegative();
 const error = z.string().default("the adapter gave no reason");
@@ -76,6 +79,14 @@ export const MONITOR_SHAPES = shapes({
 		mention: z.boolean().optional(),
 		target: z.looseObject({ to: name, thread_id: ifAny }),
 		ts: z.number().optional(),
+	},
+	choice: {
+		eventId: name,
+		id: questionId(QUESTION_ID_CHARS_MAX),
+		choice: questionId(CHOICE_ID_CHARS_MAX),
+		from: z.looseObject({ id: name, name: ifAny }),
+		chat: z.looseObject({ id: name, type: z.enum(["direct", "group"]) }),
+		messageId: name.optional(),
 	},
 	message_failed: { messageId: name, nonce: name.optional(), error },
 	listening: { ok: z.boolean(), error: z.string().optional() },

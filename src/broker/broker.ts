@@ -2,19 +2,33 @@
 
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Ledger, Turn, TurnStatus } from "../ledger/ledger.ts";
-import { isSessionLabel, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
+import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus } from "../ledger/ledger.ts";
+import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
+import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
+import { type ContinuationDeps, canContinue, continuationOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-import type { Broker, ExecuteRequest, Execution, LiveRun, Recovered, Saved } from "./port.ts";
+import type {
+	Broker,
+	Continuation,
+	ExecuteRequest,
+	Execution,
+	LiveRun,
+	Recovered,
+	RunObserver,
+	Saved,
+} from "./port.ts";
+import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
 import { Run, type RunDeps } from "./run.ts";
 
+export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
+export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
-export type { BrokerLimits } from "./limits.ts";
+export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf } from "./run-log.ts";
 
@@ -23,8 +37,14 @@ export interface BrokerOptions {
 	ledger: Ledger;
 	engine: Engine;
 	limits?: Partial<BrokerLimits>;
+	/** The execution log has arguments, results and prompts, too. */
+	execution?: { arguments?: boolean };
+	observer?: RunObserver;
 	clock?: Clock;
 	log?: Log;
+	/** Of questions to people. */
+	asking?: Partial<AskingLimits>;
+	random?: Random;
 }
 
 export const createBroker = (options: BrokerOptions): Broker => new TurnBroker(options);
@@ -38,8 +58,32 @@ class TurnBroker implements Broker {
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
+		const asking = new AskingDesk({
+			...{ bus, ledger, clock, log, random: options.random ?? secureRandom },
+			limits: { ...ASKING_LIMITS, ...options.asking },
+		});
+		const stopping = () => this.#draining;
 		const settleLate: RunDeps["settleLate"] = (...run) => settleWhenPossible(this.#deps, () => this.#draining, ...run);
-		this.#deps = { bus, ledger, engine, clock, log, limits, settleLate, history: new History(ledger, limits) };
+		const withArguments = options.execution?.arguments === true;
+		const history = new History(ledger, limits);
+		this.#deps = {
+			bus,
+			ledger,
+			engine,
+			clock,
+			log,
+			limits,
+			withArguments,
+			settleLate,
+			history,
+			observer: options.observer,
+			asking,
+			stopping,
+		};
+	}
+
+	get questions(): Questions {
+		return this.#deps.asking;
 	}
 
 	execute(request: ExecuteRequest): Execution {
@@ -66,7 +110,10 @@ class TurnBroker implements Broker {
 		const saved = run.saved.then((turn) => {
 			this.#dismiss(run);
 			this.#count(turn);
-			if (turn && turn !== "lost") this.#deps.history.settled(turn);
+			if (turn && turn !== "lost") {
+				this.#deps.history.settled(turn);
+				this.#deps.observer?.settled(turn, request.traceId ?? traceIdOf(runId));
+			}
 			return turn;
 		});
 		return {
@@ -106,6 +153,7 @@ class TurnBroker implements Broker {
 	}
 
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
+		await this.#deps.asking.load();
 		const { turns, later } = await settleLeftRuns(this.#deps, settle);
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
@@ -116,6 +164,36 @@ class TurnBroker implements Broker {
 			}),
 		}));
 		return { recovered: turns.length, later: waiting };
+	}
+
+	get #continuing(): ContinuationDeps {
+		const { ledger, engine } = this.#deps;
+		return { ledger, engine, isBusy: (session) => this.#isBusy(session) };
+	}
+
+	continuation(runId: string): Promise<Continuation> {
+		const session = this.#runs.get(runId)?.request.session;
+		if (session !== undefined)
+			return Promise.reject(new NexusError("conflict", `run ${runId} cannot be continued: it is still live`));
+		return continuationOf(this.#continuing, runId);
+	}
+
+	canContinue(turn: Turn): Promise<boolean> {
+		return canContinue(this.#continuing, turn);
+	}
+
+	async phase(session: string) {
+		const { ledger, engine } = this.#deps;
+		const phase = await ledger.phases.get(session);
+		return { ...(phase && { phase }), ...(engine.phases && { known: engine.phases }) };
+	}
+
+	async enterPhase(session: string, name: string, because: string): Promise<void> {
+		const { bus, engine, clock } = this.#deps;
+		checkPhase(name, engine.phases);
+		const at = clock.now();
+		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
+		await bus.write([phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
 	}
 
 	abort(runId: string): Promise<Turn> | undefined {
@@ -140,14 +218,20 @@ class TurnBroker implements Broker {
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
 		const { clock, limits, log } = this.#deps;
+		// A person may take longer than any deadline.
+		for (const run of this.#runs.values()) if (run.isAsking) run.shutDown();
 		const settled = () => Promise.allSettled([...this.#runs.values()].map((run) => run.result));
-		if (await within(clock, deadlineMs, settled())) return;
+		const isDone = await within(clock, deadlineMs, settled());
+		this.#deps.asking.close();
+		if (isDone) return;
 		log.info({ runs: this.#runs.size }, "stopping the runs that are left");
 		for (const run of this.#runs.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, settled())) return;
 		log.error({ runs: [...this.#runs.keys()] }, "runs did not settle; recovery does it at the next start");
 	}
 }
+
+const secureRandom: Random = () => crypto.getRandomValues(new Uint32Array(1))[0]! / 2 ** 32;
 
 /** How long the last commit may take once every run has ended. */
 const SEAL_MS_MAX = 5000;

@@ -18,6 +18,8 @@ const NOTE = {
 
 /** One settled turn as a model reads it. Shared by all contexts that hold it. */
 export interface PastTurn {
+	/** It continues the turn before it. */
+	readonly continues: boolean;
 	readonly messages: readonly EngineMessage[];
 	/** Estimated. */
 	readonly tokens: number;
@@ -30,6 +32,7 @@ export function pastTurnOf(turn: Turn): PastTurn {
 	const sizes = messages.map(sizeOf);
 	return {
 		messages,
+		continues: turn.continues !== undefined,
 		tokens: sizes.reduce((sum, size) => sum + size.tokens, 0),
 		chars: sizes.reduce((sum, size) => sum + size.chars, 0),
 	};
@@ -90,6 +93,8 @@ function charsRead({ contentType, data }: Attachment): number {
 
 function messagesOf(turn: Turn): EngineMessage[] {
 	const last = turn.messages.findLastIndex((message) => message.role === "assistant");
+	// An answer that was continued goes on in the next turn.
+	const cut = turn.status === "completed" || turn.continuedBy !== undefined ? undefined : turn.status;
 	const messages: EngineMessage[] = [];
 	turn.messages.forEach((message, index) => {
 		if (message.role === "user") {
@@ -98,7 +103,7 @@ function messagesOf(turn: Turn): EngineMessage[] {
 		}
 		const { text, moved, signedReasoning: reasoning } = toldOf(message);
 		const calls = turn.toolCalls.filter((call) => call.message === index).map((call) => pastCall(call, moved));
-		const interrupted = index === last && turn.status !== "completed" ? turn.status : undefined;
+		const interrupted = index === last ? cut : undefined;
 		if (text !== "" || calls.length > 0 || interrupted)
 			messages.push({
 				...answered(text, calls, interrupted),
@@ -107,7 +112,7 @@ function messagesOf(turn: Turn): EngineMessage[] {
 			});
 	});
 	// A run that died before it said anything still has to be known to have been asked.
-	if (last < 0 && turn.status !== "completed") messages.push(answered("", [], turn.status));
+	if (last < 0 && cut) messages.push(answered("", [], cut));
 	return messages;
 }
 

@@ -1,7 +1,7 @@
 /** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
-import type { EngineEvent } from "../engine/engine.ts";
-import { contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
+import type { Asking, EngineEvent } from "../engine/engine.ts";
+import { type AskedStatus, contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
 import { clipped, clippedText } from "./pieces.ts";
 import { checkedContent } from "./tool-content.ts";
 
@@ -21,6 +21,7 @@ export function checkedTool(said: ToolEvent, charsMax: number): ToolEvent {
 	if (said.content !== undefined && content === undefined) throw malformed(said);
 	const event: ToolEvent = { type: "tool", callId, name, status };
 	if (said.agent !== undefined) event.agent = said.agent;
+	if (said.asking !== undefined) event.asking = said.asking;
 	if (content !== undefined) event.content = content;
 	const result = said.result ?? (content && contentText(content));
 	try {
@@ -45,6 +46,20 @@ export function checkAgent(agent: unknown): void {
 	if (!isNamed(agent)) throw malformed({ agent });
 }
 
+/** What a frame carries beside the names of tool and call. */
+export function reportOf(event: ToolEvent) {
+	const { type: _type, callId: _id, name: _name, agent: _agent, content: _content, asking, ...report } = event;
+	return { ...report, ...(asking && { [asking.kind]: askedStatus(asking) }) };
+}
+
+/** As frames carry it (P2.8). */
+const askedStatus = ({ id, state, question = "", choices, by, expiresAt = 0 }: Asking): AskedStatus => ({
+	...{ id, state, text: question },
+	...(choices && { choices }),
+	...(by !== undefined && { by }),
+	expires_at: expiresAt,
+});
+
 export function checkSigned(event: SignedEvent): void {
 	const { text, signature, after = 0 } = event;
 	const counted = Number.isSafeInteger(after) && after >= 0;
@@ -63,6 +78,6 @@ export function malformed(event: unknown): NexusError {
 	return new NexusError(
 		"engine_failed",
 		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
-			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage or compaction with the fields of the engine port, or an array of these.",
+			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage, compaction, checkpoint, phase or log with the fields of the engine port, or an array of these.",
 	);
 }

@@ -11,6 +11,7 @@ import {
 	isNamed,
 	malformed,
 	type PartEvent,
+	reportOf,
 	type ToolEvent,
 } from "./engine-event.ts";
 import { partPiecesOf, piecesOf } from "./pieces.ts";
@@ -133,7 +134,7 @@ export class Framer {
 				return event;
 			case "phase":
 				if (typeof event.name !== "string" || event.name === "") throw malformed(event);
-				this.#phase = event.name;
+				this.enter(event.name);
 				return event;
 			// Nobody is shown these.
 			case "checkpoint":
@@ -144,12 +145,18 @@ export class Framer {
 		}
 	}
 
+	/** The session's phase, which the ends of messages tell from now on. */
+	enter(phase: string): void {
+		this.#phase = phase;
+	}
+
 	/** Ends whatever is open; the newest message last, and its end alone is final (I3). */
 	end(ending: Ending, usage: Usage, ts: number, sink: Sink, usageBy: readonly UsageShare[] = []): void {
 		for (const lane of this.#lanes.values()) this.#release(lane, ending.reason === "completed", ts, sink);
-		const newest = () => this.#streams.open.findLast(({ modality }) => modality === "text");
-		if (newest() === undefined) this.open(ts, sink);
-		const last = newest()!;
+		const { newestText } = this.#streams;
+		// A process may have died between the end of a message and the begin of the next.
+		if (!newestText || !this.#streams.isOpen(newestText)) this.open(ts, sink);
+		const last = this.#streams.newestText!;
 		for (const stream of this.#streams.open) {
 			if (stream === last) continue;
 			if (stream.tool) {
@@ -228,12 +235,11 @@ export class Framer {
 		this.#openMessage(lane, ts, sink);
 	}
 
-	/** The only open message stays open until the next one begins: it may be the one whose end is the run's. */
+	/** The message that was begun last stays open until the next one begins: it may be the one whose end is the run's. */
 	#takeMessageEnd(lane: Lane | undefined, ts: number, sink: Sink): void {
 		if (!lane?.speaks) return;
 		this.#release(lane, true, ts, sink);
-		const isOnly = [...this.#lanes.values()].every((other) => other === lane || !this.#isOpen(other));
-		if (!isOnly) this.#endMessage(lane, ts, sink);
+		if (lane.text !== this.#streams.newestText) this.#endMessage(lane, ts, sink);
 		else {
 			this.#endBeside(lane, ts, sink);
 			lane.speaks = false;
@@ -282,8 +288,7 @@ export class Framer {
 		this.#release(lane, false, ts, sink);
 		this.#endReasoning(lane, ts, sink);
 		const stream = known ?? this.#beginTool(lane, event, ts, sink);
-		const { type: _type, callId: _callId, name: _name, agent: _agent, content: _content, ...report } = event;
-		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, ...report }, ts, sink);
+		this.#streams.status(stream, { type: "tool_status", ...stream.tool!, ...reportOf(event) }, ts, sink);
 		if (isToolDone(event.status)) {
 			this.#streams.end(stream, DONE, ts, sink);
 			this.#tools.delete(event.callId);

@@ -1,7 +1,7 @@
 /**
  * What a session's next run can be told of its past, kept ready for the sessions in use: reading a hundred turns again for each
  * new one would cost more than saving it, and so would reading back the one that was just saved. The Ledger's count of turns says whether
- * what is kept is still all there is.
+ * what is kept is still all there is, and the session's revision whether it is still true (A27).
  */
 
 import type { Ledger, Turn } from "../ledger/ledger.ts";
@@ -14,8 +14,9 @@ const TURNS_PER_PAGE = 16;
 export const SESSION_CHARS = 512;
 
 interface Kept {
-	/** How many turns the session had when this was read. */
+	/** How many turns the session had when this was read, and how often one had been changed. */
 	turns: number;
+	revision: number;
 	/** Newest first, as many as a context can hold. */
 	past: PastTurn[];
 	chars: number;
@@ -37,23 +38,26 @@ export class History {
 
 	/** Newest first. `askedBy` is the live run of the session that wants to know, if it is one. */
 	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
-		const turns = await this.#countOf(session);
+		const at = await this.#stateOf(session);
+		const { turns } = at;
 		const before = this.#take(session);
 		// More than there are: what was told is not on record.
-		const known = before && before.turns <= turns ? before : undefined;
+		const known = before && before.turns <= turns && before.revision === at.revision ? before : undefined;
 		if (known?.turns === turns) {
-			this.#keep(session, turns, known.past, askedBy);
+			this.#keep(session, at, known.past, askedBy);
 			return known.past;
 		}
 		const read = await this.#read(session, known ? turns - known.turns : Infinity);
 		const past = this.#trim([...read, ...(known?.past ?? [])]);
 		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
-		if ((await this.#countOf(session)) === turns) this.#keep(session, turns, past, askedBy);
+		const now = await this.#stateOf(session);
+		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, askedBy);
 		return past;
 	}
 
-	async #countOf(session: string): Promise<number> {
-		return (await this.#ledger.sessions.get(session))?.turns ?? 0;
+	async #stateOf(session: string): Promise<{ turns: number; revision: number }> {
+		const { turns = 0, revision = 0 } = (await this.#ledger.sessions.get(session)) ?? {};
+		return { turns, revision };
 	}
 
 	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
@@ -61,7 +65,8 @@ export class History {
 		const { session, runId } = turn;
 		const kept = this.#kept.get(session);
 		if (kept === undefined || kept.askedBy !== runId || !isStoredAsItIs(turn)) return;
-		this.#keep(session, kept.turns + 1, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
+		const { turns, revision } = kept;
+		this.#keep(session, { turns: turns + 1, revision }, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
 	}
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
@@ -101,11 +106,11 @@ export class History {
 		return kept;
 	}
 
-	#keep(session: string, turns: number, past: PastTurn[], askedBy: string | undefined): void {
+	#keep(session: string, at: Pick<Kept, "turns" | "revision">, past: PastTurn[], askedBy: string | undefined): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
 		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
-		this.#kept.set(session, { turns, past, chars, askedBy });
+		this.#kept.set(session, { ...at, past, chars, askedBy });
 		this.#chars += chars;
 		for (const oldest of this.#kept.keys()) {
 			if (this.#chars <= this.#limits.historyCharsMax) return;

@@ -16,6 +16,12 @@ export interface BrokerLimits {
 	signedReasoningCharsMax: number;
 	/** Images (as base64) and resources that tools answered are kept up to here per turn; one that does not fit becomes a note. */
 	toolContentCharsMax: number;
+	/** A larger checkpoint is not kept, as JSON: its run cannot be continued. */
+	checkpointBytesMax: number;
+	/** Entries that a run adds to the execution log; the rest is left out. */
+	executionEntriesMax: number;
+	/** Of an entry's text, and of its data as JSON. */
+	executionCharsMax: number;
 	/** How long an engine may take to end by itself after it was stopped (I12). */
 	abortGraceMs: number;
 	/** From the start to the first event of any kind. */
@@ -37,6 +43,9 @@ export const BROKER_LIMITS: BrokerLimits = {
 	reasoningCharsMax: 0,
 	signedReasoningCharsMax: 256 * 1024,
 	toolContentCharsMax: 4 * 1024 * 1024,
+	checkpointBytesMax: 4 * 1024 * 1024,
+	executionEntriesMax: 2000,
+	executionCharsMax: 8 * 1024,
 	abortGraceMs: 2000,
 	firstTokenMs: 60_000,
 	interTokenMs: 120_000,

@@ -1,17 +1,40 @@
 /** The Broker runs one turn: EngineEvents become frames on the Bus; the settled run becomes a turn in the Ledger. */
 
-import type { Attachment, EngineRequest } from "../engine/engine.ts";
-import type { StoredMessage, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
+import type { Asking, Attachment, Continued, EngineEvent, EngineRequest } from "../engine/engine.ts";
+import type { AskedFor, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
+import type { Questions } from "./asking.ts";
 
 /** What of a request the Broker only passes on. */
-export type PassedOn = Pick<EngineRequest, "sender" | "permissions" | "allowedTools" | "agent">;
+export type PassedOn = Pick<
+	EngineRequest,
+	"sender" | "permissions" | "allowedTools" | "deniedTools" | "owner" | "approval" | "agent" | "allowedAgents"
+>;
+
+/** What of a request the engine gets as it is. */
+export function passedOn(request: PassedOn): PassedOn {
+	const { sender, permissions, allowedTools, deniedTools, owner, approval, agent, allowedAgents } = request;
+	return {
+		...(sender && { sender }),
+		...(permissions && { permissions }),
+		...(allowedTools && { allowedTools }),
+		...(deniedTools && { deniedTools }),
+		...(owner !== undefined && { owner }),
+		...(approval && { approval }),
+		...(agent !== undefined && { agent }),
+		...(allowedAgents && { allowedAgents }),
+	};
+}
 
 export interface ExecuteRequest extends PassedOn {
 	session: string;
 	runId: string;
 	/** The inbound events this run answers, in order. */
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
+	/** For whom a person would be asked, and where. */
+	askedFor?: AskedFor;
+	/** Goes on where an earlier run of the session was cut off: the events are those that that run was asked with. */
+	continues?: Continuation;
 	/** Where the answer should go, for consumers that push. Carried in stream.begin. */
 	target?: unknown;
 	/** The trace that the run is a part of, 32 hex digits; derived from the run's id when left out. */
@@ -26,6 +49,12 @@ export interface ExecuteRequest extends PassedOn {
 	settle?: Settle;
 	/** A store that refuses commits is waited for as long as its limit says, or not longer than this, until the run has begun. */
 	patienceMs?: number;
+}
+
+/** Where a run that was cut off can go on. */
+export interface Continuation extends Continued {
+	/** The run whose messages are answered: the first of those that continue each other. */
+	root: string;
 }
 
 /** Pure: called again for every attempt to save the turn, with the turn of that attempt. */
@@ -59,6 +88,8 @@ export interface LiveRun {
 	status: "running" | "stopping";
 	compacting: boolean;
 	startedAt: number;
+	/** The run that it continues. */
+	continues?: string;
 	firstTokenMs?: number;
 	/** All that was said so far. */
 	text: string;
@@ -72,6 +103,8 @@ export interface LiveRun {
 export interface LiveToolCall extends Omit<StoredToolCall, "status" | "endedAt"> {
 	status: "started" | StoredToolCall["status"];
 	endedAt?: number;
+	/** What a person is or was asked about it. */
+	asking?: Asking;
 }
 
 export interface Recovered {
@@ -79,6 +112,14 @@ export interface Recovered {
 	recovered: number;
 	/** Those that cannot be settled yet: they are tried again, and their sessions have to wait. */
 	later: { session: string; saved: Promise<Saved> }[];
+}
+
+/** Hears what happens in runs, beside the way of their tokens. It must neither throw nor take time. */
+export interface RunObserver {
+	/** Everything but text and reasoning, as it was taken. */
+	took(runId: string, event: EngineEvent, at: number): void;
+	/** The turn is on record. */
+	settled(turn: Turn, traceId: string): void;
 }
 
 export interface Broker {
@@ -89,8 +130,18 @@ export interface Broker {
 	 * `execute` of this process began, and may have to read for it.
 	 */
 	recover(settle?: (turn: Turn) => Reading<readonly Write[]>): Promise<Recovered>;
+	/** Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason. */
+	continuation(runId: string): Promise<Continuation>;
+	/** Whether `continuation` would find something. */
+	canContinue(turn: Turn): Promise<boolean>;
+	/** A session's phase, and the names that the engine knows. */
+	phase(session: string): Promise<{ phase?: StoredPhase; known?: readonly string[] }>;
+	/** Rejects with `invalid` for a name that the engine does not know. */
+	enterPhase(session: string, name: string, because: string): Promise<void>;
 	/** Stops a live run and waits for its turn; undefined when no such run is live. */
 	abort(runId: string): Promise<Turn> | undefined;
+	/** What runs ask people, those of earlier daemons included. */
+	readonly questions: Questions;
 	live(runId: string): LiveRun | undefined;
 	liveRuns(): LiveRun[];
 	/** How many runs have ended and cannot be saved at the moment: they are tried again, and their sessions wait. */

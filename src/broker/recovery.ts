@@ -21,6 +21,7 @@ import { CRASHED, damagedEnding, type Ending } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { type BrokerLimits, keptOf } from "./limits.ts";
 import type { Saved } from "./port.ts";
+import { settledWrites } from "./recorder.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import type { TextStream } from "./streams.ts";
@@ -105,7 +106,7 @@ async function settleLeftRun(
 		return known;
 	}
 	const turn = transcript.turn(ending, now);
-	const writes = await beside(turn);
+	const writes = [...(await beside(turn)), ...settledWrites(turn)];
 	if (how === "patiently") return settle(deps, { writer, turn, records, beside: () => writes, onRefused() {} });
 	await writer.seal(records, [turnWrites.settle(turn), ...writes]);
 	return turn;
@@ -114,14 +115,15 @@ async function settleLeftRun(
 /** The run as its log tells it. */
 async function reread(deps: RecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
-	const { session, engine, startedAt, events } = info.meta as RunMeta;
-	const framer = new Framer({ runId: info.log, session, ...limits });
+	const { session, engine, startedAt, events, continues } = info.meta as RunMeta;
+	const framer = new Framer({ runId: info.log, session, continues, ...limits });
 	const known = await Promise.all(events.map(async ({ eventId }) => ledger.inbox.get(eventId)));
 	const transcript = new Transcript({
 		runId: info.log,
 		session,
 		engine,
 		startedAt,
+		continues,
 		...keptOf(limits),
 		asked: known.flatMap(askedIn),
 	});

@@ -5,7 +5,10 @@ export interface RunMeta {
 	session: string;
 	engine: string;
 	startedAt: number;
+	/** What it was asked; nothing when it continues another run. */
 	events: { eventId: string }[];
+	/** The run that it continues. */
+	continues?: string;
 }
 
 /** All runs of a session, read as one log. */

@@ -1,24 +1,29 @@
 /** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
 
-import { setImmediate } from "node:timers/promises";
 import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineMessage, EngineRequest, EngineYield } from "../engine/engine.ts";
-import type { Ledger, Turn } from "../ledger/ledger.ts";
+import type { Engine, EngineEvent, EngineYield } from "../engine/engine.ts";
+import { type Ledger, type Turn, turnWrites } from "../ledger/ledger.ts";
 import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { asked, assembleContext, told } from "./context.ts";
+import type { AskingDesk } from "./asking.ts";
+import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
-import { Framer } from "./framer.ts";
+import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
+import type { Framer } from "./framer.ts";
 import type { History } from "./history.ts";
-import { type BrokerLimits, keptOf } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
+import type { BrokerLimits } from "./limits.ts";
+import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
+import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
-import { chainOf, type RunMeta } from "./run-log.ts";
+import { chainOf } from "./run-log.ts";
+import { metaOf, partsOf } from "./run-parts.ts";
+import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
 import { settle } from "./settlement.ts";
+import { snapshotOf } from "./snapshot.ts";
 import type { Sink } from "./streams.ts";
-import { Transcript } from "./transcript.ts";
+import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
 export interface RunDeps {
@@ -26,29 +31,21 @@ export interface RunDeps {
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
+	asking: AskingDesk;
+	/** The daemon stops: nobody is asked any more. */
+	stopping(): boolean;
 	/** Settles a run that the store gave up. */
 	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
 	limits: BrokerLimits;
+	/** The execution log has arguments, results and prompts, too. */
+	withArguments: boolean;
+	observer?: RunObserver | undefined;
 	clock: Clock;
 	log: Log;
 }
 
 /** Events that write nothing must not starve the loop either. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
-
-/** A longer delta is taken in portions. */
-const DELTA_CHARS_MAX = 64 * 1024;
-
-type Delta = Extract<EngineEvent, { type: "text" | "reasoning" }>;
-
-const isLong = (event: EngineEvent): event is Delta =>
-	(event?.type === "text" || event?.type === "reasoning") &&
-	typeof event.delta === "string" &&
-	event.delta.length > DELTA_CHARS_MAX;
-
-type Burst = readonly EngineEvent[];
-
-const isBurst = (said: EngineYield): said is Burst => Array.isArray(said);
 
 export class Run {
 	readonly request: ExecuteRequest;
@@ -58,9 +55,14 @@ export class Run {
 	readonly #now: () => number;
 	readonly #framer: Framer;
 	readonly #transcript: Transcript;
+	readonly #recorder: Recorder;
 	readonly #abort = new AbortController();
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
+	readonly #questions: RunQuestions;
+	#owed: Owed;
+	/** A question that is being put on record: nothing is taken meanwhile. */
+	#opening: Promise<void> | undefined;
 	#append: Sink = () => {};
 	#writer: LogWriter | undefined;
 	#iterator: AsyncIterator<EngineYield> | undefined;
@@ -78,16 +80,11 @@ export class Run {
 		this.request = request;
 		this.#now = elapsing(deps.clock);
 		this.startedAt = this.#now();
-		const { runId, session, events, target, traceId, disableStreaming: whole = false } = request;
-		this.#framer = new Framer({ runId, session, target, traceId, whole, ...deps.limits });
-		this.#transcript = new Transcript({
-			...{ runId, session, engine: deps.engine.name, startedAt: this.startedAt },
-			...keptOf(deps.limits),
-			asked: events.map(({ eventId, text, attachments }) => ({
-				...{ role: "user", eventId, text },
-				...(attachments.length > 0 && { attachments: [...attachments] }),
-			})),
-		});
+		const { framer, transcript, recorder } = partsOf(deps, request, this.startedAt);
+		this.#framer = framer;
+		this.#transcript = transcript;
+		this.#recorder = recorder;
+		this.#questions = new RunQuestions(deps.asking, { request, now: this.#now, changed: () => this.#onQuestions() });
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
 	}
@@ -121,18 +118,17 @@ export class Run {
 
 	/** Makes the first begin durable, together with the request's writes, then lets the engine go (I9). A stop waits for the outcome (ST15). */
 	async establish(): Promise<void> {
-		const { runId, session, events, begin, patienceMs } = this.request;
+		const { runId, session, begin = [], patienceMs, continues } = this.request;
 		const { bus, engine } = this.#deps;
 		const records: string[] = [];
 		this.#framer.open(this.startedAt, (record) => records.push(record));
-		const meta: RunMeta = {
-			...{ session, engine: engine.name, startedAt: this.startedAt },
-			events: events.map(({ eventId }) => ({ eventId })),
-		};
+		const meta = metaOf(this.request, engine.name, this.startedAt);
+		const marks = continues ? [turnWrites.continued(continues.runId, runId)] : [];
 		let writer: LogWriter;
+		const superseding = this.#deps.asking.superseding(session, runId);
 		try {
 			writer = await bus.create({ log: runId, kind: "run", chain: chainOf(session), meta }, records, {
-				...(begin && { with: begin }),
+				with: [...begin, ...marks, ...this.#recorder.begin(this.startedAt), ...superseding.writes],
 				...(patienceMs !== undefined && { patienceMs }),
 			});
 		} catch (cause) {
@@ -142,9 +138,15 @@ export class Run {
 			this.#result.reject(error);
 			throw error;
 		}
+		superseding.done();
 		this.#writer = writer;
 		this.#append = (record) => writer.append(record);
 		void asRun(runId, () => this.#drive(writer));
+	}
+
+	/** A person is being asked. */
+	get isAsking(): boolean {
+		return this.#questions.isAsking;
 	}
 
 	/** Settles within the grace time, even if the engine ignores its signal (I12). */
@@ -158,23 +160,9 @@ export class Run {
 	}
 
 	snapshot(): LiveRun {
-		const { runId, session } = this.request;
-		const transcript = this.#transcript;
-		const { firstTokenMs } = transcript;
-		return {
-			...{ runId, session, engine: this.#deps.engine.name, startedAt: this.startedAt },
-			status: this.#stop ? "stopping" : "running",
-			compacting: this.compacting,
-			...(firstTokenMs !== undefined && { firstTokenMs }),
-			toolCalls: transcript.toolCalls,
-			// Made when they are asked for: most who look at live runs want to know which there are.
-			get text() {
-				return transcript.text;
-			},
-			get messages() {
-				return transcript.messages;
-			},
-		};
+		const status = this.#stop ? "stopping" : "running";
+		const { startedAt, compacting, request } = this;
+		return snapshotOf(this.#transcript, request, { engine: this.#deps.engine.name, startedAt, status, compacting });
 	}
 
 	async #drive(writer: LogWriter): Promise<void> {
@@ -195,10 +183,13 @@ export class Run {
 	async #pump(writer: LogWriter): Promise<void> {
 		if (this.#stop) return;
 		this.#look();
-		const messages = await this.#context();
+		const request = await engineRequestOf(this.#deps, this.request);
 		// It may have been stopped, or its time may be over, while the past was read (ST15).
 		if (this.#stop || this.#settled) return;
-		const iterator = this.#start(messages);
+		if (request.phase) this.#framer.enter(request.phase.name);
+		const { signal } = this.#abort;
+		const answer = this.#questions.answer.bind(this.#questions);
+		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
 			const step = await iterator.next();
@@ -211,38 +202,13 @@ export class Run {
 				if (taken < said.length) await this.#takeRest(said, taken, writer);
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
+			if (this.#opening) await this.#opening;
+			if (this.#owed !== undefined) this.#owed = await this.#recorder.commitOwed(writer);
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
 			}
 		}
-	}
-
-	async #context(): Promise<EngineMessage[]> {
-		const { history, limits } = this.#deps;
-		const { session, runId, events, context = [] } = this.request;
-		const fresh = [...context.map(told), ...events.map(asked)];
-		return assembleContext(await history.past(session, runId), fresh, limits.contextTokensMax);
-	}
-
-	#start(messages: EngineMessage[]): AsyncIterator<EngineYield> {
-		const { engine, limits } = this.#deps;
-		const { runId, session, events } = this.request;
-		const attachments = events.at(-1)?.attachments ?? [];
-		const { sender, permissions, allowedTools, agent } = this.request;
-		const request: EngineRequest = {
-			...{ session, runId, messages, attachments, toolTimeoutMs: limits.toolMs },
-			...(sender && { sender }),
-			...(permissions && { permissions }),
-			...(allowedTools && { allowedTools }),
-			...(agent !== undefined && { agent }),
-		};
-		const answer = engine.run(request, { signal: this.#abort.signal });
-		if (typeof answer?.[Symbol.asyncIterator] === "function") return answer[Symbol.asyncIterator]();
-		throw new NexusError(
-			"engine_failed",
-			`run() of the engine "${engine.name}" gave nothing to iterate over. Declare it as \`async *run(request, { signal })\` and yield events.`,
-		);
 	}
 
 	#take(event: EngineEvent): void {
@@ -255,9 +221,37 @@ export class Run {
 	/** Whether something may now fall due earlier than the one timer: only then is it set anew. */
 	#frame(event: EngineEvent, now: number): boolean {
 		if (this.#stop && !this.#isOutcome(event)) return false;
-		const taken = this.#framer.take(event, now, this.#append);
+		const named = event?.type === "tool" && event.asking ? this.#questions.take(event) : undefined;
+		if (named?.open) {
+			this.#open(named, now);
+			return true;
+		}
+		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.text, now);
+		if (event.type !== "text" && event.type !== "reasoning") this.#record(taken, now);
 		return event.type === "tool";
+	}
+
+	#record(event: EngineEvent, now: number): void {
+		this.#deps.observer?.took(this.request.runId, event, now);
+		this.#owed = this.#recorder.take(event, now);
+	}
+
+	/** The row and its frame commit together; no person is asked before. */
+	#open({ event, open }: NamedEvent, now: number): void {
+		const records: string[] = [];
+		const taken = this.#framer.take(event, now, (record) => records.push(record));
+		this.#transcript.take(taken, this.#framer.text, now);
+		this.#opening = opening(this.#writer!, records, open!).finally(() => {
+			this.#opening = undefined;
+			if (this.#deps.stopping()) this.shutDown();
+		});
+	}
+
+	/** A person is asked, or has answered: the wait counts as none. */
+	#onQuestions(): void {
+		if (!this.isAsking) this.#lastEventAt &&= this.#now();
+		if (this.#writer) this.#look();
 	}
 
 	/** What one commit and one turn of the loop have room for, all at one time and up to a long delta. Returns where it stopped. */
@@ -270,7 +264,7 @@ export class Run {
 		let at = from;
 		do {
 			if (this.#frame(burst[at++]!, now)) look = true;
-		} while (at < end && !writer.crowded && !isLong(burst[at]!));
+		} while (at < end && !this.#opening && !writer.crowded && !isLong(burst[at]!));
 		if (look) this.#look();
 		return at;
 	}
@@ -283,7 +277,7 @@ export class Run {
 				await this.#takeLong(event, writer);
 				at++;
 			}
-			await pause(writer);
+			await (this.#opening ?? pause(writer));
 			if (this.#settled) return;
 			at = this.#takeSome(burst, at, writer);
 		}
@@ -298,9 +292,9 @@ export class Run {
 		}
 	}
 
-	/** After a stop only what was used and the outcome of a tool that is running are still of interest. */
+	/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
 	#isOutcome(event: EngineEvent): boolean {
-		if (event?.type === "usage") return true;
+		if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
 		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
 	}
 
@@ -310,7 +304,12 @@ export class Run {
 		if (this.#settled) return;
 		const { clock, limits } = this.#deps;
 		const { startedAt } = this;
-		const times = { startedAt, lastEventAt: this.#lastEventAt, stoppedAt: this.#stop?.at };
+		const times = {
+			startedAt,
+			lastEventAt: this.#lastEventAt,
+			stoppedAt: this.#stop?.at,
+			stills: this.#questions.stills,
+		};
 		const verdict = watch({ ...times, oldestToolAt: this.#transcript.oldestToolAt }, limits, this.#now());
 		if ("againMs" in verdict) {
 			if (verdict.againMs !== Infinity) this.#disarm = clock.after(verdict.againMs, () => this.#look());
@@ -325,6 +324,13 @@ export class Run {
 	#stopWith(ending: Ending): void {
 		if (this.#settled || this.#stop) return;
 		this.#stop = { ending, at: this.#now() };
+		// Nobody waits for a person at shutdown: the question stays open, and its answer begins a run that goes on from here.
+		const isCutOff = ending === SHUT_DOWN && this.isAsking;
+		if (ending === SHUT_DOWN) this.#questions.keep();
+		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) {
+			this.#settle(ending);
+			return;
+		}
 		this.#abort.abort(new NexusError(ending.reason === "timeout" ? "timeout" : "aborted", "the run was stopped"));
 		if (this.#writer) this.#look();
 	}
@@ -344,19 +350,16 @@ export class Run {
 		const { log } = this.#deps;
 		const { runId } = this.request;
 		this.#abort.abort(new NexusError("aborted", "the run is over"));
-		const failed = (cause: unknown) => log.debug({ runId, err: cause }, "the engine failed after its run");
-		try {
-			iterator.return?.().catch(failed);
-		} catch (cause) {
-			failed(cause);
-		}
+		letGo(iterator, (cause) => log.debug({ runId, err: cause }, "the engine failed after its run"));
 	}
 
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
 		const { clock, log } = this.#deps;
-		const { settle: beside = () => [] } = this.request;
+		const { settle: others = () => [] } = this.request;
 		const now = this.#now();
+		const asked = this.#questions.atEnd(ending.reason === "aborted" ? "the run was stopped" : "the run has ended");
+		const beside = (turn: Turn) => [...others(turn), ...this.#recorder.end(turn), ...asked.writes];
 		const turn = this.#transcript.turn(ending, now);
 		const onRefused = () => {
 			this.#refused = true;
@@ -364,7 +367,10 @@ export class Run {
 		try {
 			const records: string[] = [];
 			this.#framer.end(ending, turn.usage, now, (record) => records.push(record), turn.usageBy);
+			await this.#opening;
+			await this.#recorder.settled();
 			const saved = await settle({ clock, log }, { writer: this.#writer!, turn, records, beside, onRefused });
+			asked.done();
 			this.#onSaved(saved);
 			this.#result.resolve(saved);
 		} catch (cause) {
@@ -386,6 +392,7 @@ export class Run {
 		}
 		log.error({ runId, err: cause }, "the run could not be settled; it is when the store can be written again");
 		const late = await settleLate(runId, UNWRITTEN, beside);
+		this.#questions.ended();
 		if (late) this.#onSaved(late);
 		else this.#onRecord.resolve(undefined);
 	}
@@ -396,5 +403,3 @@ export class Run {
 		this.#onRecord.resolve(turn);
 	}
 }
-
-const pause = (writer: LogWriter): Promise<unknown> => (writer.crowded ? writer.room() : setImmediate());

@@ -48,6 +48,8 @@ export type TextStream = Pick<Stream, "messageId" | "agent" | "visible">;
 export interface StreamsOptions {
 	runId: string;
 	session: string;
+	/** The run that it continues. */
+	continues?: string | undefined;
 	target?: unknown;
 	/** The trace that the run is a part of; derived from the run's id when left out. */
 	traceId?: string | undefined;
@@ -67,6 +69,7 @@ export class Streams {
 	#opened = 0;
 	#chunks = 0;
 	#finished = false;
+	#newestText: Stream | undefined;
 
 	constructor(options: StreamsOptions) {
 		this.#options = options;
@@ -88,6 +91,11 @@ export class Streams {
 		return this.#finished;
 	}
 
+	/** The message that was begun last. */
+	get newestText(): Stream | undefined {
+		return this.#newestText;
+	}
+
 	isOpen(stream: Stream): boolean {
 		return this.#open.has(stream.messageId);
 	}
@@ -100,7 +108,7 @@ export class Streams {
 		sink: Sink,
 		expectedChunks?: number,
 	): Stream {
-		const { runId, session, target } = this.#options;
+		const { runId, session, continues, target } = this.#options;
 		const stream = this.#add(messageIdOf(runId, this.#opened + 1), modality, contentType, { agent, visible });
 		sink(
 			encodeFrame({
@@ -113,6 +121,7 @@ export class Streams {
 				content_type: contentType,
 				...(expectedChunks !== undefined && { expected_chunks: expectedChunks }),
 				session,
+				...(continues !== undefined && { continues }),
 				...(target !== undefined && { target }),
 				...(agent !== undefined && { agent }),
 				...(!visible && { visible }),
@@ -236,6 +245,7 @@ export class Streams {
 		};
 		this.#opened++;
 		this.#open.set(messageId, stream);
+		if (modality === "text") this.#newestText = stream;
 		return stream;
 	}
 }

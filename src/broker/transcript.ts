@@ -40,6 +40,8 @@ export interface TranscriptOptions {
 	session: string;
 	engine: string;
 	startedAt: number;
+	/** The run that it continues. */
+	continues?: string | undefined;
 	/** The user's messages that the run answers. */
 	asked: readonly StoredMessage[];
 	/** Reasoning is kept up to here; 0 = not at all. */
@@ -84,8 +86,16 @@ export class Transcript {
 
 	/** When the tool that has been running longest was started. */
 	get oldestToolAt(): number | undefined {
-		const [oldest] = this.#running.values();
-		return oldest?.startedAt;
+		// One that waits for a person is not running.
+		let oldest: number | undefined;
+		for (const { asking, startedAt } of this.#running.values())
+			if (asking?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
+		return oldest;
+	}
+
+	/** Characters of each assistant message so far, by its id. */
+	get lengths(): Record<string, number> {
+		return Object.fromEntries(this.#kept.map(({ stream, text }) => [stream.messageId, text.length]));
 	}
 
 	/** All that the user was told so far. */
@@ -168,6 +178,9 @@ export class Transcript {
 
 	tool(report: ToolReport, stream: TextStream, now: number): void {
 		const call = this.#running.get(report.callId) ?? this.#start(report, stream, now);
+		// Its time counts from when it was allowed to act.
+		if (report.status === "started" && call.asking) call.startedAt = now;
+		if (report.asking !== undefined) call.asking = report.asking;
 		if (report.args !== undefined) call.args = jsonText(report.args);
 		if (report.summary !== undefined) call.summary = report.summary;
 		if (report.status !== "completed" && report.status !== "failed") return;
@@ -180,7 +193,7 @@ export class Transcript {
 
 	/** The turn that this becomes. A call without an outcome is paired with a failure. */
 	turn(ending: Ending, endedAt: number): Turn {
-		const { runId, session, engine, startedAt } = this.#options;
+		const { runId, session, engine, startedAt, continues } = this.#options;
 		const turn: Turn = {
 			...{ runId, session, engine, startedAt, endedAt },
 			status: statusOf(ending.reason),
@@ -191,6 +204,7 @@ export class Transcript {
 		};
 		const { usageBy } = this;
 		if (usageBy.length > 0) turn.usageBy = usageBy;
+		if (continues !== undefined) turn.continues = continues;
 		if (ending.error) turn.error = ending.error;
 		if (this.firstTokenMs !== undefined) turn.firstTokenMs = this.firstTokenMs;
 		return turn;
@@ -234,7 +248,7 @@ export class Transcript {
 }
 
 function settled(call: LiveToolCall, ending: Ending, now: number): StoredToolCall {
-	const { status, endedAt, ...facts } = call;
+	const { status, endedAt, asking: _asking, ...facts } = call;
 	if (status !== "started" && endedAt !== undefined) return { ...facts, status, endedAt };
 	return { ...facts, status: "failed", summary: unpairedSummary(ending.reason), endedAt: now };
 }

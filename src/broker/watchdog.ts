@@ -1,6 +1,7 @@
 /** When a run has been silent or busy for too long: a pure look at its times. The run owns the one timer and looks again when told. */
 
 import type { BrokerLimits } from "./limits.ts";
+import type { Still } from "./run-questions.ts";
 
 export interface Watched {
 	startedAt: number;
@@ -10,6 +11,8 @@ export interface Watched {
 	oldestToolAt: number | undefined;
 	/** When the run was told to stop. */
 	stoppedAt: number | undefined;
+	/** While a person was asked no clock ran; one without `to` = a person is asked now. In order, apart from one another. */
+	stills?: readonly Still[];
 }
 
 export type Alarm = "first_token" | "inter_token" | "total" | "tool" | "grace";
@@ -29,11 +32,25 @@ function* dues(run: Watched, limits: WatchLimits): Generator<[Alarm, at: number]
 		yield ["grace", run.stoppedAt + limits.abortGraceMs];
 		return;
 	}
-	yield ["total", run.startedAt + limits.totalMs];
+	const { stills = [] } = run;
+	// Only a stop ends the wait for a person, who may answer late or never.
+	if (stills.length > 0 && stills.at(-1)!.to === undefined) return;
+	const due = (alarm: Alarm, from: number, ms: number): [Alarm, number] => [
+		alarm,
+		from + ms + stoodStill(stills, from),
+	];
+	yield due("total", run.startedAt, limits.totalMs);
 	// The engine is asked to end a tool at toolMs; this is for one that does not.
-	if (run.oldestToolAt !== undefined) yield ["tool", run.oldestToolAt + limits.toolMs + limits.abortGraceMs];
-	else if (run.lastEventAt === undefined) yield ["first_token", run.startedAt + limits.firstTokenMs];
-	else yield ["inter_token", run.lastEventAt + limits.interTokenMs];
+	if (run.oldestToolAt !== undefined) yield due("tool", run.oldestToolAt, limits.toolMs + limits.abortGraceMs);
+	else if (run.lastEventAt === undefined) yield due("first_token", run.startedAt, limits.firstTokenMs);
+	else yield due("inter_token", run.lastEventAt, limits.interTokenMs);
+}
+
+/** For how long no clock has run since then. */
+function stoodStill(stills: readonly Still[], since: number): number {
+	let ms = 0;
+	for (const { from, to = from } of stills) ms += Math.max(0, to - Math.max(from, since));
+	return ms;
 }
 
 export function alarmMessage(alarm: Exclude<Alarm, "grace">, limits: WatchLimits): string {

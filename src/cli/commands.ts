@@ -3,11 +3,14 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
+import { addApprovals } from "./commands-approvals.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
 export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
-	const all = [addUp, addAnswers, addLists, addChats, addAccounts, addChecks];
+	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
+	if (called !== "up")
+		addApprovals(nexus, { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) });
 	pointToHelp(nexus, "nexus");
 }
 
@@ -143,12 +146,87 @@ function addLists(nexus: Command, local: Local): void {
 		);
 }
 
+function addMemory(nexus: Command, local: Local): void {
+	const memory = nexus.command("memory").description("what agents have noted: list, search or forget it");
+	const bank = (command: Command): Command =>
+		asJson(remote(command), "one JSON object a line")
+			.option("--bank <bank>", "only this bank: agent:<name> or person:<channel>/<account>/<sender>")
+			.option("--limit <count>", "at most this many", whole, 20);
+
+	bank(memory.command("list", { isDefault: true }))
+		.description("list notes, newest first")
+		.action((options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/memory.ts")).listMemory(context, options),
+			),
+		);
+
+	bank(memory.command("search"))
+		.description("find notes, best first")
+		.argument("<words...>", "plain words; a note has to hold one of them")
+		.action((words, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/memory.ts")).searchMemory(context, words, options),
+			),
+		);
+
+	remote(memory.command("rm"))
+		.description("forget notes for good; turns keep what was said in them")
+		.argument("<id...>", "as `nexus memory` lists them")
+		.action((ids, options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/memory.ts")).removeMemory(context, ids)),
+		);
+
+	asJson(remote(memory.command("log")), "one JSON object a line")
+		.description("list what was noted and forgotten, newest first, without the texts")
+		.option("--limit <count>", "at most this many", whole, 20)
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/memory.ts")).memoryLog(context, options)),
+		);
+}
+
+function addWork(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("continue")), "print the frames as NDJSON")
+		.description("go on with a run that was stopped, failed or crashed; Ctrl-C stops it")
+		.argument("[run]", "a run id (default: the newest of the session)")
+		.option("-s, --session <session>", "the session whose newest run is continued", "default")
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText("after", "\nTools that had completed are not run again.")
+		.action((run, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).proceed(context, run, options),
+			),
+		);
+
+	asJson(remote(nexus.command("phase")), "print it as JSON")
+		.description("show what a session works on, or set it")
+		.argument("<session>", "its label")
+		.argument("[name]", "the phase that it enters")
+		.option("--because <text>", "why: its agents read it")
+		.action((session, name, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).phase(context, session, name, options),
+			),
+		);
+
+	asJson(remote(nexus.command("log")), "one JSON object a line")
+		.description("show how a session's answers came about: tools, routing, phases, attempts")
+		.argument("<session>", "its label")
+		.option("--run <run>", "only this run's entries")
+		.option("--limit <count>", "at most this many of the newest", whole, 100)
+		.action((session, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).log(context, session, options),
+			),
+		);
+}
+
 function addChats(nexus: Command, local: Local): void {
 	asJson(remote(nexus.command("inbox")), "one JSON object a line")
 		.description("list incoming messages and their outcome, newest first")
 		.option("--channel <channel>", "only this channel's")
 		.option("-s, --session <session>", "only this session's")
-		.option("--state <state>", "started, queued, batched, superseded, rejected or dropped")
+		.option("--state <state>", "started, queued, batched, superseded, rejected, dropped or answered")
 		.option("--limit <count>", "at most this many", whole, 20)
 		.action((options) =>
 			withDaemon(local, options, async (context) => (await import("./commands/channels.ts")).inbox(context, options)),
@@ -209,6 +287,15 @@ function addChats(nexus: Command, local: Local): void {
 			withDaemon(local, options, async (context) =>
 				(await import("./commands/channels.ts")).adapters(context, options),
 			),
+		);
+}
+
+function addMcp(nexus: Command, local: Local): void {
+	asJson(remote(nexus.command("mcp")), "one JSON object a line")
+		.description("list MCP servers, their tools and their state")
+		.option("--start", "start those that are not running first; the exit code says whether all of them run")
+		.action((options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/mcp.ts")).mcp(context, options)),
 		);
 }
 

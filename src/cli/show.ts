@@ -7,6 +7,7 @@ import {
 	exitCodeOf,
 	type Frame,
 	isErrorCode,
+	isShown,
 	NexusError,
 	type ToolStatusEvent,
 	type Violation,
@@ -35,10 +36,23 @@ interface Screen {
 	readonly toolStart: Map<string, number>;
 	/** What stood last on stdout: decides how much space the next message needs. */
 	last: "nothing" | "text" | "reasoning" | "closed";
+	/** Messages that have begun and not been shown whole, in order of their begins: the first is being written, the others wait (P3.11). */
+	readonly messages: Map<string, Waiting>;
+	/** Who was said to speak. */
+	speaker: string | undefined;
+}
+
+/** A message of an agent that works beside the one whose message is being written. */
+interface Waiting {
+	text: string;
+	ended: boolean;
 }
 
 export function createShow(terminal: Terminal, options: ShowOptions): Show {
-	const screen: Screen = { terminal, options, begins: new Map(), toolStart: new Map(), last: "nothing" };
+	const screen: Screen = {
+		...{ terminal, options, begins: new Map(), toolStart: new Map(), last: "nothing" },
+		...{ messages: new Map(), speaker: undefined },
+	};
 	return {
 		record({ text, frame, end, violation }) {
 			if (options.json) terminal.json(text);
@@ -52,6 +66,8 @@ function showFrame(screen: Screen, frame: Frame): void {
 	switch (frame.type) {
 		case "stream.begin":
 			screen.begins.set(frame.message_id, frame);
+			if (frame.modality === "text" && isShown(frame))
+				screen.messages.set(frame.message_id, { text: "", ended: false });
 			break;
 		case "stream.chunk":
 			showChunk(screen, frame.message_id, frame.payload, frame.ts);
@@ -65,12 +81,46 @@ function showFrame(screen: Screen, frame: Frame): void {
 }
 
 function showChunk(screen: Screen, messageId: string, payload: string, ts: number): void {
-	const modality = screen.begins.get(messageId)?.modality ?? "text";
-	if (modality === "text") say(screen, "text", payload);
+	const begin = screen.begins.get(messageId);
+	if (begin && !isShown(begin)) return;
+	const modality = begin?.modality ?? "text";
+	if (modality === "text") showText(screen, messageId, payload);
 	else if (modality === "reasoning") {
 		if (screen.options.reasoning) say(screen, "reasoning", payload);
 	} else if (modality === "tool") showTool(screen, payload, ts);
 	else screen.terminal.note(screen.terminal.dim(`[${oneLine(modality, 40)}] ${partTitle(payload)}`));
+}
+
+/** Agents write side by side; a terminal shows one after another. */
+function showText(screen: Screen, messageId: string, text: string): void {
+	const message = screen.messages.get(messageId);
+	const [first] = screen.messages.keys();
+	if (message && messageId !== first) message.text += text;
+	else sayMessage(screen, messageId, text);
+}
+
+function sayMessage(screen: Screen, messageId: string, text: string): void {
+	const agent = screen.begins.get(messageId)?.agent;
+	if (agent !== screen.speaker) {
+		screen.speaker = agent;
+		if (agent !== undefined) screen.terminal.note(screen.terminal.dim(`[${oneLine(agent, 60)}]`));
+	}
+	say(screen, "text", text);
+}
+
+/** The message that was being written is whole: those that waited for it follow. */
+function endMessage(screen: Screen, messageId: string): void {
+	const ended = screen.messages.get(messageId);
+	if (!ended) return;
+	ended.ended = true;
+	for (const [id, message] of screen.messages) {
+		if (message.text !== "") sayMessage(screen, id, message.text);
+		message.text = "";
+		if (!message.ended) return;
+		screen.messages.delete(id);
+		screen.begins.delete(id);
+		if (screen.last === "text") screen.last = "closed";
+	}
 }
 
 /** Messages, and reasoning between them, stand apart by an empty line. */
@@ -81,7 +131,9 @@ function say(screen: Screen, kind: "text" | "reasoning", text: string): void {
 }
 
 function showTool(screen: Screen, payload: string, ts: number): void {
-	const { toolName, toolCallId, status, summary } = JSON.parse(payload) as ToolStatusEvent;
+	const { toolName, toolCallId, status, summary, approval, question } = JSON.parse(payload) as ToolStatusEvent;
+	// Whoever follows the run puts these to a person.
+	if (approval || question) return;
 	if (status === "started") screen.toolStart.set(toolCallId, ts);
 	const began = screen.toolStart.get(toolCallId);
 	const took = status === "completed" || status === "failed" ? ` (${ts - (began ?? ts)} ms)` : "";
@@ -103,10 +155,11 @@ function partTitle(payload: string): string {
 }
 
 function showEnd(screen: Screen, frame: EndFrame): void {
-	const begin = screen.begins.get(frame.message_id);
-	screen.begins.delete(frame.message_id);
-	if (begin?.modality === "text" && screen.last === "text") screen.last = "closed";
+	if (screen.messages.has(frame.message_id)) endMessage(screen, frame.message_id);
+	else screen.begins.delete(frame.message_id);
 	if (!frame.final) return;
+	screen.messages.clear();
+	screen.speaker = undefined;
 	if (screen.last !== "nothing") screen.terminal.feed(1);
 	screen.last = "nothing";
 	screen.toolStart.clear();

@@ -22,6 +22,8 @@ export function createApi({ json, request }: Http) {
 			post<wire.MessageAccepted>(pathOf("sessions", session, "messages"), message),
 		/** Stops a run; resolves once it has settled. */
 		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
+		/** Goes on with a run that was cut off; resolves once the new one has begun. */
+		continue: (run: string) => post<wire.RunContinuedJson>(pathOf("runs", run, "continue")),
 		run: (run: string) => get<wire.RunJson>(pathOf("runs", run)),
 		runs: (query?: Page & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
 		/** The frames so far, as JSON lines; line k has offset `after` + k. */
@@ -30,9 +32,22 @@ export function createApi({ json, request }: Http) {
 		},
 		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
 		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		phase: (session: string) => get<wire.SessionPhaseJson>(pathOf("sessions", session, "phase")),
+		setPhase: (session: string, phase: wire.PhaseRequest) =>
+			json<wire.SessionPhaseJson>("PUT", pathOf("sessions", session, "phase"), phase),
+		log: (session: string, query?: Page & { run?: Param }) =>
+			get<wire.SessionLogJson>(pathOf("sessions", session, "log"), query),
 		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
 		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),
+		approvals: (query?: { state?: Param; session?: Param; limit?: Param }) =>
+			get<wire.ApprovalListJson>(pathOf("approvals"), query),
+		decideApproval: (run: string, id: string, decision: wire.ApprovalRequest) =>
+			post<wire.ApprovalJson>(pathOf("runs", run, "approvals", id), decision),
+		answerQuestion: (run: string, id: string, answer: wire.AnswerRequest) =>
+			post<wire.ApprovalJson>(pathOf("runs", run, "questions", id), answer),
+		grants: () => get<wire.GrantListJson>(pathOf("grants")),
+		revokeGrant: (grant: string) => json<wire.GrantRevokedJson>("DELETE", pathOf("grants", grant)),
 		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),
 		checkAccount: (channel: string, account: string) =>
 			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),
@@ -44,9 +59,17 @@ export function createApi({ json, request }: Http) {
 		approve: (code: string) => post<wire.PairingJson>(pathOf("pairings", code, "approve")),
 		removePairing: (channel: string, account: string, sender: string) =>
 			json<wire.PairingRemovedJson>("DELETE", pathOf("pairings", channel, account, sender)),
+		memory: (query?: Page & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
+		memoryChanges: (query?: Page) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
+		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
+		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
+		/** Starts all MCP servers; resolves when each has started or failed. */
+		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
 		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),
+		labQuestion: (question: wire.LabRequest) => post<wire.LabAsked>(pathOf("lab", "question"), question),
+		labPress: (press: wire.LabPressRequest) => post<wire.LabPressed>(pathOf("lab", "press"), press),
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};

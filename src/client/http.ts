@@ -33,7 +33,7 @@ export interface HttpOptions {
 	reword?(error: NexusError, response: Response | undefined): NexusError;
 }
 
-export type Method = "GET" | "POST" | "DELETE";
+export type Method = "GET" | "POST" | "PUT" | "DELETE";
 
 export interface RequestOptions {
 	body?: unknown;

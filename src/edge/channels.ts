@@ -128,6 +128,11 @@ function labHandlers(needed: () => Channels) {
 			await lab().fault(body);
 			return { set: true };
 		},
+		postLabQuestion: async ({ body }) => ({ question_id: await lab().ask(body.text, body.channels) }),
+		async postLabPress({ body }) {
+			await lab().press(body.channel, body.message, body.label);
+			return { pressed: true };
+		},
 	} satisfies Partial<Handlers>;
 }
 

@@ -3,13 +3,17 @@
 import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
+import { approvalHandlers } from "./approvals.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import type { Handlers } from "./handler.ts";
+import { mcpHandlers } from "./mcp.ts";
+import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
+import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
 	framesMissing,
@@ -37,14 +41,18 @@ export function createHandlers(parts: HandlerParts): Handlers {
 	return {
 		...messageHandlers(parts),
 		...readHandlers(parts),
+		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
+		...approvalHandlers(parts.deps, parts.limits),
 		...channelHandlers(parts.deps, parts.limits),
+		...memoryHandlers(parts.deps, parts.limits),
+		...mcpHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};
 }
 
 function messageHandlers({ deps }: HandlerParts) {
-	const { broker, ledger, submit } = deps;
+	const { broker, ledger, submit, proceed } = deps;
 	return {
 		async postMessage({ params, body }, { headers }) {
 			const traceId = traceIdIn(headers.get("traceparent") ?? "");
@@ -62,9 +70,13 @@ function messageHandlers({ deps }: HandlerParts) {
 					})),
 				}),
 			});
-			if (disposition.state === "rejected" || disposition.state === "dropped")
+			if (disposition.state === "rejected" || disposition.state === "dropped" || disposition.state === "answered")
 				throw new NexusError("conflict", `not accepted: ${disposition.because}`);
 			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
+		},
+		async continueRun({ params: { run } }) {
+			const { runId } = await proceed(run);
+			return { run_id: runId, continues: run };
 		},
 		async abortRun({ params: { run } }) {
 			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));

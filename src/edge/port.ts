@@ -2,6 +2,7 @@
 
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
+import type { Mcp } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
@@ -118,6 +119,10 @@ export interface Lab {
 	/** What the fake platforms show, with how far the deliveries of the newest run are. */
 	state(): Promise<LabState>;
 	fault(fault: LabFault): Promise<void>;
+	/** Puts a question to the given channels, or all, and resolves with its id. The first button that is pressed decides it everywhere. */
+	ask(text: string, channels?: readonly string[]): Promise<string>;
+	/** Presses a button of a message, as a person there does. */
+	press(channel: string, message: string, label: string): Promise<void>;
 	/** Those of the lab, once it was used. */
 	accounts(): AccountStatus[];
 	deliveries(query: Parameters<Outbound["deliveries"]>[0]): Promise<DeliveryInfo[]>;
@@ -159,8 +164,16 @@ export interface EdgeDeps {
 	engine?: string;
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Decides what runs wait for; without it nothing is remembered for a session. */
+	asking?: Nex["asking"];
+	/** Removes an item of the memory; one that is not there is `not_found`. */
+	forget?(id: string): Promise<void>;
+	/** Goes on with a run that was cut off, as a new run. */
+	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
+	/** MCP servers; without it there are none. */
+	mcp?: Pick<Mcp, "status" | "start">;
 	token: string;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;

@@ -40,6 +40,8 @@ const messageView = (message: StoredMessage): MessageJson =>
 		text: message.text,
 		message_id: message.messageId,
 		event_id: message.eventId,
+		agent: message.agent,
+		visible: message.visible,
 		attachments: attachmentsView(message.attachments),
 		parts: message.parts?.map(({ contentType, ...part }) => ({ ...part, content_type: contentType })),
 		reasoning: message.reasoning,
@@ -59,6 +61,7 @@ const toolCallView = (call: StoredToolCall | LiveToolCall): ToolCallJson =>
 	defined({
 		call_id: call.callId,
 		name: call.name,
+		agent: call.agent,
 		args: jsonValue(call.args),
 		status: call.status,
 		summary: call.summary,
@@ -79,20 +82,24 @@ const runView = (run: Turn | LiveRun) => ({
 	tool_calls: run.toolCalls.map(toolCallView),
 });
 
-export const turnView = (turn: Turn, framesAvailable: boolean): RunJson =>
+export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: boolean): RunJson =>
 	defined({
 		...runView(turn),
 		reason: turn.reason,
 		error: turn.error,
 		ended_at: turn.endedAt,
 		usage: turn.usage,
+		usage_by: turn.usageBy,
+		continues: turn.continues,
+		continued_by: turn.continuedBy,
+		can_continue: turn.status === "completed" ? undefined : canContinue,
 		trace: turn.trace,
 		frames_available: framesAvailable,
 	});
 
 /** A run that has not settled: what is known of its turn so far. */
 export const liveView = (run: LiveRun): RunJson =>
-	defined({ ...runView(run), compacting: run.compacting, frames_available: true });
+	defined({ ...runView(run), compacting: run.compacting, continues: run.continues, frames_available: true });
 
 export function eventView(event: InboundEvent): EventJson {
 	const { disposition, origin } = event;

@@ -28,8 +28,10 @@ export interface Reads {
 
 export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsMax: number): Reads {
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
-	const settled = async (turn: Turn): Promise<RunJson> =>
-		turnView(turn, (await bus.describe(turn.runId)) !== undefined);
+	const settled = async (turn: Turn): Promise<RunJson> => {
+		const hasFrames = (await bus.describe(turn.runId)) !== undefined;
+		return turnView(turn, hasFrames, turn.status !== "completed" && (await broker.canContinue(turn)));
+	};
 	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
 	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {
 		const turns = await Promise.all(runs.map(async (run) => ledger.turns.get(run.runId)));

@@ -4,7 +4,7 @@ import type { z } from "zod";
 import type { CloseMode, ErrorCode } from "../protocol/protocol.ts";
 
 export interface Route {
-	method: "GET" | "POST" | "DELETE";
+	method: "GET" | "POST" | "PUT" | "DELETE";
 	/** As OpenAPI spells it: `/v1/runs/{run}`. */
 	path: string;
 	summary: string;

@@ -3,8 +3,12 @@
 import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
+import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
+import { MCP_ROUTES } from "./routes-mcp.ts";
+import { MEMORY_ROUTES } from "./routes-memory.ts";
 import * as shape from "./schema.ts";
+import * as work from "./schema-sessions.ts";
 
 export type { Route } from "./route.ts";
 
@@ -71,6 +75,16 @@ export const ROUTES = {
 		answer: { type: "application/x-ndjson" },
 		errors: ["not_found", "expired"],
 	}),
+	continueRun: route({
+		method: "POST",
+		path: "/v1/runs/{run}/continue",
+		summary: "Goes on with a run that was stopped, failed or crashed, as a new run; asked twice, it is the same one.",
+		auth: true,
+		params: shape.runParams,
+		status: 202,
+		answer: json(work.RunContinued),
+		errors: ["not_found", "conflict"],
+	}),
 	abortRun: route({
 		method: "POST",
 		path: "/v1/runs/{run}/abort",
@@ -114,6 +128,38 @@ export const ROUTES = {
 		answer: json(shape.SessionTurns),
 		errors: [],
 	}),
+	getPhase: route({
+		method: "GET",
+		path: "/v1/sessions/{session}/phase",
+		summary: "What a session works on, since when, and what was done in it.",
+		auth: true,
+		params: shape.sessionParams,
+		status: 200,
+		answer: json(work.SessionPhase),
+		errors: [],
+	}),
+	setPhase: route({
+		method: "PUT",
+		path: "/v1/sessions/{session}/phase",
+		summary: "Sets a session's phase; a name that the engine does not know is refused with those it knows.",
+		auth: true,
+		params: shape.sessionParams,
+		body: work.PhaseRequest,
+		status: 200,
+		answer: json(work.SessionPhase),
+		errors: [],
+	}),
+	listLog: route({
+		method: "GET",
+		path: "/v1/sessions/{session}/log",
+		summary: "The execution log of a session: tools, routing, phases, attempts; the newest entries, oldest first.",
+		auth: true,
+		params: shape.sessionParams,
+		query: work.logQuery,
+		status: 200,
+		answer: json(work.SessionLog),
+		errors: [],
+	}),
 	streamSession: route({
 		method: "GET",
 		path: "/v1/sessions/{session}/stream",
@@ -136,7 +182,10 @@ export const ROUTES = {
 		errors: [],
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
+	...APPROVAL_ROUTES,
 	...CHANNEL_ROUTES,
+	...MEMORY_ROUTES,
+	...MCP_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -191,6 +191,7 @@ const LabMessageView = component(
 			)
 			.exactOptional(),
 		files: z.array(z.string()).exactOptional().describe("Names of what is attached."),
+		buttons: z.array(z.string()).exactOptional().describe("Labels of its buttons."),
 		created_at: time,
 		updated_at: time,
 		edits: count.describe("How often it was seen to change."),
@@ -238,4 +239,17 @@ export const LabFaultRequest = component(
 export const LabFaultSet = component(
 	"LabFaultSet",
 	z.object({ set: z.literal(true) } satisfies Fields<wire.LabFaultSet>),
+);
+export const LabAsked = component("LabAsked", z.object({ question_id: z.string() } satisfies Fields<wire.LabAsked>));
+export const LabPressRequest = component(
+	"LabPressRequest",
+	z.object({
+		channel: name,
+		message: name.describe("A message's id in the lab's state."),
+		label: name,
+	} satisfies Fields<wire.LabPressRequest>),
+);
+export const LabPressed = component(
+	"LabPressed",
+	z.object({ pressed: z.literal(true) } satisfies Fields<wire.LabPressed>),
 );

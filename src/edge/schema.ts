@@ -38,7 +38,7 @@ const whole = (least: number, error: string) =>
 		.regex(/^\d{1,15}$/, error)
 		.transform(Number)
 		.pipe(z.int().min(least, error));
-const offset = whole(0, "must be a whole number from 0 on");
+export const offset = whole(0, "must be a whole number from 0 on");
 
 export const runParams = z.object({ run: z.string().min(1).max(128) });
 export const sessionParams = z.object({ session: sessionLabel });
@@ -67,7 +67,7 @@ export const sessionsQuery = z.object({
 	limit,
 	before: offset.optional().describe("Only sessions last used before this time (`updated_at` of the last one seen)."),
 });
-const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped"]);
+const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped", "answered"]);
 export const eventsQuery = z.object({
 	session: sessionLabel.optional(),
 	state: disposition.optional(),
@@ -117,7 +117,7 @@ export const MessageAccepted = component(
 	"MessageAccepted",
 	z.object({
 		event_id: z.string(),
-		disposition: disposition.exclude(["rejected", "dropped"]),
+		disposition: disposition.exclude(["rejected", "dropped", "answered"]),
 		run_id: z.string().exactOptional().describe("Present when the run has started."),
 	} satisfies Fields<wire.MessageAccepted>),
 );
@@ -131,7 +131,7 @@ export const EventView = component(
 		received_at: time,
 		disposition,
 		run_id: z.string().exactOptional(),
-		because: z.string().exactOptional().describe("Why it was rejected or dropped."),
+		because: z.string().exactOptional().describe("Why it was rejected or dropped, or what it decided."),
 		superseded_by: z.string().exactOptional().describe("The event that took its place."),
 		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
 		channel: z.string().exactOptional(),
@@ -152,6 +152,8 @@ const MessageView = component(
 		text: z.string(),
 		message_id: z.string().exactOptional().describe("The stream that carried it."),
 		event_id: z.string().exactOptional(),
+		agent: z.string().exactOptional().describe("Which agent said it, in a run of several."),
+		visible: z.literal(false).exactOptional().describe("Hidden words: only whoever inspects the run is shown them."),
 		attachments: z
 			.array(
 				z.object({
@@ -183,6 +185,7 @@ const ToolCallView = component(
 	z.object({
 		call_id: z.string(),
 		name: z.string(),
+		agent: z.string().exactOptional().describe("Which agent made it, in a run of several."),
 		args: z.unknown().exactOptional(),
 		status: z.enum(["started", "completed", "failed"]).describe("`started` while it runs."),
 		summary: z.string().exactOptional(),
@@ -221,6 +224,8 @@ const TraceView = component(
 	} satisfies Fields<wire.TraceJson>),
 );
 
+const usage = z.object({ input: z.number(), output: z.number() }).catchall(z.number());
+
 export const RunView = component(
 	"Run",
 	z.object({
@@ -233,14 +238,17 @@ export const RunView = component(
 		started_at: time,
 		ended_at: time.exactOptional(),
 		first_token_ms: z.number().exactOptional(),
-		usage: z
-			.object({ input: z.number(), output: z.number() })
-			.catchall(z.number())
+		usage: usage.exactOptional().describe("Token counts; -1 = the model did not say."),
+		usage_by: z
+			.array(z.object({ agent: z.string().exactOptional(), model: z.string().exactOptional(), usage }))
 			.exactOptional()
-			.describe("Token counts; -1 = the model did not say."),
+			.describe("How it divides among agents and models, where that is known."),
 		compacting: z.boolean().exactOptional(),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),
+		continues: z.string().exactOptional().describe("The run that was cut off and that this one continues."),
+		continued_by: z.string().exactOptional().describe("The run that continues this one."),
+		can_continue: z.boolean().exactOptional().describe("It was cut off, and `continue` would go on with it."),
 		trace: TraceView.exactOptional().describe("The way of the message through the pipeline, once the run has settled."),
 		frames_available: z.boolean().describe("Whether the frames can still be streamed and replayed."),
 	} satisfies Fields<wire.RunJson>),

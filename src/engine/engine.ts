@@ -1,4 +1,5 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
+export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
 export {
 	chooseEngine,
 	ENGINES,
@@ -9,6 +10,26 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
+export type { EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
+export {
+	createMcp,
+	type Mcp,
+	type McpConfig,
+	type McpServerStatus,
+	mcpConfigSchema,
+	mcpProblems,
+} from "./mcp/mcp.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
+export {
+	type BashConfig,
+	digestOf,
+	isToolAllowed,
+	type MemoryPort,
+	memorySource,
+	needsApproval,
+	policyOf,
+	type ToolSource,
+	type ToolsConfig,
+} from "./tools/tools.ts";

@@ -2,10 +2,12 @@
 
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
+import type { Counters } from "../std/counters.ts";
+import type { Environment } from "./environment.ts";
 import type { Engine } from "./port.ts";
 import type { ToolSource } from "./tools/tools.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 /** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
 export type ConfigWords = typeof words;
@@ -26,8 +28,12 @@ export interface EngineHouse {
 	dataDir: string;
 	/** Files that no tool writes: the configuration, prompts, plugins, modules. */
 	protectedFiles: readonly string[];
+	/** Files that no tool reads, either: the configuration may hold a token. */
+	secretFiles: readonly string[];
 	/** All of the configuration: the sections that several engines share, such as `agents`, `phases`, `tools`. */
 	config: Readonly<Record<string, unknown>>;
+	/** For metrics: what engines count, with bounded labels. */
+	counters?: Counters;
 	/** Says something to whoever runs the daemon. */
 	warn(facts: Readonly<Record<string, unknown>>, message: string): void;
 }
@@ -46,6 +52,8 @@ export interface EngineEntry<Config = unknown> {
 	readonly name: string;
 	/** The key of `nexus.yaml` that configures it; engines that share one have the same schema. */
 	readonly section?: string;
+	/** It reads the sections `agents` and `phases`. */
+	readonly hasAgents?: boolean;
 	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
 	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
 	priority?(config: Config | undefined, env: Environment): number;

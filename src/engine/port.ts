@@ -45,6 +45,10 @@ export interface Sender {
 	name?: string;
 	channel: string;
 	account: string;
+	/** The message came from a group, where others read the answer. */
+	group?: boolean;
+	/** Somebody else wrote some of the messages that this run answers. */
+	amongOthers?: boolean;
 }
 
 export interface EngineRequest {
@@ -58,8 +62,10 @@ export interface EngineRequest {
 	allowedTools?: readonly string[];
 	/** Names of tools that this run may not use, whatever `allowedTools` says. A `*` at the end stands for any rest. */
 	deniedTools?: readonly string[];
-	/** Everybody whose words this run answers has the owner's rights; left out = nobody in particular asked, as with a program that calls the API. */
+	/** Everybody whose words this run answers has the owner's rights. Left out counts as no. */
 	owner?: boolean;
+	/** Whether a person has to agree before a tool acts, by its name; stronger than the tool's own word, weaker than the agent's. A `*` at the end stands for any rest. */
+	approval?: Readonly<Record<string, ApprovalPolicy>>;
 	/** Which agent is asked, where the configuration has several. */
 	agent?: string;
 	/** Agents that everybody whose words this run answers may use; left out = all. */
@@ -95,28 +101,36 @@ export interface Continued {
 	answer?: Answer & { callId: string };
 }
 
+/** Whether a person has to agree before a tool acts. */
+export type ApprovalPolicy = "never" | "non-owner" | "always";
+
 /** A person is asked about a tool call, and answers. */
 export interface Asking {
-	/** Short enough to be typed: `K7Q2`. */
+	/** Of the engine's choice, unique in the run: what `context.answer` is asked for. People see a short id that the Broker gives it, such as `K7Q2`. */
 	id: string;
 	kind: "approval" | "question";
 	state: "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
-	/** In milliseconds since the epoch. */
-	expiresAt: number;
+	/** In milliseconds since the epoch. The Broker says it. */
+	expiresAt?: number;
 	/** What is asked, and between what to choose; an approval has neither. */
 	question?: string;
 	choices?: readonly string[];
+	/** Of a tool that comes from outside: it is not the same tool under another one. */
+	revision?: string;
 	/** Who decided, in words. */
 	by?: string;
 }
 
 export interface Answer {
+	/** As people saw it. */
 	id: string;
 	state: Exclude<Asking["state"], "pending">;
 	/** In words: who decided, why, or what was answered. */
 	by?: string;
 	reason?: string;
 	text?: string;
+	/** Of the tool and arguments that were asked about (`digestOf`): what is run has to have the same. */
+	digest?: string;
 }
 
 /** What happened in a run beside its words and tools, for whoever asks later how it came about. */
@@ -201,6 +215,10 @@ export interface Engine {
 	name: string;
 	/** It yields checkpoints, and can go on from one. */
 	continues?: boolean;
+	/** Digest of what its checkpoints depend on: one that was made under another is not continued. */
+	configHash?: string;
+	/** The phases it knows; a session begins in the first. Left out: any name will do. */
+	phases?: readonly string[];
 	/** It takes messages out of the context's inbox while it runs. */
 	injects?: boolean;
 	/** Its answers, or the answer to this message, come in one piece: one chunk per message, and one delivery when it is finished. */

@@ -1,10 +1,16 @@
 /** The Ledger in a SQLite file: the list of its things. */
 
 import type { SqliteFile } from "../std/sqlite.ts";
+import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
+import { executionInSqlite } from "./execution/sqlite.ts";
+import { grantsInSqlite } from "./grants/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
+import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { openThings } from "./thing.ts";
@@ -18,6 +24,12 @@ export const THINGS = {
 	deliveries: deliveriesInSqlite,
 	pairings: pairingsInSqlite,
 	notes: notesInSqlite,
+	approvals: approvalsInSqlite,
+	grants: grantsInSqlite,
+	memory: memoryInSqlite,
+	checkpoints: checkpointsInSqlite,
+	phases: phasesInSqlite,
+	execution: executionInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

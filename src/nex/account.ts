@@ -16,6 +16,7 @@ import type { AccountFiles, KeptNotes, NoteKeeping } from "./supervise/kept-note
 import {
 	createMonitorPort,
 	type MonitorPort,
+	type OnChoice,
 	type OnMessage,
 	type WebhookAnswer,
 	type WebhookRequest,
@@ -154,12 +155,12 @@ export class Account {
 		return this.#send;
 	}
 
-	listen(onMessage: OnMessage): void {
+	listen(onMessage: OnMessage, onChoice: OnChoice): void {
 		if (this.#monitor) throw new NexusError("conflict", `${this.channel}/${this.id} is already listened to.`);
 		const { inboundWaitingMax, webhookMs, retryMs, retryMsMax } = this.#options.limits;
 		const { channel, id: account } = this;
 		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
-		const more = { onMessage, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
+		const more = { onMessage, onChoice, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
 		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more });
 		this.#hearing.abort();
 	}

@@ -28,9 +28,10 @@ export function blocksOf({ blocks, limits: { textMax } }: AdapterInfo, config: B
 
 /** `place`: where in the markdown the delivery goes on. */
 export function createBlockMachine(delivering: Delivering, place: Place): BlockMachine {
-	const { tracked, info, account } = delivering;
+	const { tracked, info, account, question } = delivering;
 	const whole = tracked.row.mode === "whole";
-	if (whole && info.delivery === "whole") return createWhole(delivering);
+	// A question's last message has its buttons, so all of them are one line.
+	if (whole && (question || info.delivery === "whole")) return createWhole(delivering);
 	const { textMax } = info.limits;
 	if (whole) {
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };

@@ -150,6 +150,7 @@ export class Carrier {
 				...(placeholder !== undefined && { placeholder }),
 				...(errorText !== undefined && { errorText }),
 			},
+			...(options.ask && { question: options.ask }),
 			reasoning: (options.reasoning ?? streaming.reasoning) === true,
 			parts: streaming.parts !== false,
 			files: new Map(),

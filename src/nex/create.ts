@@ -1,17 +1,19 @@
 /** Puts NEX's inbound side together: the inbox, access, plugins, and listening to accounts. */
 
-import type { Broker } from "../broker/broker.ts";
+import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Ledger, Pairing, Person } from "../ledger/ledger.ts";
+import type { Approval, Ledger, Pairing, Person } from "../ledger/ledger.ts";
 import type { Random } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { createPairingDesk } from "./acl/pairing.ts";
+import { type Asking, createAsking } from "./asking/asking.ts";
 import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
 import type { Plugin } from "./hooks/port.ts";
 import { checkInboundConfig, INBOUND_LIMITS, type InboundConfig, type InboundLimits } from "./inbox/config.ts";
+import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
 import { createListening } from "./inbox/listening.ts";
@@ -20,7 +22,7 @@ import type { InboxStats } from "./inbox/refusals.ts";
 import type { AccountName, Outbound } from "./port.ts";
 
 /** What the inbound side needs of the outbound side. */
-export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor">;
+export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor" | "ask" | "asked">;
 
 export interface NexOptions {
 	broker: Broker;
@@ -45,6 +47,8 @@ export interface NexStats extends InboxStats {
 export interface Nex {
 	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
 	receive(inbound: Inbound): Promise<Accepted>;
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
+	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -52,6 +56,10 @@ export interface Nex {
 		approve(code: string): Promise<Pairing>;
 		revoke(person: Person): Promise<void>;
 	};
+	/** A button was pressed: what to tell whoever pressed it. */
+	pressed: Asking["pressed"];
+	/** What runs wait for, and what was allowed for sessions. */
+	asking: Pick<Asking, "decide" | "grants">;
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
 	load(): Promise<void>;
 	/**
@@ -88,10 +96,22 @@ export function createNex(options: NexOptions): Nex {
 	const { pairings } = ledger;
 	const pairing = createPairingDesk({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
-	const inbox = new Inbox({ ...shared, config: () => config, hooks: () => hooks });
+	const { questions } = broker;
+	const onLateAnswer = (row: Approval) => {
+		const facts = { runId: row.runId, approval: row.id };
+		inbox.continue(row.runId, { ...answerOf(row), callId: row.callId }).then(
+			({ runId }) => log.info({ ...facts, by: runId }, "a run that was cut off goes on with its answer"),
+			(cause: unknown) => log.warn({ ...facts, err: cause }, "a run was answered too late to go on"),
+		);
+	};
+	const asking = createAsking({ ...shared, questions, config: () => config, onLateAnswer });
+	const inbox = new Inbox({ ...shared, asking, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
-	const listening = createListening({ outbound, config, knows, limits, clock, log, receive });
+	const listening = createListening({
+		...{ outbound, config, knows, limits, clock, log, receive },
+		onChoice: (choice) => asking.pressed(choice),
+	});
 	const letIn = (approved: Pairing) =>
 		tell(approved as Pairing & Destination, "You are let in. Write to me again, and I will answer.");
 	const close = () => {
@@ -101,12 +121,16 @@ export function createNex(options: NexOptions): Nex {
 
 	return {
 		receive,
+		continue: (runId, answer) => inbox.continue(runId, answer),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),
 			revoke: (person) => pairing.revoke(person),
 		},
+		pressed: asking.pressed,
+		asking,
 		async load() {
+			await asking.load();
 			const loaded = await loadPlugins(config.plugins ?? [], config.base ?? process.cwd());
 			hooks = createHooks({ plugins: [...own, ...loaded], limits, clock, log });
 		},

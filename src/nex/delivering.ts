@@ -1,6 +1,6 @@
 /** What a delivery that is under way needs, whichever path it takes. */
 
-import type { AdapterInfo, DeliveryOptions, Target, WireAttachment } from "../adapter/adapter.ts";
+import type { AdapterInfo, DeliveryOptions, Question, RunFacts, Target, WireAttachment } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -22,12 +22,16 @@ export interface Delivering {
 	signal: AbortSignal;
 	/** For the adapter. */
 	options: DeliveryOptions;
+	/** The message has these buttons. */
+	question?: Question;
 	/** I8. */
 	reasoning: boolean;
 	/** Images, cards and the like are sent too. */
 	parts: boolean;
 	/** Files of the lines that this process has intended to send, by their nonce. */
 	files: Map<string, readonly WireAttachment[]>;
+	/** What the end of the latest text told of its run; absent until one was read. */
+	facts?: RunFacts | undefined;
 	/** Why the stored answer cannot be delivered as a whole. */
 	damage?: string;
 }

@@ -1,8 +1,8 @@
 /** Every limit of outbound delivery, with its default. */
 
+import { RESTART_RULES, type RestartRules } from "../std/supervision.ts";
 import { PROCESS_LIMITS, type ProcessLimits } from "./supervise/line-process.ts";
 import { ONE_SHOT_LIMITS, type OneShotLimits } from "./supervise/one-shot.ts";
-import { RESTART_RULES, type RestartRules } from "./supervise/policy.ts";
 import { TYPING_TTL_MS } from "./typing.ts";
 
 export interface OutboundLimits {

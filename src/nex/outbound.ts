@@ -7,6 +7,7 @@ import { type Clock, neverBack, steady, systemClock } from "../std/clock.ts";
 import { createInTurn, createKeyedLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { createAccounts } from "./accounts.ts";
+import { ask, asked } from "./ask.ts";
 import { Carrier } from "./carrier.ts";
 import { createFailures } from "./failures.ts";
 import { OUTBOUND_LIMITS, type OutboundLimits } from "./limits.ts";
@@ -57,6 +58,18 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			if (due) launch(delivery);
 			return current(delivery);
 		},
+		async ask(request) {
+			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
+			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
+			const { delivery, due } = await ask(owing, request);
+			if (due) launch(delivery);
+			return current(delivery);
+		},
+		async asked(id, text) {
+			const owing = { ...parts, accounts, limits, carrier, signal: stopping.signal };
+			for (const { delivery, due } of await asked({ ...owing, clock, log: parts.log }, id, text))
+				if (due) launch(delivery);
+		},
 		owe: (request) => owe(accounts, request, parts.stamp()),
 		launch: (delivery) => launch(begun(delivery)),
 		async settled(id) {
@@ -78,7 +91,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			await Promise.all(retired.map((account) => retirement.begin(account)));
 			return changes;
 		},
-		monitor: (channel, account, onMessage) => accounts.of(channel, account).listen(onMessage),
+		monitor: (channel, account, onMessage, onChoice = nobodyAsked) =>
+			accounts.of(channel, account).listen(onMessage, onChoice),
 		admitWebhook(channel, account, head) {
 			accounts.check(channel, account);
 			checkSignable(channel, accounts.infos.known(channel).info, head);
@@ -105,6 +119,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		},
 	};
 }
+
+/** Without anybody who asks, every button is from before. */
+const nobodyAsked = async (): Promise<string> => "This question is not open any more.";
 
 function assemble(options: OutboundOptions) {
 	const { bus, committer = bus, ledger, dataDir, adapters, log, random = Math.random, onCall } = options;

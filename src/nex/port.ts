@@ -1,10 +1,10 @@
 /** What NEX is configured with and what it tells: channels, accounts, deliveries. */
 
-import type { AdapterInfo, HealthReport, StreamStatus, Target } from "../adapter/adapter.ts";
+import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "../adapter/adapter.ts";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
 import type { ProcessStatus } from "./supervise/keeper.ts";
-import type { OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+import type { OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
 
 /** Per channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;
@@ -87,9 +87,27 @@ export interface DeliverOptions {
 	tools?: boolean;
 	/** Reasoning is sent to the adapter. */
 	reasoning?: boolean;
+	/** The message has these buttons. Only `ask` makes such deliveries. */
+	ask?: Question;
 }
 
 export type DeliveryInfo = Delivery;
+
+/** A question to the people of a chat. */
+export interface AskRequest {
+	account: AccountName;
+	target: Target;
+	/** Names the question everywhere: at most 32 of `[A-Za-z0-9_-]`. */
+	id: string;
+	/** Markdown. */
+	text: string;
+	choices: readonly AskChoice[];
+}
+
+export interface AskChoice extends Choice {
+	/** What a person writes instead where there are no buttons: `approve K7Q2`. */
+	reply: string;
+}
 
 export interface AccountStatus {
 	channel: string;
@@ -127,6 +145,16 @@ export interface Outbound {
 	owe(request: RunDelivery): { delivery: NewDelivery; write: Write };
 	/** Begins with a delivery that is owed and durable. */
 	launch(delivery: NewDelivery): void;
+	/**
+	 * Puts a question to a chat: with a button for each choice where its platform has them, else with what to reply. Resolves once it is on
+	 * record. The same id is asked once in a chat, whatever crashes.
+	 */
+	ask(request: AskRequest): Promise<DeliveryInfo>;
+	/**
+	 * Says what came of a question wherever it was asked: in the place of its buttons, or as a message where there are none. Resolves when
+	 * all of them were told, or could not be.
+	 */
+	asked(id: string, text: string): Promise<void>;
 	/** Resolves when the delivery has ended, or this process stops working on it. */
 	settled(delivery: string): Promise<DeliveryInfo>;
 	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;
@@ -144,7 +172,7 @@ export interface Outbound {
 	 */
 	reconfigure(adapters: AdapterConfig): Promise<AccountChanges>;
 	/** Starts listening to an account; once per account. */
-	monitor(channel: string, account: string, onMessage: OnMessage): void;
+	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice): void;
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
 	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;

@@ -14,6 +14,7 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 	if (!can("stream") && !can("send")) {
 		throw new NexusError("invalid", `The adapter of ${info.channel} supports neither stream nor send.`);
 	}
+	if (options.ask) return "whole";
 	const { enabled, mode } = config;
 	const inOne = enabled === false || options.disableStreaming === true || mode === "accumulate" || mode === "off";
 	if (can("stream") && ((!inOne && mode !== "blocks") || !can("send"))) return "stream";

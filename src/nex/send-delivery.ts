@@ -17,8 +17,8 @@ import { typingRulesOf } from "./typing-rules.ts";
 
 export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
 	const { tracked, account, info, clock } = delivering;
-	const typing = createTyping(typingRulesOf(delivering), clock, (on) =>
-		account.send(info).typing(delivering.target, on),
+	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
+		account.send(info).typing(delivering.target, on, doing),
 	);
 	try {
 		for (const open of tracked.row.messages.filter(isUnfinished)) {
@@ -158,12 +158,13 @@ function current({ delivering: { tracked }, line }: Sending): Current {
 function bodyOf(sending: Sending): SendBody {
 	const { nonce, from, to, text, done } = current(sending);
 	const { line, piece } = pieceOf(nonce);
-	const { tracked, target, files } = sending.delivering;
+	const { tracked, target, files, facts = {} } = sending.delivering;
 	const { id: delivery, runId } = tracked.row;
 	const attachments = files.get(line);
 	return {
 		...{ delivery, runId, nonce: line, target, text, from, to },
 		...(attachments && { attachments }),
+		...(Object.keys(facts).length > 0 && { facts }),
 		...(done !== undefined && { done: { pieces: piece - 1, chars: done } }),
 	};
 }
@@ -178,7 +179,9 @@ async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
 	if (signal.aborted) return { type: "left" };
 	const body = bodyOf(sending);
 	let partly = false;
-	const answer = await ask(sending, { type: "send", ...body }, () => {
+	const { question } = delivering;
+	const line: SendRequest = question ? { type: "ask", ...body, ...question } : { type: "send", ...body };
+	const answer = await ask(sending, line, () => {
 		partly = true;
 	});
 	if (answer === undefined) return { type: "left" };

@@ -1,5 +1,6 @@
 /** A run's log as a platform hears it: StreamEvents with their positions in the answer's text, from any position on, then live. */
 
+import type { RunFacts } from "../adapter/adapter.ts";
 import { type Batch, type Bus, follow } from "../bus/bus.ts";
 import {
 	chunkDecoder,
@@ -8,11 +9,13 @@ import {
 	decodeFrame,
 	type Frame,
 	isDamage,
+	isShown,
 	NexusError,
 	type StreamEvent,
 	wordsOf,
 } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
+import { createMessageOrder } from "./message-order.ts";
 
 /** A card, an image … : what is neither text nor a tool. A passage of reasoning is one when it has ended. */
 export interface PartEvent {
@@ -27,6 +30,8 @@ export interface SourceEvent {
 	event: StreamEvent | PartEvent;
 	/** Why a text ended. */
 	reason?: string;
+	/** What a text's end tells of its run: of several agents, the message's own. The usage is the run's, at its end. */
+	facts?: RunFacts;
 	/** Offset in the log. */
 	offset: number;
 	/** Source position before the event: UTF-16 units of all text so far. */
@@ -43,27 +48,33 @@ export interface SourceOptions {
 }
 
 /**
- * The events of each batch. What lies before the position is left out, but for parts: they have none of their own. So is the end of a text
- * exactly there: it belongs to the message before.
+ * The events of each batch, message by message in the order of their begins. What lies before the position is left out, but for parts: they
+ * have none of their own. So is the end of a text exactly there: it belongs to the message before.
  */
 export async function* readSource(
 	bus: Bus,
 	runId: string,
 	options: SourceOptions,
 ): AsyncGenerator<SourceEvent[], void, undefined> {
-	const cursor = await bus.cursor({ log: runId }, 0);
 	const reader = createReader(options.position);
 	let ended = false;
 	let last: SourceEvent = { event: { type: "token", text: "" }, offset: 0, position: options.position };
 	let damage: string | undefined;
+	let after: number | undefined = 0;
 	try {
-		for await (const batch of follow(cursor, options.signal)) {
-			const events = reader.read(batch);
-			last = events.at(-1) ?? last;
-			ended ||= isEnd(last.event);
-			if (events.length > 0) yield events;
-			damage = reader.damage;
-			if (damage !== undefined) break;
+		while (after !== undefined) {
+			const cursor = await bus.cursor({ log: runId }, after);
+			after = undefined;
+			for await (const batch of follow(cursor, options.signal)) {
+				const { events, rewind } = reader.read(batch);
+				last = events.at(-1) ?? last;
+				ended ||= isEnd(last.event);
+				if (events.length > 0) yield events;
+				damage = reader.damage;
+				after = rewind;
+				if (damage !== undefined || rewind !== undefined) break;
+			}
+			if (damage !== undefined || options.signal.aborted) break;
 		}
 	} catch (cause) {
 		if (!(cause instanceof NexusError) || cause.code !== "data_loss") throw cause;
@@ -84,8 +95,8 @@ export const isEnd = (event: SourceEvent["event"]): boolean =>
 	event.type === "stream_error" || (event.type === "stream_end" && event.final !== false);
 
 interface Reader {
-	/** The events of a batch, up to the first damaged record. */
-	read(batch: Batch): SourceEvent[];
+	/** The events of a batch, up to the first damaged record, or up to where what follows has to be read again: after that offset. */
+	read(batch: Batch): { events: SourceEvent[]; rewind?: number };
 	readonly damage: string | undefined;
 }
 
@@ -94,8 +105,10 @@ class Damage extends Error {}
 /** Every frame is verified on its way: a hole in an answer must not look like an answer (I2). */
 function createReader(start: number): Reader {
 	const verifier = createVerifier();
+	const order = createMessageOrder();
 	const toEvents = createToEvents();
 	const parts = createParts();
+	const ends = createEnds();
 	let damage: string | undefined;
 	let position = 0;
 	/** Reads the tokens of the text that spoke last, which is what most records are, without parsing them. */
@@ -111,11 +124,13 @@ function createReader(start: number): Reader {
 
 	function eventOf(record: string, offset: number): SourceEvent | undefined {
 		const frame = frameOf(record, offset);
-		verify(frame);
+		if (!order.isKnown(offset)) verify(frame);
+		if (!order.hears(frame, offset)) return undefined;
 		const heard = toEvents.push(frame);
 		const part = parts(frame);
+		const end = ends(frame);
 		const event = heard ?? part;
-		if (!event) return undefined;
+		if (!event || end?.isEmpty) return undefined;
 		if (event.type === "token" && frame.type === "stream.chunk") {
 			tokenAt = chunkDecoder(frame.message_id);
 			spoken = { message_id: frame.message_id, seq_no: frame.seq_no };
@@ -123,16 +138,17 @@ function createReader(start: number): Reader {
 		}
 		if (position < start && !isLast(event) && event.type !== "part") return undefined;
 		if (position === start && start > 0 && event.type === "stream_end" && event.final === false) return undefined;
-		return { event, offset, position, ...(frame.type === "stream.end" && { reason: frame.reason }) };
+		return { event, offset, position, ...(end && { reason: end.reason, facts: end.facts }) };
 	}
 
 	/** The next token of the text that spoke last, verified; undefined when it is something else. */
-	function nextToken(text: string, at: number, end: number): string | undefined {
+	function nextToken(text: string, at: number, end: number, offset: number): string | undefined {
 		const payload = tokenAt(text, at, end, spoken.seq_no + 1);
 		if (payload === undefined) return undefined;
 		spoken.seq_no++;
-		verify({ type: "stream.chunk", ...spoken, payload, is_partial: true, ts: 0 });
-		return payload;
+		const frame = { type: "stream.chunk" as const, ...spoken, payload, is_partial: true, ts: 0 };
+		if (!order.isKnown(offset)) verify(frame);
+		return order.hears(frame, offset) ? payload : undefined;
 	}
 
 	function tokenOf(text: string, offset: number): SourceEvent | undefined {
@@ -143,27 +159,32 @@ function createReader(start: number): Reader {
 		return { event: { type: "token", text: text.slice(start - at) }, offset, position: start };
 	}
 
-	function readAll({ text, first }: Batch, events: SourceEvent[]): void {
+	/** Returns where to read on, when that is not behind the batch. */
+	function readAll({ text, first }: Batch, events: SourceEvent[]): number | undefined {
 		for (let at = 0, offset = first; at <= text.length; offset++) {
 			const feed = text.indexOf("\n", at);
 			const end = feed < 0 ? text.length : feed;
-			const token = nextToken(text, at, end);
+			const token = nextToken(text, at, end, offset);
 			const event = token === undefined ? eventOf(text.slice(at, end), offset) : tokenOf(token, offset);
 			if (event) events.push(event);
+			const begin = token === undefined ? order.rewind() : undefined;
+			if (begin !== undefined) return begin - 1;
 			at = end + 1;
 		}
+		return undefined;
 	}
 
 	return {
 		read(batch) {
 			const events: SourceEvent[] = [];
 			try {
-				readAll(batch, events);
+				const rewind = readAll(batch, events);
+				return { events, ...(rewind !== undefined && { rewind }) };
 			} catch (cause) {
 				if (!(cause instanceof Damage)) throw cause;
 				damage = cause.message;
+				return { events };
 			}
-			return events;
 		},
 		get damage() {
 			return damage;
@@ -182,6 +203,26 @@ function frameOf(record: string, offset: number): Frame {
 /** Begin and end of the run are always told. */
 const isLast = (event: SourceEvent["event"]): boolean => event.type === "stream_start" || isEnd(event);
 
+/** What the end of a text says. One that said nothing ends no message: the next goes on in its place. */
+function createEnds(): (frame: Frame) => { reason: string; facts: RunFacts; isEmpty: boolean } | undefined {
+	const agents = new Map<string, string | undefined>();
+	return (frame) => {
+		if (frame.type === "stream.begin" && frame.modality === "text") agents.set(frame.message_id, frame.agent);
+		if (frame.type !== "stream.end") return undefined;
+		const agent = agents.get(frame.message_id);
+		agents.delete(frame.message_id);
+		const { model, phase, reason, final } = frame;
+		const counts = Object.entries(frame.usage ?? {}).filter(([, count]) => count >= 0);
+		const facts: RunFacts = {
+			...(agent !== undefined && { agent }),
+			...(model !== undefined && { model }),
+			...(phase !== undefined && { phase }),
+			...(counts.length > 0 && { usage: Object.fromEntries(counts) }),
+		};
+		return { reason, facts, isEmpty: !final && frame.total_chunks === 0 };
+	};
+}
+
 const HEARD: ReadonlySet<string> = new Set(["text", "tool", "data"]);
 
 /** Puts the pieces of a part together. */
@@ -190,7 +231,7 @@ function createParts(): (frame: Frame) => PartEvent | undefined {
 	return (frame) => {
 		if (frame.type === "stream.begin") {
 			const { modality, content_type: contentType } = frame;
-			if (!HEARD.has(modality)) streams.set(frame.message_id, { modality, contentType, payload: "" });
+			if (!HEARD.has(modality) && isShown(frame)) streams.set(frame.message_id, { modality, contentType, payload: "" });
 			return undefined;
 		}
 		const stream = streams.get(frame.message_id);

@@ -68,8 +68,8 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	let watch: AnswerWatch | undefined;
 	let isOver = false;
 	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
-	const typing = createTyping(typingRulesOf(delivering), clock, (on) =>
-		write({ type: "typing", target, on, delivery: tracked.id }),
+	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
+		write({ type: "typing", target, on, ...doing, delivery: tracked.id }),
 	);
 	const message = (what: "out" | "grown") => typing.take({ type: what === "out" ? "message_out" : "message_grown" });
 	const reports = new StreamReports(delivering, { write, message });

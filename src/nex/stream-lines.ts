@@ -47,21 +47,24 @@ function closer(fields: DeliveryFields | undefined): (offset: number) => string 
 	return (offset) => `,${names}${offset}}`;
 }
 
-function lineOf({ event, reason }: SourceEvent, rules: LineRules): StreamLine | undefined {
+function lineOf({ event, reason, facts }: SourceEvent, rules: LineRules): StreamLine | undefined {
 	switch (event.type) {
 		case "stream_start":
 		case "token":
 			return undefined;
 		case "reasoning":
-			return rules.reasoning ? event : undefined;
+			return rules.reasoning ? { type: "reasoning", text: event.text } : undefined;
 		case "tool_status": {
 			// The seed has three of the four, and neither arguments nor results are for a chat.
 			if (!rules.fields && event.status === "progress") return undefined;
 			const { type, toolName, toolCallId, status, summary } = event;
 			return { type, toolName, toolCallId, status, ...(summary !== undefined && { summary }) };
 		}
-		case "stream_end":
-			return { ...event, ...(rules.fields && reason !== undefined && { reason }) };
+		case "stream_end": {
+			const { type, runId, final } = event;
+			const ended = { type, runId, ...(final !== undefined && { final }) };
+			return rules.fields ? { ...ended, ...facts, ...(reason !== undefined && { reason }) } : ended;
+		}
 		case "stream_error":
 			return event;
 		case "part":

@@ -18,8 +18,12 @@ const CHUNK_CHARS = Math.floor(CHUNK_BYTES.text / 3);
 export const PATIENCE_MS = 1000;
 
 /** Resolves with the log's name once it is durable. */
-export async function writeTextLog(bus: Bus, text: string, stamp: () => number): Promise<string> {
-	const log = newId("txt", stamp());
+export async function writeTextLog(
+	bus: Bus,
+	text: string,
+	stamp: () => number,
+	log = newId("txt", stamp()),
+): Promise<string> {
 	const pieces = piecesOf(text);
 	const events: StreamEvent[] = [
 		{ type: "stream_start", runId: log, sessionLabel: "", target: null },

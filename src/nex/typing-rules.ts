@@ -1,5 +1,6 @@
 /** Whether and how a delivery shows typing, and which events trigger it. */
 
+import type { ToolStatusEvent } from "../protocol/protocol.ts";
 import type { Delivering } from "./delivering.ts";
 import type { SourceEvent } from "./source.ts";
 import type { TypingInput, TypingRules } from "./typing.ts";
@@ -14,8 +15,13 @@ export function typingRulesOf({ info, account, limits }: Delivering): TypingRule
 		!info.supports.includes("typing")
 	)
 		return undefined;
-	const { expiryMs } = info.typing;
-	return { intervalMs: typing?.intervalMs ?? info.typing.intervalMs, expiryMs, ttlMs: limits.typingTtlMs };
+	const { expiryMs, text: tellsTools = false } = info.typing;
+	return {
+		intervalMs: typing?.intervalMs ?? info.typing.intervalMs,
+		expiryMs,
+		ttlMs: limits.typingTtlMs,
+		tellsTools,
+	};
 }
 
 /** When typing begins. Text that can be seen growing needs no indicator. */
@@ -26,8 +32,7 @@ export function typingInputOf(event: SourceEvent["event"], visible: boolean): Ty
 		case "token":
 			return visible ? undefined : { type: "text" };
 		case "tool_status":
-			if (event.status === "started") return { type: "tool_start" };
-			return { type: event.status === "progress" ? "tool_progress" : "tool_end" };
+			return toolInputOf(event);
 		case "reasoning":
 			return { type: "reasoning" };
 		case "stream_end":
@@ -38,4 +43,9 @@ export function typingInputOf(event: SourceEvent["event"], visible: boolean): Ty
 		default:
 			return event satisfies never;
 	}
+}
+
+function toolInputOf({ status, toolCallId: id, toolName: tool, summary }: ToolStatusEvent): TypingInput {
+	if (status === "started") return { type: "tool_start", id, tool, text: summary ?? tool };
+	return status === "progress" ? { type: "tool_progress" } : { type: "tool_end", id };
 }

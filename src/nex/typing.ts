@@ -1,5 +1,6 @@
 /** The typing indicator as a pure step: five triggers turn it on, it is renewed before it expires, and it never sticks. */
 
+import type { Doing } from "../adapter/adapter.ts";
 import type { Clock } from "../std/clock.ts";
 
 export interface TypingRules {
@@ -9,6 +10,8 @@ export interface TypingRules {
 	expiryMs: number;
 	/** Without a trigger it ends after this, whatever else says it should stay. */
 	ttlMs: number;
+	/** The platform shows what is being done, so a change of that is shown at once. */
+	tellsTools: boolean;
 }
 
 /** Long enough for a slow tool or a thinking model; short enough that nobody waits for a dead one. */
@@ -18,15 +21,20 @@ export interface TypingState {
 	/** When it was last shown; undefined while it is off. */
 	readonly shownAt: number | undefined;
 	readonly triggeredAt: number;
-	/** Tools that run: while there are any, a message does not end the indicator. */
-	readonly tools: number;
+	/** Tools that run, the newest last: while there are any, a message does not end the indicator. */
+	readonly tools: readonly RunningTool[];
 	readonly over: boolean;
+}
+
+export interface RunningTool extends Required<Doing> {
+	id: string;
 }
 
 export type TypingInput =
 	/** What makes typing go on; a tool that says it is alive, too. */
-	| { type: "run_start" | "message_start" | "text" | "tool_start" | "reasoning" | "tool_progress" }
-	| { type: "tool_end" }
+	| { type: "run_start" | "message_start" | "text" | "reasoning" | "tool_progress" }
+	| ({ type: "tool_start" } & RunningTool)
+	| { type: "tool_end"; id: string }
 	/** A message is out: the platform takes the indicator away with it. */
 	| { type: "message_out" }
 	/** What is visible has grown; no indicator is needed beside it. */
@@ -34,14 +42,14 @@ export type TypingInput =
 	| { type: "run_end" }
 	| { type: "tick" };
 
-export type TypingEffect = { type: "show" } | { type: "hide" } | { type: "wake"; at: number };
+export type TypingEffect = { type: "show"; doing: Doing } | { type: "hide" } | { type: "wake"; at: number };
 
 export interface TypingStep {
 	state: TypingState;
 	effects: TypingEffect[];
 }
 
-export const QUIET: TypingState = { shownAt: undefined, triggeredAt: 0, tools: 0, over: false };
+export const QUIET: TypingState = { shownAt: undefined, triggeredAt: 0, tools: [], over: false };
 
 export function stepTyping(state: TypingState, input: TypingInput, now: number, rules: TypingRules): TypingStep {
 	if (state.over) return { state, effects: [] };
@@ -52,16 +60,21 @@ export function stepTyping(state: TypingState, input: TypingInput, now: number, 
 		case "reasoning":
 		case "tool_progress":
 			return renew({ ...state, triggeredAt: now }, now, rules);
-		case "tool_start":
-			return renew({ ...state, triggeredAt: now, tools: state.tools + 1 }, now, rules);
-		case "tool_end":
-			return { state: { ...state, tools: Math.max(0, state.tools - 1) }, effects: [] };
+		case "tool_start": {
+			const next = { ...state, triggeredAt: now, tools: withTool(state.tools, input) };
+			return renew(isNews(state, next, rules) ? { ...next, shownAt: undefined } : next, now, rules);
+		}
+		case "tool_end": {
+			const next = { ...state, tools: state.tools.filter(({ id }) => id !== input.id) };
+			if (state.shownAt === undefined || !isNews(state, next, rules)) return { state: next, effects: [] };
+			return renew({ ...next, shownAt: undefined }, now, rules);
+		}
 		case "message_out":
-			return state.tools > 0 && state.shownAt !== undefined
+			return state.tools.length > 0 && state.shownAt !== undefined
 				? renew({ ...state, shownAt: undefined }, now, rules)
 				: hide(state);
 		case "message_grown":
-			return state.tools > 0 ? { state, effects: [] } : hide(state);
+			return state.tools.length > 0 ? { state, effects: [] } : hide(state);
 		case "run_end": {
 			const step = hide(state);
 			return { ...step, state: { ...step.state, over: true } };
@@ -71,6 +84,22 @@ export function stepTyping(state: TypingState, input: TypingInput, now: number, 
 		default:
 			return input satisfies never;
 	}
+}
+
+/** More than a person follows, and more than run side by side. */
+const TOOLS_MAX = 64;
+
+const withTool = (tools: readonly RunningTool[], { id, text, tool }: RunningTool): RunningTool[] =>
+	[...tools.filter((each) => each.id !== id), { id, text, tool }].slice(-TOOLS_MAX);
+
+/** Another tool is told at once where it can be seen; elsewhere the indicator only goes on. */
+const isNews = (before: TypingState, after: TypingState, { tellsTools }: TypingRules): boolean =>
+	tellsTools && before.tools.at(-1)?.text !== after.tools.at(-1)?.text;
+
+/** The newest of the tools that run. */
+function doingOf({ tools }: TypingState, { tellsTools }: TypingRules): Doing {
+	const newest = tellsTools ? tools.at(-1) : undefined;
+	return newest ? { text: newest.text, tool: newest.tool } : {};
 }
 
 const hide = (state: TypingState): TypingStep => ({
@@ -83,12 +112,13 @@ export const intervalOf = (rules: TypingRules): number => Math.min(rules.interva
 
 function renew(state: TypingState, now: number, rules: TypingRules): TypingStep {
 	const end = state.triggeredAt + rules.ttlMs;
-	if (now >= end) return { ...hide(state), state: { ...state, shownAt: undefined, tools: 0 } };
+	if (now >= end) return { ...hide(state), state: { ...state, shownAt: undefined, tools: [] } };
 	const next = (shownAt: number) => Math.min(shownAt + intervalOf(rules), end);
 	if (state.shownAt !== undefined && now - state.shownAt < intervalOf(rules)) {
 		return { state, effects: [{ type: "wake", at: next(state.shownAt) }] };
 	}
-	return { state: { ...state, shownAt: now }, effects: [{ type: "show" }, { type: "wake", at: next(now) }] };
+	const show = { type: "show" as const, doing: doingOf(state, rules) };
+	return { state: { ...state, shownAt: now }, effects: [show, { type: "wake", at: next(now) }] };
 }
 
 export interface Typing {
@@ -96,7 +126,11 @@ export interface Typing {
 }
 
 /** Owns the timer. `show` writes the line. */
-export function createTyping(rules: TypingRules | undefined, clock: Clock, show: (on: boolean) => void): Typing {
+export function createTyping(
+	rules: TypingRules | undefined,
+	clock: Clock,
+	show: (on: boolean, doing: Doing) => void,
+): Typing {
 	if (!rules) return { take() {} };
 	let state = QUIET;
 	let wake: { at: number; cancel: () => void } | undefined;
@@ -105,7 +139,7 @@ export function createTyping(rules: TypingRules | undefined, clock: Clock, show:
 		state = step.state;
 		for (const effect of step.effects) {
 			if (effect.type === "wake") plan(effect.at);
-			else show(effect.type === "show");
+			else show(effect.type === "show", effect.type === "show" ? effect.doing : {});
 		}
 		if (state.shownAt === undefined) {
 			wake?.cancel();

@@ -155,6 +155,8 @@ export interface LabMessageJson {
 	ranges?: RangeJson[];
 	/** Names of what is attached. */
 	files?: string[];
+	/** Labels of its buttons. */
+	buttons?: string[];
 	created_at: number;
 	updated_at: number;
 	/** How often it was seen to change. */
@@ -206,4 +208,19 @@ export interface LabFaultRequest {
 
 export interface LabFaultSet {
 	set: true;
+}
+
+export interface LabAsked {
+	question_id: string;
+}
+
+export interface LabPressRequest {
+	channel: string;
+	/** A message's id in the lab's state. */
+	message: string;
+	label: string;
+}
+
+export interface LabPressed {
+	pressed: true;
 }

@@ -1,10 +1,10 @@
 /** The JSON of the HTTP API, once: what `/v1` takes and answers. The edge's schemas, the client, the page and the CLI all use these types. */
 
 import type { ErrorCode } from "./error.ts";
-import type { EndReason, Usage } from "./frame.ts";
+import type { EndReason, Usage, UsageShare } from "./frame.ts";
 
 /** What became of a message. */
-export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped";
+export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped" | "answered";
 
 export interface ErrorJson {
 	error: { code: ErrorCode; message: string };
@@ -28,7 +28,7 @@ export interface MessageRequest {
 
 export interface MessageAccepted {
 	event_id: string;
-	disposition: Exclude<DispositionState, "rejected" | "dropped">;
+	disposition: Exclude<DispositionState, "rejected" | "dropped" | "answered">;
 	/** Present when the run has started. */
 	run_id?: string;
 }
@@ -41,7 +41,7 @@ export interface EventJson {
 	received_at: number;
 	disposition: DispositionState;
 	run_id?: string;
-	/** Why it was rejected or dropped. */
+	/** Why it was rejected or dropped, or what it decided. */
 	because?: string;
 	/** The event that took its place. */
 	superseded_by?: string;
@@ -82,6 +82,10 @@ export interface MessageJson {
 	/** The stream that carried it. */
 	message_id?: string;
 	event_id?: string;
+	/** Which agent said it, in a run of several. */
+	agent?: string;
+	/** Hidden words: only whoever inspects the run is shown them. */
+	visible?: false;
 	attachments?: AttachmentJson[];
 	parts?: PartJson[];
 	/** Only where `broker.reasoningCharsMax` keeps it. */
@@ -91,6 +95,8 @@ export interface MessageJson {
 export interface ToolCallJson {
 	call_id: string;
 	name: string;
+	/** Which agent made it, in a run of several. */
+	agent?: string;
 	args?: unknown;
 	/** `started` while it runs. */
 	status: "started" | "completed" | "failed";
@@ -136,9 +142,17 @@ export interface RunJson {
 	first_token_ms?: number;
 	/** Token counts; -1 = the model did not say. */
 	usage?: Usage;
+	/** How it divides among agents and models, where that is known. */
+	usage_by?: UsageShare[];
 	compacting?: boolean;
 	messages: MessageJson[];
 	tool_calls: ToolCallJson[];
+	/** The run that was cut off and that this one continues. */
+	continues?: string;
+	/** The run that continues this one. */
+	continued_by?: string;
+	/** It was cut off, and `continue` would go on with it. */
+	can_continue?: boolean;
 	/** Present once the run has settled. */
 	trace?: TraceJson;
 	/** Whether the frames can still be streamed and replayed. */
@@ -150,6 +164,52 @@ export interface RunListJson {
 }
 
 export type RunStatusJson = Pick<RunJson, "run_id" | "status">;
+
+export interface RunContinuedJson {
+	/** The new run. */
+	run_id: string;
+	continues: string;
+}
+
+export interface PhaseRequest {
+	name: string;
+	because?: string;
+}
+
+/** What a session works on. */
+export interface PhaseJson {
+	name: string;
+	since: number;
+	/** The phase before, and why it was left. */
+	from?: string;
+	because?: string;
+	turns: number;
+	completions: number;
+}
+
+export interface SessionPhaseJson {
+	session: string;
+	phase: PhaseJson | null;
+	/** The names that the engine knows. */
+	known?: string[];
+}
+
+/** An entry of the execution log. */
+export interface LogEntryJson {
+	id: number;
+	run_id?: string;
+	at: number;
+	/** tool, routing, phase, attempt, reminder, completion, reasoning, model or note. */
+	kind: string;
+	agent?: string;
+	text: string;
+	data?: Readonly<Record<string, unknown>>;
+}
+
+export interface SessionLogJson {
+	/** Oldest first. */
+	entries: LogEntryJson[];
+}
 
 export interface SessionJson {
 	session: string;

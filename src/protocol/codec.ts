@@ -30,6 +30,7 @@ const encodeBegin = (frame: BeginFrame): string =>
 		content_type: frame.content_type,
 		expected_chunks: frame.expected_chunks,
 		session: frame.session,
+		continues: frame.continues,
 		target: frame.target,
 		agent: frame.agent,
 		visible: frame.visible,
@@ -207,6 +208,7 @@ const FIELDS: Record<FrameType, Record<string, Check>> = {
 		session: optional(name),
 		agent: optional(name),
 		visible: [isFlag, "true or false", true],
+		continues: optional(name),
 		ts: time,
 	},
 	"stream.chunk": {

@@ -141,6 +141,8 @@ function applyTool(stream: Stream, frame: ChunkFrame): boolean {
 	if (event.summary !== undefined) tool.summary = event.summary;
 	if (event.args !== undefined) tool.args = event.args;
 	if (event.result !== undefined) tool.result = event.result;
+	if (event.approval !== undefined) tool.approval = event.approval;
+	if (event.question !== undefined) tool.question = event.question;
 	if (isToolDone(event.status)) tool.endedAt = frame.ts;
 	return true;
 }

@@ -36,6 +36,8 @@ export interface BeginFrame {
 	content_type: string;
 	expected_chunks?: number;
 	session?: string;
+	/** The run that was cut off and that this one continues. */
+	continues?: string;
 	target?: unknown;
 	/** Which agent it comes from, in a run of several. */
 	agent?: string;

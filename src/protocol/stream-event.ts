@@ -1,5 +1,21 @@
 /** StreamEvents: the six events that an answer is for a chat platform, in their wire spelling (PROTOCOL §2). */
 
+export type AskingState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
+
+/** A person is asked about a tool call, or was (P2.8). */
+export interface AskedStatus {
+	/** Short enough to be typed. */
+	id: string;
+	state: AskingState;
+	/** What is asked, for people: of an approval the tool with its whole arguments, deceptive characters escaped. */
+	text: string;
+	choices?: readonly string[];
+	/** Who decided, in words. */
+	by?: string;
+	/** Milliseconds since the epoch. */
+	expires_at: number;
+}
+
 export interface ToolStatusEvent {
 	type: "tool_status";
 	toolName: string;
@@ -10,6 +26,10 @@ export interface ToolStatusEvent {
 	summary?: string;
 	args?: unknown;
 	result?: unknown;
+	/** With `progress`: whether the call may act is a person's decision. */
+	approval?: AskedStatus;
+	/** With `progress`: the call asks a person something. */
+	question?: AskedStatus;
 }
 
 export type StreamEvent =
@@ -31,6 +51,8 @@ export const encodeToolStatus = (event: ToolStatusEvent): string =>
 		summary: event.summary,
 		args: event.args,
 		result: event.result,
+		approval: event.approval,
+		question: event.question,
 	});
 
 const TOOL_STATUSES: readonly unknown[] = [
@@ -54,9 +76,19 @@ export function decodeToolStatus(payload: string): ToolStatusEvent | undefined {
 		typeof value.toolName === "string" &&
 		typeof value.toolCallId === "string" &&
 		TOOL_STATUSES.includes(value.status) &&
-		(value.summary === undefined || typeof value.summary === "string");
+		(value.summary === undefined || typeof value.summary === "string") &&
+		isAskedOrNone(value.approval) &&
+		isAskedOrNone(value.question);
 	return valid ? (value as ToolStatusEvent) : undefined;
 }
+
+const isAskedOrNone = (asked: Partial<AskedStatus> | null | undefined): boolean =>
+	asked === undefined ||
+	(typeof asked === "object" &&
+		typeof asked?.id === "string" &&
+		typeof asked.state === "string" &&
+		typeof asked.text === "string" &&
+		typeof asked.expires_at === "number");
 
 /** A tool call that has reached one of these goes no further. */
 export const isToolDone = (status: ToolStatusEvent["status"]): boolean => status === "completed" || status === "failed";

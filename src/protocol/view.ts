@@ -1,7 +1,7 @@
 /** What a person sees of one run: the result of folding its frames (PROTOCOL §3). Plain values, ready to compare or send. */
 
 import type { EndReason, Modality, Usage, UsageShare } from "./frame.ts";
-import type { ToolStatusEvent } from "./stream-event.ts";
+import type { AskedStatus, ToolStatusEvent } from "./stream-event.ts";
 import type { Violation } from "./verify.ts";
 
 export type ViewState = "streaming" | EndReason;
@@ -29,6 +29,9 @@ export interface ToolView extends Placed {
 	summary?: string;
 	args?: unknown;
 	result?: unknown;
+	/** What a person is or was asked about it, as it was said last. */
+	approval?: AskedStatus;
+	question?: AskedStatus;
 	startedAt: number;
 	endedAt?: number;
 }
@@ -89,3 +92,22 @@ export interface RunView {
 
 /** Whether the words of a message are for people who chat (P3.10). */
 export const isShown = ({ visible }: { visible?: boolean }): boolean => visible !== false;
+
+/** A run as people who chat are shown it: of hidden words only the tool calls are left. */
+export function shownOf(view: RunView): RunView {
+	if (view.messages.every(isShown)) return view;
+	const messages = view.messages.filter((message) => isShown(message) || message.tools.length > 0);
+	return { ...view, messages: messages.map((message) => (isShown(message) ? message : toolsOf(message))) };
+}
+
+/** The same object for the same message: whoever draws it need not draw it again. */
+const toolsOnly = new WeakMap<MessageView, MessageView>();
+
+function toolsOf(message: MessageView): MessageView {
+	const known = toolsOnly.get(message);
+	if (known) return known;
+	const tools = message.tools.map((tool) => ({ ...tool, after: 0 }));
+	const shown: MessageView = { ...message, text: "", reasoning: [], parts: [], tools };
+	toolsOnly.set(message, shown);
+	return shown;
+}

@@ -27,11 +27,23 @@ export function nexConfig(config: NexusConfig): NexConfig {
 		inbound: {
 			channels: Object.fromEntries(merged),
 			base: config.base,
+			...(config.agents && { agent: entryAgent(config.agents) }),
+			...(config.approvals && { approvals: config.approvals }),
+			agents: agentsOf(config),
 			...(config.sessions && { sessions: config.sessions }),
 			...(config.plugins && { plugins: config.plugins }),
 		},
 	};
 }
+
+/** The orchestrator, or the only one. */
+const entryAgent = (agents: NonNullable<NexusConfig["agents"]>): string =>
+	Object.keys(agents).find((name) => agents[name]?.orchestrator) ?? Object.keys(agents)[0]!;
+/** The names in the section `agents`, which the engine checks. */
+const agentsOf = (config: object): string[] => {
+	const { agents } = config as { agents?: unknown };
+	return typeof agents === "object" && agents !== null ? Object.keys(agents) : [];
+};
 
 function withStored(name: string, channel: FileChannel, stored: readonly StoredAccount[]): FileChannel {
 	const accounts = { ...channel.accounts };

@@ -1,8 +1,10 @@
 /** `channels`, `sessions` and `plugins` of `nexus.yaml`: chat platforms, who may write there, and how answers go out. */
 
 import { z } from "zod";
+import type { AskingLimits } from "../broker/broker.ts";
 import type {
 	AclConfig,
+	ApprovalsConfig,
 	BlocksConfig,
 	ChannelConfig,
 	InboundChannelConfig,
@@ -20,10 +22,16 @@ const entries = say(
 	z.array(
 		z.union([
 			id,
-			z.strictObject({ sender: id.exactOptional(), chat: id.exactOptional(), agent: z.string().exactOptional() }),
+			z.strictObject({
+				sender: id.exactOptional(),
+				chat: id.exactOptional(),
+				agent: z.string().exactOptional(),
+				tools: z.array(z.string().min(1)).exactOptional(),
+				approve: z.array(z.string().min(1)).exactOptional(),
+			}),
 		]),
 	),
-	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent',
+	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent, tools, approve',
 );
 
 const acl = group({
@@ -89,5 +97,21 @@ const channel = {
 } satisfies Record<keyof ChannelConfig | keyof InboundChannelConfig, z.ZodType>;
 
 export const channels = byName(group(channel), "a map from names of channels to their configuration");
+/** How people are asked; the limits are the Broker's. */
+export const approvals = group({
+	waitMs: ms,
+	argsCharsMax: count,
+	pendingMax: count,
+	to: say(
+		z.strictObject({ channel: z.string().min(1), account: z.string().min(1), to: id, thread: id.exactOptional() }),
+		"{ channel, account, to, thread? }: a chat",
+	),
+	policy: byName(oneOf(["never", "non-owner", "always"]), "a map from tools to never, non-owner or always"),
+	prefixes: byName(
+		say(z.array(z.string().min(1)), "a list of beginnings of commands"),
+		"a map from tools to beginnings of commands",
+	),
+} satisfies Record<keyof ApprovalsConfig | keyof AskingLimits, z.ZodType>);
+
 export const sessions = byName(group({ queue }), "a map from labels of sessions to their configuration");
 export const plugins = say(z.array(z.string().min(1)), "a list of modules; relative to this file");

@@ -1,9 +1,11 @@
 /** Reads `nexus.yaml` and reports every mistake as `file:line:column: path: what is wrong; what is allowed`. */
 
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { type Document, isMap, isScalar, LineCounter, parseDocument, type YAMLError } from "yaml";
 import type { z } from "zod";
 import { CHANNELS } from "../adapter/adapter.ts";
+import { agentProblems, ENGINES, engineNamed, sectionFor } from "../engine/engine.ts";
 import { WEB } from "../nex/nex.ts";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { NAME_ALLOWED } from "../std/config-words.ts";
@@ -19,10 +21,17 @@ export function readConfigFile(file: string, name: string): FileConfig {
 		const why = cause instanceof Error ? cause.message : String(cause);
 		throw new NexusError("config", `${name}: cannot be read (${why}); check the path given with --config`, { cause });
 	}
-	return parseConfig(text, name);
+	const base = dirname(file);
+	return parseConfig(text, name, configSchema, (path) => isFile(resolve(base, path)));
 }
 
-export function parseConfig(text: string, file: string, schema = configSchema): FileConfig {
+/** `isReadable`: whether a file that the configuration names is there. */
+export function parseConfig(
+	text: string,
+	file: string,
+	schema = configSchema,
+	isReadable: (path: string) => boolean = isFile,
+): FileConfig {
 	const lines = new LineCounter();
 	const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
 	const at = (offset: number) => {
@@ -40,7 +49,7 @@ export function parseConfig(text: string, file: string, schema = configSchema): 
 	// Compiled checks pay off for many values; this is one.
 	const result = schema.safeParse(value, { jitless: true });
 	const said = result.success
-		? unknownChannels(result.data, document)
+		? [...unknownChannels(result.data, document), ...wrongAgents(result.data, document, isReadable)]
 		: result.error.issues.flatMap((issue) => explain(issue, value, document, schema));
 	if (result.success && said.length === 0) return result.data;
 	said.sort((a, b) => a.offset - b.offset);
@@ -68,7 +77,7 @@ interface Mistake {
 }
 
 /** What stands below these may be a secret in the wrong place: it must not end up in a terminal's scroll-back or a log. */
-const SECRET = new Set(["token", "apiKeyEnv", "settings", "env"]);
+const SECRET = new Set(["token", "apiKeyEnv", "settings", "env", "headers"]);
 
 function explain(issue: z.core.$ZodIssue, value: unknown, document: Document, schema: z.ZodType): Mistake[] {
 	const path = issue.path;
@@ -102,6 +111,23 @@ function unknownChannels({ channels = {} }: FileConfig, document: Document): Mis
 		return { offset: offsetOf(document, ["channels"], name), message };
 	});
 }
+
+/** What the Broker has when the file does not say. */
+const TOOL_MS = 600_000;
+
+function wrongAgents(config: FileConfig, document: Document, isFile: (path: string) => boolean): Mistake[] {
+	const entry = typeof config.engine === "string" ? engineNamed(config.engine) : undefined;
+	const { agents, phases, channels, broker } = config;
+	const problems = agentProblems({
+		engine: entry && { name: entry.name, section: entry.section, limits: sectionFor(entry, config) as object },
+		enginesWithAgents: ENGINES.flatMap(({ name, hasAgents }) => (hasAgents ? [name] : [])),
+		...{ agents, phases, channels, isFile },
+		toolMs: broker?.toolMs ?? TOOL_MS,
+	});
+	return problems.map(({ path, key, message }) => ({ offset: offsetOf(document, path, key), message }));
+}
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 const valueAt = (value: unknown, path: readonly PropertyKey[]): unknown =>
 	path.reduce<unknown>((at, key) => (at as Record<PropertyKey, unknown> | undefined)?.[key], value);

@@ -3,13 +3,22 @@
 import { z } from "zod";
 import type { BrokerLimits } from "../broker/broker.ts";
 import type { EdgeLimits } from "../edge/edge.ts";
-import { ENGINES, type EngineName, type EngineSections, type Engines } from "../engine/engine.ts";
+import {
+	agentsConfigSchema,
+	ENGINES,
+	type EngineName,
+	type EngineSections,
+	type Engines,
+	mcpConfigSchema,
+	phasesConfigSchema,
+} from "../engine/engine.ts";
 import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
-import { channels, plugins, sessions } from "./config-channels.ts";
+import { approvals, channels, plugins, sessions } from "./config-channels.ts";
+import { memory, tools } from "./config-tools.ts";
 
-const { bytes, count, group, matching, ms, oneOf, say, text, watchdog } = words;
+const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
 
 /** Named here again so that a client that reads the file need not load the parts; the types keep the lists the same. */
 const brokerLimits = {
@@ -26,6 +35,9 @@ const brokerLimits = {
 	reasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	signedReasoningCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
 	toolContentCharsMax: say(z.int().min(0), "a whole number of characters, or 0 to keep none"),
+	checkpointBytesMax: bytes,
+	executionEntriesMax: count,
+	executionCharsMax: count,
 	abortGraceMs: ms,
 	firstTokenMs: watchdog,
 	interTokenMs: watchdog,
@@ -98,6 +110,9 @@ export const configSchemaFor = (engines: Engines) =>
 			`${engines.map(({ name }) => name).join(", ")}, or { module: ./my-agent.ts }`,
 		),
 		...sectionsOf(engines),
+		agents: agentsConfigSchema(words),
+		phases: phasesConfigSchema(words),
+		mcp: mcpConfigSchema(words),
 		durability: oneOf(["process", "power"]),
 		stopDeadlineMs: ms,
 		retention: group({
@@ -106,10 +121,15 @@ export const configSchemaFor = (engines: Engines) =>
 			sweepIntervalMs: ms,
 		}),
 		broker: group(brokerLimits),
+		execution: group({ arguments: flag }),
+		otel: group({ endpoint: httpUrl("an http or https address of an OTLP receiver"), arguments: flag, flushMs: ms }),
 		edge: group(edgeLimits),
+		approvals,
 		channels,
 		sessions,
 		plugins,
+		tools,
+		memory,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
 	});
 

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { dirname, relative, resolve } from "node:path";
-import type { EngineChoice, EngineSections } from "../engine/engine.ts";
+import type { EngineChoice, EngineSections, McpConfig } from "../engine/engine.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Durability } from "../std/sqlite.ts";
 import type { FileConfig } from "./config-schema.ts";
@@ -25,17 +25,30 @@ export interface NexusConfig extends EngineSections {
 	trustedProxies: string[];
 	/** Undefined: the engine that the rest of the configuration and the environment ask for. */
 	engine?: EngineChoice;
+	/** Of the engine `reason-act`; without them it has one agent. */
+	agents?: FileConfig["agents"];
+	phases?: FileConfig["phases"];
 	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	broker: NonNullable<FileConfig["broker"]>;
+	/** What the execution log keeps. */
+	execution?: FileConfig["execution"];
+	/** Where spans go, and what is in them. */
+	otel?: FileConfig["otel"];
 	edge: NonNullable<FileConfig["edge"]>;
+	/** How people are asked about tools. */
+	approvals?: FileConfig["approvals"];
 	/** Chat platforms; accounts that were stored with `nexus adapter add` come on top. */
 	channels?: FileConfig["channels"];
 	sessions?: FileConfig["sessions"];
 	plugins?: FileConfig["plugins"];
+	tools?: FileConfig["tools"];
+	memory?: FileConfig["memory"];
+	/** MCP servers, and what is expected of them. */
+	mcp?: McpConfig;
 	log: { level: LogLevel };
 	/** The file that was read, if any. */
 	file?: string;

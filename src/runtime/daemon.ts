@@ -1,8 +1,16 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
-import { type Broker, createBroker } from "../broker/broker.ts";
+import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
-import { chooseEngine, type Engine, type EngineChoice, loadEngine } from "../engine/engine.ts";
+import {
+	chooseEngine,
+	type Engine,
+	type EngineChoice,
+	type EngineHouse,
+	loadEngine,
+	type Mcp,
+	type MemoryPort,
+} from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
@@ -13,13 +21,17 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
+import { createMemory } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
 import { keepRetention } from "./retention.ts";
+import { RunCounts } from "./run-counts.ts";
 import { openStore, type Store } from "./store.ts";
+import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
 /** Everything that was started, newest last: undone in the reverse order. */
 type Undo = { what: string; stop: () => void | Promise<void> }[];
@@ -67,9 +79,17 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	life.problem = () => lock.problem();
 	undo.push({ what: "store", stop: () => store.close() });
 	const token = daemonToken(paths, config.token);
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config);
+	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
+	const mcp = openMcp(config, log);
+	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
+	const house = createHouse(config, log, { memory, mcp });
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
-	const parts = compose(life, config, store, engine, token);
+	const otel = tracingConfig(config.otel, process.env);
+	const outbound = () => parts.outbound;
+	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
+	undo.push({ what: "spans", stop: () => tracing?.close() });
+	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -79,7 +99,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
-	undo.push({ what: "retention", stop: keepRetention(store.bus, config.retention, systemClock, log) });
+	undo.push({ what: "retention", stop: keepRetention(store, config.retention, systemClock, log) });
 	life.state = "READY";
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
@@ -162,10 +182,26 @@ async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs:
 	await Promise.all([outbound.stop(left()), lab.close()]);
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, token: string): Parts {
+interface Found {
+	engine: Engine;
+	house: EngineHouse;
+	token: string;
+	memory: MemoryPort;
+	mcp: Mcp | undefined;
+	tracing: Tracing | undefined;
+}
+
+function compose(life: Life, config: NexusConfig, store: Store, found: Found): Parts {
+	const { engine, house, token, memory, mcp, tracing } = found;
 	const { log } = life;
+	const counts = new RunCounts();
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine, limits: config.broker, log });
+	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
+	const broker = createBroker({
+		...{ bus, ledger, engine, limits: config.broker, asking, log },
+		...(config.execution && { execution: config.execution }),
+		observer: tracing ? both(counts, tracing) : counts,
+	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
@@ -195,6 +231,9 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 		broker,
 		engine: engine.name,
 		submit: (message) => nex.receive(message),
+		asking: nex.asking,
+		forget: (id) => memory.forget(id, {}),
+		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		limits: config.edge,
@@ -211,11 +250,23 @@ function compose(life: Life, config: NexusConfig, store: Store, engine: Engine, 
 			}
 			return { ready: state === "READY", state };
 		},
-		metrics: lazyMetrics(() => ({ bus, broker, nex, edge: () => edge.stats() })),
+		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
+		...(mcp && { mcp }),
 	});
 	return { broker, edge, outbound, nex, lab };
 }
+
+const both = (one: RunObserver, other: RunObserver): RunObserver => ({
+	took(...said) {
+		one.took(...said);
+		other.took(...said);
+	},
+	settled(...said) {
+		one.settled(...said);
+		other.settled(...said);
+	},
+});
 
 /** The library is loaded by the first scrape, not by the start. */
 function lazyMetrics(source: () => MetricsSource) {
@@ -226,8 +277,8 @@ function lazyMetrics(source: () => MetricsSource) {
 	};
 }
 
-async function findEngine(choice: EngineChoice | undefined, config: NexusConfig): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config });
+async function findEngine(choice: EngineChoice | undefined, config: NexusConfig, house: EngineHouse): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, house });
 }
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>

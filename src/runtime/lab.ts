@@ -6,6 +6,7 @@ import { NexusError, newId } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import { own } from "../std/own.ts";
 import { type Bench, type BenchOptions, type HostState, LAB_ACCOUNT, startBench } from "./lab-bench.ts";
+import { createQuestions, type LabQuestions } from "./lab-question.ts";
 
 const UNUSED_MS = 10 * 60_000;
 const DELIVERIES_MAX = 100;
@@ -19,6 +20,12 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 	const { clock } = options;
 	const life = createLife(options);
 	let current: { bench: Bench; run: LabRun } | undefined;
+	let questions: { bench: Bench; own: LabQuestions } | undefined;
+	/** A bench that was started anew knows none of the earlier questions. */
+	const questionsOf = (bench: Bench): LabQuestions => {
+		if (questions?.bench !== bench) questions = { bench, own: createQuestions(bench, clock, options.log) };
+		return questions.own;
+	};
 	const currentOf = (bench: Bench) => (current?.bench === bench ? current.run : undefined);
 	const deliveriesOf = async (bench: Bench) => {
 		const runId = currentOf(bench)?.runId;
@@ -40,7 +47,23 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		},
 		async state() {
 			const bench = await life.used();
-			return stateOf(bench, currentOf(bench), await deliveriesOf(bench), clock.now());
+			const shown = currentOf(bench) !== undefined || questionsOf(bench).asked;
+			return stateOf(bench, { run: currentOf(bench), shown }, await deliveriesOf(bench), clock.now());
+		},
+		async ask(text, only) {
+			const bench = await life.used();
+			const wanted = only ?? Object.keys(bench.channels);
+			for (const channel of wanted) known(bench, channel);
+			await bench.ready(wanted);
+			const own = questionsOf(bench);
+			// What only started the adapters is nothing to look at.
+			if (!currentOf(bench) && !own.asked) await bench.ask("POST", "/reset");
+			return own.ask(text, wanted);
+		},
+		async press(channel, message, label) {
+			const bench = await life.used();
+			known(bench, channel);
+			await questionsOf(bench).press(channel, message, label);
 		},
 		async fault(fault: LabFault) {
 			const bench = await life.used();
@@ -138,7 +161,7 @@ async function begin(
 
 async function stateOf(
 	bench: Bench,
-	run: LabRun | undefined,
+	{ run, shown: isShown }: { run: LabRun | undefined; shown: boolean },
 	deliveries: Awaited<ReturnType<Lab["deliveries"]>>,
 	now: number,
 ): Promise<LabState> {
@@ -154,7 +177,7 @@ async function stateOf(
 				...{ channel, ready: bench.isReady(channel), ...shown },
 				...(draft && { draft }),
 				// What only started the adapters is nothing to look at.
-				...(run === undefined && { messages: [], calls: [], calls_total: 0, typing: false }),
+				...(!isShown && { messages: [], calls: [], calls_total: 0, typing: false }),
 				...(delivery && { delivery }),
 				...(pausedUntil !== undefined && pausedUntil > now && { pausedUntil }),
 			};

@@ -6,13 +6,25 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { EdgeStats } from "../edge/edge.ts";
 import type { Nex } from "../nex/nex.ts";
+import type { Counters } from "../std/counters.ts";
+import type { RunCounts } from "./run-counts.ts";
 
 export interface MetricsSource {
 	bus: Bus;
 	broker: Broker;
 	edge(): EdgeStats;
 	nex: Pick<Nex, "stats">;
+	/** What the engine counts; left out when it counts nothing. */
+	counters?: Counters | undefined;
+	counts: RunCounts;
 }
+
+/** By name: the labels of what engines count. */
+const ENGINE_COUNTERS = {
+	model_calls: { help: "Model calls by agent and how they ended", labels: ["agent", "outcome"] },
+	model_ms: { help: "Milliseconds that models took", labels: ["agent"] },
+	agent_attempts: { help: "Attempts by agent and what came of them", labels: ["agent", "outcome"] },
+};
 
 const NANOSECONDS_PER_SECOND = 1e9;
 const LOOP_SAMPLE_MS = 20;
@@ -39,6 +51,17 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 			collect() {
 				this.reset();
 				this.inc(read());
+			},
+		});
+	for (const [name, { help, labels }] of Object.entries(ENGINE_COUNTERS))
+		new Counter({
+			name: `nexus_${name}_total`,
+			help,
+			labelNames: labels,
+			registers: [registry],
+			collect() {
+				this.reset();
+				for (const one of source.counters?.read() ?? []) if (one.counter === name) this.inc(one.labels, one.value);
 			},
 		});
 	counter("nexus_records_total", "Records made durable since start", () => bus.stats.records);
@@ -71,11 +94,53 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 	);
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
 	runsByStatus(registry, source);
+	tools(registry, source);
+	approvals(registry, source);
 	openStreams(registry, source);
 	inboundMessages(registry, source);
 	pluginCalls(registry, source);
 	processGauges(gauge);
 	return () => registry.metrics();
+}
+
+/** The first hundred names have a label of their own. */
+function tools(registry: Registry, { counts }: MetricsSource): void {
+	new Counter({
+		name: "nexus_tools_total",
+		help: "Tool calls of all engines since start, by tool and how they ended",
+		labelNames: ["tool", "outcome"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [tool, { completed, failed }] of counts.tools) {
+				this.inc({ tool, outcome: "completed" }, completed);
+				this.inc({ tool, outcome: "failed" }, failed);
+			}
+		},
+	});
+	new Counter({
+		name: "nexus_tool_seconds_total",
+		help: "Time that these took",
+		labelNames: ["tool"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [tool, { ms }] of counts.tools) this.inc({ tool }, ms / 1000);
+		},
+	});
+}
+
+function approvals(registry: Registry, { counts }: MetricsSource): void {
+	new Counter({
+		name: "nexus_approvals_total",
+		help: "Approvals since start, by what became of them",
+		labelNames: ["state"],
+		registers: [registry],
+		collect() {
+			this.reset();
+			for (const [state, count] of Object.entries(counts.approvals)) this.inc({ state }, count);
+		},
+	});
 }
 
 function runsByStatus(registry: Registry, source: MetricsSource): void {

@@ -1,6 +1,7 @@
-/** Removes old finished logs now and then, in the background. */
+/** Removes old finished logs, checkpoints and entries of the execution log now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
+import { checkpointWrites, executionWrites, type Ledger } from "../ledger/ledger.ts";
 import { kindRetention } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -10,14 +11,28 @@ const DAY_MS = 24 * 60 * 60_000;
 /** The first sweep waits until the rush of a start is over. */
 const FIRST_SWEEP_MS = 30_000;
 
+/** In one commit. */
+const ENTRIES_PER_COMMIT = 5000;
+
+interface Kept {
+	bus: Bus;
+	ledger: Pick<Ledger, "execution">;
+}
+
 /** Returns how to stop it. */
-export function keepRetention(bus: Bus, rules: RetentionConfig, clock: Clock, log: Log): () => void {
+export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clock: Clock, log: Log): () => void {
 	let stopped = false;
 	let cancel = () => {};
+	const forgetBefore = async (time: number) => {
+		await bus.write([checkpointWrites.forget(time)]);
+		while (!stopped && (await ledger.execution.isOlder(time)))
+			await bus.write([executionWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
 	const sweep = async () => {
 		try {
 			const { ageDaysMax, totalBytesMax } = rules;
 			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
+			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

@@ -28,5 +28,8 @@ export const storeCheck = () => import("./store.ts");
 /** What of the database is damaged; loaded when asked for. */
 export const deepCheck = () => import("./deep-check.ts");
 
+/** What an engine is loaded with that is only looked at; loaded when asked for. */
+export const houseCheck = () => import("./house.ts");
+
 /** What an adapter needs, and whether an account works; loaded when asked for. */
 export const adapterCheck = () => import("./adapter-check.ts");

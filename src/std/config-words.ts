@@ -15,7 +15,6 @@ export const watchdog = say(
 	"a whole number of milliseconds above 0, or .inf to switch it off",
 );
 export const count = say(z.int().positive(), "a whole number above 0");
-/** @public Engines get it with the other words. */
 export const flag = say(z.boolean(), "true or false");
 /** @public Engines get it with the other words. */
 export const amount = say(z.number().positive(), "a number above 0");
@@ -39,3 +38,27 @@ export const NAME_ALLOWED = "letters, digits and . _ : @ + - beginning with a le
 /** By names of the user's own choice. */
 export const byName = <T extends z.ZodType>(value: T, allowed: string) =>
 	say(z.record(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$/), value), allowed);
+
+/** @public Engines get it with the other words. */
+export const mapOf = <T extends z.ZodType>(value: T, allowed: string) =>
+	say(z.record(z.string().min(1), value), allowed);
+/** @public Engines get it with the other words. */
+export const texts = (allowed: string) => say(z.array(z.string()), allowed);
+/** @public Engines get it with the other words. */
+export const either = <const T extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(options: T, allowed: string) =>
+	say(z.union(options), allowed);
+
+/** By names of tools; a `*` at the end stands for any rest. @public Engines get it with the other words. */
+export const byTool = <T extends z.ZodType>(value: T, allowed: string) =>
+	say(z.record(z.string().regex(/^[A-Za-z0-9_-]{0,64}\*?$/), value), allowed);
+
+/** @public Engines get it with the other words. */
+export const oneOfOrModule = <const T extends readonly [string, ...string[]]>(words: T, example: string) =>
+	say(
+		z.union([z.enum(words), z.strictObject({ module: z.string().min(1) })]),
+		`${words.join(", ")}, or { module: ${example} }`,
+	);
+
+/** The same word where it may not be left out. @public Engines get it with the other words. */
+export const needed = <T extends z.ZodType>(word: z.ZodExactOptional<T>): T =>
+	word.unwrap().meta({ allowed: word.meta()?.allowed });

@@ -81,6 +81,8 @@ export function dispositionWords(event: Pick<EventJson, "disposition" | "because
 			return { tone: "bad", text: `Not accepted${why}` };
 		case "dropped":
 			return { tone: "warn", text: `Dropped at the queue's cap${why}` };
+		case "answered":
+			return { tone: "quiet", text: `A decision${why}` };
 		default:
 			return event.disposition satisfies never;
 	}

@@ -1,21 +1,23 @@
 /** One session as a person sees it, as a value: its turns, what is on its way, what waits, and how the connection is. */
 
 import type { LinkPhase } from "../client/client.ts";
-import type {
-	EventJson,
-	MessageAccepted,
-	MessageJson,
-	PhaseJson,
-	QueuedJson,
-	RunJson,
-	RunView,
-	TurnsJson,
+import {
+	type EventJson,
+	type MessageAccepted,
+	type MessageJson,
+	type PhaseJson,
+	type QueuedJson,
+	type RunJson,
+	type RunView,
+	shownOf,
+	type TurnsJson,
 } from "../protocol/protocol.ts";
 
 /** One run: what the ledger says about it, and what its frames show. Frames win: they carry more. */
 export interface TurnItem {
 	readonly runId: string;
 	readonly row?: RunJson;
+	/** Without hidden words. */
 	readonly view?: RunView;
 	/** The person asked to stop it. */
 	readonly stopping?: boolean;
@@ -152,7 +154,7 @@ function withOlder(chat: ChatState, page: TurnsJson, limit: number): ChatState {
 }
 
 function withView(chat: ChatState, view: RunView): ChatState {
-	return view.runId === undefined ? chat : putTurn(chat, view.runId, { view });
+	return view.runId === undefined ? chat : putTurn(chat, view.runId, { view: shownOf(view) });
 }
 
 /** Changes a turn, or appends it: a run that is not known yet is the newest. */

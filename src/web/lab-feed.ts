@@ -1,7 +1,7 @@
 /** Keeps the channel lab up to date: asks what the platforms show, follows the run as the page would, and passes on what a person wants. */
 
 import { createRunFolds, type Stream } from "../client/client.ts";
-import { type LabFaultKind, toNexusError } from "../protocol/protocol.ts";
+import { type LabFaultKind, shownOf, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { channelName } from "./channels.ts";
 import type { Schedule } from "./frame-clock.ts";
@@ -17,6 +17,9 @@ export interface LabFeed {
 	run(text: string): void;
 	stop(): void;
 	fault(channel: string, kind: LabFaultKind): void;
+	/** Puts a question to the chosen platforms. */
+	ask(text: string): void;
+	press(channel: string, message: string, label: string): void;
 	choose(channel: string, on: boolean): void;
 	retry(): void;
 	close(): void;
@@ -90,7 +93,7 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 					schedule(() => {
 						viewDue = false;
 						const web = folds.changed().at(-1);
-						if (web && lab.runId === runId) change({ web });
+						if (web && lab.runId === runId) change({ web: shownOf(web) });
 					});
 				},
 				onState: (link) => link.phase === "ended" && poller.now(),
@@ -157,6 +160,8 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 			const what = FAULTS.find((fault) => fault.kind === kind)?.title ?? kind;
 			void tell(() => api.labFault({ channel, kind, count: 1 }), `${channelName(channel)} ${what}.`);
 		},
+		ask: (text) => void tell(() => api.labQuestion({ text, channels: chosenOf(lab) })),
+		press: (channel, message, label) => void tell(() => api.labPress({ channel, message, label })),
 		choose(channel, on) {
 			const left = new Set(lab.left);
 			if (on) left.delete(channel);

@@ -123,7 +123,8 @@ export function announcement(before: TurnItem | undefined, after: TurnItem): str
 	if (!ended) return sameRun ? undefined : "The answer is being written.";
 	if (sameRun && outcomeOf(before?.view, before?.row)) return undefined;
 	const text = (after.view?.messages ?? [])
-		.map((message) => message.text)
+		.map(({ text }) => text)
+		.filter((said) => said !== "")
 		.join(" ")
 		.trim();
 	const beginning = text

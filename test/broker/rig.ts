@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Broker, type BrokerOptions, createBroker, type ExecuteRequest } from "../../src/broker/broker.ts";
 import { type Bus, follow } from "../../src/bus/bus.ts";
-import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
+import type { Engine, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
 import { inboxWrites } from "../../src/ledger/ledger.ts";
 import {
 	createToEvents,
@@ -22,23 +22,25 @@ import type { Clock } from "../../src/std/clock.ts";
 import { type ForTestOptions, type Look, storeForTest } from "../store.ts";
 import { until as waitUntil } from "../until.ts";
 
-export type Play = (request: EngineRequest, signal: AbortSignal) => AsyncIterable<EngineYield>;
+export type Play = (request: EngineRequest, signal: AbortSignal, context: EngineContext) => AsyncIterable<EngineYield>;
 
 export const engineOf = (play: Play): Engine => ({
 	name: "played",
-	run: (request, { signal }) => play(request, signal),
+	run: (request, context) => play(request, context.signal, context),
 });
 
 export interface RigOptions
-	extends Pick<BrokerOptions, "limits" | "clock" | "log">,
+	extends Pick<BrokerOptions, "limits" | "clock" | "log" | "asking">,
 		Pick<ForTestOptions, "path" | "connection"> {
 	/** Of the Bus; otherwise the system's. */
 	busClock?: Clock;
+	/** What the engine is, beside what it plays. */
+	engineFields?: Partial<Engine>;
 	/** Its process dies: nothing of it is closed. */
 	dies?: boolean;
 }
 
-export function rig(play: Play, { path, connection, dies, busClock, ...options }: RigOptions = {}) {
+export function rig(play: Play, { path, connection, dies, busClock, engineFields, ...options }: RigOptions = {}) {
 	const store = storeForTest({
 		...(path !== undefined && { path }),
 		...(connection && { connection }),
@@ -46,7 +48,7 @@ export function rig(play: Play, { path, connection, dies, busClock, ...options }
 		...(busClock && { clock: busClock }),
 	});
 	const { bus, ledger } = store;
-	const broker = createBroker({ bus, ledger, engine: engineOf(play), ...options });
+	const broker = createBroker({ bus, ledger, engine: { ...engineOf(play), ...engineFields }, ...options });
 	return { ...store, broker, frames: (runId: string) => framesOf(bus, runId) };
 }
 

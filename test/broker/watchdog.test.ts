@@ -15,6 +15,11 @@ test.each([
 	["events to the end", { lastEventAt: 999 }, 1000, { alarm: "total" }],
 	["a stop has its grace", { lastEventAt: 0, stoppedAt: 900 }, 919, { againMs: 1 }],
 	["and no more", { lastEventAt: 0, stoppedAt: 900 }, 920, { alarm: "grace" }],
+	["a person has all the time", { lastEventAt: 30, stills: [{ from: 30 }] }, 1e9, { againMs: Infinity }],
+	["unless the run is stopped", { stills: [{ from: 30 }], stoppedAt: 900 }, 920, { alarm: "grace" }],
+	["the wait is no silence", { lastEventAt: 30, stills: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
+	["nor is it a part of the run", { lastEventAt: 1100, stills: [{ from: 40, to: 140 }] }, 1100, { alarm: "total" }],
+	["nor of another tool's time", { oldestToolAt: 30, stills: [{ from: 40, to: 140 }] }, 649, { againMs: 1 }],
 ] as const)("%s", (_, times, now, verdict) => {
 	expect(watch({ ...quiet, ...times }, limits, now)).toEqual(verdict);
 });
@@ -33,6 +38,30 @@ test("looking again exactly when told always finds an alarm, and never one befor
 			if (!("againMs" in verdict)) return;
 			expect(watch(watched, limits, now + verdict.againMs)).toHaveProperty("alarm");
 			expect(watch(watched, limits, now + verdict.againMs - 1)).toHaveProperty("againMs");
+		}),
+	);
+});
+
+test("A3: a run that waited for people has its alarms exactly that much later", () => {
+	const time = fc.option(fc.nat(800), { nil: undefined });
+	const gaps = fc.array(fc.tuple(fc.nat(200), fc.nat(300)), { maxLength: 4 });
+	fc.assert(
+		fc.property(time, time, gaps, (lastEventAt, oldestToolAt, waits) => {
+			const from = Math.max(lastEventAt ?? 0, oldestToolAt ?? 0);
+			const stills: { from: number; to: number }[] = [];
+			for (const [gap, ms] of waits) {
+				const begin = (stills.at(-1)?.to ?? from) + gap;
+				stills.push({ from: begin, to: begin + ms });
+			}
+			const stood = stills.reduce((sum, { from: begin, to }) => sum + to - begin, 0);
+			const times: Watched = { ...quiet, lastEventAt, oldestToolAt };
+			const at = (watched: Watched, now: number) => {
+				const verdict = watch(watched, limits, now);
+				return "againMs" in verdict ? now + verdict.againMs : now;
+			};
+			const now = -1e6;
+			expect(at({ ...times, stills }, now)).toBe(at(times, now) + stood);
+			expect(watch({ ...times, stills: [...stills, { from: 2e6 }] }, limits, 3e6)).toEqual({ againMs: Infinity });
 		}),
 	);
 });

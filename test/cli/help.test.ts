@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { run } from "./in-process.ts";
 
 const COMMANDS =
-	"up send tail replay runs sessions stop url inbox pair deliver deliveries adapters adapter conformance doctor";
+	"up send tail replay runs sessions stop url memory inbox pair deliver deliveries adapters adapter conformance doctor";
 
 describe("--help", () => {
 	it("of nexus fits a terminal of 80 columns", async () => {

@@ -216,6 +216,7 @@ describe("the channel lab", () => {
 	/** A lab with one platform, where one delivery is under way. */
 	function oneChannelLab() {
 		const faults: LabFault[] = [];
+		const presses: string[][] = [];
 		const delivery: DeliveryInfo = { ...DELIVERY, id: "dlv_2", account: "lab", createdAt: 7 };
 		const message = { id: "1", text: "*Hi*", style: "marks" as const, created_at: 1, updated_at: 3, edits: 2 };
 		const lab: Lab = {
@@ -236,6 +237,11 @@ describe("the channel lab", () => {
 				if (fault.channel !== "telegram") throw new NexusError("not_found", "the lab has no such channel");
 				faults.push(fault);
 			},
+			ask: async (text, channels = ["telegram"]) => `${text} ${channels.join()}`,
+			async press(...press) {
+				if (press[2] !== "Approve") throw new NexusError("not_found", "there is no such button");
+				presses.push(press);
+			},
 			accounts: () => [
 				{
 					...{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 },
@@ -244,8 +250,21 @@ describe("the channel lab", () => {
 			deliveries: async () => [delivery],
 			health: async () => ({ ok: true, detail: "a fake" }),
 		};
-		return { lab, faults };
+		return { lab, faults, presses };
 	}
+
+	it("puts a question to platforms, and presses a button that is there", async () => {
+		const { lab, presses } = oneChannelLab();
+		const { rig } = await rigWith({}, {}, lab);
+		const asked = await rig.post("/v1/lab/question", { text: "Run it?", channels: ["slack"] });
+		expect([asked.status, await asked.json()]).toEqual([202, { question_id: "Run it? slack" }]);
+		const press = { channel: "telegram", message: "2", label: "Approve" };
+		expect(await bodyOf(rig.post("/v1/lab/press", press))).toEqual({ pressed: true });
+		expect(presses).toEqual([["telegram", "2", "Approve"]]);
+		expect((await rig.post("/v1/lab/press", { ...press, label: "Gone" })).status).toBe(404);
+		expect((await rig.post("/v1/lab/press", { channel: "telegram" })).status).toBe(400);
+		expect((await fetch(`${rig.url}/v1/lab/press`, { method: "POST", body: "{}" })).status).toBe(401);
+	});
 
 	it("tells what a platform shows with how far the delivery is", async () => {
 		const { rig } = await rigWith({}, {}, oneChannelLab().lab);

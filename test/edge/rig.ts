@@ -113,6 +113,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			ledger,
 			broker,
 			submit: (message) => nex.receive(message),
+			proceed: (runId) => nex.continue(runId),
 			token: TOKEN,
 			log: silentLog,
 			readiness: () => ({ ready: true, state: "READY" }),

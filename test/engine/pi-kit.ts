@@ -28,6 +28,9 @@ export const ask = (text: string, more: Partial<EngineRequest> = {}): EngineRequ
 	messages: [{ role: "user", text }],
 	attachments: [],
 	toolTimeoutMs: LONGER_THAN_A_TEST_MS,
+	// What approvals do has tests of its own.
+	owner: true,
+	approval: { bash: "never" },
 	...more,
 });
 
@@ -71,7 +74,8 @@ export const usageOf = (events: readonly EngineEvent[]) => events.filter((event)
 /** The order of what a reader sees, with neighbours of one kind as one word. */
 export function shape(events: readonly EngineEvent[]): string {
 	const visible = events.filter(
-		(event) => event.type !== "signed_reasoning" && (event.type !== "text" || event.delta !== ""),
+		(event) =>
+			event.type !== "signed_reasoning" && event.type !== "log" && (event.type !== "text" || event.delta !== ""),
 	);
 	const words = visible.map((event) => (event.type === "tool" ? `${event.name}:${event.status}` : event.type));
 	return words.filter((word, index) => word !== words[index - 1]).join(" ");

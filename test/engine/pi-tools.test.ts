@@ -5,8 +5,8 @@ import path from "node:path";
 import { fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bounded } from "../../src/engine/kit/kit.ts";
-import { readTextFile } from "../../src/engine/pi/read-file.ts";
-import { builtInTools, timeIn } from "../../src/engine/pi/tools.ts";
+import { builtInTools } from "../../src/engine/pi/tools.ts";
+import { readTextFile, timeIn } from "../../src/engine/tools/tools.ts";
 import { ask, deaf, fauxEngine, offeredTools, run, said, tool, toolsOf } from "./pi-kit.ts";
 
 describe("time", () => {
@@ -84,7 +84,7 @@ describe("read_file", () => {
 		["up/root-sibling/secret"],
 		["sub/../link"],
 	])("does not leave the folder by %s", async (asked) => {
-		await expect(read(asked)).rejects.toThrow(`"${asked}" is outside the folder that may be read`);
+		await expect(read(asked)).rejects.toThrow(`"${asked}" is outside the folder that may be used`);
 	});
 
 	test("an absolute path outside is refused without a look at it", async () => {

@@ -16,6 +16,8 @@ export interface FakeGateway {
 	/** How connections began, in order. */
 	readonly begun: ("identify" | "resume")[];
 	readonly connections: number;
+	/** Resolves when there is one. */
+	connected(): Promise<void>;
 	/** Closes every connection; nothing goes through any of them after it. */
 	drop(code: number): void;
 	close(): Promise<void>;
@@ -32,6 +34,11 @@ export function createGateway(server: Server, rules: GatewayRules): FakeGateway 
 	const sockets = new WebSocketServer({ server });
 	const ready = new Set<WebSocket>();
 	const begun: ("identify" | "resume")[] = [];
+	const arrivals: (() => void)[] = [];
+	const arrived = (socket: WebSocket) => {
+		ready.add(socket);
+		for (const resolve of arrivals.splice(0)) resolve();
+	};
 	// One session: everything since its beginning.
 	let session: { id: string; events: Event[] } | undefined;
 
@@ -54,7 +61,7 @@ export function createGateway(server: Server, rules: GatewayRules): FakeGateway 
 		}
 		begun.push("identify");
 		session = { id: `session-${begun.length}`, events: [] };
-		ready.add(socket);
+		arrived(socket);
 		const { port } = server.address() as { port: number };
 		const resume_gateway_url = `ws://127.0.0.1:${port}`;
 		say(socket, record("READY", { v: 10, user: rules.me, guilds: [], session_id: session.id, resume_gateway_url }));
@@ -67,7 +74,7 @@ export function createGateway(server: Server, rules: GatewayRules): FakeGateway 
 		}
 		begun.push("resume");
 		for (const event of session.events.slice(data.seq)) say(socket, event);
-		ready.add(socket);
+		arrived(socket);
 		say(socket, record("RESUMED", {}));
 	}
 
@@ -90,6 +97,9 @@ export function createGateway(server: Server, rules: GatewayRules): FakeGateway 
 		begun,
 		get connections() {
 			return ready.size;
+		},
+		async connected() {
+			if (ready.size === 0) await new Promise<void>((resolve) => arrivals.push(resolve));
 		},
 		dispatch(type, data) {
 			const event = record(type, data);

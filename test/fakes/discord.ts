@@ -2,6 +2,7 @@
 
 import { MessageCreateRequestSchema, MessageEditRequestPartialSchema } from "discord-api-spec/zod";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
+import { createInteractions, type Interactions, readComponents } from "./discord-buttons.ts";
 import { createGateway, type FakeGateway } from "./discord-gateway.ts";
 import type { Fake } from "./fake.ts";
 import { type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
@@ -33,9 +34,14 @@ export interface DiscordMessage {
 	flags: number;
 	edits: number;
 	files: Buffer[];
+	components: unknown[];
 }
 
 export interface DiscordFake extends Fake {
+	buttons: NonNullable<Fake["buttons"]>;
+	press: NonNullable<Fake["press"]>;
+	/** What whoever pressed reads below a press, once it is told. */
+	notes(press: number): readonly string[];
 	readonly token: string;
 	readonly me: { id: string; username: string };
 	readonly gateway: FakeGateway;
@@ -47,6 +53,9 @@ export interface DiscordFake extends Fake {
 interface World {
 	http: FakeHttp;
 	gateway: FakeGateway;
+	interactions: Interactions;
+	/** Of each press. */
+	notes: (readonly string[])[];
 	me: { id: string; username: string };
 	messages: Map<string, DiscordMessage[]>;
 	files: Map<string, Buffer>;
@@ -68,6 +77,8 @@ class Refusal extends Error {
 export async function createDiscordFake(options: DiscordFakeOptions = {}): Promise<DiscordFake> {
 	const world = {
 		me: { id: "900000000000000001", username: "nexus" },
+		interactions: createInteractions(),
+		notes: [],
 		messages: new Map(),
 		files: new Map(),
 		nonces: new Map(),
@@ -104,6 +115,9 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 				(world.messages.get(to) ?? []).filter(({ id }) => id !== messageId),
 			),
 		inject: (message) => inject(world, message),
+		buttons: (to) => of(to).map((message) => buttonsOf(message).map(({ label = "" }) => label)),
+		press: (to, nth, label, from) => press(world, of(to)[nth], label, from),
+		notes: (nth) => world.notes[nth] ?? [],
 	};
 }
 
@@ -136,6 +150,8 @@ function tooMany(seconds: number, global: boolean): FakeReply {
 function handle(world: World, request: FakeRequest): FakeReply {
 	const file = world.files.get(request.path);
 	if (file) return { status: 200, body: file };
+	const answered = world.interactions.handle(request);
+	if (answered) return answered;
 	try {
 		if (request.headers.authorization !== `Bot ${DISCORD_TOKEN}`) throw new Refusal(401, 0, "401: Unauthorized");
 		return route(world, request);
@@ -236,6 +252,42 @@ function checkContent(content: unknown, filled: boolean): string {
 	return text.trim();
 }
 
+function checkComponents(given: unknown): unknown[] {
+	const read = readComponents(given);
+	if ("error" in read) throw new Refusal(400, 50035, `Invalid Form Body: ${read.error}`);
+	return (given ?? []) as unknown[];
+}
+
+function buttonsOf({ components }: DiscordMessage) {
+	const read = readComponents(components);
+	return "error" in read ? [] : read;
+}
+
+/** Resolves when it is confirmed; what is told follows later. */
+async function press(
+	world: World,
+	message: DiscordMessage | undefined,
+	label: string,
+	from = "42",
+): Promise<string | undefined> {
+	const button = message && buttonsOf(message).find((each) => each.label === label);
+	if (!message || !button) throw new Error(`there is no button "${label}"`);
+	// Nobody sees a button before the bot is there.
+	await world.gateway.connected();
+	const id = nextId(world);
+	const { token, confirmed, notes } = world.interactions.begin(id);
+	world.notes.push(notes);
+	world.gateway.dispatch("INTERACTION_CREATE", {
+		...{ id, token, application_id: world.me.id, type: 3, version: 1, channel_id: message.channel_id },
+		channel: { id: message.channel_id, type: 1 },
+		user: { id: from, username: "ann", discriminator: "0", avatar: null, global_name: null },
+		message: wire(message),
+		data: { component_type: 2, custom_id: button.custom_id },
+	});
+	await confirmed;
+	return undefined;
+}
+
 function checkShape(schema: typeof MessageCreateRequestSchema, body: unknown): void {
 	const checked = schema.safeParse(body);
 	if (!checked.success) throw new Refusal(400, 50035, `Invalid Form Body: ${checked.error.message}`);
@@ -277,6 +329,7 @@ function create(world: World, channel: string, request: FakeRequest): object {
 		flags: Number(body.flags ?? 0),
 		edits: 0,
 		files: parts.map(({ data }) => data),
+		components: checkComponents(body.components),
 	};
 	world.messages.set(channel, [...(world.messages.get(channel) ?? []), message]);
 	if (nonce !== undefined) world.nonces.set(nonce, { message, at: Date.now() });
@@ -290,6 +343,7 @@ function edit(world: World, channel: string, id: string, request: FakeRequest): 
 	if (message.author.id !== world.me.id)
 		throw new Refusal(403, 50005, "Cannot edit a message authored by another user");
 	message.content = checkContent(request.json.content, false);
+	if (request.json.components !== undefined) message.components = checkComponents(request.json.components);
 	message.edits++;
 	return wire(message);
 }
@@ -334,6 +388,7 @@ function inject(
 		flags: 0,
 		edits: 0,
 		files: [],
+		components: [],
 	};
 	world.messages.set(to, [...(world.messages.get(to) ?? []), message]);
 	world.gateway.dispatch("MESSAGE_CREATE", { ...wire(message), ...fields });

@@ -56,6 +56,10 @@ export interface Fake {
 	readonly calls: readonly FakeCall[];
 	/** Undefined ends all misbehaviour. */
 	fault(fault: FakeFault | undefined): void;
+	/** Labels of the buttons below each message of `visible`; absent where a platform has none. */
+	buttons?(to: string): string[][];
+	/** A person presses a button below the n-th message, counted from 0. Resolves when the platform has its answer, with what only that person reads. */
+	press?(to: string, nth: number, label: string, from?: string): Promise<string | undefined>;
 	/** A person writes to the agent. */
 	inject(message: { text: string; from?: string; to?: string; [extra: string]: unknown }): Promise<void> | void;
 	close(): Promise<void>;

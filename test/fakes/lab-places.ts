@@ -18,6 +18,8 @@ export interface Bubble {
 	ranges?: Range[];
 	/** Names of what is attached. */
 	files?: string[];
+	/** Labels of its buttons. */
+	buttons?: string[];
 }
 
 export interface Place {
@@ -41,8 +43,9 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		return {
 			...{ fake, settings: { token: fake.token, api_url: fake.url }, target: { to, direct: true }, typingMs: 5000 },
 			bubbles: () =>
-				fake.raw(to).map(({ text, entities, file }) => ({
+				fake.raw(to).map(({ text, entities, file, buttons }) => ({
 					...{ text, style: "ranges", ranges: entities },
+					...labelled(buttons.map((button) => button.text)),
 					...named(file),
 				})),
 			draft: () => fake.draft(to),
@@ -55,8 +58,9 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 		return {
 			...{ fake, settings, target: { to: "77" }, typingMs: 10_000 },
 			bubbles: () =>
-				fake.raw("77").map(({ content, attachments }) => ({
+				fake.raw("77").map(({ content, attachments }, n) => ({
 					...{ text: content, style: "markdown" },
+					...labelled(fake.buttons("77")[n] ?? []),
 					...named(...attachments.map(({ filename }) => ({ name: filename }))),
 				})),
 		};
@@ -74,6 +78,7 @@ export const STARTS: Record<string, () => Promise<Place>> = {
 					.filter(({ user }) => user === BOT.user)
 					.map((message) => ({
 						...{ text: readable({ ...message, files: [] }), style: message.markdown ? "markdown" : "marks" },
+						...labelled(message.buttons.map(({ label }) => label)),
 						...named(...message.files),
 					})),
 		};
@@ -147,6 +152,8 @@ const named = (...files: readonly ({ name: string } | undefined)[]): Pick<Bubble
 	const names = files.flatMap((file) => (file ? [file.name] : []));
 	return names.length > 0 ? { files: names } : {};
 };
+
+const labelled = (buttons: string[]): Pick<Bubble, "buttons"> => (buttons.length > 0 ? { buttons } : {});
 
 const seen = (fake: Fake, to: string, style: TextStyle) => (): Bubble[] =>
 	fake.visible(to).map((text) => ({ text, style }));

@@ -81,8 +81,9 @@ const fresh = (id: string, bubble: Bubble, at: number): Shown => ({
 });
 
 function changed(known: Shown, bubble: Bubble, at: number): Shown {
-	if (known.text === bubble.text) return { ...known, ...bubble };
-	return { ...known, ...bubble, updated_at: at, edits: known.edits + 1 };
+	const { buttons: _buttons, ...kept } = known;
+	if (known.text === bubble.text) return { ...kept, ...bubble };
+	return { ...kept, ...bubble, updated_at: at, edits: known.edits + 1 };
 }
 
 const isTypingCall = ({ name }: FakeCall): boolean => /typing|chataction|setstatus/i.test(name);

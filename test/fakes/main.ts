@@ -26,6 +26,14 @@ setInterval(() => {
 	for (const { sample } of Object.values(watched)) sample();
 }, SAMPLE_MS);
 
+/** Whether there is such a button. What comes of it is seen in the chat. */
+function press(place: Place | undefined, nth: number, label: string): boolean {
+	const { fake, target } = place ?? {};
+	if (!fake?.press || !target || !place?.bubbles()[nth]?.buttons?.includes(label)) return false;
+	fake.press(target.to, nth, label).catch((cause: unknown) => process.stderr.write(`${String(cause)}\n`));
+	return true;
+}
+
 async function answer(request: IncomingMessage): Promise<object | undefined> {
 	switch (`${request.method} ${request.url}`) {
 		case "GET /state":
@@ -39,6 +47,10 @@ async function answer(request: IncomingMessage): Promise<object | undefined> {
 			const { channel, ...fault } = JSON.parse(await text(request)) as FakeFault & { channel: string };
 			places[channel]?.fake.fault({ ms: REFUSED_MS, ...fault });
 			return {};
+		}
+		case "POST /press": {
+			const { channel, message, label } = JSON.parse(await text(request)) as Record<string, string>;
+			return { pressed: press(places[channel ?? ""], Number(message) - 1, label ?? "") };
 		}
 		default:
 			return undefined;

@@ -41,8 +41,15 @@ export function methodsOf(options: MethodOptions): Record<string, (args: SlackAr
 			/^[UW][A-Z0-9]+$/.test(users) ? { channel: { id: `D${users}` } } : refuse("user_not_found"),
 		"chat.postMessage"(args) {
 			const text = textOf(args.text, POST_CHARS_MAX);
-			const message = store.add({ channel: channelOf(args), text, ...threadOf(args), ...metadataOf(args) });
+			const more = { ...threadOf(args), ...metadataOf(args), ...buttonsOf(args) };
+			const message = store.add({ channel: channelOf(args), text, ...more });
 			return { ts: message.ts, channel: message.channel };
+		},
+		"chat.postEphemeral"(args) {
+			channelOf(args);
+			if (!args.user) refuse("user_not_in_channel");
+			textOf(args.text, POST_CHARS_MAX);
+			return { message_ts: store.stamp() };
 		},
 		"chat.update"(args) {
 			const message = messageOf(args);
@@ -50,7 +57,8 @@ export function methodsOf(options: MethodOptions): Record<string, (args: SlackAr
 			message.text = textOf(args.text, UPDATE_CHARS_MAX);
 			message.markdown = false;
 			delete message.metadata;
-			Object.assign(message, metadataOf(args));
+			// A text alone leaves the blocks as they are.
+			Object.assign(message, metadataOf(args), buttonsOf(args));
 			return { ts: message.ts, channel: message.channel };
 		},
 		"chat.delete"(args) {
@@ -164,6 +172,26 @@ function textOf(text: string | undefined, charsMax: number): string {
 function threadOf({ thread_ts }: SlackArgs): { thread_ts?: string } {
 	if (thread_ts === undefined) return {};
 	return /^\d+\.\d{6}$/.test(thread_ts) ? { thread_ts } : refuse("invalid_thread_ts");
+}
+
+interface Block {
+	type: string;
+	text?: { text: string };
+	elements?: { type: string; action_id: string; value: string; text: { text: string } }[];
+}
+
+/** Limits as in the documents: 3,000 characters of a section, 25 elements, 75 characters of a label, 2,000 of a value. */
+function buttonsOf({ blocks }: SlackArgs): Partial<Pick<StoredMessage, "buttons">> {
+	if (blocks === undefined) return {};
+	const given = JSON.parse(blocks) as Block[];
+	const elements = given.flatMap(({ elements = [] }) => elements);
+	const isLong = ({ text }: Block) => text !== undefined && (text.text.length === 0 || text.text.length > 3000);
+	const isWrong = ({ text, value, action_id }: (typeof elements)[number]) =>
+		text.text.length > 75 || value.length > 2000 || action_id.length > 255;
+	const ids = new Set(elements.map(({ action_id }) => action_id));
+	if (given.length > 50 || given.some(isLong) || elements.length > 25) refuse("invalid_blocks");
+	if (elements.some(isWrong) || ids.size < elements.length) refuse("invalid_blocks");
+	return { buttons: elements.map(({ text, value, action_id }) => ({ label: text.text, value, action_id })) };
 }
 
 function metadataOf({ metadata }: SlackArgs): { metadata?: unknown } {

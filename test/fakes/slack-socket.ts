@@ -36,13 +36,13 @@ export function createSockets(server: Server, url: string, ackMs = ACK_MS) {
 	}
 
 	/** Resolves when it was confirmed. */
-	async function deliver(payload: object): Promise<void> {
+	async function deliver(payload: object, type = "events_api"): Promise<void> {
 		const envelope_id = randomUUID();
 		const confirmed = new Promise<"confirmed">((resolve) => waiting.set(envelope_id, () => resolve("confirmed")));
 		for (let retry_attempt = 0; retry_attempt < 4; retry_attempt++) {
 			const socket = await connected();
 			const more = retry_attempt === 0 ? {} : { retry_reason: "timeout" };
-			const envelope = { type: "events_api", envelope_id, payload, retry_attempt, ...more };
+			const envelope = { type, envelope_id, payload, retry_attempt, ...more };
 			socket.send(JSON.stringify({ ...envelope, accepts_response_payload: false }));
 			let timer: NodeJS.Timeout | undefined;
 			const lost = new Promise<"lost">((resolve) => {

@@ -24,6 +24,7 @@ export interface StoredMessage {
 	streaming: boolean;
 	metadata?: unknown;
 	files: StoredFile[];
+	buttons: { label: string; value: string; action_id: string }[];
 }
 
 export const BOT = { user: "UBOT", bot: "BBOT", team: "TTEAM" } as const;
@@ -46,7 +47,7 @@ export class SlackStore {
 
 	add(message: Partial<StoredMessage> & { channel: string; text: string }): StoredMessage {
 		const ours = message.user === undefined ? { user: BOT.user, bot_id: BOT.bot } : { user: message.user };
-		const stored = { markdown: false, streaming: false, files: [], ts: this.stamp(), ...message, ...ours };
+		const stored = { markdown: false, streaming: false, files: [], buttons: [], ts: this.stamp(), ...message, ...ours };
 		this.messages.push(stored);
 		return stored;
 	}

@@ -31,10 +31,14 @@ export interface SlackFake extends Fake {
 	readonly settings: Record<string, string>;
 	/** An event callback as the Events API would send it. */
 	event(message: SlackInbound): object;
-	/** A request as Slack signs it. */
+	buttons: NonNullable<Fake["buttons"]>;
+	press: NonNullable<Fake["press"]>;
+	/** What interactivity says of a press. */
+	pressed(to: string, nth: number, label: string, from?: string): object;
+	/** A request as Slack signs it. `form`: as interactivity sends it. */
 	signed(
 		payload: object,
-		options?: { at?: number; secret?: string },
+		options?: { at?: number; secret?: string; form?: boolean },
 	): { headers: Record<string, string>; body: Buffer };
 	/** Slack ends streams that are silent for long. */
 	expireStreams(): void;
@@ -141,6 +145,17 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 	methods = methodsOf({ store, url: http.url, socketUrl: sockets.url, ...options });
 	settings.api_url = `${http.url}/api/`;
 
+	const pressed = (to: string, nth: number, label: string, from = "U1"): object => {
+		const message = store.in(to).filter(isOurs)[nth];
+		const button = message?.buttons.find((each) => each.label === label);
+		if (!message || !button) throw new Error(`there is no button "${label}"`);
+		const { ts, channel, thread_ts, text } = message;
+		return {
+			...{ type: "block_actions", user: { id: from, name: "ann", team_id: BOT.team }, channel: { id: channel } },
+			message: { ts, text, ...(thread_ts !== undefined && { thread_ts }) },
+			actions: [{ type: "button", action_id: button.action_id, value: button.value, action_ts: store.stamp() }],
+		};
+	};
 	const event = (message: SlackInbound): object => eventOf(store, http.url, message);
 	return {
 		url: settings.api_url,
@@ -152,7 +167,18 @@ export async function createSlackFake(options: SlackFakeOptions = {}): Promise<S
 		fault: http.fault,
 		event,
 		inject: (message) => sockets.deliver(event(message)),
-		signed: (payload, { at = clock.now(), secret = SIGNING_SECRET } = {}) => sign(payload, at, secret),
+		signed: (payload, { at = clock.now(), secret = SIGNING_SECRET, form = false } = {}) =>
+			sign(payload, at, secret, form),
+		buttons: (to) =>
+			store
+				.in(to)
+				.filter(isOurs)
+				.map(({ buttons }) => buttons.map(({ label }) => label)),
+		pressed,
+		async press(to, nth, label, from) {
+			await sockets.deliver(pressed(to, nth, label, from), "interactive");
+			return undefined;
+		},
 		expireStreams() {
 			for (const message of store.messages) message.streaming = false;
 		},
@@ -209,14 +235,15 @@ function eventOf(store: SlackStore, url: string, message: SlackInbound): object 
 	};
 }
 
-function sign(payload: object, at: number, secret: string) {
-	const body = Buffer.from(JSON.stringify(payload));
+function sign(payload: object, at: number, secret: string, form: boolean) {
+	const json = JSON.stringify(payload);
+	const body = Buffer.from(form ? new URLSearchParams({ payload: json }).toString() : json);
 	const stamp = String(Math.floor(at / 1000));
 	const signature = createHmac("sha256", secret)
 		.update(`v0:${stamp}:${body.toString("utf8")}`)
 		.digest("hex");
 	const headers = {
-		"content-type": "application/json",
+		"content-type": form ? "application/x-www-form-urlencoded" : "application/json",
 		"x-slack-request-timestamp": stamp,
 		"x-slack-signature": `v0=${signature}`,
 	};

@@ -3,6 +3,7 @@
 import { type Clock, systemClock } from "../../src/std/clock.ts";
 import type { Fake } from "./fake.ts";
 import { createBucket, type FakeHttp, type FakeReply, type FakeRequest, readForm, serveFake } from "./http.ts";
+import { createPresses, type Keyboard, type Presses, readKeyboard } from "./telegram-buttons.ts";
 import { type Entity, parseTelegramHtml } from "./telegram-html.ts";
 
 export const TELEGRAM_TOKEN = "123456:TEST-token_for_the_fake";
@@ -25,10 +26,13 @@ export interface TelegramMessage {
 	thread?: number;
 	replyTo?: number;
 	file?: { name: string; kind: string; data: Buffer };
+	buttons: Keyboard[];
 	edits: number;
 }
 
 export interface TelegramFake extends Fake {
+	buttons: NonNullable<Fake["buttons"]>;
+	press: NonNullable<Fake["press"]>;
 	readonly token: string;
 	raw(to: string): TelegramMessage[];
 	/** The preview that a person sees now, if any. */
@@ -44,7 +48,8 @@ interface World {
 	http: FakeHttp;
 	messages: Map<string, TelegramMessage[]>;
 	drafts: Map<string, { id: number; text: string; until: number }>;
-	updates: { update_id: number; message: unknown }[];
+	updates: ({ update_id: number } & ({ message: object } | { callback_query: object }))[];
+	presses: Presses;
 	waiting: (() => void)[];
 	files: Map<string, Buffer>;
 	migrated: Map<string, string>;
@@ -82,6 +87,7 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 		messages: new Map(),
 		drafts: new Map(),
 		updates: [],
+		presses: createPresses(),
 		waiting: [],
 		files: new Map(),
 		migrated: new Map(),
@@ -131,6 +137,8 @@ export async function createTelegramFake(options: TelegramFakeOptions = {}): Pro
 				of(to).filter((each) => each.message_id !== messageId),
 			),
 		inject: (message) => inject(world, message),
+		buttons: (to) => of(to).map(({ buttons }) => buttons.map(({ text }) => text)),
+		press: (to, nth, label, from) => press(world, of(to)[nth], label, from),
 	};
 }
 
@@ -191,6 +199,12 @@ async function call(
 			limit(world, chatOf(world, fields), request.at);
 			if (fields.action !== "typing") throw new Refusal(400, "Bad Request: wrong parameter action in request");
 			return true;
+		case "answerCallbackQuery": {
+			if (textOf(fields.text).length > 200) throw new Refusal(400, "Bad Request: MESSAGE_TOO_LONG");
+			const text = fields.text === undefined ? undefined : textOf(fields.text);
+			if (world.presses.answer(textOf(fields.callback_query_id), text)) return true;
+			throw new Refusal(400, "Bad Request: query is too old and response timeout expired or query ID is invalid");
+		}
 		case "sendMessage":
 			return sendMessage(world, fields, request.at);
 		case "editMessageText":
@@ -286,6 +300,7 @@ function put(world: World, chat: string, fields: Record<string, unknown>, rest: 
 		entities: [],
 		...(fields.message_thread_id === undefined ? {} : { thread: Number(fields.message_thread_id) }),
 		...(reply === undefined ? {} : { replyTo: reply }),
+		buttons: keyboardOf(fields),
 		edits: 0,
 		...rest,
 	};
@@ -309,6 +324,12 @@ function sendMessage(world: World, fields: Record<string, unknown>, at: number):
 	return put(world, chat, fields, said);
 }
 
+function keyboardOf({ reply_markup }: Record<string, unknown>): Keyboard[] {
+	const read = readKeyboard(reply_markup);
+	if ("error" in read) throw new Refusal(400, `Bad Request: ${read.error}`);
+	return read;
+}
+
 function editMessage(world: World, fields: Record<string, unknown>, at: number): unknown {
 	const chat = chatOf(world, fields);
 	const message = world.messages.get(chat)?.find((each) => each.message_id === Number(fields.message_id));
@@ -316,13 +337,16 @@ function editMessage(world: World, fields: Record<string, unknown>, at: number):
 	const said = readText(fields);
 	if (said.text === "") throw new Refusal(400, "Bad Request: message text is empty");
 	limit(world, chat, at);
-	if (JSON.stringify(said) === JSON.stringify({ text: message.text, entities: message.entities })) {
+	const buttons = keyboardOf(fields);
+	const { text, entities } = message;
+	if (JSON.stringify({ ...said, buttons }) === JSON.stringify({ text, entities, buttons: message.buttons })) {
 		throw new Refusal(
 			400,
 			"Bad Request: message is not modified: specified new message content and reply markup are exactly the same as a current content and reply markup of the message",
 		);
 	}
-	Object.assign(message, said, { edits: message.edits + 1 });
+	// What is not named is taken away.
+	Object.assign(message, said, { buttons, edits: message.edits + 1 });
 	return { message_id: message.message_id };
 }
 
@@ -388,6 +412,36 @@ async function inject(
 			...fields,
 		},
 	};
+	await tell(world, update);
+}
+
+async function press(
+	world: World,
+	message: TelegramMessage | undefined,
+	label: string,
+	from = "42",
+): Promise<string | undefined> {
+	const button = message?.buttons.find(({ text }) => text === label);
+	if (!message || !button) throw new Error(`there is no button "${label}"`);
+	const { id, answered } = world.presses.begin();
+	await tell(world, {
+		update_id: world.ids.update++,
+		callback_query: {
+			...{ id, chat_instance: "1", data: button.callback_data },
+			from: { id: Number(from), is_bot: false, first_name: "Ann" },
+			message: {
+				message_id: message.message_id,
+				date: 1,
+				chat: { id: Number(message.chat), type: typeOf(message.chat) },
+			},
+		},
+	});
+	return answered;
+}
+
+const typeOf = (chat: string): string => (isPrivate(chat) ? "private" : "supergroup");
+
+async function tell(world: World, update: World["updates"][number]): Promise<void> {
 	if (world.webhook.url === "") {
 		world.updates.push(update);
 		for (const wake of world.waiting.splice(0)) wake();

@@ -143,7 +143,7 @@ describe.each(stores)("sessions %s", (_name, open) => {
 	test("a session exists from its first message and counts its turns", async () => {
 		const { ledger, write } = open();
 		write(accept(eventOf("evt_1", { text: "  first\n line ", receivedAt: 10 })));
-		const info = { session: "main", createdAt: 10, updatedAt: 10, turns: 0, title: "first line" };
+		const info = { session: "main", createdAt: 10, updatedAt: 10, turns: 0, revision: 0, title: "first line" };
 		expect(await ledger.sessions.get("main")).toEqual(info);
 		write(turnWrites.settle(turnOf("run_1", { endedAt: 30 })));
 		expect(await ledger.sessions.get("main")).toMatchObject({ createdAt: 10, updatedAt: 30, turns: 1 });

@@ -73,6 +73,7 @@ export const fullTurn = turnOf("run_full", {
 	error: { code: "timeout", message: "too slow" },
 	firstTokenMs: 0,
 	usage: { input: 10, output: 20, cache_read: 5 },
+	usageBy: [{ agent: "lead", model: "m", usage: { input: 10, output: 20, cache_read: 5 } }],
 	trace: {
 		channel: "telegram",
 		account: "bot",
@@ -84,7 +85,14 @@ export const fullTurn = turnOf("run_full", {
 	messages: [
 		{ role: "user", text: "look at this", eventId: "evt_unknown", attachments: [notes] },
 		{ role: "assistant", text: "", messageId: "run_full.1" },
-		{ role: "assistant", text: "emoji 🧵, line\nfeed", messageId: "run_full.3", reasoning: "hm" },
+		{
+			role: "assistant",
+			text: "emoji 🧵, line\nfeed",
+			messageId: "run_full.3",
+			reasoning: "hm",
+			agent: "lead",
+			visible: false,
+		},
 		{
 			role: "assistant",
 			text: "see",
@@ -118,6 +126,7 @@ export const fullTurn = turnOf("run_full", {
 				{ type: "resource", uri: "file:///a", text: "b" },
 			],
 			after: 7,
+			agent: "lead",
 		},
 		{ callId: "c2", name: "stop", status: "failed", message: 1, startedAt: 2, endedAt: 3, summary: "stopped" },
 	],

@@ -97,6 +97,37 @@ async function deliverThrough(where: Matrix, platform: FakePlatform, kind: Kind)
 	return line;
 }
 
+const CHOICES = [
+	{ id: "approve", label: "Approve", reply: "approve K7Q2" },
+	{ id: "deny", label: "Deny", reply: "deny K7Q2", danger: true },
+];
+
+/** A question whose call fails, and the end of it, whose call fails too. */
+async function askThrough({ rig }: Matrix, platform: FakePlatform, kind: Kind, chat: number): Promise<void> {
+	const { channel, fake, creates, others } = platform;
+	const name = `${channel}, question ${chat}, ${kind}`;
+	const target = platform.target(chat);
+	const shown = () => fake.visible(target.to);
+	for (const call of creates) fake.fault({ kind, count: 1, call, ms: 1000 });
+	const question = { id: `${channel}-${chat}`, text: "Run it?", choices: CHOICES };
+	const { id } = await rig.outbound.ask({ account: { channel, id: "main" }, target, ...question });
+	const { state } = await rig.outbound.settled(id);
+	fake.fault(undefined);
+	if (state !== "complete") {
+		expect([state, platform.tells, silent(platform).includes(kind)], name).toEqual(["unknown", false, true]);
+		expect(shown().length, name).toBeLessThanOrEqual(1);
+		return;
+	}
+	expect(shown(), name).toHaveLength(1);
+	if (fake.buttons) expect(fake.buttons(target.to), name).toEqual([["Approve", "Deny"]]);
+	for (const call of others) fake.fault({ kind, count: 1, call, ms: 1000 });
+	await rig.outbound.asked(`${channel}-${chat}`, "Denied by Ada.");
+	fake.fault(undefined);
+	await until(`${name}: it is settled`, () => shown().at(-1) === "Denied by Ada.");
+	expect(shown(), name).toHaveLength(fake.buttons ? 1 : 2);
+	if (fake.buttons) expect(fake.buttons(target.to), name).toEqual([[]]);
+}
+
 const platformsOf = (channels: readonly Channel[]): FakePlatform[] =>
 	matrix.platforms.filter(({ channel }) => channels.includes(channel));
 
@@ -194,5 +225,19 @@ describe("proof: fault matrix", { concurrent: effort < FULL_EFFORT }, () => {
 		const found = await hanging;
 		lines.push(...found);
 		for (const line of found) check(line);
+	});
+
+	it("I7 A9: a question is there once with its buttons, or flagged, and is settled whatever fails", async () => {
+		// Faults of its own, on platforms of its own.
+		const own = await startMatrix({ channels: ["telegram", "slack", "discord", "sms"], time: TIME });
+		try {
+			await Promise.all(
+				own.platforms.map(async (platform) => {
+					for (const [nth, kind] of quick.entries()) await askThrough(own, platform, kind, nth + 1);
+				}),
+			);
+		} finally {
+			await own.close();
+		}
 	});
 });

@@ -8,6 +8,7 @@ import {
 	crc32,
 	type EndFrame,
 	type Frame,
+	type UsageShare,
 } from "../../src/protocol/protocol.ts";
 
 /** Any UTF-16: lone surrogates, control characters, U+2028 and emoji more often than chance would have them. */
@@ -34,6 +35,10 @@ const name = anyText.filter((text) => text !== "");
 const compact = <T extends object>(value: object): T =>
 	Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T;
 
+const share = fc
+	.record({ agent: optional(name), model: optional(name), usage: fc.constant({ input: 1, output: -1 }) })
+	.map((value) => compact<UsageShare>(value));
+
 export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
 	fc
 		.record({
@@ -47,6 +52,8 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
 			expected_chunks: optional(fc.nat()),
 			session: optional(name),
 			target: optional(anyJson),
+			agent: optional(name),
+			visible: optional(fc.boolean()),
 			ts,
 		})
 		.map((frame) => compact<BeginFrame>(frame)),
@@ -72,6 +79,9 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
 			reason: fc.constantFrom("completed", "aborted", "error", "timeout", "crashed"),
 			error: optional(fc.record({ code: anyText, message: anyText })),
 			usage: optional(fc.record({ input: fc.integer({ min: -1 }), output: fc.integer({ min: -1 }) })),
+			usage_by: optional(fc.array(share, { maxLength: 2 })),
+			model: optional(name),
+			phase: optional(name),
 			synthetic: optional(fc.boolean()),
 			ts,
 		})
@@ -86,16 +96,16 @@ export const textId = (n: number): string => `${RUN}.t${n}`;
 type Chunk = Pick<ChunkFrame, "payload" | "is_partial"> & Partial<ChunkFrame>;
 
 /** A whole stream: begin, its chunks, end. */
-function streamOf(id: string, modality: string, chunks: Chunk[], final = false): Frame[] {
+function streamOf(id: string, modality: string, chunks: Chunk[], speaker: Partial<BeginFrame>): Frame[] {
 	let crc = 0;
 	for (const { payload } of chunks) crc = crc32(payload, crc);
 	const run = { run_id: RUN, trace_id: "0".repeat(32), correlation_group: RUN };
-	const usage = { input: -1, output: -1 };
-	const end = { total_chunks: chunks.length, checksum: checksumOf(crc), final, reason: "completed" as const };
+	const end = { total_chunks: chunks.length, checksum: checksumOf(crc), final: false, reason: "completed" as const };
+	const about = { modality, content_type: "text/plain", session: "s", ...speaker };
 	return [
-		{ type: "stream.begin", message_id: id, ...run, modality, content_type: "text/plain", session: "s", ts: TS },
+		{ type: "stream.begin", message_id: id, ...run, ...about, ts: TS },
 		...chunks.map((chunk, at): Frame => ({ type: "stream.chunk", message_id: id, seq_no: at + 1, ...chunk, ts: TS })),
-		{ type: "stream.end", message_id: id, ...end, ...(final && { usage }), ts: TS },
+		{ type: "stream.end", message_id: id, ...end, ts: TS },
 	];
 }
 
@@ -130,15 +140,40 @@ function interleave(lanes: Frame[][], picks: number[]): Frame[] {
 	return merged;
 }
 
-/** A valid, complete run log: text streams one after another, other streams beside them, the final end last. */
+/** Most runs have one agent without a name. */
+const speaker: fc.Arbitrary<Partial<BeginFrame>> = fc.constantFrom(
+	...[{}, {}, {}, { agent: "a" }, { agent: "b" }, { agent: "lead", visible: false }],
+);
+
+/** The text streams get their names in the order of their begins. */
+function renamed(frames: Frame[]): Frame[] {
+	const names = new Map<string, string>();
+	for (const frame of frames)
+		if (frame.type === "stream.begin" && frame.modality === "text") names.set(frame.message_id, textId(names.size));
+	return frames.map((frame) => ({ ...frame, message_id: names.get(frame.message_id) ?? frame.message_id }));
+}
+
+/** The text stream that was begun last ends the run. */
+function finished(frames: Frame[], texts: number): Frame[] {
+	const isLast = (frame: Frame) => frame.type === "stream.end" && frame.message_id === textId(texts - 1);
+	const end = frames.find(isLast) as EndFrame;
+	return [...frames.filter((frame) => !isLast(frame)), { ...end, final: true, usage: { input: -1, output: -1 } }];
+}
+
+/** A valid, complete run log: text streams of an agent one after another, agents and other streams side by side, the final end last. */
 export const runLog: fc.Arbitrary<Frame[]> = fc
 	.record({
-		texts: fc.array(textChunks, { minLength: 1, maxLength: 3 }),
-		others: fc.array(otherStream, { maxLength: 4 }),
+		texts: fc.array(fc.tuple(textChunks, speaker), { minLength: 1, maxLength: 4 }),
+		others: fc.array(fc.tuple(otherStream, speaker), { maxLength: 4 }),
 		picks: fc.array(fc.nat({ max: 20 }), { minLength: 1, maxLength: 40 }),
 	})
 	.map(({ texts, others, picks }) => {
-		const text = texts.flatMap((chunks, n) => streamOf(textId(n), "text", chunks, n === texts.length - 1));
-		const lanes = others.map(([modality, chunks], n) => streamOf(`${RUN}.o${n}`, modality, chunks));
-		return [text[0]!, ...interleave([text.slice(1, -1), ...lanes], picks), text.at(-1)!];
+		const agents = new Map<string | undefined, Frame[]>();
+		for (const [n, [chunks, from]] of texts.entries()) {
+			const lane = agents.get(from.agent) ?? [];
+			agents.set(from.agent, [...lane, ...streamOf(`${RUN}.${n}`, "text", chunks, from)]);
+		}
+		const [[first, ...rest], ...lanes] = [...agents.values()] as [[Frame, ...Frame[]], ...Frame[][]];
+		const beside = others.map(([[modality, chunks], from], n) => streamOf(`${RUN}.o${n}`, modality, chunks, from));
+		return finished(renamed([first, ...interleave([rest, ...lanes, ...beside], picks)]), texts.length);
 	});

@@ -9,6 +9,7 @@ import {
 	encodeFrame,
 	type Frame,
 	type RunView,
+	shownOf,
 } from "../../src/protocol/protocol.ts";
 import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { runLog, textId } from "./arbitrary.ts";
@@ -189,6 +190,68 @@ const end = (id: string, payloads: string[], more: Partial<EndFrame> = {}): Fram
 const usage = { input: 3, output: 5 };
 const status = (state: string, more = {}) =>
 	JSON.stringify({ type: "tool_status", toolName: "read", toolCallId: "c1", status: state, ...more });
+
+test("P3.3: what an agent thinks, does and shows stands in its own newest message", () => {
+	const view = fold([
+		begin("r.1", "text", { agent: "a" }),
+		begin("r.2", "text", { agent: "b" }),
+		begin("r.3", "reasoning", { agent: "a" }),
+		chunk("r.3", 1, "hm"),
+		chunk("r.2", 1, "B"),
+		chunk("r.1", 1, "AA"),
+		begin("r.4", "tool", { agent: "b" }),
+		chunk("r.4", 1, status("started")),
+		begin("r.5", "card", { agent: "a" }),
+		chunk("r.5", 1, "{}", { is_partial: false, align: { message_id: "r.1", seq_no: 1 } }),
+		begin("r.6", "reasoning", { agent: "nobody" }),
+	]);
+	expect(view.messages).toMatchObject([
+		{ agent: "a", text: "AA", reasoning: [{ text: "hm" }], tools: [], parts: [{ after: 2 }] },
+		{ agent: "b", text: "B", reasoning: [{ messageId: "r.6" }], tools: [{ callId: "c1", after: 1 }], parts: [] },
+	]);
+});
+
+describe("P3.10: hidden words", () => {
+	const hidden = { agent: "lead", visible: false };
+	const frames = [
+		begin("r.1", "text", hidden),
+		begin("r.2", "reasoning", hidden),
+		chunk("r.2", 1, "hm"),
+		chunk("r.1", 1, "secret", { ts: 5 }),
+		begin("r.3", "tool", { agent: "lead" }),
+		chunk("r.3", 1, status("completed")),
+		begin("r.4", "text", { agent: "writer" }),
+		chunk("r.4", 1, "Hello", { ts: 9 }),
+	];
+	test("are in the fold, marked, and not the first text", () => {
+		const view = fold(frames);
+		expect(view).toMatchObject({ firstTextAt: 9, messages: [{ text: "secret", visible: false }, { text: "Hello" }] });
+		expect(view.messages[1]).not.toHaveProperty("visible");
+	});
+	test("are not shown to people who chat; what was done with tools is", () => {
+		const live = createFold();
+		for (const frame of frames) live.push(frame);
+		const shown = shownOf(live.view());
+		expect(shown.messages).toMatchObject([
+			{ agent: "lead", text: "", reasoning: [], tools: [{ after: 0 }] },
+			{ text: "Hello" },
+		]);
+		live.push(chunk("r.4", 2, "!"));
+		expect(shownOf(live.view()).messages[0]).toBe(shown.messages[0]);
+		expect(JSON.stringify(shown)).not.toMatch(/secret|hm/);
+		const silent = fold([...frames.slice(0, 4), ...frames.slice(6)]);
+		expect(shownOf(silent).messages).toMatchObject([{ text: "Hello" }]);
+	});
+	test("a run without any is shown as it is", () => {
+		fc.assert(
+			fc.property(runLog, (log) => {
+				const view = fold(log);
+				const isPlain = view.messages.every(({ visible }) => visible !== false);
+				expect(shownOf(view) === view).toBe(isPlain);
+			}),
+		);
+	});
+});
 
 test("P3.1, P3.6: a run with everything in it, as a person sees it", () => {
 	const started = status("started", { args: { path: "a" } });

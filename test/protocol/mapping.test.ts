@@ -37,25 +37,54 @@ const toolStatus: fc.Arbitrary<ToolStatusEvent> = fc.record(
 	},
 	{ requiredKeys: ["type", "toolName", "toolCallId", "status"] },
 );
+/** Half of the runs have one agent without a name. */
+const agent = fc.constantFrom(undefined, undefined, "lead", "writer", "\ud83d");
+const by = <T extends object>(event: T, who: string | undefined): T =>
+	who === undefined ? event : { ...event, agent: who };
 const body: fc.Arbitrary<StreamEvent[]> = fc.array(
-	fc.oneof(
-		text.map((piece): StreamEvent => ({ type: "token", text: piece })),
-		text.map((piece): StreamEvent => ({ type: "reasoning", text: piece })),
-		toolStatus,
-		fc.constant<StreamEvent>({ type: "stream_end", runId: RUN, final: false }),
-	),
+	fc
+		.tuple(
+			fc.oneof(
+				text.map((piece): StreamEvent => ({ type: "token", text: piece })),
+				text.map((piece): StreamEvent => ({ type: "reasoning", text: piece })),
+				toolStatus,
+				fc.constant<StreamEvent>({ type: "stream_end", runId: RUN, final: false }),
+			),
+			agent,
+		)
+		.map(([event, who]) => by(event, who)),
 );
-const start = anyJson.map(
-	(target): StreamEvent => ({ type: "stream_start", runId: RUN, sessionLabel: "main", target }),
-);
+const start = fc
+	.tuple(anyJson, agent)
+	.map(([target, who]): StreamEvent => by({ type: "stream_start", runId: RUN, sessionLabel: "main", target }, who));
+const named = (event: StreamEvent): string | undefined => ("agent" in event ? event.agent : undefined);
+
+/** The agents whose messages are open after these events, in order of begin, and whether the last begun is. */
+function openAfter(events: readonly StreamEvent[]): { open: (string | undefined)[]; newestIsOpen: boolean } {
+	const open = new Set<string | undefined>();
+	let newest: string | undefined;
+	for (const event of events) {
+		const who = named(event);
+		if (!open.has(who)) newest = who;
+		open.add(who);
+		if (event.type === "stream_end") open.delete(who);
+	}
+	return { open: [...open], newestIsOpen: open.has(newest) && [...open].at(-1) === newest };
+}
+
 /** What a run may say: one start, anything, one end or one error that knows whether text was heard. */
 const run: fc.Arbitrary<StreamEvent[]> = fc
 	.tuple(start, body, fc.option(anyText))
 	.map(([first, middle, error]): StreamEvent[] => {
 		const partial = middle.some((event) => event.type === "token");
-		const last: StreamEvent =
-			error === null ? { type: "stream_end", runId: RUN, final: true } : { type: "stream_error", error, partial };
-		return [first, ...middle, last];
+		const { open, newestIsOpen } = openAfter([first, ...middle]);
+		const last = newestIsOpen ? open.pop() : undefined;
+		const ends = open.map((who): StreamEvent => by({ type: "stream_end", runId: RUN, final: false }, who));
+		const terminal: StreamEvent =
+			error === null
+				? by({ type: "stream_end", runId: RUN, final: true }, last)
+				: { type: "stream_error", error, partial };
+		return [first, ...middle, ...ends, terminal];
 	});
 
 describe("P2.1: StreamEvents and frames say the same", () => {
@@ -182,6 +211,32 @@ describe("P2.4: how a run ended", () => {
 			"end.1 completed final",
 		]);
 	});
+});
+
+describe("P3.10: words that are not visible", () => {
+	const frames = toFrames([started, { type: "token", text: "secret" }, { type: "reasoning", text: "hm" }, finished]);
+	const hidden = frames.map((frame) => (frame.type === "stream.begin" ? { ...frame, visible: false } : frame));
+	test("are heard by no platform, but the run begins and ends", () => {
+		expect(toEvents(hidden)).toEqual([started, finished]);
+	});
+	test("do not count as heard when the run fails", () => {
+		const failed = hidden.map((frame) =>
+			frame.type === "stream.end" && frame.final ? { ...frame, reason: "error" as const } : frame,
+		);
+		expect(toEvents(failed).at(-1)).toMatchObject({ type: "stream_error", partial: false });
+	});
+});
+
+test("P2.2: a message that the run's failure cut short is not the run's end", () => {
+	const frames = toFrames([
+		started,
+		{ type: "token", text: "a", agent: "x" },
+		{ type: "stream_error", error: "boom", partial: true },
+	]);
+	expect(toEvents(frames).slice(-2)).toEqual([
+		{ type: "stream_end", runId: RUN, final: false },
+		{ type: "stream_error", error: "boom", partial: true },
+	]);
 });
 
 test("P2.6: a tool payload that is no tool_status is not an event", () => {

@@ -3,6 +3,7 @@
 import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { agentOf, rulesOf } from "../../src/nex/inbox/config.ts";
 import { nexConfig } from "../../src/runtime/channels.ts";
 import { completeConfig } from "../../src/runtime/config.ts";
 import { readAccounts, removeAccount, storeAccount } from "../../src/runtime/stored-accounts.ts";
@@ -37,6 +38,16 @@ describe("stored accounts", () => {
 });
 
 describe("nexConfig", () => {
+	it("A25: the orchestrator answers where a channel names nobody, or the only agent, or main", () => {
+		const agentFor = (agents?: Record<string, { orchestrator?: boolean }>) => {
+			const { inbound } = nexConfig(completeConfig({ data: freshFolder(), ...(agents && { agents }) }));
+			return [agentOf(inbound, "web", "web"), rulesOf(inbound, "telegram", "x").agent];
+		};
+		expect(agentFor({ writer: {}, lead: { orchestrator: true } })).toEqual(["lead", "lead"]);
+		expect(agentFor({ only: {} })).toEqual(["only", "only"]);
+		expect(agentFor()).toEqual(["main", "main"]);
+	});
+
 	it("joins the file's channels with stored accounts; the file's settings are stronger", () => {
 		const data = freshFolder();
 		storeAccount(data, { channel: "telegram", account: "main", settings: { token: SECRET, drafts: "false" } });

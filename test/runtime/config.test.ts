@@ -157,7 +157,7 @@ describe("nexus.yaml", () => {
 		const visit = (shape: Record<string, unknown>) => {
 			for (const [key, field] of Object.entries(shape)) {
 				if (!page.includes(`\`${key}\``)) missing.push(key);
-				const inner = (field as { unwrap(): Inner }).unwrap();
+				const inner = (field as { unwrap?(): Inner }).unwrap?.() ?? (field as Inner);
 				const shape = inner.shape ?? inner.valueType?.unwrap?.().shape;
 				if (shape) visit(shape);
 			}

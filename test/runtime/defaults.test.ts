@@ -4,16 +4,16 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { BROKER_LIMITS } from "../../src/broker/limits.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
+import { MCP_LIMITS } from "../../src/engine/mcp/port.ts";
 import { CONFIG_DEFAULTS } from "../../src/runtime/config.ts";
+import { MEMORY_DEFAULTS } from "../../src/runtime/memory.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 
 describe("docs/configuration.md", () => {
 	const { stopDeadlineMs, retention } = CONFIG_DEFAULTS;
-	it.each(Object.entries({ ...BROKER_LIMITS, ...EDGE_LIMITS, ...retention, stopDeadlineMs }))(
-		"%s is %s by default",
-		(key, value) => {
-			expect(page).toMatch(new RegExp(`^\\| \`${key}\` \\|.*\\| \`${value}\`.*\\|$`, "m"));
-		},
-	);
+	const limits = { ...BROKER_LIMITS, ...EDGE_LIMITS, ...MCP_LIMITS, ...MEMORY_DEFAULTS };
+	it.each(Object.entries({ ...limits, ...retention, stopDeadlineMs }))("%s is %s by default", (key, value) => {
+		expect(page).toMatch(new RegExp(`^\\| \`${key}\` \\|.*\\| \`${value}\`.*\\|$`, "m"));
+	});
 });

@@ -5,10 +5,12 @@ import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import { createLab } from "../../src/runtime/lab.ts";
+import { systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
 import { linesOf } from "../lines.ts";
+import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
 const UNUSED_MS = 10 * 60_000;
@@ -91,4 +93,28 @@ it("says why it cannot start, and tries again at the next use", async () => {
 	});
 	writeFileSync(host, HOST);
 	expect(await lab.state()).toMatchObject({ channels: [] });
+});
+
+it("A14: a question has buttons where a platform has them; the first press decides it everywhere", async () => {
+	const dir = freshFolder();
+	const file = openSqlite(join(dir, "nexus.db"), "process");
+	const bus = createBus({ storage: sqliteStorage(file) });
+	const receive = () => Promise.reject(new Error("nothing is sent here"));
+	const lab = createLab({ bus, receive, dataDir: dir, clock: systemClock, log: silentLog });
+	onTestFinished(async () => {
+		await lab.close();
+		await bus.close();
+		file.close();
+	});
+	await lab.ask("Run it?", ["telegram", "sms"]);
+	const shown = async (channel: string) =>
+		(await lab.state()).channels.find((row) => row.channel === channel)?.messages.at(-1);
+	await until("it is asked", async () => (await shown("telegram"))?.buttons?.join() === "Approve,Deny");
+	await until("it is asked in words", async () => (await shown("sms"))?.text.includes("Reply approve") === true);
+	const { id = "" } = (await shown("telegram")) ?? {};
+	await lab.press("telegram", id, "Deny");
+	for (const channel of ["telegram", "sms"])
+		await until("it is decided", async () => (await shown(channel))?.text === "Denied by Ann on telegram.");
+	expect((await shown("telegram"))?.buttons).toBeUndefined();
+	await expect(lab.press("telegram", id, "Deny")).rejects.toMatchObject({ code: "not_found" });
 });

@@ -2,15 +2,21 @@
 
 import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
+import { checkpointWrites, executionWrites } from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { manualClock } from "../clock.ts";
+import { storeForTest } from "../store.ts";
+import { until } from "../until.ts";
 
 const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000 };
 
-/** The one method that retention uses. */
-const busThat = (retain: (rules: Retention) => Promise<number>) => ({ retain }) as Partial<Bus> as Bus;
+/** The methods that retention uses. */
+const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["write"] = async () => {}) => ({
+	bus: { retain, write } as Partial<Bus> as Bus,
+	ledger: { execution: { list: () => [], isOlder: () => false } },
+});
 
 /** Lets what was promised happen. */
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
@@ -67,5 +73,23 @@ describe("keepRetention", () => {
 		await turn();
 		clock.advance(10 * 60_000);
 		expect(tries).toBe(1);
+	});
+
+	it("forgets checkpoints and entries of the execution log by their age, in small commits", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const entry = (at: number) => ({ session: "s", runId: "r", at, kind: "note", text: `${at}` });
+		const before = 8 * 86_400_000;
+		const old = Array.from({ length: 5001 }, (_, n) => entry(n));
+		await bus.write([executionWrites.add([...old, entry(before + 40_000)])]);
+		const row = { session: "s", engine: "e", configHash: "", root: "r", data: "null", shown: "", lengths: {} };
+		const put = (runId: string, at: number) => checkpointWrites.put({ ...row, runId, at });
+		await bus.write([put("old", 1), put("new", before + 40_000)]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old entries are gone", () => !stored.execution.isOlder(before + 30_000));
+		expect(stored.execution.list({ session: "s", limit: 10 }).map(({ at }) => at)).toEqual([before + 40_000]);
+		expect([stored.checkpoints.get("old"), stored.checkpoints.get("new")?.runId]).toEqual([undefined, "new"]);
+		stop();
 	});
 });

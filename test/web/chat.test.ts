@@ -1,7 +1,14 @@
 /** A session's state: each message once, in order, from the moment it is written to the turn that shows it. */
 
 import { describe, expect, it } from "vitest";
-import type { MessageJson, RunJson, RunView, TurnsJson } from "../../src/protocol/protocol.ts";
+import {
+	createFold,
+	createToFrames,
+	type MessageJson,
+	type RunJson,
+	type RunView,
+	type TurnsJson,
+} from "../../src/protocol/protocol.ts";
 import {
 	type ChatAction,
 	type ChatState,
@@ -52,6 +59,29 @@ const begun: ChatAction = { type: "views", views: [streaming] };
 const started = { type: "sent", key: "k", accepted: { event_id: "e1", disposition: "started", run_id: "r1" } } as const;
 const sending = { type: "sending", key: "k", text: "hi" } as const;
 const known = { type: "row", row: row("r1", [user("e1", "hi")], "running") } as const;
+
+it("P3.10: hidden words are not in the chat, what was done with tools is", () => {
+	const fold = createFold();
+	let time = 0;
+	const frames = createToFrames({ runId: "r1", session: "s", now: () => ++time });
+	const lead = { agent: "lead" };
+	for (const event of [
+		{ type: "stream_start", runId: "r1", sessionLabel: "s", target: null, ...lead },
+		{ type: "token", text: "secret", ...lead },
+		{ type: "tool_status", toolName: "route", toolCallId: "c", status: "completed", ...lead },
+		{ type: "token", text: "Hello", agent: "writer" },
+	] as const)
+		for (const frame of frames.push(event)) {
+			const isHidden = frame.type === "stream.begin" && frame.modality === "text" && frame.agent === "lead";
+			fold.push(isHidden ? { ...frame, visible: false } : frame);
+		}
+	const [turn] = after({ type: "views", views: [fold.view()] }).turns;
+	expect(turn!.view!.messages).toMatchObject([
+		{ agent: "lead", text: "", tools: [{ name: "route" }] },
+		{ text: "Hello" },
+	]);
+	expect(JSON.stringify(turn)).not.toContain("secret");
+});
 
 describe("a message on its way", () => {
 	it("is shown at once", () => expect(written(after(sending))).toEqual(["hi (sending)"]));

@@ -3,6 +3,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ASK_CASES } from "./ask-cases.ts";
 import { type Case, repeated, WORDS } from "./case.ts";
 import type { Heard } from "./process.ts";
 import { expect, type Rig, Skipped } from "./rig.ts";
@@ -232,4 +233,4 @@ const OTHER_CASES: Case[] = [
 	},
 ];
 
-export const CASES: readonly Case[] = [...STREAM_CASES, ...OTHER_CASES];
+export const CASES: readonly Case[] = [...STREAM_CASES, ...OTHER_CASES, ...ASK_CASES];

@@ -99,7 +99,7 @@ async function askInfo(
 
 const INFO_MS = 30_000;
 const UNITS = ["utf16", "codepoint", "grapheme", "utf8", "sms"];
-const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "reasoning", "attachments", "webhook"];
+const VERBS = ["monitor", "send", "stream", "health", "typing", "parts", "reasoning", "attachments", "webhook", "ask"];
 
 /** What is wrong with an `info` object, in words. */
 export function faultsOf(value: object): string[] {
@@ -128,6 +128,10 @@ export function faultsOf(value: object): string[] {
 		'"fields" may be runId, offset, intent, pieces, notes',
 	);
 	must(!fields.includes("notes") || fields.includes("runId"), '"notes" needs "runId"');
+	must(
+		!supports.includes("ask") || (supports.includes("send") && supports.includes("monitor")),
+		'"ask" needs "send" and "monitor"',
+	);
 	must(!fields.includes("intent") || fields.includes("runId"), '"intent" needs "runId"');
 	must(
 		Number.isInteger(limits.textMax) && (limits.textMax as number) > 0,

@@ -17,6 +17,8 @@ export interface ConformanceOptions {
 	momentMs?: number;
 	/** Only cases whose name contains this. */
 	only?: string;
+	/** Presses a button of a message as a person does. Absent: nobody can. */
+	press?(messageId: string, label: string): Promise<unknown>;
 }
 
 const MOMENT_MS = 10_000;
@@ -77,6 +79,15 @@ export class Rig {
 				expect(!("fault" in checked), `the daemon skips a line: ${"fault" in checked ? checked.fault : ""}`);
 			}
 		}
+	}
+
+	get canPress(): boolean {
+		return this.options.press !== undefined;
+	}
+
+	/** Some platforms let go of a button only when it is answered, which is the case's next step: nobody waits for it. */
+	press(messageId: string, label: string): void {
+		this.options.press?.(messageId, label).catch(() => {}); // The case misses the choice then.
 	}
 
 	speaks(field: AdapterField): boolean {

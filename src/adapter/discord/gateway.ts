@@ -10,6 +10,7 @@ import {
 	GatewayDispatchEvents,
 	type GatewayDispatchPayload,
 	GatewayIntentBits,
+	type GatewayInteractionCreateDispatchData,
 	type GatewayMessageCreateDispatchData,
 } from "discord-api-types/v10";
 import type { Clock } from "../../std/clock.ts";
@@ -29,6 +30,8 @@ export interface GatewayOptions {
 	messageContent: boolean;
 	/** Resolves when the message is safe. */
 	take(message: GatewayMessageCreateDispatchData): Promise<void>;
+	/** A button, which Discord wants confirmed within three seconds: it does not wait for messages. */
+	interact(interaction: GatewayInteractionCreateDispatchData): Promise<void>;
 	signal: AbortSignal;
 	state: Tools["state"];
 	clock: Clock;
@@ -85,12 +88,17 @@ const intentsOf = (messageContent: boolean): GatewayIntentBits =>
 
 /** One message after another, each remembered once it is safe. */
 function inOrder(
-	{ take, signal }: GatewayOptions,
+	{ take, interact, signal, log }: GatewayOptions,
 	sessions: Sessions,
 	fail: (cause: unknown) => void,
 ): (payload: GatewayDispatchPayload, shard: number) => void {
 	let last: Promise<void> = Promise.resolve();
 	return (payload, shard) => {
+		if (payload.t === GatewayDispatchEvents.InteractionCreate && !signal.aborted) {
+			interact(payload.d).catch((cause: unknown) => {
+				if (!signal.aborted) log.warn({ error: String(cause) }, "a pressed button was not taken");
+			});
+		}
 		last = last.then(async () => {
 			if (signal.aborted) return;
 			const isMessage = payload.t === GatewayDispatchEvents.MessageCreate;

@@ -61,11 +61,15 @@ export function createClient(token: string, api: string, clock: Clock): Client {
 			try {
 				return await rest[method](route, request);
 			} catch (cause) {
-				throw toPlatformError(`${method.toUpperCase()} ${route.replaceAll(/\d{5,}/g, ":id")}`, cause);
+				throw toPlatformError(`${method.toUpperCase()} ${withoutSecrets(route)}`, cause);
 			}
 		},
 		bucket: (method, channel) => buckets.get(keyOf(method, channel)),
 	};
 }
+
+/** An interaction's address holds the right to answer it. */
+const withoutSecrets = (route: Route): string =>
+	route.replace(/^(\/(?:interactions|webhooks)\/[^/]+\/)[^/]+/, "$1:token").replaceAll(/\d{5,}/g, ":id");
 
 const keyOf = (method: string, channel: string): string => `${method.toUpperCase()} ${channel}`;

@@ -18,6 +18,7 @@ import {
 	type InboundMessage,
 	openSentLog,
 	PlatformError,
+	type Press,
 	type SendOptions,
 	type SentLog,
 	type Session,
@@ -25,6 +26,7 @@ import {
 	type Tools,
 	type WireAttachment,
 } from "../kit/kit.ts";
+import { componentsOf, takePress } from "./buttons.ts";
 import { PERSON } from "./chat.ts";
 import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
@@ -60,7 +62,9 @@ export class DiscordSession implements Session {
 
 	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
 		const channel = await this.channel(target);
-		const body = { content: text, ...COMMON, ...replyTo(target), ...onceOnly(options) };
+		const { question } = options;
+		const buttons = question && { components: componentsOf(question) };
+		const body = { content: text, ...COMMON, ...buttons, ...replyTo(target), ...onceOnly(options) };
 		const message = await this.postOnce(channel, { body, signal: options.signal }, options);
 		// A repeated creation is answered with the message that is there, which may say less.
 		if (message.content.trim() !== text.trim()) await this.edit(target, message.id, text, options);
@@ -70,6 +74,12 @@ export class DiscordSession implements Session {
 	async edit(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
 		const channel = await this.channel(target);
 		const body = { content: text, ...COMMON };
+		await this.client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
+	}
+
+	async settle(target: Target, messageId: string, text: string, { signal }: SendOptions): Promise<void> {
+		const channel = await this.channel(target);
+		const body = { content: text, components: [], ...COMMON };
 		await this.client.call("patch", Routes.channelMessage(channel, messageId), { body, signal });
 	}
 
@@ -118,7 +128,11 @@ export class DiscordSession implements Session {
 		return { messageId: id };
 	}
 
-	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+	async monitor(
+		emit: (message: InboundMessage) => Promise<void>,
+		signal: AbortSignal,
+		press?: (press: Press) => Promise<void>,
+	): Promise<void> {
 		const me = await this.me();
 		await listen({
 			rest: this.client.rest,
@@ -127,6 +141,9 @@ export class DiscordSession implements Session {
 			take: async (data) => {
 				const message = await this.read(data, me);
 				if (message) await emit(message);
+			},
+			interact: async (data) => {
+				if (press) await takePress(this.client, data, press);
 			},
 			signal,
 			...this.tools,

@@ -37,7 +37,7 @@ export function createDeliveries(desk: Desk): Deliveries {
 
 	return {
 		accept(line) {
-			if (line.type === "typing") typing(line.target, line.on);
+			if (line.type === "typing") typing(line);
 			else if (line.type === "stream_start") begin(line);
 			else {
 				const input = inputOf(line);

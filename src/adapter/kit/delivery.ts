@@ -6,10 +6,11 @@ import type { ComposeRules } from "./compose.ts";
 import { createRenderer, createStatus, type Desk, doubtWait, laneOf, type Status } from "./desk.ts";
 import { stepDraft } from "./draft.ts";
 import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
+import { factsOf } from "./facts.ts";
 import type { GateTicket } from "./gate.ts";
 import type { Rank } from "./gate-step.ts";
 import { type Addressed, perform } from "./perform.ts";
-import type { DraftStyle, PlatformError, RunFacts, Session } from "./platform.ts";
+import type { DraftStyle, PlatformError, Session } from "./platform.ts";
 
 export type StartLine = Extract<StreamLine, { type: "stream_start" }>;
 
@@ -184,16 +185,6 @@ export class Delivery {
 		this.rest = { cancel, wish: undefined };
 		return true;
 	}
-}
-
-const WORDS = ["agent", "model", "phase"] as const;
-
-/** What the end of an answer tells of its run; a field that is not there, or not as it should be, is not known. */
-function factsOf(line: object): RunFacts {
-	const given = line as Record<string, unknown>;
-	const words = WORDS.flatMap((name) => (typeof given[name] === "string" ? [[name, given[name]]] : []));
-	const counts = Object.entries(given.usage ?? {}).filter(([, count]) => typeof count === "number");
-	return { ...Object.fromEntries(words), ...(counts.length > 0 ? { usage: Object.fromEntries(counts) } : {}) };
 }
 
 function styleOf(session: Session, target: Target): DraftStyle {

@@ -2,7 +2,7 @@
 
 import { type Clock, steady } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { SendStatus, StreamStatus, Target } from "../port.ts";
+import type { Doing, SendStatus, StreamStatus, Target, TypingLine } from "../port.ts";
 import { type Caller, createCaller } from "./call.ts";
 import { createGate, type Gate, type GateJob } from "./gate.ts";
 import type { GateLimits, Rank } from "./gate-step.ts";
@@ -95,13 +95,14 @@ export function createDesk(options: DeskOptions): Desk {
 export const laneOf = (target: Target): string => JSON.stringify([target.to, target.thread_id ?? null]);
 
 /** Shows or hides typing; nothing depends on it. */
-export function createTyping({ session, gate, call, pace, log }: Desk): (target: Target, on: boolean) => void {
-	const waiting = new Map<string, boolean>();
-	return (target, on) => {
+export function createTyping({ session, gate, call, pace, log }: Desk): (line: TypingLine) => void {
+	const waiting = new Map<string, { on: boolean; doing: Doing }>();
+	return ({ target, on, text, tool }) => {
 		if (!session.typing) return;
 		const lane = `typing ${laneOf(target)}`;
 		const known = waiting.has(lane);
-		waiting.set(lane, on);
+		const wanted = { on, doing: doingOf(text, tool) };
+		waiting.set(lane, wanted);
 		if (known) return;
 		let taken = false;
 		gate.request({
@@ -110,10 +111,10 @@ export function createTyping({ session, gate, call, pace, log }: Desk): (target:
 			paced: false,
 			pace: () => ({ targetIntervalMs: 0, accountIntervalMs: pace(target).accountIntervalMs ?? 0 }),
 			async run() {
-				const now = waiting.get(lane) ?? on;
+				const now = waiting.get(lane) ?? wanted;
 				waiting.delete(lane);
 				taken = true;
-				await call("typing", {}, async () => session.typing?.(target, now));
+				await call("typing", {}, async () => session.typing?.(target, now.on, now.doing));
 			},
 			settled(error) {
 				// What came since then is the next one's.
@@ -123,6 +124,16 @@ export function createTyping({ session, gate, call, pace, log }: Desk): (target:
 		});
 	};
 }
+
+/** Words of a tool are a model's words: one line, and not a long one. */
+function doingOf(text: unknown, tool: unknown): Doing {
+	const line = (given: unknown) =>
+		typeof given === "string" ? given.replace(/\s+/g, " ").trim().slice(0, DOING_CHARS_MAX).toWellFormed() : "";
+	const [said, named] = [line(text), line(tool)];
+	return { ...(said !== "" && { text: said }), ...(named !== "" && { tool: named }) };
+}
+
+const DOING_CHARS_MAX = 100;
 
 export type Status = (tools: readonly ToolCall[]) => void;
 

@@ -1,12 +1,16 @@
 /** Everything that the author of an adapter needs, in one import. */
 export type {
+	Doing,
 	HealthReport,
+	InboundChoice,
 	InboundMessage,
 	MessageFailure,
 	PlatformFault,
+	Question,
 	Target,
 	WireAttachment,
 } from "../port.ts";
+export * from "./buttons.ts";
 export * from "./json.ts";
 export * from "./listen.ts";
 export * from "./network.ts";

@@ -3,7 +3,7 @@
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { InboundMessage, MonitorCommand, MonitorLine } from "../port.ts";
-import type { Session } from "./platform.ts";
+import type { Press, Session } from "./platform.ts";
 
 export interface Monitor {
 	accept(command: MonitorCommand): void;
@@ -26,6 +26,8 @@ type Webhook = Extract<MonitorCommand, { type: "webhook" }>;
 export function startMonitor({ session, say, ready, log }: MonitorOptions): Monitor {
 	const stopping = new AbortController();
 	const waiting = new Map<string, PromiseWithResolvers<void>>();
+	/** Presses that the daemon has not answered yet. */
+	const pressed = new Map<string, PromiseWithResolvers<string | undefined>>();
 	const requests = new Set<Promise<void>>();
 
 	async function emit(message: InboundMessage): Promise<void> {
@@ -39,6 +41,34 @@ export function startMonitor({ session, say, ready, log }: MonitorOptions): Moni
 			say({ type: "message", ...message });
 		}
 		await safe.promise;
+	}
+
+	/** The same press may come twice: both are answered alike. */
+	async function press({ choice, answer }: Press): Promise<void> {
+		await ready();
+		stopping.signal.throwIfAborted();
+		const known = pressed.get(choice.eventId);
+		const taken = known ?? Promise.withResolvers<string | undefined>();
+		if (!known) {
+			pressed.set(choice.eventId, taken);
+			say({ type: "choice", ...choice });
+		}
+		const note = await taken.promise;
+		try {
+			await answer?.(note);
+		} catch (cause) {
+			log.info({ eventId: choice.eventId, error: String(cause) }, "whoever pressed a button could not be answered");
+		}
+	}
+
+	/** A press that is lost can be repeated, and its platform does not wait for long. */
+	function later(work: Promise<void>): void {
+		const request = work
+			.catch((cause: unknown) => {
+				if (!stopping.signal.aborted) log.warn({ error: String(cause) }, "a pressed button was not taken");
+			})
+			.finally(() => requests.delete(request));
+		requests.add(request);
 	}
 
 	async function answer(command: Webhook): Promise<void> {
@@ -60,6 +90,7 @@ export function startMonitor({ session, say, ready, log }: MonitorOptions): Moni
 			};
 			const result = await session.webhook(request);
 			for (const failure of result.failures ?? []) say({ type: "message_failed", ...failure });
+			for (const each of result.presses ?? []) later(press(each));
 			await Promise.all(result.messages.map(emit));
 			reply(result.status, result.body, result.headers);
 		} catch (cause) {
@@ -69,13 +100,16 @@ export function startMonitor({ session, say, ready, log }: MonitorOptions): Moni
 	}
 
 	const forever = new Promise<void>((resolve) => stopping.signal.addEventListener("abort", () => resolve()));
-	const ended = session.monitor ? session.monitor(emit, stopping.signal) : forever;
+	const ended = session.monitor ? session.monitor(emit, stopping.signal, press) : forever;
 	return {
 		ended,
 		accept(command) {
 			if (command.type === "ack") {
 				waiting.get(command.eventId)?.resolve();
 				waiting.delete(command.eventId);
+			} else if (command.type === "chosen") {
+				pressed.get(command.eventId)?.resolve(command.text);
+				pressed.delete(command.eventId);
 			} else if (command.type === "webhook") {
 				const request = answer(command).finally(() => requests.delete(request));
 				requests.add(request);
@@ -84,7 +118,11 @@ export function startMonitor({ session, say, ready, log }: MonitorOptions): Moni
 		async stop() {
 			const reason = new NexusError("aborted", "The adapter stops; the platform will deliver the message again.");
 			stopping.abort(reason);
-			for (const safe of waiting.values()) safe.reject(reason);
+			for (const safe of [...waiting.values(), ...pressed.values()]) {
+				// Nobody may be waiting for it yet.
+				safe.promise.catch(() => {});
+				safe.reject(reason);
+			}
 			await Promise.allSettled([ended, ...requests]);
 		},
 	};

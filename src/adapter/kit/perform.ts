@@ -3,12 +3,12 @@
 import type { DeliveryFields, Target } from "../port.ts";
 import type { Desk } from "./desk.ts";
 import type { DraftCall, DraftInput } from "./draft-state.ts";
-import { PlatformError, type RunFacts, type SendOptions } from "./platform.ts";
+import { PlatformError, type SendOptions } from "./platform.ts";
 
 export interface Addressed {
 	target: Target;
 	fields: DeliveryFields;
-	facts: RunFacts;
+	facts: NonNullable<SendOptions["facts"]>;
 	render(markdown: string): string;
 	/** The same for all previews of one message, never zero. */
 	draftId(ordinal: number): number;

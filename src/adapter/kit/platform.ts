@@ -4,10 +4,14 @@ import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type {
 	AdapterInfo,
+	Doing,
 	HealthReport,
+	InboundChoice,
 	InboundMessage,
 	MessageFailure,
 	PlatformFault,
+	Question,
+	RunFacts,
 	Target,
 	WireAttachment,
 } from "../port.ts";
@@ -65,20 +69,13 @@ export interface Platform {
 	open(account: Account, tools: Tools): Session | Promise<Session>;
 }
 
-/** What is known of the run that a message belongs to, for platforms that tell it. */
-export interface RunFacts {
-	runId?: string;
-	agent?: string;
-	model?: string;
-	phase?: string;
-	usage?: Readonly<Record<string, number>>;
-}
-
 export interface SendOptions {
 	/** The same for every try of the same message: platforms with idempotent creation use it. */
 	nonce: string;
-	/** Absent: nothing is known. */
-	facts?: RunFacts;
+	/** Of the run that a message belongs to. Absent: nothing is known. */
+	facts?: RunFacts & { runId?: string };
+	/** Of `create`, where `supports` has `ask`: the message gets a button for each choice. */
+	question?: Question;
 	/** Previews of sessions with `toolsApart`: the newest tool calls. */
 	tools?: readonly ToolCall[];
 	/** Nothing follows in this message: notify the reader now, where the platform distinguishes. */
@@ -88,8 +85,15 @@ export interface SendOptions {
 
 /** An account that is signed in. Every call throws PlatformError. Retries are the kit's: an SDK's own are turned off. */
 export interface Session {
-	/** Inbound messages until the signal aborts. `emit` resolves once the daemon has the message safe: confirm to the platform after it. It rejects when the adapter stops. */
-	monitor?(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void>;
+	/**
+	 * Inbound messages until the signal aborts. `emit` resolves once the daemon has the message safe: confirm to the platform after it. It
+	 * rejects when the adapter stops, and so does `press`.
+	 */
+	monitor?(
+		emit: (message: InboundMessage) => Promise<void>,
+		signal: AbortSignal,
+		press?: (press: Press) => Promise<void>,
+	): Promise<void>;
 	/** A webhook request: verify first, then say what to answer and what it brought. The answer is sent once the messages are safe. */
 	webhook?(request: WebhookRequest): Promise<WebhookAnswer>;
 
@@ -101,6 +105,8 @@ export interface Session {
 	create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }>;
 	/** Replaces the text of a message. Saying the same again is a success. */
 	edit?(target: Target, messageId: string, text: string, options: SendOptions): Promise<void>;
+	/** Where `supports` has `ask`: says what came of a question in its message's place, and takes the buttons away. Saying it again is a success. */
+	settle?(target: Target, messageId: string, text: string, options: SendOptions): Promise<void>;
 	/** Takes a message away that only showed what was being done. Absent: messages begin with their text. */
 	remove?(target: Target, messageId: string, options: SendOptions): Promise<void>;
 	/** Style `append`: opens a stream, adds rendered-as-markdown text to it, closes it. */
@@ -114,7 +120,8 @@ export interface Session {
 
 	/** Style `append`: shows beside the messages what is being done; empty ends it. */
 	status?(target: Target, text: string): Promise<void>;
-	typing?(target: Target, on: boolean): Promise<void>;
+	/** `doing` is only for platforms with `typing.text`. */
+	typing?(target: Target, on: boolean, doing?: Doing): Promise<void>;
 	/** For platforms whose messages carry text and files together (mail): what `create` and `attach` do, in one message. */
 	createWith?(
 		target: Target,
@@ -127,6 +134,13 @@ export interface Session {
 	find?(target: Target, nonce: string, text: string, signal?: AbortSignal): Promise<{ messageId: string } | undefined>;
 	health(): Promise<HealthReport>;
 	close?(): Promise<void>;
+}
+
+/** A button was pressed. */
+export interface Press {
+	choice: InboundChoice;
+	/** Called once the daemon has the choice; `note` is for whoever pressed, and nobody else. */
+	answer?(note: string | undefined): Promise<void>;
 }
 
 export interface WebhookRequest {
@@ -143,6 +157,8 @@ export interface WebhookAnswer {
 	headers?: Record<string, string>;
 	body?: string;
 	messages: InboundMessage[];
+	/** Buttons that were pressed. The answer does not wait for them: a press that is lost can be repeated. */
+	presses?: readonly Press[];
 	/** Messages of ours that the platform had taken and did not deliver. */
 	failures?: readonly MessageFailure[];
 }

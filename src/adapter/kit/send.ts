@@ -1,8 +1,10 @@
 /** The `send` verb: every line becomes the messages it needs, in order within a chat, each created once. */
 
 import { pieceNonce } from "../nonce.ts";
-import type { DeliveryFields, LineDone, SendLine, Target } from "../port.ts";
+import type { DeliveryFields, LineDone, Question, SendLine, Target } from "../port.ts";
+import { buttonsFault, questionFault } from "../question.ts";
 import { createRenderer, createTyping, type Desk, doubtWait, laneOf } from "./desk.ts";
+import { factsOf } from "./facts.ts";
 import { PlatformError, type SendOptions } from "./platform.ts";
 import { splitAll } from "./split.ts";
 
@@ -12,7 +14,8 @@ export interface Sends {
 	idle(): Promise<void>;
 }
 
-type Message = Extract<SendLine, { type: "send" }>;
+type Message = Extract<SendLine, { type: "send" | "ask" }>;
+type Asked = Extract<SendLine, { type: "asked" }>;
 type Find = Extract<SendLine, { type: "find" }>;
 
 export function createSends(desk: Desk): Sends {
@@ -29,8 +32,9 @@ export function createSends(desk: Desk): Sends {
 
 	return {
 		accept(line) {
-			if (line.type === "typing") typing(line.target, line.on);
-			else if (line.type === "send") inOrder(line.target, () => send(desk, line));
+			if (line.type === "typing") typing(line);
+			else if (line.type === "asked") inOrder(line.target, () => settle(desk, line));
+			else if (line.type === "send" || line.type === "ask") inOrder(line.target, () => send(desk, line));
 			else if (line.type === "find") inOrder(line.target, () => find(desk, line));
 		},
 		async idle() {
@@ -50,6 +54,8 @@ interface Part {
 	create(options: SendOptions): Promise<{ messageId: string }>;
 	/** What a look-up compares with. */
 	text: string;
+	/** What the message carries beside its text. */
+	more: Pick<SendOptions, "facts" | "question">;
 }
 
 async function send(desk: Desk, line: Message): Promise<void> {
@@ -57,19 +63,51 @@ async function send(desk: Desk, line: Message): Promise<void> {
 	let { nonce } = line;
 	try {
 		const parts = partsOf(desk, line);
+		const last = parts.at(-1);
+		// All of a question's text comes before its buttons.
+		if (last && line.type === "ask") last.more = { ...last.more, question: questionOf(desk, line) };
 		for (const part of parts) {
 			nonce = part.nonce;
 			const { messageId } = await createOnce(desk, line.target, part, fields);
 			desk.say(sentOf(part, messageId, part === parts.at(-1), fields));
 		}
 	} catch (cause) {
-		const error = cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
-		const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
-		desk.say({ type: "delivery_error", error: error.message, code: error.fault, nonce, ...wait, ...fields });
+		refuse(desk, nonce, fields, cause);
 	}
 }
 
-const fieldsOf = ({ delivery, runId }: Message | Find): DeliveryFields => ({
+/** The daemon asks in words where there are no buttons. */
+function questionOf({ platform: { info } }: Desk, { id, choices }: Question): Question {
+	const fault = questionFault({ id, choices }) ?? buttonsFault(info, { id, choices });
+	if (fault === undefined) return { id, choices };
+	throw new PlatformError("invalid", `The question cannot be asked on ${info.channel}: ${fault}.`);
+}
+
+function refuse(desk: Desk, nonce: string, fields: DeliveryFields, cause: unknown): void {
+	const error = cause instanceof PlatformError ? cause : new PlatformError("invalid", String(cause), { cause });
+	const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
+	desk.say({ type: "delivery_error", error: error.message, code: error.fault, nonce, ...wait, ...fields });
+}
+
+/** An edit: it may be repeated after any outcome. */
+async function settle(desk: Desk, { delivery, nonce, target, messageId, text }: Asked): Promise<void> {
+	const { session, platform } = desk;
+	const { render, ...rules } = createRenderer(platform);
+	const fields = { delivery };
+	try {
+		if (!session.settle) throw new PlatformError("invalid", `${platform.info.channel} has no buttons.`);
+		const [piece] = splitAll(text, rules, platform.info.limits.textMax, 0);
+		const said = render(piece?.text ?? "");
+		const work = async (signal: AbortSignal) =>
+			session.settle?.(target, messageId, said, { nonce, final: true, signal });
+		await desk.gated(target, "final", () => desk.call("edit", fields, work));
+		desk.say({ type: "message_sent", messageId, final: true, nonce, ...fields });
+	} catch (cause) {
+		refuse(desk, nonce, fields, cause);
+	}
+}
+
+const fieldsOf = ({ delivery, runId }: Pick<Message, "delivery" | "runId">): DeliveryFields => ({
 	delivery,
 	...(runId === undefined ? {} : { runId }),
 });
@@ -89,10 +127,12 @@ function partsOf(desk: Desk, line: Message | Find): Part[] {
 	// White space at the end shows nothing, and is delivered with what is before it.
 	last.chars = text.length;
 	let at = from;
+	const known = { ...(line.runId !== undefined && { runId: line.runId }), ...factsOf(line.facts ?? {}) };
+	const more = Object.keys(known).length === 0 ? {} : { facts: known };
 	return drafts.map((draft, index) => {
 		const begin = at;
 		at = draft === last ? to : Math.min(to, from + draft.chars - done.chars);
-		return { ...draft, nonce: pieceNonce(line.nonce, done.pieces + index + 1), from: begin, to: at };
+		return { ...draft, more, nonce: pieceNonce(line.nonce, done.pieces + index + 1), from: begin, to: at };
 	});
 }
 
@@ -146,8 +186,7 @@ async function createOnce(
 			const create = (signal: AbortSignal) => {
 				// It had to wait for its turn, and the platform may have forgotten the nonce meanwhile.
 				if (open && clock.now() - begun >= patienceMs) throw open;
-				const facts = fields.runId === undefined ? {} : { facts: { runId: fields.runId } };
-				return part.create({ nonce, final: true, ...facts, signal });
+				return part.create({ nonce, final: true, ...part.more, signal });
 			};
 			return await desk.gated(target, "final", () => desk.call("create", fields, create));
 		} catch (cause) {

@@ -1,7 +1,7 @@
 /** The events of an answer: what is stored, what only passes by, and the tags of each. */
 
 import type { EventTemplate } from "nostr-tools/core";
-import { PlatformError, type RunFacts, type Target } from "../kit/kit.ts";
+import { PlatformError, type SendOptions, type Target } from "../kit/kit.ts";
 import { THREAD } from "./chat.ts";
 
 export const PROFILE = 0;
@@ -55,7 +55,7 @@ export const isThread = ({ to }: Target): boolean => to.startsWith(THREAD);
 export const rootOf = ({ to }: Target): string => to.slice(THREAD.length);
 
 /** What is known of the run, for programs that read threads. */
-export function factTags({ runId, agent, model, phase, usage = {} }: RunFacts): Tags {
+export function factTags({ runId, agent, model, phase, usage = {} }: NonNullable<SendOptions["facts"]>): Tags {
 	const named: readonly (readonly [string, string | undefined])[] = [
 		["run", runId],
 		["agent", agent],

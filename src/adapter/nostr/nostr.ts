@@ -16,7 +16,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "stream", "health", "typing"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: TEXT_BYTES_MAX, unit: "utf8" },
-		typing: { intervalMs: 10_000, expiryMs: 15_000 },
+		typing: { intervalMs: 10_000, expiryMs: 15_000, text: true },
 		// The intent fixes the event's id: saying it again is saying the same event.
 		reconcile: "history",
 		public: true,

@@ -5,6 +5,7 @@ import type { Event, EventTemplate } from "nostr-tools/core";
 import { finalizeEvent } from "nostr-tools/pure";
 import {
 	type Account,
+	type Doing,
 	type InboundMessage,
 	keepListening,
 	openSentLog,
@@ -92,8 +93,9 @@ export class NostrSession implements Session {
 		this.streams.show(target, draftId, text, options);
 	}
 
-	async typing(target: Target, on: boolean): Promise<void> {
-		if (isThread(target)) this.streams.typing(target, on);
+	/** Strangers read along: of a tool they see the name, never what it is called with. */
+	async typing(target: Target, on: boolean, { tool = "" }: Doing = {}): Promise<void> {
+		if (isThread(target)) this.streams.typing(target, on, on ? tool : "");
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {

@@ -21,6 +21,13 @@ interface Stream {
 	tools: SendOptions["tools"];
 }
 
+interface Typed {
+	/** When typing was last published. */
+	at: number;
+	/** What waits for the gap. */
+	cancel(): void;
+}
+
 const STREAMS_MAX = 500;
 
 export class Streams {
@@ -28,10 +35,8 @@ export class Streams {
 	private readonly pass: (event: EventTemplate) => void;
 	private readonly limits: PublisherLimits;
 	private readonly open = new Map<string, Stream>();
-	/** Which tool runs, by thread. */
-	private readonly running = new Map<string, string>();
-	/** When typing may be published again, by thread. */
-	private readonly typedAt = new Map<string, number>();
+	/** By thread. */
+	private readonly typed = new Map<string, Typed>();
 
 	constructor(clock: Clock, limits: PublisherLimits, pass: (event: EventTemplate) => void) {
 		this.clock = clock;
@@ -46,35 +51,41 @@ export class Streams {
 		const toolsChanged = stream.tools !== tools && (tools.length > 0 || (stream.tools ?? []).length > 0);
 		stream.tools = tools;
 		this.step(stream, { type: "text", text });
-		if (!toolsChanged) return;
-		this.step(stream, { type: "flush" });
-		const now = tools.findLast(({ status }) => status === "started" || status === "progress");
-		this.runs(key, target, now === undefined ? "" : toolText(now.name));
+		if (toolsChanged) this.step(stream, { type: "flush" });
 	}
 
 	/** The answer's message is complete: what is not out yet is published now, before the message itself. */
 	end(target: Target, text: string, { facts }: SendOptions): void {
 		const key = keyOf(target, facts);
 		const stream = this.open.get(key);
-		this.running.delete(target.to);
 		if (!stream) return;
 		this.open.delete(key);
 		this.step(stream, { type: "end", text });
 	}
 
-	typing(target: Target, on: boolean): void {
-		this.typedAt.set(target.to, this.clock.now());
-		if (!on) this.running.delete(target.to);
-		this.pass(typingEvent(target, on, this.running.get(target.to) ?? "", this.seconds()));
-		for (const to of this.typedAt.keys()) {
-			if (this.typedAt.size <= STREAMS_MAX) break;
-			this.typedAt.delete(to);
+	/** Tools that follow each other quickly are not all shown: the one that runs after the gap is. */
+	typing(target: Target, on: boolean, tool: string): void {
+		const { to } = target;
+		const before = this.typed.get(to);
+		before?.cancel();
+		const waitMs = (before?.at ?? 0) + this.limits.gapMs - this.clock.now();
+		const tell = () => {
+			this.typed.set(to, { at: this.clock.now(), cancel: () => {} });
+			this.pass(typingEvent(target, on, tool === "" ? "" : toolText(tool), this.seconds()));
+		};
+		if (!before || !on || waitMs <= 0) tell();
+		else this.typed.set(to, { at: before.at, cancel: this.clock.after(waitMs, tell) });
+		for (const [oldest, { cancel }] of this.typed) {
+			if (this.typed.size <= STREAMS_MAX) break;
+			cancel();
+			this.typed.delete(oldest);
 		}
 	}
 
 	close(): void {
-		for (const stream of this.open.values()) stream.cancel();
+		for (const { cancel } of [...this.open.values(), ...this.typed.values()]) cancel();
 		this.open.clear();
+		this.typed.clear();
 	}
 
 	private begin(key: string, target: Target, name: string): Stream {
@@ -98,21 +109,6 @@ export class Streams {
 			if (effect.type === "publish") this.pass(streamEvent(stream.target, stream.name, effect, this.seconds()));
 			else stream.cancel = this.clock.after(effect.at - now, () => this.step(stream, { type: "tick" }));
 		}
-	}
-
-	/** Tools that follow each other quickly are not all shown: the one that runs after the gap is. */
-	private runs(key: string, target: Target, tool: string): void {
-		const shown = () => this.running.get(target.to) ?? "";
-		if (tool === shown()) return;
-		if (tool === "") this.running.delete(target.to);
-		else this.running.set(target.to, tool);
-		const waitMs = (this.typedAt.get(target.to) ?? 0) + this.limits.gapMs - this.clock.now();
-		const tell = () => {
-			// The answer may be over by then, or another tool has begun.
-			if (this.open.has(key) && shown() === tool) this.typing(target, true);
-		};
-		if (waitMs <= 0) tell();
-		else this.clock.after(waitMs, tell);
 	}
 
 	private readonly seconds = (): number => Math.floor(this.clock.now() / 1000);

@@ -6,6 +6,7 @@ import {
 	addressOf,
 	cannotTell,
 	createdId,
+	type Doing,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -14,6 +15,7 @@ import {
 	openSentLog,
 	type Pace,
 	PlatformError,
+	type Press,
 	type SendOptions,
 	type SentLog,
 	type Session,
@@ -24,6 +26,7 @@ import {
 	type WireAttachment,
 } from "../kit/kit.ts";
 import { call, createClient, DEFAULT_API_URL } from "./api.ts";
+import { questionBlocks, readPress, sectionsOf } from "./buttons.ts";
 import { isWithoutStreaming, wordOf } from "./faults.ts";
 import { createUploads, type Place, type Uploads } from "./files.ts";
 import { CALL_CHARS_MAX, render, withoutCalls } from "./format.ts";
@@ -31,6 +34,7 @@ import { type Inbound, type Me, readEvent, type SlackFile, type Threads } from "
 import { lookUp, metadataOf, type StoredMessage } from "./lookup.ts";
 import { createActivity, paceOf } from "./pace.ts";
 import { listen } from "./socket.ts";
+import { createStatusLines, placeOf, type Shown } from "./status.ts";
 import { openRequest } from "./webhook.ts";
 
 /** More than one call takes is written as an ordinary message. */
@@ -43,12 +47,6 @@ const PEOPLE_KEPT = 1000;
 
 /** A preview of a link that is half written shows the wrong page. */
 const NO_UNFURL = { unfurl_links: false, unfurl_media: false } as const;
-
-interface Shown {
-	typing: boolean;
-	/** Which tool runs. */
-	doing: string;
-}
 
 export class SlackSession implements Session {
 	readonly monitor?: NonNullable<Session["monitor"]>;
@@ -68,8 +66,7 @@ export class SlackSession implements Session {
 	private readonly imitated = new Map<string, string>();
 	/** Streams that are open, with the end of what they say. */
 	private readonly tails = new Map<string, string>();
-	/** What stands below a thread now. */
-	private readonly shown = new Map<string, Shown>();
+	private readonly statusLines = createStatusLines();
 	private streaming: "native" | "direct" | "update";
 	private myself: Promise<Me> | undefined;
 
@@ -86,7 +83,7 @@ export class SlackSession implements Session {
 		this.client = createClient(this.botToken, this.apiUrl, tools.log);
 		this.uploads = createUploads(this.client, tools.state);
 		// Without it events come by webhook.
-		if (this.appToken !== "") this.monitor = (emit, signal) => this.listen(emit, signal);
+		if (this.appToken !== "") this.monitor = (emit, signal, press) => this.listen(emit, signal, press);
 	}
 
 	/** A stream answers in a thread, and in a channel it is for one person. */
@@ -104,9 +101,11 @@ export class SlackSession implements Session {
 	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {
 		const place = await this.place(target, options.signal);
 		const metadata = metadataOf(options.nonce);
+		const { question } = options;
+		const buttons = question && { blocks: questionBlocks(text, question) };
 		return await this.sent.create(options.nonce, async () => {
 			const made = await this.write("chat.postMessage", target, options, () =>
-				this.client.chat.postMessage({ ...place, text, metadata, ...NO_UNFURL }),
+				this.client.chat.postMessage({ ...place, text, metadata, ...NO_UNFURL, ...buttons }),
 			);
 			return { messageId: createdId("chat.postMessage", made.ts) };
 		});
@@ -114,11 +113,25 @@ export class SlackSession implements Session {
 
 	/** An edit without metadata might take the nonce away. */
 	async edit(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
+		await this.update(target, messageId, text, options);
+	}
+
+	async settle(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
+		await this.update(target, messageId, text, options, { blocks: sectionsOf(text) });
+	}
+
+	private async update(
+		target: Target,
+		messageId: string,
+		text: string,
+		options: SendOptions,
+		more: { blocks?: ReturnType<typeof sectionsOf> } = {},
+	): Promise<void> {
 		const { channel } = await this.place(target, options.signal);
 		const metadata = metadataOf(options.nonce);
 		await this.write("chat.update", target, options, () =>
 			// Unlike chat.postMessage, this call looks for links by itself.
-			this.client.chat.update({ channel, ts: messageId, text, metadata, parse: "none" }),
+			this.client.chat.update({ channel, ts: messageId, text, metadata, parse: "none", ...more }),
 		);
 	}
 
@@ -185,23 +198,19 @@ export class SlackSession implements Session {
 	}
 
 	/** It ends by itself after two minutes, or with the next message. Slack shows it in threads only. */
-	async typing(target: Target, on: boolean): Promise<void> {
-		await this.showStatus(target, (before) => ({ ...before, typing: on }));
+	async typing(target: Target, on: boolean, { text = "" }: Doing = {}): Promise<void> {
+		await this.showStatus(target, { typing: on, tool: on ? text : "" });
 	}
 
 	/** A stream's text cannot be taken back: which tool runs stands where typing does. */
 	async status(target: Target, doing: string): Promise<void> {
-		await this.showStatus(target, (before) => ({ ...before, doing }));
+		await this.showStatus(target, { doing });
 	}
 
-	private async showStatus(target: Target, change: (before: Shown) => Shown): Promise<void> {
+	private async showStatus(target: Target, change: Partial<Shown>): Promise<void> {
 		if (target.thread_id === undefined) return;
-		const place = placeOf(target);
-		const shown = change(this.shown.get(place) ?? { typing: false, doing: "" });
-		if (shown.typing || shown.doing !== "") this.shown.set(place, shown);
-		else this.shown.delete(place);
+		const status = this.statusLines.change(target, change);
 		const { channel: channel_id } = await this.place(target, undefined);
-		const status = shown.doing || (shown.typing ? "is thinking…" : "");
 		const wish = { channel_id, thread_ts: target.thread_id, status };
 		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(wish));
 	}
@@ -233,6 +242,8 @@ export class SlackSession implements Session {
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
 		const opened = openRequest(request, this.signingSecret, this.tools.clock.now());
 		if (!("payload" in opened)) return opened;
+		const pressed = this.readPress(opened.payload);
+		if (pressed) return { status: 200, messages: [], presses: [pressed] };
 		const message = await this.read(opened.payload);
 		return { status: 200, messages: message ? [message] : [] };
 	}
@@ -251,14 +262,35 @@ export class SlackSession implements Session {
 		return { ok: missing.length === 0, detail: `@${me.user} in ${me.team}, ${inbound}${problem}` };
 	}
 
-	private async listen(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+	private async listen(
+		emit: (message: InboundMessage) => Promise<void>,
+		signal: AbortSignal,
+		press?: (press: Press) => Promise<void>,
+	): Promise<void> {
 		const { appToken, apiUrl, tools } = this;
 		const take = async (payload: unknown) => {
 			const message = await this.read(payload);
 			if (message) await emit(message);
 		};
+		const interact = async (payload: unknown) => {
+			const pressed = this.readPress(payload);
+			if (pressed) await press?.(pressed);
+		};
 		const { clock, log, listening } = tools;
-		await listen({ appToken, apiUrl, take, signal, clock, log, listening });
+		await listen({ appToken, apiUrl, take, interact, signal, clock, log, listening });
+	}
+
+	private readPress(payload: unknown): Press | undefined {
+		const pressed = readPress(payload);
+		if (!pressed) return undefined;
+		const { choice, place } = pressed;
+		const answer = async (note: string | undefined) => {
+			if (note === undefined) return;
+			await call("chat.postEphemeral", undefined, () =>
+				this.client.chat.postEphemeral({ ...place, text: render(note) }),
+			);
+		};
+		return { choice, answer };
 	}
 
 	private me(): Promise<Me> {
@@ -342,8 +374,6 @@ export class SlackSession implements Session {
 		return { channel, ...thread };
 	}
 }
-
-const placeOf = ({ to, thread_id }: Target): string => `${to}/${thread_id ?? ""}`;
 
 /** Who may not read a file gets Slack's page for signing in, as if that were the file. */
 function refuseSignIn(headers: Headers, contentType: string): void {

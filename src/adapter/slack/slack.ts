@@ -11,11 +11,11 @@ export const platform: Platform = {
 		channel: "slack",
 		version: "1",
 		protocol: 1,
-		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook"],
+		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook", "ask"],
 		fields: ["runId", "offset", "intent"],
 		// Slack takes more and shows it badly.
-		limits: { textMax: 4000, unit: "utf16" },
-		typing: { intervalMs: 60_000, expiryMs: 120_000 },
+		limits: { textMax: 4000, unit: "utf16", choicesMax: 25, labelCharsMax: 75 },
+		typing: { intervalMs: 60_000, expiryMs: 120_000, text: true },
 		// Messages carry their nonce as metadata, and an app can read what it wrote.
 		reconcile: "history",
 		webhook: { requiredHeaders: ["x-slack-signature", "x-slack-request-timestamp"] },

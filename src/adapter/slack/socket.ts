@@ -17,6 +17,8 @@ export interface SocketOptions {
 	apiUrl: string;
 	/** Resolves when the event is safe. */
 	take(payload: unknown): Promise<void>;
+	/** Slack waits three seconds for a press to be confirmed, which is done before; one that is lost can be repeated. */
+	interact(payload: unknown): Promise<void>;
 	signal: AbortSignal;
 	clock: Clock;
 	log: Log;
@@ -70,10 +72,11 @@ async function start(client: SocketModeClient): Promise<void> {
 }
 
 /** An event that cannot be confirmed comes again. */
-async function confirm({ type, body, ack }: Envelope, { take, log }: SocketOptions): Promise<void> {
+async function confirm({ type, body, ack }: Envelope, { take, interact, log }: SocketOptions): Promise<void> {
 	try {
 		if (type === "events_api") await take(body);
 		await ack();
+		if (type === "interactive") await interact(body);
 	} catch (cause) {
 		log.warn({ type, error: String(cause) }, "an event was not confirmed to Slack; it comes again");
 	}

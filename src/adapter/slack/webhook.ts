@@ -1,4 +1,4 @@
-/** The Events API: requests that Slack signs. */
+/** The Events API and interactivity: requests that Slack signs. */
 
 import { createHmac } from "node:crypto";
 import { sameSecret, type WebhookAnswer, type WebhookRequest } from "../kit/kit.ts";
@@ -17,14 +17,23 @@ export function openRequest(
 	if (refusal !== undefined) return { status: 401, body: refusal, messages: [] };
 	let payload: { type?: unknown; challenge?: unknown };
 	try {
-		payload = JSON.parse(request.body.toString("utf8"));
+		payload = JSON.parse(jsonOf(request));
 	} catch {
 		return { status: 400, body: "not JSON", messages: [] };
 	}
 	if (payload?.type === "url_verification") {
 		return { status: 200, headers: { "content-type": "text/plain" }, body: String(payload.challenge), messages: [] };
 	}
-	return payload?.type === "event_callback" ? { payload } : { status: 200, messages: [] };
+	return payload?.type === "event_callback" || payload?.type === "block_actions"
+		? { payload }
+		: { status: 200, messages: [] };
+}
+
+/** Interactivity sends a form with one field. */
+function jsonOf({ headers, body }: WebhookRequest): string {
+	const text = body.toString("utf8");
+	const isForm = headers["content-type"]?.startsWith("application/x-www-form-urlencoded");
+	return isForm ? (new URLSearchParams(text).get("payload") ?? "") : text;
 }
 
 function refusalOf({ headers, body }: WebhookRequest, secret: string, now: number): string | undefined {

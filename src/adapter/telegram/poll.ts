@@ -7,7 +7,7 @@ import type { Log } from "../../std/log.ts";
 import { PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
 
 /** What we want to hear of. */
-export const UPDATES = ["message"] as const;
+export const UPDATES = ["message", "callback_query"] as const;
 
 const POLL_SECONDS = 25;
 const BACKOFF_MS = 1000;

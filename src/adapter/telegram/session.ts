@@ -12,6 +12,7 @@ import {
 	type InboundMessage,
 	openSentLog,
 	PlatformError,
+	type Press,
 	type SendOptions,
 	type SentLog,
 	type Session,
@@ -24,6 +25,7 @@ import {
 	type WireAttachment,
 } from "../kit/kit.ts";
 import { createApi, DEFAULT_API_URL } from "./api.ts";
+import { keyboardOf, readPress } from "./buttons.ts";
 import { isMarkupFault, isNotModified, migratedTo, toPlatformError } from "./faults.ts";
 import { withoutMarkup } from "./format.ts";
 import { readUpdate, type TelegramFile } from "./inbound.ts";
@@ -69,12 +71,11 @@ export class TelegramSession implements Session {
 		return this.style(target) === "preview" ? { ...pace, targetIntervalMs: PREVIEW_INTERVAL_MS } : pace;
 	}
 
-	async create(target: Target, text: string, { nonce, signal }: SendOptions): Promise<{ messageId: string }> {
+	async create(target: Target, text: string, { nonce, question, signal }: SendOptions): Promise<{ messageId: string }> {
+		const more = { ...replyTo(target), ...NO_LINK_PREVIEW, ...(question && keyboardOf(question)) };
 		return await this.sent.create(nonce, async () => {
 			const sent = await this.write("sendMessage", target, (place) =>
-				inMarkup(text, (said) =>
-					this.api.sendMessage({ ...place, ...replyTo(target), ...said, ...NO_LINK_PREVIEW }, signal as Signal),
-				),
+				inMarkup(text, (said) => this.api.sendMessage({ ...place, ...more, ...said }, signal as Signal)),
 			);
 			return { messageId: createdId("sendMessage", sent.message_id) };
 		});
@@ -99,6 +100,11 @@ export class TelegramSession implements Session {
 				if (!isNotModified(cause)) throw cause;
 			}
 		});
+	}
+
+	/** An edit that names no keyboard takes it away. */
+	async settle(target: Target, messageId: string, text: string, options: SendOptions): Promise<void> {
+		await this.edit(target, messageId, text, options);
 	}
 
 	async remove(target: Target, messageId: string, { signal }: SendOptions): Promise<void> {
@@ -148,7 +154,11 @@ export class TelegramSession implements Session {
 		return { messageId: createdId("attach", sent.message_id) };
 	}
 
-	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
+	async monitor(
+		emit: (message: InboundMessage) => Promise<void>,
+		signal: AbortSignal,
+		press?: (press: Press) => Promise<void>,
+	): Promise<void> {
 		if (this.webhookUrl !== "") {
 			const secret_token = this.webhookSecret;
 			await this.call("setWebhook", () =>
@@ -161,6 +171,8 @@ export class TelegramSession implements Session {
 			api: this.api,
 			call: (method, work) => this.call(method, work),
 			take: async (update) => {
+				const pressed = await this.readPress(update);
+				if (pressed) return await press?.(pressed);
 				const message = await this.read(update);
 				if (message) await emit(message);
 			},
@@ -181,8 +193,9 @@ export class TelegramSession implements Session {
 		} catch {
 			return { status: 400, body: "not JSON", messages: [] };
 		}
-		const message = await this.read(update);
-		return { status: 200, messages: message ? [message] : [] };
+		const pressed = await this.readPress(update);
+		const message = pressed ? undefined : await this.read(update);
+		return { status: 200, messages: message ? [message] : [], ...(pressed && { presses: [pressed] }) };
 	}
 
 	async health() {
@@ -200,6 +213,16 @@ export class TelegramSession implements Session {
 			this.myself = undefined;
 		});
 		return this.myself;
+	}
+
+	private async readPress({ callback_query: query }: Update): Promise<Press | undefined> {
+		if (!query) return undefined;
+		const { choice, answer } = readPress(query, this.api);
+		if (choice) return { choice, answer };
+		await answer(undefined).catch((cause: unknown) => {
+			this.tools.log.debug({ error: String(cause) }, "a button that is not ours could not be answered");
+		});
+		return undefined;
 	}
 
 	private async read(update: Update): Promise<InboundMessage | undefined> {

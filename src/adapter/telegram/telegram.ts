@@ -11,9 +11,9 @@ export const platform: Platform = {
 		channel: "telegram",
 		version: "1",
 		protocol: 1,
-		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook"],
+		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook", "ask"],
 		fields: ["runId", "offset", "intent"],
-		limits: { textMax: TEXT_MAX, unit: "utf16" },
+		limits: { textMax: TEXT_MAX, unit: "utf16", choicesMax: 20, labelCharsMax: 60 },
 		typing: { intervalMs: 3000, expiryMs: 5000 },
 		// By the account's own notes: bots cannot read a chat's history.
 		reconcile: "history",

@@ -3,12 +3,13 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { chooseEngine, ENGINES, engineNamed, loadEngine, sectionFor } from "../../engine/engine.ts";
+import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, sectionFor } from "../../engine/engine.ts";
 import {
 	adapterCheck,
 	type ConfigFlags,
 	dataPaths,
 	deepCheck,
+	houseCheck,
 	isDataDirLocked,
 	isWeakToken,
 	loadConfig,
@@ -101,7 +102,9 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["port", () => port(config)],
 	["engine", () => engine(config, env)],
 	["keys", async () => keys(config, env)],
+	["tools", async () => tools(config, env)],
 	["plugins", () => plugins(config)],
+	["mcp", async () => mcp(config, env)],
 	["page", async () => page()],
 ];
 
@@ -223,7 +226,8 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
 	const chosen = chooseEngine(config.engine, config, env);
-	const loaded = await loadEngine(chosen, { base: config.base, env, config });
+	const house = (await houseCheck()).createHouse(config, { warn: () => {} });
+	const loaded = await loadEngine(chosen, { base: config.base, env, config, house });
 	await loaded.close?.();
 	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
 	return ok(config.engine === undefined && because !== undefined ? `${loaded.name} (${because})` : loaded.name);
@@ -241,11 +245,44 @@ function keys(config: NexusConfig, env: Host["env"]): Seen {
 	return set ? ok(detail) : fail(detail, todo);
 }
 
+/** Whether commands of agents are confined. Whether the folder may be used, the engine says. */
+function tools({ tools: { root, bash } = {} }: NexusConfig, env: Host["env"]): Seen {
+	if (root === undefined) return ok("no folder: agents reach no files");
+	if (!bash?.enabled) return ok(`files below ${root}, no commands`);
+	const [wrapper] = bash.wrapper ?? [];
+	if (wrapper === undefined)
+		return warn(
+			"commands run without a wrapper: an approved one may do whatever this user may",
+			"confine them with tools.bash.wrapper, such as bwrap; see docs/tools.md",
+		);
+	const places = wrapper.includes("/") ? [wrapper] : (env.PATH ?? "").split(":").map((dir) => `${dir}/${wrapper}`);
+	if (places.some(isExecutable)) return ok(`files below ${root}, commands in ${wrapper}`);
+	return fail(`${wrapper} of tools.bash.wrapper was not found`, "install it, or correct tools.bash.wrapper");
+}
+
+function isExecutable(path: string): boolean {
+	try {
+		accessSync(path, constants.X_OK);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
 async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Seen> {
 	if (modules.length === 0) return ok("none");
 	const { loadPlugins } = await import("../../nex/nex.ts");
 	const loaded = await loadPlugins(modules, base);
 	return ok(loaded.map(({ name }) => name).join(", "));
+}
+
+/** Without starting a server: it may act as soon as it runs. */
+function mcp({ mcp: section, base }: NexusConfig, env: Host["env"]): Seen {
+	const names = Object.keys(section?.servers ?? {});
+	if (section === undefined || names.length === 0) return ok("no servers");
+	const problems = mcpProblems(section, env, base).map(({ server, problem }) => `${server}: ${problem}`);
+	if (problems.length > 0) return fail(problems.join("\n"), "correct it in `mcp.servers`, or set what is missing");
+	return ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
 }
 
 function page(): Seen {

@@ -1,6 +1,6 @@
 /** `nexus runs`, `sessions`, `stop` and `url`: questions with one answer. */
 
-import type { RunJson, TraceJson } from "../../protocol/protocol.ts";
+import { isShown, type RunJson, type TraceJson } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
@@ -42,6 +42,9 @@ export async function run({ client, terminal }: Context, runId: string, options:
 		["session", found.session],
 		["engine", found.engine],
 		["status", found.error ? `${found.status} (${found.error.code}: ${found.error.message})` : found.status],
+		["continues", found.continues],
+		["continued by", found.continued_by],
+		["continue", found.can_continue ? `nexus continue ${found.run_id}` : undefined],
 		["started", new Date(found.started_at).toISOString()],
 		["took", took(found)],
 		["first token", found.first_token_ms === undefined ? undefined : `${found.first_token_ms} ms`],
@@ -55,8 +58,11 @@ export async function run({ client, terminal }: Context, runId: string, options:
 		terminal.out(`${terminal.bold("tool".padEnd(12))} ${oneLine(call.name, 60)} ${call.status}${summary}\n`);
 	}
 	if (found.trace) showTrace(found.trace, terminal);
-	for (const message of found.messages)
-		terminal.out(`\n${terminal.bold(`${oneLine(message.role, 20)}:`)}\n${message.text}\n`);
+	for (const message of found.messages) {
+		const who = message.agent === undefined ? message.role : `${message.role} ${oneLine(message.agent, 60)}`;
+		const hidden = isShown(message) ? "" : " (hidden)";
+		terminal.out(`\n${terminal.bold(`${who}${hidden}:`)}\n${message.text}\n`);
+	}
 	return 0;
 }
 

@@ -121,7 +121,7 @@ async function started(
 }
 
 /** First Ctrl-C: stop the run and read its end. Second: leave at once. */
-function stopOnInterrupt({ client, terminal, host }: Context) {
+export function stopOnInterrupt({ client, terminal, host }: Context) {
 	let runId: string | undefined;
 	let asked = false;
 	const abort = () => {

@@ -2,6 +2,7 @@
 
 import { isSessionLabel, NexusError, type TurnsJson, toNexusError } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
+import { createPrompter } from "../prompt.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 import { Hinted, noteDrops } from "../terminal.ts";
 
@@ -14,17 +15,22 @@ export async function tail(context: Context, target: string, options: TailOption
 }
 
 /** Shows a run to its end. */
-export async function tailRun({ client, terminal }: Context, run: string, options: TailOptions): Outcome {
+export async function tailRun(context: Context, run: string, options: TailOptions): Outcome {
+	const { client, terminal } = context;
 	const show = createShow(terminal, options);
+	const prompter = createPrompter(context);
 	const onState = noteDrops(terminal);
 	try {
 		for await (const record of client.follow({ run }, { after: options.after ?? 0, onState })) {
 			const code = show.record(record);
+			prompter.frame(record.frame);
 			if (code !== undefined) return code;
 		}
 	} catch (cause) {
 		if (toNexusError(cause).code !== "data_loss") throw cause;
 		throw new Hinted(toNexusError(cause), `see what is known of it with \`nexus runs ${run}\``);
+	} finally {
+		prompter.close();
 	}
 	// Nothing was left to read after that offset.
 	return 0;
@@ -34,7 +40,8 @@ export async function tailRun({ client, terminal }: Context, run: string, option
 const isNew = ({ turns, live, queued, stream_offset }: TurnsJson): boolean =>
 	turns.length === 0 && queued.length === 0 && live === null && stream_offset === 0;
 
-async function tailSession({ client, terminal }: Context, session: string, options: TailOptions): Outcome {
+async function tailSession(context: Context, session: string, options: TailOptions): Outcome {
+	const { client, terminal } = context;
 	if (!isSessionLabel(session))
 		throw new NexusError("invalid", `${JSON.stringify(session)} is neither a run id nor a session label`);
 	const known = await client.api.turns(session, { limit: 1 });
@@ -48,6 +55,10 @@ async function tailSession({ client, terminal }: Context, session: string, optio
 	const partial = options.after !== undefined;
 	const show = createShow(terminal, options);
 	const onState = noteDrops(terminal);
-	for await (const record of client.follow({ session }, { after, partial, onState })) show.record(record);
+	const prompter = createPrompter(context);
+	for await (const record of client.follow({ session }, { after, partial, onState })) {
+		show.record(record);
+		prompter.frame(record.frame);
+	}
 	return 0;
 }

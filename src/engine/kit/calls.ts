@@ -1,7 +1,8 @@
 /** Tool calls of one run: every call a reader hears of starts once and ends once, under an id of its own. */
 
 import { type ContentPart, contentText } from "../../protocol/protocol.ts";
-import type { EngineEvent } from "../port.ts";
+import type { Answer, EngineEvent } from "../port.ts";
+import { askingEvent } from "./approved.ts";
 import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 
 interface Call {
@@ -9,6 +10,8 @@ interface Call {
 	name: string;
 	args: unknown;
 	started: boolean;
+	/** A person is asked before it starts. */
+	asked?: boolean;
 	/** The last progress shown, so that a repeated one is not. */
 	said?: string;
 }
@@ -27,6 +30,10 @@ export interface ToolCalls {
 	/** A call that a finished message asks for; it may never start when the run is stopped. */
 	announce(call: AskedCall): void;
 	start(id: string, name: string, args: unknown): EngineEvent[];
+	/** A person is asked whether the call may start: with the id that it is asked under. */
+	ask(id: string, name: string, args: unknown): { handle: string; events: EngineEvent[] };
+	/** What the person said: an approved call starts. */
+	answer(id: string, answer: Answer): EngineEvent[];
 	progress(id: string, soFar: Content): EngineEvent[];
 	end(id: string, name: string, content: Content, failed: boolean): EngineEvent[];
 	/** Pairs what is open with a failure. */
@@ -63,6 +70,18 @@ export function toolCalls(): ToolCalls {
 			add(call.id, call.name, call.args);
 		},
 		start: (id, name, args) => [begin(find(id, false) ?? add(id, name, args))],
+		ask(id, name, args) {
+			const call = find(id, false) ?? add(id, name, args);
+			call.asked = true;
+			call.args = copy(args);
+			return { handle: call.callId, events: [askingEvent(call, call.callId)] };
+		},
+		answer(id, answer) {
+			const call = open.get(id)?.find(({ asked, started }) => asked && !started);
+			if (call === undefined) return [];
+			const said = askingEvent(call, call.callId, answer);
+			return answer.state === "approved" ? [said, begin(call)] : [said];
+		},
 		progress(id, soFar) {
 			const call = find(id, true);
 			const summary = progressSummary(contentText(soFar));
@@ -86,6 +105,8 @@ export function toolCalls(): ToolCalls {
 				// Text alone is all in the result.
 				...(content.some(({ type }) => type !== "text") && { content }),
 			};
+			// One that nobody agreed to never ran, so it has no start.
+			if (call.asked && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
 			return known === undefined ? [begin(call), ended] : [ended];
 		},
 		close(because) {
@@ -93,6 +114,7 @@ export function toolCalls(): ToolCalls {
 			open.clear();
 			return left.flatMap((call) => {
 				const ended: EngineEvent = { ...named(call), status: "failed", summary: because, result: because };
+				if (call.asked && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
 				return call.started ? [ended] : [begin(call), ended];
 			});
 		},

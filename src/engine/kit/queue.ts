@@ -80,6 +80,6 @@ const isList = (said: EngineYield): said is readonly EngineEvent[] => Array.isAr
 
 function merged(last: EngineEvent, next: EngineEvent): EngineEvent[] {
 	const isText = last.type === "text" || last.type === "reasoning";
-	if (!isText || next.type !== last.type) return [last, next];
-	return [{ type: last.type, delta: last.delta + next.delta }];
+	if (!isText || next.type !== last.type || next.agent !== last.agent) return [last, next];
+	return [{ ...last, delta: last.delta + next.delta }];
 }

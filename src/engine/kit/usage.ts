@@ -12,7 +12,7 @@ export interface CallTokens {
 
 export interface UsageSum {
 	add(tokens: CallTokens): void;
-	event(): EngineEvent;
+	event(): Extract<EngineEvent, { type: "usage" }>;
 }
 
 export function usageSum(): UsageSum {

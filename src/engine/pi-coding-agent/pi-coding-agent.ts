@@ -4,7 +4,7 @@ import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { Environment } from "../entry.ts";
-import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
 	checkFilesRoot,
@@ -19,7 +19,7 @@ import {
 	signerOf,
 	toPiContext,
 } from "../pi/pi.ts";
-import type { Engine, EngineRequest } from "../port.ts";
+import type { Engine, EngineContext, EngineRequest } from "../port.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -56,10 +56,10 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest): Promise<PiAgent> => {
+	const open = async (request: EngineRequest, asking: Asking): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
-		const session = await openSession(pi, modelRuntime, parts, request, context);
+		const session = await openSession(pi, modelRuntime, parts, request, context, asking);
 		return {
 			subscribe: (listener) => session.subscribe(listener),
 			// Resolves after `agent_settled`: behind `agent_end` a compaction and another round may still follow.
@@ -73,8 +73,17 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	const { abortSettleMs } = limits;
 	return {
 		name: "pi-coding-agent",
-		run: (request, { signal }) => drive(() => open(request), { signal, failure, abortSettleMs }),
+		run: (request, { signal, answer }) =>
+			drive((teller) => open(request, { answer, teller }), {
+				...{ signal, failure, abortSettleMs },
+				asksFirst: (tool) => asksFirst(tool, request),
+			}),
 	};
+}
+
+interface Asking {
+	answer: EngineContext["answer"];
+	teller: ApprovalTeller;
 }
 
 async function openSession(
@@ -83,12 +92,13 @@ async function openSession(
 	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
+	{ answer, teller }: Asking,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
 	const offered = allowedTools([...codingTools(pi, cwd), ...tools], request);
-	const definitions = offered.map((tool) => bounded(tool, request.toolTimeoutMs));
+	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
 		agentDir: cwd,

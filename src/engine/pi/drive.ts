@@ -1,7 +1,7 @@
 /** Runs one pi agent as an engine's answer: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
+import { type ApprovalTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import type { EngineYield } from "../port.ts";
 import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
@@ -22,12 +22,17 @@ export interface DriveOptions {
 	failure: FailureContext;
 	/** After an abort, how long the agent may still report its own ends before they are written for it. */
 	abortSettleMs: number;
+	/** Calls of these tools start when a person has agreed. */
+	asksFirst?: (tool: string) => boolean;
 	/** Said instead of success when the agent ended for a reason of ours. */
 	limitReached?: () => string | undefined;
 }
 
 /** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
-export function drive(open: () => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
+export function drive(
+	open: (teller: ApprovalTeller) => Promise<PiAgent>,
+	options: DriveOptions,
+): AsyncIterable<EngineYield> {
 	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
 
@@ -44,9 +49,9 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	#working = false;
 	#released = false;
 
-	constructor(open: () => Promise<PiAgent>, options: DriveOptions) {
+	constructor(open: (teller: ApprovalTeller) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
-		this.#translate = translator(accountOf(options.failure.apiKey));
+		this.#translate = translator(accountOf(options.failure.apiKey), options.asksFirst);
 		if (options.signal.aborted) {
 			void this.return();
 			return;
@@ -68,8 +73,8 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		return { done: true, value: undefined };
 	}
 
-	async #work(open: () => Promise<PiAgent>): Promise<void> {
-		const agent = await open();
+	async #work(open: (teller: ApprovalTeller) => Promise<PiAgent>): Promise<void> {
+		const agent = await open(this.#teller());
 		if (this.#released) {
 			quietly(() => agent.dispose?.());
 			return;
@@ -81,6 +86,18 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		await agent.start().finally(() => {
 			this.#working = false;
 		});
+	}
+
+	/** How the agent's tools tell what they ask a person. */
+	#teller(): ApprovalTeller {
+		return {
+			asked: (id, name, args) =>
+				new Promise((resolve) => {
+					const { handle, said } = this.#translate.ask(id, name, args);
+					this.#events.push(said, () => resolve(handle));
+				}),
+			answered: (id, answer) => this.#events.push(this.#translate.answer(id, answer)),
+		};
 	}
 
 	/** A listener that throws would kill pi's run and leave a message without its end. */

@@ -23,9 +23,9 @@ export const pi = {
 	...piSection,
 	name: "pi",
 	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),
-	async load(config: PiConfig | undefined, { base, env }: EnginePlace) {
+	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
 		const { createPiEngine } = await import("./pi.ts");
-		return createPiEngine(inPlace(config, base), env);
+		return createPiEngine(inPlace(config, base), env, undefined, house?.dataDir);
 	},
 } as const satisfies EngineEntry<PiConfig>;
 

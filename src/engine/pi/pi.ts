@@ -1,22 +1,20 @@
 /** The `pi` engine: a real agent on pi-agent-core, with OpenAI, Anthropic, Google or any OpenAI-compatible endpoint. The door of this folder. */
 
 import { createHash } from "node:crypto";
-import { stat } from "node:fs/promises";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
-import { NexusError } from "../../protocol/protocol.ts";
 import type { Environment } from "../entry.ts";
-import { allowedTools, bounded, type FailureContext } from "../kit/kit.ts";
+import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
+import { checkToolRoot } from "../tools/tools.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { drive, type PiAgent } from "./drive.ts";
 import { type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
 import { toPiContent } from "./past.ts";
-import { readTextFile } from "./read-file.ts";
 import { accountOf, type Signer, signedReasoning } from "./signature.ts";
-import { builtInTools, timeIn } from "./tools.ts";
+import { builtInTools } from "./tools.ts";
 
 export {
 	chooseModel,
@@ -25,10 +23,8 @@ export {
 	loadModel,
 	type PiAgent,
 	type PiContext,
-	readTextFile,
 	type Signer,
 	signedReasoning,
-	timeIn,
 	toPiContent,
 	toPiContext,
 };
@@ -63,9 +59,10 @@ export async function createPiEngine(
 	config: PiConfig,
 	env: Environment = process.env,
 	limits = PI_LIMITS,
+	dataDir?: string,
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
-	await checkFilesRoot(config.filesRoot);
+	await checkFilesRoot(config.filesRoot, dataDir);
 	const loaded = await loadModel(choice, config.thinking);
 	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
 	return piEngine({ loaded, failure: { ...choice, section: "pi" }, tools, config, limits });
@@ -83,20 +80,22 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			maxRetryDelayMs: limits.retryDelayMsMax,
 		});
 
-	const run: Engine["run"] = (request, { signal }) => {
+	const run: Engine["run"] = (request, { signal, answer }) => {
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
-		const open = async (): Promise<PiAgent> => {
+		const open = async (teller: ApprovalTeller): Promise<PiAgent> => {
 			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 			const agent = new Agent({
 				initialState: {
 					systemPrompt: config.systemPrompt ?? SYSTEM_PROMPT,
 					model,
 					thinkingLevel,
-					tools: allowedTools(tools, request).map((tool) => bounded(tool, request.toolTimeoutMs)),
+					tools: allowedTools(tools, request).map((tool) =>
+						approved(bounded(tool, request.toolTimeoutMs), request, answer, teller),
+					),
 					messages: history,
 				},
 				streamFn,
@@ -112,7 +111,10 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				stop: () => agent.abort(),
 			};
 		};
-		return drive(open, { signal, failure, abortSettleMs: limits.abortSettleMs, limitReached });
+		return drive(open, {
+			...{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
+			asksFirst: (tool) => asksFirst(tool, request),
+		});
 	};
 
 	return { name: "pi", run };
@@ -127,10 +129,6 @@ export const signerOf = (model: Model<Api>, thinking: string | undefined, apiKey
 /** Lets a provider find its prompt cache again without learning who the session belongs to. */
 export const cacheKey = (session: string): string => createHash("sha256").update(session).digest("hex").slice(0, 32);
 
-export async function checkFilesRoot(filesRoot: string | undefined, section = "pi"): Promise<void> {
-	if (filesRoot === undefined) return;
-	const found = await stat(filesRoot).catch(() => undefined);
-	if (found?.isDirectory() !== true) {
-		throw new NexusError("config", `\`${section}.filesRoot\` is not a folder that can be read: ${filesRoot}`);
-	}
+export async function checkFilesRoot(filesRoot: string | undefined, dataDir?: string): Promise<void> {
+	if (filesRoot !== undefined) await checkToolRoot(filesRoot, "pi.filesRoot", dataDir);
 }

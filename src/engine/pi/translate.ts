@@ -5,13 +5,16 @@ import type { AssistantMessage, ImageContent, TextContent } from "@earendil-work
 import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "../../protocol/protocol.ts";
 import { toolCalls, usageSum } from "../kit/kit.ts";
-import type { EngineEvent, EngineYield } from "../port.ts";
+import type { Answer, EngineEvent, EngineYield } from "../port.ts";
 import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;
 
 export interface Translator {
 	event(event: PiEvent): EngineYield;
+	/** A person is asked about a call before it starts, and has answered. */
+	ask(id: string, name: string, args: unknown): { handle: string; said: EngineYield };
+	answer(id: string, answer: Answer): EngineYield;
 	/** What is still owed when no more events come: ends for what is open, and the usage. */
 	finish(because: string): EngineEvent[];
 	/** How the last model call ended. */
@@ -23,8 +26,8 @@ const NOTHING: readonly EngineEvent[] = [];
 /** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
 const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
-/** `account`: on whose behalf the model is called. */
-export function translator(account: string): Translator {
+/** `account`: on whose behalf the model is called. `asksFirst`: a call of this tool starts when a person has agreed. */
+export function translator(account: string, asksFirst: (tool: string) => boolean = () => false): Translator {
 	const calls = toolCalls();
 	const usage = usageSum();
 	let last: AssistantMessage | undefined;
@@ -60,6 +63,7 @@ export function translator(account: string): Translator {
 				if (event.message.role !== "assistant") return NOTHING;
 				return ended(event.message);
 			case "tool_execution_start":
+				if (asksFirst(event.toolName)) return NOTHING;
 				return shown(calls.start(event.toolCallId, event.toolName, event.args));
 			case "tool_execution_update":
 				return calls.progress(event.toolCallId, partsOf(event.partialResult));
@@ -118,6 +122,11 @@ export function translator(account: string): Translator {
 
 	return {
 		event,
+		ask(id, name, args) {
+			const { handle, events } = calls.ask(id, name, args);
+			return { handle, said: shown(events) };
+		},
+		answer: (id, answer) => calls.answer(id, answer),
 		finish: (because) => [...calls.close(because), ...compaction("end"), usage.event()],
 		last: () => last,
 	};

@@ -4,17 +4,11 @@ import type { ToolResultMessage } from "@earendil-works/pi-ai";
 import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
-import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
-import {
-	describeCall,
-	prepareCall,
-	type Tool,
-	type ToolContext,
-	type ToolRegistry,
-	toolRegistry,
-} from "../tools/tools.ts";
-import { completeTool } from "./built-in.ts";
-import { type Outcome, type Permit, type ReadyCall, runTools } from "./schedule.ts";
+import type { Answer, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
+import { describeCall, prepareCall, type ToolContext, type ToolRegistry } from "../tools/tools.ts";
+import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
+import { forTool } from "./by-tool.ts";
+import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import type { RunState, TrackedCall } from "./state.ts";
 
@@ -27,17 +21,24 @@ export interface AskedCall {
 interface ActingParts {
 	setup: LoopSetup;
 	request: EngineRequest;
-	state: RunState;
 	signal: AbortSignal;
-	say(said: EngineYield, taken?: () => void): void;
+	/** Left out where nobody can be asked. */
+	answer?: EngineContext["answer"] | undefined;
 	/** What is yielded with a tool's start and end. */
 	boundary(): readonly EngineEvent[];
+}
+
+/** Who asks for tools. */
+export interface Asker {
+	agent: AgentSpec;
+	state: RunState;
+	say(said: EngineYield, taken?: () => void): void;
 }
 
 /** A ready call with its record. */
 interface Doing extends ReadyCall {
 	record: TrackedCall;
-	agent: AgentSpec;
+	by: Asker;
 }
 
 interface Running {
@@ -45,16 +46,22 @@ interface Running {
 	disarm: () => void;
 }
 
-/** The tools of one run. */
+/** The tools of one run, whoever asks for them. */
 export class Acting {
 	readonly #parts: ActingParts;
-	readonly #offered = new Map<string, ToolRegistry>();
+	readonly #room: ReturnType<typeof toolRoom>;
 	readonly #running = new Map<string, Running>();
 	readonly #stopped: Promise<never>;
+	/** What people said to the questions of tools, by call. */
+	readonly #answers = new Map<string, Answer>();
+	#questions = 0;
 	#indicatedAt = Number.NEGATIVE_INFINITY;
+	/** What was said about a call before this run began. */
+	#given: (Answer & { callId: string }) | undefined;
 
 	constructor(parts: ActingParts) {
 		this.#parts = parts;
+		this.#room = toolRoom(parts.setup.toolsParallelMax);
 		const { promise, reject } = Promise.withResolvers<never>();
 		promise.catch(() => {});
 		this.#stopped = promise;
@@ -65,38 +72,26 @@ export class Acting {
 		return this.#running.size > 0;
 	}
 
-	/** What an agent may call in this run; the end of its work only where it has to be said. */
-	offered(agent: AgentSpec, enforced: boolean): ToolRegistry {
-		const key = JSON.stringify([agent.name, enforced]);
-		const known = this.#offered.get(key);
-		if (known) return known;
-		const allowed = agent.tools.only(this.#parts.request.allowedTools).tools;
-		const completes = enforced && !agent.orchestrator && !allowed.some(({ name }) => name === completeTool.name);
-		const registry = toolRegistry(completes ? [...allowed, completeTool] : allowed);
-		this.#offered.set(key, registry);
-		return registry;
-	}
-
-	/** The results in the order of the calls. */
+	/** The results in the order of the calls. `isCut`: the message ended at the model's output limit. */
 	async run(
-		agent: AgentSpec,
+		by: Asker,
+		registry: ToolRegistry,
 		asked: readonly AskedCall[],
-		how: { isCut: boolean; enforced: boolean },
+		isCut: boolean,
 	): Promise<ToolResultMessage[]> {
 		const { setup, signal } = this.#parts;
-		const registry = this.offered(agent, how.enforced);
 		const doing: Doing[] = [];
 		for (const { call: record, isTooMany } of asked) {
 			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
-			const problem = isTooMany ? TOO_MANY : how.isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
-			if (problem !== undefined) this.#refuse(record, problem);
-			else if ("tool" in prepared) doing.push({ ...prepared, callId: record.callId, record, agent });
+			const problem = isTooMany ? TOO_MANY : isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
+			if (problem !== undefined) this.#conclude(by, record, "failed", problem);
+			else if ("tool" in prepared) doing.push({ ...prepared, callId: record.callId, record, by });
 		}
 		const outcomes = await runTools(doing, {
 			signal,
 			clock: setup.clock,
-			toolsParallelMax: setup.toolsParallelMax,
-			timeoutMsOf: (tool) => this.#timeoutMsOf(tool),
+			room: this.#room,
+			timeoutMsOf: (call) => this.#timeoutMsOf(call as Doing),
 			toolSettleMs: setup.toolSettleMs,
 			permit: (call, withdraw) => this.#permit(call as Doing, withdraw),
 			started: (call) => this.#start(call as Doing),
@@ -107,35 +102,69 @@ export class Acting {
 		return asked.map(({ call }) => resultMessage(call, byId.get(call.callId), setup.clock.now()));
 	}
 
-	#timeoutMsOf(tool: Tool): number {
+	/** A call that waited for a person when the run before was cut off, and has its answer now. */
+	async settle(by: Asker, registry: ToolRegistry, call: TrackedCall, answer: Answer): Promise<ToolResultMessage[]> {
+		const { state, text, reason, by: whom } = answer;
+		if (state === "approved") {
+			this.#given = { ...answer, callId: call.callId };
+			return this.run(by, registry, [{ call, isTooMany: false }], false);
+		}
+		const why = reason ?? `${state}${whom === undefined ? "" : ` by ${whom}`}`;
+		if (state === "answered") this.#conclude(by, call, "completed", text ?? "");
+		else this.#conclude(by, call, "failed", `not run: ${why}`);
+		return [resultMessage(call, undefined, this.#parts.setup.clock.now())];
+	}
+
+	/** The agent's own limit before everybody's before the tool's. */
+	#timeoutMsOf({ tool, by: { agent } }: Doing): number {
 		const { setup, request } = this.#parts;
-		const own = Object.hasOwn(setup.timeoutMs, tool.name) ? setup.timeoutMs[tool.name] : tool.timeoutMs;
+		const own = forTool(agent.timeoutMs, tool.name) ?? forTool(setup.timeoutMs, tool.name) ?? tool.timeoutMs;
 		return Math.min(own ?? request.toolTimeoutMs, request.toolTimeoutMs);
 	}
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
-		const { setup, request } = this.#parts;
-		if ((call.tool.approval ?? "never") === "never") return { allowed: true };
-		if (setup.approve) return setup.approve(call, { agent: call.agent.name, request, signal });
-		return { allowed: false, reason: `${call.tool.name} needs somebody's approval, and nobody can be asked` };
+		const { request, answer } = this.#parts;
+		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
+		const about = askedAbout(call, call.by.agent, request);
+		if (about === undefined) return { allowed: true };
+		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
+		return permitted(call, about, ask).then((permit) => {
+			if (permit.answer) this.#answers.set(call.callId, permit.answer);
+			return permit;
+		});
+	}
+
+	/** People see the question once whoever reads the run has it on record, and what became of it. */
+	async #ask(call: Doing, about: AskedAbout, signal: AbortSignal): Promise<Answer> {
+		const { boundary } = this.#parts;
+		const { record, tool, args, by: asker } = call;
+		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
+		const summary = describeCall(tool.name, args, tool.describe);
+		const { promise: taken, resolve } = Promise.withResolvers<void>();
+		const asked: EngineEvent = {
+			...named(record),
+			...{ status: "progress", args, summary, asking: { ...asking, state: "pending" } },
+		};
+		asker.say([asked, ...boundary()], resolve);
+		await Promise.race([taken, this.#stopped]);
+		const answer = await this.#parts.answer!(asking.id, signal);
+		const { state, by } = answer;
+		asker.say({ ...named(record), status: "progress", asking: { ...asking, state, ...(by !== undefined && { by }) } });
+		return answer;
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
-	#refuse(record: TrackedCall, problem: string): void {
-		this.#parts.state.end(record, "failed", problem);
-		this.#parts.say({
-			...named(record),
-			status: "failed",
-			args: record.args,
-			summary: resultSummary(problem),
-			result: problem,
-		});
+	#conclude({ state, say }: Asker, record: TrackedCall, status: "completed" | "failed", text: string): void {
+		state.end(record, status, text);
+		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
+		say([ended, ...this.#parts.boundary()]);
 	}
 
 	/** Resolves once whoever reads the run has taken the start and asks for more. */
 	async #start(call: Doing): Promise<void> {
-		const { state, say, signal, setup } = this.#parts;
+		const { signal, setup } = this.#parts;
 		const { record, tool } = call;
+		const { state, say } = call.by;
 		if (signal.aborted) throw new Error("stopped before it began");
 		state.start(record);
 		const summary = describeCall(tool.name, call.args, tool.describe);
@@ -150,24 +179,24 @@ export class Acting {
 	}
 
 	/** A person who waits longer than usual is told how long it usually takes. */
-	#watch({ record, tool }: Doing, summary: string): () => void {
+	#watch({ record, tool, by }: Doing, summary: string): () => void {
 		const { durations, clock } = this.#parts.setup;
 		const usual = roundedMs(durations.usualMs(tool.name));
 		return clock.after(durations.noticeMs(tool.name), () =>
-			this.#progress(record, `${summary} (usually about ${usual})`),
+			this.#progress(by, record, `${summary} (usually about ${usual})`),
 		);
 	}
 
-	#progress(record: TrackedCall, summary: string): void {
-		const { setup, say } = this.#parts;
+	#progress({ say }: Asker, record: TrackedCall, summary: string): void {
+		const { setup } = this.#parts;
 		const now = setup.clock.now();
 		if (record.status !== "started" || now - this.#indicatedAt < setup.toolIndicatorGapMs) return;
 		this.#indicatedAt = now;
 		say({ ...named(record), status: "progress", summary: resultSummary(summary) });
 	}
 
-	#end({ record, tool, args }: Doing, { status, content, neverRan }: Outcome): void {
-		const { setup, state, say, boundary } = this.#parts;
+	#end({ record, tool, args, by: { state, say } }: Doing, { status, content, neverRan }: Outcome): void {
+		const { setup, boundary } = this.#parts;
 		const running = this.#running.get(record.callId);
 		running?.disarm();
 		this.#running.delete(record.callId);
@@ -186,9 +215,19 @@ export class Acting {
 		say([ended, ...boundary()]);
 	}
 
-	#contextOf({ record, agent, callId }: Doing, signal: AbortSignal): ToolContext {
-		const { state, request } = this.#parts;
-		return { callId, agent: agent.name, signal, request, state, progress: (text) => this.#progress(record, text) };
+	#contextOf(call: Doing, signal: AbortSignal): ToolContext {
+		const { record, by, callId } = call;
+		const { agent, state } = by;
+		const { request } = this.#parts;
+		const answer = this.#answers.get(callId);
+		return {
+			...{ callId, agent: agent.name, signal, request, state },
+			progress: (text) => this.#progress(by, record, text),
+			...(answer && { answer }),
+			...(this.#parts.answer && {
+				ask: (question, withdraw) => this.#ask(call, { kind: "question", ...question }, withdraw),
+			}),
+		};
 	}
 }
 

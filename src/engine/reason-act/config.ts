@@ -1,20 +1,21 @@
 /** The `reasonAct:` section of `nexus.yaml`: how the model is reached, and the limits of the loop. */
 
+import { type PhasesConfig, phasesConfigSchema, TOOLS_IN_WORDS } from "../agents/agents.ts";
 import type { ConfigWords } from "../entry.ts";
 import { type PiConfig, piConfigShape } from "../pi/entry.ts";
 
 /** The provider that needs neither a network nor a key. */
 export const SCRIPTED = "scripted";
 
-/** Everything may be left out; `docs/reason-act.md` has the defaults. */
-export interface ReasonActConfig extends PiConfig {
+/** Everything may be left out; `docs/reason-act.md` has the defaults. Folders are the matter of `tools:`. */
+export interface ReasonActConfig extends Omit<PiConfig, "filesRoot"> {
 	/** With `provider: scripted`: a file of what the model says. */
 	script?: string;
 	/** In which a run begins. */
 	phase?: string;
 	/** In addition to the built-in ones, or in place of them. */
-	phases?: Record<string, { enforce?: boolean; attemptsMax?: number }>;
-	termination?: "enforcing" | "lenient";
+	phases?: PhasesConfig;
+	termination?: "enforcing" | "lenient" | { module: string };
 	attemptsMax?: number;
 	modelCallsMax?: number;
 	routesMax?: number;
@@ -34,14 +35,15 @@ export interface ReasonActConfig extends PiConfig {
 }
 
 export const reasonActConfigSchema = (words: ConfigWords) => {
-	const { amount, byName, count, countOrNone, flag, group, ms, msOrNone, oneOf, text } = words;
+	const { amount, byTool, count, countOrNone, group, ms, msOrNone, oneOfOrModule, text } = words;
+	const { filesRoot: _, ...model } = piConfigShape(words);
 	return group({
-		...piConfigShape(words),
+		...model,
 		provider: text("openai, anthropic, google, scripted, or any name together with baseUrl"),
 		script: text("a file in YAML or JSON; relative to this file"),
 		phase: text("the name of a phase"),
-		phases: byName(group({ enforce: flag, attemptsMax: count }), "a map from phases to { enforce, attemptsMax }"),
-		termination: oneOf(["enforcing", "lenient"]),
+		phases: phasesConfigSchema(words),
+		termination: oneOfOrModule(["enforcing", "lenient"], "./my-strategy.ts"),
 		attemptsMax: count,
 		modelCallsMax: count,
 		routesMax: count,
@@ -53,7 +55,7 @@ export const reasonActConfigSchema = (words: ConfigWords) => {
 		toolDurationMs: ms,
 		commandMs: ms,
 		recentTransitionMs: msOrNone,
-		timeoutMs: byName(ms, "a map from tools to milliseconds"),
+		timeoutMs: byTool(ms, `a map from ${TOOLS_IN_WORDS} to milliseconds`),
 		retriesMax: countOrNone,
 		retryDelayMsMax: ms,
 	});

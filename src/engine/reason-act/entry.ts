@@ -2,7 +2,7 @@
 
 import { resolve } from "node:path";
 import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
-import { inPlace, piSection } from "../pi/entry.ts";
+import { piSection } from "../pi/entry.ts";
 import { type ReasonActConfig, reasonActConfigSchema, SCRIPTED } from "./config.ts";
 
 export type { ReasonActConfig };
@@ -10,15 +10,16 @@ export type { ReasonActConfig };
 export const reasonAct = {
 	name: "reason-act",
 	section: "reasonAct",
+	hasAgents: true,
 	configSchema: reasonActConfigSchema,
 	hint: piSection.hint,
 	checkKeys(config: ReasonActConfig | undefined, env: Environment): KeyCheck {
 		if (config?.provider === SCRIPTED) return { ok: true, detail: "none needed for the scripted model" };
 		return piSection.checkKeys(config, env);
 	},
-	async load(config: ReasonActConfig | undefined, { base, env }: EnginePlace) {
+	async load(config: ReasonActConfig | undefined, place: EnginePlace) {
 		const { createReasonActEngine } = await import("./reason-act.ts");
-		const script = config?.script === undefined ? {} : { script: resolve(base, config.script) };
-		return createReasonActEngine({ ...config, ...inPlace(config, base), ...script }, env);
+		const script = config?.script === undefined ? {} : { script: resolve(place.base, config.script) };
+		return createReasonActEngine({ ...config, ...script }, place);
 	},
 } as const satisfies EngineEntry<ReasonActConfig>;

@@ -14,6 +14,8 @@ export interface Heard {
 	failed: boolean;
 	/** Whether a person saw something of it. */
 	shown: boolean;
+	/** What the model thought, up to a length. */
+	reasoning: string;
 }
 
 export interface Ears {
@@ -21,11 +23,16 @@ export interface Ears {
 	/** The account for which a provider signs reasoning. */
 	account: string;
 	say(said: EngineYield): void;
+	/** Not visible: in the log, and shown to nobody who chats. */
+	visible: boolean;
 	describe(name: string, args: unknown): string;
 }
 
 /** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
 const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
+
+/** Of one call's reasoning, for the execution log. */
+const REASONING_CHARS_MAX = 8000;
 
 const CUT_OFF = "the stream ended without a finish";
 
@@ -47,6 +54,7 @@ class Listening {
 	readonly #splitter: ThinkSplitter = thinkSplitter();
 	/** All text as the model wrote it, tags included. */
 	#raw = "";
+	#reasoning = "";
 	#announced = false;
 
 	constructor(ears: Ears) {
@@ -91,13 +99,14 @@ class Listening {
 
 	/** A message begins for the reader when there is something to show: a refused call leaves no empty message behind. */
 	#show(event: EngineEvent): void {
-		const { state, say } = this.#ears;
-		if (event.type === "text") state.say(event.delta);
+		const { state, say, visible } = this.#ears;
+		if (event.type === "text") state.say(event.delta, visible);
 		else if (event.type === "reasoning") {
 			if (event.delta === "") return;
 			state.think(event.delta);
+			if (this.#reasoning.length < REASONING_CHARS_MAX) this.#reasoning += event.delta;
 		}
-		if (!this.#announced) say({ type: "message" });
+		if (!this.#announced) say(visible ? { type: "message" } : { type: "message", visible });
 		this.#announced = true;
 		say(event);
 	}
@@ -127,12 +136,13 @@ class Listening {
 		this.#flush();
 		for (const event of signedReasoning(message, this.#ears.account)) this.#show(event);
 		const failed = message.stopReason === "error" || message.stopReason === "aborted";
-		return { message, failed, shown: this.#announced };
+		return { message, failed, shown: this.#announced, reasoning: this.#reasoning };
 	}
 
 	#fail(found: AssistantMessage): Heard {
 		this.#flush();
-		return { message: wellFormed(found, "error"), failed: true, shown: this.#announced };
+		const message = wellFormed(found, "error");
+		return { message, failed: true, shown: this.#announced, reasoning: this.#reasoning };
 	}
 
 	#flush(): void {

@@ -1,26 +1,23 @@
-/** The loop: a model reasons, its tools act, and termination decides what comes next, until the run is over. One iterator over all of it. */
+/** The loop: agents reason, their tools act, and termination decides what comes next, until the run is over. One iterator over all of it. */
 
-import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
+import type { Message } from "@earendil-works/pi-ai";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { eventQueue, modelFailure, usageSum } from "../kit/kit.ts";
+import { eventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
-import type { EngineEvent, EngineRequest, EngineYield } from "../port.ts";
-import { asModelTool } from "../tools/tools.ts";
+import type { EngineContext, EngineEvent, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { Acting } from "./act.ts";
-import { type Checkpoint, owedResults } from "./checkpoint.ts";
-import { type Heard, jsonOf, listen } from "./listen.ts";
-import type { ModelCall } from "./model.ts";
-import { pause } from "./pause.ts";
-import { systemPrompt, type Transition } from "./prompt.ts";
-import type { AgentSpec, LoopSetup } from "./setup.ts";
+import { AGENT } from "./agents.ts";
+import { type Checkpoint, interrupted, type Note, owedResults, type Thread } from "./checkpoint.ts";
+import { Lane, type LaneRun } from "./lane.ts";
+import type { Heard } from "./listen.ts";
+import { type Offer, offerFor } from "./offer.ts";
+import type { Transition } from "./prompt.ts";
+import { mayUse } from "./routing.ts";
+import type { LoopSetup } from "./setup.ts";
 import { RunState } from "./state.ts";
-import { mustTerminate, type Phase, type Verdict } from "./termination.ts";
-import { withoutThinking } from "./think.ts";
-import { trimmed } from "./trim.ts";
+import type { RoutingDecision, Verdict } from "./termination.ts";
+import { usageByAgent } from "./used.ts";
 
-/** After a provider has refused a context as too long, it gets this share of the window. */
-const TIGHT_SHARE = 0.5;
-const FIRST_RETRY_MS = 500;
 /** Beyond what a tool may take to let go, before the end is written for it. */
 const ABORT_SLACK_MS = 100;
 
@@ -28,57 +25,66 @@ const ABORT_SLACK_MS = 100;
 export function reasonAct(
 	setup: LoopSetup,
 	request: EngineRequest,
-	signal: AbortSignal,
+	context: EngineContext,
 	from?: Checkpoint,
 ): AsyncIterable<EngineYield> {
-	return { [Symbol.asyncIterator]: () => new Loop(setup, request, signal, from) };
+	return { [Symbol.asyncIterator]: () => new Run(setup, request, context, from) };
 }
 
 /** By hand: a generator, and one within another still more, costs several promises for each token. */
-class Loop implements AsyncIterator<EngineYield, undefined> {
-	readonly #setup: LoopSetup;
-	readonly #request: EngineRequest;
-	readonly #outer: AbortSignal;
+class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
+	readonly setup: LoopSetup;
+	readonly request: EngineRequest;
+	readonly acting: Acting;
+	readonly orchestrator: string | undefined;
+	readonly notes: Note[] = [];
+	phase: string;
+	transition: Transition | undefined;
+	offer!: Offer;
+	readonly #context: EngineContext;
 	readonly #stop = new AbortController();
 	readonly #events = eventQueue();
-	readonly #usage = usageSum();
 	readonly #state: RunState;
-	readonly #acting: Acting;
+	readonly #usage = usageByAgent();
 	readonly #calls = new Map<string, number>();
-	/** What agents of this run handed on: each later one reads it. */
-	readonly #notes: string[] = [];
-	readonly #onAbort = () => this.#abort();
-	/** Agents whose turn comes next. */
-	readonly #line: string[] = [];
-	#history: Message[] = [];
-	/** Of the active agent, behind the session's own. */
-	#messages: Message[] = [];
-	#phase: string;
-	#transition: Transition | undefined;
-	/** Why the last attempt failed, with its code. */
-	#failure: NexusError | undefined;
+	readonly #threads = new Map<string, Thread>();
+	readonly #injected: Message[] = [];
+	/** Who is at work. */
+	readonly #lanes = new Set<Lane>();
+	/** Whose turn comes then; those in one group work side by side. */
+	readonly #line: string[][] = [];
+	/** Only then do events say whose they are. */
+	readonly #isSeveral: boolean;
+	readonly #onAbort = () => this.#halt();
+	/** What somebody reads of words that were cut off. */
+	#cutOff: Message[] = [];
+	#failed: { cause: unknown } | undefined;
 	#disarm: (() => void) | undefined;
 	#over = false;
 
-	constructor(setup: LoopSetup, request: EngineRequest, signal: AbortSignal, from?: Checkpoint) {
-		this.#setup = setup;
-		this.#request = request;
-		this.#outer = signal;
-		this.#phase = setup.phase;
+	constructor(setup: LoopSetup, request: EngineRequest, context: EngineContext, from?: Checkpoint) {
+		this.setup = setup;
+		this.request = request;
+		this.#context = context;
+		this.#isSeveral = setup.agents.size > 1;
+		const { orchestrator } = setup;
+		this.orchestrator = orchestrator !== undefined && mayUse(request, orchestrator) ? orchestrator : undefined;
+		const before = request.phase;
+		const isKnown = before !== undefined && Object.hasOwn(setup.phases, before.name);
+		this.phase = isKnown ? before.name : setup.phase;
+		if (isKnown && before.from !== undefined)
+			this.transition = { from: before.from, because: before.because ?? "", at: before.since };
 		this.#state = new RunState(setup.limits, from?.state);
-		this.#acting = new Acting({
-			...{ setup, request, state: this.#state, signal: this.#stop.signal },
-			say: (said, taken) => this.#events.push(said, taken),
-			boundary: () => this.#boundary(),
-		});
-		if (signal.aborted) {
+		const { answer } = context;
+		this.acting = new Acting({ setup, request, signal: this.signal, answer, boundary: () => this.#boundary() });
+		if (context.signal.aborted) {
 			void this.return();
 			return;
 		}
-		signal.addEventListener("abort", this.#onAbort, { once: true });
+		context.signal.addEventListener("abort", this.#onAbort, { once: true });
 		this.#work(from).then(
-			() => this.#end(),
-			(cause: unknown) => this.#end({ cause: toNexusError(cause, "engine_failed") }),
+			() => this.#end(this.#failed),
+			(cause: unknown) => this.#end({ cause }),
 		);
 	}
 
@@ -92,246 +98,204 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		return { done: true, value: undefined };
 	}
 
+	get signal(): AbortSignal {
+		return this.#stop.signal;
+	}
+
 	async #work(from: Checkpoint | undefined): Promise<void> {
-		const { entry, agents } = this.#setup;
-		const { signer } = agents.get(entry)!.model;
-		const { history, prompt } = toPiContext(this.#request, this.#setup.clock.now(), signer);
-		this.#history = [...history, prompt];
-		const line = this.#line;
-		if (from) this.#restore(from);
-		else line.push(entry);
-		let resumed = from !== undefined;
-		for (let name = line.shift(); name !== undefined && !this.#stop.signal.aborted; name = line.shift()) {
-			const agent = agents.get(name);
-			if (agent === undefined) throw new NexusError("engine_failed", `there is no agent "${name}"`);
-			const verdict = await this.#activate(agent, resumed);
-			resumed = false;
-			if (!this.#stop.signal.aborted) this.#follow(agent, verdict, line);
+		this.#cutOff = interrupted(this.request, this.setup.clock.now());
+		this.offer = await offerFor(this.setup, this.request, (entry) => this.log(entry));
+		if (from) await this.#together(this.#restored(from), true);
+		else this.#line.push([this.#entry()]);
+		for (let group = this.#line.shift(); group !== undefined && !this.signal.aborted; group = this.#line.shift()) {
+			const lanes = group.map((name) => this.#lane(name));
+			await this.#together(lanes, false);
 		}
 	}
 
-	#restore({ state, phase, transition, line, notes, messages, calls }: Checkpoint): void {
-		this.#phase = phase;
-		this.#transition = transition;
-		this.#notes.push(...notes);
+	#entry(): string {
+		const { agents, entry } = this.setup;
+		const { agent = entry } = this.request;
+		// One agent answers to every name that the access rules use; so does the first of several to the name of the only one.
+		const name = this.#isSeveral && (agents.has(agent) || agent !== AGENT) ? agent : entry;
+		if (!agents.has(name)) throw new NexusError("engine_failed", `there is no agent "${name}"`);
+		if (this.#isSeveral && !mayUse(this.request, name))
+			throw new NexusError("engine_failed", `the agent "${name}" is not for whoever asks here`);
+		return name;
+	}
+
+	#lane(name: string, from?: Checkpoint["lanes"][number]): Lane {
+		const agent = this.setup.agents.get(name);
+		if (agent === undefined) throw new NexusError("engine_failed", `there is no agent "${name}"`);
+		const thread = this.#threads.get(name) ?? { messages: [], notesRead: 0, injectedRead: 0 };
+		this.#threads.set(name, thread);
+		return new Lane({ run: this, agent, thread, state: this.#state.lane(from), say: this.#voiceOf(name) });
+	}
+
+	/** One that fails does not stop the others; what ends the run ends all of them. */
+	async #together(lanes: readonly Lane[], resumed: boolean): Promise<void> {
+		for (const lane of lanes) this.#lanes.add(lane);
+		// People have seen whose words these are; of several agents side by side the first one goes on with them.
+		const speaker = lanes.find(({ agent }) => agent.visible) ?? lanes[0];
+		if (speaker && this.#cutOff.length > 0)
+			speaker.cutOff = { shown: this.request.continues?.shown ?? "", messages: this.#cutOff.splice(0) };
+		await Promise.all(
+			lanes.map(async (lane) => {
+				try {
+					const verdict = await lane.work(resumed);
+					this.#lanes.delete(lane);
+					if (!this.signal.aborted) this.#follow(lane, verdict);
+				} catch (cause) {
+					this.#halt({ cause });
+				}
+			}),
+		);
+	}
+
+	#restored({ state, phase, transition, lanes, line, notes, threads, injected, calls }: Checkpoint): Lane[] {
+		this.phase = phase;
+		this.transition = transition;
+		this.notes.push(...notes);
+		this.#injected.push(...injected);
+		this.#line.push(...line);
 		for (const [agent, count] of Object.entries(calls)) this.#calls.set(agent, count);
-		this.#messages = [...messages, ...owedResults(messages, state, this.#setup.clock.now())];
-		// What was open has its result by now: it is not this run's to pair.
-		for (const call of this.#state.openCalls()) this.#state.end(call, "failed", "cut off");
-		this.#line.push(this.#state.activation.agent, ...line);
+		const { answer } = this.request.continues ?? {};
+		const answered = this.#state
+			.openCalls()
+			.find(({ callId, status }) => callId === answer?.callId && status === "announced");
+		const now = this.setup.clock.now();
+		for (const [agent, thread] of Object.entries(threads)) {
+			const messages = [...thread.messages, ...owedResults(thread.messages, state, now, answered?.callId)];
+			this.#threads.set(agent, { ...thread, messages });
+		}
+		// What was open has its result by now: it is not this run's to pair. Before lanes take up what is open.
+		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
+		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
+		const asker = going.find(({ agent }) => agent.name === answered?.agent);
+		if (asker && answered && answer) asker.owed = { call: answered, answer };
+		return going;
 	}
 
 	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */
 	#boundary(): readonly EngineEvent[] {
-		const { checkpoint } = this.#setup;
+		const { checkpoint } = this.setup;
 		if (!checkpoint) return [];
+		// Messages are never changed, only replaced: copies of the lists will do.
+		const threads = [...this.#threads].map(([agent, thread]) => [agent, { ...thread, messages: [...thread.messages] }]);
 		const event = checkpoint({
 			version: 1,
 			state: this.#state.snapshot(),
-			phase: this.#phase,
-			...(this.#transition && { transition: this.#transition }),
-			line: [...this.#line],
-			notes: [...this.#notes],
-			messages: structuredClone(this.#messages),
+			phase: this.phase,
+			...(this.transition && { transition: this.transition }),
+			lanes: [...this.#lanes].map(({ state }) => state.laneSnapshot()),
+			line: this.#line.map((group) => [...group]),
+			notes: [...this.notes],
+			threads: Object.fromEntries(threads),
+			injected: [...this.#injected],
 			calls: Object.fromEntries(this.#calls),
 		});
 		return event === undefined ? [] : [event];
 	}
 
 	/** What a verdict means for those who wait in line. */
-	#follow(agent: AgentSpec, verdict: Verdict, line: string[]): void {
-		switch (verdict.type) {
-			case "fail":
-				throw this.#failure ?? new NexusError("engine_failed", verdict.message);
-			case "retry":
-				throw new NexusError("internal", "a retry is the activation's own matter");
-			case "end":
-			case "route":
-				if (verdict.text !== undefined && !this.#state.hasSpoken)
-					this.#events.push([{ type: "message" }, { type: "text", delta: verdict.text }]);
-				if (verdict.completion) this.#notes.push(`[${verdict.completion.agent}] ${verdict.completion.summary}`);
+	#follow(lane: Lane, verdict: Verdict): void {
+		const { agent, say } = lane;
+		if (verdict.type === "fail") throw lane.failure ?? new NexusError("engine_failed", verdict.message);
+		if (verdict.type === "retry") throw new NexusError("internal", "a retry is the lane's own matter");
+		if (verdict.text !== undefined && !lane.state.hasSpoken)
+			say([{ type: "message" }, { type: "text", delta: verdict.text }]);
+		if (verdict.completion) {
+			const { summary, by } = verdict.completion;
+			this.notes.push({ agent: agent.name, text: summary });
+			this.log({ kind: "completion", agent: agent.name, text: summary, data: { by } });
 		}
-		if (verdict.type !== "route") return;
-		const { agents, phase, reason } = verdict.decision;
-		if (agent.orchestrator) this.#state.countRoute();
-		if (phase !== undefined && phase !== this.#phase && Object.hasOwn(this.#setup.phases, phase)) {
-			this.#transition = { from: this.#phase, because: reason, at: this.#setup.clock.now() };
-			this.#phase = phase;
-		}
-		if (reason !== "" && agent.orchestrator) this.#notes.push(`[${agent.name}] ${reason}`);
-		for (const next of agents) if (!line.includes(next)) line.push(next);
+		// Chat platforms show the next one's message once this one is whole, with what it took.
+		if (this.#isSeveral) say([...this.#usage.take(agent.name), { type: "message_end" }]);
+		if (verdict.type === "route") this.#route(lane, verdict.decision);
 	}
 
-	/** One agent, with its retries. */
-	async #activate(agent: AgentSpec, resumed: boolean): Promise<Verdict> {
-		const { strategy, clock } = this.#setup;
-		const attemptsMax = this.#setup.attemptsMaxOf(agent.name, this.#phase);
-		const said = (content: string): Message => ({ role: "user", content, timestamp: clock.now() });
-		if (!resumed) this.#messages = this.#notes.map(said);
-		let { attempt } = resumed ? this.#state.activation : this.#state.activate(agent.name, this.#phase);
-		for (; ; { attempt } = this.#state.retry()) {
-			this.#failure = this.#state.terminal ? undefined : await this.#attempt(agent);
-			if (this.#stop.signal.aborted) return { type: "end" };
-			const verdict = strategy.decide({
-				agent,
-				phase: this.#rules,
-				attempt,
-				attemptsMax,
-				terminal: this.#state.terminal,
-				content: this.#state.content,
-				failure: this.#failure?.message,
-				orchestrator: agent.orchestrator ? undefined : this.#setup.orchestrator,
-				fallback: agent.fallback,
+	#route({ agent, say }: Lane, { agents, phase, reason, parallel = false }: RoutingDecision): void {
+		if (agent.orchestrator) {
+			this.#state.countRoute();
+			this.notes.push({ agent: agent.name, text: reason || "It is your turn." });
+			const text = `${agents.join(parallel ? " and " : ", then ")}: ${reason}`;
+			this.log({
+				kind: "routing",
+				agent: agent.name,
+				text,
+				data: { agents, reason, parallel, ...(phase && { phase }) },
 			});
-			if (verdict.type !== "retry") return verdict;
-			// A strategy of somebody's own may never be content.
-			if (attempt >= attemptsMax) return { type: "fail", message: `${agent.name} did not end in ${attempt} attempts` };
-			this.#messages.push(said(verdict.reminder));
 		}
-	}
-
-	/** Calls the model until it stops asking for tools; returns why it could not. */
-	async #attempt(agent: AgentSpec): Promise<NexusError | undefined> {
-		for (;;) {
-			const heard = await this.#call(agent);
-			if (this.#stop.signal.aborted) return undefined;
-			if (heard.failed) return modelFailure(heard.message.errorMessage, agent.model.failure);
-			const results = await this.#act(agent, heard.message);
-			this.#messages.push(...results);
-			if (results.length === 0 || this.#state.terminal !== undefined || this.#stop.signal.aborted) return undefined;
+		if (phase !== undefined && phase !== this.phase && Object.hasOwn(this.setup.phases, phase)) {
+			const [from, at] = [this.phase, this.setup.clock.now()];
+			this.transition = { from, because: reason, at };
+			this.phase = phase;
+			say({ type: "phase", name: phase, because: reason });
+			this.log({ kind: "phase", agent: agent.name, text: `${from} → ${phase}: ${reason}`, data: { from, to: phase } });
 		}
+		const waiting = new Set(this.#line.flat());
+		const next = [...new Set(agents)].filter((name) => !waiting.has(name));
+		if (parallel && next.length > 0) this.#line.push(next);
+		else this.#line.push(...next.map((name) => [name]));
+		// So that a run which is cut off now goes on with those who are next.
+		if (this.#isSeveral) say(this.#boundary());
 	}
 
-	async #act(agent: AgentSpec, heard: AssistantMessage): Promise<ToolResultMessage[]> {
-		const asked = heard.content.flatMap((part) => {
-			if (part.type !== "toolCall") return [];
-			const call = this.#state.announce(String(part.id ?? ""), part.name, jsonOf(part.arguments));
-			return [{ part, call, isTooMany: this.#state.isToolLimitPassed }];
-		});
-		// Under the ids that results answer to: a model may have used its own twice.
-		const calls = new Map(asked.map(({ part, call }) => [part, call]));
-		const opening = heard.content.find(({ type }) => type === "text");
-		const content = heard.content.flatMap((part): AssistantMessage["content"] => {
-			const call = part.type === "toolCall" ? calls.get(part) : undefined;
-			if (call) return [{ ...(part as ToolCall), id: call.callId, name: call.name, arguments: jsonObject(call.args) }];
-			if (part.type !== "text") return [part];
-			const text = part === opening ? withoutThinking(part.text) : part.text;
-			return text === "" ? [] : [{ ...part, text }];
-		});
-		// Before its tools act, so that a checkpoint has it. Providers refuse a message with nothing in it.
-		const stopReason = asked.length > 0 ? "toolUse" : "stop";
-		if (content.length > 0) this.#messages.push({ ...heard, content, stopReason });
-		const how = { isCut: heard.stopReason === "length", enforced: this.#isEnforced(agent) };
-		return await this.#acting.run(agent, asked, how);
-	}
-
-	/** One answer of the model. What is refused before its first token is tried again; what was shown is never shown twice. */
-	async #call(agent: AgentSpec): Promise<Heard> {
-		const { retriesMax, clock } = this.#setup;
-		const { model } = agent;
-		let tokensMax = model.contextTokensMax;
-		for (let retries = 0; ; ) {
-			const limit = this.#state.exhausted();
-			if (limit !== undefined) throw new NexusError("engine_failed", `the run was stopped: ${limit}`);
-			this.#fit(tokensMax);
-			const heard = await this.#listen(agent);
-			if (!heard.failed || heard.shown || this.#stop.signal.aborted) return heard;
-			if (tokensMax === model.contextTokensMax && model.isOverflow(heard.message)) {
-				tokensMax = Math.floor(tokensMax * TIGHT_SHARE);
-			} else if (retries < retriesMax && model.isPassing(heard.message)) {
-				const delayMs = Math.min(this.#setup.retryDelayMsMax, FIRST_RETRY_MS * 2 ** retries);
-				retries += 1;
-				await pause(delayMs, this.#stop.signal, clock);
-				if (this.#stop.signal.aborted) return heard;
-			} else return heard;
+	async injected(): Promise<readonly Message[]> {
+		const arrived = (await this.#context.inbox?.take()) ?? [];
+		for (const message of arrived) {
+			const asked = { ...this.request, messages: [message], attachments: [] };
+			this.#injected.push(toPiContext(asked, this.setup.clock.now()).prompt);
 		}
+		return this.#injected;
 	}
 
-	async #listen(agent: AgentSpec): Promise<Heard> {
-		const { name, model } = agent;
-		const index = this.#calls.get(name) ?? 0;
-		this.#calls.set(name, index + 1);
-		this.#state.countModelCall();
-		const call: ModelCall = {
-			...{ agent: name, index, session: this.#request.session, signal: this.#stop.signal },
-			systemPrompt: this.#prompt(agent),
-			messages: [...this.#history, ...this.#messages],
-			tools: this.#acting.offered(agent, this.#isEnforced(agent)).tools.map(asModelTool),
-		};
-		const heard = await listen(() => model.stream(call), {
-			state: this.#state,
-			account: model.signer?.account ?? "",
-			say: (said) => this.#events.push(said),
-			describe: (tool, args) => agent.tools.describe(tool, args),
-		});
-		this.#count(heard);
-		return heard;
+	nextCall(agent: string): number {
+		const index = this.#calls.get(agent) ?? 0;
+		this.#calls.set(agent, index + 1);
+		return index;
 	}
 
-	#count({ message: { usage }, failed, shown }: Heard): void {
+	count(agent: string, heard: Heard, ms: number): void {
+		const { failed, shown, reasoning } = heard;
+		const { provider, model } = this.setup.agents.get(agent)!.model.failure;
+		this.setup.counters?.add("model_calls", { agent, outcome: failed ? "failed" : "answered" });
+		this.setup.counters?.add("model_ms", { agent }, ms);
+		if (reasoning !== "" && this.#state.isNewThinking(reasoning))
+			this.log({ kind: "reasoning", agent, text: reasoning });
 		// A refused call has used nothing.
-		if (failed && !shown) return;
-		const [input, output, cacheRead, cacheWrite, cost] = [
-			usage?.input,
-			usage?.output,
-			usage?.cacheRead,
-			usage?.cacheWrite,
-			usage?.cost?.total,
-		].map((value) => (Number.isFinite(value) ? Math.max(0, value!) : 0)) as [number, number, number, number, number];
-		this.#usage.add({ input, output, cacheRead, cacheWrite });
-		this.#state.countUsage(input + output + cacheRead + cacheWrite, cost);
+		const used = failed && !shown ? undefined : this.#usage.add({ agent, model }, heard.message.usage);
+		if (used) this.#state.countUsage(used.tokens, used.costUsd);
+		const text = `${provider}/${model} ${failed ? "failed" : "answered"} after ${Math.round(ms)} ms`;
+		this.log({ kind: "model", agent, text, data: { ms, failed, ...(used && { tokens: used.tokens }) } });
 	}
 
-	/** The oldest tool results give way, for good. */
-	#fit(tokensMax: number): void {
-		const all = [...this.#history, ...this.#messages];
-		const fitting = trimmed(all, tokensMax);
-		if (fitting === all) return;
-		this.#events.push([
-			{ type: "compaction", phase: "start" },
-			{ type: "compaction", phase: "end" },
-		]);
-		const own = this.#history.length;
-		this.#history = fitting.slice(0, own);
-		this.#messages = fitting.slice(own);
+	log(entry: ExecutionEntry): void {
+		this.#events.push({ type: "log", entry });
 	}
 
-	get #rules(): Phase {
-		return this.#setup.phases[this.#phase] ?? { enforce: true };
-	}
-
-	#isEnforced(agent: AgentSpec): boolean {
-		return mustTerminate({ agent, phase: this.#rules });
-	}
-
-	#prompt(agent: AgentSpec): string {
-		const { recentTransitionMs, clock } = this.#setup;
-		return systemPrompt({
-			prompt: agent.prompt,
-			phase: this.#phase,
-			enforced: this.#isEnforced(agent),
-			orchestrator: agent.orchestrator,
-			transition: this.#transition,
-			recentTransitionMs,
-			now: clock.now(),
-		});
+	#voiceOf(agent: string): Lane["say"] {
+		if (!this.#isSeveral) return (said, taken) => this.#events.push(said, taken);
+		return (said, taken) => this.#events.push(signed(said, agent), taken);
 	}
 
 	/** The answer ends when its tools have let go, or soon after whatever they do. */
-	#abort(): void {
+	#halt(failed?: { cause: unknown }): void {
+		this.#failed ??= failed;
+		if (this.signal.aborted) return;
 		this.#stop.abort();
-		const { clock, toolSettleMs } = this.#setup;
-		const waitMs = this.#acting.isBusy ? toolSettleMs + ABORT_SLACK_MS : ABORT_SLACK_MS;
-		this.#disarm = clock.after(waitMs, () => this.#end(), "due");
+		const { clock, toolSettleMs } = this.setup;
+		const waitMs = this.acting.isBusy ? toolSettleMs + ABORT_SLACK_MS : ABORT_SLACK_MS;
+		this.#disarm = clock.after(waitMs, () => this.#end(this.#failed), "due");
 	}
 
-	#end(thrown?: { cause: unknown }): void {
+	#end(failed?: { cause: unknown }): void {
 		if (this.#over) return;
-		const { aborted } = this.#outer;
+		const { aborted } = this.#context.signal;
 		try {
 			const because = aborted ? "stopped before it finished" : "the run ended before it finished";
-			this.#events.push([...this.#unpaired(because), this.#usage.event()]);
-			if (thrown && !aborted) this.#events.fail(thrown.cause);
+			this.#events.push([...this.#unpaired(because), ...this.#usage.rest(this.#isSeveral)]);
+			if (failed && !aborted) this.#events.fail(toNexusError(failed.cause, "engine_failed"));
 			else this.#events.close();
 		} catch (cause) {
 			this.#events.fail(cause);
@@ -341,9 +305,15 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 	}
 
 	#unpaired(because: string): EngineEvent[] {
-		return this.#state.openCalls().map(({ callId, name, args, status }) => ({
-			...{ type: "tool" as const, callId, name, status: "failed" as const, summary: because, result: because },
+		return this.#state.openCalls().map(({ callId, name, args, status, agent }) => ({
+			type: "tool",
+			callId,
+			name,
+			status: "failed",
+			summary: because,
+			result: because,
 			...(status === "announced" && { args }),
+			...(this.#isSeveral && { agent }),
 		}));
 	}
 
@@ -351,14 +321,23 @@ class Loop implements AsyncIterator<EngineYield, undefined> {
 		if (this.#over) return;
 		this.#over = true;
 		this.#disarm?.();
-		this.#outer.removeEventListener("abort", this.#onAbort);
+		this.#context.signal.removeEventListener("abort", this.#onAbort);
 		this.#stop.abort();
 	}
 }
 
-function jsonObject(value: unknown): Record<string, never> {
-	return (typeof value === "object" && value !== null && !Array.isArray(value) ? value : { value }) as Record<
-		string,
-		never
-	>;
+const isList = (said: EngineYield): said is readonly EngineEvent[] => Array.isArray(said);
+
+const signed = (said: EngineYield, agent: string): EngineYield =>
+	isList(said) ? said.map((event) => signedOne(event, agent)) : signedOne(said, agent);
+
+function signedOne(event: EngineEvent, agent: string): EngineEvent {
+	switch (event.type) {
+		case "compaction":
+		case "checkpoint":
+		case "log":
+			return event;
+		default:
+			return { ...event, agent };
+	}
 }

@@ -1,80 +1,100 @@
-/** The `reason-act` engine: a model that reasons and tools that act, with enforced ends, limits and several tools at once. The door of this folder. */
+/** The `reason-act` engine: models that reason and tools that act, with several agents, enforced ends, limits and several tools at once. The door of this folder. */
 
-import { readFile } from "node:fs/promises";
-import { NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { createHash } from "node:crypto";
+import { NexusError } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
-import type { Environment } from "../entry.ts";
-import { checkFilesRoot, chooseModel, loadModel } from "../pi/pi.ts";
-import type { Engine } from "../port.ts";
-import { type Tool, toolRegistry } from "../tools/tools.ts";
-import { builtInTools } from "./built-in.ts";
-import { type ReasonActConfig, SCRIPTED } from "./config.ts";
+import type { PhasesConfig } from "../agents/agents.ts";
+import type { EnginePlace } from "../entry.ts";
+import type { Engine, EngineEvent } from "../port.ts";
+import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
+import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
+import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
+import type { ReasonActConfig } from "./config.ts";
+import { REASON_ACT_DEFAULTS } from "./defaults.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";
-import { type ModelPort, piModel } from "./model.ts";
-import { parseScript, scriptedModel } from "./scripted.ts";
-import type { LoopSetup } from "./setup.ts";
+import type { ModelPort } from "./model.ts";
+import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
-import { ATTEMPTS_MAX, FIRST_PHASE, PHASES, type Phase, STRATEGIES } from "./termination.ts";
+import { strategyOf } from "./strategy.ts";
+import { FIRST_PHASE, PHASES, type Phase } from "./termination.ts";
 
 const SECTION = "reasonAct";
 
-/** The only agent there is without an `agents` section. */
-const AGENT = "main";
-
-const SYSTEM_PROMPT =
-	"You are a helpful assistant. Answer in Markdown, briefly and to the point. Use the tools you have when they help; say so when you do not know.";
-
-export const REASON_ACT_DEFAULTS = {
-	attemptsMax: ATTEMPTS_MAX,
-	toolsParallelMax: 8,
-	toolIndicatorGapMs: 100,
-	toolDurationMs: 1000,
-	commandMs: 30_000,
-	recentTransitionMs: 30_000,
-	toolSettleMs: 1000,
-	retriesMax: 2,
-	retryDelayMsMax: 10_000,
-} as const;
+/** The sections of the configuration that the loop shares with others. */
+interface HouseSections {
+	agents?: AgentsConfig;
+	phases?: PhasesConfig;
+	tools?: ToolsConfig;
+}
 
 /** Configuration mistakes are said here; after that, only runs can fail. */
-export async function createReasonActEngine(config: ReasonActConfig, env: Environment = process.env): Promise<Engine> {
-	await checkFilesRoot(config.filesRoot, SECTION);
-	const model = await modelOf(config, env);
-	const tools = builtInTools({ filesRoot: config.filesRoot, now: Date.now });
-	return reasonActEngine(await setupOf(config, model, tools));
-}
-
-/** A setup may be made by hand, with more agents, tools and an approver. */
-export const reasonActEngine = (setup: LoopSetup): Engine => ({
-	name: "reason-act",
-	run: (request, { signal }) => reasonAct(setup, request, signal),
-});
-
-async function modelOf(config: ReasonActConfig, env: Environment): Promise<ModelPort> {
-	const { retriesMax, retryDelayMsMax } = { ...REASON_ACT_DEFAULTS, ...config };
-	if (config.provider === SCRIPTED) return scriptedModel(await scriptOf(config.script));
-	if (config.script !== undefined)
-		throw new NexusError("config", `\`${SECTION}.script\` is for \`provider: ${SCRIPTED}\` only`);
-	const choice = chooseModel(config, env, SECTION);
-	const loaded = await loadModel(choice, config.thinking, SECTION);
-	const failure = { ...choice, section: SECTION };
-	return await piModel(loaded, { thinking: config.thinking, failure, retriesMax, retryDelayMsMax });
-}
-
-async function scriptOf(path: string | undefined) {
-	if (path === undefined) return undefined;
-	const text = await readFile(path, "utf8").catch((cause: unknown) => {
-		throw new NexusError("config", `\`${SECTION}.script\` cannot be read: ${wordsOf(cause)}`, { cause });
+export async function createReasonActEngine(
+	config: ReasonActConfig,
+	{ base, env, house }: EnginePlace = { base: process.cwd(), env: process.env },
+): Promise<Engine> {
+	const { agents, phases, tools } = (house?.config ?? {}) as HouseSections;
+	const own = await builtInTools(tools, { base, env, ...house, clock: systemClock });
+	const setup = await setupFor(
+		await agentsOf(config, agents, toolRegistry(own), { base, env }),
+		{
+			...config,
+			phases: { ...config.phases, ...phases },
+		},
+		base,
+	);
+	const describe = Object.entries(tools?.describe ?? {}).map(([tool, template]) => [tool, describeBy(template)]);
+	return reasonActEngine({
+		...setup,
+		describe: Object.fromEntries(describe),
+		toolSources: house?.toolSources ?? [],
+		counters: house?.counters,
 	});
-	return parseScript(text, path);
+}
+
+/** A setup may be made by hand, with more agents and tools. */
+export function reasonActEngine(given: LoopSetup): Engine {
+	const setup: LoopSetup = { checkpoint: asEvent, ...given };
+	const { phase, phases } = setup;
+	return {
+		name: "reason-act",
+		continues: true,
+		injects: true,
+		configHash: configHashOf(setup),
+		phases: [phase, ...Object.keys(phases).filter((name) => name !== phase)],
+		run: (request, context) => reasonAct(setup, request, context, checkpointOf(request.continues)),
+	};
+}
+
+const asEvent = (data: Checkpoint): EngineEvent => ({ type: "checkpoint", data });
+
+/** Of what a checkpoint names: agents, their tools and the phases. Another prompt, model or limit is no reason to begin anew. */
+function configHashOf({ agents, phases }: LoopSetup): string {
+	const named = [...agents.values()].map(({ name, tools }) =>
+		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),
+	);
+	return createHash("sha256")
+		.update(JSON.stringify([named.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)), Object.keys(phases).sort()]))
+		.digest("base64url")
+		.slice(0, 22);
 }
 
 /** One agent, its tools and the configured limits. */
-export async function setupOf(
+export const setupOf = (
 	config: ReasonActConfig,
 	model: ModelPort,
 	tools: readonly Tool[],
+	clock: Clock = systemClock,
+): Promise<LoopSetup> => {
+	const { systemPrompt: prompt } = config;
+	const parts = { model, tools: toolRegistry(tools), ...(prompt !== undefined && { prompt }) };
+	return setupFor([agentSpec(AGENT, {}, parts)], config, process.cwd(), clock);
+};
+
+export async function setupFor(
+	agents: readonly AgentSpec[],
+	config: ReasonActConfig,
+	base: string,
 	clock: Clock = systemClock,
 ): Promise<LoopSetup> {
 	const { validateToolArguments } = await import("@earendil-works/pi-ai");
@@ -86,20 +106,18 @@ export async function setupOf(
 			"config",
 			`\`${SECTION}.phase\` is "${phase}"; the phases are ${Object.keys(phases).join(", ")}`,
 		);
-	const agent = {
-		name: AGENT,
-		orchestrator: false,
-		prompt: config.systemPrompt ?? SYSTEM_PROMPT,
-		model,
-		tools: toolRegistry(tools),
-	};
+	const byName = new Map(agents.map((agent) => [agent.name, agent]));
+	const orchestrator = agents.find((agent) => agent.orchestrator)?.name;
+	const attemptsMaxOf = (agent: string, name: string) =>
+		byName.get(agent)?.attemptsMax ?? config.phases?.[name]?.attemptsMax ?? values.attemptsMax;
 	return {
-		agents: new Map([[AGENT, agent]]),
-		entry: AGENT,
+		agents: byName,
+		entry: orchestrator ?? agents[0]!.name,
+		orchestrator,
 		phase,
 		phases,
-		attemptsMaxOf: (_agent, name) => config.phases?.[name]?.attemptsMax ?? values.attemptsMax,
-		strategy: STRATEGIES[config.termination ?? "enforcing"],
+		attemptsMaxOf,
+		strategy: await strategyOf(config.termination, base),
 		limits: limitsOf(config),
 		toolsParallelMax: values.toolsParallelMax,
 		timeoutMs: { bash: values.commandMs, ...config.timeoutMs },

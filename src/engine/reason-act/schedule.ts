@@ -25,8 +25,9 @@ export interface ScheduleOptions {
 	/** Stops everything. */
 	signal: AbortSignal;
 	clock: Clock;
-	toolsParallelMax: number;
-	timeoutMsOf(tool: Tool): number;
+	/** Shared by all batches of a run. */
+	room: ToolRoom;
+	timeoutMsOf(call: ReadyCall): number;
 	/** After an abort, how long a tool may take to let go of its processes. */
 	toolSettleMs: number;
 	/** Asks for approval; a call that waits here holds no slot. */
@@ -35,6 +36,48 @@ export interface ScheduleOptions {
 	started(call: ReadyCall): Promise<void>;
 	ended(call: ReadyCall, outcome: Outcome): void;
 	contextOf(call: ReadyCall, signal: AbortSignal): ToolContext;
+}
+
+/** How many tools of a run act at once, whichever agents asked for them. */
+export interface ToolRoom {
+	/** False: there is none now; `retry` is called when that may have changed. One that waits for all of it is overtaken by nobody. */
+	enter(exclusive: boolean, retry: () => void): boolean;
+	leave(exclusive: boolean): void;
+	/** It does not wait any more. */
+	forget(retry: () => void): void;
+}
+
+export function toolRoom(toolsMax: number): ToolRoom {
+	let running = 0;
+	let isExclusive = false;
+	/** In order; those that came for all of it are true. */
+	const waiting = new Map<() => void, boolean>();
+	const isOvertaking = (retry: () => void): boolean => {
+		for (const [other, exclusive] of waiting) {
+			if (other === retry) return false;
+			if (exclusive) return true;
+		}
+		return false;
+	};
+	return {
+		enter(exclusive, retry) {
+			const hasRoom = running < toolsMax && !isExclusive && (!exclusive || running === 0) && !isOvertaking(retry);
+			if (!hasRoom) {
+				waiting.set(retry, exclusive);
+				return false;
+			}
+			waiting.delete(retry);
+			running += 1;
+			isExclusive = exclusive;
+			return true;
+		},
+		leave(exclusive) {
+			running -= 1;
+			if (exclusive) isExclusive = false;
+			for (const retry of [...waiting.keys()]) retry();
+		},
+		forget: (retry) => void waiting.delete(retry),
+	};
 }
 
 /** The outcomes in the order of the calls. Never rejects for what a tool does. */
@@ -56,13 +99,12 @@ class Batch {
 	readonly #ready: Entry[] = [];
 	readonly #halt = new AbortController();
 	readonly #signal: AbortSignal;
-	#running = 0;
-	#exclusive = false;
 	#left: number;
 	/** Why nothing more starts. */
 	#stopped: string | undefined;
 	readonly #done = Promise.withResolvers<Outcome[]>();
 	readonly #onAbort = () => this.#dismiss();
+	readonly #onRoom = () => this.#startSome();
 
 	constructor(calls: readonly ReadyCall[], options: ScheduleOptions) {
 		this.#options = options;
@@ -125,19 +167,17 @@ class Batch {
 	#startSome(): void {
 		for (;;) {
 			const next = this.#ready[0];
-			if (next === undefined) return;
+			if (next === undefined) {
+				this.#options.room.forget(this.#onRoom);
+				return;
+			}
 			if (this.#isStopped()) {
 				this.#ready.shift();
 				this.#end(next, refused(this.#stopped!));
 				continue;
 			}
-			const { exclusive = false } = next.call.tool;
-			const hasRoom =
-				this.#running < this.#options.toolsParallelMax && !this.#exclusive && (!exclusive || this.#running === 0);
-			if (!hasRoom) return;
+			if (!this.#options.room.enter(next.call.tool.exclusive ?? false, this.#onRoom)) return;
 			this.#ready.shift();
-			this.#running += 1;
-			this.#exclusive = exclusive;
 			void this.#run(next);
 		}
 	}
@@ -150,10 +190,9 @@ class Batch {
 	async #run(entry: Entry): Promise<void> {
 		const { call } = entry;
 		const outcome = await this.#outcomeOf(call).catch((cause: unknown) => failedWith(wordsOf(cause)));
-		this.#running -= 1;
-		if (call.tool.exclusive) this.#exclusive = false;
 		if (call.tool.terminal && outcome.status === "completed") this.#haltOthers(call);
 		this.#end(entry, outcome);
+		this.#options.room.leave(call.tool.exclusive ?? false);
 		this.#startSome();
 	}
 
@@ -171,7 +210,7 @@ class Batch {
 			},
 		};
 		try {
-			const result = await bounded(acting, timeoutMsOf(tool)).execute(callId, undefined as never, this.#signal);
+			const result = await bounded(acting, timeoutMsOf(call)).execute(callId, undefined as never, this.#signal);
 			return outcomeOf(tool, result);
 		} catch (cause) {
 			// It may still be letting go of a process or a file: what follows must find it gone.

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import { seededRandom, seedOf } from "../../std/seed.ts";
+import { GO_ON } from "./checkpoint.ts";
 import type { LlmEvent, ModelCall, ModelPort } from "./model.ts";
 import { pause } from "./pause.ts";
 
@@ -55,7 +56,7 @@ export function scriptedModel(script: Script | undefined, clock: Clock = systemC
 	return {
 		contextTokensMax: CONTEXT_TOKENS_MAX,
 		failure: { provider: "scripted", model: "scripted", keySource: "", apiKey: "", section: "reasonAct" },
-		stream: (call) => play(stepFor(call, script), call, script?.seed ?? 0, clock),
+		stream: (call) => play(goingOn(stepFor(call, script), call), call, script?.seed ?? 0, clock),
 		isOverflow: ({ errorMessage }) => /context length/.test(errorMessage ?? ""),
 		isPassing: ({ errorMessage }) => /^(?:429|5\d\d)\b/.test(errorMessage ?? ""),
 	};
@@ -88,7 +89,16 @@ function newestWords({ messages }: ModelCall): string {
 	const texts = users.map((content) =>
 		typeof content === "string" ? content : content.map((part) => (part.type === "text" ? part.text : "")).join("\n"),
 	);
-	return texts.findLast((text) => text.startsWith(DIRECTIVE)) ?? texts.at(-1) ?? "";
+	return texts.findLast((text) => text.startsWith(DIRECTIVE)) ?? texts.findLast((text) => text !== GO_ON) ?? "";
+}
+
+/** Told that its words were cut off, it says the rest of them only. */
+function goingOn(step: Step, { messages }: ModelCall): Step {
+	const [cut, told] = messages.slice(-2);
+	if (told?.role !== "user" || told.content !== GO_ON || cut?.role !== "assistant") return step;
+	const shown = cut.content.map((part) => (part.type === "text" ? part.text : "")).join("");
+	const { reasoning: _thought, text = "", ...rest } = step;
+	return text.startsWith(shown) ? { ...rest, text: text.slice(shown.length) } : step;
 }
 
 async function* play(step: Step, call: ModelCall, seed: number, clock: Clock): AsyncGenerator<LlmEvent> {

@@ -1,12 +1,12 @@
 /** What a loop is made of, once configuration is out of the way. */
 
 import type { Clock } from "../../std/clock.ts";
-import type { EngineEvent, EngineRequest } from "../port.ts";
-import type { ToolRegistry, ValidateArguments } from "../tools/tools.ts";
+import type { Counters } from "../../std/counters.ts";
+import type { EngineEvent } from "../port.ts";
+import type { ApprovalPolicy, Describe, ToolRegistry, ToolSource, ValidateArguments } from "../tools/tools.ts";
 import type { Checkpoint } from "./checkpoint.ts";
 import type { Durations } from "./durations.ts";
 import type { ModelPort } from "./model.ts";
-import type { Permit, ReadyCall } from "./schedule.ts";
 import type { RunLimits } from "./state.ts";
 import type { Phase, TerminationStrategy } from "./termination.ts";
 
@@ -14,18 +14,22 @@ export interface AgentSpec {
 	name: string;
 	/** Routes the others; at most one of them. */
 	orchestrator: boolean;
+	/** Its words are shown to people. */
+	visible: boolean;
 	prompt: string;
 	model: ModelPort;
 	tools: ToolRegistry;
-	/** Where an orchestrator's run goes that does not route: an agent, or `END`. */
+	/** Of all tools, its own and the house's, those that it may use; a `*` at the end stands for any rest. Left out = all. */
+	toolNames?: readonly string[] | undefined;
+	/** By tool, in place of the tool's own policy. */
+	approval?: Readonly<Record<string, ApprovalPolicy>> | undefined;
+	/** By tool, before everybody's. */
+	timeoutMs?: Readonly<Record<string, number>> | undefined;
+	/** Of one activation; left out = what the phase or everybody has. */
+	attemptsMax?: number | undefined;
+	/** Who goes on when it fails; for an orchestrator also where the run goes when it does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }
-
-/** Asks whoever may approve. It commits what it has to before it answers; the signal withdraws the question. */
-export type Approve = (
-	call: ReadyCall,
-	about: { agent: string; request: EngineRequest; signal: AbortSignal },
-) => Permit | Promise<Permit>;
 
 export interface LoopSetup {
 	agents: ReadonlyMap<string, AgentSpec>;
@@ -40,6 +44,11 @@ export interface LoopSetup {
 	strategy: TerminationStrategy;
 	limits: RunLimits;
 	toolsParallelMax: number;
+	/** Asked at the beginning of each run. */
+	toolSources?: readonly ToolSource[];
+	/** By tool, in place of its own description. */
+	describe?: Readonly<Record<string, Describe>>;
+	counters?: Counters | undefined;
 	/** By tool. Never beyond what the request allows. */
 	timeoutMs: Readonly<Record<string, number>>;
 	/** Least gap between two progress lines of a run; it never delays a tool. */
@@ -53,8 +62,6 @@ export interface LoopSetup {
 	retriesMax: number;
 	retryDelayMsMax: number;
 	validate: ValidateArguments;
-	/** For tools whose policy is not `never`; left out = these are refused. */
-	approve?: Approve;
 	/** Asked at every boundary of a tool: the event that carries the checkpoint, yielded together with the tool's. */
 	checkpoint?(checkpoint: Checkpoint): EngineEvent | undefined;
 	clock: Clock;

@@ -1,4 +1,4 @@
-/** Everything that changes while one run goes on: who is active, its words, its tool calls, what was used. No clock and no I/O. */
+/** Everything that changes while one run goes on: who is active, its words, its tool calls, what was used. Agents side by side have a lane each. No clock and no I/O. */
 
 import { createHash } from "node:crypto";
 import { NexusError } from "../../protocol/protocol.ts";
@@ -49,6 +49,8 @@ export interface TrackedCall {
 	modelId: string;
 	name: string;
 	args: unknown;
+	/** Who asked for it. */
+	agent: string;
 	status: CallStatus;
 	/** What the model is told. */
 	result?: string;
@@ -76,36 +78,65 @@ export interface Used {
 	costUsd: number;
 }
 
-/** JSON: what a checkpoint holds of the run. */
+/** JSON: what a checkpoint holds of the run, whoever is at work. */
 export interface StateSnapshot {
-	activation: Activation | undefined;
 	used: Used;
 	attempts: Record<string, number>;
-	hasSpoken: boolean;
-	terminal: TerminalCall | undefined;
 	calls: TrackedCall[];
 	custom: Record<string, unknown>;
 }
 
+/** JSON: what a checkpoint holds of one agent at work. */
+export interface LaneSnapshot {
+	activation: Activation;
+	hasSpoken: boolean;
+	terminal?: TerminalCall | undefined;
+}
+
+/** What all lanes of a run have in common. */
+class Shared {
+	calls: TrackedCall[] = [];
+	readonly callIds = new Set<string>();
+	readonly thinking = new Set<string>();
+	/** Executions by agent and phase. */
+	attempts = new Map<string, number>();
+	custom = new Map<string, unknown>();
+	used: Used = { modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 };
+
+	static from(snapshot: StateSnapshot): Shared {
+		const shared = new Shared();
+		const { used, attempts, calls, custom } = structuredClone(snapshot);
+		shared.used = used;
+		shared.attempts = new Map(Object.entries(attempts));
+		shared.custom = new Map(Object.entries(custom));
+		shared.calls = calls;
+		for (const { callId } of calls) shared.callIds.add(callId);
+		return shared;
+	}
+}
+
 export class RunState implements CustomState {
 	readonly #limits: RunLimits;
+	#run: Shared;
 	#activation: Activation | undefined;
 	#content = "";
 	#reasoning = "";
 	#hasSpoken = false;
 	#terminal: TerminalCall | undefined;
-	#calls: TrackedCall[] = [];
+	/** By the model's own ids, which two models may share. */
 	readonly #open = new Map<string, TrackedCall[]>();
-	readonly #callIds = new Set<string>();
-	readonly #thinking = new Set<string>();
-	/** Executions by agent and phase. */
-	#attempts = new Map<string, number>();
-	#custom = new Map<string, unknown>();
-	#used: Used = { modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 };
 
 	constructor(limits: RunLimits, from?: StateSnapshot) {
 		this.#limits = limits;
-		if (from) this.#restore(from);
+		this.#run = from ? Shared.from(from) : new Shared();
+	}
+
+	/** For one more agent at work in the same run: calls, counters and custom state are the run's. */
+	lane(from?: LaneSnapshot): RunState {
+		const lane = new RunState(this.#limits);
+		lane.#run = this.#run;
+		if (from) lane.#resume(structuredClone(from));
+		return lane;
 	}
 
 	get activation(): Activation {
@@ -134,11 +165,11 @@ export class RunState implements CustomState {
 
 	/** All calls of the run that have ended, in the order in which they were asked for. */
 	get results(): readonly TrackedCall[] {
-		return this.#calls.filter(({ status }) => isOver(status));
+		return this.#run.calls.filter(({ status }) => isOver(status));
 	}
 
 	get used(): Readonly<Used> {
-		return this.#used;
+		return this.#run.used;
 	}
 
 	/** An agent's turn begins. */
@@ -158,22 +189,18 @@ export class RunState implements CustomState {
 		this.#activation = undefined;
 		this.#hasSpoken = false;
 		this.#clearAttempt();
-		this.#calls = [];
 		this.#open.clear();
-		this.#callIds.clear();
-		this.#thinking.clear();
-		this.#attempts.clear();
-		this.#custom.clear();
-		this.#used = { modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 };
+		this.#run = new Shared();
 	}
 
 	/** How often an agent was executed in a phase, retries included. */
 	attemptsOf(agent: string, phase: string): number {
-		return this.#attempts.get(attemptKey(agent, phase)) ?? 0;
+		return this.#run.attempts.get(attemptKey(agent, phase)) ?? 0;
 	}
 
-	say(text: string): void {
-		if (!this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
+	/** Not visible: said, but to nobody who reads the answer. */
+	say(text: string, visible = true): void {
+		if (visible && !this.#hasSpoken) this.#hasSpoken = text.trim() !== "";
 		this.#content = appended(this.#content, text, this.#limits.bufferCharsMax);
 	}
 
@@ -184,11 +211,11 @@ export class RunState implements CustomState {
 	/** Whether the execution log lacks this block. The oldest blocks are forgotten first; frames never depend on it. */
 	isNewThinking(block: string): boolean {
 		const hash = createHash("sha256").update(block).digest("base64");
-		if (this.#thinking.has(hash)) return false;
-		this.#thinking.add(hash);
-		if (this.#thinking.size > this.#limits.thinkingBlocksMax) {
-			for (const oldest of this.#thinking) {
-				this.#thinking.delete(oldest);
+		if (this.#run.thinking.has(hash)) return false;
+		this.#run.thinking.add(hash);
+		if (this.#run.thinking.size > this.#limits.thinkingBlocksMax) {
+			for (const oldest of this.#run.thinking) {
+				this.#run.thinking.delete(oldest);
 				break;
 			}
 		}
@@ -199,11 +226,11 @@ export class RunState implements CustomState {
 	announce(modelId: string, asked: string, args: unknown): TrackedCall {
 		const name = asked.slice(0, NAME_CHARS_MAX);
 		const callId = this.#unused((modelId || name).slice(0, NAME_CHARS_MAX));
-		const call: TrackedCall = { callId, modelId, name, args, status: "announced" };
-		this.#callIds.add(call.callId);
-		this.#calls.push(call);
+		const call: TrackedCall = { callId, modelId, name, args, agent: this.activation.agent, status: "announced" };
+		this.#run.callIds.add(call.callId);
+		this.#run.calls.push(call);
 		this.#open.set(modelId, [...(this.#open.get(modelId) ?? []), call]);
-		this.#used.toolCalls += 1;
+		this.#run.used.toolCalls += 1;
 		return call;
 	}
 
@@ -249,25 +276,25 @@ export class RunState implements CustomState {
 
 	/** Calls without an outcome, in order. */
 	openCalls(): TrackedCall[] {
-		return this.#calls.filter(({ status }) => !isOver(status));
+		return this.#run.calls.filter(({ status }) => !isOver(status));
 	}
 
 	countModelCall(): void {
-		this.#used.modelCalls += 1;
+		this.#run.used.modelCalls += 1;
 	}
 
 	countRoute(): void {
-		this.#used.routes += 1;
+		this.#run.used.routes += 1;
 	}
 
 	countUsage(tokens: number, costUsd: number): void {
-		this.#used.tokens += tokens;
-		this.#used.costUsd += costUsd;
+		this.#run.used.tokens += tokens;
+		this.#run.used.costUsd += costUsd;
 	}
 
 	/** Asked before a model call: what forbids one more, in words. */
 	exhausted(): string | undefined {
-		const { modelCalls, routes, toolCalls, tokens, costUsd } = this.#used;
+		const { modelCalls, routes, toolCalls, tokens, costUsd } = this.#run.used;
 		const { modelCallsMax, routesMax, toolCallsMax, tokensMax, costUsdMax } = this.#limits;
 		if (modelCalls >= modelCallsMax) return `the model was called ${modelCalls} times in one run (modelCallsMax)`;
 		if (routes > routesMax) return `agents were routed ${routes} times in one run (routesMax ${routesMax})`;
@@ -280,11 +307,11 @@ export class RunState implements CustomState {
 
 	/** Whether the newest call that was announced is one too many to run. */
 	get isToolLimitPassed(): boolean {
-		return this.#used.toolCalls > this.#limits.toolCallsMax;
+		return this.#run.used.toolCalls > this.#limits.toolCallsMax;
 	}
 
 	setState(key: string, value: unknown): void {
-		const others = Object.fromEntries([...this.#custom].filter(([other]) => other !== key));
+		const others = Object.fromEntries([...this.#run.custom].filter(([other]) => other !== key));
 		const text: string | undefined = JSON.stringify({ ...others, [key]: value });
 		const { customCharsMax } = this.#limits;
 		if (text.length > customCharsMax)
@@ -292,53 +319,50 @@ export class RunState implements CustomState {
 		// A copy of what JSON keeps of it: a checkpoint restores exactly this.
 		const kept = (JSON.parse(text) as Record<string, unknown>)[key];
 		if (kept === undefined) throw new NexusError("invalid", `custom state "${key}" is not JSON`);
-		this.#custom.set(key, kept);
+		this.#run.custom.set(key, kept);
 	}
 
 	getState(key: string): unknown {
-		return structuredClone(this.#custom.get(key));
+		return structuredClone(this.#run.custom.get(key));
 	}
 
 	hasState(key: string): boolean {
-		return this.#custom.has(key);
+		return this.#run.custom.has(key);
 	}
 
 	getAllState(): Readonly<Record<string, unknown>> {
-		return structuredClone(Object.fromEntries(this.#custom));
+		return structuredClone(Object.fromEntries(this.#run.custom));
 	}
 
 	snapshot(): StateSnapshot {
-		return structuredClone({
-			activation: this.#activation,
-			used: this.#used,
-			attempts: Object.fromEntries(this.#attempts),
-			hasSpoken: this.#hasSpoken,
-			terminal: this.#terminal,
-			calls: this.#calls,
-			custom: Object.fromEntries(this.#custom),
-		});
+		const { used, attempts, calls, custom } = this.#run;
+		// Arguments and custom values are never changed in place: a copy of what holds them will do, at every boundary.
+		return {
+			used: { ...used },
+			attempts: Object.fromEntries(attempts),
+			calls: calls.map((call) => ({ ...call })),
+			custom: Object.fromEntries(custom),
+		};
 	}
 
-	#restore(snapshot: StateSnapshot): void {
-		const { activation, used, attempts, hasSpoken, terminal, calls, custom } = structuredClone(snapshot);
+	laneSnapshot(): LaneSnapshot {
+		return structuredClone({ activation: this.activation, hasSpoken: this.#hasSpoken, terminal: this.#terminal });
+	}
+
+	#resume({ activation, hasSpoken, terminal }: LaneSnapshot): void {
 		this.#activation = activation;
 		this.#hasSpoken = hasSpoken;
 		this.#terminal = terminal;
-		this.#used = used;
-		this.#attempts = new Map(Object.entries(attempts));
-		this.#custom = new Map(Object.entries(custom));
-		this.#calls = calls;
-		for (const call of calls) {
-			this.#callIds.add(call.callId);
-			if (!isOver(call.status)) this.#open.set(call.modelId, [...(this.#open.get(call.modelId) ?? []), call]);
-		}
+		for (const call of this.#run.calls)
+			if (call.agent === activation.agent && !isOver(call.status))
+				this.#open.set(call.modelId, [...(this.#open.get(call.modelId) ?? []), call]);
 	}
 
 	#begin(activation: Activation): Activation {
 		this.#activation = activation;
 		this.#clearAttempt();
 		const key = attemptKey(activation.agent, activation.phase);
-		this.#attempts.set(key, (this.#attempts.get(key) ?? 0) + 1);
+		this.#run.attempts.set(key, (this.#run.attempts.get(key) ?? 0) + 1);
 		return activation;
 	}
 
@@ -350,7 +374,7 @@ export class RunState implements CustomState {
 
 	#unused(wanted: string): string {
 		let callId = wanted;
-		for (let n = 2; this.#callIds.has(callId); n++) callId = `${wanted}_${n}`;
+		for (let n = 2; this.#run.callIds.has(callId); n++) callId = `${wanted}_${n}`;
 		return callId;
 	}
 }

@@ -1,9 +1,9 @@
 /** How an attempt of an agent ends: reminder, hand-over, end or failure. Pure: one question, one answer. */
 
+import { END } from "../agents/agents.ts";
 import type { TerminalCall } from "./state.ts";
 
-/** The name in a routing decision that ends the run. */
-export const END = "END";
+export { END };
 
 /** Tools that end an attempt. */
 export const TERMINAL = { complete: "complete", route: "route", end: "end_conversation" } as const;
@@ -61,7 +61,7 @@ export interface AttemptEnd {
 	failure?: string | undefined;
 	/** Who gets the run back from the others. */
 	orchestrator?: string | undefined;
-	/** Where an orchestrator's run goes that does not route: an agent, or `END`. */
+	/** Who goes on when the agent fails; for an orchestrator also where the run goes when it does not route: an agent, or `END`. */
 	fallback?: string | undefined;
 }
 
@@ -104,6 +104,15 @@ export const lenient: TerminationStrategy = {
 		return end.terminal === undefined ? { type: "end" } : afterTerminal(end, end.terminal);
 	},
 };
+
+/** A strategy of somebody's own may throw, or answer anything. */
+export function checkedVerdict(strategy: TerminationStrategy, end: AttemptEnd): Verdict {
+	const verdict: Verdict | undefined = strategy.decide(end);
+	if (VERDICTS.includes(verdict?.type)) return verdict;
+	return { type: "fail", message: `the strategy "${strategy.name}" gave no verdict on ${end.agent.name}'s attempt` };
+}
+
+const VERDICTS: readonly unknown[] = ["end", "retry", "route", "fail"] satisfies Verdict["type"][];
 
 export const STRATEGIES = { enforcing, lenient } as const;
 
@@ -149,8 +158,14 @@ function afterRoute(fields: Record<string, unknown>): Verdict {
 	return { type: "route", decision };
 }
 
-/** A failing agent does not stop the others; only an orchestrator's failure, or one without an orchestrator, is the run's. */
+/** A failing agent does not stop the others: its fallback goes on, else the orchestrator is told. Only where there is neither is it the run's failure. */
 function afterFailure(end: AttemptEnd, failure: string): Verdict {
+	const { agent, fallback } = end;
+	if (fallback !== undefined && fallback !== END) {
+		const reason = `${agent.name} failed: ${failure}`.slice(0, SUMMARY_CHARS_MAX);
+		const completion: Completion = { agent: agent.name, summary: reason, by: "failure" };
+		return { type: "route", decision: { agents: [fallback], reason }, completion };
+	}
 	if (end.agent.orchestrator || end.orchestrator === undefined) return { type: "fail", message: failure };
 	return handedOver(end, `${end.agent.name} failed: ${failure}`, "failure");
 }

@@ -23,6 +23,15 @@ export function describeCall(name: string, args: unknown, own?: Describe): strin
 	return oneLine(cut((own && said(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
 }
 
+/** From a template: `{path}` stands for an argument. One that the call does not have is left out. */
+export const describeBy =
+	(template: string): Describe =>
+	(args) =>
+		template.replace(/\{(\w+)\}/g, (_, name: string) => {
+			const value = Object.hasOwn(args, name) ? args[name] : undefined;
+			return value === undefined ? "" : cut(typeof value === "string" ? value : JSON.stringify(value), PATH_CHARS_MAX);
+		});
+
 /** A tool whose description fails is described as any other: it can still do its work. */
 function said(own: Describe, fields: Record<string, unknown>, name: string): string | undefined {
 	try {

@@ -1,15 +1,19 @@
 /** What a tool is: offered to a model, run by an engine. */
 
 import type { ContentPart } from "../../protocol/protocol.ts";
-import type { EngineRequest } from "../port.ts";
+import type { Answer, ApprovalPolicy, EngineRequest } from "../port.ts";
 
 /** What a running tool does, in a line for people. */
 export type Describe = (args: Readonly<Record<string, unknown>>, name: string) => string;
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Whether a person has to agree before the tool acts. */
-export type ApprovalPolicy = "never" | "non-owner" | "always";
+/** What a person is asked. */
+export interface Question {
+	question: string;
+	/** Between what to choose; left out = any answer. */
+	choices?: readonly string[];
+}
 
 export interface ToolContext {
 	/** Unique in the run. */
@@ -24,6 +28,10 @@ export interface ToolContext {
 	state: CustomState;
 	/** Shown to people while it runs. */
 	progress(text: string): void;
+	/** What the person said to the tool's `asks`. */
+	answer?: Answer;
+	/** Asks the run's sender while the tool runs; the run's clocks stand still, the tool's own limit does not. Left out where nobody can be asked. */
+	ask?(question: Question, signal: AbortSignal): Promise<Answer>;
 }
 
 /** A rejection is a failure, too: the model is told, and the run goes on. */
@@ -45,8 +53,12 @@ export interface Tool {
 	terminal?: boolean;
 	/** Runs while no other tool does. */
 	exclusive?: boolean;
-	/** `never` when left out. */
+	/** Left out: as its name says (`policyOf`). A tool can only be stricter than that. */
 	approval?: ApprovalPolicy;
+	/** What the run's sender is asked before it acts: it gets the answer in its context. */
+	asks?(args: Record<string, unknown>): Question;
+	/** Of a tool that comes from outside: changes with what it says about itself. A remembered approval holds for one revision only. */
+	revision?: string;
 	describe?: Describe;
 	/** The arguments fit `parameters`. */
 	execute(args: Record<string, unknown>, context: ToolContext): Promise<ToolResult>;

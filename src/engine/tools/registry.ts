@@ -2,6 +2,7 @@
 
 import type { Tool as ModelTool } from "@earendil-works/pi-ai";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
+import { fitsSome } from "../../std/globs.ts";
 import { describeCall } from "./describe.ts";
 import type { Tool, ToolResult } from "./port.ts";
 
@@ -26,15 +27,11 @@ export function toolRegistry(tools: readonly Tool[]): ToolRegistry {
 	return {
 		tools,
 		find: (name) => byName.get(name),
-		only: (names) => (names === undefined ? toolRegistry(tools) : toolRegistry(tools.filter(nameMatches(names)))),
+		only: (names) =>
+			names === undefined ? toolRegistry(tools) : toolRegistry(tools.filter(({ name }) => fitsSome(name, names))),
 		describe: (name, args) => describeCall(name, args, byName.get(name)?.describe),
 	};
 }
-
-const nameMatches =
-	(names: readonly string[]) =>
-	({ name }: Tool): boolean =>
-		names.some((wanted) => (wanted.endsWith("*") ? name.startsWith(wanted.slice(0, -1)) : name === wanted));
 
 /** Checks arguments against a schema, with what can be read as the right type converted. Throws words for the model. */
 export type ValidateArguments = (
@@ -65,7 +62,11 @@ export function prepareCall(
 		const fitting = validate(asModelTool(tool), { type: "toolCall", id: "", name, arguments: args as never });
 		return { tool, args: fitting as Record<string, unknown> };
 	} catch (cause) {
-		return { problem: wordsOf(cause).slice(0, PROBLEM_CHARS_MAX) || `the arguments of ${name} are wrong` };
+		const words = wordsOf(cause) || `the arguments of ${name} are wrong`;
+		// The library does not say which values are allowed.
+		return {
+			problem: `${words}\n\nWhat ${name} takes: ${JSON.stringify(tool.parameters)}`.slice(0, PROBLEM_CHARS_MAX),
+		};
 	}
 }
 

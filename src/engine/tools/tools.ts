@@ -1,15 +1,23 @@
-/** Tools that engines offer to models: what one is, the registry of them, and how people read of a call. The door of this folder. */
-export { describeCall } from "./describe.ts";
+/** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
+
+export type { ApprovalPolicy } from "../port.ts";
+export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
+export { describeBy, describeCall } from "./describe.ts";
+export { type MemoryPort, memorySource } from "./memory.ts";
+export { TOOL_NAMES } from "./names.ts";
+export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
-	ApprovalPolicy,
 	CustomState,
 	Describe,
 	JsonSchema,
+	Question,
 	Tool,
 	ToolContext,
 	ToolResult,
 	ToolSource,
 } from "./port.ts";
+export { checkToolRoot } from "./protect.ts";
+export { readTextFile } from "./read-file.ts";
 export {
 	asModelTool,
 	type Prepared,
@@ -19,3 +27,4 @@ export {
 	toolRegistry,
 	type ValidateArguments,
 } from "./registry.ts";
+export { timeIn } from "./time.ts";

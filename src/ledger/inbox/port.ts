@@ -17,6 +17,8 @@ export type Disposition =
 	/** A newer event took its place: its run was stopped for it, or it was summarised into it. */
 	| { state: "superseded"; by: string; runId?: string }
 	| { state: "rejected"; because: string }
+	/** It decided what a run waits for, or tried to. */
+	| { state: "answered"; because: string }
 	/** It had been accepted, and had to make room. */
 	| { state: "dropped"; because: string };
 

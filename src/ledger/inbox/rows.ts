@@ -80,6 +80,8 @@ function dispositionOf(row: Row): Disposition {
 			return { state: "rejected", because };
 		case "dropped":
 			return { state: "dropped", because };
+		case "answered":
+			return { state: "answered", because };
 		default:
 			return { state: "queued" };
 	}
@@ -98,6 +100,7 @@ export function dispositionColumns(disposition: Disposition): [string, string | 
 			return [state, disposition.runId ?? null, null, disposition.by];
 		case "rejected":
 		case "dropped":
+		case "answered":
 			return [state, null, disposition.because, null];
 		default:
 			return disposition satisfies never;

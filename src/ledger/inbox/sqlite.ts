@@ -70,7 +70,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	state !== "rejected" && state !== "dropped" && batch === undefined;
+	state !== "rejected" && state !== "dropped" && state !== "answered" && batch === undefined;
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(

@@ -7,6 +7,8 @@ export interface SessionInfo {
 	createdAt: number;
 	updatedAt: number;
 	turns: number;
+	/** How often one of its turns was changed after it had settled. */
+	revision: number;
 	/** The beginning of the newest user message. */
 	title: string;
 }

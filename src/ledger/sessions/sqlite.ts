@@ -38,12 +38,18 @@ export function sessionUse(file: SqliteFile) {
 		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
 		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1`,
 	);
+	const changed = statement(
+		file,
+		"UPDATE sessions SET revision = revision + 1 WHERE session = (SELECT session FROM turns WHERE run_id = ?)",
+	);
 	return {
 		/** It got a message. */
 		received: (session: string, at: number, text: string) => touch.run(session, at, titleOf(text)),
 		/** It got a turn; `text` is what the turn answers. */
 		settled: (session: string, startedAt: number, endedAt: number, text: string) =>
 			countTurn.run(session, startedAt, endedAt, titleOf(text)),
+		/** What it told of a settled run is different now. */
+		changed: (runId: string) => changed.run(runId),
 	};
 }
 
@@ -52,6 +58,7 @@ const sessionOf = (row: Row): SessionInfo => ({
 	createdAt: Number(row.created_at),
 	updatedAt: Number(row.updated_at),
 	turns: Number(row.turns),
+	revision: Number(row.revision),
 	title: String(row.title),
 });
 

@@ -77,6 +77,9 @@ export interface Turn {
 	usageBy?: UsageShare[];
 	messages: StoredMessage[];
 	toolCalls: StoredToolCall[];
+	/** The run that this one goes on from, and the one that goes on from it. */
+	continues?: string;
+	continuedBy?: string;
 	/** How the message came to be a run and the answer was delivered; absent for a run that came by another way. */
 	trace?: Trace;
 }
@@ -111,6 +114,8 @@ export interface HookCall {
 
 export interface Turns {
 	get(runId: string): Reading<Turn | undefined>;
+	/** The run id of a session's newest turn. */
+	newest(session: string): Reading<string | undefined>;
 	/** Newest first; `before` is a run id. */
 	list(query: { session?: string; limit: number; before?: string }): Reading<Turn[]>;
 }
@@ -118,8 +123,10 @@ export interface Turns {
 export interface TurnOps {
 	/** Saves a settled run with everything that belongs to it (I5). The same run again is a duplicate. */
 	settle(turn: Turn): void;
+	/** Another run goes on from this one. Refused unless it is its session's newest turn, was cut off, and nobody goes on from it yet. */
+	continued(runId: string, by: string): void;
 	/** Replaces the trace of a settled run: deliveries end later than the run. */
 	retrace(runId: string, trace: Trace): void;
 }
 
-export const turnWrites = writesOf<TurnOps>("turns", ["settle", "retrace"]);
+export const turnWrites = writesOf<TurnOps>("turns", ["settle", "continued", "retrace"]);

@@ -22,6 +22,11 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		ALTER TABLE tool_calls ADD COLUMN agent TEXT;
 		-- JSON.
 		ALTER TABLE turns ADD COLUMN usage_by TEXT;`,
+		`-- Run ids.
+		ALTER TABLE turns ADD COLUMN continues TEXT;
+		ALTER TABLE turns ADD COLUMN continued_by TEXT;
+		-- How often a turn was changed after it had settled.
+		ALTER TABLE sessions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;`,
 	],
 	open(file) {
 		file.things.register<TurnOps>("turns", applier(file));
@@ -40,7 +45,12 @@ function reads(file: SqliteFile): AtOnce<Turns> {
 	const byId = statement(file, "SELECT * FROM turns WHERE run_id = ?");
 	const older = statement(file, "SELECT * FROM turns WHERE seq < ? ORDER BY seq DESC LIMIT ?");
 	const olderOfSession = statement(file, "SELECT * FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?");
+	const newest = statement(file, "SELECT run_id FROM turns WHERE session = ? ORDER BY seq DESC LIMIT 1");
 	return {
+		newest(session) {
+			const row = newest.get(session);
+			return row && String(row.run_id);
+		},
 		get(runId) {
 			const row = byId.get(runId);
 			return row && whole(row);
@@ -59,6 +69,11 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 	const addMessage = messageRow(file);
 	const addToolCall = toolCallRow(file);
 	const session = sessionUse(file);
+	const continued = statement(
+		file,
+		`UPDATE turns SET continued_by = ? WHERE run_id = ? AND continued_by IS NULL AND status <> 'completed'
+		AND NOT EXISTS (SELECT 1 FROM turns newer WHERE newer.session = turns.session AND newer.seq > turns.seq)`,
+	);
 	const retrace = statement(file, "UPDATE turns SET trace = ? WHERE run_id = ?");
 	return {
 		settle(_, turn) {
@@ -67,6 +82,10 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 			for (const [n, call] of turn.toolCalls.entries()) addToolCall(seq, n, call);
 			const asked = turn.messages.findLast((message) => message.role === "user");
 			session.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? "");
+		},
+		continued(_, runId, by) {
+			must(continued.run(by, runId), `Run ${runId} cannot be continued any more.`);
+			session.changed(runId);
 		},
 		retrace: (_, runId, trace) => must(retrace.run(jsonText(trace), runId), `Run ${runId} has not settled.`),
 	};
@@ -77,8 +96,8 @@ function turnRow(file: SqliteFile) {
 	const insert = statement(
 		file,
 		`INSERT INTO turns (run_id, session, engine, status, reason, error_code, error_message, started_at, ended_at,
-		first_token_ms, usage_input, usage_output, usage_extra, usage_by, trace)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
+		first_token_ms, usage_input, usage_output, usage_extra, usage_by, trace, continues)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING`,
 	);
 	return (turn: Turn): number => {
 		const { usage, error } = turn;
@@ -98,6 +117,7 @@ function turnRow(file: SqliteFile) {
 			usageExtraText(usage),
 			jsonOrNull(turn.usageBy),
 			jsonOrNull(turn.trace),
+			turn.continues ?? null,
 		);
 		if (seq === undefined) throw new Refused("duplicate", `Run ${turn.runId} is already settled.`);
 		return seq;

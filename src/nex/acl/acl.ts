@@ -13,7 +13,17 @@ export interface AclConfig {
 }
 
 /** An id of a sender, `*` for everybody, or a narrower choice: all that is given has to fit. */
-export type AclEntry = string | { sender?: string; chat?: string; agent?: string };
+export type AclEntry =
+	| string
+	| {
+			sender?: string;
+			chat?: string;
+			agent?: string;
+			/** In `allow`: the tools that their words may reach; without it none of the owner's (A11). A `*` at the end stands for any rest. */
+			tools?: readonly string[];
+			/** In `allow`: the tools whose calls they may approve. */
+			approve?: readonly string[];
+	  };
 
 export interface AclQuestion {
 	channel: string;
@@ -65,7 +75,7 @@ function stranger(unknown: NonNullable<AclConfig["unknown"]>, { sender, chat, ch
 	}
 }
 
-function fits(entry: AclEntry, ask: AclQuestion): boolean {
+export function fits(entry: AclEntry, ask: AclQuestion): boolean {
 	if (typeof entry === "string") return entry === "*" || entry === ask.sender;
 	const given = (wanted: string | undefined, is: string) => wanted === undefined || wanted === "*" || wanted === is;
 	return given(entry.sender, ask.sender) && given(entry.chat, ask.chat.id) && given(entry.agent, ask.agent);

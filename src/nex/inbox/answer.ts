@@ -1,12 +1,12 @@
 /** A run of the inbox: the messages that it answers, where the answer goes, and the trace of both. */
 
-import type { ExecuteRequest } from "../../broker/broker.ts";
-import { type NewDelivery, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import type { ExecuteRequest, PassedOn } from "../../broker/broker.ts";
+import { type AskedFor, type NewDelivery, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Outbound } from "../port.ts";
-import { destinationsOf, type Message } from "./message.ts";
+import { destinationsOf, type Message, rightsTogether } from "./message.ts";
 
 export interface Answer {
 	runId: string;
@@ -43,7 +43,10 @@ export function owedOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log
 }
 
 /** What the run is told of its messages. The newest one's address is the run's. */
-export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteRequest, "begin" | "settle"> {
+export function requestOf(
+	{ runId, messages, message }: Answer,
+	approval?: ExecuteRequest["approval"],
+): Omit<ExecuteRequest, "begin" | "settle"> {
 	const { origin, facts, session } = message;
 	const { channel, account } = origin;
 	const { id, name } = facts.sender;
@@ -54,14 +57,51 @@ export function requestOf({ runId, messages, message }: Answer): Omit<ExecuteReq
 		session,
 		runId,
 		events: [...messages.slice(0, -1), message],
-		sender: { id, ...(name !== undefined && { name }), channel, account },
+		sender: {
+			id,
+			...(name !== undefined && { name }),
+			channel,
+			account,
+			...(messages.some((one) => one.facts.chat.type === "group") && { group: true }),
+			...(messages.some((one) => !isBySame(one, message)) && { amongOthers: true }),
+		},
 		agent: facts.agent,
+		...permissionsOf(messages),
+		...(approval && { approval }),
+		askedFor: askedForOf(messages, message),
 		...(facts.target && { target: { ...facts.target, channel, account } }),
 		...(traceId !== undefined && { traceId }),
 		...(attached.length > 0 && { context: attached }),
 		disableStreaming: context.disable_streaming === true,
 	};
 }
+
+function permissionsOf(messages: readonly Message[]): PassedOn {
+	const { owner, tools, denied, agents } = rightsTogether(messages);
+	return {
+		owner,
+		...(tools && { allowedTools: tools }),
+		...(denied && { deniedTools: denied }),
+		...(agents && { allowedAgents: agents }),
+	};
+}
+
+/** Whom a person would decide for. */
+function askedForOf(messages: readonly Message[], message: Message): AskedFor {
+	const { origin, facts } = message;
+	const { channel, account, sender, senderName } = origin;
+	return {
+		...{ channel, account, sender, only: messages.every((one) => isBySame(one, message)) },
+		...(senderName !== undefined && { senderName }),
+		chat: { id: facts.chat.id, type: facts.chat.type },
+		...(facts.target && { target: facts.target }),
+	};
+}
+
+const isBySame = (one: Message, other: Message): boolean =>
+	one.facts.sender.id === other.facts.sender.id &&
+	one.origin.channel === other.origin.channel &&
+	one.origin.account === other.origin.account;
 
 /** The stages of a settled run. `isWhole`: nothing is to come after the turn. */
 export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): StageTiming[] {

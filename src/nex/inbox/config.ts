@@ -4,6 +4,7 @@ import type { QueueSettings } from "../../ledger/ledger.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
+import type { ApprovalsConfig } from "../asking/config.ts";
 import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 
@@ -35,6 +36,12 @@ export interface InboundConfig {
 	channels?: Readonly<Record<string, InboundChannelConfig>>;
 	/** By the session's label: stronger than the channel's. */
 	sessions?: Readonly<Record<string, { queue?: QueueConfig }>>;
+	/** Who answers where a channel does not say it. Default: main. */
+	agent?: string;
+	/** How people are asked about tools. */
+	approvals?: ApprovalsConfig;
+	/** Names of all agents that are configured. */
+	agents?: readonly string[];
 	/** Modules; relative to `base`. */
 	plugins?: readonly string[];
 	/** Default: the working directory. */
@@ -80,17 +87,21 @@ export interface InboundRules {
 	busyText: string;
 }
 
-export function rulesOf({ channels = {} }: InboundConfig, channel: string, account: string): InboundRules {
+export function rulesOf(
+	{ channels = {}, agent: usual = AGENT }: InboundConfig,
+	channel: string,
+	account: string,
+): InboundRules {
 	const { accounts, busyText = BUSY_TEXT, ...common } = own(channels, channel) ?? {};
 	const particular = own(accounts, account) ?? {};
-	const { session = "chat", agent = AGENT } = { ...common, ...particular };
+	const { session = "chat", agent = usual } = { ...common, ...particular };
 	return { acl: aclOf(common.acl, particular.acl), session, agent, busyText };
 }
 
 /** The agent alone: all that a client's message needs to know of the rules. */
-export const agentOf = ({ channels }: InboundConfig, channel: string, account: string): string => {
+export const agentOf = ({ channels, agent = AGENT }: InboundConfig, channel: string, account: string): string => {
 	const common = own(channels, channel);
-	return own(common?.accounts, account)?.agent ?? common?.agent ?? AGENT;
+	return own(common?.accounts, account)?.agent ?? common?.agent ?? agent;
 };
 
 /** Undefined for the web and the API when nothing is said: the Broker's own way, one after another. */

@@ -12,11 +12,15 @@ import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
+import { rightsOf } from "../acl/rights.ts";
+import type { Asking } from "../asking/asking.ts";
+import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
+import { type Answered, Continuing } from "./continuing.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
 	type Accepted,
@@ -34,7 +38,7 @@ import {
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
+import { ADMIT_MS_MAX, type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
@@ -47,6 +51,7 @@ export interface InboxDeps {
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming">;
+	asking: Pick<Asking, "heard">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -71,6 +76,7 @@ export class Inbox {
 	readonly #inOrder: Order;
 	readonly #sessions: Sessions;
 	readonly #refusals: Refusals;
+	readonly #continuing: Continuing;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
 	readonly #completing = new Set<Promise<void>>();
@@ -88,6 +94,7 @@ export class Inbox {
 		const prepares = () => hooks().has("onPrepare");
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
+		this.#continuing = new Continuing(deps, this.#sessions);
 	}
 
 	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
@@ -110,6 +117,12 @@ export class Inbox {
 		return acceptedOf(event);
 	}
 
+	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one (A1). */
+	async continue(runId: string, answer?: Answered): Promise<{ runId: string }> {
+		this.#refuseWhenClosed();
+		return this.#continuing.continue(runId, answer);
+	}
+
 	/** From the first look at the store to the queue's decision a session takes one message at a time (ST11). */
 	async #take(inbound: Inbound, message: Message): Promise<InboundEvent> {
 		try {
@@ -130,7 +143,12 @@ export class Inbox {
 		}
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
-		const refusal = (await timed(facts.timings, "acl", clock, letIn)) ?? (await this.#askPlugins(message));
+		const kept = await timed(facts.timings, "acl", clock, letIn);
+		// Neither plugins nor the queue see a decision: the run that it is about must go on.
+		const isDecision = kept === undefined && !isClients(inbound);
+		const decided = isDecision ? await takeDecision(this.#deps, message, ADMIT_MS_MAX) : undefined;
+		if (decided) return { outcome: decided };
+		const refusal = kept ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
 	}
 
@@ -152,6 +170,7 @@ export class Inbox {
 		const verdict = decide(rulesOf(config(), channel, account).acl, question);
 		if (verdict.verdict === "allow") {
 			sender.owner = verdict.owner;
+			message.facts.rights = rightsOf(rulesOf(config(), channel, account).acl, question, config().agents ?? []);
 			return undefined;
 		}
 		if (verdict.verdict === "deny") {
@@ -286,10 +305,11 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute({ begin, settle, patienceMs, continues }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
-			...requestOf(answer),
+			...requestOf(answer, this.#deps.config().approvals?.policy),
+			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),

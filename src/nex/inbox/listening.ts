@@ -1,6 +1,6 @@
 /** Listens to every configured account whose adapter can be listened to; one that cannot be asked yet is asked again. */
 
-import type { AdapterInfo } from "../../adapter/adapter.ts";
+import type { AdapterInfo, InboundChoice } from "../../adapter/adapter.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { AccountName, Outbound } from "../port.ts";
@@ -14,9 +14,21 @@ export interface ListeningDeps {
 	knows(channel: string, account: string): boolean;
 	limits: Pick<InboundLimits, "monitorRetryMs">;
 	receive(inbound: ChannelMessage): Promise<unknown>;
+	/** Absent: nobody asks questions. */
+	onChoice?: OnChannelChoice;
 	clock: Clock;
 	log: Log;
 }
+
+/** A button of a question that was asked in a chat. */
+export interface ChannelChoice {
+	channel: string;
+	account: string;
+	choice: InboundChoice;
+}
+
+/** Resolves with what to tell whoever pressed, if anything. */
+export type OnChannelChoice = (pressed: ChannelChoice) => Promise<string | undefined>;
 
 export interface Listening {
 	start(): void;
@@ -26,7 +38,7 @@ export interface Listening {
 }
 
 export function createListening(deps: ListeningDeps): Listening {
-	const { outbound, config, limits, receive, knows, clock, log } = deps;
+	const { outbound, config, limits, receive, onChoice, knows, clock, log } = deps;
 	const cancels = new Set<() => void>();
 	let stopped = false;
 
@@ -49,9 +61,11 @@ export function createListening(deps: ListeningDeps): Listening {
 
 	function hear(channel: string, account: string, isPublic: boolean): void {
 		try {
-			outbound.monitor(channel, account, async (message) => {
+			const take = async (message: ChannelMessage["message"]) => {
 				await receive({ channel, account, message, public: isPublic });
-			});
+			};
+			const choose = onChoice && ((choice: InboundChoice) => onChoice({ channel, account, choice }));
+			outbound.monitor(channel, account, take, choose);
 		} catch (cause) {
 			log.error({ channel, account, err: cause }, "the account cannot be listened to");
 		}

@@ -11,6 +11,7 @@ import type {
 	StoredAttachment,
 } from "../../ledger/ledger.ts";
 import { newEventId } from "../../protocol/protocol.ts";
+import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../acl/rights.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
 import { agentOf, type InboundConfig, queueOf, rulesOf, WEB } from "./config.ts";
 import { type Outcome, responseOf } from "./response.ts";
@@ -46,6 +47,8 @@ export const isClients = (inbound: Inbound): inbound is ClientMessage => !("mess
 export type Facts = {
 	sender: { id: string; name?: string; owner: boolean };
 	chat: { id: string; type: "direct" | "group"; name?: string };
+	/** What the sender's words may reach; left out by a version that did not know of it, and for clients of the daemon. */
+	rights?: Rights;
 	/** The name of the agent that answers. */
 	agent: string;
 	/** Where the answer is pushed to; undefined: clients pull it. */
@@ -172,6 +175,10 @@ export function together(messages: readonly Message[], now: number): Message {
 		},
 	};
 }
+
+/** What a run that answers these messages may do: what every one of their senders may (A10). */
+export const rightsTogether = (messages: readonly Message[]): Rights =>
+	commonRights(messages.map(({ facts: { sender, rights } }) => rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS)));
 
 export interface Destination {
 	channel: string;

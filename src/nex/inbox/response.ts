@@ -1,6 +1,7 @@
 /** What plugins see of a finished run: the whole answer, what became of its deliveries, and how long things took. Pure. */
 
 import type { Delivery, StoredToolCall, Turn } from "../../ledger/ledger.ts";
+import { isShown } from "../../protocol/protocol.ts";
 import type { DeliveryResult, HookResponse, HookToolCall } from "../hooks/port.ts";
 
 export interface Outcome {
@@ -12,7 +13,7 @@ export interface Outcome {
 }
 
 export function responseOf({ turn, deliveries, chunks }: Outcome): HookResponse {
-	const answers = turn.messages.filter((message) => message.role === "assistant");
+	const answers = turn.messages.filter((message) => message.role === "assistant" && isShown(message));
 	const messages = deliveries.flatMap((delivery) => delivery.messages);
 	return {
 		text: answers.map((message) => message.text).join("\n\n"),

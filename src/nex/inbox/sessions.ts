@@ -3,7 +3,7 @@
  * before the next one is taken. It does not wait for the runs that it starts.
  */
 
-import type { Saved } from "../../broker/broker.ts";
+import type { Continuation, Saved } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
@@ -26,6 +26,8 @@ export interface Start {
 	begin(runId: string): Write[];
 	/** What becomes of the messages when the run ends, to be committed beside its turn. */
 	settle(turn: Turn): Write[];
+	/** The run that it goes on from: its messages are that one's, and were answered by it. */
+	continues?: Continuation;
 	/** Whoever sent the message waits to hear that it is safe. */
 	patienceMs?: number;
 }
@@ -103,6 +105,27 @@ export class Sessions {
 			this.#become(session, { ...session.lane, busy: true });
 			void saved.then((turn) => turn && this.#free(session));
 		});
+	}
+
+	/** Starts a run that no message asks for. Rejects with `conflict` when the session has something under way, or waiting. */
+	async resume(start: Start): Promise<{ runId: string }> {
+		const { launched } = await this.#input(start.session, async (session) => this.#resume(session, start));
+		return await launched.established;
+	}
+
+	#resume(session: Session, start: Start): { launched: Launched } {
+		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
+		if (!isIdle(session.lane))
+			throw new NexusError("conflict", `Session ${session.label} has something under way; wait until it has ended.`);
+		this.#refuseWhenFull();
+		this.#become(session, { ...session.lane, busy: true });
+		const launched = this.#deps.launch({ ...start, patienceMs: ADMIT_MS_MAX });
+		session.active = { abort: () => launched.abort() };
+		launched.established.then(
+			({ saved }) => saved.then((turn) => turn && this.#free(session)),
+			() => this.#free(session),
+		);
+		return { launched };
 	}
 
 	/** Takes up what waited when the daemon before this one ended, oldest first. */

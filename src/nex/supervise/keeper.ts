@@ -4,8 +4,6 @@ import { checkLine, KEEP_SHAPES, type KeepLine, type LineFault, type Shapes } fr
 import { exitCodeOf, wordsOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { KeptNotes } from "./kept-notes.ts";
-import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
 import {
 	type Phase,
 	type RestartRules,
@@ -13,7 +11,9 @@ import {
 	type SupervisionInput,
 	stepSupervision,
 	UNSTARTED,
-} from "./policy.ts";
+} from "../../std/supervision.ts";
+import type { KeptNotes } from "./kept-notes.ts";
+import { type Exit, type LineProcess, type ProcessLimits, startProcess } from "./line-process.ts";
 
 export interface ProcessStatus {
 	/** `unreachable`: it runs, and its platform does not answer it. */

@@ -2,6 +2,7 @@
 
 import { setImmediate } from "node:timers/promises";
 import {
+	type InboundChoice,
 	type InboundMessage,
 	type MessageFailure,
 	MONITOR_SHAPES,
@@ -15,6 +16,9 @@ import type { LineProcess } from "./line-process.ts";
 
 /** Resolves once the message is safe; the platform hears of it only then. */
 export type OnMessage = (message: InboundMessage) => Promise<void>;
+
+/** Somebody pressed a button. Resolves with what to tell whoever pressed, if anything, and nobody else. */
+export type OnChoice = (choice: InboundChoice) => Promise<string | undefined>;
 
 export interface WebhookRequest {
 	method: string;
@@ -41,6 +45,7 @@ export interface MonitorPort {
 
 export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
 	onMessage: OnMessage;
+	onChoice: OnChoice;
 	onFailure(failure: MessageFailure): void;
 	/** Messages that may wait for being safe before the process is made to wait. */
 	waitingMax: number;
@@ -49,6 +54,9 @@ export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost"
 	retryMs: number;
 	retryMsMax: number;
 }
+
+const TOO_MANY = "Too many buttons were pressed at once. Press it again in a moment.";
+const NOT_TAKEN = "That could not be taken in. Press it again.";
 
 export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const { clock, log, facts } = options;
@@ -59,6 +67,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const stopping = new AbortController();
 	const queue: { message: InboundMessage; process: LineProcess }[] = [];
 	let working = false;
+	let choosing = 0;
 	let requests = 0;
 	/** Why the platform cannot be heard. */
 	let unheard: string | undefined;
@@ -92,6 +101,23 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		working = false;
 	}
 
+	/** Whoever pressed is always answered; one who presses without end is not listened to. */
+	async function choose(choice: InboundChoice, process: LineProcess): Promise<void> {
+		const { eventId } = choice;
+		const chosen = (text?: string) =>
+			process.write({ type: "chosen", eventId, ...(text !== undefined && { text }) } satisfies MonitorCommand);
+		if (choosing >= options.waitingMax) return chosen(TOO_MANY);
+		choosing++;
+		try {
+			chosen(await options.onChoice(choice));
+		} catch (cause) {
+			log.error({ ...facts, eventId, err: cause }, "a pressed button could not be taken in");
+			chosen(NOT_TAKEN);
+		} finally {
+			choosing--;
+		}
+	}
+
 	/** One after another while the process reads, so that what its caller no longer waits for never enters the pipe. */
 	async function handOver(): Promise<void> {
 		handing = true;
@@ -116,6 +142,9 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			queue.push({ message, process });
 			if (queue.length >= options.waitingMax) process.pause();
 			if (!working) void work();
+		} else if (line.type === "choice") {
+			const { type: _type, ...choice } = line;
+			void choose(choice, process);
 		} else if (line.type === "message_failed") {
 			const { type: _type, ...failure } = line;
 			options.onFailure(failure);

@@ -1,6 +1,13 @@
 /** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
 
-import { type PlatformFault, SEND_SHAPES, type SendLine, type SendStatus, type Target } from "../../adapter/adapter.ts";
+import {
+	type Doing,
+	type PlatformFault,
+	SEND_SHAPES,
+	type SendLine,
+	type SendStatus,
+	type Target,
+} from "../../adapter/adapter.ts";
 import { createLock } from "../../std/lock.ts";
 import { watchAnswer } from "./answer-watch.ts";
 import { createKeeper, type Keeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
@@ -13,7 +20,7 @@ export type SendAnswer =
 	/** The process died or went silent: whether it happened is not known. */
 	| { type: "lost"; error: string };
 
-export type Request = Extract<SendLine, { type: "send" | "find" }>;
+export type Request = Exclude<SendLine, { type: "typing" }>;
 
 export interface SendPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
 	/** It only speaks the basic fields: a process for each line, its input ended after it. */
@@ -72,9 +79,9 @@ export class SendPort {
 	}
 
 	/** Best effort: shown only while a process runs or can be started at once. */
-	typing(target: Target, on: boolean): void {
+	typing(target: Target, on: boolean, doing: Doing = {}): void {
 		if (this.#options.oneAtATime) return;
-		const line = { type: "typing", target, on } satisfies SendLine;
+		const line = { type: "typing", target, on, ...doing } satisfies SendLine;
 		const { current } = this.#keeper;
 		if (current) current.write(line);
 		else if (on && this.#keeper.status().state === "stopped") {

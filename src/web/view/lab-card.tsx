@@ -44,7 +44,9 @@ export function LabCard({ row, lab, length, app }: LabCardProps) {
 					<p class="lab-blank">{row.ready ? "The answer will appear here." : "Its adapter is being started."}</p>
 				)}
 				{messages.map((message, index) => (
-					<Bubble key={message.id} message={message} open={isOpen(row, index)} channel={channel} />
+					<Bubble key={message.id} message={message} open={isOpen(row, index)} channel={channel}>
+						<Buttons message={message} channel={channel} app={app} />
+					</Bubble>
 				))}
 				{draft && <Bubble message={draft} open draft channel={channel} />}
 				{row.typing && <Typing name={name} />}
@@ -159,9 +161,25 @@ interface BubbleProps {
 	open: boolean;
 	draft?: boolean;
 	channel: string;
+	children?: ComponentChildren;
 }
 
-const Bubble = ({ message, open, draft = false, channel }: BubbleProps) => (
+/** Of a question: pressed as a person on the platform does. */
+function Buttons({ message, channel, app }: { message: LabMessageJson; channel: string; app: App }) {
+	if (!message.buttons || message.buttons.length === 0) return null;
+	return (
+		<fieldset class="lab-buttons">
+			<legend class="sr">Answer on {channelName(channel)}</legend>
+			{message.buttons.map((label) => (
+				<button key={label} type="button" onClick={() => app.lab()?.press(channel, message.id, label)}>
+					{label}
+				</button>
+			))}
+		</fieldset>
+	);
+}
+
+const Bubble = ({ message, open, draft = false, channel, children }: BubbleProps) => (
 	<div class="lab-message" data-open={open} data-draft={draft}>
 		{channel === "gmail" && (
 			<p class="lab-mail-head">
@@ -179,6 +197,7 @@ const Bubble = ({ message, open, draft = false, channel }: BubbleProps) => (
 				<Icon name="clip" /> {name}
 			</span>
 		))}
+		{children}
 		<span class="lab-stamp">
 			{draft ? "draft" : timeText(message.created_at)}
 			{message.edits > 0 && ` · ${open ? "editing, " : ""}${plural(message.edits, draft ? "change" : "edit")}`}

@@ -102,6 +102,15 @@ function LabComposer({ lab, engine, app }: LabProps) {
 							<Icon name="stop" /> <span>Stop</span>
 						</button>
 					)}
+					<button
+						type="button"
+						class="quiet lab-ask"
+						title="Puts the text to the platforms as a question, with buttons where they have them"
+						disabled={!may}
+						onClick={() => app.lab()?.ask(text.trim())}
+					>
+						Ask it
+					</button>
 					<button type="submit" class="run" disabled={!may}>
 						<Icon name="play" /> <span>{lab.asking ? "Starting…" : busy ? "Running…" : "Run"}</span>
 					</button>

@@ -3,6 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
 	type EventJson,
+	isShown,
 	type MessageJson,
 	type MessageView,
 	type RunJson,
@@ -94,7 +95,9 @@ const Question = ({ message, became }: Asked) => (
 function LedgerAnswer({ row }: { row: RunJson | undefined }) {
 	if (!row || row.status === "running" || row.status === "stopping") return <Dots />;
 	const outcome = outcomeOf(undefined, row);
-	const messages = row.messages.filter((message) => message.role === "assistant" && message.text !== "");
+	const messages = row.messages.filter(
+		(message) => message.role === "assistant" && message.text !== "" && isShown(message),
+	);
 	return (
 		<div class="answer">
 			{messages.map((message, index) => (
@@ -112,6 +115,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	contentType: "text/markdown",
 	text: message.text,
 	state: "completed",
+	...(message.agent !== undefined && { agent: message.agent }),
 	reasoning: [],
 	tools: [],
 	parts: [],
@@ -125,7 +129,9 @@ function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 	const endedAt = view?.endedAt ?? row?.ended_at;
 	const output = view?.usage?.output ?? row?.usage?.output ?? -1;
 	const text = (view?.messages ?? row?.messages.filter(({ role }) => role === "assistant") ?? [])
+		.filter(isShown)
 		.map((message) => message.text)
+		.filter((said) => said !== "")
 		.join("\n\n");
 	return (
 		<footer class="facts">

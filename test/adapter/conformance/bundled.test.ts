@@ -6,6 +6,8 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { runConformance } from "../../../src/adapter/adapter.ts";
 import { timedAdapter } from "../../children.ts";
+import type { Fake } from "../../fakes/fake.ts";
+import { BOT } from "../../fakes/slack-store.ts";
 import { CHANNELS, startPlatforms } from "../../proof/fake-platforms.ts";
 import { fastTime } from "../../time/time.ts";
 
@@ -17,6 +19,26 @@ const WITHOUT_STREAM: readonly string[] = ["whatsapp", "sms", "imessage", "gmail
 /** What these show early is no message. */
 const COMPLETE_ONLY: readonly string[] = ["nostr"];
 
+/** These ask with buttons, the others in words. */
+const WITH_BUTTONS: readonly string[] = ["telegram", "slack", "discord"];
+const ASK_CASES = 5;
+
+/** A person who finds the message by its id. */
+function pressOn(fake: Fake, to: string) {
+	return async (messageId: string, label: string) => {
+		const ours = fake.raw(to).filter((each) => (each as { user?: string }).user === undefined || isBot(each));
+		const nth = ours.findIndex((each) => idOf(each) === messageId);
+		await fake.press?.(to, nth, label);
+	};
+}
+
+const isBot = (message: unknown): boolean => (message as { user?: string }).user === BOT.user;
+
+function idOf(message: unknown): string {
+	const { id, ts, message_id } = message as { id?: string; ts?: string; message_id?: number };
+	return id ?? ts ?? String(message_id);
+}
+
 // Part of each case is waiting, so they wait together.
 describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () => {
 	it.each(CHANNELS)("I7: %s passes every case that it declares", async (channel) => {
@@ -27,7 +49,9 @@ describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () =>
 			const account = join(folder, "account.json");
 			writeFileSync(account, JSON.stringify({ id: "a", settings: platform.settings }));
 			const env = { ...TIME.env, NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") };
-			const options = { account: "a", env, target: platform.target(1), limitMs: LIMIT_MS };
+			const target = platform.target(1);
+			const press = platform.fake.press && pressOn(platform.fake, target.to);
+			const options = { account: "a", env, target, limitMs: LIMIT_MS, ...(press && { press }) };
 			const report = await runConformance(timedAdapter(channel), options);
 			expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
 			expect(report.passed).toBe(true);
@@ -35,8 +59,11 @@ describe.concurrent("conformance: bundled adapters", { timeout: 400_000 }, () =>
 			const reasons = COMPLETE_ONLY.includes(channel)
 				? /only when they are complete/
 				: /does not declare "stream"|more than this suite sends/;
-			for (const { detail } of skipped) expect(detail).toMatch(reasons);
-			expect(skipped.length > 0).toBe([...WITHOUT_STREAM, ...COMPLETE_ONLY].includes(channel));
+			const asks = skipped.filter(({ detail }) => detail === 'it does not declare "ask"');
+			expect(asks.length).toBe(WITH_BUTTONS.includes(channel) ? 0 : ASK_CASES);
+			const others = skipped.filter((each) => !asks.includes(each));
+			for (const { detail } of others) expect(detail).toMatch(reasons);
+			expect(others.length > 0).toBe([...WITHOUT_STREAM, ...COMPLETE_ONLY].includes(channel));
 		} finally {
 			await platform.fake.close();
 			rmSync(folder, { recursive: true, force: true });

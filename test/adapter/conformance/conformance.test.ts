@@ -30,9 +30,10 @@ describe("conformance: adapters that pass", () => {
 	it("the Python example passes every case", { timeout: SUITE_MS }, async () => {
 		const report = await runConformance(["python3", path("examples/adapter.py")], { ...terminal(), limitMs: LIMIT_MS });
 		expect(report.cases.filter(({ result }) => result === "failed")).toEqual([]);
-		// A terminal's messages are where it wrote them: there is nothing to note.
+		// A terminal's messages are where it wrote them: there is nothing to note. And nothing to press.
 		const skipped = report.cases.filter(({ result }) => result === "skipped");
-		expect(skipped.map(({ detail }) => detail)).toEqual(['it does not declare "notes"']);
+		const details = new Set(skipped.map(({ detail }) => detail));
+		expect(details).toEqual(new Set(['it does not declare "notes"', 'it does not declare "ask"']));
 		expect(report.passed).toBe(true);
 	});
 
@@ -72,6 +73,78 @@ describe("conformance: notes (ST26)", () => {
 		const { cases } = await noting({ hasty: "yes" });
 		expect(cases.at(-1)).toMatchObject({ detail: "a message was sent before its note was answered" });
 	});
+});
+
+describe("conformance: questions", () => {
+	/** Says to each line what `answers` makes of it. */
+	const adapter = (answers: string): string[] => {
+		const file = join(folder, "asks.mjs");
+		const info = {
+			...{ channel: "asks", version: "1", protocol: 1, supports: ["send", "monitor", "ask"], fields: ["runId"] },
+			...{ limits: { textMax: 4000, unit: "utf16" }, settings: [] },
+		};
+		writeFileSync(
+			file,
+			`import { createInterface } from "node:readline";
+const say = (line) => console.log(JSON.stringify(line));
+const sent = ({ nonce, messageId = "m" }) => say({ type: "message_sent", messageId, final: true, nonce });
+const refused = ({ nonce }) => say({ type: "delivery_error", error: "no", code: "invalid", nonce });
+const isOne = ({ id, choices }) => /^[\\w-]{1,32}$/.test(id) && choices.length > 0 && choices.length < 100 && choices.every((c) => /^[\\w-]+$/.test(c.id) && c.label);
+if (process.argv[2] === "info") say(${JSON.stringify(info)});
+else createInterface({ input: process.stdin }).on("line", (text) => { const line = JSON.parse(text); ${answers} });
+`,
+		);
+		return [process.execPath, file];
+	};
+	const GOOD =
+		'if (line.type === "ask") isOne(line) ? sent(line) : refused(line); if (line.type === "asked") line.messageId === "m" ? sent(line) : refused(line);';
+
+	it("one that keeps the promises passes; pressing is skipped where nobody can", async () => {
+		const { cases } = await runConformance(adapter(GOOD), { limitMs: LIMIT_MS, only: "ask" });
+		expect(cases.map(({ result }) => result)).toEqual(["passed", "passed", "passed", "passed"]);
+		const { cases: presses } = await runConformance(adapter(GOOD), { limitMs: LIMIT_MS, only: "choice" });
+		expect(presses.at(-1)).toMatchObject({ result: "skipped", detail: "nobody presses buttons here" });
+	});
+
+	it.each([
+		[
+			"a question that cannot be shown was sent",
+			'if (line.type === "ask" || line.type === "asked") sent(line);',
+			"is none",
+		],
+		["expected an answer to", 'if (line.type === "ask") sent(line);', "as often as one likes"],
+		[
+			"it settled a message that is not there",
+			'if (line.type === "ask" || line.type === "asked") sent(line);',
+			"not there",
+		],
+		[
+			"it settled another message",
+			'if (line.type === "ask" || line.type === "asked") sent({ ...line, messageId: line.type });',
+			"as often",
+		],
+	])("it notices: %s", async (detail, answers, only) => {
+		const { cases } = await runConformance(adapter(answers), { limitMs: 2000, only });
+		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
+	});
+
+	it.each([["the choice is of other", { id: "other", from: { id: "1" } }]])("it notices: %s", async (detail, told) => {
+		const line = { type: "choice", eventId: "1", choice: "approve", chat: { id: "1", type: "direct" }, ...told };
+		const [node = "", file = ""] = adapter(GOOD);
+		const options = { limitMs: 2000, only: "choice", press: async () => {} };
+		const { cases } = await runConformance([node, wrapMonitor(file, JSON.stringify(line))], options);
+		expect(cases.at(-1)).toMatchObject({ result: "failed", detail: expect.stringContaining(detail) });
+	});
+
+	/** The same adapter, whose monitor says a line as soon as it starts and every moment after. */
+	function wrapMonitor(file: string, line: string): string {
+		const wrapped = join(folder, "tells.mjs");
+		writeFileSync(
+			wrapped,
+			`if (process.argv[2] === "monitor") setInterval(() => console.log(${JSON.stringify(line)}), 50);\n${readFileSync(file, "utf8")}`,
+		);
+		return wrapped;
+	}
 });
 
 describe("conformance: what it notices", () => {
@@ -206,6 +279,7 @@ describe("conformance: what it notices", () => {
 		};
 		expect(faultsOf(good)).toEqual([]);
 		expect(faultsOf({})).toHaveLength(8);
+		expect(faultsOf({ ...good, supports: ["send", "ask"] })).toEqual(['"ask" needs "send" and "monitor"']);
 		expect(faultsOf({ ...good, fields: ["intent"] })).toEqual(['"intent" needs "runId"']);
 		expect(faultsOf({ ...good, typing: { intervalMs: 0, expiryMs: 5000 } })).toEqual([
 			expect.stringMatching(/^"typing.intervalMs"/),

@@ -26,7 +26,9 @@ function world() {
 		clock.advance(100);
 		await tick();
 	};
-	return { clock, calls, end, typing: createTyping(desk) };
+	const show = createTyping(desk);
+	const typing = (to: typeof target, on: boolean) => show({ type: "typing", target: to, on });
+	return { clock, calls, end, typing };
 }
 
 it("what waits for its turn is one call, with the last word", async () => {

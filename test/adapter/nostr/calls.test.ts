@@ -6,7 +6,10 @@ import type { PlatformFault, Session, Target, Tools } from "../../../src/adapter
 import { COMMENT, GIFT_WRAP, NOTE, PROFILE, STREAM, TYPING_OFF, TYPING_ON } from "../../../src/adapter/nostr/events.ts";
 import { type RelayOutcome, verdict } from "../../../src/adapter/nostr/faults.ts";
 import { platform } from "../../../src/adapter/nostr/nostr.ts";
+import { PUBLISHER_LIMITS } from "../../../src/adapter/nostr/publisher.ts";
+import { Streams } from "../../../src/adapter/nostr/streams.ts";
 import { systemClock } from "../../../src/std/clock.ts";
+import { manualClock } from "../../clock.ts";
 import { AGENT, createNostrFake, type NostrFake, person, piecesOf, readPieces } from "../../fakes/nostr.ts";
 import { until } from "../../until.ts";
 import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
@@ -159,6 +162,7 @@ describe("what passes by in a public thread", () => {
 			...options,
 			tools: [tool("bash", "started", "rm -rf /secret")],
 		});
+		await session.typing?.(THREAD, true, { tool: "bash", text: "🖥️ rm -rf /secret" });
 		await until("the tool is shown", () => fakes[0]!.calls.some(({ name }) => name === "EVENT typing"));
 		expect(readPieces(piecesOf(fakes[0]!.received, ROOT))).toBe("Let me look");
 		const [typing] = fakes[0]!.received.filter(({ kind }) => kind === TYPING_ON);
@@ -196,9 +200,11 @@ describe("what passes by in a public thread", () => {
 	test("typing begins and ends; a repeated sign still tells the tool", async () => {
 		const session = await open();
 		await session.typing?.(THREAD, true);
-		await session.preview?.(THREAD, 7, "", { ...sendOptions(), tools: [tool("mcp__docs__find", "started", "")] });
+		const doing = { tool: "mcp__docs__find", text: "🔌 finding a secret" };
+		await session.typing?.(THREAD, true, doing);
 		await until("the tool is shown", () => fakes[0]!.received.length === 2);
-		await session.typing?.(THREAD, true);
+		await session.typing?.(THREAD, true, doing);
+		await until("it is shown again", () => fakes[0]!.received.length === 3);
 		await session.typing?.(THREAD, false);
 		await until("four signs", () => fakes[0]!.received.length === 4);
 		expect(fakes[0]!.received.map(({ kind, content }) => [kind, content])).toEqual([
@@ -207,6 +213,21 @@ describe("what passes by in a public thread", () => {
 			[TYPING_ON, "🔌 docs: find"],
 			[TYPING_OFF, ""],
 		]);
+	});
+
+	test("A22 A30: of tools that follow each other within the gap the last is shown", async () => {
+		const clock = manualClock();
+		const passed: string[] = [];
+		const streams = new Streams(clock, PUBLISHER_LIMITS, ({ content }) => void passed.push(content));
+		for (const tool of ["", "read", "bash", "git_log"]) streams.typing(THREAD, true, tool);
+		expect(passed).toEqual([""]);
+		clock.advance(PUBLISHER_LIMITS.gapMs);
+		expect(passed).toEqual(["", "🔧 git_log"]);
+		streams.typing(THREAD, true, "read");
+		streams.typing(THREAD, false, "");
+		clock.advance(1000);
+		expect(passed).toEqual(["", "🔧 git_log", ""]);
+		streams.close();
 	});
 });
 

@@ -62,7 +62,7 @@ describe("spacing", () => {
 
 	it("comes to rest where spacing lowers the load by degrees", () => {
 		fc.assert(
-			fc.property(share, writes, fc.integer({ min: 5, max: 100 }), (fixed, each, tokenMs) => {
+			fc.property(share, writes, fc.integer({ min: MS_MAX / 3, max: 100 }), (fixed, each, tokenMs) => {
 				const settled = course((ms) => fixed + each / (1 + ms / tokenMs), 600).slice(400);
 				expect(spread(settled)).toBe(0);
 			}),
@@ -70,11 +70,24 @@ describe("spacing", () => {
 		);
 	});
 
+	/** Up and down again. */
+	const SWING_MAX = MS_MAX / 6 + MS_MAX / 30 + 1e-9;
+
 	it("swings by one step up and one down at most where a step of spacing halves the load", () => {
 		fc.assert(
 			fc.property(share, writes, fc.integer({ min: 5, max: 100 }), (fixed, each, tokenMs) => {
 				const settled = course((ms) => fixed + each / Math.max(1, Math.floor(ms / tokenMs)), 1000).slice(600);
-				expect(spread(settled)).toBeLessThanOrEqual(MS_MAX / 6 + MS_MAX / 30 + 1e-9);
+				expect(spread(settled)).toBeLessThanOrEqual(SWING_MAX);
+			}),
+			{ numRuns: atEffort(1000) },
+		);
+	});
+
+	it("swings no more than that where tokens come so fast that a step down undoes a step up", () => {
+		fc.assert(
+			fc.property(share, writes, fc.integer({ min: 1, max: MS_MAX / 3 }), (fixed, each, tokenMs) => {
+				const settled = course((ms) => fixed + each / (1 + ms / tokenMs), 1000).slice(600);
+				expect(spread(settled)).toBeLessThanOrEqual(SWING_MAX);
 			}),
 			{ numRuns: atEffort(1000) },
 		);

@@ -1,16 +1,20 @@
 /** Going on from a checkpoint: completed tools are not run again, and the model knows what became of the others. */
 
 import { describe, expect, test } from "vitest";
-import type { Checkpoint } from "../../../src/engine/reason-act/checkpoint.ts";
+import { digestOf } from "../../../src/engine/engine.ts";
+import type { Answer } from "../../../src/engine/port.ts";
+import { type Checkpoint, GO_ON } from "../../../src/engine/reason-act/checkpoint.ts";
+import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
-import { setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { scriptedModel } from "../../../src/engine/reason-act/scripted.ts";
 import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
-import { answer, asks, modelOf, text, toolOf } from "./kit.ts";
+import { type Answers, answer, asks, completes, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
 
 const request = requestOf("hello");
-const signal = new AbortController().signal;
+const context = { signal: new AbortController().signal };
 
 /** Plays a run whole, and keeps every checkpoint as a store would. */
 async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
@@ -21,13 +25,13 @@ async function recorded(answers: readonly (readonly LlmEvent[])[], tools: Tool[]
 		checkpoints.push(JSON.parse(JSON.stringify(one)));
 		return undefined;
 	};
-	await collect(reasonAct({ ...setup, checkpoint }, request, signal));
+	await collect(reasonAct({ ...setup, checkpoint }, request, context));
 	return checkpoints;
 }
 
 async function resumed(from: Checkpoint, answers: readonly (readonly LlmEvent[])[], tools: Tool[], config = {}) {
 	const { model, calls } = modelOf(answers);
-	const events = await collect(reasonAct(await setupOf(config, model, tools), request, signal, from));
+	const events = await collect(reasonAct(await setupOf(config, model, tools), request, context, from));
 	return { events, calls };
 }
 
@@ -99,5 +103,190 @@ describe("A5: a checkpoint", () => {
 		const checkpoints = await recorded(answers.slice(0, 2).concat([answer()]), noting().tools);
 		const going = resumed(checkpoints.at(-1)!, answers.slice(2), noting().tools, config);
 		await expect(going).rejects.toMatchObject({ message: expect.stringContaining("modelCallsMax") });
+	});
+});
+
+/** Goes on as the engine does, with what the Broker tells it. */
+async function continued(
+	from: Checkpoint | null,
+	fields: { shown?: string; answer?: Answer & { callId: string } },
+	answers: readonly (readonly LlmEvent[])[],
+	tools: Tool[],
+) {
+	const { model, calls } = modelOf(answers);
+	const engine = reasonActEngine(await setupOf({}, model, tools));
+	const continues = { runId: "run_1", checkpoint: from, shown: "", ...fields };
+	const events = await collect(engine.run({ ...request, continues }, context));
+	return { events, calls };
+}
+
+describe("A1: words that were shown after the checkpoint", () => {
+	test("are the model's own, interrupted: it is told to go on and not to repeat them", async () => {
+		const checkpoints = await recorded(answers, noting().tools);
+		for (const from of [checkpoints.at(-1)!, null]) {
+			const { calls, events } = await continued(from, { shown: "Do" }, [answer(text("ne."))], noting().tools);
+			const [cut, told] = calls[0]!.messages.slice(-2);
+			expect(cut).toMatchObject({ role: "assistant", content: [text("Do")] });
+			expect(told).toMatchObject({ role: "user", content: GO_ON });
+			expect(textOf(events)).toBe("ne.");
+		}
+	});
+
+	test("the scripted model goes on behind them", async () => {
+		const script = { steps: [{ text: "One two three four.", tokensPerSecond: 0 }] };
+		const engine = reasonActEngine(await setupOf({}, scriptedModel(script), []));
+		const continues = { runId: "run_1", checkpoint: null, shown: "One two th" };
+		const events = await collect(engine.run({ ...request, continues }, context));
+		expect(textOf(events)).toBe("ree four.");
+	});
+});
+
+describe("A2: a call that waited for a person when the run was cut off", () => {
+	/** `b` waits for approval, beside `a`, which has completed. */
+	async function waiting() {
+		const { tools } = noting();
+		const asking = tools.map((tool) => (tool.name === "b" ? { ...tool, approval: "always" as const } : tool));
+		const { model } = modelOf([answer(asks("a"), asks("b"))]);
+		const checkpoints: Checkpoint[] = [];
+		const stop = new AbortController();
+		const checkpoint = (one: Checkpoint) => {
+			checkpoints.push(JSON.parse(JSON.stringify(one)));
+			if (one.state.calls[0]?.status === "completed") stop.abort();
+			return undefined;
+		};
+		const setup = await setupOf({}, model, asking);
+		const context = { signal: stop.signal, answer: () => new Promise<never>(() => {}) };
+		await collect(reasonAct({ ...setup, checkpoint }, request, context));
+		return checkpoints.find(({ state }) => state.calls[0]?.status === "completed")!;
+	}
+
+	const asking = () => {
+		const { acted, tools } = noting();
+		return { acted, tools: tools.map((tool) => ({ ...tool, approval: "always" as const })) };
+	};
+	const resultsIn = ({ messages }: { messages: readonly { role: string; content: unknown }[] }) =>
+		messages.filter(({ role }) => role === "toolResult").map(({ content }) => JSON.stringify(content));
+
+	test("approved: it runs now, before the model is asked, and the completed one does not", async () => {
+		const from = await waiting();
+		const { acted, tools } = asking();
+		const decided = { id: "K7Q2", state: "approved" as const, callId: "id_b", digest: digestOf("b", {}) };
+		const { calls, events } = await continued(from, { answer: decided }, [answer(text("Done."))], tools);
+		expect(acted).toEqual(["b"]);
+		expect(resultsIn(calls[0]!)).toEqual([expect.stringContaining("a done"), expect.stringContaining("b done")]);
+		expect(events.flatMap((event) => (event.type === "tool" ? [`${event.callId} ${event.status}`] : []))).toEqual([
+			"id_b started",
+			"id_b completed",
+		]);
+	});
+
+	test("is in a checkpoint before anybody is asked, although no tool has begun", async () => {
+		const { model } = modelOf([answer(text("May I? "), asks("b"))]);
+		const tools = [toolOf("b", { approval: "always" })];
+		const stop = new AbortController();
+		const told: string[] = [];
+		const checkpoint = ({ state, threads }: Checkpoint) => {
+			told.push(
+				`${state.calls.map(({ status }) => status).join(" ")} ${Object.values(threads)[0]?.messages.at(-1)?.role}`,
+			);
+			return undefined;
+		};
+		const ask = () => {
+			told.push("asked");
+			stop.abort();
+			return new Promise<never>(() => {});
+		};
+		const context = { signal: stop.signal, answer: ask };
+		await collect(reasonAct({ ...(await setupOf({}, model, tools)), checkpoint }, request, context));
+		expect(told.slice(0, 2)).toEqual(["announced assistant", "asked"]);
+	});
+
+	test("denied: it fails with the reason; answered: that is its result", async () => {
+		const from = await waiting();
+		for (const [decided, told] of [
+			[{ state: "denied" as const, reason: "not today" }, "not run: not today"],
+			[{ state: "answered" as const, text: "blue" }, "blue"],
+		] as const) {
+			const { acted, tools } = asking();
+			const answered = { id: "K7Q2", callId: "id_b", ...decided };
+			const { calls } = await continued(from, { answer: answered }, [answer(text("Done."))], tools);
+			expect(acted).toEqual([]);
+			expect(resultsIn(calls[0]!)[1]).toContain(told);
+		}
+	});
+});
+
+test("A5: the digest of the configuration changes with agents, tools and phases, and with nothing else", async () => {
+	const { model } = modelOf([]);
+	const hashOf = async (config: ReasonActConfig, names: string[]) =>
+		reasonActEngine(
+			await setupOf(
+				config,
+				model,
+				names.map((name) => toolOf(name)),
+			),
+		).configHash;
+	const before = await hashOf({}, ["a", "b"]);
+	expect(await hashOf({ systemPrompt: "another", attemptsMax: 5 }, ["b", "a"])).toBe(before);
+	expect(await hashOf({}, ["a"])).not.toBe(before);
+	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
+});
+
+describe("A5, A7: a checkpoint of several agents", () => {
+	const answersOf = (): Record<string, Answers> => ({
+		lead: [routes(["a", "b"], { parallel: true, phase: "plan" }), routes(["END"])],
+		a: [answer(text("A."), asks("a", {}, "x")), completes("did a")],
+		b: [answer(text("B."), asks("b", {}, "x")), completes("did b")],
+	});
+
+	async function recordedTeam() {
+		const checkpoints: Checkpoint[] = [];
+		const { acted, tools } = noting();
+		const { engine } = await teamOf(answersOf(), {
+			tools,
+			setup: {
+				checkpoint(one) {
+					checkpoints.push(JSON.parse(JSON.stringify(one)));
+					return undefined;
+				},
+			},
+		});
+		await collect(engine.run(request, context));
+		expect(acted.toSorted()).toEqual(["a", "b"]);
+		return checkpoints;
+	}
+
+	const resumedTeam = async (from: Checkpoint, answers: Record<string, Answers>) => {
+		const { acted, tools } = noting();
+		const { setup, calls } = await teamOf(answers, { tools });
+		return { events: await collect(reasonAct(setup, request, context, from)), calls, acted };
+	};
+
+	test("holds every lane, and goes on in all of them", async () => {
+		const checkpoints = await recordedTeam();
+		const both = checkpoints.find(
+			({ state }) => state.calls.filter(({ status }) => status === "completed").length === 3,
+		)!;
+		expect(both.lanes.map(({ activation }) => activation.agent)).toEqual(["a", "b"]);
+		expect(both.phase).toBe("plan");
+		const { lead, a, b } = answersOf();
+		const { events, calls, acted } = await resumedTeam(both, { lead: lead!.slice(1), a: a!.slice(1), b: b!.slice(1) });
+		expect(acted).toEqual([]);
+		expect([calls.a!.length, calls.b!.length, calls.lead!.length]).toEqual([1, 1, 1]);
+		expect(calls.a![0]!.messages.at(-1)).toMatchObject({ role: "toolResult", content: [text("a done")] });
+		expect(calls.lead![0]!.messages.filter(({ role }) => role === "user").map(({ content }) => content)).toEqual(
+			expect.arrayContaining(["[a] did a", "[b] did b"]),
+		);
+		expect(textOf(events)).toBe("");
+	});
+
+	test("between two agents has nobody at work and those who are next", async () => {
+		const checkpoints = await recordedTeam();
+		const between = checkpoints.find(({ lanes, line }) => lanes.length === 0 && line.length > 0)!;
+		expect(between.line).toEqual([["a", "b"]]);
+		const { lead, a, b } = answersOf();
+		const { calls, acted } = await resumedTeam(between, { lead: lead!.slice(1), a: a!, b: b! });
+		expect(acted.toSorted()).toEqual(["a", "b"]);
+		expect(calls.lead).toHaveLength(1);
 	});
 });

@@ -1,12 +1,14 @@
 /** What the reason-act tests share: models made of events, engines with little to fill in, and ways to look at what they yield. */
 
 import type { AssistantMessage } from "@earendil-works/pi-ai";
+import type { AgentConfig } from "../../../src/engine/agents/agents.ts";
 import type { EngineEvent } from "../../../src/engine/port.ts";
+import { agentSpec } from "../../../src/engine/reason-act/agents.ts";
 import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import type { LlmEvent, ModelCall, ModelPort } from "../../../src/engine/reason-act/model.ts";
-import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { reasonActEngine, setupFor, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import type { LoopSetup } from "../../../src/engine/reason-act/setup.ts";
-import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
+import { type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
 
 type Part = AssistantMessage["content"][number];
 
@@ -90,11 +92,40 @@ export async function engineOf(answers: readonly (readonly LlmEvent[])[], option
 	return { engine: reasonActEngine({ ...setup, ...options.setup }), calls };
 }
 
+export type Answers = readonly (readonly LlmEvent[])[];
+
+export interface TeamOptions {
+	config?: ReasonActConfig;
+	agents?: Record<string, AgentConfig>;
+	tools?: Tool[];
+	setup?: Partial<LoopSetup>;
+}
+
+/** A lead, and agents by name with what their models say. */
+export async function teamOf(answers: Record<string, Answers>, options: TeamOptions = {}) {
+	const spoken = Object.entries(answers).map(([name, said]) => ({ name, ...modelOf(said) }));
+	const tools = toolRegistry(options.tools ?? []);
+	const agents = spoken.map(({ name, model }) =>
+		agentSpec(
+			name,
+			{ orchestrator: name === "lead", ...options.agents?.[name] },
+			{ model, tools, prompt: `You are ${name}.` },
+		),
+	);
+	const setup = await setupFor(agents, options.config ?? {}, ".");
+	const calls = Object.fromEntries(spoken.map(({ name, calls }) => [name, calls]));
+	return { engine: reasonActEngine({ ...setup, ...options.setup }), setup: { ...setup, ...options.setup }, calls };
+}
+
+export const routes = (agents: string[], more: object = {}) => answer(asks("route", { agents, reason: "go", ...more }));
+export const completes = (summary: string) => answer(asks("complete", { response: `${summary}!`, summary }));
+
 /** What a person sees, in order: texts, and calls by name. */
 export const shown = (events: readonly EngineEvent[]): string[] =>
 	events.flatMap((event) => {
 		if (event.type === "tool") return [`${event.callId} ${event.status}`];
 		if (event.type === "text" || event.type === "reasoning")
 			return event.delta === "" ? [] : [`${event.type} ${event.delta}`];
-		return event.type === "usage" ? [] : [event.type === "compaction" ? `compaction ${event.phase}` : event.type];
+		if (event.type === "usage" || event.type === "log" || event.type === "checkpoint") return [];
+		return [event.type === "compaction" ? `compaction ${event.phase}` : event.type];
 	});

@@ -24,7 +24,9 @@ describe("pi-ai behind the port", () => {
 			fauxAssistantMessage("Found."),
 		]);
 		expect(error).toBeUndefined();
-		expect(shape(events)).toBe("message reasoning text look:started look:completed message text usage");
+		expect(shape(events)).toBe(
+			"message reasoning text look:started checkpoint look:completed checkpoint message text usage",
+		);
 		expect([reasoningOf(events), textOf(events)]).toEqual(["hm", "Looking.Found."]);
 		expect(toolsOf(events).at(-1)).toMatchObject({ status: "completed", result: "look done" });
 		expect(usageOf(events)).toHaveLength(1);

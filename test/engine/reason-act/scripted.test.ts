@@ -10,15 +10,16 @@ import { parseScript } from "../../../src/engine/reason-act/scripted.ts";
 import { parseConfig } from "../../../src/runtime/config-file.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
+import { houseOf } from "../tools/kit.ts";
 import { shown } from "./kit.ts";
 
 const signal = new AbortController().signal;
 
-async function loaded(reasonAct: object, files: Record<string, string> = {}) {
+async function loaded(reasonAct: object, files: Record<string, string> = {}, tools: object = {}) {
 	const base = mkdtempSync(join(tmpdir(), "nexus-reason-act-"));
 	for (const [name, text] of Object.entries(files)) writeFileSync(join(base, name), text);
-	const config = { reasonAct: { provider: "scripted", ...reasonAct } };
-	return await loadEngine("reason-act", { base, config, env: {} });
+	const config = { reasonAct: { provider: "scripted", ...reasonAct }, tools };
+	return await loadEngine("reason-act", { base, config, env: {}, house: houseOf({ config }) });
 }
 
 const SCRIPT = `
@@ -32,11 +33,11 @@ steps:
 
 describe("a script", () => {
 	test("from a file drives the whole loop, and always in the same pieces", async () => {
-		const engine = await loaded({ script: "play.yaml", filesRoot: "." }, { "play.yaml": SCRIPT, "note.txt": "hello" });
+		const engine = await loaded({ script: "play.yaml" }, { "play.yaml": SCRIPT, "note.txt": "hello" }, { root: "." });
 		// A machine that is very busy may say that the tool takes longer than usual.
 		const play = async () =>
 			(await collect(engine.run(requestOf("go"), { signal }))).filter(
-				(event) => event.type !== "tool" || event.status !== "progress",
+				(event) => event.type !== "log" && (event.type !== "tool" || event.status !== "progress"),
 			);
 		const first = await play();
 		expect(textOf(first)).toBe("Let me look. It says hello.");
@@ -107,8 +108,8 @@ reasonAct: { provider: scripted, phase: plan, phases: { plan: { enforce: true, a
 		await expect(loaded({ phase: "plann" })).rejects.toMatchObject({
 			message: expect.stringContaining("plan, execute"),
 		});
-		await expect(loaded({ filesRoot: "none" })).rejects.toMatchObject({
-			message: expect.stringContaining("reasonAct.filesRoot"),
+		await expect(loaded({}, {}, { root: "none" })).rejects.toMatchObject({
+			message: expect.stringContaining("tools.root"),
 		});
 		await expect(loaded({ provider: "openai" })).rejects.toMatchObject({
 			message: expect.stringContaining("reasonAct.apiKeyEnv"),

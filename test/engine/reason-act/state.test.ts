@@ -216,9 +216,42 @@ describe("custom state", () => {
 		state.setState("k", [1]);
 		state.countUsage(3, 0.1);
 		const stored = JSON.parse(JSON.stringify(state.snapshot()));
-		const restored = new RunState(RUN_LIMITS, stored);
+		const lane = JSON.parse(JSON.stringify(state.laneSnapshot()));
+		const restored = new RunState(RUN_LIMITS, stored).lane(lane);
 		expect(restored.snapshot()).toEqual(state.snapshot());
+		expect(restored.activation).toEqual({ agent: "writer", phase: "plan", attempt: 2 });
+		expect(restored.endReported("a", "look", "completed", "").missingStart).toBe(false);
 		expect(restored.announce("a", "look", {}).callId).toBe("a_2");
 		expect(restored.attemptsOf("writer", "plan")).toBe(2);
+	});
+});
+
+describe("A7: two lanes of a run", () => {
+	test("have words and an end of their own, and share calls, counters and custom state", () => {
+		const run = stateWith();
+		const [a, b] = ["a", "b"].map((agent) => {
+			const lane = run.lane();
+			lane.activate(agent, "plan");
+			return lane;
+		});
+		a!.say("words");
+		a!.terminate({ callId: "1", name: "complete", args: {} });
+		expect(b).toMatchObject({ content: "", hasSpoken: false, terminal: undefined });
+		a!.setState("k", 1);
+		b!.countModelCall();
+		expect([b!.getState("k"), a!.used.modelCalls]).toEqual([1, 1]);
+		expect([a!, b!].map((lane) => lane.announce("x", "look", {}).callId)).toEqual(["x", "x_2"]);
+		expect(run.openCalls().map(({ agent }) => agent)).toEqual(["a", "b"]);
+	});
+
+	test("R2-117: tell apart what two providers report under the same id", () => {
+		const run = stateWith();
+		const [a, b] = [run.lane(), run.lane()];
+		a.activate("a", "plan");
+		b.activate("b", "plan");
+		const started = [a, b].map((lane) => lane.startReported("x", "search", {})!.callId);
+		expect(started).toEqual(["x", "x_2"]);
+		expect(a.endReported("x", "search", "completed", "").call.callId).toBe("x");
+		expect(b.endReported("x", "search", "completed", "").call.callId).toBe("x_2");
 	});
 });

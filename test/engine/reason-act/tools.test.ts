@@ -8,6 +8,7 @@ import {
 	type ReadyCall,
 	runTools,
 	type ScheduleOptions,
+	toolRoom,
 } from "../../../src/engine/reason-act/schedule.ts";
 import { describeCall, prepareCall, type Tool, textResult, toolRegistry } from "../../../src/engine/tools/tools.ts";
 import { contentText } from "../../../src/protocol/protocol.ts";
@@ -124,8 +125,8 @@ function bench(tools: Tool[], options: Partial<ScheduleOptions> = {}) {
 	const outcomes = runTools(calls, {
 		signal: stop.signal,
 		clock: systemClock,
-		toolsParallelMax: 8,
-		timeoutMsOf: ({ timeoutMs = 600_000 }) => timeoutMs,
+		room: toolRoom(8),
+		timeoutMsOf: ({ tool }) => tool.timeoutMs ?? 600_000,
 		toolSettleMs: 600_000,
 		permit: () => ({ allowed: true }),
 		started: async ({ tool }) => void notes.push(`${tool.name} started`),
@@ -184,7 +185,7 @@ describe("the schedule", () => {
 
 	test("R2-123, A21: higher priority starts first, within the slots", async () => {
 		const tools = [toolOf("low"), toolOf("high", { priority: 5 }), toolOf("middle", { priority: 1 })];
-		const { outcomes, notes } = bench(tools, { toolsParallelMax: 1 });
+		const { outcomes, notes } = bench(tools, { room: toolRoom(1) });
 		await outcomes;
 		expect(notes.filter((note) => note.endsWith("started"))).toEqual(["high started", "middle started", "low started"]);
 	});
@@ -256,7 +257,7 @@ describe("the schedule", () => {
 	test("R2-68, X7, A21: a terminal tool aborts its siblings; they are dead, or never ran, before it is over", async () => {
 		const dead: string[] = [];
 		const tools = [endless("sibling", dead), toolOf("complete", { terminal: true }), toolOf("behind")];
-		const { outcomes } = bench(tools, { toolsParallelMax: 2 });
+		const { outcomes } = bench(tools, { room: toolRoom(2) });
 		const [sibling, complete, behind] = await outcomes;
 		expect(dead).toEqual(["sibling"]);
 		expect(complete).toMatchObject({ status: "completed" });
@@ -268,13 +269,13 @@ describe("the schedule", () => {
 
 	test("a terminal tool that fails stops nothing", async () => {
 		const tools = [toolOf("complete", { terminal: true, execute: () => Promise.reject(new Error("no")) }), toolOf("b")];
-		expect((await bench(tools, { toolsParallelMax: 1 }).outcomes)[1]).toMatchObject({ status: "completed" });
+		expect((await bench(tools, { room: toolRoom(1) }).outcomes)[1]).toMatchObject({ status: "completed" });
 	});
 
 	test("A21: a call that waits for approval holds no slot; what is denied never ran, and the model is told", async () => {
 		const answer = Promise.withResolvers<{ allowed: false; reason: string }>();
 		const { outcomes, notes } = bench([toolOf("asks"), toolOf("other")], {
-			toolsParallelMax: 1,
+			room: toolRoom(1),
 			permit: ({ tool }) => (tool.name === "asks" ? answer.promise : { allowed: true }),
 		});
 		await settle();
@@ -286,7 +287,7 @@ describe("the schedule", () => {
 
 	test("a stop ends what runs, what waits for a slot and what waits for approval", async () => {
 		const { outcomes, stop, notes } = bench([endless("runs"), toolOf("waits"), toolOf("asks")], {
-			toolsParallelMax: 1,
+			room: toolRoom(1),
 			permit: ({ tool }) => (tool.name === "asks" ? new Promise(() => {}) : { allowed: true }),
 		});
 		await settle();
@@ -322,7 +323,7 @@ describe("the schedule", () => {
 					toolOf(`${kind}${n}`, { ...behaviours[kind], priority, exclusive }),
 				);
 				const { outcomes, notes } = bench(tools, {
-					toolsParallelMax,
+					room: toolRoom(toolsParallelMax),
 					permit: ({ tool }) => (tool.name.startsWith("denied") ? { allowed: false, reason: "no" } : { allowed: true }),
 				});
 				expect(Object.keys(await outcomes)).toHaveLength(specs.length);

@@ -61,6 +61,31 @@ describe("a message from a platform", () => {
 		]);
 	});
 
+	test("A17: tells the engine of a group, and of others whose messages it answers as well", async () => {
+		const queue = { mode: "collect" as const, collectMs: 100 };
+		const config = { channels: { telegram: { ...open.channels.telegram, session: "office", queue } } };
+		/** Of the run that answers these messages together. */
+		const senderOf = async (...messages: Parameters<typeof messageOf>[1][]) => {
+			const clock = manualClock(1000);
+			const senders: EngineRequest["sender"][] = [];
+			const play: Play = async function* ({ sender }) {
+				senders.push(sender);
+				yield text("hello");
+			};
+			const { nex } = nexRig(play, { config, clock });
+			for (const fields of messages) await nex.receive(from(messageOf("hi", fields)));
+			clock.advance(100);
+			await until(() => senders.length === 1);
+			return senders[0];
+		};
+		const ann = { id: "ann" };
+		const place = { id: "ann", channel: "telegram", account: "bot" };
+		expect(await senderOf({ from: ann }, { from: ann })).toEqual(place);
+		expect(await senderOf({ from: { id: "bob" } }, { from: ann })).toEqual({ ...place, amongOthers: true });
+		const group = { chat: { id: "c2", type: "group" as const }, mention: true };
+		expect(await senderOf({ from: ann, ...group }, { from: ann })).toEqual({ ...place, group: true });
+	});
+
 	test("whose turn the store refuses at first has each stage once in its trace", async () => {
 		const rig = nexRig(echo, { config: open });
 		const { nex, look } = rig;
@@ -267,9 +292,9 @@ describe("plugins on the way", () => {
 			{ name: "c", onReceive: () => Promise.reject(new Error("odd")) },
 		];
 		const rig = nexRig(
-			async function* (request) {
+			async function* (request, signal, context) {
 				asked.push(request);
-				yield* echo(request, new AbortController().signal);
+				yield* echo(request, signal, context);
 			},
 			{ config: open, plugins },
 		);

@@ -22,6 +22,9 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 	const launched: string[] = [];
 	const settled: string[] = [];
 	const listeners = new Map<string, (message: InboundMessage) => Promise<void>>();
+	/** What people were asked, and what they were told came of it. */
+	const questions: Parameters<NexOutbound["ask"]>[0][] = [];
+	const outcomes: [id: string, text: string][] = [];
 	const infoOf = (id: string): Delivery =>
 		({ id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] }) as Delivery;
 	const outbound: NexOutbound = {
@@ -34,6 +37,11 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 			return { delivery, write: deliveryWrites.open(delivery) };
 		},
 		launch: ({ id }) => void launched.push(id),
+		async ask(question) {
+			questions.push(question);
+			return infoOf(`${prefix}_ask_${question.id}`);
+		},
+		asked: async (id, text) => void outcomes.push([id, text]),
 		deliveries: async () => [],
 		async settled(id) {
 			settled.push(id);
@@ -47,7 +55,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 		...fields,
 	};
 	const texts = () => asked.flatMap((one) => ("text" in one ? [one.text] : []));
-	return { outbound, asked, launched, settled, listeners, texts };
+	return { outbound, asked, launched, settled, listeners, texts, questions, outcomes };
 }
 
 export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptions, "plugins"> {

@@ -12,9 +12,9 @@ import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
 import { endLeftProcesses, preparePlaces } from "../../../src/nex/supervise/places.ts";
-import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES } from "../../../src/std/supervision.ts";
 
 const env = { PATH: process.env.PATH ?? "" };
 const node = (program: string) => [process.execPath, "-e", program];

@@ -6,9 +6,9 @@ import { createCallHealth } from "../../../src/nex/call-health.ts";
 import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES } from "../../../src/std/supervision.ts";
 import { manualClock } from "../../clock.ts";
 import { until } from "./rig.ts";
 
@@ -32,7 +32,7 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 	`;
 	const monitor = createMonitorPort({
 		...{ ...common, command: node(program), rules: RESTART_RULES, clock: systemClock },
-		...{ onMessage: async () => {}, onFailure() {} },
+		...{ onMessage: async () => {}, onFailure() {}, onChoice: async () => undefined },
 		...{ waitingMax: 10, webhookMs: 25_000, retryMs: 10, retryMsMax: 10 },
 	});
 	onTestFinished(() => monitor.stop());

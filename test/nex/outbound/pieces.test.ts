@@ -231,7 +231,7 @@ describe("a send in several messages", () => {
 		const refusals = { 2: new PlatformError("unavailable", "down"), 3: new PlatformError("unavailable", "down") };
 		const story = await live({ text: TEXT, textMax: 24, refusals });
 		expectOnce(story, TEXT);
-		expect(story.lines.map(({ done }) => done?.pieces)).toEqual([undefined, 1, 1]);
+		expect(story.lines.map((line) => ("done" in line ? line.done?.pieces : undefined))).toEqual([undefined, 1, 1]);
 	});
 
 	it("I7: a refusal for good after the first piece: what is out is on record, the rest has failed", async () => {

@@ -8,9 +8,9 @@ import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES } from "../../../src/std/supervision.ts";
 import { manualClock } from "../../clock.ts";
 
 const env = { PATH: process.env.PATH ?? "" };
@@ -128,7 +128,7 @@ it("I11: a monitor that says more than can be taken is made to wait, and loses n
 	const heard: string[] = [];
 	const monitor = createMonitorPort({
 		...{ command, env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
-		...{ random: Math.random, log: silentLog, onFailure() {} },
+		...{ random: Math.random, log: silentLog, onFailure() {}, onChoice: async () => undefined },
 		...{ waitingMax: 10, webhookMs: 1000, retryMs: 10, retryMsMax: 10 },
 		async onMessage({ eventId }) {
 			await release.promise;
@@ -160,7 +160,13 @@ it.each([
 ])("a webhook's caller does not wait for a monitor that %s", async (_name, program, status) => {
 	const monitor = createMonitorPort({
 		...{ command: node(program), env, facts: {}, limits: PROCESS_LIMITS, rules: RESTART_RULES, clock: systemClock },
-		...{ random: Math.random, log: silentLog, onMessage: async () => {}, onFailure() {} },
+		...{
+			random: Math.random,
+			log: silentLog,
+			onMessage: async () => {},
+			onFailure() {},
+			onChoice: async () => undefined,
+		},
 		...{ waitingMax: 10, webhookMs: status === 504 ? 500 : 25_000, retryMs: 10, retryMsMax: 10 },
 	});
 	try {

@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import type { InboundMessage, StreamLine } from "../../../src/adapter/adapter.ts";
 import { createLines } from "../../../src/nex/stream-lines.ts";
-import { RESTART_RULES, type Supervision, stepSupervision, UNSTARTED } from "../../../src/nex/supervise/policy.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES, type Supervision, stepSupervision, UNSTARTED } from "../../../src/std/supervision.ts";
 import { beginRun, createRig, createRigWith, FAST, finishedRun, type Rig, until } from "./rig.ts";
 
 let rig: Rig | undefined;

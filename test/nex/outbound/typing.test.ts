@@ -18,11 +18,19 @@ const rulesArbitrary: fc.Arbitrary<TypingRules> = fc.record({
 	intervalMs: fc.integer({ min: 1, max: 9000 }),
 	expiryMs: fc.integer({ min: 1, max: 9000 }),
 	ttlMs: fc.integer({ min: 1, max: 60_000 }),
+	tellsTools: fc.boolean(),
 });
 
 const TRIGGERS = ["run_start", "message_start", "text", "tool_start", "reasoning", "tool_progress"] as const;
 const input = fc.constantFrom<TypingInput["type"]>(...TRIGGERS, "tool_end", "message_out", "message_grown");
 const story = fc.array(fc.tuple(fc.integer({ min: 0, max: 20_000 }), input), { maxLength: 40 });
+
+const TOOL = { id: "tc1", tool: "read", text: "📖 Reading notes.md" };
+
+function inputOf(type: TypingInput["type"]): TypingInput {
+	if (type === "tool_start") return { type, ...TOOL };
+	return type === "tool_end" ? { type, id: TOOL.id } : { type };
+}
 
 /** Plays a story against a clock; every show and hide with its time. */
 function play(rules: TypingRules, events: [number, TypingInput["type"]][]) {
@@ -31,7 +39,7 @@ function play(rules: TypingRules, events: [number, TypingInput["type"]][]) {
 	const typing = createTyping(rules, clock, (on) => shown.push({ on, at: clock.now() }));
 	for (const [wait, type] of events) {
 		clock.advance(wait);
-		typing.take({ type });
+		typing.take(inputOf(type));
 	}
 	return { clock, typing, shown };
 }
@@ -39,7 +47,7 @@ function play(rules: TypingRules, events: [number, TypingInput["type"]][]) {
 describe("typing", () => {
 	it("each of the five triggers shows it at once", () => {
 		for (const type of TRIGGERS.slice(0, 5)) {
-			expect(play({ intervalMs: 3000, expiryMs: 5000, ttlMs: 60_000 }, [[0, type]]).shown).toEqual([
+			expect(play({ intervalMs: 3000, expiryMs: 5000, ttlMs: 60_000, tellsTools: false }, [[0, type]]).shown).toEqual([
 				{ on: true, at: 0 },
 			]);
 		}
@@ -73,7 +81,7 @@ describe("typing", () => {
 				const settled = shown.length;
 				for (const [wait, type] of after) {
 					clock.advance(wait);
-					typing.take({ type });
+					typing.take(inputOf(type));
 				}
 				clock.advance(600_000);
 				expect(shown.length).toBe(settled);
@@ -83,7 +91,8 @@ describe("typing", () => {
 
 	it("expiry: while it is on it is renewed in time, and not more often than the interval", () => {
 		fc.assert(
-			fc.property(rulesArbitrary, story, (rules, events) => {
+			fc.property(rulesArbitrary, story, (given, events) => {
+				const rules = { ...given, tellsTools: false };
 				const { clock, shown } = play(
 					rules,
 					events.filter(([, type]) => type !== "message_out"),
@@ -102,7 +111,7 @@ describe("typing", () => {
 	});
 
 	it("stays while tools run, although a message is out; ends with the message otherwise", () => {
-		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000 };
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, tellsTools: false };
 		const { clock, typing, shown } = play(rules, [
 			[0, "run_start"],
 			[10, "tool_start"],
@@ -113,13 +122,15 @@ describe("typing", () => {
 		expect(shown.filter(({ on }) => on).length).toBeGreaterThan(9);
 		typing.take({ type: "message_grown" });
 		expect(shown.at(-1)!.on).toBe(true);
-		typing.take({ type: "tool_end" });
+		typing.take(inputOf("tool_end"));
 		typing.take({ type: "message_out" });
 		expect(shown.at(-1)!.on).toBe(false);
 	});
 
 	it("never sticks: tools that were silent for the whole time to live are forgotten", () => {
-		const { clock, typing, shown } = play({ intervalMs: 100, expiryMs: 200, ttlMs: 1000 }, [[0, "tool_start"]]);
+		const { clock, typing, shown } = play({ intervalMs: 100, expiryMs: 200, ttlMs: 1000, tellsTools: false }, [
+			[0, "tool_start"],
+		]);
 		clock.advance(1000);
 		expect(shown.at(-1)).toEqual({ on: false, at: 1000 });
 		typing.take({ type: "text" });
@@ -133,8 +144,8 @@ describe("typing", () => {
 			typingRulesOf({
 				...{ info: { ...info, ...about }, account: { config: { typing }, streaming: {} }, limits: { typingTtlMs: 7 } },
 			} as unknown as Parameters<typeof typingRulesOf>[0]);
-		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7 });
-		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7 });
+		expect(rules({})).toEqual({ intervalMs: 3000, expiryMs: 5000, ttlMs: 7, tellsTools: false });
+		expect(rules({}, { intervalMs: 1000 })).toEqual({ intervalMs: 1000, expiryMs: 5000, ttlMs: 7, tellsTools: false });
 		expect(rules({}, { enabled: false })).toBeUndefined();
 		expect([rules({ supports: ["send"] }), rules({ typing: undefined })]).toEqual([undefined, undefined]);
 	});
@@ -160,12 +171,50 @@ describe("typing", () => {
 		expect(tools).toEqual(["tool_start", "tool_progress", "tool_end", "tool_end"]);
 	});
 
+	it("which tool runs is told at once where it can be seen, the newest first, and no longer than it runs", () => {
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, tellsTools: true };
+		const clock = manualClock();
+		const shown: unknown[] = [];
+		const typing = createTyping(rules, clock, (on, doing) => shown.push([clock.now(), on, doing]));
+		const { id: _id, ...doing } = TOOL;
+		const other = { tool: "bash", text: "🖥️ make" };
+		typing.take({ type: "run_start" });
+		clock.advance(10);
+		typing.take({ type: "tool_start", ...TOOL });
+		typing.take({ type: "tool_progress" });
+		clock.advance(10);
+		typing.take({ type: "tool_start", id: "tc2", ...other });
+		typing.take({ type: "tool_end", id: "tc2" });
+		clock.advance(100);
+		typing.take({ type: "tool_end", id: "tc1" });
+		expect(shown).toEqual([
+			[0, true, {}],
+			[10, true, doing],
+			[20, true, other],
+			[20, true, doing],
+			[120, true, doing],
+			[120, true, {}],
+		]);
+	});
+
+	it("a tool's description is what typing says; its name stands for one without", () => {
+		const event = { type: "tool_status", toolName: "read", toolCallId: "1", status: "started" } as const;
+		const told = { type: "tool_start", id: "1", tool: "read" };
+		expect(typingInputOf({ ...event, summary: "📖 Reading notes.md" }, true)).toEqual({
+			...told,
+			text: "📖 Reading notes.md",
+		});
+		expect(typingInputOf(event, true)).toEqual({ ...told, text: "read" });
+	});
+
 	it("nothing is shown where the platform has no typing", () => {
 		const clock = manualClock();
 		const shown: boolean[] = [];
 		createTyping(undefined, clock, (on) => shown.push(on)).take({ type: "run_start" });
 		clock.advance(10_000);
 		expect(shown).toEqual([]);
-		expect(stepTyping(QUIET, { type: "tick" }, 0, { intervalMs: 1, expiryMs: 1, ttlMs: 1 }).effects).toEqual([]);
+		expect(
+			stepTyping(QUIET, { type: "tick" }, 0, { intervalMs: 1, expiryMs: 1, ttlMs: 1, tellsTools: false }).effects,
+		).toEqual([]);
 	});
 });

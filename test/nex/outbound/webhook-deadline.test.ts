@@ -30,7 +30,10 @@ it("I11: what was waited until the account is listened to is not granted again",
 	});
 	const answer = account.webhook({ method: "POST", query: "", headers: {}, body: "" });
 	clock.advance(20_000);
-	account.listen(async () => {});
+	account.listen(
+		async () => {},
+		async () => undefined,
+	);
 	await until("the monitor runs", () => account.status(0).processes.monitor?.state === "running");
 	// The request has gone on to the process: everything up to there is microtasks.
 	await setImmediate();

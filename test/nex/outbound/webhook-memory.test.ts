@@ -7,9 +7,9 @@ import { expect, it, onTestFinished } from "vitest";
 import type { Platform } from "../../../src/adapter/kit/kit.ts";
 import { PROCESS_LIMITS } from "../../../src/nex/supervise/line-process.ts";
 import { createMonitorPort } from "../../../src/nex/supervise/monitor-port.ts";
-import { RESTART_RULES } from "../../../src/nex/supervise/policy.ts";
 import { checkSignable } from "../../../src/nex/supervise/signable.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { RESTART_RULES } from "../../../src/std/supervision.ts";
 import { manualClock } from "../../clock.ts";
 
 const REQUESTS = 12;
@@ -45,6 +45,7 @@ it("I11: what was answered 504 is dropped: an adapter that reads again is not gi
 		log: silentLog,
 		onMessage: async () => {},
 		onFailure() {},
+		onChoice: async () => undefined,
 		waitingMax: 10,
 		webhookMs: 20_000,
 		retryMs: 10,

@@ -1,4 +1,4 @@
-/** When an adapter process is started again, as a pure step: exponential backoff, then a circuit breaker that tries once in a while. */
+/** When a process is started again, as a pure step: exponential backoff, then a circuit breaker that tries once in a while. */
 
 export interface RestartRules {
 	/** Wait before the first restart; doubles with every failure. */

@@ -1,0 +1,63 @@
+/** Whether a run that was cut off can be continued, and from where (A1). */
+
+import type { Continued, Engine } from "../engine/engine.ts";
+import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../ledger/ledger.ts";
+import { isShown, NexusError } from "../protocol/protocol.ts";
+import type { Continuation } from "./port.ts";
+
+export interface ContinuationDeps {
+	ledger: Pick<Ledger, "turns" | "checkpoints">;
+	engine: Pick<Engine, "name" | "continues" | "configHash">;
+	isBusy(session: string): boolean;
+}
+
+export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<boolean> {
+	return (await refusalOf(deps, turn, () => deps.ledger.checkpoints.info(turn.runId))) === undefined;
+}
+
+/** Throws `not_found`, or `conflict` with the reason. */
+export async function continuationOf(deps: ContinuationDeps, runId: string): Promise<Continuation> {
+	const turn = await deps.ledger.turns.get(runId);
+	if (!turn) throw new NexusError("not_found", `there is no settled run ${runId}`);
+	const checkpoint = await deps.ledger.checkpoints.get(runId);
+	const because = await refusalOf(deps, turn, () => checkpoint);
+	if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be continued: ${because}`);
+	const { data, root, answer } = checkpoint!;
+	return {
+		runId,
+		root,
+		checkpoint: JSON.parse(data),
+		shown: shownSince(checkpoint!, turn),
+		...(answer !== undefined && { answer: answer as NonNullable<Continued["answer"]> }),
+	};
+}
+
+async function refusalOf(
+	{ ledger, engine, isBusy }: ContinuationDeps,
+	turn: Turn,
+	find: () => CheckpointInfo | undefined | Promise<CheckpointInfo | undefined>,
+): Promise<string | undefined> {
+	const { runId, session, status, continuedBy } = turn;
+	if (status === "completed") return "it has completed";
+	if (continuedBy !== undefined) return `run ${continuedBy} continues it already`;
+	if (!engine.continues) return `the engine "${engine.name}" keeps no checkpoints; send the message again`;
+	if (turn.engine !== engine.name)
+		return `it was answered by the engine "${turn.engine}", and "${engine.name}" is in use`;
+	if (isBusy(session)) return `session ${session} is being answered`;
+	if ((await ledger.turns.newest(session)) !== runId) return `session ${session} has a newer turn`;
+	const checkpoint = await find();
+	if (!checkpoint) return "there is no checkpoint of it any more; send the message again";
+	if (checkpoint.configHash !== (engine.configHash ?? ""))
+		return "its agents, tools or phases are configured differently now; send the message again";
+	return undefined;
+}
+
+/** What people saw and the checkpoint does not know. */
+function shownSince({ shown, lengths }: StoredCheckpoint, { messages }: Turn): string {
+	const later = messages.filter(isShown).flatMap(({ role, messageId = "", text }) => {
+		const known = Object.hasOwn(lengths, messageId) ? lengths[messageId] : 0;
+		const rest = role === "assistant" ? text.slice(known) : "";
+		return rest === "" ? [] : [rest];
+	});
+	return shown + later.join("\n\n");
+}

@@ -1,0 +1,223 @@
+/** What one run asks people: names its questions, opens their rows, waits for answers, and knows when its clocks stood still. */
+
+import type { LogWriter } from "../bus/bus.ts";
+import { type Answer, type Asking, digestOf } from "../engine/engine.ts";
+import { type Approval, approvalWrites, type Decided } from "../ledger/ledger.ts";
+import { Refused, shownJson, shownText } from "../protocol/protocol.ts";
+import type { Write } from "../std/write.ts";
+import { type AskingDesk, answerOf } from "./asking.ts";
+import { malformed, type ToolEvent } from "./engine-event.ts";
+import type { ExecuteRequest } from "./port.ts";
+
+/** The clocks stood still from here to there; open = they still do. */
+export interface Still {
+	from: number;
+	to?: number;
+}
+
+const CHOICES_MAX = 10;
+const CHOICE_CHARS_MAX = 100;
+
+export interface RunQuestionsOptions {
+	request: Pick<ExecuteRequest, "runId" | "session" | "askedFor">;
+	now(): number;
+	/** The clocks stand still from now on, or go on. */
+	changed(): void;
+}
+
+/** An event as it is to be framed; with `open`, in one commit with a row. */
+export interface NamedEvent {
+	event: ToolEvent;
+	open?: { writes: readonly Write[]; done(): void; failed(): void };
+}
+
+interface Asked {
+	row: Approval | undefined;
+	text: string;
+	answer: Promise<Answer>;
+	resolve(answer: Answer): void;
+	isPending: boolean;
+	/** The answer, once there is one. */
+	given?: Answer;
+}
+
+export class RunQuestions {
+	readonly #desk: AskingDesk;
+	readonly #options: RunQuestionsOptions;
+	/** By the engine's id. */
+	readonly #asked = new Map<string, Asked>();
+	readonly #stills: Still[] = [];
+	#pending = 0;
+	#kept = false;
+
+	constructor(desk: AskingDesk, options: RunQuestionsOptions) {
+		this.#desk = desk;
+		this.#options = options;
+	}
+
+	/** Somebody is being asked. */
+	get isAsking(): boolean {
+		return this.#pending > 0;
+	}
+
+	get stills(): readonly Still[] {
+		return this.#stills;
+	}
+
+	/** The event with the id that people see. A first `pending` opens a row, or is refused, which the engine hears as the answer. */
+	take(event: ToolEvent): NamedEvent {
+		const asking = checkedAsking(event);
+		const known = this.#asked.get(asking.id);
+		if (asking.state === "pending" && !known) return this.#open(event, asking);
+		if (known?.row === undefined) return { event: without(event) };
+		return { event: { ...event, asking: shown(known, asking.choices) } };
+	}
+
+	async answer(id: string, signal: AbortSignal): Promise<Answer> {
+		const asked = this.#asked.get(id);
+		if (!asked) return { id, state: "withdrawn", reason: "it was never asked" };
+		const { row, answer } = asked;
+		if (!row || !asked.isPending) return answer;
+		const withdraw = () => {
+			if (!this.#kept) void this.#desk.withdraw(row.id, "the call is not needed any more");
+			this.#answered(asked, { id: row.id, state: "withdrawn", reason: "the run was stopped" });
+		};
+		if (signal.aborted) withdraw();
+		else signal.addEventListener("abort", withdraw, { once: true });
+		try {
+			return await answer;
+		} finally {
+			signal.removeEventListener("abort", withdraw);
+		}
+	}
+
+	/** The daemon stops: what is asked stays open, for the run that goes on from here. */
+	keep(): void {
+		this.#kept = true;
+	}
+
+	/** Its turn is on record in another way than by its own commit. */
+	ended(): void {
+		this.#desk.release(this.#options.request.runId, undefined);
+	}
+
+	/** What commits with the turn: a run that has ended asks nothing any more, unless it was cut off. */
+	atEnd(reason: string): { writes: readonly Write[]; done(): void } {
+		const { now, request } = this.#options;
+		const { runId } = request;
+		if (this.#asked.size === 0 || this.#kept) return { writes: [], done: () => this.#desk.release(runId, undefined) };
+		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: now() };
+		return { writes: [approvalWrites.withdrawRun(runId, decided)], done: () => this.#desk.release(runId, decided) };
+	}
+
+	#open(event: ToolEvent, asking: Asking): NamedEvent {
+		const { now, request } = this.#options;
+		const { runId, session, askedFor } = request;
+		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
+		this.#desk.hold(runId);
+		const { kind, question = "", choices, revision } = asking;
+		const args = structuredClone(event.args ?? null);
+		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;
+		const asked: Asked = { row: undefined, text, answer, resolve, isPending: false };
+		this.#asked.set(asking.id, asked);
+		const problem = this.#problemWith(text);
+		if (problem !== undefined) {
+			resolve({ id: "", state: "denied", by: "nexus", reason: problem });
+			return { event: without(event) };
+		}
+		const row = this.#desk.begin(
+			{
+				...{ runId, session, callId: event.callId, tool: event.name, kind, args },
+				digest: digestOf(event.name, args, revision),
+				...(event.agent !== undefined && { agent: event.agent }),
+				...(kind === "question" && { question }),
+				...(choices && { choices }),
+				...(askedFor && { askedFor }),
+				createdAt: now(),
+				expiresAt: now() + this.#desk.limits.waitMs,
+			},
+			(given) => this.#answered(asked, given),
+		);
+		asked.row = row;
+		const isPending = row.state === "pending";
+		if (isPending) this.#pause(asked);
+		const named = { ...event, asking: shown(asked, choices) };
+		const done = () => (isPending ? this.#desk.opened(row.id) : resolve(answerOf(row)));
+		const failed = () => {
+			this.#desk.forget(row.id);
+			this.#answered(asked, { id: row.id, state: "denied", by: "nexus", reason: "the question could not be saved" });
+		};
+		return { event: named, open: { writes: [approvalWrites.open(row)], done, failed } };
+	}
+
+	#problemWith(text: string): string | undefined {
+		const { argsCharsMax } = this.#desk.limits;
+		if (this.#desk.isFull) return "too many questions wait for an answer already; try again later";
+		if (text.length <= argsCharsMax) return undefined;
+		return `it is too long to be shown whole to whoever decides: ${text.length} characters, at most ${argsCharsMax}; split it`;
+	}
+
+	#pause(asked: Asked): void {
+		asked.isPending = true;
+		if (this.#pending++ === 0) this.#stills.push({ from: this.#options.now() });
+		this.#options.changed();
+	}
+
+	#answered(asked: Asked, answer: Answer): void {
+		asked.given ??= answer;
+		asked.resolve(answer);
+		if (!asked.isPending) return;
+		asked.isPending = false;
+		if (--this.#pending > 0) return;
+		this.#stills.at(-1)!.to = this.#options.now();
+		this.#options.changed();
+	}
+}
+
+/** Never rejects: what the store refuses is told to the engine, and the frames stay whole. */
+export async function opening(
+	writer: LogWriter,
+	records: readonly string[],
+	{ writes, done, failed }: NonNullable<NamedEvent["open"]>,
+): Promise<void> {
+	try {
+		await writer.appendWith(records, writes);
+		done();
+	} catch (cause) {
+		if (cause instanceof Refused && cause.refusal !== "fenced") for (const record of records) writer.append(record);
+		failed();
+	}
+}
+
+const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
+
+/** As frames show it: who decided what is on record, whatever the engine says. */
+function shown({ row, text, given }: Asked, choices: Asking["choices"]): Asking {
+	const { id, kind, expiresAt } = row!;
+	const { state, by } = given ?? row!;
+	return {
+		...{ id, kind, state, question: text, expiresAt },
+		...(choices && { choices }),
+		...(by !== undefined && { by }),
+	};
+}
+
+/** User code may yield anything. */
+function checkedAsking(event: ToolEvent): Asking {
+	const { asking } = event;
+	const isOne =
+		typeof asking === "object" &&
+		typeof asking.id === "string" &&
+		(asking.kind === "approval" || (asking.kind === "question" && typeof asking.question === "string")) &&
+		typeof asking.state === "string" &&
+		(asking.by === undefined || typeof asking.by === "string") &&
+		(asking.revision === undefined || typeof asking.revision === "string") &&
+		(asking.choices === undefined || areChoices(asking.choices));
+	if (!isOne || typeof event.callId !== "string" || typeof event.name !== "string") throw malformed(event);
+	return asking;
+}
+
+const areChoices = (choices: unknown): boolean =>
+	Array.isArray(choices) &&
+	choices.length <= CHOICES_MAX &&
+	choices.every((choice) => typeof choice === "string" && choice !== "" && choice.length <= CHOICE_CHARS_MAX);

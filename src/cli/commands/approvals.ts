@@ -1,0 +1,104 @@
+/** `nexus approvals`, `approve`, `deny` and `answer`: what runs wait for, and how a person decides it. */
+
+import { type ApprovalJson, type GrantJson, NexusError } from "../../protocol/protocol.ts";
+import type { Context, Outcome } from "../command.ts";
+import { since, table } from "../table.ts";
+import { Hinted } from "../terminal.ts";
+
+export interface ApprovalsOptions {
+	json?: boolean;
+	all?: boolean;
+	remembered?: boolean;
+	revoke?: string;
+	limit: number;
+}
+
+export async function approvals(context: Context, options: ApprovalsOptions): Outcome {
+	const { client, terminal } = context;
+	if (options.revoke !== undefined) {
+		await client.api.revokeGrant(options.revoke);
+		terminal.out(`${options.revoke} is asked about again\n`);
+		return 0;
+	}
+	if (options.remembered) return remembered(context, options);
+	const state = options.all ? undefined : "pending";
+	const { approvals } = await client.api.approvals({ state, limit: options.limit });
+	if (approvals.length === 0) terminal.note(options.all ? "no approvals" : "nothing waits for a decision");
+	if (options.json) for (const row of approvals) terminal.json(row);
+	else
+		table(
+			terminal,
+			["ID", "STATE", "ASKED", "FOR", "RUN", "WHAT"],
+			approvals.map((row) => [row.id, stateOf(row), since(row.created_at), askerOf(row), row.run_id, row.text]),
+			["RUN", "ASKED"],
+		);
+	return 0;
+}
+
+async function remembered({ client, terminal }: Context, { json }: ApprovalsOptions): Outcome {
+	const { grants } = await client.api.grants();
+	if (grants.length === 0) terminal.note("nothing is allowed for a session");
+	if (json) for (const grant of grants) terminal.json(grant);
+	else
+		table(
+			terminal,
+			["ID", "SESSION", "FOR", "BY", "SINCE", "WHAT"],
+			grants.map((grant) => [
+				...[grant.id, grant.session, `${grant.channel}/${grant.account}/${grant.sender}`, grant.by],
+				...[since(grant.created_at), whatOf(grant)],
+			]),
+			["SINCE", "BY"],
+		);
+	return 0;
+}
+
+const whatOf = ({ tool, prefix, agent }: GrantJson): string =>
+	`${agent === undefined ? "" : `${agent}: `}${tool} ${prefix === undefined ? "with the approved arguments" : `${prefix} …`}`;
+
+const stateOf = ({ state, by }: ApprovalJson): string =>
+	by === undefined || by === "nexus" ? state : `${state} by ${by}`;
+
+const askerOf = ({ asked_for: asker }: ApprovalJson): string =>
+	asker === undefined ? "" : `${asker.channel}/${asker.account} ${asker.sender_name ?? asker.sender}`;
+
+export interface DecideOptions {
+	json?: boolean;
+	reason?: string;
+	remember?: boolean;
+}
+
+export async function decide(
+	context: Context,
+	id: string,
+	decision: "approve" | "deny",
+	{ json, reason, remember }: DecideOptions,
+): Outcome {
+	const row = await rowOf(context, id, "approval");
+	const decided = await context.client.api.decideApproval(row.run_id, row.id, {
+		decision,
+		...(reason !== undefined && { reason }),
+		...(remember && { remember }),
+	});
+	return say(context, decided, json);
+}
+
+export async function answer(context: Context, id: string, text: string, { json }: DecideOptions): Outcome {
+	const row = await rowOf(context, id, "question");
+	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer: text }), json);
+}
+
+function say({ terminal }: Context, row: ApprovalJson, json: boolean | undefined): number {
+	if (json) terminal.json(row);
+	else terminal.out(`${row.id} ${row.state}: ${row.text}\n`);
+	return 0;
+}
+
+/** The pending one, or the newest that had the id: the daemon then says who decided it. */
+async function rowOf({ client }: Context, given: string, kind: ApprovalJson["kind"]): Promise<ApprovalJson> {
+	const id = given.toUpperCase();
+	const find = async (state: string | undefined) =>
+		(await client.api.approvals({ state })).approvals.find((row) => row.id === id && row.kind === kind);
+	const row = (await find("pending")) ?? (await find(undefined));
+	if (row) return row;
+	throw new Hinted(new NexusError("not_found", `there is no ${kind} ${id}`), "`nexus approvals` lists what waits");
+}

@@ -1,0 +1,75 @@
+/** `nexus memory`: what agents have noted, for a person who looks it up or has it forgotten. */
+
+import type { MemoryJson, MemoryProvenanceJson } from "../../protocol/protocol.ts";
+import type { Context, Outcome } from "../command.ts";
+import { since, table } from "../table.ts";
+import { oneLine } from "../terminal.ts";
+
+export interface MemoryOptions {
+	json?: boolean;
+	bank?: string;
+	limit: number;
+}
+
+export async function listMemory(context: Context, options: MemoryOptions): Outcome {
+	const { bank, limit } = options;
+	const { memory } = await context.client.api.memory({ bank, limit });
+	return show(context, options, memory, "nothing is noted");
+}
+
+export async function searchMemory(context: Context, words: readonly string[], options: MemoryOptions): Outcome {
+	const { bank, limit } = options;
+	const { memory } = await context.client.api.memory({ bank, limit, query: words.join(" ") });
+	return show(context, options, memory, "nothing is noted about that");
+}
+
+export async function removeMemory({ client, terminal }: Context, ids: readonly string[]): Outcome {
+	for (const id of ids) {
+		const { note } = await client.api.forgetMemory(id);
+		terminal.out(`forgotten: ${oneLine(id, 100)} (${note})\n`);
+	}
+	return 0;
+}
+
+export async function memoryLog({ client, terminal }: Context, options: Omit<MemoryOptions, "bank">): Outcome {
+	const { changes } = await client.api.memoryChanges({ limit: options.limit });
+	if (changes.length === 0) terminal.note("nothing was noted or forgotten");
+	if (options.json) for (const change of changes) terminal.json(change);
+	else
+		table(
+			terminal,
+			["CHANGED", "CHANGE", "MEMORY", "BANK", "BY"],
+			changes.map(({ change, id, bank, provenance }) => [
+				since(provenance.at),
+				change,
+				id,
+				oneLine(bank, 80),
+				oneLine(byOf(provenance), 200),
+			]),
+		);
+	return 0;
+}
+
+function show({ terminal }: Context, options: MemoryOptions, memory: readonly MemoryJson[], none: string): number {
+	if (memory.length === 0) terminal.note(none);
+	if (options.json) for (const item of memory) terminal.json(item);
+	else
+		table(
+			terminal,
+			["MEMORY", "NOTED", "BANK", "BY", "TEXT"],
+			memory.map(({ id, bank, text, provenance }) => [
+				id,
+				since(provenance.at),
+				oneLine(bank, 80),
+				oneLine(byOf(provenance), 80),
+				oneLine(text, 500),
+			]),
+			["NOTED", "BY"],
+		);
+	return 0;
+}
+
+const byOf = ({ agent, channel, account, sender, run_id }: MemoryProvenanceJson): string =>
+	[agent ?? "operator", sender === undefined ? "" : `for ${channel}/${account}/${sender}`, run_id ?? ""]
+		.filter(Boolean)
+		.join(" ");

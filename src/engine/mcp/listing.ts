@@ -1,0 +1,64 @@
+/** From what a server says about its tools to tools that a model may be offered: named, bounded, and with a revision each. */
+
+import { createHash } from "node:crypto";
+import type { Tool as McpTool } from "@modelcontextprotocol/client";
+import { printable } from "../../std/printable.ts";
+import type { JsonSchema } from "../tools/tools.ts";
+import { collisions, toolName } from "./names.ts";
+import type { McpLimits, McpToolInfo } from "./port.ts";
+
+export interface ListedTool extends McpToolInfo {
+	parameters: JsonSchema;
+}
+
+export interface Listing {
+	tools: readonly ListedTool[];
+	refused: readonly { tool: string; reason: string }[];
+}
+
+export const NO_TOOLS: Listing = { tools: [], refused: [] };
+
+type Limits = Pick<McpLimits, "toolsMax" | "descriptionCharsMax" | "schemaBytesMax">;
+
+export function listingOf(server: string, found: readonly McpTool[], limits: Limits): Listing {
+	const same = collisions(
+		server,
+		found.map(({ name }) => name),
+	);
+	const tools: ListedTool[] = [];
+	const refused: { tool: string; reason: string }[] = [];
+	for (const tool of found) {
+		const schema = JSON.stringify(tool.inputSchema);
+		const reason = same.has(tool.name)
+			? `several tools come out as ${toolName(server, tool.name)}`
+			: Buffer.byteLength(schema) > limits.schemaBytesMax
+				? "its schema is too large"
+				: tools.length >= limits.toolsMax
+					? `the server has more than ${limits.toolsMax} tools`
+					: undefined;
+		if (reason === undefined) tools.push(listed(server, tool, schema, limits));
+		else if (refused.length < limits.toolsMax) refused.push({ tool: printable(tool.name).slice(0, 200), reason });
+	}
+	return { tools, refused };
+}
+
+/** Annotations are not read: they are the server's word for itself. */
+function listed(server: string, tool: McpTool, schema: string, limits: Limits): ListedTool {
+	const said = tool.description ?? tool.title ?? "";
+	return {
+		name: toolName(server, tool.name),
+		tool: tool.name,
+		description: printable(said).slice(0, limits.descriptionCharsMax).toWellFormed(),
+		parameters: tool.inputSchema,
+		revision: createHash("sha256")
+			.update(JSON.stringify([tool.name, said, schema]))
+			.digest("hex")
+			.slice(0, 16),
+	};
+}
+
+/** Names of tools that say something else about themselves than before. */
+export function changedTools(before: Listing, after: Listing): string[] {
+	const revisions = new Map(before.tools.map(({ name, revision }) => [name, revision]));
+	return after.tools.flatMap(({ name, revision }) => ((revisions.get(name) ?? revision) === revision ? [] : [name]));
+}

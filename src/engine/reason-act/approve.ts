@@ -1,0 +1,58 @@
+/** Whether a call may act: by its policy, or by what a person says. */
+
+import type { Answer, Asking, EngineRequest } from "../port.ts";
+import { digestOf, needsApproval, policyOf } from "../tools/tools.ts";
+import type { Permit, ReadyCall } from "./schedule.ts";
+import type { AgentSpec } from "./setup.ts";
+
+/** What a person is asked about a call. */
+export type AskedAbout = Pick<Asking, "kind" | "question" | "choices" | "revision">;
+
+/** Asks the person and waits. Left out where nobody can be asked. */
+export type Ask = (about: AskedAbout) => Promise<Answer>;
+
+/** `answer`: what the person said to the tool's own question. */
+export type AskedPermit = Permit & { answer?: Answer };
+
+/** Undefined: the call acts without anybody being asked. */
+export function askedAbout(
+	{ tool, args }: ReadyCall,
+	agent: Pick<AgentSpec, "approval">,
+	request: EngineRequest,
+): AskedAbout | undefined {
+	if (tool.asks) return { kind: "question", ...tool.asks(args) };
+	const policy = policyOf(tool, agent.approval, request.approval);
+	if (!needsApproval(policy, request)) return undefined;
+	return { kind: "approval", ...(tool.revision !== undefined && { revision: tool.revision }) };
+}
+
+export async function permitted(call: ReadyCall, about: AskedAbout, ask: Ask | undefined): Promise<AskedPermit> {
+	const { tool } = call;
+	if (ask === undefined) {
+		const needs = about.kind === "approval" ? "needs somebody's approval" : "has a question";
+		return { allowed: false, reason: `${tool.name} ${needs}, and nobody can be asked` };
+	}
+	return permitOf(call, await ask(about));
+}
+
+/** What an answer means for the call. */
+export function permitOf({ tool, args }: ReadyCall, answer: Answer): AskedPermit {
+	const { state, by, reason, digest } = answer;
+	const why = reason === undefined ? "" : `: ${reason}`;
+	switch (state) {
+		case "approved":
+			// What was approved is run, and nothing else (A13).
+			if (digest === digestOf(tool.name, args, tool.revision)) return { allowed: true };
+			return { allowed: false, reason: `not run: the arguments of ${tool.name} are not those that were approved` };
+		case "answered":
+			return { allowed: true, answer };
+		case "denied":
+			return { allowed: false, reason: `not run: denied by ${by ?? "the person who was asked"}${why}` };
+		case "expired":
+			return { allowed: false, reason: "not run: nobody answered in time" };
+		case "withdrawn":
+			return { allowed: false, reason: `not run: the question was withdrawn${why}` };
+		default:
+			return state satisfies never;
+	}
+}

@@ -1,0 +1,81 @@
+/** Approvals and questions: what a run waits for a person to decide, and what was decided. */
+
+import { type Reading, writesOf } from "../../std/write.ts";
+
+export type ApprovalState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
+
+/** Whose message the run answers, and where it was written. */
+export interface AskedFor {
+	channel: string;
+	account: string;
+	/** The platform's id of the sender. */
+	sender: string;
+	senderName?: string;
+	/** The run answers nobody else. */
+	only: boolean;
+	chat: { id: string; type: "direct" | "group" };
+	/** Where answers in this chat go; left out when clients pull them. */
+	target?: Record<string, unknown>;
+}
+
+export interface Approval {
+	/** Short enough to be typed. One pending row has it at a time. */
+	id: string;
+	runId: string;
+	session: string;
+	callId: string;
+	tool: string;
+	agent?: string;
+	kind: "approval" | "question";
+	/** Whole: what is approved is what is run. */
+	args: unknown;
+	/** Of tool and arguments. */
+	digest: string;
+	question?: string;
+	choices?: readonly string[];
+	askedFor?: AskedFor;
+	state: ApprovalState;
+	createdAt: number;
+	/** Nobody can decide it any more from then on. */
+	expiresAt: number;
+	decidedAt?: number;
+	/** Who decided, in words. */
+	by?: string;
+	reason?: string;
+	/** What was answered. */
+	text?: string;
+}
+
+/** What ends the wait. */
+export type Decided = Pick<Approval, "by" | "reason" | "text"> & {
+	state: Exclude<ApprovalState, "pending">;
+	at: number;
+};
+
+export interface ApprovalQuery {
+	state?: ApprovalState;
+	runId?: string;
+	session?: string;
+	limit?: number;
+}
+
+export interface Approvals {
+	/** The pending row of this id, or the newest one that had it. */
+	find(id: string): Reading<Approval | undefined>;
+	get(runId: string, id: string): Reading<Approval | undefined>;
+	/** Newest first. */
+	list(query?: ApprovalQuery): Reading<Approval[]>;
+}
+
+export interface ApprovalOps {
+	/** An id that another pending row has is a conflict. */
+	open(approval: Approval): void;
+	/** Of a pending row only: the first answer wins, later ones are a conflict. What would be too late for its time is, too. */
+	decide(runId: string, id: string, decided: Decided): void;
+	/** Withdraws what the run still asks; nothing is no conflict. */
+	withdrawRun(runId: string, decided: Decided): void;
+	/** Withdraws what the session's earlier runs still ask. */
+	withdrawSession(session: string, decided: Decided): void;
+}
+
+export const approvalWrites = writesOf<ApprovalOps>("approvals", ["open", "decide", "withdrawRun", "withdrawSession"]);

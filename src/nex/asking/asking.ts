@@ -1,0 +1,245 @@
+/** Asks people what runs wait for, and takes their decisions: from chats, buttons and the API. The door of this folder. */
+
+import type { Target } from "../../adapter/adapter.ts";
+import type { Decision, Questions } from "../../broker/broker.ts";
+import type { Bus } from "../../bus/bus.ts";
+import type { Approval, Grant, Ledger } from "../../ledger/ledger.ts";
+import { NexusError, toNexusError } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { AclQuestion } from "../acl/acl.ts";
+import type { PairingDesk } from "../acl/pairing.ts";
+import { isApprovedIn, mayApprove } from "../acl/rights.ts";
+import { type InboundConfig, rulesOf } from "../inbox/config.ts";
+import type { ChannelChoice } from "../inbox/listening.ts";
+import type { Destination } from "../inbox/message.ts";
+import type { Outbound } from "../port.ts";
+import { type ChatCommand, chatCommandIn } from "./command.ts";
+import { createGrants } from "./grants.ts";
+import {
+	ALWAYS,
+	APPROVE,
+	askIdOf,
+	choiceAt,
+	choicesOf,
+	DENY,
+	outcomeOf,
+	promptOf,
+	shortIdIn,
+	waitingText,
+} from "./prompts.ts";
+
+export interface AskingDeps {
+	questions: Questions;
+	bus: Pick<Bus, "write">;
+	ledger: Pick<Ledger, "approvals" | "grants">;
+	outbound: Pick<Outbound, "ask" | "asked">;
+	pairing: Pick<PairingDesk, "isPaired">;
+	config(): InboundConfig;
+	/** Says something that is not an answer to a run. Never rejects. */
+	tell(place: Destination, text: string): void;
+	/** A question of a run that is over was answered: a new run goes on from there (A2). Never rejects. */
+	onLateAnswer?(row: Approval): void;
+	clock: Clock;
+	log: Log;
+}
+
+/** Somebody in a chat, as the platform names them. */
+export interface ChatPerson {
+	channel: string;
+	account: string;
+	sender: string;
+	senderName?: string;
+	chat: { id: string; type: "direct" | "group" };
+}
+
+export interface Asking {
+	/** Takes up what was allowed for sessions, and begins to ask. */
+	load(): Promise<void>;
+	/** What became of a message that decides something, in words; undefined = it is for the agent. `said` is for its sender. */
+	heard(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
+	/** A button: what to tell whoever pressed it. */
+	pressed(choice: ChannelChoice): Promise<string | undefined>;
+	/** By whoever runs the daemon. */
+	decide(runId: string, id: string, decision: Decision, remember?: boolean): Promise<Approval>;
+	grants: { list(): Grant[]; revoke(id: string): Promise<void> };
+}
+
+export function createAsking(deps: AskingDeps): Asking {
+	const { questions, ledger, config, log } = deps;
+	const grants = createGrants({ ...deps, config: () => config().approvals ?? {} });
+	const desk = new AskingService(deps, grants);
+	return {
+		async load() {
+			await grants.load();
+			questions.relyOn((row) => grants.agreed(row));
+			questions.listen({
+				opened: (row) =>
+					void desk.prompt(row).catch((cause: unknown) => {
+						log.error({ runId: row.runId, approval: row.id, err: cause }, "nobody could be asked in a chat");
+					}),
+				closed: (row, live) => desk.closed(row, live),
+			});
+		},
+		async heard(person, text) {
+			const command = chatCommandIn(text);
+			if (!command) return undefined;
+			const row = await ledger.approvals.find(command.id);
+			if (!row)
+				return { id: command.id, because: "there is no such question", said: `There is no question ${command.id}.` };
+			return { id: command.id, ...(await desk.byCommand(person, row, command)) };
+		},
+		pressed: (choice) => desk.byButton(choice),
+		decide: (runId, id, decision, remember) => desk.decide(runId, id, decision, remember),
+		grants: { list: grants.list, revoke: grants.revoke },
+	};
+}
+
+const GONE = "This question is not open any more.";
+
+class AskingService {
+	readonly #deps: AskingDeps;
+	readonly #grants: ReturnType<typeof createGrants>;
+
+	constructor(deps: AskingDeps, grants: ReturnType<typeof createGrants>) {
+		this.#deps = deps;
+		this.#grants = grants;
+	}
+
+	/** Into the asker's chat if somebody there may decide; else there the asker reads who is waited for, and the operator is asked (A14). */
+	async prompt(row: Approval): Promise<void> {
+		const { tell, config } = this.#deps;
+		const { askedFor } = row;
+		// Whoever asked on the page or by the API is asked there.
+		if (!askedFor?.target) return;
+		const here = { channel: askedFor.channel, account: askedFor.account, target: askedFor.target as Target };
+		if (row.kind === "question" || (await this.#isDecidedIn(row))) return this.#put(row, here);
+		tell(here, waitingText(row));
+		const { to } = config().approvals ?? {};
+		if (!to) return;
+		const target: Target = { to: to.to, ...(to.thread !== undefined && { thread_id: to.thread }) };
+		await this.#put(row, { channel: to.channel, account: to.account, target });
+	}
+
+	/** What came of it is said where it was asked; an answer that no run waits for begins one. */
+	closed(row: Approval, live: boolean): void {
+		const { outbound, log, onLateAnswer } = this.#deps;
+		outbound.asked(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
+			log.error({ runId: row.runId, approval: row.id, err: cause }, "a decision could not be shown in a chat");
+		});
+		const isPersons = row.state === "approved" || row.state === "denied" || row.state === "answered";
+		if (!live && isPersons) onLateAnswer?.(row);
+	}
+
+	async byCommand(
+		person: ChatPerson,
+		row: Approval,
+		{ verb, rest }: ChatCommand,
+	): Promise<{ because: string; said?: string }> {
+		const fault = await this.#fault(person, row);
+		if (fault !== undefined) return { because: fault, said: fault };
+		const isQuestion = row.kind === "question";
+		if (isQuestion !== (verb === "answer")) {
+			const usage = isQuestion ? `\`answer ${row.id} …\`` : `\`approve ${row.id}\` or \`deny ${row.id}\``;
+			return { because: "not a way to decide it", said: `Reply ${usage}.` };
+		}
+		if (isQuestion && rest === "")
+			return { because: "no answer was given", said: `Reply \`answer ${row.id}\` and your answer.` };
+		const by = nameOf(person);
+		const always = verb === "approve" && rest.toLowerCase() === ALWAYS;
+		const decision: Decision = isQuestion
+			? { state: "answered", by, text: rest }
+			: { state: verb === "approve" ? "approved" : "denied", by, ...(rest !== "" && !always && { reason: rest }) };
+		return this.#try(row, decision, always);
+	}
+
+	async byButton({ channel, account, choice }: ChannelChoice): Promise<string | undefined> {
+		const row = await this.#deps.ledger.approvals.find(shortIdIn(choice.id));
+		if (!row || askIdOf(row) !== choice.id) return GONE;
+		const { from, chat } = choice;
+		const named = from.name === undefined ? {} : { senderName: from.name };
+		const person = { channel, account, sender: from.id, ...named, chat };
+		const fault = await this.#fault(person, row);
+		if (fault !== undefined) return fault;
+		const decision = decisionOf(row, choice.choice, nameOf(person));
+		if (!decision) return GONE;
+		return (await this.#try(row, decision, choice.choice === ALWAYS)).said;
+	}
+
+	async decide(runId: string, id: string, decision: Decision, remember = false): Promise<Approval> {
+		const { questions, ledger } = this.#deps;
+		if (!remember) return questions.decide(runId, id, decision);
+		const row = await ledger.approvals.get(runId, id);
+		if (!row) throw new NexusError("not_found", `there is no question ${id} of run ${runId}`);
+		if (decision.state !== "approved") throw new NexusError("invalid", "only an approval can be remembered");
+		const { write, done } = this.#grants.granting(row, decision.by);
+		const decided = await questions.decide(runId, id, decision, [write]);
+		done();
+		return decided;
+	}
+
+	async #try(row: Approval, decision: Decision, remember: boolean): Promise<{ because: string; said?: string }> {
+		try {
+			const { state } = await this.decide(row.runId, row.id, decision, remember);
+			return { because: `${row.id} ${state}` };
+		} catch (cause) {
+			const { message, code } = toNexusError(cause);
+			if (code !== "conflict" && code !== "invalid" && code !== "busy") throw cause;
+			return { because: message, said: message };
+		}
+	}
+
+	/** Why this person does not decide it. Who they are is the platform's word, never the message's. */
+	async #fault(person: ChatPerson, row: Approval): Promise<string | undefined> {
+		const { askedFor, kind, tool, id } = row;
+		const isAsker =
+			askedFor?.channel === person.channel && askedFor.account === person.account && askedFor.sender === person.sender;
+		if (kind === "question") return isAsker ? undefined : `Only the person who was asked can answer ${id}.`;
+		const { acl } = rulesOf(this.#deps.config(), person.channel, person.account);
+		const ask = await this.#aclQuestion(person);
+		const isNear = askedFor?.channel === person.channel && askedFor.account === person.account;
+		const isOperator = this.#isAskedAt(person) || (acl.owner?.includes(person.sender) ?? false);
+		if ((isNear || isOperator) && mayApprove(acl, ask, tool)) return undefined;
+		return `You may not decide ${id}.`;
+	}
+
+	/** In the chat where the operator is asked. */
+	#isAskedAt({ channel, account, chat }: ChatPerson): boolean {
+		const { to } = this.#deps.config().approvals ?? {};
+		return to?.channel === channel && to.account === account && to.to === chat.id;
+	}
+
+	async #isDecidedIn({ askedFor, tool }: Approval): Promise<boolean> {
+		const { channel, account, chat } = askedFor!;
+		const { acl } = rulesOf(this.#deps.config(), channel, account);
+		if (mayApprove(acl, await this.#aclQuestion(askedFor!), tool)) return true;
+		return isApprovedIn(acl, chat.id, tool);
+	}
+
+	/** What a button or a command has to do with groups was settled when the message was let in. */
+	async #aclQuestion({ channel, account, sender, chat }: ChatPerson): Promise<AclQuestion> {
+		const { agent } = rulesOf(this.#deps.config(), channel, account);
+		const paired = await this.#deps.pairing.isPaired({ channel, account, sender });
+		return { channel, account, sender, chat, agent, mention: true, public: true, paired };
+	}
+
+	async #put(row: Approval, place: Destination): Promise<void> {
+		const { outbound, tell } = this.#deps;
+		const choices = choicesOf(row);
+		if (choices.length === 0) return tell(place, promptOf(row));
+		const { channel, account, target } = place;
+		await outbound.ask({ account: { channel, id: account }, target, id: askIdOf(row), text: promptOf(row), choices });
+	}
+}
+
+function decisionOf(row: Approval, button: string, by: string): Decision | undefined {
+	if (row.kind === "question") {
+		const text = choiceAt(row, button);
+		return text === undefined ? undefined : { state: "answered", by, text };
+	}
+	if (button === APPROVE || button === ALWAYS) return { state: "approved", by };
+	return button === DENY ? { state: "denied", by } : undefined;
+}
+
+const nameOf = ({ senderName, sender, channel }: ChatPerson): string =>
+	`${senderName === undefined ? sender : `${senderName} (${sender})`} on ${channel}`;

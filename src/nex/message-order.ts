@@ -1,0 +1,80 @@
+/**
+ * Agents write side by side; a chat shows one message after another, in the order of their begins (P3.11). Says which frames of a log are
+ * heard now. What belongs to a later message is not kept: it is in the log, and is read again when its turn has come. Pure.
+ */
+
+import type { BeginFrame, Frame } from "../protocol/protocol.ts";
+
+/** A message, or with place -1 what waits for nobody: hidden words, and what is done beside them. */
+interface Message {
+	readonly place: number;
+	/** Of its begin. */
+	readonly offset: number;
+}
+
+const AT_ONCE: Message = { place: -1, offset: 0 };
+
+export interface MessageOrder {
+	/** Whether the record at this offset was there before. */
+	isKnown(offset: number): boolean;
+	/** Whether the frame is heard now. Frames come in the order of the log, but for those that are read again. */
+	hears(frame: Frame, offset: number): boolean;
+	/** After the end of a message: where its successor began before that, to read on from. Asked once. */
+	rewind(): number | undefined;
+}
+
+export function createMessageOrder(): MessageOrder {
+	/** In order of their begins. */
+	const messages: Message[] = [];
+	/** The newest message of each agent. */
+	const newest = new Map<string | undefined, Message>();
+	const streams = new Map<string, Message>();
+	/** The text streams among them. */
+	const texts = new Set<string>();
+	/** Of the message that is being heard. */
+	let place = 0;
+	/** How far the log has been read. */
+	let frontier = 0;
+	let from: number | undefined;
+
+	function begin({ message_id: id, modality, agent, visible }: BeginFrame, offset: number): void {
+		if (modality === "text") {
+			const isHidden = visible === false;
+			const message = isHidden ? AT_ONCE : { place: messages.length, offset };
+			if (!isHidden) {
+				messages.push(message);
+				texts.add(id);
+			}
+			newest.set(agent, message);
+		}
+		streams.set(id, newest.get(agent) ?? messages.at(-1) ?? AT_ONCE);
+	}
+
+	/** Of a message that is over, what comes late is heard as it comes. */
+	function isDue(frame: Frame, isNew: boolean): boolean {
+		const message = streams.get(frame.message_id) ?? AT_ONCE;
+		return message.place === place || (isNew && message.place < place);
+	}
+
+	return {
+		isKnown: (offset) => offset <= frontier,
+		hears(frame, offset) {
+			const isNew = offset > frontier;
+			if (isNew) frontier = offset;
+			if (isNew && frame.type === "stream.begin") begin(frame, offset);
+			if (!isDue(frame, isNew)) return false;
+			const isOver =
+				frame.type === "stream.end" && texts.has(frame.message_id) && streams.get(frame.message_id)!.place === place;
+			if (isOver) {
+				place++;
+				from = messages[place]?.offset;
+			}
+			return true;
+		},
+		rewind() {
+			const offset = from;
+			from = undefined;
+			return offset;
+		},
+	};
+}

@@ -1,0 +1,30 @@
+/** `tools` and `memory` of `nexus.yaml`: what agents may use of this machine, and what they may note. */
+
+import { z } from "zod";
+import type { BashConfig, ToolsConfig } from "../engine/engine.ts";
+import { byTool, bytes, count, flag, group, say, text } from "../std/config-words.ts";
+import type { MemoryConfig } from "./memory.ts";
+
+const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/);
+
+const bash = group({
+	enabled: flag,
+	wrapper: say(z.array(z.string().min(1)).min(1), "a list: a program that confines the shell, and its arguments"),
+	env: say(z.array(name), "a list of names of environment variables that commands may see"),
+	outputBytesMax: bytes,
+} satisfies Record<keyof BashConfig, z.ZodType>);
+
+export const tools = group({
+	root: text("a folder; relative to this file"),
+	fileBytesMax: bytes,
+	bash,
+	describe: byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
+} satisfies Record<keyof ToolsConfig, z.ZodType>);
+
+export const memory = group({
+	enabled: flag,
+	itemsMax: count,
+	itemsTotalMax: count,
+	charsMax: say(z.int().positive(), "a whole number of characters above 0"),
+	recallItemsMax: count,
+} satisfies Record<keyof MemoryConfig, z.ZodType>);

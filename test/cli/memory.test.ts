@@ -1,0 +1,85 @@
+/** Memory from the model to the command line: a scripted agent notes something, and a person looks it up and has it forgotten. */
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { freshFolder } from "../runtime/folder.ts";
+import { daemonHere, run } from "./in-process.ts";
+
+const CONFIG = `
+engine: reason-act
+reasonAct: { provider: scripted }
+tools: { root: ./work }
+memory: { enabled: true }
+`;
+
+const script = (...steps: string[]) => `/script\n${steps.map((step) => `- ${step}\n`).join("")}`;
+const DONE = "{ text: done, tokensPerSecond: 0 }";
+
+async function house() {
+	const cwd = freshFolder();
+	const data = join(cwd, "data");
+	mkdirSync(join(cwd, "work"));
+	writeFileSync(join(cwd, "nexus.yaml"), CONFIG);
+	const daemon = await daemonHere(data, { cwd });
+	onTestFinished(() => daemon.close());
+	return { cwd, on: (...args: string[]) => run([...args, "--data", data], { cwd }) };
+}
+
+it("A17: a note of one run is found in the next one, listed, searched and removed", async () => {
+	const { on } = await house();
+	const remember = "{ calls: [{ name: remember, args: { text: Ann likes tea } }] }";
+	const learn = "{ calls: [{ name: learn, args: { lesson: Answer briefly } }] }";
+	expect((await on("send", script(remember, learn, DONE), "--session", "one")).code).toBe(0);
+	const found = await on(
+		"send",
+		script("{ calls: [{ name: recall, args: { query: tea } }] }", DONE),
+		"--json",
+		"--session",
+		"two",
+	);
+	expect(found.out).toContain("> Ann likes tea");
+	expect(found.out).not.toContain("> Answer briefly");
+
+	const listed = (await on("memory", "--json")).out
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line));
+	expect(listed.map(({ bank, text }) => [bank, text])).toEqual([
+		["agent:main", "Answer briefly"],
+		["person:web/web/owner", "Ann likes tea"],
+	]);
+	expect(listed[1].provenance).toMatchObject({
+		agent: "main",
+		channel: "web",
+		sender: "owner",
+		run_id: expect.any(String),
+	});
+	expect((await on("memory", "list", "--bank", "agent:main")).out).toMatch(/^mem_\w+\t.*\tAnswer briefly\n$/);
+	const { out } = await on("memory", "search", "tea", "nothing");
+	expect(out.split("\t")[0]).toBe(listed[1].id);
+
+	const removed = await on("memory", "rm", listed[1].id);
+	expect(removed.out).toBe(`forgotten: ${listed[1].id} (turns keep what was said in them)\n`);
+	expect((await on("memory", "rm", listed[1].id)).code).toBe(4);
+	expect((await on("memory", "search", "tea")).out).toBe("");
+	const log = await on("memory", "log", "--json");
+	expect(
+		log.out
+			.trim()
+			.split("\n")
+			.map((line) => JSON.parse(line).change),
+	).toEqual(["forgotten", "added", "added"]);
+	expect(log.out).not.toContain("tea");
+});
+
+it("A15: what configures the daemon is neither read nor written by its agents", async () => {
+	const { cwd, on } = await house();
+	writeFileSync(join(cwd, "nexus.yaml"), CONFIG);
+	const write = "{ calls: [{ name: write, args: { path: a.txt, content: hello } }] }";
+	const reach = "{ calls: [{ name: read, args: { path: ../nexus.yaml } }, { name: bash, args: { command: id } }] }";
+	const { out } = await on("send", script(write, reach, DONE), "--json");
+	expect(out).toContain('created \\\\\\"a.txt\\\\\\"');
+	expect(out).toContain("is outside the folder that may be used");
+	expect(out).toContain('there is no tool \\\\\\"bash\\\\\\"');
+});

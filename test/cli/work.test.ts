@@ -1,0 +1,79 @@
+/** `nexus continue`, `phase` and `log`, against a daemon with the scripted model. */
+
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { removeFolder } from "../runtime/folder.ts";
+import { run } from "./in-process.ts";
+
+let folder: string;
+let data: string;
+let daemon: Daemon;
+
+beforeAll(async () => {
+	folder = mkdtempSync(join(tmpdir(), "nexus-work-"));
+	data = join(folder, "data");
+	const script = join(folder, "script.yaml");
+	const steps = [
+		{ text: "I look. ", calls: [{ name: "time", args: {} }], tokensPerSecond: 0 },
+		{ text: "It is", error: { message: "the model went away" }, tokensPerSecond: 0 },
+	];
+	writeFileSync(script, JSON.stringify(steps));
+	const options = { engine: "reason-act", reasonAct: { provider: "scripted", script, phase: "chat" } } as const;
+	daemon = await startDaemon({ ...options, data, port: 0, logger: silentLog });
+});
+
+afterAll(async () => {
+	await daemon.close();
+	removeFolder(folder);
+});
+
+const on = (...args: string[]) => run([...args, "--data", data]);
+
+describe("a run that failed", () => {
+	it("is continued, the newest of its session when none is named; its log tells the tool once", async () => {
+		const failed = await on("send", "what time is it?", "--session", "work");
+		expect([failed.code, failed.out]).toEqual([8, expect.stringContaining("I look.")]);
+		const again = await on("continue", "--session", "work");
+		expect(again.code).toBe(8);
+		const log = await on("log", "work", "--json");
+		const entries = log.out
+			.trim()
+			.split("\n")
+			.map((line) => JSON.parse(line) as { kind: string; run_id: string; data?: { status?: string } });
+		const tools = entries.filter(({ kind }) => kind === "tool").map(({ data }) => data?.status);
+		expect(tools).toEqual(["started", "completed"]);
+		expect(new Set(entries.map((entry) => entry.run_id)).size).toBe(2);
+		const table = await on("log", "work", "--limit", "100");
+		expect(table.out).toMatch(/time completed after \d+ ms/);
+	});
+
+	it("cannot be continued twice as two runs, nor when there is none", async () => {
+		const { out } = await on("runs", "--session", "work", "--json");
+		const [newest, oldest] = out
+			.trim()
+			.split("\n")
+			.map((line) => JSON.parse(line) as { run_id: string; continues?: string });
+		expect(newest!.continues).toBe(oldest!.run_id);
+		expect((await on("runs", newest!.run_id)).out).toContain(`nexus continue ${newest!.run_id}`);
+		const same = await on("continue", oldest!.run_id);
+		expect(same.out).toBe((await on("replay", newest!.run_id, "--speed", "max")).out);
+		const none = await on("continue", "--session", "nothing-here");
+		expect([none.code, none.err]).toEqual([4, expect.stringContaining("has no run to continue")]);
+	});
+});
+
+describe("nexus phase", () => {
+	it("shows and sets what a session works on", async () => {
+		expect((await on("phase", "fresh")).err).toContain("has no phase yet");
+		const set = await on("phase", "fresh", "plan", "--because", "there is much to do");
+		expect(set.out).toMatch(/^plan, since 0 s ago \(there is much to do\): 0 turns, 0 completions\n$/);
+		const shown = await on("phase", "fresh", "--json");
+		expect(JSON.parse(shown.out)).toMatchObject({ session: "fresh", phase: { name: "plan" } });
+		const refused = await on("phase", "fresh", "party");
+		expect([refused.code, refused.err]).toEqual([2, expect.stringContaining("the phases are chat, ")]);
+	});
+});

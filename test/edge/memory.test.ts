@@ -1,0 +1,71 @@
+/** The endpoints about memory. */
+
+import { expect, it, onTestFinished } from "vitest";
+import { memoryWrites } from "../../src/ledger/ledger.ts";
+import { NexusError } from "../../src/protocol/protocol.ts";
+import { createRig, type Rig } from "./rig.ts";
+
+const LIMITS = { itemsMax: 10, itemsTotalMax: 100 };
+
+async function withNotes(): Promise<Rig> {
+	const rig: Rig = await createRig({
+		limits: { listItemsMax: 2 },
+		deps: {
+			async forget(id) {
+				if (!(await rig.ledger.memory.get(id))) throw new NexusError("not_found", `there is no memory ${id}`);
+				await rig.bus.write([memoryWrites.forget(id, { at: 9 })]);
+			},
+		},
+	});
+	onTestFinished(() => rig.close());
+	const provenance = { at: 1, runId: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" };
+	await rig.bus.write([
+		memoryWrites.add({ id: "mem_1", bank: "agent:main", text: "deploys are on Monday", provenance: { at: 1 } }, LIMITS),
+		memoryWrites.add({ id: "mem_2", bank: "person:telegram/bot/7", text: "likes tea", provenance }, LIMITS),
+		memoryWrites.add({ id: "mem_3", bank: "agent:main", text: "tea is at five", provenance: { at: 3 } }, LIMITS),
+	]);
+	return rig;
+}
+
+const idsOf = async (response: Promise<Response>) =>
+	((await (await response).json()) as { memory: { id: string }[] }).memory.map(({ id }) => id);
+
+it("A31: memory is listed by bank, searched by words, and forgotten", async () => {
+	const rig = await withNotes();
+	expect(await idsOf(rig.get("/v1/memory"))).toEqual(["mem_3", "mem_2"]);
+	expect(await idsOf(rig.get("/v1/memory?before=mem_2"))).toEqual(["mem_1"]);
+	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&limit=1"))).toEqual(["mem_3"]);
+	expect((await idsOf(rig.get("/v1/memory?query=TEA"))).toSorted()).toEqual(["mem_2", "mem_3"]);
+	expect(await idsOf(rig.get(`/v1/memory?query=${encodeURIComponent('tea" OR text:*')}&bank=agent:main`))).toEqual([
+		"mem_3",
+	]);
+	const { memory } = (await (await rig.get("/v1/memory?bank=person:telegram/bot/7")).json()) as { memory: object[] };
+	expect(memory).toEqual([
+		{
+			id: "mem_2",
+			bank: "person:telegram/bot/7",
+			text: "likes tea",
+			provenance: { at: 1, run_id: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" },
+		},
+	]);
+	const gone = await rig.get("/v1/memory/mem_2", {}, "DELETE");
+	expect([gone.status, await gone.json()]).toEqual([200, { forgotten: true, note: expect.stringContaining("turns") }]);
+	expect((await rig.get("/v1/memory/mem_2", {}, "DELETE")).status).toBe(404);
+	expect(await idsOf(rig.get("/v1/memory?query=likes"))).toEqual([]);
+	const changes = await (await rig.get("/v1/memory/changes?limit=1")).text();
+	expect(JSON.parse(changes)).toEqual({
+		changes: [{ seq: 4, id: "mem_2", bank: "person:telegram/bot/7", change: "forgotten", provenance: { at: 9 } }],
+	});
+	expect(await (await rig.get("/v1/memory/changes?before=4")).text()).not.toContain("tea");
+});
+
+it("A17: nobody without the token reads or removes any of it", async () => {
+	const rig = await withNotes();
+	for (const [method, path] of [
+		["GET", "/v1/memory"],
+		["GET", "/v1/memory/changes"],
+		["DELETE", "/v1/memory/mem_1"],
+	] as const)
+		expect((await fetch(rig.url + path, { method })).status, path).toBe(401);
+	expect(await rig.ledger.memory.get("mem_1")).toBeDefined();
+});

@@ -1,0 +1,15 @@
+/** What the API tells of a run with several agents. */
+
+import { expect, it } from "vitest";
+import { turnView } from "../../src/edge/present.ts";
+import { RunView } from "../../src/edge/schema.ts";
+import { fullTurn } from "../ledger/rig.ts";
+
+it("A31: messages and tool calls name their agent, hidden words are marked, usage is told per agent", () => {
+	const run = JSON.parse(JSON.stringify(turnView(fullTurn, true, false)));
+	expect(RunView.parse(run)).toEqual(run);
+	expect(run.messages[2]).toMatchObject({ agent: "lead", visible: false });
+	expect(run.messages[3]).not.toHaveProperty("visible");
+	expect(run.tool_calls[0]).toMatchObject({ agent: "lead" });
+	expect(run.usage_by).toEqual([{ agent: "lead", model: "m", usage: { input: 10, output: 20, cache_read: 5 } }]);
+});

@@ -1,0 +1,54 @@
+/** What the tests of tools share: a house, a request, and a call of one tool. */
+
+import type { EngineHouse } from "../../../src/engine/entry.ts";
+import type { EngineRequest } from "../../../src/engine/port.ts";
+import type { Tool, ToolContext, ToolResult } from "../../../src/engine/tools/tools.ts";
+import { contentText } from "../../../src/protocol/protocol.ts";
+
+export const houseOf = (fields: Partial<EngineHouse> = {}): EngineHouse => ({
+	toolSources: [],
+	dataDir: "/nonexistent/data",
+	protectedFiles: [],
+	secretFiles: [],
+	config: {},
+	warn: () => {},
+	...fields,
+});
+
+export const requestOf = (fields: Partial<EngineRequest> = {}): EngineRequest => ({
+	session: "s",
+	runId: "run_1",
+	messages: [{ role: "user", text: "hello" }],
+	attachments: [],
+	toolTimeoutMs: 60_000,
+	...fields,
+});
+
+export const contextOf = (fields: Partial<ToolContext> = {}): ToolContext => ({
+	callId: "call_1",
+	agent: "main",
+	signal: new AbortController().signal,
+	request: requestOf(),
+	state: { setState: () => {}, getState: () => undefined, hasState: () => false, getAllState: () => ({}) },
+	progress: () => {},
+	...fields,
+});
+
+export const textOf = ({ content }: ToolResult): string => contentText(content);
+
+/** Calls the tool of this name; what it says as text, also when it fails. */
+export async function call(
+	tools: readonly Tool[],
+	name: string,
+	args: Record<string, unknown>,
+	fields: Partial<ToolContext> = {},
+): Promise<{ text: string; failed: boolean }> {
+	const tool = tools.find((one) => one.name === name);
+	if (!tool) throw new Error(`there is no tool ${name}`);
+	try {
+		const result = await tool.execute(args, contextOf(fields));
+		return { text: textOf(result), failed: result.failed === true };
+	} catch (cause) {
+		return { text: (cause as Error).message, failed: true };
+	}
+}

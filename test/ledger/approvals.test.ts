@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { type Approval, approvalWrites, type Decided, type Grant, grantWrites } from "../../src/ledger/ledger.ts";
+import { stores } from "./rig.ts";
+
+const { open, decide, withdrawRun, withdrawSession } = approvalWrites;
+
+const approvalOf = (id: string, fields: Partial<Approval> = {}): Approval => ({
+	...{ id, runId: "run_1", session: "main", callId: "c1", tool: "bash", kind: "approval" },
+	...{ args: { command: "ls" }, digest: "d", state: "pending", createdAt: 1, expiresAt: 100 },
+	...fields,
+});
+const approved = (fields: Partial<Decided> = {}): Decided => ({ state: "approved", by: "Ann", at: 5, ...fields });
+
+describe.each(stores)("approvals %s", (_name, openStore) => {
+	test("one comes back as it was opened, by its run and by its id", async () => {
+		const { ledger, write } = openStore();
+		const full = approvalOf("K7Q2", {
+			...{ agent: "ops", kind: "question", question: "Which?", choices: ["a", "b"] },
+			askedFor: {
+				...{ channel: "telegram", account: "bot", sender: "7", senderName: "Ann", only: true },
+				...{ chat: { id: "c", type: "direct" }, target: { to: "c" } },
+			},
+		});
+		write(open(full));
+		expect(await ledger.approvals.get("run_1", "K7Q2")).toEqual(full);
+		expect(await ledger.approvals.find("K7Q2")).toEqual(full);
+		expect(await ledger.approvals.get("run_2", "K7Q2")).toBeUndefined();
+	});
+
+	test("A13: the first decision wins, and a later one changes nothing", async () => {
+		const { ledger, write } = openStore();
+		write(open(approvalOf("K7Q2")), decide("run_1", "K7Q2", approved({ reason: "fine" })));
+		expect(() => write(decide("run_1", "K7Q2", { state: "denied", by: "Bob", at: 6 }))).toThrow(
+			expect.objectContaining({ refusal: "conflict" }),
+		);
+		const row = { state: "approved", by: "Ann", reason: "fine", decidedAt: 5 };
+		expect(await ledger.approvals.get("run_1", "K7Q2")).toEqual(approvalOf("K7Q2", row as Partial<Approval>));
+	});
+
+	test("A2: nobody decides when the time is over; the end of it is still on record", async () => {
+		const { ledger, write } = openStore();
+		write(open(approvalOf("K7Q2")));
+		expect(() => write(decide("run_1", "K7Q2", approved({ at: 100 })))).toThrow(/time is over/);
+		write(decide("run_1", "K7Q2", { state: "expired", at: 100 }));
+		expect(await ledger.approvals.find("K7Q2")).toMatchObject({ state: "expired" });
+	});
+
+	test("an id is unique among the pending ones, and can be used again", async () => {
+		const { ledger, write } = openStore();
+		write(open(approvalOf("K7Q2")));
+		expect(() => write(open(approvalOf("K7Q2", { runId: "run_2" })))).toThrow(/Another question has the id K7Q2/);
+		write(decide("run_1", "K7Q2", approved()), open(approvalOf("K7Q2", { runId: "run_2" })));
+		expect(await ledger.approvals.find("K7Q2")).toMatchObject({ runId: "run_2", state: "pending" });
+	});
+
+	test("what a run or a session still asks is withdrawn, and nothing else", async () => {
+		const { ledger, write } = openStore();
+		const rows = [
+			approvalOf("A2A2"),
+			approvalOf("B2B2", { runId: "run_2" }),
+			approvalOf("C2C2", { runId: "run_3", session: "other" }),
+		];
+		write(...rows.map((row) => open(row)));
+		write(withdrawRun("run_1", { state: "withdrawn", reason: "stopped", at: 2 }));
+		write(withdrawSession("main", { state: "withdrawn", reason: "superseded by run_9", at: 3 }));
+		const states = (await ledger.approvals.list()).map(({ id, state, reason }) => [id, state, reason]);
+		expect(states).toEqual([
+			["C2C2", "pending", undefined],
+			["B2B2", "withdrawn", "superseded by run_9"],
+			["A2A2", "withdrawn", "stopped"],
+		]);
+		expect(await ledger.approvals.list({ state: "pending" })).toHaveLength(1);
+		expect(await ledger.approvals.list({ session: "main", limit: 1 })).toMatchObject([{ id: "B2B2" }]);
+	});
+
+	test("grants are listed and revoked", async () => {
+		const { ledger, write } = openStore();
+		const grant: Grant = {
+			...{ id: "K7Q2-1", session: "main", channel: "web", account: "web", sender: "owner", tool: "bash" },
+			...{ prefix: "git status", agent: "ops", by: "the owner", createdAt: 1 },
+		};
+		const { prefix: _prefix, agent: _agent, ...same } = grant;
+		write(grantWrites.save(grant), grantWrites.save({ ...same, id: "K7Q3-1", digest: "d", createdAt: 2 }));
+		expect(await ledger.grants.list()).toEqual([{ ...same, id: "K7Q3-1", digest: "d", createdAt: 2 }, grant]);
+		write(grantWrites.revoke("K7Q2-1"));
+		expect(await ledger.grants.list()).toHaveLength(1);
+		expect(() => write(grantWrites.revoke("K7Q2-1"))).toThrow(/There is no grant/);
+	});
+});

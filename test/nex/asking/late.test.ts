@@ -1,0 +1,74 @@
+/** A2: an approval outlives its daemon, and its answer goes on with the work. */
+
+import { expect, test } from "vitest";
+import { createBroker } from "../../../src/broker/broker.ts";
+import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import { textResult } from "../../../src/engine/tools/tools.ts";
+import { createNex } from "../../../src/nex/nex.ts";
+import { tempFile } from "../../broker/rig.ts";
+import { answer, asks, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
+import { storeForTest } from "../../store.ts";
+import { until } from "../../until.ts";
+import { outboundOf } from "../inbox/rig.ts";
+
+const COMMAND = { command: "git status" };
+
+/** One start of a daemon: a model that asks for `look` and `bash`, then says what it has. */
+async function start(path: string, ran: string[], answers: Parameters<typeof modelOf>[0]) {
+	const acting = (name: string) =>
+		toolOf(name, {
+			parameters: { type: "object", properties: { command: { type: "string" } } },
+			async execute(args) {
+				ran.push(`${name} ${JSON.stringify(args)}`);
+				return textResult(`${name} done`);
+			},
+		});
+	const { model, calls } = modelOf(answers);
+	const engine = reasonActEngine(await setupOf({}, model, [acting("look"), acting("bash")]));
+	const store = storeForTest({ path });
+	const { bus, ledger } = store;
+	const broker = createBroker({ bus, ledger, engine });
+	const { outbound } = outboundOf();
+	const nex = createNex({ broker, bus, ledger, outbound, engine });
+	await nex.load();
+	await nex.recover();
+	const stop = async () => {
+		nex.close();
+		await broker.drain(60_000);
+		await nex.stop(0);
+	};
+	return { ...store, broker, nex, calls, stop };
+}
+
+test.each([
+	["approved", [`bash ${JSON.stringify(COMMAND)}`], "bash done"],
+	["denied", [], "not run: no"],
+] as const)(
+	"%s after a restart: the run goes on, and nothing that completed is run again",
+	async (state, acted, told) => {
+		const path = tempFile();
+		const ran: string[] = [];
+		const first = await start(path, ran, [answer(asks("look", {}), asks("bash", COMMAND))]);
+		const { runId } = await first.nex.receive({ session: "s", text: "hi" });
+		await until("a question", () => first.broker.questions.pending().length === 1);
+		const calls = () => first.broker.live(runId!)?.toolCalls ?? [];
+		await until("the other tool's end", () => calls().some(({ status }) => status === "completed"));
+		await first.stop();
+		expect(ran).toEqual(["look {}"]);
+
+		const second = await start(path, ran, [answer(text("Done."))]);
+		const [row] = second.broker.questions.pending();
+		expect(row).toMatchObject({ runId, tool: "bash", args: COMMAND, state: "pending" });
+		await second.nex.asking.decide(runId!, row!.id, { state, by: "the owner", reason: "no" });
+		const continuedBy = async () => (await second.ledger.turns.get(runId!))?.continuedBy;
+		await until("the continuing run", async () => (await continuedBy()) !== undefined);
+		const next = (await continuedBy())!;
+		await until("its turn", async () => (await second.ledger.turns.get(next)) !== undefined);
+		expect(ran).toEqual(["look {}", ...acted]);
+		expect((await second.ledger.turns.get(next))?.messages.at(-1)?.text).toBe("Done.");
+		const results = second.calls[0]!.messages.filter(({ role }) => role === "toolResult");
+		expect(JSON.stringify(results)).toContain("look done");
+		expect(JSON.stringify(results)).toContain(told);
+		await second.stop();
+	},
+);

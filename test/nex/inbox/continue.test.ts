@@ -1,0 +1,85 @@
+/** Continuing a run by way of the inbox: once, delivered to where the message came from, in its session's order (A1). */
+
+import { describe, expect, test } from "vitest";
+import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { gate, type Play, text, until } from "../../broker/rig.ts";
+import { messageOf, nexRig } from "./rig.ts";
+
+const engineFields = { continues: true };
+
+/** The first run is cut off; those that continue it wait until they may end. */
+function cutOnce(requests: EngineRequest[] = [], open: Promise<void> = Promise.resolve()): Play {
+	return async function* (request) {
+		requests.push(request);
+		yield text(request.continues ? "the rest" : "a begin");
+		if (!request.continues && requests.length === 1) throw new Error("cut off");
+		await open;
+	};
+}
+
+const channels = { telegram: { accounts: { main: { acl: { unknown: "allow" as const } } } } };
+
+describe("A1: continuing a run", () => {
+	test("is a new run for the same messages, delivered as a new message to the same target", async () => {
+		const requests: EngineRequest[] = [];
+		const rig = nexRig(cutOnce(requests), { engineFields, config: { channels } });
+		const message = messageOf("hello");
+		const { runId: first } = await rig.nex.receive({ channel: "telegram", account: "main", message, public: false });
+		await rig.runSettled(first!);
+		const { runId } = await rig.nex.continue(first!);
+		await rig.runSettled(runId);
+		expect(rig.asked.map((one) => ("runId" in one ? [one.runId, one.target] : []))).toEqual([
+			[first, { to: "c1" }],
+			[runId, { to: "c1" }],
+		]);
+		expect(rig.launched).toHaveLength(2);
+		expect(requests[1]).toMatchObject({
+			continues: { runId: first, checkpoint: null, shown: "a begin" },
+			messages: [{ role: "user", text: "hello" }],
+			sender: { id: "ann", channel: "telegram" },
+		});
+		expect(rig.look.turn(runId)).toMatchObject({ continues: first, trace: { channel: "telegram", sender: "ann" } });
+	});
+
+	test("a second call answers with the same new run: while it begins, while it is live, and after it", async () => {
+		const end = gate();
+		const rig = nexRig(cutOnce([], end.opened), { engineFields });
+		const { runId: first } = await rig.submit({ session: "main", text: "hello" });
+		await rig.runSettled(first!);
+		const [one, two] = await Promise.all([rig.nex.continue(first!), rig.nex.continue(first!)]);
+		expect(two).toEqual(one);
+		expect(await rig.nex.continue(first!)).toEqual(one);
+		end.open();
+		await rig.runSettled(one.runId);
+		expect(await rig.nex.continue(first!)).toEqual(one);
+		expect(rig.look.turns({ session: "main", limit: 10 })).toHaveLength(2);
+	});
+
+	test("a message that comes meanwhile waits behind it; a session that is busy refuses it", async () => {
+		const end = gate();
+		const rig = nexRig(cutOnce([], end.opened), { engineFields });
+		const { runId: first } = await rig.submit({ session: "main", text: "hello" });
+		await rig.runSettled(first!);
+		const { runId } = await rig.nex.continue(first!);
+		const next = await rig.submit({ session: "main", text: "and this?" });
+		expect(next.disposition).toEqual({ state: "queued" });
+		await expect(rig.nex.continue(runId)).rejects.toMatchObject({ code: "conflict" });
+		end.open();
+		await rig.runSettled(runId);
+		const started = () => rig.look.event(next.eventId)?.disposition;
+		await rig.runSettled(await untilStarted(started));
+	});
+
+	test("an engine without checkpoints refuses it in words", async () => {
+		const rig = nexRig(cutOnce());
+		const { runId } = await rig.submit({ session: "main", text: "hello" });
+		await rig.runSettled(runId!);
+		await expect(rig.nex.continue(runId!)).rejects.toThrow(/keeps no checkpoints; send the message again/);
+		await expect(rig.nex.continue("run_x")).rejects.toMatchObject({ code: "not_found" });
+	});
+});
+
+async function untilStarted(disposition: () => { state: string; runId?: string } | undefined): Promise<string> {
+	await until(() => disposition()?.state === "started", "the message starts");
+	return disposition()!.runId!;
+}

@@ -1,0 +1,44 @@
+/** An agent with five tools that leave a trace when they act, for a daemon that is killed while they do. */
+
+import { appendFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine } from "../../src/engine/engine.ts";
+import { reasonActEngine, setupOf } from "../../src/engine/reason-act/reason-act.ts";
+import { type Script, scriptedModel } from "../../src/engine/reason-act/scripted.ts";
+import { type Tool, textResult } from "../../src/engine/tools/tools.ts";
+
+export const TOOLS = ["look", "count", "compare", "note", "check"];
+
+/** About as long as a few records take. */
+const TOOL_MS = 15;
+const TOKENS_PER_SECOND = 500;
+
+const WORDS = "and so the work goes on, word by word, until the next tool has its turn; ";
+
+export const TEXTS = [...TOOLS.map((name, n) => `Step ${n + 1}, ${name}: ${WORDS}`), `That is all. ${WORDS}`];
+
+const SCRIPT: Script = {
+	steps: TEXTS.map((text, n) => ({
+		text,
+		tokensPerSecond: TOKENS_PER_SECOND,
+		...(n < TOOLS.length && { calls: [{ name: TOOLS[n]! }] }),
+	})),
+};
+
+/** Each line of `acts` is `begin <tool>` or `end <tool>`. */
+export async function agentThatNotes(acts: string): Promise<Engine> {
+	const tools = TOOLS.map(
+		(name): Tool => ({
+			name,
+			description: name,
+			parameters: { type: "object", properties: {} },
+			async execute() {
+				appendFileSync(acts, `begin ${name}\n`);
+				await sleep(TOOL_MS);
+				appendFileSync(acts, `end ${name}\n`);
+				return textResult(`${name} is done`);
+			},
+		}),
+	);
+	return reasonActEngine(await setupOf({ phase: "chat" }, scriptedModel(SCRIPT), tools));
+}
