@@ -47,7 +47,7 @@ export interface App {
 	/** The memory page, while it is open. */
 	memory(): MemoryFeed | undefined;
 	/** Where the questions of a run are answered. */
-	deskOf(runId: string): Desk;
+	deskOf(runId: string): Omit<Desk, "isAsked">;
 	/** Goes on with a run that was cut off. Rejects with why it cannot. */
 	continueRun(runId: string): Promise<void>;
 }
@@ -305,6 +305,7 @@ interface SessionsRead {
 	sessions: SessionJson[];
 	more: boolean;
 	engine?: string;
+	scripted?: boolean;
 }
 
 /** The newest sessions, and whether there are more. A page is longer than asked for when its last ones were used at the same moment. */
@@ -315,7 +316,9 @@ export async function readSessions(wanted: number): Promise<SessionsRead> {
 		const page = await api.sessions({ limit, before: sessions.at(-1)?.updated_at });
 		sessions.push(...page.sessions);
 		const more = page.sessions.length >= limit;
-		if (!more || sessions.length >= wanted) return { sessions, more, ...(page.engine && { engine: page.engine }) };
+		const { engine, scripted } = page;
+		if (!more || sessions.length >= wanted)
+			return { sessions, more, ...(engine && { engine }), ...(scripted && { scripted }) };
 	}
 }
 

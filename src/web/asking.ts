@@ -1,7 +1,6 @@
 /** What a person is asked about a tool call, and what became of it, in words. Pure. */
 
-import type { AskedStatus, ToolView } from "../protocol/protocol.ts";
-import { durationText } from "./words.ts";
+import type { AskedStatus, RunView, ToolView } from "../protocol/protocol.ts";
 
 export interface Asked extends AskedStatus {
 	readonly kind: "approval" | "question";
@@ -14,21 +13,37 @@ export function askedOf({ approval, question }: ToolView): Asked | undefined {
 
 /** It can still be answered: also after its run was cut off, because the answer then starts the one that goes on. */
 export const isOpen = ({ state, expires_at: expiresAt }: Asked, now: number): boolean =>
-	state === "pending" && (expiresAt === 0 || expiresAt > now);
+	state === "pending" && expiresAt > now;
+
+/** What a tool call waits for, as a heading. */
+export const askingTitle = (kind: Asked["kind"], tool: string, agent?: string): string =>
+	kind === "approval" ? `Allow ${tool} to run?` : `${agent ?? "The agent"} asks`;
 
 const DECIDED: Readonly<Record<AskedStatus["state"], string>> = {
-	pending: "Nobody answered in time",
+	pending: "No longer open",
 	approved: "Allowed",
-	denied: "Refused",
+	denied: "Denied",
 	answered: "Answered",
 	expired: "Nobody answered in time",
 	withdrawn: "No longer asked",
 };
 
+/** Only a person's decision has an author. */
 export function decidedWords({ state, by }: Asked): string {
-	return by === undefined ? DECIDED[state] : `${DECIDED[state]}: ${by}`;
+	const isDecided = state === "approved" || state === "denied" || state === "answered";
+	return isDecided && by !== undefined ? `${DECIDED[state]} by ${by}` : DECIDED[state];
 }
 
+const MINUTE_MS = 60_000;
+
+/** Seconds only in the last minute: a clock that ticks for ten of them distracts. */
 export function leftWords({ expires_at: expiresAt }: Asked, now: number): string {
-	return expiresAt === 0 ? "" : `${durationText(Math.max(0, expiresAt - now))} left`;
+	const leftMs = Math.max(0, expiresAt - now);
+	return leftMs > MINUTE_MS ? `${Math.ceil(leftMs / MINUTE_MS)} min left` : `${Math.ceil(leftMs / 1000)} s left`;
 }
+
+/** What a run's calls are waiting for a person to say. */
+export const openAsksOf = ({ messages }: RunView): Asked[] =>
+	messages
+		.flatMap(({ tools }) => tools.flatMap((tool) => askedOf(tool) ?? []))
+		.filter(({ state }) => state === "pending");

@@ -109,7 +109,7 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 		case "views":
 			return action.views.reduce(withView, chat);
 		case "row":
-			return settleOutgoing(putTurn(chat, action.row.run_id, { row: action.row }), action.row);
+			return settleOutgoing(continued(putTurn(chat, action.row.run_id, { row: action.row }), action.row), action.row);
 		case "works":
 			return { ...chat, works: action.works };
 		case "queue":
@@ -162,6 +162,13 @@ function putTurn(chat: ChatState, runId: string, change: Partial<TurnItem>): Cha
 	const index = chat.turns.findLastIndex((turn) => turn.runId === runId);
 	if (index < 0) return { ...chat, turns: [...chat.turns, { ...change, runId }] };
 	return { ...chat, turns: chat.turns.with(index, { ...chat.turns[index], ...change, runId }) };
+}
+
+/** The run that it goes on with cannot be continued a second time. */
+function continued(chat: ChatState, { run_id: runId, continues }: RunJson): ChatState {
+	const row = chat.turns.find((turn) => turn.runId === continues)?.row;
+	if (continues === undefined || !row) return chat;
+	return putTurn(chat, continues, { row: { ...row, can_continue: false, continued_by: runId } });
 }
 
 /** A run that shows a message makes the local copy of it unnecessary. */

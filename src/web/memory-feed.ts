@@ -41,9 +41,9 @@ export function openMemory({ onChange, onSignedOut }: MemoryFeedOptions): Memory
 	async function look(): Promise<number> {
 		const { query } = view;
 		try {
-			const { memory } = await api.memory({ limit: ROWS_MAX, ...(query !== "" && { query }) });
+			const { memory, enabled } = await api.memory({ limit: ROWS_MAX, ...(query !== "" && { query }) });
 			// An answer to an older wish is not shown under a newer one.
-			if (query === view.query) change({ phase: "ready", items: memory }, "failure");
+			if (query === view.query) change({ phase: "ready", items: memory, enabled }, "failure");
 		} catch (cause) {
 			change({ failure: wordsOf(cause), ...(view.phase === "loading" && { phase: "failed" as const }) });
 		}

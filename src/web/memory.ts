@@ -10,12 +10,14 @@ export interface MemoryView {
 	/** Words that are looked for; empty = the newest. */
 	readonly query: string;
 	readonly items: readonly MemoryJson[];
+	/** Agents may note and recall; until the daemon has said, nobody is told otherwise. */
+	readonly enabled: boolean;
 	/** What is being forgotten. */
 	readonly forgetting?: string;
 	readonly notice?: string;
 }
 
-export const NEW_MEMORY: MemoryView = { phase: "loading", query: "", items: [] };
+export const NEW_MEMORY: MemoryView = { phase: "loading", query: "", items: [], enabled: true };
 
 /** Whose memory it is, in words. */
 export function bankWords(bank: string): string {

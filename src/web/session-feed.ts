@@ -3,6 +3,7 @@
 import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "../client/client.ts";
 import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
+import { openAsksOf } from "./asking.ts";
 import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
@@ -23,7 +24,7 @@ export interface SessionFeedOptions {
 	schedule: Schedule;
 	/** The daemon does not know this browser (any more). */
 	onSignedOut(): void;
-	/** A run began or settled: the list of sessions has changed. */
+	/** A run began, settled or asks somebody: the list of sessions has changed, or what waits for a person. */
 	onRunChange(): void;
 }
 
@@ -48,6 +49,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	let loads = 0;
 	let stream: Stream | undefined;
 	let viewsDue = false;
+	let openAsks = "";
 	let mayStartOver = false;
 	let closed = false;
 
@@ -109,6 +111,8 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	function onRecords(records: readonly StreamRecord[]): void {
 		for (const { frame } of records) {
 			const { runId, began, settled } = folds.push(frame);
+			if (frame.type === "stream.end" && frame.phase !== undefined && frame.phase !== options.chat()?.works?.name)
+				void loadPhase();
 			if (!began && !settled) continue;
 			void loadRow(runId);
 			void loadEvents();
@@ -118,8 +122,19 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		viewsDue = true;
 		options.schedule(() => {
 			viewsDue = false;
-			if (!closed) dispatch({ type: "views", views: folds.changed() });
+			if (closed) return;
+			const views = folds.changed();
+			dispatch({ type: "views", views });
+			noteAsks(views);
 		});
+	}
+
+	/** What waits for a person is listed for all sessions, and changes with the frames of this one. */
+	function noteAsks(views: readonly RunView[]): void {
+		const ids = views.flatMap((view) => openAsksOf(view).map(({ id }) => id)).join();
+		if (views.length === 0 || ids === openAsks) return;
+		openAsks = ids;
+		options.onRunChange();
 	}
 
 	async function loadRow(runId: string): Promise<void> {

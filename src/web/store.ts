@@ -18,6 +18,8 @@ export interface AppState {
 	readonly sessions: readonly SessionJson[];
 	/** What answers; undefined until the daemon has said. */
 	readonly engine?: string;
+	/** No model answers, but a script. */
+	readonly scripted?: boolean;
 	/** There are older ones than these. */
 	readonly moreSessions: boolean;
 	readonly chat?: ChatState;
@@ -41,6 +43,7 @@ export type Action =
 			sessions: readonly SessionJson[];
 			more: boolean;
 			engine?: string;
+			scripted?: boolean;
 			pending?: readonly ApprovalJson[];
 	  }
 	| { type: "open-chat"; chat: ChatState }
@@ -88,8 +91,8 @@ export function reduce(state: AppState, action: Action): AppState {
 }
 
 function withSessions(state: AppState, action: Extract<Action, { type: "sessions" }>): AppState {
-	const { sessions, more, engine, pending } = action;
-	const known = { ...(engine !== undefined && { engine }), ...(pending && { pending }) };
+	const { sessions, more, engine, scripted = false, pending } = action;
+	const known = { ...(engine !== undefined && { engine, scripted }), ...(pending && { pending }) };
 	return { ...state, sessions, moreSessions: more, ...known };
 }
 

@@ -3,11 +3,14 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { toNexusError } from "../../protocol/protocol.ts";
-import { type Asked, decidedWords, isOpen, leftWords } from "../asking.ts";
+import { type Asked, askingTitle, decidedWords, isOpen, leftWords } from "../asking.ts";
 import { Icon } from "./icon.tsx";
+import { Scrollable } from "./scrollable.tsx";
 
 /** Takes the answers; nobody is there where an answer is only looked at. */
 export interface Desk {
+	/** False once it was decided: the frames of a run that has ended do not tell. */
+	isAsked(id: string): boolean;
 	decide(id: string, decision: "approve" | "deny", remember: boolean): Promise<void>;
 	answer(id: string, text: string): Promise<void>;
 }
@@ -19,7 +22,8 @@ const TICK_MS = 1000;
 export function Asking({ asked, tool }: { asked: Asked; tool: string }) {
 	const desk = useContext(DeskContext);
 	const now = useSeconds(asked.state === "pending");
-	const open = isOpen(asked, now);
+	const open = isOpen(asked, now) && desk?.isAsked(asked.id) !== false;
+	const title = askingTitle(asked.kind, tool);
 	if (!open || !desk)
 		return (
 			<p class="asked" data-state={asked.state}>
@@ -27,14 +31,22 @@ export function Asking({ asked, tool }: { asked: Asked; tool: string }) {
 			</p>
 		);
 	return (
-		<section class="asking" aria-label={asked.kind === "approval" ? `May ${tool} act?` : "A question"}>
+		<section class="asking" aria-label={title}>
 			<header>
 				<Icon name="shield" />
-				<strong>{asked.kind === "approval" ? `May ${tool} act?` : "The agent asks"}</strong>
-				<code>{asked.id}</code>
-				<span class="note">{leftWords(asked, now)}</span>
+				<strong>{title}</strong>
+				<span class="note">
+					<code title={`In chats and on the command line it is called ${asked.id}.`}>{asked.id}</code>{" "}
+					{leftWords(asked, now)}
+				</span>
 			</header>
-			{asked.kind === "approval" ? <pre>{asked.text}</pre> : <p dir="auto">{asked.text}</p>}
+			{asked.kind === "approval" ? (
+				<Scrollable as="pre" label="What would run, whole">
+					{asked.text}
+				</Scrollable>
+			) : (
+				<p dir="auto">{asked.text}</p>
+			)}
 			{asked.kind === "approval" ? <Decision asked={asked} desk={desk} /> : <Reply asked={asked} desk={desk} />}
 		</section>
 	);
@@ -51,10 +63,10 @@ function Decision({ asked, desk }: { asked: Asked; desk: Desk }) {
 					Allow
 				</button>
 				<button type="button" disabled={busy} onClick={() => decide("approve", true)}>
-					Allow in this session
+					Allow for this session
 				</button>
 				<button type="button" class="danger" disabled={busy} onClick={() => decide("deny")}>
-					Refuse
+					Deny
 				</button>
 			</div>
 			<Failure error={error} />

@@ -6,13 +6,18 @@ import { Notice } from "./channel-parts.tsx";
 import { Head } from "./head.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
+/** Which one a button forgets, for those who hear it. */
+const FORGET_CHARS_MAX = 80;
+
 export function Memory({ memory, app }: { memory: MemoryView; app: App }) {
-	const { phase, failure, notice, items, query } = memory;
+	const { phase, failure, notice, items, query, enabled } = memory;
+	const isBlank = phase === "ready" && items.length === 0;
 	return (
 		<div class="adapters">
 			<Head app={app} title="Memory" />
 			<div class="scroll">
 				<div class="memory-body">
+					{!enabled && <SwitchedOff />}
 					<form class="memory-search" onSubmit={(event) => event.preventDefault()}>
 						<input
 							type="search"
@@ -25,12 +30,9 @@ export function Memory({ memory, app }: { memory: MemoryView; app: App }) {
 					{failure !== undefined && <Notice tone="bad">{failure}</Notice>}
 					{notice !== undefined && <Notice tone="quiet">{notice}</Notice>}
 					{phase === "loading" && <p class="note">Loading…</p>}
-					{phase === "ready" && items.length === 0 && (
-						<p class="blank">
-							{query === ""
-								? "Nothing yet. What agents note about their work and about people is listed here."
-								: "Nothing has these words."}
-						</p>
+					{isBlank && query !== "" && <p class="blank">No note has these words.</p>}
+					{isBlank && query === "" && enabled && (
+						<p class="blank">Nothing yet. What agents note about their work and about people is listed here.</p>
 					)}
 					{items.length > 0 && <Items memory={memory} app={app} />}
 				</div>
@@ -38,6 +40,13 @@ export function Memory({ memory, app }: { memory: MemoryView; app: App }) {
 		</div>
 	);
 }
+
+const SwitchedOff = () => (
+	<Notice tone="quiet">
+		Memory is switched off: agents note nothing and recall nothing. To switch it on, write{" "}
+		<code>{"memory: { enabled: true }"}</code> in <code>nexus.yaml</code> and start Nexus again.
+	</Notice>
+);
 
 function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app: App }) {
 	const now = Date.now();
@@ -72,6 +81,7 @@ function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app
 									onClick={() => app.memory()?.forget(item.id)}
 								>
 									{forgetting === item.id ? "Forgetting…" : "Forget"}
+									<span class="sr">: {item.text.slice(0, FORGET_CHARS_MAX)}</span>
 								</button>
 							</td>
 						</tr>

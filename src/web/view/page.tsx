@@ -5,7 +5,7 @@ import type { PhaseJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf } from "../chat.ts";
 import type { AppState } from "../store.ts";
-import { connectionOf, sessionTitle } from "../words.ts";
+import { connectionOf, phaseWords, sessionTitle } from "../words.ts";
 import { Adapters } from "./adapters.tsx";
 import { Chat } from "./chat.tsx";
 import { Head } from "./head.tsx";
@@ -50,7 +50,15 @@ function Open({ state, app }: { state: AppState; app: App }) {
 	return (
 		<>
 			<ChatHead state={state} app={app} />
-			{chat && <Chat chat={chat} engine={state.engine} app={app} />}
+			{chat && (
+				<Chat
+					chat={chat}
+					engine={state.engine}
+					scripted={state.scripted === true}
+					pending={state.pending ?? []}
+					app={app}
+				/>
+			)}
 		</>
 	);
 }
@@ -67,10 +75,8 @@ function ChatHead({ state, app }: { state: AppState; app: App }) {
 
 /** What the session works on, where its engine knows phases. */
 const Phase = ({ phase }: { phase: PhaseJson }) => (
-	<span
-		class="phase"
-		title={phase.because === undefined ? undefined : `since ${phase.from ?? "the beginning"}: ${phase.because}`}
-	>
+	<span class="phase" title={phaseWords(phase)}>
+		<span class="sr">Phase: </span>
 		{phase.name}
 	</span>
 );

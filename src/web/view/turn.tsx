@@ -15,7 +15,7 @@ import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } 
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
-import { DeskContext } from "./asking.tsx";
+import { type Desk, DeskContext } from "./asking.tsx";
 import { CopyButton } from "./code-block.tsx";
 import { Icon } from "./icon.tsx";
 import { memo } from "./memo.ts";
@@ -25,12 +25,14 @@ export interface TurnProps {
 	turn: TurnItem;
 	/** JSON of the messages: compared by value, because this tab's own are made anew each time. */
 	questions: string;
+	/** What the run asks that is still open, as the daemon lists it: ids, separated by commas. */
+	pending: string;
 	onSeen(runId: string): void;
 	app: Pick<App, "deskOf" | "continueRun">;
 }
 
-export const Turn = memo(({ turn, questions, onSeen, app }: TurnProps) => {
-	const desk = useMemo(() => app.deskOf(turn.runId), [app, turn.runId]);
+export const Turn = memo(({ turn, questions, pending, onSeen, app }: TurnProps) => {
+	const desk = useDesk(turn, pending, app);
 	const element = useRef<HTMLElement>(null);
 	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
 	useEffect(() => {
@@ -47,6 +49,7 @@ export const Turn = memo(({ turn, questions, onSeen, app }: TurnProps) => {
 			{(JSON.parse(questions) as Asked[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
+			{turn.row?.continues !== undefined && <p class="continues">Continued</p>}
 			<DeskContext.Provider value={desk}>
 				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
 			</DeskContext.Provider>
@@ -54,6 +57,16 @@ export const Turn = memo(({ turn, questions, onSeen, app }: TurnProps) => {
 		</article>
 	);
 });
+
+/** A live run tells by itself what it asks; of one that was cut off the daemon knows. */
+function useDesk(turn: TurnItem, pending: string, app: TurnProps["app"]): Desk {
+	const { runId } = turn;
+	const live = isLive(turn);
+	return useMemo(
+		() => ({ ...app.deskOf(runId), isAsked: (id) => live || pending.split(",").includes(id) }),
+		[app, runId, live, pending],
+	);
+}
 
 interface Asked {
 	message: MessageJson;
@@ -140,6 +153,7 @@ function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 			{output >= 0 && <span>{plural(output, "token")}</span>}
 			{text !== "" && <CopyButton text={text} what="answer" />}
 			{row?.can_continue && <Continue runId={turn.runId} app={app} />}
+			{row?.continued_by !== undefined && <span>Continued below</span>}
 			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
 				<Icon name="pulse" /> Inspect
 			</a>
@@ -157,7 +171,7 @@ function Continue({ runId, app }: { runId: string; app: TurnProps["app"] }) {
 	return (
 		<>
 			<button type="button" class="quiet continue" disabled={state.busy} onClick={go}>
-				<Icon name="play" /> {state.busy ? "Going on…" : "Continue"}
+				<Icon name="play" /> {state.busy ? "Continuing…" : "Continue"}
 			</button>
 			{state.error !== undefined && <span role="alert">{state.error}</span>}
 		</>
