@@ -72,7 +72,7 @@ export function createAnalyser(): Analyser {
 		if (frame.type === "stream.begin") {
 			const { message_id: messageId, modality, agent } = frame;
 			const what = `${modality} ${messageId.slice(messageId.lastIndexOf(".") + 1)}`;
-			const label = agent === undefined ? what : `${agent} · ${what}${frame.visible === false ? " (hidden)" : ""}`;
+			const label = agent === undefined ? what : `${agent} · ${frame.visible === false ? "hidden " : ""}${what}`;
 			lanes.set(messageId, { messageId, modality, label, beginMs: at, lastMs: at, ticks: [], indexes: [], chars: 0 });
 			return;
 		}

@@ -36,10 +36,10 @@ export function outcomeOf(view: RunView | undefined, row: RunJson | undefined): 
 		case "crashed":
 			return {
 				tone: "bad",
-				title: "Cut off",
+				title: "Interrupted",
 				detail:
 					(error?.code === "data_loss" ? error.message : undefined) ??
-					"The daemon restarted while this answer was being written. What was saved is shown; nothing more will come.",
+					"The daemon restarted while this answer was being written. What was saved is shown.",
 			};
 		default:
 			return { tone: "bad", title: "Failed", detail: error?.message ?? "The agent failed without saying why." };

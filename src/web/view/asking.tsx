@@ -4,6 +4,7 @@ import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { toNexusError } from "../../protocol/protocol.ts";
 import { type Asked, askingTitle, decidedWords, isOpen, leftWords } from "../asking.ts";
+import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
@@ -128,7 +129,7 @@ function useAnswering() {
 	const act = (work: () => Promise<void>) => {
 		setBusy(true);
 		setError(undefined);
-		work().catch((cause: unknown) => {
+		work().then(backToWriting, (cause: unknown) => {
 			setError(toNexusError(cause).message);
 			setBusy(false);
 		});

@@ -5,6 +5,10 @@ import { durationText } from "../words.ts";
 import { Scrollable } from "./scrollable.tsx";
 import { Speaker } from "./speaker.tsx";
 
+/** A tool has an entry for its start and one for its end. */
+const kindWords = (kind: string, data: LogEntryJson["data"]): string =>
+	kind === "tool" && typeof data?.status === "string" ? `tool ${data.status}` : kind;
+
 export function ExecutionLog({ entries, origin }: { entries: readonly LogEntryJson[]; origin: number }) {
 	if (entries.length === 0) return null;
 	return (
@@ -21,11 +25,11 @@ export function ExecutionLog({ entries, origin }: { entries: readonly LogEntryJs
 						</tr>
 					</thead>
 					<tbody>
-						{entries.map(({ id, at, agent, kind, text }) => (
+						{entries.map(({ id, at, agent, kind, text, data }) => (
 							<tr key={id}>
 								<td>{durationText(at - origin)}</td>
 								<td>{agent === undefined ? "" : <Speaker agent={agent} />}</td>
-								<td>{kind}</td>
+								<td>{kindWords(kind, data)}</td>
 								<td dir="auto">{text}</td>
 							</tr>
 						))}

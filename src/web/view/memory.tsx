@@ -18,7 +18,7 @@ export function Memory({ memory, app }: { memory: MemoryView; app: App }) {
 			<div class="scroll">
 				<div class="memory-body">
 					{!enabled && <SwitchedOff />}
-					<form class="memory-search" onSubmit={(event) => event.preventDefault()}>
+					<form class="memory-search" hidden={isBlank && query === ""} onSubmit={(event) => event.preventDefault()}>
 						<input
 							type="search"
 							placeholder="Search by words…"
@@ -42,10 +42,10 @@ export function Memory({ memory, app }: { memory: MemoryView; app: App }) {
 }
 
 const SwitchedOff = () => (
-	<Notice tone="quiet">
+	<p class="memory-off">
 		Memory is switched off: agents note nothing and recall nothing. To switch it on, write{" "}
 		<code>{"memory: { enabled: true }"}</code> in <code>nexus.yaml</code> and start Nexus again.
-	</Notice>
+	</p>
 );
 
 function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app: App }) {

@@ -17,6 +17,7 @@ import { durationText, outcomeOf, plural } from "../words.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
 import { type Desk, DeskContext } from "./asking.tsx";
 import { CopyButton } from "./code-block.tsx";
+import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
 import { memo } from "./memo.ts";
 import { Message } from "./message.tsx";
@@ -166,7 +167,9 @@ function Continue({ runId, app }: { runId: string; app: TurnProps["app"] }) {
 	const [state, setState] = useState<{ busy: boolean; error?: string }>({ busy: false });
 	const go = () => {
 		setState({ busy: true });
-		app.continueRun(runId).catch((cause: unknown) => setState({ busy: false, error: toNexusError(cause).message }));
+		app
+			.continueRun(runId)
+			.then(backToWriting, (cause: unknown) => setState({ busy: false, error: toNexusError(cause).message }));
 	};
 	return (
 		<>
