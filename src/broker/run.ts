@@ -222,12 +222,12 @@ export class Run {
 		this.#owed = this.#recorder.take(event, now);
 	}
 
-	/** The row and its frame commit together; no person is asked before. */
+	/** The row, its frame and the checkpoint before it commit together; no person is asked before. */
 	#open({ event, open }: NamedEvent, now: number): void {
 		const records: string[] = [];
 		const taken = this.#framer.take(event, now, (record) => records.push(record));
 		this.#transcript.take(taken, this.#framer.text, now);
-		this.#opening = opening(this.#writer!, records, open!).finally(() => {
+		this.#opening = opening(this.#writer!, records, open!, this.#recorder.drain()).finally(() => {
 			this.#opening = undefined;
 			if (this.#deps.stopping()) this.shutDown();
 		});

@@ -98,7 +98,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 		listRuns: ({ query }) => reads.runs(query),
 		listSessions: async ({ query }) => ({
 			...(await reads.sessions(query)),
-			...(engine !== undefined && { engine }),
+			...(engine && { engine: engine.name, ...(engine.scripted && { scripted: true as const }) }),
 		}),
 		listTurns: ({ params, query }) => reads.turns(params.session, query),
 	} satisfies Partial<Handlers>;

@@ -290,6 +290,7 @@ export const SessionList = component(
 	z.object({
 		sessions: z.array(SessionView),
 		engine: z.string().exactOptional().describe("The name of what answers a message that is sent now."),
+		scripted: z.literal(true).exactOptional().describe("No model answers, but a script."),
 	} satisfies Fields<wire.SessionListJson>),
 );
 

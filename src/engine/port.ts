@@ -216,6 +216,8 @@ export interface EngineContext {
 /** Returning ends the run, throwing fails it, `signal` aborts it. */
 export interface Engine {
 	name: string;
+	/** No model answers, but a script: people are told. */
+	scripted?: boolean;
 	/** It yields checkpoints, and can go on from one. */
 	continues?: boolean;
 	/** Digest of what its checkpoints depend on: one that was made under another is not continued. */

@@ -236,6 +236,8 @@ export interface SessionListJson {
 	sessions: SessionJson[];
 	/** The name of what answers a message that is sent now. */
 	engine?: string;
+	/** No model answers, but a script. */
+	scripted?: true;
 }
 
 export type QueuedJson = Pick<EventJson, "event_id" | "text" | "received_at">;

@@ -10,6 +10,7 @@ import {
 	toNexusError,
 } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
+import { openAsksOf } from "./asking.ts";
 import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
@@ -30,7 +31,7 @@ export interface SessionFeedOptions {
 	schedule: Schedule;
 	/** The daemon does not know this browser (any more). */
 	onSignedOut(): void;
-	/** A run began or settled: the list of sessions has changed. */
+	/** A run began, settled or asks somebody: the list of sessions has changed, or what waits for a person. */
 	onRunChange(): void;
 }
 
@@ -57,6 +58,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	let loads = 0;
 	let stream: Stream | undefined;
 	let viewsDue = false;
+	let openAsks = "";
 	let mayStartOver = false;
 	let closed = false;
 
@@ -74,6 +76,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			dispatch({ type: "loaded", page, limit: TURNS_PER_PAGE });
 			follow(page.stream_offset);
 			void loadEvents();
+			void loadPhase();
 		} catch (cause) {
 			const error = failed(cause);
 			if (closed) return;
@@ -118,17 +121,31 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		for (const { frame } of records) {
 			const { runId, began, settled } = folds.push(frame);
 			const joined = frame.type === "stream.chunk" && !frame.is_partial && injectedIn(frame.payload) !== undefined;
+			if (frame.type === "stream.end" && frame.phase !== undefined && frame.phase !== options.chat()?.works?.name)
+				void loadPhase();
 			if (!began && !settled && !joined) continue;
 			void loadRow(runId);
 			void loadEvents();
 			if (joined) void refreshQueue();
+			else void loadPhase();
 		}
 		if (viewsDue) return;
 		viewsDue = true;
 		options.schedule(() => {
 			viewsDue = false;
-			if (!closed) dispatch({ type: "views", views: folds.changed() });
+			if (closed) return;
+			const views = folds.changed();
+			dispatch({ type: "views", views });
+			noteAsks(views);
 		});
+	}
+
+	/** What waits for a person is listed for all sessions, and changes with the frames of this one. */
+	function noteAsks(views: readonly RunView[]): void {
+		const ids = views.flatMap((view) => openAsksOf(view).map(({ id }) => id)).join();
+		if (views.length === 0 || ids === openAsks) return;
+		openAsks = ids;
+		options.onRunChange();
 	}
 
 	async function loadRow(runId: string): Promise<void> {
@@ -147,6 +164,15 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			if (!closed) dispatch({ type: "events", events });
 		} catch (cause) {
 			console.warn("nexus: what became of the messages could not be read:", failed(cause).message);
+		}
+	}
+
+	async function loadPhase(): Promise<void> {
+		try {
+			const { phase } = await api.phase(session);
+			if (!closed && phase) dispatch({ type: "works", works: phase });
+		} catch (cause) {
+			console.warn("nexus: the session's phase could not be read:", failed(cause).message);
 		}
 	}
 

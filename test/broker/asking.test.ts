@@ -207,6 +207,24 @@ describe("a question", () => {
 });
 
 describe("A2: what outlives its run", () => {
+	test("the checkpoint before a question commits with its row: no row waits for a call that a run going on would not know", async () => {
+		const data = { at: "the call" };
+		const parts = rig(
+			async function* (_request, signal, { answer }) {
+				yield [{ type: "checkpoint", data }, asked({})];
+				await answer!("q1", signal);
+			},
+			{ engineFields: { continues: true } },
+		);
+		const found = Promise.withResolvers<unknown>();
+		parts.broker.questions.listen({
+			opened: ({ runId }) => found.resolve(parts.stored.checkpoints.get(runId)?.data),
+		});
+		const { runId } = await ask(parts.broker, "main", "hi");
+		expect(await found.promise).toBe(JSON.stringify(data));
+		await parts.broker.abort(runId);
+	});
+
 	test("at shutdown a run that asks is sealed at once, its row stays and is still there after a restart", async () => {
 		const path = tempFile();
 		const clock = manualClock(1000);

@@ -237,11 +237,12 @@ describe("REST", () => {
 	});
 
 	it("P6.5: the list of sessions says what answers", async () => {
-		const named = await createRig({ deps: { engine: "demo" } });
+		const named = await createRig({ deps: { engine: { name: "demo", scripted: true } } });
 		onTestFinished(() => named.close());
 		expect(await expectAnswer("listSessions", await named.get("/v1/sessions"))).toEqual({
 			sessions: [],
 			engine: "demo",
+			scripted: true,
 		});
 	});
 

@@ -190,7 +190,7 @@ describe("words for people", () => {
 	it.each([
 		["aborted", "Stopped"],
 		["timeout", "Timed out"],
-		["crashed", "Cut off"],
+		["crashed", "Interrupted"],
 		["error", "Failed"],
 	] as const)("a run that ended with %s is called %s", (reason, title) => {
 		const ended = { ...row("r", [], "failed"), reason };

@@ -206,6 +206,7 @@ export class Lane {
 		const call: ModelCall = {
 			agent: name,
 			index: this.#run.nextCall(name),
+			continued: request.continues !== undefined,
 			session: request.session,
 			signal,
 			systemPrompt: this.#prompt(),

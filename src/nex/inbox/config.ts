@@ -2,6 +2,7 @@
 
 import type { Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/ledger.ts";
+import { NexusError } from "../../protocol/protocol.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
@@ -146,7 +147,14 @@ export const settingsFor = (
 export const WEB = "web";
 
 /** Throws `config` for what a schema cannot see. */
-export function checkInboundConfig({ channels = {} }: InboundConfig): void {
+export function checkInboundConfig({ channels = {}, approvals = {} }: InboundConfig): void {
+	// A server may change what its tool means, and the beginning of a command would not tell.
+	const served = Object.keys(approvals.prefixes ?? {}).find((tool) => tool.startsWith("mcp__"));
+	if (served !== undefined)
+		throw new NexusError(
+			"config",
+			`approvals.prefixes.${served}: calls of MCP servers are allowed with their exact arguments only; take it out`,
+		);
 	for (const [name, channel] of Object.entries(channels)) {
 		if (channel.session !== undefined) checkSessionRule(channel.session, `channels.${name}.session`);
 		for (const [id, account] of Object.entries(channel.accounts ?? {})) {
