@@ -111,6 +111,14 @@ export class Recorder {
 		}
 	}
 
+	/** A checkpoint that commits with something else than the engine's events. */
+	mark(data: unknown, at: number): Write[] {
+		this.#mark({ type: "checkpoint", data }, at);
+		const write = this.#checkpoint;
+		this.#checkpoint = undefined;
+		return write ? [write] : [];
+	}
+
 	/** Resolves once what was recorded is durable, together with what was appended before. */
 	commit(writer: LogWriter): Promise<void> {
 		const writes = this.drain();

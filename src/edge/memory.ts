@@ -9,7 +9,10 @@ import { defined } from "./present.ts";
 const LIMIT_DEFAULT = 50;
 const TURNS_STAY = "turns keep what was said in them";
 
-export function memoryHandlers({ ledger: { memory }, forget }: EdgeDeps, { listItemsMax }: EdgeLimits) {
+export function memoryHandlers(
+	{ ledger: { memory }, remembers = false, forget }: EdgeDeps,
+	{ listItemsMax }: EdgeLimits,
+) {
 	const most = (limit = LIMIT_DEFAULT) => Math.min(limit, listItemsMax);
 	return {
 		async listMemory({ query: { bank, query, limit, before } }) {
@@ -17,7 +20,7 @@ export function memoryHandlers({ ledger: { memory }, forget }: EdgeDeps, { listI
 			const found = query?.trim()
 				? await memory.search(query, asked)
 				: await memory.list({ ...asked, ...(before !== undefined && { before }) });
-			return { memory: found.map(memoryView) };
+			return { enabled: remembers, memory: found.map(memoryView) };
 		},
 		async listMemoryChanges({ query: { limit, before } }) {
 			const changes = await memory.changes({ limit: most(limit), ...(before !== undefined && { before }) });

@@ -39,7 +39,10 @@ const MemoryView = component(
 );
 export const MemoryList = component(
 	"MemoryList",
-	z.object({ memory: z.array(MemoryView) } satisfies Fields<wire.MemoryListJson>),
+	z.object({
+		enabled: z.boolean().describe("Whether agents may note and recall."),
+		memory: z.array(MemoryView),
+	} satisfies Fields<wire.MemoryListJson>),
 );
 export const MemoryForgotten = component(
 	"MemoryForgotten",

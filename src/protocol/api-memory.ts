@@ -19,6 +19,8 @@ export interface MemoryJson {
 }
 
 export interface MemoryListJson {
+	/** Whether agents may note and recall; what they noted before can be read and forgotten all the same. */
+	enabled: boolean;
 	memory: MemoryJson[];
 }
 

@@ -9,10 +9,13 @@ import { onNextFrame } from "./frame-clock.ts";
 import { openInspector } from "./inspector-feed.ts";
 import { type LabView, NEW_LAB } from "./lab.ts";
 import { type LabFeed, openLab } from "./lab-feed.ts";
+import { type MemoryView, NEW_MEMORY } from "./memory.ts";
+import { type MemoryFeed, openMemory } from "./memory-feed.ts";
 import { formatRoute, parseRoute, type Route, signInCodeOf } from "./route.ts";
 import { openSession, type SessionFeed } from "./session-feed.ts";
 import { isOrdinary, type Store, type Theme } from "./store.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
+import type { Desk } from "./view/asking.tsx";
 
 const SESSIONS_EVERY_MS = 15_000;
 const SESSIONS_PER_PAGE = 50;
@@ -29,6 +32,8 @@ export interface App {
 	send(text: string): void;
 	retry(key: string, text: string): void;
 	discard(key: string): void;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): void;
 	stop(): void;
 	loadOlder(): void;
 	olderSessions(): void;
@@ -41,6 +46,12 @@ export interface App {
 	lab(): LabFeed | undefined;
 	/** The adapters page, while it is open. */
 	adapters(): AdaptersFeed | undefined;
+	/** The memory page, while it is open. */
+	memory(): MemoryFeed | undefined;
+	/** Where the questions of a run are answered. */
+	deskOf(runId: string): Omit<Desk, "isAsked">;
+	/** Goes on with a run that was cut off. Rejects with why it cannot. */
+	continueRun(runId: string): Promise<void>;
 }
 
 export function createApp(store: Store): App & { start(): Promise<void> } {
@@ -50,6 +61,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	let inspector: { close(): void } | undefined;
 	let lab: LabFeed | undefined;
 	let adapters: AdaptersFeed | undefined;
+	let memory: MemoryFeed | undefined;
 	let hiddenTimer: ReturnType<typeof setTimeout> | undefined;
 	let sessionsWanted = SESSIONS_PER_PAGE;
 
@@ -62,10 +74,11 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	}
 
 	function closeOthers(): void {
-		for (const open of [inspector, lab, adapters]) open?.close();
+		for (const open of [inspector, lab, adapters, memory]) open?.close();
 		inspector = undefined;
 		lab = undefined;
 		adapters = undefined;
+		memory = undefined;
 	}
 
 	/** Written down before another session or a reload takes the place of this one. */
@@ -122,7 +135,11 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 
 	async function refreshSessions(): Promise<void> {
 		try {
-			store.dispatch({ type: "sessions", ...(await readSessions(sessionsWanted)) });
+			const [read, { approvals }] = await Promise.all([
+				readSessions(sessionsWanted),
+				api.approvals({ state: "pending" }),
+			]);
+			store.dispatch({ type: "sessions", ...read, pending: approvals });
 			if (store.state.auth === "in") return;
 			store.dispatch({ type: "signed-in" });
 			// Also when another tab has signed in meanwhile: a page without its feed would take messages and send none.
@@ -146,6 +163,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		if (route.name === "run") enterRun(route.runId);
 		else if (route.name === "lab") enterLab();
 		else if (route.name === "adapters") enterAdapters();
+		else if (route.name === "memory") enterMemory();
 		else if (feed?.session !== route.session) enterChat(route.session);
 	}
 
@@ -176,6 +194,12 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		store.dispatch({ type: "adapters", adapters: NEW_ADAPTERS });
 		const onChange = (view: AdaptersView) => store.dispatch({ type: "adapters", adapters: view });
 		adapters = openAdapters({ onChange, onSignedOut: signedOut, schedule: onNextFrame });
+	}
+
+	function enterMemory(): void {
+		store.dispatch({ type: "memory", memory: NEW_MEMORY });
+		const onChange = (view: MemoryView) => store.dispatch({ type: "memory", memory: view });
+		memory = openMemory({ onChange, onSignedOut: signedOut });
 	}
 
 	function enterChat(session: string): void {
@@ -244,6 +268,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		discard: (key) => {
 			if (feed) store.dispatch({ type: "chat", session: feed.session, action: { type: "discard", key } });
 		},
+		cancel: (eventId) => void feed?.cancel(eventId),
 		stop: () => void stop(),
 		loadOlder: () => void feed?.loadOlder(),
 		olderSessions() {
@@ -261,6 +286,21 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		setDrawer: (open) => store.dispatch({ type: "drawer", open }),
 		lab: () => lab,
 		adapters: () => adapters,
+		memory: () => memory,
+		deskOf: (runId) => ({
+			async decide(id, decision, remember) {
+				await api.decideApproval(runId, id, { decision, ...(remember && { remember }) });
+				void refreshSessions();
+			},
+			async answer(id, answer) {
+				await api.answerQuestion(runId, id, { answer });
+				void refreshSessions();
+			},
+		}),
+		async continueRun(runId) {
+			await api.continue(runId);
+			await refreshSessions();
+		},
 	};
 }
 
@@ -268,6 +308,7 @@ interface SessionsRead {
 	sessions: SessionJson[];
 	more: boolean;
 	engine?: string;
+	scripted?: boolean;
 }
 
 /** The newest sessions, and whether there are more. A page is longer than asked for when its last ones were used at the same moment. */
@@ -278,7 +319,9 @@ export async function readSessions(wanted: number): Promise<SessionsRead> {
 		const page = await api.sessions({ limit, before: sessions.at(-1)?.updated_at });
 		sessions.push(...page.sessions);
 		const more = page.sessions.length >= limit;
-		if (!more || sessions.length >= wanted) return { sessions, more, ...(page.engine && { engine: page.engine }) };
+		const { engine, scripted } = page;
+		if (!more || sessions.length >= wanted)
+			return { sessions, more, ...(engine && { engine }), ...(scripted && { scripted }) };
 	}
 }
 

@@ -5,6 +5,7 @@ import {
 	type EventJson,
 	type MessageAccepted,
 	type MessageJson,
+	type PhaseJson,
 	type QueuedJson,
 	type RunJson,
 	type RunView,
@@ -52,6 +53,8 @@ export interface ChatState {
 	readonly link: LinkPhase;
 	/** The link was live before: only then is a new try a "reconnect". */
 	readonly wasLive: boolean;
+	/** What the session works on, where its engine knows phases. */
+	readonly works?: PhaseJson;
 }
 
 export type ChatAction =
@@ -72,6 +75,7 @@ export type ChatAction =
 	| { type: "send-failed"; key: string; message: string }
 	| { type: "discard"; key: string }
 	| { type: "stopping"; runId: string; on: boolean; error?: string }
+	| { type: "works"; works: PhaseJson }
 	| { type: "link"; phase: LinkPhase };
 
 export const newChat = (session: string): ChatState => ({
@@ -105,7 +109,9 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 		case "views":
 			return action.views.reduce(withView, chat);
 		case "row":
-			return settleOutgoing(putTurn(chat, action.row.run_id, { row: action.row }), action.row);
+			return settleOutgoing(continued(putTurn(chat, action.row.run_id, { row: action.row }), action.row), action.row);
+		case "works":
+			return { ...chat, works: action.works };
 		case "queue":
 			return { ...chat, queued: action.queued };
 		case "events":
@@ -156,6 +162,13 @@ function putTurn(chat: ChatState, runId: string, change: Partial<TurnItem>): Cha
 	const index = chat.turns.findLastIndex((turn) => turn.runId === runId);
 	if (index < 0) return { ...chat, turns: [...chat.turns, { ...change, runId }] };
 	return { ...chat, turns: chat.turns.with(index, { ...chat.turns[index], ...change, runId }) };
+}
+
+/** The run that it goes on with cannot be continued a second time. */
+function continued(chat: ChatState, { run_id: runId, continues }: RunJson): ChatState {
+	const row = chat.turns.find((turn) => turn.runId === continues)?.row;
+	if (continues === undefined || !row) return chat;
+	return putTurn(chat, continues, { row: { ...row, can_continue: false, continued_by: runId } });
 }
 
 /** A run that shows a message makes the local copy of it unnecessary. */
@@ -217,10 +230,10 @@ function withEvents(chat: ChatState, rows: readonly EventJson[]): ChatState {
 	return { ...chat, events, outgoing };
 }
 
+const SIDELINED: ReadonlySet<EventJson["disposition"]> = new Set(["dropped", "rejected", "superseded", "cancelled"]);
+
 const isSidelined = (event: EventJson | undefined): boolean =>
-	event !== undefined &&
-	event.batch === undefined &&
-	(event.disposition === "dropped" || event.disposition === "rejected" || event.disposition === "superseded");
+	event !== undefined && event.batch === undefined && SIDELINED.has(event.disposition);
 
 function patchOutgoing(chat: ChatState, key: string, change: Partial<Outgoing>): ChatState {
 	return { ...chat, outgoing: chat.outgoing.map((mine) => (mine.key === key ? { ...mine, ...change } : mine)) };

@@ -1,13 +1,15 @@
 /** What a run's frames say about time: lanes, gaps and rates. Pure, so that the page and the tests compute the same. */
 
 import type { FrameRecord, LinkPhase } from "../client/client.ts";
-import type { DeliveryJson, EndReason, Modality, RunJson, TraceJson } from "../protocol/protocol.ts";
+import type { DeliveryJson, EndReason, LogEntryJson, Modality, RunJson, TraceJson } from "../protocol/protocol.ts";
 
 export interface InspectorState {
 	readonly runId: string;
 	readonly row?: RunJson;
 	/** Where the answer was sent. */
 	readonly deliveries?: readonly DeliveryJson[];
+	/** What happened beside words and tools: routing, attempts, reminders. */
+	readonly log?: readonly LogEntryJson[];
 	/** Grows in place; `count` says how much of it this state is about. */
 	readonly records: readonly FrameRecord[];
 	readonly count: number;
@@ -68,8 +70,9 @@ export function createAnalyser(): Analyser {
 		const at = Math.max(times.at(-1) ?? 0, frame.ts - origin);
 		times.push(at);
 		if (frame.type === "stream.begin") {
-			const { message_id: messageId, modality } = frame;
-			const label = `${modality} ${messageId.slice(messageId.lastIndexOf(".") + 1)}`;
+			const { message_id: messageId, modality, agent } = frame;
+			const what = `${modality} ${messageId.slice(messageId.lastIndexOf(".") + 1)}`;
+			const label = agent === undefined ? what : `${agent} · ${frame.visible === false ? "hidden " : ""}${what}`;
 			lanes.set(messageId, { messageId, modality, label, beginMs: at, lastMs: at, ticks: [], indexes: [], chars: 0 });
 			return;
 		}

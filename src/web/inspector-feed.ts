@@ -10,6 +10,7 @@ import { startPolling } from "./poll.ts";
 /** What one tab can hold without becoming slow. */
 const RECORDS_MAX = 400_000;
 const DELIVERIES_MAX = 50;
+const LOG_ENTRIES_MAX = 500;
 const AGAIN_MS = 1000;
 const TRACE_TRIES_MAX = 5;
 
@@ -37,9 +38,20 @@ export function openInspector(options: InspectorFeedOptions): { close(): void } 
 		});
 	}
 
+	async function loadLog(session: string): Promise<void> {
+		try {
+			const { entries } = await api.log(session, { run: runId, limit: LOG_ENTRIES_MAX });
+			change({ log: entries });
+		} catch (cause) {
+			console.warn(`nexus: the log of ${runId} could not be read:`, toNexusError(cause).message);
+		}
+	}
+
 	async function loadRow(): Promise<void> {
 		try {
-			change({ row: await api.run(runId) });
+			const row = await api.run(runId);
+			change({ row });
+			void loadLog(row.session);
 		} catch (cause) {
 			const error = toNexusError(cause);
 			if (error.code === "unauthenticated") options.onSignedOut();

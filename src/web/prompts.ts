@@ -26,9 +26,15 @@ const ANY: readonly Prompt[] = [
 	{ title: "A short answer", text: "Say hello in one sentence" },
 ];
 
-/** None until it is known what answers. */
-const promptsOf = (demo: readonly Prompt[], engine: string | undefined): readonly Prompt[] =>
-	engine === undefined ? [] : engine === "demo" ? demo : ANY;
+/** A script tells its own story, whatever it is asked. */
+const SCRIPTED: readonly Prompt[] = [{ title: "Play the script", text: "Show me what you can do" }];
 
-export const chatPrompts = (engine: string | undefined) => promptsOf(CHAT_DEMO, engine);
+/** None until it is known what answers. */
+function promptsOf(demo: readonly Prompt[], engine: string | undefined, scripted = false): readonly Prompt[] {
+	if (engine === undefined) return [];
+	if (engine === "demo") return demo;
+	return scripted ? SCRIPTED : ANY;
+}
+
+export const chatPrompts = (engine: string | undefined, scripted?: boolean) => promptsOf(CHAT_DEMO, engine, scripted);
 export const labPrompts = (engine: string | undefined) => promptsOf(LAB_DEMO, engine);

@@ -5,11 +5,13 @@ export type Route =
 	| { name: "chat"; session: string }
 	| { name: "run"; runId: string }
 	| { name: "lab" }
-	| { name: "adapters" };
+	| { name: "adapters" }
+	| { name: "memory" };
 
 export function parseRoute(hash: string): Route {
 	if (hash === "#/lab") return { name: "lab" };
 	if (hash === "#/adapters") return { name: "adapters" };
+	if (hash === "#/memory") return { name: "memory" };
 	const [, kind, rest] = /^#\/(s|run)\/([^/]+)$/.exec(hash) ?? [];
 	const value = rest === undefined ? undefined : decode(rest);
 	if (kind === "s" && value) return { name: "chat", session: value };
@@ -27,6 +29,7 @@ export function formatRoute(route: Route): string {
 			return `#/run/${encodeURIComponent(route.runId)}`;
 		case "lab":
 		case "adapters":
+		case "memory":
 			return `#/${route.name}`;
 		default:
 			return route satisfies never;

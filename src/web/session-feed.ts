@@ -1,8 +1,16 @@
 /** Keeps one open session up to date: its history, then its stream from exactly where the history ends. */
 
 import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "../client/client.ts";
-import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
+import {
+	createFold,
+	decodeFrame,
+	injectedIn,
+	type NexusError,
+	type RunView,
+	toNexusError,
+} from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
+import { openAsksOf } from "./asking.ts";
 import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
@@ -23,13 +31,15 @@ export interface SessionFeedOptions {
 	schedule: Schedule;
 	/** The daemon does not know this browser (any more). */
 	onSignedOut(): void;
-	/** A run began or settled: the list of sessions has changed. */
+	/** A run began, settled or asks somebody: the list of sessions has changed, or what waits for a person. */
 	onRunChange(): void;
 }
 
 export interface SessionFeed {
 	readonly session: string;
 	send(key: string, text: string): Promise<void>;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): Promise<void>;
 	loadOlder(): Promise<void>;
 	/** Reads the frames of an old turn, for its cards and its checksums. */
 	loadFrames(runId: string): void;
@@ -48,6 +58,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	let loads = 0;
 	let stream: Stream | undefined;
 	let viewsDue = false;
+	let openAsks = "";
 	let mayStartOver = false;
 	let closed = false;
 
@@ -65,6 +76,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			dispatch({ type: "loaded", page, limit: TURNS_PER_PAGE });
 			follow(page.stream_offset);
 			void loadEvents();
+			void loadPhase();
 		} catch (cause) {
 			const error = failed(cause);
 			if (closed) return;
@@ -108,16 +120,32 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	function onRecords(records: readonly StreamRecord[]): void {
 		for (const { frame } of records) {
 			const { runId, began, settled } = folds.push(frame);
-			if (!began && !settled) continue;
+			const joined = frame.type === "stream.chunk" && !frame.is_partial && injectedIn(frame.payload) !== undefined;
+			if (frame.type === "stream.end" && frame.phase !== undefined && frame.phase !== options.chat()?.works?.name)
+				void loadPhase();
+			if (!began && !settled && !joined) continue;
 			void loadRow(runId);
 			void loadEvents();
+			if (joined) void refreshQueue();
+			else void loadPhase();
 		}
 		if (viewsDue) return;
 		viewsDue = true;
 		options.schedule(() => {
 			viewsDue = false;
-			if (!closed) dispatch({ type: "views", views: folds.changed() });
+			if (closed) return;
+			const views = folds.changed();
+			dispatch({ type: "views", views });
+			noteAsks(views);
 		});
+	}
+
+	/** What waits for a person is listed for all sessions, and changes with the frames of this one. */
+	function noteAsks(views: readonly RunView[]): void {
+		const ids = views.flatMap((view) => openAsksOf(view).map(({ id }) => id)).join();
+		if (views.length === 0 || ids === openAsks) return;
+		openAsks = ids;
+		options.onRunChange();
 	}
 
 	async function loadRow(runId: string): Promise<void> {
@@ -139,6 +167,15 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		}
 	}
 
+	async function loadPhase(): Promise<void> {
+		try {
+			const { phase } = await api.phase(session);
+			if (!closed && phase) dispatch({ type: "works", works: phase });
+		} catch (cause) {
+			console.warn("nexus: the session's phase could not be read:", failed(cause).message);
+		}
+	}
+
 	async function refreshQueue(): Promise<void> {
 		try {
 			const { queued } = await api.turns(session, { limit: 1 });
@@ -146,6 +183,16 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		} catch (cause) {
 			console.warn("nexus: the queue could not be read:", failed(cause).message);
 		}
+	}
+
+	/** Whatever is said to it, what became of the message is shown. */
+	async function cancel(eventId: string): Promise<void> {
+		try {
+			await api.cancel(eventId);
+		} catch (cause) {
+			console.warn(`nexus: ${eventId} could not be cancelled:`, failed(cause).message);
+		}
+		await Promise.all([refreshQueue(), loadEvents()]);
 	}
 
 	async function send(key: string, text: string): Promise<void> {
@@ -211,6 +258,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	return {
 		session,
 		send,
+		cancel,
 		loadOlder,
 		loadFrames,
 		refreshQueue,

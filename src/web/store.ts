@@ -1,11 +1,12 @@
 /** The page's whole state and the one place that changes it. Readers are told at most once per animation frame. */
 
-import type { SessionJson } from "../protocol/protocol.ts";
+import type { ApprovalJson, SessionJson } from "../protocol/protocol.ts";
 import type { AdaptersView } from "./adapters.ts";
 import { type ChatAction, type ChatState, reduceChat } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import type { InspectorState } from "./inspect.ts";
 import type { LabView } from "./lab.ts";
+import type { MemoryView } from "./memory.ts";
 import type { Route } from "./route.ts";
 
 export type Theme = "auto" | "light" | "dark";
@@ -17,12 +18,17 @@ export interface AppState {
 	readonly sessions: readonly SessionJson[];
 	/** What answers; undefined until the daemon has said. */
 	readonly engine?: string;
+	/** No model answers, but a script. */
+	readonly scripted?: boolean;
 	/** There are older ones than these. */
 	readonly moreSessions: boolean;
 	readonly chat?: ChatState;
 	readonly inspector?: InspectorState;
 	readonly lab?: LabView;
 	readonly adapters?: AdaptersView;
+	readonly memory?: MemoryView;
+	/** What somebody has to decide, in any session. */
+	readonly pending?: readonly ApprovalJson[];
 	readonly theme: Theme;
 	/** On a narrow screen the list of sessions is a drawer. */
 	readonly drawer: boolean;
@@ -32,13 +38,21 @@ export type Action =
 	| { type: "signed-in" }
 	| { type: "signed-out"; error?: string }
 	| { type: "route"; route: Route }
-	| { type: "sessions"; sessions: readonly SessionJson[]; more: boolean; engine?: string }
+	| {
+			type: "sessions";
+			sessions: readonly SessionJson[];
+			more: boolean;
+			engine?: string;
+			scripted?: boolean;
+			pending?: readonly ApprovalJson[];
+	  }
 	| { type: "open-chat"; chat: ChatState }
 	/** Ignored when another session has been opened meanwhile. */
 	| { type: "chat"; session: string; action: ChatAction }
 	| { type: "inspector"; inspector: InspectorState | undefined }
 	| { type: "lab"; lab: LabView }
 	| { type: "adapters"; adapters: AdaptersView }
+	| { type: "memory"; memory: MemoryView }
 	| { type: "theme"; theme: Theme }
 	| { type: "drawer"; open: boolean };
 
@@ -65,6 +79,8 @@ export function reduce(state: AppState, action: Action): AppState {
 			return { ...state, lab: action.lab };
 		case "adapters":
 			return { ...state, adapters: action.adapters };
+		case "memory":
+			return { ...state, memory: action.memory };
 		case "theme":
 			return { ...state, theme: action.theme };
 		case "drawer":
@@ -74,8 +90,10 @@ export function reduce(state: AppState, action: Action): AppState {
 	}
 }
 
-function withSessions(state: AppState, { sessions, more, engine }: Extract<Action, { type: "sessions" }>): AppState {
-	return { ...state, sessions, moreSessions: more, ...(engine !== undefined && { engine }) };
+function withSessions(state: AppState, action: Extract<Action, { type: "sessions" }>): AppState {
+	const { sessions, more, engine, scripted = false, pending } = action;
+	const known = { ...(engine !== undefined && { engine, scripted }), ...(pending && { pending }) };
+	return { ...state, sessions, moreSessions: more, ...known };
 }
 
 function withInspector(state: AppState, inspector: InspectorState | undefined): AppState {

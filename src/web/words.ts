@@ -1,6 +1,7 @@
 /** How states and numbers are put for people. */
 
-import type { RunJson, RunView } from "../protocol/protocol.ts";
+import type { PhaseJson, RunJson, RunView } from "../protocol/protocol.ts";
+import { openAsksOf } from "./asking.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
 import type { AppState } from "./store.ts";
 
@@ -35,10 +36,10 @@ export function outcomeOf(view: RunView | undefined, row: RunJson | undefined): 
 		case "crashed":
 			return {
 				tone: "bad",
-				title: "Cut off",
+				title: "Interrupted",
 				detail:
 					(error?.code === "data_loss" ? error.message : undefined) ??
-					"The daemon restarted while this answer was being written. What was saved is shown; nothing more will come.",
+					"The daemon restarted while this answer was being written. What was saved is shown.",
 			};
 		default:
 			return { tone: "bad", title: "Failed", detail: error?.message ?? "The agent failed without saying why." };
@@ -57,6 +58,12 @@ export function sessionTitle({ sessions, chat }: Pick<AppState, "sessions" | "ch
 	if (listed) return listed;
 	const asked = chat?.turns.at(-1)?.row?.messages.findLast(({ role }) => role === "user")?.text;
 	return (chat?.outgoing.at(-1)?.text ?? asked)?.slice(0, TITLE_CHARS_MAX) || "New session";
+}
+
+/** Since when and why a session is in its phase. */
+export function phaseWords({ name, from, because }: PhaseJson): string {
+	const since = from === undefined ? "" : `, after ${from}`;
+	return `Phase ${name}${since}${because === undefined ? "" : `: ${because}`}`;
 }
 
 export interface Connection {
@@ -120,6 +127,11 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
 export function announcement(before: TurnItem | undefined, after: TurnItem): string | undefined {
 	const ended = outcomeOf(after.view, after.row);
 	const sameRun = before?.runId === after.runId;
+	const asks = after.view && !ended ? openAsksOf(after.view) : [];
+	const known = new Set(before?.view ? openAsksOf(before.view).map(({ id }) => id) : []);
+	const fresh = asks.find(({ id }) => !known.has(id));
+	if (fresh)
+		return fresh.kind === "approval" ? `Waiting for your decision: ${fresh.text}` : `A question: ${fresh.text}`;
 	if (!ended) return sameRun ? undefined : "The answer is being written.";
 	if (sameRun && outcomeOf(before?.view, before?.row)) return undefined;
 	const text = (after.view?.messages ?? [])

@@ -11,6 +11,7 @@ async function withNotes(): Promise<Rig> {
 	const rig: Rig = await createRig({
 		limits: { listItemsMax: 2 },
 		deps: {
+			remembers: true,
 			async forget(id) {
 				if (!(await rig.ledger.memory.get(id))) throw new NexusError("not_found", `there is no memory ${id}`);
 				await rig.bus.write([memoryWrites.forget(id, { at: 9 })]);
@@ -29,6 +30,13 @@ async function withNotes(): Promise<Rig> {
 
 const idsOf = async (response: Promise<Response>) =>
 	((await (await response).json()) as { memory: { id: string }[] }).memory.map(({ id }) => id);
+
+it("A17: says whether agents may note anything", async () => {
+	const enabledOf = async (rig: Rig) => ((await (await rig.get("/v1/memory")).json()) as { enabled: boolean }).enabled;
+	const off = await createRig();
+	onTestFinished(() => off.close());
+	expect([await enabledOf(await withNotes()), await enabledOf(off)]).toEqual([true, false]);
+});
 
 it("A31: memory is listed by bank, searched by words, and forgotten", async () => {
 	const rig = await withNotes();

@@ -15,6 +15,7 @@ import {
 	liveTurnOf,
 	newChat,
 	reduceChat,
+	threadOf,
 	unreadRunsOf,
 	userMessagesOf,
 	waitingOf,
@@ -139,6 +140,19 @@ describe("a message on its way", () => {
 		expect(written(reduceChat(failed, { type: "discard", key: "k" }))).toEqual([]);
 	});
 
+	it("waits no longer when it was cancelled, and is shown so in its place", () => {
+		const chat = after(
+			sending,
+			{ type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } },
+			{
+				type: "events",
+				events: [{ event_id: "e1", session: "s", text: "hi", received_at: 1, disposition: "cancelled" }],
+			},
+		);
+		expect(written(chat)).toEqual([]);
+		expect(threadOf(chat)).toMatchObject([{ kind: "aside", event: { event_id: "e1" } }]);
+	});
+
 	it("is forgotten with a daemon that lost its data, unless it was not accepted yet", () => {
 		const before = after(sending, started, begun, { type: "sending", key: "k2", text: "not yet" });
 		const anew = [{ type: "start-over" } as const, { type: "loaded", limit: 30, page: page({}) } as const];
@@ -176,7 +190,7 @@ describe("words for people", () => {
 	it.each([
 		["aborted", "Stopped"],
 		["timeout", "Timed out"],
-		["crashed", "Cut off"],
+		["crashed", "Interrupted"],
 		["error", "Failed"],
 	] as const)("a run that ended with %s is called %s", (reason, title) => {
 		const ended = { ...row("r", [], "failed"), reason };

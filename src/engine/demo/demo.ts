@@ -27,7 +27,7 @@ const steadyClock: Clock = {
 };
 
 export function createDemo(clock: Clock = steadyClock): Engine {
-	return { name: "demo", run: (request, { signal }) => play(request, clock, signal) };
+	return { name: "demo", scripted: true, run: (request, { signal }) => play(request, clock, signal) };
 }
 
 export const demoEngine: Engine = createDemo();

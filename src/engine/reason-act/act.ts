@@ -204,12 +204,14 @@ export class Acting {
 		if (running && status === "completed") setup.durations.add(tool.name, setup.clock.now() - running.since);
 		const text = contentText(content);
 		if (!state.end(record, status, text)) return;
-		if (tool.terminal && status === "completed") state.terminate({ callId: record.callId, name: tool.name, args });
+		const isEnd = tool.terminal === true && status === "completed";
+		if (isEnd) state.terminate({ callId: record.callId, name: tool.name, args });
 		const ended: EngineEvent = {
 			...named(record),
 			status,
 			...(neverRan && { args: record.args }),
-			summary: resultSummary(text),
+			// That a routing was taken says less than whom it names.
+			summary: isEnd ? describeCall(tool.name, args, tool.describe) : resultSummary(text),
 			result: text,
 			...(content.some(({ type }) => type !== "text") && { content }),
 		};

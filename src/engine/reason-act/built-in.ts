@@ -16,6 +16,6 @@ export const completeTool: Tool = {
 		additionalProperties: false,
 	},
 	terminal: true,
-	describe: () => "✅ Completing",
+	describe: ({ summary }) => (typeof summary === "string" && summary !== "" ? `✅ Done: ${summary}` : "✅ Done"),
 	execute: async () => textResult("done"),
 };

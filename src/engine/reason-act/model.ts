@@ -18,6 +18,8 @@ export interface ModelCall {
 	agent: string;
 	/** Which call of this agent's in the run, from 0. */
 	index: number;
+	/** The run goes on with one that was cut off. */
+	continued: boolean;
 	session: string;
 	systemPrompt: string;
 	messages: Message[];

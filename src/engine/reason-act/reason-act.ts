@@ -9,7 +9,7 @@ import type { Engine, EngineEvent } from "../port.ts";
 import { builtInTools, describeBy, type Tool, type ToolsConfig, toolRegistry } from "../tools/tools.ts";
 import { AGENT, type AgentsConfig, agentSpec, agentsOf } from "./agents.ts";
 import { type Checkpoint, checkpointOf } from "./checkpoint.ts";
-import type { ReasonActConfig } from "./config.ts";
+import { type ReasonActConfig, SCRIPTED } from "./config.ts";
 import { REASON_ACT_DEFAULTS } from "./defaults.ts";
 import { durations } from "./durations.ts";
 import { reasonAct } from "./loop.ts";
@@ -58,6 +58,7 @@ export function reasonActEngine(given: LoopSetup): Engine {
 	const { phase, phases } = setup;
 	return {
 		name: "reason-act",
+		scripted: [...setup.agents.values()].every(({ model }) => model.failure.provider === SCRIPTED),
 		continues: true,
 		injects: true,
 		configHash: configHashOf(setup),

@@ -48,6 +48,6 @@ const endTool: Tool = {
 		additionalProperties: false,
 	},
 	terminal: true,
-	describe: () => "🏁 Ending",
+	describe: () => "🏁 Ending the conversation",
 	execute: async () => textResult("ended"),
 };

@@ -19,8 +19,14 @@ const STEP = z.strictObject({
 	calls: z
 		.array(z.strictObject({ name: z.string(), args: z.unknown().optional(), id: z.string().optional() }))
 		.optional(),
-	/** It fails instead, after what it says. `status` 429 and 5xx pass by themselves. */
-	error: z.strictObject({ message: z.string(), status: z.int().optional() }).optional(),
+	/** It fails instead, after what it says. `status` 429 and 5xx pass by themselves, `untilContinued` once the run is continued. */
+	error: z
+		.strictObject({
+			message: z.string(),
+			status: z.int().optional(),
+			untilContinued: z.boolean().optional(),
+		})
+		.optional(),
 	/** Before the first word. */
 	waitMs: z.int().min(0).max(600_000).optional(),
 	/** 0 = all at once. */
@@ -102,8 +108,9 @@ function goingOn(step: Step, { messages }: ModelCall): Step {
 }
 
 async function* play(step: Step, call: ModelCall, seed: number, clock: Clock): AsyncGenerator<LlmEvent> {
-	const { reasoning = "", text = "", calls = [], error, waitMs = 0, tokensPerSecond = TOKENS_PER_SECOND } = step;
+	const { reasoning = "", text = "", calls = [], waitMs = 0, tokensPerSecond = TOKENS_PER_SECOND } = step;
 	const { signal } = call;
+	const error = step.error?.untilContinued && call.continued ? undefined : step.error;
 	const random = seededRandom(seedOf(text) ^ seed);
 	const message = messageOf(step, call);
 	const gapMs = tokensPerSecond === 0 ? 0 : 1000 / tokensPerSecond;

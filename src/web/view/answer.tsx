@@ -1,10 +1,12 @@
 /** What a run has produced: live, finished or replayed, always drawn from the same fold. */
 
 import type { RunView } from "../../protocol/protocol.ts";
+import { type SpeakerLane, stretchesOf } from "../lanes.ts";
 import { outcomeOf } from "../words.ts";
 import { Icon } from "./icon.tsx";
 import { memo } from "./memo.ts";
 import { Message } from "./message.tsx";
+import { Speaker } from "./speaker.tsx";
 
 export const Answer = memo(({ view, now }: { view: RunView; now?: number | undefined }) => {
 	const outcome = outcomeOf(view, undefined);
@@ -16,9 +18,19 @@ export const Answer = memo(({ view, now }: { view: RunView; now?: number | undef
 	);
 	return (
 		<div class="answer" aria-busy={!view.final}>
-			{view.messages.map((message) => (
-				<Message key={message.messageId} message={message} now={now} />
-			))}
+			{stretchesOf(view.messages).map(({ key, lanes }) =>
+				lanes.length === 1 ? (
+					<Said key={key} lane={lanes[0]!} now={now} />
+				) : (
+					<div key={key} class="side-by-side">
+						{lanes.map((lane) => (
+							<div key={lane.agent ?? ""} class="lane">
+								<Said lane={lane} now={now} />
+							</div>
+						))}
+					</div>
+				),
+			)}
 			{view.compacting && <p class="note">Shortening the context…</p>}
 			{!view.final && silent && !busy && <Dots />}
 			{outcome && outcome.tone !== "good" && (
@@ -27,6 +39,21 @@ export const Answer = memo(({ view, now }: { view: RunView; now?: number | undef
 		</div>
 	);
 });
+
+/** An agent that has shown nothing is not introduced. */
+function Said({ lane: { agent, messages }, now }: { lane: SpeakerLane; now: number | undefined }) {
+	const isEmpty = messages.every(
+		({ text, parts, tools, reasoning }) => text === "" && parts.length + tools.length + reasoning.length === 0,
+	);
+	return (
+		<>
+			{agent !== undefined && !isEmpty && <Speaker agent={agent} />}
+			{messages.map((message) => (
+				<Message key={message.messageId} message={message} now={now} />
+			))}
+		</>
+	);
+}
 
 export const Dots = () => (
 	<div class="dots" role="img" aria-label="Waiting for the first words">

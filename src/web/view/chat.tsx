@@ -1,6 +1,7 @@
 /** The open session: its turns, newest at the bottom, and the place to write. */
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { ApprovalJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
 import { chatPrompts } from "../prompts.ts";
@@ -19,10 +20,14 @@ export interface ChatProps {
 	chat: ChatState;
 	/** What answers, once that is known. */
 	engine: string | undefined;
+	/** No model answers, but a script. */
+	scripted: boolean;
+	/** What waits for a person, in any session. */
+	pending: readonly ApprovalJson[];
 	app: App;
 }
 
-export function Chat({ chat, engine, app }: ChatProps) {
+export function Chat({ chat, engine, scripted, pending, app }: ChatProps) {
 	const live = liveTurnOf(chat);
 	const waiting = waitingOf(chat);
 	const thread = threadOf(chat);
@@ -43,14 +48,16 @@ export function Chat({ chat, engine, app }: ChatProps) {
 					{chat.older !== "none" && <Older loading={chat.older === "loading"} onClick={app.loadOlder} />}
 					{chat.phase === "loading" && <p class="note">Loading…</p>}
 					{chat.phase === "failed" && <LoadFailed message={chat.error} onRetry={app.reload} />}
-					{empty && <EmptyState prompts={chatPrompts(engine)} onPick={thenWrite(app.send)} />}
+					{empty && <EmptyState prompts={chatPrompts(engine, scripted)} onPick={thenWrite(app.send)} />}
 					{thread.map((item) =>
 						item.kind === "turn" ? (
 							<Turn
 								key={item.turn.runId}
 								turn={item.turn}
 								questions={JSON.stringify(questionsOf(chat, item.turn))}
+								pending={pendingOf(pending, item.turn.runId)}
 								onSeen={onSeen}
+								app={app}
 							/>
 						) : (
 							<Aside key={item.event.event_id} event={item.event} />
@@ -62,6 +69,7 @@ export function Chat({ chat, engine, app }: ChatProps) {
 							message={message}
 							onRetry={thenWrite(app.retry)}
 							onDiscard={thenWrite(app.discard)}
+							onCancel={app.cancel}
 						/>
 					))}
 				</div>
@@ -82,11 +90,18 @@ export function Chat({ chat, engine, app }: ChatProps) {
 					}}
 					onStop={thenWrite(app.stop)}
 				/>
+				{scripted && <p class="scripted">Scripted: no model answers here.</p>}
 			</div>
 			<Announcer chat={chat} />
 		</div>
 	);
 }
+
+const pendingOf = (pending: readonly ApprovalJson[], runId: string): string =>
+	pending
+		.filter((asked) => asked.run_id === runId)
+		.map(({ id }) => id)
+		.join();
 
 /** Follows the end while the reader is there, and leaves them alone when they are not. */
 function useStickToEnd(chat: ChatState) {

@@ -16,6 +16,7 @@ import { formatRoute } from "../route.ts";
 import { isOrdinary } from "../store.ts";
 import { durationText, outcomeOf } from "../words.ts";
 import { Verified } from "./answer.tsx";
+import { ExecutionLog } from "./execution-log.tsx";
 import { FramesList } from "./frames-list.tsx";
 import { DrawerButton } from "./head.tsx";
 import { Icon } from "./icon.tsx";
@@ -75,6 +76,7 @@ export function Inspector({ inspector, app }: { inspector: InspectorState; app: 
 							</div>
 						</>
 					)}
+					<ExecutionLog entries={inspector.log ?? []} origin={origin} />
 					<Trace trace={row?.trace} deliveries={inspector.deliveries ?? []} />
 					{!isGone && (
 						<>

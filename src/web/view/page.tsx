@@ -1,15 +1,17 @@
 /** The page: sign-in, or the sessions beside what is open. */
 
 import { useEffect, useRef } from "preact/hooks";
+import type { PhaseJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf } from "../chat.ts";
 import type { AppState } from "../store.ts";
-import { connectionOf, sessionTitle } from "../words.ts";
+import { connectionOf, phaseWords, sessionTitle } from "../words.ts";
 import { Adapters } from "./adapters.tsx";
 import { Chat } from "./chat.tsx";
 import { Head } from "./head.tsx";
 import { Inspector } from "./inspector.tsx";
 import { Lab } from "./lab.tsx";
+import { Memory } from "./memory.tsx";
 import { Sessions } from "./sessions.tsx";
 import { SignIn } from "./sign-in.tsx";
 
@@ -40,14 +42,23 @@ export function Page({ state, app }: { state: AppState; app: App }) {
 
 /** What the address points at. */
 function Open({ state, app }: { state: AppState; app: App }) {
-	const { route, inspector, lab, adapters, chat } = state;
+	const { route, inspector, lab, adapters, memory, chat } = state;
 	if (route.name === "run" && inspector) return <Inspector key={inspector.runId} inspector={inspector} app={app} />;
 	if (route.name === "lab" && lab) return <Lab lab={lab} engine={state.engine} app={app} />;
 	if (route.name === "adapters" && adapters) return <Adapters adapters={adapters} app={app} />;
+	if (route.name === "memory" && memory) return <Memory memory={memory} app={app} />;
 	return (
 		<>
 			<ChatHead state={state} app={app} />
-			{chat && <Chat chat={chat} engine={state.engine} app={app} />}
+			{chat && (
+				<Chat
+					chat={chat}
+					engine={state.engine}
+					scripted={state.scripted === true}
+					pending={state.pending ?? []}
+					app={app}
+				/>
+			)}
 		</>
 	);
 }
@@ -56,10 +67,19 @@ function ChatHead({ state, app }: { state: AppState; app: App }) {
 	const { chat } = state;
 	return (
 		<Head app={app} title={sessionTitle(state)}>
+			{chat?.works && <Phase phase={chat.works} />}
 			{chat && <Link chat={chat} app={app} />}
 		</Head>
 	);
 }
+
+/** What the session works on, where its engine knows phases. */
+const Phase = ({ phase }: { phase: PhaseJson }) => (
+	<span class="phase" title={phaseWords(phase)}>
+		<span class="sr">Phase: </span>
+		{phase.name}
+	</span>
+);
 
 function Link({ chat, app }: { chat: ChatState; app: App }) {
 	const { state, label } = connectionOf(chat);
@@ -130,5 +150,6 @@ function titleOf(state: AppState): string | undefined {
 	if (route.name === "run") return `Run ${route.runId}`;
 	if (route.name === "lab") return "Channel lab";
 	if (route.name === "adapters") return "Adapters";
+	if (route.name === "memory") return "Memory";
 	return chat && sessionTitle(state);
 }

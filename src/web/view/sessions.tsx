@@ -1,7 +1,9 @@
 /** The side of the page: the way to the other pages, and the sessions, most recent first, with a mark where an answer is being written. */
 
 import { useEffect, useRef } from "preact/hooks";
+import type { ApprovalJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
+import { askingTitle } from "../asking.ts";
 import { liveTurnOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { type AppState, isOrdinary } from "../store.ts";
@@ -39,6 +41,7 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 				</button>
 			</div>
 			<Pages route={state.route} />
+			<Pending pending={state.pending ?? []} state={state} />
 			<nav aria-label="Sessions">
 				<button type="button" class="new-session" onClick={app.newSession}>
 					<Icon name="plus" /> New session
@@ -77,6 +80,24 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 		</div>
 	);
 }
+
+/** What waits for a person in any session. */
+const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: AppState }) =>
+	pending.length === 0 ? null : (
+		<section class="waiting-for-you" aria-label="Waiting for you">
+			<h2>Waiting for you</h2>
+			<ul>
+				{pending.map(({ id, session, tool, kind, text }) => (
+					<li key={id}>
+						<a href={formatRoute({ name: "chat", session })} title={text}>
+							<span dir="auto">{kind === "approval" ? askingTitle(kind, tool) : text}</span>
+							<small dir="auto">{state.sessions.find((row) => row.session === session)?.title || session}</small>
+						</a>
+					</li>
+				))}
+			</ul>
+		</section>
+	);
 
 interface RowProps {
 	session: string;

@@ -1,18 +1,35 @@
 /** A tool call: what it is doing, how it ended, how long it took; its arguments and result on demand. */
 
+import { useContext } from "preact/hooks";
 import type { ToolView } from "../../protocol/protocol.ts";
+import { askedOf, isOpen } from "../asking.ts";
+import { Asking, DeskContext } from "./asking.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
 const STATUS_WORD = { started: "running", progress: "running", completed: "done", failed: "failed" } as const;
+const STATUS_ICON = { running: "wrench", waiting: "shield", done: "check", failed: "cross" } as const;
 
 export function Tool({ tool, now }: { tool: ToolView; now: number | undefined }) {
-	const word = STATUS_WORD[tool.status];
+	const asked = askedOf(tool);
+	const desk = useContext(DeskContext);
+	const waits = asked !== undefined && isOpen(asked, Date.now()) && desk?.isAsked(asked.id) === true;
+	return (
+		<>
+			<Call tool={tool} now={now} waits={waits} />
+			{asked && <Asking asked={asked} tool={tool.name} />}
+		</>
+	);
+}
+
+/** `waits`: for a person. A call that was cut off with its run has failed, and can still be allowed. */
+function Call({ tool, now, waits }: { tool: ToolView; now: number | undefined; waits: boolean }) {
+	const word = waits ? "waiting" : STATUS_WORD[tool.status];
 	const hasMore = tool.args !== undefined || tool.result !== undefined;
 	const head = (
 		<>
-			<Icon name={word === "done" ? "check" : word === "failed" ? "cross" : "wrench"} />
+			<Icon name={STATUS_ICON[word]} />
 			<code>{tool.name}</code>
 			<span class="summary">{tool.summary ?? ""}</span>
 			<span class="sr">{word}</span>

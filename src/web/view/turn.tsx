@@ -1,13 +1,23 @@
 /** One turn: what the person wrote, what came back, and the facts about it. */
 
-import { useEffect, useRef } from "preact/hooks";
-import { type EventJson, isShown, type MessageJson, type MessageView, type RunJson } from "../../protocol/protocol.ts";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import {
+	type EventJson,
+	isShown,
+	type MessageJson,
+	type MessageView,
+	type RunJson,
+	toNexusError,
+} from "../../protocol/protocol.ts";
+import type { App } from "../app.ts";
 import { dispositionWords } from "../channels.ts";
 import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
+import { type Desk, DeskContext } from "./asking.tsx";
 import { CopyButton } from "./code-block.tsx";
+import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
 import { memo } from "./memo.ts";
 import { Message } from "./message.tsx";
@@ -16,10 +26,14 @@ export interface TurnProps {
 	turn: TurnItem;
 	/** JSON of the messages: compared by value, because this tab's own are made anew each time. */
 	questions: string;
+	/** What the run asks that is still open, as the daemon lists it: ids, separated by commas. */
+	pending: string;
 	onSeen(runId: string): void;
+	app: Pick<App, "deskOf" | "continueRun">;
 }
 
-export const Turn = memo(({ turn, questions, onSeen }: TurnProps) => {
+export const Turn = memo(({ turn, questions, pending, onSeen, app }: TurnProps) => {
+	const desk = useDesk(turn, pending, app);
 	const element = useRef<HTMLElement>(null);
 	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
 	useEffect(() => {
@@ -32,15 +46,35 @@ export const Turn = memo(({ turn, questions, onSeen }: TurnProps) => {
 		return () => observer.disconnect();
 	}, [wantsFrames, turn.runId, onSeen]);
 	return (
-		<article class="turn" ref={element} aria-label="Turn" data-run={turn.runId} data-live={isLive(turn)}>
+		<article
+			class="turn"
+			ref={element}
+			aria-label="Turn"
+			data-run={turn.runId}
+			data-live={isLive(turn)}
+			data-rolled-back={turn.row?.rolled_back}
+		>
 			{(JSON.parse(questions) as Asked[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
-			{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
-			<Facts turn={turn} />
+			{turn.row?.continues !== undefined && <p class="continues">Continued</p>}
+			<DeskContext.Provider value={desk}>
+				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
+			</DeskContext.Provider>
+			<Facts turn={turn} app={app} />
 		</article>
 	);
 });
+
+/** A live run tells by itself what it asks; of one that was cut off the daemon knows. */
+function useDesk(turn: TurnItem, pending: string, app: TurnProps["app"]): Desk {
+	const { runId } = turn;
+	const live = isLive(turn);
+	return useMemo(
+		() => ({ ...app.deskOf(runId), isAsked: (id) => live || pending.split(",").includes(id) }),
+		[app, runId, live, pending],
+	);
+}
 
 interface Asked {
 	message: MessageJson;
@@ -109,7 +143,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	startedAt: row.started_at,
 });
 
-function Facts({ turn }: { turn: TurnItem }) {
+function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 	const { view, row } = turn;
 	if (isLive(turn) || (!view && !row)) return <Stopping turn={turn} />;
 	const startedAt = view?.startedAt ?? row?.started_at;
@@ -122,14 +156,36 @@ function Facts({ turn }: { turn: TurnItem }) {
 		.join("\n\n");
 	return (
 		<footer class="facts">
+			{row?.rolled_back && <span>Rolled back: no later answer knows of it</span>}
 			{view && <Verified view={view} />}
 			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
 			{output >= 0 && <span>{plural(output, "token")}</span>}
 			{text !== "" && <CopyButton text={text} what="answer" />}
+			{row?.can_continue && <Continue runId={turn.runId} app={app} />}
+			{row?.continued_by !== undefined && <span>Continued below</span>}
 			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
 				<Icon name="pulse" /> Inspect
 			</a>
 		</footer>
+	);
+}
+
+/** Goes on where the run was cut off; what its tools have done is not done again. */
+function Continue({ runId, app }: { runId: string; app: TurnProps["app"] }) {
+	const [state, setState] = useState<{ busy: boolean; error?: string }>({ busy: false });
+	const go = () => {
+		setState({ busy: true });
+		app
+			.continueRun(runId)
+			.then(backToWriting, (cause: unknown) => setState({ busy: false, error: toNexusError(cause).message }));
+	};
+	return (
+		<>
+			<button type="button" class="quiet continue" disabled={state.busy} onClick={go}>
+				<Icon name="play" /> {state.busy ? "Continuing…" : "Continue"}
+			</button>
+			{state.error !== undefined && <span role="alert">{state.error}</span>}
+		</>
 	);
 }
 
@@ -157,15 +213,26 @@ export interface WaitingProps {
 	message: Outgoing;
 	onRetry(key: string, text: string): void;
 	onDiscard(key: string): void;
+	onCancel(eventId: string): void;
 }
 
 /** A message that no run shows yet. */
-export function Waiting({ message, onRetry, onDiscard }: WaitingProps) {
+export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps) {
+	const { eventId } = message;
 	return (
 		<article class="turn" aria-label="Message on its way">
 			<div class="question" data-state={message.state}>
 				<Bubble text={message.text} />
-				{message.state === "queued" && <span class="delivery">Waiting for its turn</span>}
+				{message.state === "queued" && (
+					<span class="delivery">
+						Waiting for its turn
+						{eventId !== undefined && (
+							<button type="button" class="quiet" onClick={() => onCancel(eventId)}>
+								Cancel
+							</button>
+						)}
+					</span>
+				)}
 				{message.state === "failed" && (
 					<span class="delivery" role="alert">
 						Not sent. {message.error}

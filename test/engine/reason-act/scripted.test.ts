@@ -69,6 +69,24 @@ describe("a script", () => {
 		expect(textOf(await collect(engine.run(requestOf("x"), { signal })))).toBe("Hi.");
 	});
 
+	test("A1: a failure `untilContinued` passes in the run that continues", async () => {
+		const steps = "- { text: Half and half., tokensPerSecond: 0, error: { message: broke, untilContinued: true } }";
+		const engine = await loaded({ script: "s.yaml" }, { "s.yaml": steps });
+		expect((await run(engine, requestOf("x"))).error).toMatchObject({ message: expect.stringContaining("broke") });
+		const continues = { runId: "run_1", checkpoint: null, shown: "Half and " };
+		expect(textOf(await collect(engine.run({ ...requestOf("x"), continues }, { signal })))).toBe("half.");
+	});
+
+	test("an engine says whether all that answers is scripted", async () => {
+		expect(await loaded({})).toMatchObject({ scripted: true });
+		const mixed = {
+			reasonAct: { provider: "scripted" },
+			agents: { main: { provider: "openai", model: "gpt-5-mini" } },
+		};
+		const place = { base: tmpdir(), config: mixed, env: { OPENAI_API_KEY: "k" }, house: houseOf({ config: mixed }) };
+		expect(await loadEngine("reason-act", place)).toMatchObject({ scripted: false });
+	});
+
 	test("a stop ends its waiting", async () => {
 		const engine = await loaded({ script: "s.yaml" }, { "s.yaml": "- { text: one two three four, waitMs: 600000 }" });
 		const stop = new AbortController();

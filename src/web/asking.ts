@@ -1,0 +1,49 @@
+/** What a person is asked about a tool call, and what became of it, in words. Pure. */
+
+import type { AskedStatus, RunView, ToolView } from "../protocol/protocol.ts";
+
+export interface Asked extends AskedStatus {
+	readonly kind: "approval" | "question";
+}
+
+export function askedOf({ approval, question }: ToolView): Asked | undefined {
+	if (approval) return { kind: "approval", ...approval };
+	return question && { kind: "question", ...question };
+}
+
+/** It can still be answered: also after its run was cut off, because the answer then starts the one that goes on. */
+export const isOpen = ({ state, expires_at: expiresAt }: Asked, now: number): boolean =>
+	state === "pending" && expiresAt > now;
+
+/** What a tool call waits for, as a heading. */
+export const askingTitle = (kind: Asked["kind"], tool: string, agent?: string): string =>
+	kind === "approval" ? `Allow ${tool} to run?` : `${agent ?? "The agent"} asks`;
+
+const DECIDED: Readonly<Record<AskedStatus["state"], string>> = {
+	pending: "No longer open",
+	approved: "Allowed",
+	denied: "Denied",
+	answered: "Answered",
+	expired: "Nobody answered in time",
+	withdrawn: "No longer asked",
+};
+
+/** Only a person's decision has an author. */
+export function decidedWords({ state, by }: Asked): string {
+	const isDecided = state === "approved" || state === "denied" || state === "answered";
+	return isDecided && by !== undefined ? `${DECIDED[state]} by ${by}` : DECIDED[state];
+}
+
+const MINUTE_MS = 60_000;
+
+/** Seconds only in the last minute: a clock that ticks for ten of them distracts. */
+export function leftWords({ expires_at: expiresAt }: Asked, now: number): string {
+	const leftMs = Math.max(0, expiresAt - now);
+	return leftMs > MINUTE_MS ? `${Math.ceil(leftMs / MINUTE_MS)} min left` : `${Math.ceil(leftMs / 1000)} s left`;
+}
+
+/** What a run's calls are waiting for a person to say. */
+export const openAsksOf = ({ messages }: RunView): Asked[] =>
+	messages
+		.flatMap(({ tools }) => tools.flatMap((tool) => askedOf(tool) ?? []))
+		.filter(({ state }) => state === "pending");
