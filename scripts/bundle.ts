@@ -77,11 +77,27 @@ const ENTRIES = {
 	"chunks/checkpoint-worker": "src/std/checkpoint-worker.ts",
 };
 
-/** Small files that import nothing and that many need: else each way of sharing them would be a file of its own, which a start has to open. */
+/** Small files that import nothing: a browser loads them with the client, too. */
+const LEAVES = [
+	"adapter/channels",
+	"cli/host",
+	"engine/pi/detect",
+	"std/clock",
+	"std/own",
+	"std/printable",
+	"std/seed",
+];
+/** Small files that import only Node's modules. */
+const NODE_LEAVES = ["adapter/nonce", "runtime/package", "std/address-block"];
+
+const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/src/(?:${names.join("|")})\\.ts$`);
+
+/** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
 const GROUPS = [
 	{ name: "protocol", test: /\/src\/protocol\// },
 	{ name: "chats", test: /\/src\/adapter\/\w+\/chat\.ts$/ },
-	{ name: "leaves", test: /\/src\/std\/(?:clock|own)\.ts$/ },
+	{ name: "leaves", test: sourceIn(LEAVES) },
+	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
 ];
 
 /** `outDir` stands directly in the package, as `dist` does. */

@@ -221,7 +221,7 @@ export interface SendBody {
 	attachments?: readonly WireAttachment[];
 	/** A part is out already. Only for adapters with the field `pieces`. */
 	done?: LineDone;
-	/** Of the run whose answer it is. */
+	/** Of the text that ends with this line. */
 	facts?: RunFacts;
 }
 

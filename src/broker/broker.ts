@@ -23,9 +23,10 @@ import type {
 } from "./port.ts";
 import { checkPhase } from "./recorder.ts";
 import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
-import { Run, type RunDeps } from "./run.ts";
+import { Run } from "./run.ts";
+import type { RunDeps } from "./run-deps.ts";
 
-export type { AskingLimits, AskingListener, Decision, Questions } from "./asking.ts";
+export type { AskingLimits, Decision, Questions } from "./asking.ts";
 export { answerOf } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";

@@ -27,6 +27,9 @@ export interface PastTurn {
 	readonly chars: number;
 }
 
+/** Whether the model of a later run is told of it. */
+export const isInContext = (turn: Turn): boolean => turn.rolledBack !== true;
+
 export function pastTurnOf(turn: Turn): PastTurn {
 	const messages = messagesOf(turn);
 	const sizes = messages.map(sizeOf);
@@ -92,7 +95,8 @@ function charsRead({ contentType, data }: Attachment): number {
 }
 
 function messagesOf(turn: Turn): EngineMessage[] {
-	const last = turn.messages.findLastIndex((message) => message.role === "assistant");
+	// A message that joined the run may be the last, without an answer.
+	const last = turn.messages.at(-1)?.role === "assistant" ? turn.messages.length - 1 : -1;
 	// An answer that was continued goes on in the next turn.
 	const cut = turn.status === "completed" || turn.continuedBy !== undefined ? undefined : turn.status;
 	const messages: EngineMessage[] = [];

@@ -1,7 +1,7 @@
 /** What an engine yields, held against its port: user code may yield anything. Throws `engine_failed` with what to yield instead. */
 
 import type { Asking, EngineEvent } from "../engine/engine.ts";
-import { type AskedStatus, contentText, NexusError, wordsOf } from "../protocol/protocol.ts";
+import { type AskedStatus, contentText, isToolDone, NexusError, wordsOf } from "../protocol/protocol.ts";
 import { clipped, clippedText } from "./pieces.ts";
 import { checkedContent } from "./tool-content.ts";
 
@@ -80,4 +80,10 @@ export function malformed(event: unknown): NexusError {
 		`The engine yielded something that is not an EngineEvent: ${shown.slice(0, 200)}. ` +
 			"Yield text, reasoning, signed_reasoning, message, message_end, tool, part, usage, compaction, checkpoint, phase or log with the fields of the engine port, or an array of these.",
 	);
+}
+
+/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
+export function isOutcome(event: EngineEvent, tools: { isToolOpen(callId: string): boolean }): boolean {
+	if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
+	return event?.type === "tool" && isToolDone(event.status) && tools.isToolOpen(event.callId);
 }

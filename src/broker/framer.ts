@@ -145,6 +145,19 @@ export class Framer {
 		}
 	}
 
+	/** Messages join the run here: what anybody says from now on is a message behind them. */
+	pause(ts: number, sink: Sink): void {
+		for (const lane of this.#lanes.values()) this.#takeMessageEnd(lane, ts, sink);
+	}
+
+	/** Data of the run itself, as a stream of its own: where its records are not taken, nothing else misses them. Returns the stream's id. */
+	note(payload: string, ts: number, sink: Sink): string {
+		const stream = this.#streams.begin(EVERYBODY, "data", "application/json", ts, sink, 1);
+		this.#streams.chunk(stream, payload, false, undefined, ts, sink);
+		this.#streams.end(stream, DONE, ts, sink);
+		return stream.messageId;
+	}
+
 	/** The session's phase, which the ends of messages tell from now on. */
 	enter(phase: string): void {
 		this.#phase = phase;

@@ -5,7 +5,7 @@
  */
 
 import type { Ledger, Turn } from "../ledger/ledger.ts";
-import { type PastTurn, pastTurnOf } from "./context.ts";
+import { isInContext, type PastTurn, pastTurnOf } from "./context.ts";
 import type { BrokerLimits } from "./limits.ts";
 
 const TURNS_PER_PAGE = 16;
@@ -76,7 +76,7 @@ export class History {
 		for (let before: string | undefined; left > 0 && tokens <= this.#limits.contextTokensMax; ) {
 			const limit = Math.min(left, TURNS_PER_PAGE);
 			const page = await this.#ledger.turns.list({ session, limit, ...(before !== undefined && { before }) });
-			for (const turn of page) {
+			for (const turn of page.filter(isInContext)) {
 				const past = pastTurnOf(turn);
 				tokens += past.tokens;
 				read.push(past);

@@ -43,12 +43,31 @@ export interface ExecuteRequest extends PassedOn {
 	context?: readonly string[];
 	/** A message's text becomes one chunk, when it is whole. */
 	disableStreaming?: boolean;
+	/** Messages that come during the run and may join it. */
+	inbox?: RunInbox;
 	/** What commits with the run's first begin. When one of these writes is refused, the run is. */
 	begin?: readonly Write[];
 	/** What commits beside the turn. */
 	settle?: Settle;
 	/** A store that refuses commits is waited for as long as its limit says, or not longer than this, until the run has begun. */
 	patienceMs?: number;
+}
+
+/** A message that joins a run. */
+export interface Joining {
+	eventId: string;
+	text: string;
+	attachments: readonly Attachment[];
+	/** What the engine is told beside it. */
+	context?: readonly string[];
+}
+
+/** Puts messages into the run's log and commits the writes with that; false when the run takes nothing any more. */
+export type Join = (messages: readonly Joining[], writes: readonly Write[]) => Promise<boolean>;
+
+export interface RunInbox {
+	/** Calls `join` with what waits and may join now, if anything does. */
+	take(join: Join): Promise<void>;
 }
 
 /** Where a run that was cut off can go on. */

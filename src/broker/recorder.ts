@@ -74,7 +74,7 @@ export class Recorder {
 		if (first !== undefined) writes.push(phaseWrites.begin(session, first, at));
 		if (continues)
 			this.#add({ kind: "note", text: `continues run ${continues.runId}`, data: { continues: continues.runId } }, at);
-		return [...writes, ...this.#drain()];
+		return [...writes, ...this.drain()];
 	}
 
 	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
@@ -111,9 +111,17 @@ export class Recorder {
 		}
 	}
 
+	/** A checkpoint that commits with something else than the engine's events. */
+	mark(data: unknown, at: number): Write[] {
+		this.#mark({ type: "checkpoint", data }, at);
+		const write = this.#checkpoint;
+		this.#checkpoint = undefined;
+		return write ? [write] : [];
+	}
+
 	/** Resolves once what was recorded is durable, together with what was appended before. */
 	commit(writer: LogWriter): Promise<void> {
-		const writes = this.#drain();
+		const writes = this.drain();
 		if (writes.length === 0) return writer.flushed();
 		const committing = this.#commit(writer, writes).finally(() => {
 			if (this.#committing === committing) this.#committing = undefined;
@@ -161,7 +169,8 @@ export class Recorder {
 		return [...(this.#checkpoint ? [this.#checkpoint] : []), ...this.#writes, ...entries];
 	}
 
-	#drain(): Write[] {
+	/** What was recorded, for whoever commits it with something else. */
+	drain(): Write[] {
 		const writes = this.#pending();
 		this.#checkpoint = undefined;
 		this.#writes = [];

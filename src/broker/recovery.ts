@@ -9,6 +9,7 @@ import {
 	decodeFrame,
 	decodeToolStatus,
 	type Frame,
+	injectedIn,
 	isDamage,
 	type Modality,
 	NexusError,
@@ -25,7 +26,7 @@ import { settledWrites } from "./recorder.ts";
 import type { RunMeta } from "./run-log.ts";
 import { settle } from "./settlement.ts";
 import type { TextStream } from "./streams.ts";
-import { Transcript } from "./transcript.ts";
+import { storedQuestion, Transcript } from "./transcript.ts";
 
 export interface RecoveryDeps {
 	bus: Bus;
@@ -127,7 +128,8 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 		...keptOf(limits),
 		asked: known.flatMap(askedIn),
 	});
-	const retell = reteller(transcript);
+	const joined = await ledger.inbox.joined(session, info.log);
+	const retell = reteller(transcript, new Map(joined.map((event) => [event.eventId, event])));
 	// The clock may have been set back since; an answer does not end before its last token.
 	let now = Math.max(clock.now(), startedAt);
 	const damage = await readWhole(deps, info, (frame) => {
@@ -182,20 +184,13 @@ async function readWhole(deps: RecoveryDeps, info: LogInfo, take: (frame: Frame)
 }
 
 const askedIn = (event: InboundEvent | undefined): StoredMessage[] =>
-	event === undefined
-		? []
-		: [
-				{
-					...{ role: "user", text: event.text, eventId: event.eventId },
-					...(event.attachments.length > 0 && { attachments: event.attachments }),
-				},
-			];
+	event === undefined ? [] : [storedQuestion(event)];
 
 /** Data of the run itself: nothing of it is kept. */
 const COMPACTION: ReadonlySet<string> = new Set(['{"compaction":"start"}', '{"compaction":"end"}']);
 
 /** Frames → the transcript that their events made, but for what frames do not carry: signed reasoning and what tools answered in parts. */
-function reteller(transcript: Transcript): (frame: Frame) => void {
+function reteller(transcript: Transcript, joined: ReadonlyMap<string, InboundEvent>): (frame: Frame) => void {
 	const streams = new Map<string, Retold>();
 	/** The newest message of each agent, and of all. */
 	const newest = new Map<string | undefined, TextStream>();
@@ -208,11 +203,17 @@ function reteller(transcript: Transcript): (frame: Frame) => void {
 		const message = newest.get(agent) ?? last;
 		if (message) streams.set(messageId, { modality, contentType, payload: "", message });
 	};
+	/** Only what is on record as this run's: an engine may yield any data. */
+	const rejoin = ({ message_id: place, payload }: ChunkFrame): boolean => {
+		const messages = (injectedIn(payload) ?? []).flatMap((eventId) => askedIn(joined.get(eventId)));
+		transcript.join(messages, place);
+		return messages.length > 0;
+	};
 	return (frame) => {
 		if (frame.type === "stream.end") return;
 		if (frame.type === "stream.begin") return begin(frame);
 		const stream = streams.get(frame.message_id);
-		if (stream) retellChunk(transcript, stream, frame);
+		if (stream && !rejoin(frame)) retellChunk(transcript, stream, frame);
 	};
 }
 

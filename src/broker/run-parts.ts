@@ -1,20 +1,12 @@
 /** What a run is made of: its frames, its turn so far, and what it changes beside them. */
 
-import type { Engine } from "../engine/engine.ts";
-import type { Log } from "../std/log.ts";
 import { Framer } from "./framer.ts";
-import { type BrokerLimits, keptOf } from "./limits.ts";
+import { keptOf } from "./limits.ts";
 import type { ExecuteRequest } from "./port.ts";
 import { Recorder } from "./recorder.ts";
+import type { RunDeps } from "./run-deps.ts";
 import type { RunMeta } from "./run-log.ts";
-import { Transcript } from "./transcript.ts";
-
-interface PartsDeps {
-	engine: Engine;
-	limits: BrokerLimits;
-	withArguments: boolean;
-	log: Log;
-}
+import { storedQuestion, Transcript } from "./transcript.ts";
 
 /** The messages that are a run's own: one that continues another has none. */
 const ownEvents = ({ events, continues }: ExecuteRequest): ExecuteRequest["events"] => (continues ? [] : events);
@@ -26,17 +18,14 @@ export const metaOf = (request: ExecuteRequest, engine: string, startedAt: numbe
 	...(request.continues && { continues: request.continues.runId }),
 });
 
-export function partsOf({ engine, limits, withArguments, log }: PartsDeps, request: ExecuteRequest, startedAt: number) {
+export function partsOf({ engine, limits, withArguments, log }: RunDeps, request: ExecuteRequest, startedAt: number) {
 	const { runId, session, target, traceId, disableStreaming: whole = false } = request;
 	const continues = request.continues?.runId;
 	const framer = new Framer({ runId, session, continues, target, traceId, whole, ...limits });
 	const transcript = new Transcript({
 		...{ runId, session, continues, engine: engine.name, startedAt },
 		...keptOf(limits),
-		asked: ownEvents(request).map(({ eventId, text, attachments }) => ({
-			...{ role: "user", eventId, text },
-			...(attachments.length > 0 && { attachments: [...attachments] }),
-		})),
+		asked: ownEvents(request).map(storedQuestion),
 	});
 	const recorder = new Recorder({
 		...{ runId, session, engine, continues: request.continues, limits, withArguments, log },

@@ -174,16 +174,18 @@ export class RunQuestions {
 	}
 }
 
-/** Never rejects: what the store refuses is told to the engine, and the frames stay whole. */
+/** `beside` commits with the row. Never rejects: what the store refuses is told to the engine, and the frames stay whole. */
 export async function opening(
 	writer: LogWriter,
 	records: readonly string[],
 	{ writes, done, failed }: NonNullable<NamedEvent["open"]>,
+	beside: readonly Write[],
 ): Promise<void> {
 	try {
-		await writer.appendWith(records, writes);
+		await writer.appendWith(records, [...writes, ...beside]);
 		done();
 	} catch (cause) {
+		// The call is denied, and with its end comes the next checkpoint.
 		if (cause instanceof Refused && cause.refusal !== "fenced") for (const record of records) writer.append(record);
 		failed();
 	}

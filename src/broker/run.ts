@@ -1,22 +1,21 @@
 /** One run: pumps the engine's events through the framer onto its log, and settles exactly once, whoever ends it. */
 
-import type { Bus, LogWriter } from "../bus/bus.ts";
-import type { Engine, EngineEvent, EngineYield } from "../engine/engine.ts";
-import { type Ledger, type Turn, turnWrites } from "../ledger/ledger.ts";
-import { isToolDone, NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
-import { type Clock, elapsing } from "../std/clock.ts";
-import type { Log } from "../std/log.ts";
-import type { AskingDesk } from "./asking.ts";
+import type { LogWriter } from "../bus/bus.ts";
+import type { EngineContext, EngineEvent, EngineYield } from "../engine/engine.ts";
+import { type Turn, turnWrites } from "../ledger/ledger.ts";
+import { NexusError, Refused, toNexusError } from "../protocol/protocol.ts";
+import { elapsing } from "../std/clock.ts";
 import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
+import { isOutcome } from "./engine-event.ts";
 import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
-import type { History } from "./history.ts";
-import type { BrokerLimits } from "./limits.ts";
-import type { ExecuteRequest, LiveRun, RunObserver, Saved } from "./port.ts";
+import { RunJoining } from "./joining.ts";
+import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { Owed, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
+import type { RunDeps } from "./run-deps.ts";
 import { chainOf } from "./run-log.ts";
 import { metaOf, partsOf } from "./run-parts.ts";
 import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
@@ -25,24 +24,6 @@ import { snapshotOf } from "./snapshot.ts";
 import type { Sink } from "./streams.ts";
 import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
-
-export interface RunDeps {
-	bus: Bus;
-	ledger: Ledger;
-	engine: Engine;
-	history: History;
-	asking: AskingDesk;
-	/** The daemon stops: nobody is asked any more. */
-	stopping(): boolean;
-	/** Settles a run that the store gave up. */
-	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
-	limits: BrokerLimits;
-	/** The execution log has arguments, results and prompts, too. */
-	withArguments: boolean;
-	observer?: RunObserver | undefined;
-	clock: Clock;
-	log: Log;
-}
 
 /** Events that write nothing must not starve the loop either. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
@@ -60,6 +41,7 @@ export class Run {
 	readonly #result = Promise.withResolvers<Turn>();
 	readonly #onRecord = Promise.withResolvers<Saved>();
 	readonly #questions: RunQuestions;
+	readonly #joining: RunJoining;
 	#owed: Owed;
 	/** A question that is being put on record: nothing is taken meanwhile. */
 	#opening: Promise<void> | undefined;
@@ -85,6 +67,8 @@ export class Run {
 		this.#transcript = transcript;
 		this.#recorder = recorder;
 		this.#questions = new RunQuestions(deps.asking, { request, now: this.#now, changed: () => this.#onQuestions() });
+		const isOver = () => this.#settled || this.#stop !== undefined;
+		this.#joining = new RunJoining({ inbox: request.inbox, framer, transcript, recorder, now: this.#now, isOver });
 		// Whoever starts a run learns of a failed establishment there; nobody has to look here as well.
 		this.#result.promise.catch(() => {});
 	}
@@ -189,7 +173,8 @@ export class Run {
 		if (request.phase) this.#framer.enter(request.phase.name);
 		const { signal } = this.#abort;
 		const answer = this.#questions.answer.bind(this.#questions);
-		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer });
+		const inbox: EngineContext["inbox"] = { take: (checkpointFor) => this.#joining.take(writer, checkpointFor) };
+		const iterator = iteratorOf(this.#deps.engine, request, { signal, answer, inbox });
 		this.#iterator = iterator;
 		for (let quiet = 0; !this.#settled; ) {
 			const step = await iterator.next();
@@ -220,7 +205,7 @@ export class Run {
 
 	/** Whether something may now fall due earlier than the one timer: only then is it set anew. */
 	#frame(event: EngineEvent, now: number): boolean {
-		if (this.#stop && !this.#isOutcome(event)) return false;
+		if (this.#stop && !isOutcome(event, this.#framer)) return false;
 		const named = event?.type === "tool" && event.asking ? this.#questions.take(event) : undefined;
 		if (named?.open) {
 			this.#open(named, now);
@@ -237,12 +222,12 @@ export class Run {
 		this.#owed = this.#recorder.take(event, now);
 	}
 
-	/** The row and its frame commit together; no person is asked before. */
+	/** The row, its frame and the checkpoint before it commit together; no person is asked before. */
 	#open({ event, open }: NamedEvent, now: number): void {
 		const records: string[] = [];
 		const taken = this.#framer.take(event, now, (record) => records.push(record));
 		this.#transcript.take(taken, this.#framer.text, now);
-		this.#opening = opening(this.#writer!, records, open!).finally(() => {
+		this.#opening = opening(this.#writer!, records, open!, this.#recorder.drain()).finally(() => {
 			this.#opening = undefined;
 			if (this.#deps.stopping()) this.shutDown();
 		});
@@ -290,12 +275,6 @@ export class Run {
 			this.#take({ ...event, delta: delta.slice(at, at + DELTA_CHARS_MAX) });
 			if (writer.crowded) await writer.room();
 		}
-	}
-
-	/** After a stop only what was used, the outcome of a tool that is running, and where to go on from are still of interest. */
-	#isOutcome(event: EngineEvent): boolean {
-		if (event?.type === "usage" || event?.type === "checkpoint" || event?.type === "log") return true;
-		return event?.type === "tool" && isToolDone(event.status) && this.#framer.isToolOpen(event.callId);
 	}
 
 	#look(): void {
@@ -355,6 +334,7 @@ export class Run {
 
 	/** The turn and the final frame commit together (I5). */
 	async #seal(ending: Ending): Promise<void> {
+		await this.#joining.settled();
 		const { clock, log } = this.#deps;
 		const { settle: others = () => [] } = this.request;
 		const now = this.#now();

@@ -1,7 +1,7 @@
 /** What was said and done in one run so far: the part of it that becomes a turn. No I/O. */
 
 import type { EngineEvent } from "../engine/engine.ts";
-import type { StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
+import type { StoredAttachment, StoredMessage, StoredToolCall, Turn } from "../ledger/ledger.ts";
 import { messageIdOf, streamNumberOf, type Usage, type UsageShare } from "../protocol/protocol.ts";
 import { GrowingText } from "../std/growing-text.ts";
 import { type Ending, statusOf, unpairedSummary } from "./ending.ts";
@@ -33,6 +33,21 @@ const answerOf = (stream: TextStream): Answer => ({
 	...{ text: new GrowingText(), reasoning: new GrowingText(), beside: {}, calls: 0 },
 });
 
+/** A message that joined the run stands between answers. */
+interface Joined {
+	readonly order: number;
+	readonly joined: StoredMessage;
+}
+
+export const storedQuestion = (event: {
+	eventId: string;
+	text: string;
+	attachments: readonly StoredAttachment[];
+}): StoredMessage => ({
+	...{ role: "user", eventId: event.eventId, text: event.text },
+	...(event.attachments.length > 0 && { attachments: [...event.attachments] }),
+});
+
 type Call = Omit<LiveToolCall, "message"> & { answer: Answer };
 
 export interface TranscriptOptions {
@@ -56,6 +71,7 @@ export class Transcript {
 	readonly #options: TranscriptOptions;
 	/** In order of their begins. */
 	readonly #answers: [Answer, ...Answer[]];
+	#joined: readonly Joined[] = [];
 	/** The one that grew last: most of the time the next delta is its too. */
 	#answer: Answer;
 	/** In order of starting. */
@@ -106,7 +122,9 @@ export class Transcript {
 
 	get messages(): StoredMessage[] {
 		const { asked, reasoningCharsMax } = this.#options;
-		const answers = this.#kept.map(({ text, reasoning, beside, stream }): StoredMessage => {
+		const told = this.#told.map((one): StoredMessage => {
+			if ("joined" in one) return one.joined;
+			const { text, reasoning, beside, stream } = one;
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
 			const { messageId, agent, visible } = stream;
 			return {
@@ -116,7 +134,13 @@ export class Transcript {
 				...(kept !== "" && { reasoning: kept }),
 			};
 		});
-		return [...asked, ...answers];
+		return [...asked, ...told];
+	}
+
+	/** Answers and messages that joined, by their places in the log. */
+	get #told(): readonly (Answer | Joined)[] {
+		if (this.#joined.length === 0) return this.#kept;
+		return [...this.#kept, ...this.#joined].sort((one, other) => one.order - other.order);
 	}
 
 	/** Every run has an answer; one that agents gave has not the empty message that it began with. */
@@ -127,9 +151,18 @@ export class Transcript {
 	}
 
 	get toolCalls(): LiveToolCall[] {
-		const kept = this.#kept;
+		const told = this.#told;
 		const { length } = this.#options.asked;
-		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + kept.indexOf(answer) }));
+		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + told.indexOf(answer) }));
+	}
+
+	/** Messages join the run: `place` is the stream that says so in the log. Returns how to take that back. */
+	join(messages: readonly StoredMessage[], place: string): () => void {
+		const order = streamNumberOf(place);
+		this.#joined = [...this.#joined, ...messages.map((joined) => ({ order, joined }))];
+		return () => {
+			this.#joined = this.#joined.filter((one) => one.order !== order);
+		};
 	}
 
 	/** An event that was framed; `stream` is the message it belongs to. */

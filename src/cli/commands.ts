@@ -139,6 +139,13 @@ function addLists(nexus: Command, local: Local): void {
 			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).stop(context, run)),
 		);
 
+	remote(nexus.command("cancel"))
+		.description("take back a message that waits for its turn")
+		.argument("<event>", "an event id; `nexus inbox --state queued` lists them")
+		.action((event, options) =>
+			withDaemon(local, options, async (context) => (await import("./commands/list.ts")).cancel(context, event)),
+		);
+
 	remote(nexus.command("url"))
 		.description("print a one-time address that signs you in to the page")
 		.action((options) =>
@@ -226,7 +233,10 @@ function addChats(nexus: Command, local: Local): void {
 		.description("list incoming messages and their outcome, newest first")
 		.option("--channel <channel>", "only this channel's")
 		.option("-s, --session <session>", "only this session's")
-		.option("--state <state>", "started, queued, batched, superseded, rejected, dropped or answered")
+		.option(
+			"--state <state>",
+			"started, queued, batched, injected, superseded, rejected, dropped, cancelled, handled or answered",
+		)
 		.option("--limit <count>", "at most this many", whole, 20)
 		.action((options) =>
 			withDaemon(local, options, async (context) => (await import("./commands/channels.ts")).inbox(context, options)),

@@ -38,6 +38,8 @@ export function createApi({ json, request }: Http) {
 		log: (session: string, query?: Page & { run?: Param }) =>
 			get<wire.SessionLogJson>(pathOf("sessions", session, "log"), query),
 		event: (event: string) => get<wire.EventJson>(pathOf("events", event)),
+		/** Takes back a message that waits. */
+		cancel: (event: string) => json<wire.EventJson>("DELETE", pathOf("events", event)),
 		events: (query?: Page & { session?: Param; channel?: Param; state?: Param }) =>
 			get<wire.EventListJson>(pathOf("events"), query),
 		approvals: (query?: { state?: Param; session?: Param; limit?: Param }) =>

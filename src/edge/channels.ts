@@ -136,10 +136,11 @@ function labHandlers(needed: () => Channels) {
 	} satisfies Partial<Handlers>;
 }
 
-const labView = ({ now, runId, channels }: LabState): LabStateJson =>
+const labView = ({ now, runId, questionOpen, channels }: LabState): LabStateJson =>
 	defined({
 		now,
 		run_id: runId,
+		question_open: questionOpen,
 		channels: channels.map(({ delivery, pausedUntil, ...shown }) =>
 			defined({
 				...shown,

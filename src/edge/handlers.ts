@@ -11,6 +11,7 @@ import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
+import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
 import { sessionHandlers } from "./sessions.ts";
@@ -70,9 +71,11 @@ function messageHandlers({ deps }: HandlerParts) {
 					})),
 				}),
 			});
-			if (disposition.state === "rejected" || disposition.state === "dropped" || disposition.state === "answered")
-				throw new NexusError("conflict", `not accepted: ${disposition.because}`);
+			if ("because" in disposition) throw new NexusError("conflict", `not accepted: ${disposition.because}`);
 			return { event_id: eventId, disposition: disposition.state, ...(runId !== undefined && { run_id: runId }) };
+		},
+		async cancelEvent({ params: { event } }) {
+			return eventView(await deps.cancel(event));
 		},
 		async continueRun({ params: { run } }) {
 			const { runId } = await proceed(run);

@@ -3,7 +3,7 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { Ledger } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -140,6 +140,8 @@ export interface LabState {
 	/** By the daemon's clock, which the other times are told by. */
 	now: number;
 	runId?: string;
+	/** A question waits to be decided, or something of it is on its way. */
+	questionOpen: boolean;
 	channels: {
 		channel: string;
 		/** Its adapter has been started. */
@@ -164,6 +166,8 @@ export interface EdgeDeps {
 	engine?: { name: string; scripted?: boolean };
 	/** Takes messages in. */
 	submit(message: ClientMessage): Promise<Accepted>;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): Promise<InboundEvent>;
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	asking?: Nex["asking"];
 	/** Whether agents may note and recall. */

@@ -94,6 +94,7 @@ export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: bool
 		continued_by: turn.continuedBy,
 		can_continue: turn.status === "completed" ? undefined : canContinue,
 		trace: turn.trace,
+		rolled_back: turn.rolledBack,
 		frames_available: framesAvailable,
 	});
 

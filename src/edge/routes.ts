@@ -34,6 +34,16 @@ export const ROUTES = {
 		answer: json(shape.EventView),
 		errors: ["not_found"],
 	}),
+	cancelEvent: route({
+		method: "DELETE",
+		path: "/v1/events/{event}",
+		summary: "Takes back a message that waits; 409 once it has started.",
+		auth: true,
+		params: shape.eventParams,
+		status: 200,
+		answer: json(shape.EventView),
+		errors: ["not_found", "conflict"],
+	}),
 	listEvents: route({
 		method: "GET",
 		path: "/v1/events",

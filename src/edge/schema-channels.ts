@@ -202,6 +202,7 @@ export const LabStateView = component(
 	z.object({
 		now: time.describe("By the daemon's clock."),
 		run_id: z.string().exactOptional(),
+		question_open: z.boolean().describe("A question waits to be decided, or something of it is on its way."),
 		channels: z.array(
 			z.object({
 				channel: z.string(),

@@ -67,7 +67,18 @@ export const sessionsQuery = z.object({
 	limit,
 	before: offset.optional().describe("Only sessions last used before this time (`updated_at` of the last one seen)."),
 });
-const disposition = z.enum(["started", "queued", "batched", "superseded", "rejected", "dropped", "answered"]);
+const disposition = z.enum([
+	"started",
+	"queued",
+	"batched",
+	"injected",
+	"superseded",
+	"rejected",
+	"dropped",
+	"cancelled",
+	"handled",
+	"answered",
+] satisfies wire.DispositionState[]);
 export const eventsQuery = z.object({
 	session: sessionLabel.optional(),
 	state: disposition.optional(),
@@ -117,7 +128,7 @@ export const MessageAccepted = component(
 	"MessageAccepted",
 	z.object({
 		event_id: z.string(),
-		disposition: disposition.exclude(["rejected", "dropped", "answered"]),
+		disposition: disposition.exclude(["rejected", "dropped", "handled", "answered"]),
 		run_id: z.string().exactOptional().describe("Present when the run has started."),
 	} satisfies Fields<wire.MessageAccepted>),
 );
@@ -131,7 +142,10 @@ export const EventView = component(
 		received_at: time,
 		disposition,
 		run_id: z.string().exactOptional(),
-		because: z.string().exactOptional().describe("Why it was rejected or dropped, or what it decided."),
+		because: z
+			.string()
+			.exactOptional()
+			.describe("Why it was rejected or dropped, which command it was, or what it decided."),
 		superseded_by: z.string().exactOptional().describe("The event that took its place."),
 		batch: z.array(z.string()).exactOptional().describe("A synthetic event: the original events it stands for."),
 		channel: z.string().exactOptional(),
@@ -244,6 +258,10 @@ export const RunView = component(
 			.exactOptional()
 			.describe("How it divides among agents and models, where that is known."),
 		compacting: z.boolean().exactOptional(),
+		rolled_back: z
+			.literal(true)
+			.exactOptional()
+			.describe("It was interrupted, and the session started over without it: no later run is told of it."),
 		messages: z.array(MessageView),
 		tool_calls: z.array(ToolCallView),
 		continues: z.string().exactOptional().describe("The run that was cut off and that this one continues."),

@@ -206,8 +206,11 @@ export interface EngineContext {
 	signal: AbortSignal;
 	/** Waits for the answer to what was yielded as `asking` in the state `pending`. Clocks of the run stand still meanwhile; the signal withdraws the question. */
 	answer?(id: string, signal: AbortSignal): Promise<Answer>;
-	/** Messages that arrived during the run and are handed to it, oldest first; from then on they are this run's. */
-	inbox?: { take(): Promise<readonly EngineMessage[]> };
+	/**
+	 * Messages that arrived during the run and are handed to it, oldest first; from then on they are this run's. Where there are some, `checkpoint`
+	 * is asked for the one that knows them, which commits with them: a run that goes on from there has read them.
+	 */
+	inbox?: { take(checkpoint?: (arrived: readonly EngineMessage[]) => unknown): Promise<readonly EngineMessage[]> };
 }
 
 /** Returning ends the run, throwing fails it, `signal` aborts it. */

@@ -32,7 +32,6 @@ export async function* readBlocks(delivering: Delivering, typing: Typing): Async
 			if (arrived === undefined) machine.tick(clock.now());
 			else if (arrived.done) ended = true;
 			else {
-				delivering.facts = arrived.value.findLast(({ facts }) => facts)?.facts ?? delivering.facts;
 				take(machine, typing, arrived.value, clock.now());
 				next = source.next();
 			}

@@ -74,6 +74,7 @@ function createBlocks(
 		state = next.state;
 		wakeAt = next.wakeAt;
 		ready.push(...next.blocks);
+		return next.blocks.at(-1);
 	};
 	const beside = (each: SourceEvent, now: number) => {
 		const aside = owedAside(delivering, each);
@@ -86,8 +87,10 @@ function createBlocks(
 			const { event } = each;
 			if (event.type === "token") step(event, now);
 			else if (event.type === "part") beside(each, now);
-			else if (event.type === "stream_end" || event.type === "stream_error") step({ type: "end" }, now);
-			else if (event.type === "tool_status" && event.status === "started" && options.tools) {
+			else if (event.type === "stream_end" || event.type === "stream_error") {
+				const last = step({ type: "end" }, now);
+				if (last && each.facts) last.facts = each.facts;
+			} else if (event.type === "tool_status" && event.status === "started" && options.tools) {
 				step({ type: "note", text: toolNote(event.summary ?? event.toolName) }, now);
 			}
 			if (event.type !== "stream_error" || !options.errorText) return;

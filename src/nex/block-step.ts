@@ -1,6 +1,6 @@
 /** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
 
-import { type Cut, cut, type Place, type WireAttachment } from "../adapter/adapter.ts";
+import { type Cut, cut, type Place, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
 import type { Aside } from "./aside.ts";
 
 export interface BlockRules {
@@ -22,6 +22,8 @@ export interface Block {
 	aside?: Aside;
 	/** Of the one message of a mail. */
 	attachments?: readonly WireAttachment[];
+	/** What the end of its text tells of the run: of the last block of a text. */
+	facts?: RunFacts;
 }
 
 export interface BlockState {

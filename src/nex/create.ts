@@ -3,7 +3,7 @@
 import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { Approval, Ledger, Pairing, Person } from "../ledger/ledger.ts";
+import type { Approval, InboundEvent, Ledger, Pairing, Person } from "../ledger/ledger.ts";
 import type { Random } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
@@ -30,7 +30,7 @@ export interface NexOptions {
 	ledger: Ledger;
 	outbound: NexOutbound;
 	/** Whether its answers, or the answer to a message, come in one piece. */
-	engine?: Pick<Engine, "disableStreaming">;
+	engine?: Pick<Engine, "disableStreaming" | "injects">;
 	config?: InboundConfig;
 	limits?: Partial<InboxLimits>;
 	/** Plugins that are at hand already; they come before those of the config. */
@@ -47,6 +47,8 @@ export interface NexStats extends InboxStats {
 export interface Nex {
 	/** Takes a message in, from a platform or a client, and says what became of it (I10). Resolves once it is safe. */
 	receive(inbound: Inbound): Promise<Accepted>;
+	/** Takes back a message that waits; rejects with `conflict` once it has started. */
+	cancel(eventId: string): Promise<InboundEvent>;
 	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
 	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
 	pairing: {
@@ -121,6 +123,7 @@ export function createNex(options: NexOptions): Nex {
 
 	return {
 		receive,
+		cancel: (eventId) => inbox.cancel(eventId),
 		continue: (runId, answer) => inbox.continue(runId, answer),
 		pairing: {
 			list: () => pairing.list(),

@@ -1,6 +1,6 @@
 /** What a delivery that is under way needs, whichever path it takes. */
 
-import type { AdapterInfo, DeliveryOptions, Question, RunFacts, Target, WireAttachment } from "../adapter/adapter.ts";
+import type { AdapterInfo, DeliveryOptions, Question, Target, WireAttachment } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -30,8 +30,6 @@ export interface Delivering {
 	parts: boolean;
 	/** Files of the lines that this process has intended to send, by their nonce. */
 	files: Map<string, readonly WireAttachment[]>;
-	/** What the end of the latest text told of its run; absent until one was read. */
-	facts?: RunFacts | undefined;
 	/** Why the stored answer cannot be delivered as a whole. */
 	damage?: string;
 }

@@ -36,6 +36,7 @@ export const CHANGES: Changes = {
 		if (message.state === "open") message.edits = (message.edits ?? 0) + 1;
 		delete message.text;
 		delete message.done;
+		delete message.facts;
 		row.cursor = Math.max(row.cursor, to);
 		if (carry === undefined) delete row.carry;
 		else row.carry = carry;

@@ -77,7 +77,7 @@ async function settle(delivering: Delivering, message: DeliveryMessage, typing: 
 
 async function sendBlock(
 	delivering: Delivering,
-	{ from, to, text, attachments }: Block,
+	{ from, to, text, attachments, facts = {} }: Block,
 	typing: Typing,
 	name?: string,
 ): Promise<Outcome | undefined> {
@@ -85,7 +85,8 @@ async function sendBlock(
 	const next = tracked.next();
 	const nonce = name ?? next.nonce;
 	if (attachments) files.set(nonce, attachments);
-	tracked.intend({ ordinal: next.ordinal, nonce, from, to, text });
+	const told = Object.keys(facts).length > 0 && { facts: { ...facts } };
+	tracked.intend({ ordinal: next.ordinal, nonce, from, to, text, ...told });
 	await tracked.recorded();
 	return send({ delivering, typing, line: nonce }, { type: "absent" });
 }
@@ -156,15 +157,15 @@ function current({ delivering: { tracked }, line }: Sending): Current {
 
 /** A line is the same in every try; only what is out of it grows. */
 function bodyOf(sending: Sending): SendBody {
-	const { nonce, from, to, text, done } = current(sending);
+	const { nonce, from, to, text, done, facts } = current(sending);
 	const { line, piece } = pieceOf(nonce);
-	const { tracked, target, files, facts = {} } = sending.delivering;
+	const { tracked, target, files } = sending.delivering;
 	const { id: delivery, runId } = tracked.row;
 	const attachments = files.get(line);
 	return {
 		...{ delivery, runId, nonce: line, target, text, from, to },
 		...(attachments && { attachments }),
-		...(Object.keys(facts).length > 0 && { facts }),
+		...(facts && { facts }),
 		...(done !== undefined && { done: { pieces: piece - 1, chars: done } }),
 	};
 }

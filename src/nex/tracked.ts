@@ -77,13 +77,21 @@ export class Tracked {
 	 */
 	piece(sending: string, out: { messageId: string; nonce?: string; to?: number; chars?: number }): boolean {
 		const current = this.unfinishedOf(sending);
-		const { text, from, nonce } = current ?? {};
+		const { text, from, nonce, facts } = current ?? {};
 		if (text === undefined || from === undefined || current?.to === undefined || nonce === undefined) return false;
 		if (out.to === undefined || (out.nonce !== undefined && out.nonce !== nonce)) return false;
 		const to = Math.min(Math.max(from, out.to), current.to);
 		const done = Math.min(out.chars ?? (current.done ?? 0) + to - from, text.length);
 		const { line, piece } = pieceOf(nonce);
-		const rest = { ordinal: 0, nonce: pieceNonce(line, piece + 1), from: to, to: current.to, text, done };
+		const rest = {
+			ordinal: 0,
+			nonce: pieceNonce(line, piece + 1),
+			from: to,
+			to: current.to,
+			text,
+			done,
+			...(facts && { facts }),
+		};
 		const sent = this.#apply("sent", [nonce, { messageId: out.messageId, to }]);
 		this.#record.add(...sent, ...this.#apply("intend", [this.#inOrder(rest)]));
 		return true;

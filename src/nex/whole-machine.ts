@@ -26,7 +26,9 @@ export function createWhole(delivering: Delivering): BlockMachine {
 			if (!isEnd(event)) return;
 			if (event.type === "stream_error" && options.errorText) mail.apart(options.errorText);
 			const { text, to, files } = mail.content();
-			if (text !== "") done = { from, to: from + to, text, ...(files.length > 0 && { attachments: files }) };
+			if (text === "") return;
+			const { facts } = each;
+			done = { from, to: from + to, text, ...(files.length > 0 && { attachments: files }), ...(facts && { facts }) };
 		},
 		tick() {},
 		wakeAt: undefined,

@@ -194,6 +194,8 @@ export interface LabStateJson {
 	/** By the daemon's clock. */
 	now: number;
 	run_id?: string;
+	/** A question waits to be decided, or something of it is on its way. */
+	question_open: boolean;
 	channels: LabChannelJson[];
 }
 

@@ -4,7 +4,17 @@ import type { ErrorCode } from "./error.ts";
 import type { EndReason, Usage, UsageShare } from "./frame.ts";
 
 /** What became of a message. */
-export type DispositionState = "started" | "queued" | "batched" | "superseded" | "rejected" | "dropped" | "answered";
+export type DispositionState =
+	| "started"
+	| "queued"
+	| "batched"
+	| "injected"
+	| "superseded"
+	| "rejected"
+	| "dropped"
+	| "cancelled"
+	| "handled"
+	| "answered";
 
 export interface ErrorJson {
 	error: { code: ErrorCode; message: string };
@@ -28,7 +38,7 @@ export interface MessageRequest {
 
 export interface MessageAccepted {
 	event_id: string;
-	disposition: Exclude<DispositionState, "rejected" | "dropped" | "answered">;
+	disposition: Exclude<DispositionState, "rejected" | "dropped" | "handled" | "answered">;
 	/** Present when the run has started. */
 	run_id?: string;
 }
@@ -41,7 +51,7 @@ export interface EventJson {
 	received_at: number;
 	disposition: DispositionState;
 	run_id?: string;
-	/** Why it was rejected or dropped, or what it decided. */
+	/** Why it was rejected or dropped, which command it was, or what it decided. */
 	because?: string;
 	/** The event that took its place. */
 	superseded_by?: string;
@@ -142,6 +152,8 @@ export interface RunJson {
 	first_token_ms?: number;
 	/** Token counts; -1 = the model did not say. */
 	usage?: Usage;
+	/** It was interrupted, and the session started over without it. */
+	rolled_back?: true;
 	/** How it divides among agents and models, where that is known. */
 	usage_by?: UsageShare[];
 	compacting?: boolean;

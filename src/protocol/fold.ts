@@ -2,6 +2,7 @@
 
 import { type Aligner, createAligner, type Message, type Part, type Stream } from "./align.ts";
 import type { BeginFrame, ChunkFrame, EndFrame, Frame } from "./frame.ts";
+import { injectedIn } from "./injected.ts";
 import { decodeToolStatus, isToolDone } from "./stream-event.ts";
 import { createVerifier, type Violation, type ViolationKind } from "./verify.ts";
 import type { MessageView, RunView } from "./view.ts";
@@ -151,7 +152,8 @@ function applyCompaction(state: State, stream: Stream, frame: ChunkFrame): boole
 	if (stream.begin.modality !== "data") return false;
 	if (frame.payload === '{"compaction":"start"}') state.run.compacting = true;
 	else if (frame.payload === '{"compaction":"end"}') state.run.compacting = false;
-	else return false;
+	// Where messages joined the run: they are the turn's, not the answer's.
+	else return injectedIn(frame.payload) !== undefined;
 	return true;
 }
 

@@ -13,6 +13,7 @@ export * from "./error.ts";
 export * from "./fold.ts";
 export * from "./frame.ts";
 export * from "./ids.ts";
+export * from "./injected.ts";
 export * from "./mapping.ts";
 export * from "./shown.ts";
 export * from "./stream-event.ts";

@@ -43,7 +43,9 @@ const acl = group({
 } satisfies Record<keyof AclConfig, z.ZodType>);
 
 const queue = group({
-	mode: oneOf(["interrupt", "steer", "followup", "collect", "reject"]),
+	mode: oneOf(["interrupt", "steer", "followup", "collect", "reject", "inject"]),
+	fallback: oneOf(["interrupt", "steer", "followup", "collect", "reject"]),
+	rollback: yesNo,
 	collectMs: ms,
 	messagesMax: count,
 	atCap: oneOf(["drop_oldest", "drop_newest", "summarise"]),

@@ -231,6 +231,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		broker,
 		engine,
 		submit: (message) => nex.receive(message),
+		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,
 		forget: (id) => memory.forget(id, {}),

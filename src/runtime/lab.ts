@@ -41,14 +41,17 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 			if ((await deliveriesOf(bench)).some(({ state }) => state === "active"))
 				throw new NexusError("conflict", "the lab's last answer is still being delivered; wait, or stop its run");
 			await bench.ready(wanted);
+			questionsOf(bench).drop();
 			const run = await begin(bench, options, text, wanted);
 			current = { bench, run };
 			return run;
 		},
 		async state() {
 			const bench = await life.used();
-			const shown = currentOf(bench) !== undefined || questionsOf(bench).asked;
-			return stateOf(bench, { run: currentOf(bench), shown }, await deliveriesOf(bench), clock.now());
+			const own = questionsOf(bench);
+			const shown = currentOf(bench) !== undefined || own.asked;
+			const questionOpen = own.asked && (await own.open());
+			return stateOf(bench, { run: currentOf(bench), shown, questionOpen }, await deliveriesOf(bench), clock.now());
 		},
 		async ask(text, only) {
 			const bench = await life.used();
@@ -161,7 +164,7 @@ async function begin(
 
 async function stateOf(
 	bench: Bench,
-	{ run, shown: isShown }: { run: LabRun | undefined; shown: boolean },
+	{ run, shown: isShown, questionOpen }: { run: LabRun | undefined; shown: boolean; questionOpen: boolean },
 	deliveries: Awaited<ReturnType<Lab["deliveries"]>>,
 	now: number,
 ): Promise<LabState> {
@@ -170,6 +173,7 @@ async function stateOf(
 	return {
 		now,
 		...(run && { runId: run.runId }),
+		questionOpen,
 		channels: Object.entries(channels).map(([channel, { draft, ...shown }]) => {
 			const delivery = deliveries.find((row) => row.channel === channel);
 			const pausedUntil = paused.get(channel);

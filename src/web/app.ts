@@ -32,6 +32,8 @@ export interface App {
 	send(text: string): void;
 	retry(key: string, text: string): void;
 	discard(key: string): void;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): void;
 	stop(): void;
 	loadOlder(): void;
 	olderSessions(): void;
@@ -266,6 +268,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		discard: (key) => {
 			if (feed) store.dispatch({ type: "chat", session: feed.session, action: { type: "discard", key } });
 		},
+		cancel: (eventId) => void feed?.cancel(eventId),
 		stop: () => void stop(),
 		loadOlder: () => void feed?.loadOlder(),
 		olderSessions() {

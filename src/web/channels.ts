@@ -72,6 +72,12 @@ export function dispositionWords(event: Pick<EventJson, "disposition" | "because
 			return { tone: "live", text: "Waiting for its turn" };
 		case "batched":
 			return { tone: "good", text: "Answered together with others" };
+		case "injected":
+			return { tone: "good", text: "Handed to the run under way" };
+		case "cancelled":
+			return { tone: "quiet", text: "Cancelled" };
+		case "handled":
+			return { tone: "quiet", text: `Done${why}` };
 		case "superseded":
 			return {
 				tone: "quiet",

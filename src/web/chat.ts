@@ -230,10 +230,10 @@ function withEvents(chat: ChatState, rows: readonly EventJson[]): ChatState {
 	return { ...chat, events, outgoing };
 }
 
+const SIDELINED: ReadonlySet<EventJson["disposition"]> = new Set(["dropped", "rejected", "superseded", "cancelled"]);
+
 const isSidelined = (event: EventJson | undefined): boolean =>
-	event !== undefined &&
-	event.batch === undefined &&
-	(event.disposition === "dropped" || event.disposition === "rejected" || event.disposition === "superseded");
+	event !== undefined && event.batch === undefined && SIDELINED.has(event.disposition);
 
 function patchOutgoing(chat: ChatState, key: string, change: Partial<Outgoing>): ChatState {
 	return { ...chat, outgoing: chat.outgoing.map((mine) => (mine.key === key ? { ...mine, ...change } : mine)) };

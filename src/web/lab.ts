@@ -26,12 +26,15 @@ export const NEW_LAB: LabView = { skewMs: 0, asking: false, left: new Set() };
 
 const BUSY_POLL_MS = 250;
 const STARTING_POLL_MS = 500;
+/** A question: how it is decided may be said on another page, or take a moment. */
+const QUESTION_POLL_MS = 500;
 
 /** Undefined: nothing will change by itself. */
 export function pollDelay({ state, web, runId }: LabView): number | undefined {
 	if (!state) return undefined;
 	const live = runId !== undefined && web !== undefined && !web.final;
 	if (live || state.channels.some((each) => each.state === "active" || isPaused(each, state.now))) return BUSY_POLL_MS;
+	if (state.question_open) return QUESTION_POLL_MS;
 	return state.channels.some(({ ready }) => !ready) ? STARTING_POLL_MS : undefined;
 }
 

@@ -1,7 +1,14 @@
 /** Keeps one open session up to date: its history, then its stream from exactly where the history ends. */
 
 import { createRunFolds, type LinkState, type Stream, type StreamRecord } from "../client/client.ts";
-import { createFold, decodeFrame, type NexusError, type RunView, toNexusError } from "../protocol/protocol.ts";
+import {
+	createFold,
+	decodeFrame,
+	injectedIn,
+	type NexusError,
+	type RunView,
+	toNexusError,
+} from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { openAsksOf } from "./asking.ts";
 import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
@@ -31,6 +38,8 @@ export interface SessionFeedOptions {
 export interface SessionFeed {
 	readonly session: string;
 	send(key: string, text: string): Promise<void>;
+	/** Takes back a message that waits. */
+	cancel(eventId: string): Promise<void>;
 	loadOlder(): Promise<void>;
 	/** Reads the frames of an old turn, for its cards and its checksums. */
 	loadFrames(runId: string): void;
@@ -111,12 +120,14 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	function onRecords(records: readonly StreamRecord[]): void {
 		for (const { frame } of records) {
 			const { runId, began, settled } = folds.push(frame);
+			const joined = frame.type === "stream.chunk" && !frame.is_partial && injectedIn(frame.payload) !== undefined;
 			if (frame.type === "stream.end" && frame.phase !== undefined && frame.phase !== options.chat()?.works?.name)
 				void loadPhase();
-			if (!began && !settled) continue;
+			if (!began && !settled && !joined) continue;
 			void loadRow(runId);
 			void loadEvents();
-			void loadPhase();
+			if (joined) void refreshQueue();
+			else void loadPhase();
 		}
 		if (viewsDue) return;
 		viewsDue = true;
@@ -172,6 +183,16 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		} catch (cause) {
 			console.warn("nexus: the queue could not be read:", failed(cause).message);
 		}
+	}
+
+	/** Whatever is said to it, what became of the message is shown. */
+	async function cancel(eventId: string): Promise<void> {
+		try {
+			await api.cancel(eventId);
+		} catch (cause) {
+			console.warn(`nexus: ${eventId} could not be cancelled:`, failed(cause).message);
+		}
+		await Promise.all([refreshQueue(), loadEvents()]);
 	}
 
 	async function send(key: string, text: string): Promise<void> {
@@ -237,6 +258,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	return {
 		session,
 		send,
+		cancel,
 		loadOlder,
 		loadFrames,
 		refreshQueue,

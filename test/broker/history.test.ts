@@ -109,6 +109,28 @@ test("whoever asks meanwhile has the turn read: it may be counted already", asyn
 	expect(await under.history.past("main")).toEqual([pastTurnOf(turn)]);
 });
 
+test("A27: a turn that was rolled back is in no context, whether it was kept or not", async () => {
+	await fc.assert(
+		fc.asyncProperty(
+			fc.array(fc.tuple(fc.constantFrom("own" as const, "another's" as const), fc.nat(9), fc.boolean()), {
+				maxLength: 20,
+			}),
+			async (plan) => {
+				const under = open({ contextTurnsMax: 50 });
+				for (const [n, [whose, back, rollsBack]] of plan.entries()) {
+					const turn = turnOf(`run_${n}`, { session: "main", messages: said(`answer ${n}`) });
+					if (whose === "own") await ownRun(under, turn);
+					else under.write(turnWrites.settle(turn));
+					if (rollsBack && back <= n) under.write(turnWrites.rollBack(`run_${n - back}`));
+					const stored = await under.ledger.turns.list({ session: "main", limit: 50 });
+					const left = stored.filter(({ rolledBack }) => rolledBack !== true);
+					expect(await under.history.past("main")).toEqual(left.map(pastTurnOf));
+				}
+			},
+		),
+	);
+});
+
 test("no more is read than a context can hold", async () => {
 	const under = open({ contextTokensMax: 1000 });
 	for (let n = 0; n < 100; n++) settle(under, n, "main", "x".repeat(400));

@@ -167,6 +167,28 @@ describeInBrowser("the chat", () => {
 		expect(await page.locator(".bubble").allTextContents()).toEqual(["count 5000 0 5 queue", "count 5 0"]);
 	});
 
+	it("A27: a message that waits can be taken back, stays where it was said, and is never answered", async () => {
+		const { page, faults } = await openSession(world.context, world.daemon, "cancel");
+		await say(page, "count 300 0 20 cancel");
+		await wordsFrom(page, 20);
+		await say(page, "count 5 0");
+		await page.getByRole("button", { name: "Cancel" }).click();
+		await expect.poll(() => page.locator(".delivery").allTextContents()).toEqual(["Cancelled"]);
+		world.daemon.release("cancel");
+		await waitForEnd(page);
+		await say(page, "count 7 0");
+		await expect.poll(() => page.locator('.verified[data-ok="true"]').count()).toBe(2);
+		const bubbles = ["count 300 0 20 cancel", "count 5 0", "count 7 0"];
+		for (const isAnew of [false, true]) {
+			if (isAnew) await page.reload();
+			await expect.poll(() => page.locator(".bubble").allTextContents()).toEqual(bubbles);
+			await expect.poll(() => page.locator(".delivery").allTextContents()).toEqual(["Cancelled"]);
+			expect(await page.locator("[data-run]").count()).toBe(2);
+			expect(await lastWords(page)).toEqual(upTo(7));
+		}
+		expect(faults).toEqual([]);
+	});
+
 	it("puts reasoning, tools, cards and pictures where they belong, live and after a reload", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "parts");
 		await say(page, "everything parts");

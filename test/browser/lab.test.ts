@@ -6,7 +6,8 @@ import { describeInBrowser, openAt, upTo } from "./kit.ts";
 import { createWorld } from "./world.ts";
 
 const PLATFORMS = ["telegram", "discord", "slack", "whatsapp", "imessage", "signal", "sms", "gmail", "nostr"];
-/** Eight adapters start on a machine that has other things to do. */
+const WITH_BUTTONS = ["telegram", "slack", "discord"];
+/** Nine adapters start on a machine that has other things to do. */
 const START_MS = 240_000;
 const DELIVER_MS = 120_000;
 
@@ -124,6 +125,32 @@ describeInBrowser("the channel lab", () => {
 			expect(await saidOn(page, "telegram")).toEqual(upTo(60));
 			await card(page, "discord").locator("summary").click();
 			expect(await card(page, "discord").locator('tr[data-bad="true"]').innerText()).toContain("429");
+			expect(faults).toEqual([]);
+		},
+		START_MS + DELIVER_MS + 30_000,
+	);
+
+	it(
+		"A14: a question has its buttons on the cards of platforms that have them; pressing one shows the decision",
+		async () => {
+			const { page, faults } = await openAt(world.context, world.daemon, "#/lab");
+			await openReady(page);
+			await page.fill(".lab-form textarea", "Deploy to production?");
+			await page.click(".lab-ask");
+			const buttons = (channel: string) => card(page, channel).locator(".lab-buttons button");
+			for (const channel of WITH_BUTTONS)
+				await expect
+					.poll(() => buttons(channel).allInnerTexts(), { message: channel, timeout: DELIVER_MS })
+					.toEqual(["Approve", "Deny"]);
+			const last = async (channel: string) => (await card(page, channel).locator(".lab-bubble").allInnerTexts()).at(-1);
+			await expect.poll(() => last("sms"), { timeout: DELIVER_MS }).toContain("Deploy to production?");
+			expect(await page.locator(".lab-card:not([data-channel=web]) .lab-blank").count()).toBe(0);
+			await buttons("slack").first().click();
+			for (const channel of [...WITH_BUTTONS, "sms"])
+				await expect
+					.poll(() => last(channel), { message: channel, timeout: DELIVER_MS })
+					.toMatch(/^Approved by .+ on slack\.$/);
+			expect(await page.locator(".lab-buttons").count()).toBe(0);
 			expect(faults).toEqual([]);
 		},
 		START_MS + DELIVER_MS + 30_000,

@@ -337,6 +337,24 @@ describe("nexus runs, sessions, stop, url", () => {
 		expect((await on("stop", id)).out).toBe(`${id} aborted\n`);
 	});
 
+	it("cancels a message that waits", async () => {
+		const sending = nexus(["send", "/demo tokens=5000 rate=100", "--session", "crowded", "--json", "--data", data]);
+		await sending.until(({ out }) => out.includes("\n"));
+		const id = runIdOf(sending.out.slice(0, sending.out.indexOf("\n")));
+		const waiting = nexus(["send", "later", "--session", "crowded", "--data", data]);
+		let event = "";
+		await vi.waitFor(async () => {
+			const listed = await on("inbox", "--session", "crowded", "--state", "queued", "--json");
+			event = (JSON.parse(listed.out) as { event_id: string }).event_id;
+		});
+		expect((await on("cancel", event)).out).toBe(`${event} cancelled\n`);
+		const again = await on("cancel", event);
+		expect([again.code, again.err]).toEqual([5, expect.stringContaining("waits no longer")]);
+		await on("stop", id);
+		expect((await waiting.end()).err).toContain("the message was cancelled");
+		await sending.end();
+	});
+
 	it("prints an address that signs in once", async () => {
 		const url = new URL((await on("url")).out.trim());
 		const code = url.hash.slice("#code=".length);

@@ -225,7 +225,7 @@ describe("the channel lab", () => {
 				deliveries: channels.map((channel) => ({ channel, deliveryId: "dlv_2" })),
 			}),
 			state: async () => ({
-				...{ now: 5, runId: "run_1" },
+				...{ now: 5, runId: "run_1", questionOpen: true },
 				channels: [
 					{
 						...{ channel: "telegram", ready: true, delivery, messages: [message], draft: message, typing: true },
@@ -269,7 +269,7 @@ describe("the channel lab", () => {
 	it("tells what a platform shows with how far the delivery is", async () => {
 		const { rig } = await rigWith({}, {}, oneChannelLab().lab);
 		expect(await bodyOf(rig.get("/v1/lab/state"))).toMatchObject({
-			...{ now: 5, run_id: "run_1" },
+			...{ now: 5, run_id: "run_1", question_open: true },
 			channels: [
 				{
 					...{ channel: "telegram", ready: true, mode: "stream", state: "active", position: 5, typing: true },

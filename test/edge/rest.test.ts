@@ -1,6 +1,7 @@
 /** The REST contract (PROTOCOL §6), answer by answer. */
 
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { turnWrites } from "../../src/ledger/ledger.ts";
 import { removeUpTo } from "../bus/remove.ts";
 import { BEARER, createRig, expectAnswer, expectError, type Rig, readAll, waitFor } from "./rig.ts";
 
@@ -92,6 +93,24 @@ describe("REST", () => {
 			text: "see file",
 			attachments: [{ name: "a.txt", content_type: "text/plain", bytes: 11 }],
 		});
+	});
+
+	it("P6.4: a message that waits can be taken back, one that has started cannot", async () => {
+		const { eventId } = await rig.start("s", "first");
+		const sent = await rig.post("/v1/sessions/s/messages", { text: "second" });
+		const { event_id: waiting } = (await sent.json()) as { event_id: string };
+		const remove = (event: string) => rig.get(`/v1/events/${event}`, {}, "DELETE");
+		expect(await expectAnswer("cancelEvent", await remove(waiting))).toMatchObject({ disposition: "cancelled" });
+		expect(await (await rig.get(`/v1/events/${waiting}`)).json()).toMatchObject({ disposition: "cancelled" });
+		expect((await (await rig.get("/v1/sessions/s/turns")).json()) as object).toMatchObject({ queued: [] });
+		for (const event of [waiting, eventId]) expect((await remove(event)).status).toBe(409);
+		expect((await remove("evt_nope")).status).toBe(404);
+	});
+
+	it("P6.5: a turn that was rolled back says so", async () => {
+		const runId = await completed("s", "1", "one");
+		await rig.bus.write([turnWrites.rollBack(runId)]);
+		expect(await expectAnswer("getRun", await rig.get(`/v1/runs/${runId}`))).toMatchObject({ rolled_back: true });
 	});
 
 	it("P6.5: a run is shown while it runs and after it settled", async () => {

@@ -113,6 +113,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			ledger,
 			broker,
 			submit: (message) => nex.receive(message),
+			cancel: (eventId) => nex.cancel(eventId),
 			proceed: (runId) => nex.continue(runId),
 			token: TOKEN,
 			log: silentLog,

@@ -100,22 +100,27 @@ describe("messages, compaction and usage", () => {
 	};
 	const UNKNOWN = { type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 };
 
-	test("usage is the sum over model calls", () => {
+	test("usage is the sum over model calls, with the model of the last one that answered", () => {
 		expect(
-			usage(message({ input: 10, output: 2, cacheRead: 5 }), message({ input: 20, output: 3, cacheWrite: 7 })),
+			usage(
+				message({ input: 10, output: 2, cacheRead: 5 }, { model: "small" }),
+				message({ input: 20, output: 3, cacheWrite: 7 }, { model: "large" }),
+				message({}, { model: "refused", stopReason: "error", content: [] }),
+			),
 		).toEqual({
 			type: "usage",
 			input: 30,
 			output: 5,
 			cache_read: 5,
 			cache_write: 7,
+			model: "large",
 		});
 	});
 
 	test("missing usage is -1, and makes the sum unknown", () => {
 		expect(usage()).toEqual(UNKNOWN);
-		expect(usage(message({}))).toEqual(UNKNOWN);
-		expect(usage(message({ input: 10, output: 2 }), message({}))).toEqual(UNKNOWN);
+		expect(usage(message({}))).toMatchObject(UNKNOWN);
+		expect(usage(message({ input: 10, output: 2 }), message({}))).toMatchObject(UNKNOWN);
 	});
 
 	test("a refused call has used nothing", () => {

@@ -238,7 +238,9 @@ describe("an endpoint with manners of its own", () => {
 		answer = (response) => response.end(`${chunk({ content: "hi" })}${chunk({}, "stop")}data: [DONE]\n\n`);
 		const { events, error } = await run(engine, ask("hi"));
 		expect(error).toBeUndefined();
-		expect(usageOf(events)).toEqual([{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }]);
+		expect(usageOf(events)).toEqual([
+			{ type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1, model: "qwen" },
+		]);
 	});
 
 	test("a stream that falls silent ends promptly on abort, partial kept", async () => {

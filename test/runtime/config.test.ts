@@ -99,7 +99,7 @@ describe("nexus.yaml", () => {
 		],
 		[
 			"channels:\n  telegram:\n    queue: { mode: fast }\n",
-			'nexus.yaml:3:20: channels.telegram.queue.mode: "fast" is not allowed; allowed: interrupt, steer, followup, collect, reject',
+			'nexus.yaml:3:20: channels.telegram.queue.mode: "fast" is not allowed; allowed: interrupt, steer, followup, collect, reject, inject',
 		],
 		[
 			"channels:\n  discord:\n    acl:\n      owner: [123456789012345678901]\n",

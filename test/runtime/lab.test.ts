@@ -55,7 +55,7 @@ function isAlive(pid: number): boolean {
 it("starts with the first use, stops after ten minutes without one, and starts anew", async () => {
 	const { lab, clock, pids } = labWith(HOST);
 	expect(pids()).toEqual([]);
-	expect(await lab.state()).toEqual({ now: 1_000_000, channels: [] });
+	expect(await lab.state()).toEqual({ now: 1_000_000, questionOpen: false, channels: [] });
 	const [first = 0] = pids();
 	clock.advance(UNUSED_MS - 1);
 	await lab.state();
@@ -112,9 +112,12 @@ it("A14: a question has buttons where a platform has them; the first press decid
 	await until("it is asked", async () => (await shown("telegram"))?.buttons?.join() === "Approve,Deny");
 	await until("it is asked in words", async () => (await shown("sms"))?.text.includes("Reply approve") === true);
 	const { id = "" } = (await shown("telegram")) ?? {};
+	// A page that shows it has to look again: nobody has pressed anything.
+	expect((await lab.state()).questionOpen).toBe(true);
 	await lab.press("telegram", id, "Deny");
 	for (const channel of ["telegram", "sms"])
 		await until("it is decided", async () => (await shown(channel))?.text === "Denied by Ann on telegram.");
 	expect((await shown("telegram"))?.buttons).toBeUndefined();
+	await until("nothing of it is under way", async () => !(await lab.state()).questionOpen);
 	await expect(lab.press("telegram", id, "Deny")).rejects.toMatchObject({ code: "not_found" });
 });

@@ -28,7 +28,7 @@ const row = (change: Partial<LabChannelJson> = {}): LabChannelJson => ({
 });
 
 const labOf = (channels: LabChannelJson[], change: Partial<LabView> = {}): LabView => {
-	const state: LabStateJson = { now: 1000, channels };
+	const state: LabStateJson = { now: 1000, question_open: false, channels };
 	return { ...NEW_LAB, state, ...change };
 };
 
@@ -50,6 +50,8 @@ describe("the lab", () => {
 		expect(pollDelay(labOf([row({ state: "complete", rate_limited_until: 1500 })]))).toBe(250);
 		expect(pollDelay(labOf([row({ state: "complete", rate_limited_until: 900 })]))).toBeUndefined();
 		expect(pollDelay(labOf([row({ state: "complete" }), row({ state: "unknown" })]))).toBeUndefined();
+		const asked: LabStateJson = { now: 1000, question_open: true, channels: [row()] };
+		expect(pollDelay({ ...NEW_LAB, state: asked })).toBe(500);
 	});
 
 	it("knows who takes part and who is ready for it", () => {

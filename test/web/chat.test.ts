@@ -15,6 +15,7 @@ import {
 	liveTurnOf,
 	newChat,
 	reduceChat,
+	threadOf,
 	unreadRunsOf,
 	userMessagesOf,
 	waitingOf,
@@ -137,6 +138,19 @@ describe("a message on its way", () => {
 		expect(written(failed)).toEqual(["hi (failed)"]);
 		expect(written(reduceChat(failed, sending))).toEqual(["hi (sending)"]);
 		expect(written(reduceChat(failed, { type: "discard", key: "k" }))).toEqual([]);
+	});
+
+	it("waits no longer when it was cancelled, and is shown so in its place", () => {
+		const chat = after(
+			sending,
+			{ type: "sent", key: "k", accepted: { event_id: "e1", disposition: "queued" } },
+			{
+				type: "events",
+				events: [{ event_id: "e1", session: "s", text: "hi", received_at: 1, disposition: "cancelled" }],
+			},
+		);
+		expect(written(chat)).toEqual([]);
+		expect(threadOf(chat)).toMatchObject([{ kind: "aside", event: { event_id: "e1" } }]);
 	});
 
 	it("is forgotten with a daemon that lost its data, unless it was not accepted yet", () => {

@@ -1,6 +1,6 @@
 /**
  * When a growing answer is published, as a pure step. Two publications are at least `gapMs` apart; the wait grows to `flushMsMax` with the
- * content rate; the end of a sentence ends the wait but not the gap; tools and the end of the answer wait for nothing.
+ * content rate; the end of a sentence shortens the wait but not the gap; tools and the end of the answer wait for nothing.
  *
  * The state holds the whole text and how much of it is out, not buffers: whatever triggers a publication takes everything that is not out yet,
  * so two triggers at once can neither lose text nor publish it twice.
@@ -12,14 +12,14 @@ import type { Piece } from "./events.ts";
 export interface PublisherLimits {
 	gapMs: number;
 	flushMsMax: number;
-	/** Characters a second at which the wait is `flushMsMax`. */
-	fastCharsPerSecond: number;
+	/** UTF-8 bytes a second at which the wait is `flushMsMax`: a model's token has about as many in any script. */
+	fastBytesPerSecond: number;
 }
 
-export const PUBLISHER_LIMITS: PublisherLimits = { gapMs: 100, flushMsMax: 200, fastCharsPerSecond: 200 };
+export const PUBLISHER_LIMITS: PublisherLimits = { gapMs: 100, flushMsMax: 200, fastBytesPerSecond: 100 };
 
 /** How often new text is looked at, in gaps: what waits for a look is late by that much. */
-export const LOOK_GAPS = 0.4;
+export const LOOK_GAPS = 0.2;
 
 const GAP_MS_MIN = 50;
 const FLUSH_MS_MAX = 10_000;
@@ -44,7 +44,7 @@ export interface PublisherState {
 	/** Text was last added then. */
 	readonly grewAt: number | undefined;
 	/** Smoothed. */
-	readonly charsPerSecond: number;
+	readonly bytesPerSecond: number;
 	readonly ended: boolean;
 }
 
@@ -54,7 +54,7 @@ export const EMPTY_PUBLISHER: PublisherState = {
 	sequence: 0,
 	publishedAt: undefined,
 	grewAt: undefined,
-	charsPerSecond: 0,
+	bytesPerSecond: 0,
 	ended: false,
 };
 
@@ -87,8 +87,9 @@ export function stepPublisher(
 	const ended = input.type === "end";
 	if (state.text === state.published) return { state: { ...state, ended }, effects: [] };
 	if (ended || input.type === "flush") return publish({ ...state, ended }, now);
-	const at = dueAt(state, now, limits);
-	return at <= now ? publish(state, now) : { state, effects: [{ type: "wake", at }] };
+	const { at, freshAt } = dueAt(state, now, limits);
+	const isDue = now >= (input.type === "text" ? freshAt : at);
+	return isDue ? publish(state, now) : { state, effects: [{ type: "wake", at }] };
 }
 
 /** A quarter of each measurement counts: one large chunk is not a fast stream. */
@@ -96,20 +97,36 @@ const SMOOTHING = 0.25;
 
 function withText(state: PublisherState, text: string, now: number): PublisherState {
 	if (text === state.text) return state;
-	const added = Math.max(0, text.length - state.text.length);
+	const added = Buffer.byteLength(text.slice(state.text.length));
 	const elapsedMs = state.grewAt === undefined ? undefined : Math.max(1, now - state.grewAt);
 	const measured = elapsedMs === undefined ? 0 : (added * 1000) / elapsedMs;
-	const charsPerSecond = state.charsPerSecond + SMOOTHING * (measured - state.charsPerSecond);
-	return { ...state, text, charsPerSecond, grewAt: now };
+	const bytesPerSecond = state.bytesPerSecond + SMOOTHING * (measured - state.bytesPerSecond);
+	return { ...state, text, bytesPerSecond, grewAt: now };
 }
 
-function dueAt(state: PublisherState, now: number, limits: PublisherLimits): number {
-	const { text, published, publishedAt, charsPerSecond } = state;
-	if (publishedAt === undefined) return now;
-	const { gapMs, flushMsMax, fastCharsPerSecond } = limits;
-	if (SENTENCE_END.test(text.slice(commonLength(published, text)))) return publishedAt + gapMs;
-	const share = Math.min(1, charsPerSecond / fastCharsPerSecond);
-	return publishedAt + gapMs + (flushMsMax - gapMs) * share;
+/** Of a fast answer sentences end all the time: if each were published after the gap, the wait would be for nothing. */
+const SENTENCE_SHARE = 0.75;
+/** Text that is new after this much of the wait is published at once: the next text would be too late, and wait for another time. */
+const FRESH_SHARE = 0.9;
+
+interface Due {
+	at: number;
+	/** When text comes. */
+	freshAt: number;
+}
+
+function dueAt(state: PublisherState, now: number, limits: PublisherLimits): Due {
+	const { text, published, publishedAt, bytesPerSecond } = state;
+	if (publishedAt === undefined) return { at: now, freshAt: now };
+	const { gapMs, flushMsMax, fastBytesPerSecond } = limits;
+	const share = Math.min(1, bytesPerSecond / fastBytesPerSecond);
+	const after = (part: number) => gapMs + (flushMsMax - gapMs) * part;
+	if (SENTENCE_END.test(text.slice(commonLength(published, text)))) {
+		const at = publishedAt + after(SENTENCE_SHARE * Math.max(0, 2 * share - 1));
+		return { at, freshAt: at };
+	}
+	const waitMs = after(share);
+	return { at: publishedAt + waitMs, freshAt: publishedAt + Math.max(gapMs, FRESH_SHARE * waitMs) };
 }
 
 /** Ellipses, closing quotes and full-width stops count, too. */

@@ -100,6 +100,12 @@ export async function stop({ client, terminal }: Context, runId: string): Outcom
 	return 0;
 }
 
+export async function cancel({ client, terminal }: Context, eventId: string): Outcome {
+	const { disposition } = await client.api.cancel(eventId);
+	terminal.out(`${eventId} ${disposition}\n`);
+	return 0;
+}
+
 export async function url({ client, terminal }: Context): Outcome {
 	const { url } = await client.api.signInCode();
 	terminal.out(`${url}\n`);

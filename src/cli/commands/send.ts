@@ -110,6 +110,7 @@ async function started(
 	for (let id = eventId; ; ) {
 		const event = await overRestarts(() => client.api.event(id), onDrop);
 		if (event.run_id !== undefined) return event.run_id;
+		if (event.disposition === "cancelled") throw new NexusError("aborted", "the message was cancelled");
 		if (event.disposition === "rejected" || event.disposition === "dropped")
 			throw new NexusError(
 				"unavailable",

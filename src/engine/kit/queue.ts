@@ -5,6 +5,8 @@ import type { EngineEvent, EngineYield } from "../port.ts";
 export interface EventQueue {
 	/** `taken` is called once the reader has got it and asks for more. */
 	push(said: EngineYield, taken?: () => void): void;
+	/** The reader has taken all that was pushed, and asks for more; or nobody reads any more. */
+	idle(): Promise<void>;
 	/** What was pushed before is still delivered; what comes later is not. */
 	close(): void;
 	/** Like close, and the reader then throws `cause`. */
@@ -39,8 +41,15 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 		else waiting.push(...merged(waiting.pop()!, event));
 	};
 
+	/** Who waits until everything is taken. */
+	const idlers: (() => void)[] = [];
+	const rest = () => {
+		if (idlers.length > 0) for (const idler of idlers.splice(0)) idler();
+	};
+
 	const close = () => {
 		closed = true;
+		rest();
 		stir();
 	};
 
@@ -52,6 +61,11 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 			else for (const event of said) add(event);
 			if (waiting !== undefined) stir();
 		},
+		idle() {
+			// The reader waits, and has nothing to take.
+			if (closed || (wake !== undefined && waiting === undefined)) return Promise.resolve();
+			return new Promise((resolve) => idlers.push(resolve));
+		},
 		close,
 		fail(cause) {
 			if (!closed) failure = { cause };
@@ -60,6 +74,7 @@ export function eventQueue(backlogEventsMax: number = BACKLOG_EVENTS_MAX): Event
 		async next() {
 			if (takenNext.length > 0) for (const taken of takenNext.splice(0)) taken();
 			if (waiting === undefined && !closed) {
+				rest();
 				await new Promise<void>((resolve) => {
 					wake = resolve;
 				});

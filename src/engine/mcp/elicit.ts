@@ -7,7 +7,9 @@ import type { Question } from "../tools/tools.ts";
 
 const MESSAGE_CHARS_MAX = 1000;
 const FIELD_CHARS_MAX = 300;
-const CHOICES_MAX = 25;
+/** More or longer ones are no question to a person; they are answered in words. */
+const CHOICES_MAX = 10;
+const CHOICE_CHARS_MAX = 100;
 /** For a field whose answer does not fit. */
 const TRIES_MAX = 3;
 
@@ -56,7 +58,7 @@ async function answerTo(
 	ask: Elicitation["ask"],
 ): Promise<{ value: Value } | "decline" | "cancel"> {
 	const choices = choicesOf(field)?.map(({ title }) => title);
-	const offered = choices && choices.length <= CHOICES_MAX && field.type !== "array" ? { choices } : {};
+	const offered = choices && areOffered(choices) && field.type !== "array" ? { choices } : {};
 	let problem = "";
 	for (let tries = 0; tries < TRIES_MAX; tries++) {
 		const answer = await ask({ question: problem === "" ? text : `${text}\n${problem}`, ...offered });
@@ -67,6 +69,9 @@ async function answerTo(
 	}
 	return "cancel";
 }
+
+const areOffered = (choices: readonly string[]): boolean =>
+	choices.length > 0 && choices.length <= CHOICES_MAX && choices.every((choice) => choice !== "");
 
 /** Whoever says no declines; a question that nobody answered is cancelled. */
 const refusal = ({ state }: Answer): "decline" | "cancel" => (state === "denied" ? "decline" : "cancel");
@@ -84,7 +89,7 @@ function labelOf(name: string, field: PrimitiveSchemaDefinition): string {
 
 const words = (text: string, charsMax: number): string => {
 	const safe = printable(text).trim();
-	return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax).toWellFormed()}…`;
+	return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax - 1).toWellFormed()}…`;
 };
 
 interface Choice {
@@ -99,14 +104,14 @@ function choicesOf(field: PrimitiveSchemaDefinition): Choice[] | undefined {
 		const titles = "enumNames" in listed && Array.isArray(listed.enumNames) ? listed.enumNames : [];
 		return listed.enum.map((value, index) => ({
 			value: String(value),
-			title: words(String(titles[index] ?? value), 100),
+			title: words(String(titles[index] ?? value), CHOICE_CHARS_MAX),
 		}));
 	}
 	const titled = "oneOf" in listed ? listed.oneOf : "anyOf" in listed ? listed.anyOf : undefined;
 	if (!Array.isArray(titled)) return undefined;
 	return (titled as { const: string; title?: string }[]).map(({ const: value, title }) => ({
 		value,
-		title: words(title ?? value, 100),
+		title: words(title ?? value, CHOICE_CHARS_MAX),
 	}));
 }
 

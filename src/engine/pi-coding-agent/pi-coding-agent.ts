@@ -7,9 +7,11 @@ import type { Environment } from "../entry.ts";
 import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
+	type AgentHost,
 	checkFilesRoot,
 	chooseModel,
 	drive,
+	joiningTurn,
 	type LoadedModel,
 	loadModel,
 	PI_LIMITS,
@@ -17,6 +19,7 @@ import {
 	type PiContext,
 	type PiLimits,
 	signerOf,
+	type TakeJoining,
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
@@ -56,10 +59,11 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest, asking: Asking): Promise<PiAgent> => {
+	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: Answering): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
-		const session = await openSession(pi, modelRuntime, parts, request, context, asking);
+		const session = await openSession(pi, modelRuntime, parts, request, context, { answer, teller });
+		joinBetweenTurns(session, take);
 		return {
 			subscribe: (listener) => session.subscribe(listener),
 			// Resolves after `agent_settled`: behind `agent_end` a compaction and another round may still follow.
@@ -73,16 +77,31 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	const { abortSettleMs } = limits;
 	return {
 		name: "pi-coding-agent",
-		run: (request, { signal, answer }) =>
-			drive((teller) => open(request, { answer, teller }), {
+		injects: true,
+		run: (request, { signal, answer, inbox }) =>
+			drive((host) => open(request, host, answer), {
 				...{ signal, failure, abortSettleMs },
+				...(inbox && { inbox }),
 				asksFirst: (tool) => asksFirst(tool, request),
 			}),
 	};
 }
 
+/** Behind what the session itself prepares, as a compaction. */
+function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
+	const before = agent.prepareNextTurnWithContext;
+	agent.prepareNextTurnWithContext = async (turn, signal) => {
+		const prepared = await before?.(turn, signal);
+		const joining = await joiningTurn(take);
+		if (!joining) return prepared;
+		return { ...prepared, messages: [...(prepared?.messages ?? []), ...joining.messages] };
+	};
+}
+
+type Answering = EngineContext["answer"];
+
 interface Asking {
-	answer: EngineContext["answer"];
+	answer: Answering;
 	teller: ApprovalTeller;
 }
 

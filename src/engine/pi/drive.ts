@@ -2,7 +2,7 @@
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { type ApprovalTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
-import type { EngineYield } from "../port.ts";
+import type { EngineContext, EngineMessage, EngineYield } from "../port.ts";
 import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
 
@@ -17,8 +17,18 @@ export interface PiAgent {
 	dispose?(): void;
 }
 
+/** What came for the run since the last look. Never rejects: a run that cannot be told fails. */
+export type TakeJoining = () => Promise<readonly EngineMessage[]>;
+
+/** What the agent and its tools may use of the run. */
+export interface AgentHost {
+	take: TakeJoining;
+	teller: ApprovalTeller;
+}
+
 export interface DriveOptions {
 	signal: AbortSignal;
+	inbox?: EngineContext["inbox"];
 	failure: FailureContext;
 	/** After an abort, how long the agent may still report its own ends before they are written for it. */
 	abortSettleMs: number;
@@ -29,10 +39,7 @@ export interface DriveOptions {
 }
 
 /** Opens the agent when somebody reads, and yields all that it has reported since the last time. */
-export function drive(
-	open: (teller: ApprovalTeller) => Promise<PiAgent>,
-	options: DriveOptions,
-): AsyncIterable<EngineYield> {
+export function drive(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions): AsyncIterable<EngineYield> {
 	return { [Symbol.asyncIterator]: () => new Drive(open, options) };
 }
 
@@ -49,7 +56,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 	#working = false;
 	#released = false;
 
-	constructor(open: (teller: ApprovalTeller) => Promise<PiAgent>, options: DriveOptions) {
+	constructor(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
 		this.#translate = translator(accountOf(options.failure.apiKey), options.asksFirst);
 		if (options.signal.aborted) {
@@ -73,8 +80,8 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		return { done: true, value: undefined };
 	}
 
-	async #work(open: (teller: ApprovalTeller) => Promise<PiAgent>): Promise<void> {
-		const agent = await open(this.#teller());
+	async #work(open: (host: AgentHost) => Promise<PiAgent>): Promise<void> {
+		const agent = await open({ take: () => this.#takeJoining(), teller: this.#teller() });
 		if (this.#released) {
 			quietly(() => agent.dispose?.());
 			return;
@@ -86,6 +93,20 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		await agent.start().finally(() => {
 			this.#working = false;
 		});
+	}
+
+	/** Behind everything that the agent has said so far: that is their place in the log. */
+	async #takeJoining(): Promise<readonly EngineMessage[]> {
+		const { inbox, signal } = this.#options;
+		if (!inbox) return [];
+		await this.#events.idle();
+		if (this.#released || signal.aborted) return [];
+		try {
+			return await inbox.take();
+		} catch (cause) {
+			this.#end({ cause });
+			return [];
+		}
 	}
 
 	/** How the agent's tools tell what they ask a person. */

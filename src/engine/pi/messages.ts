@@ -33,6 +33,14 @@ export function toPiContext(request: EngineRequest, timestamp: number, signer?: 
 	return { history, prompt: userMessage({ ...newest, attachments }, timestamp) };
 }
 
+/** What pi puts before its next model call; it asks only when there is one. */
+export async function joiningTurn(
+	take: () => Promise<readonly EngineMessage[]>,
+): Promise<{ messages: UserMessage[] } | undefined> {
+	const taken = await take();
+	return taken.length === 0 ? undefined : { messages: taken.map((message) => userMessage(message, Date.now())) };
+}
+
 function userMessage({ text, attachments = [] }: EngineMessage, timestamp: number): UserMessage {
 	const images = attachments
 		.filter(({ contentType }) => isImage(contentType))

@@ -4,27 +4,30 @@ import { createHash } from "node:crypto";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
 import type { Environment } from "../entry.ts";
-import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { checkToolRoot } from "../tools/tools.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
-import { drive, type PiAgent } from "./drive.ts";
-import { type PiContext, toPiContext } from "./messages.ts";
+import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
+import { joiningTurn, type PiContext, toPiContext } from "./messages.ts";
 import { type LoadedModel, loadModel } from "./model.ts";
 import { toPiContent } from "./past.ts";
 import { accountOf, type Signer, signedReasoning } from "./signature.ts";
 import { builtInTools } from "./tools.ts";
 
 export {
+	type AgentHost,
 	chooseModel,
 	drive,
+	joiningTurn,
 	type LoadedModel,
 	loadModel,
 	type PiAgent,
 	type PiContext,
 	type Signer,
 	signedReasoning,
+	type TakeJoining,
 	toPiContent,
 	toPiContext,
 };
@@ -80,13 +83,13 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			maxRetryDelayMs: limits.retryDelayMsMax,
 		});
 
-	const run: Engine["run"] = (request, { signal, answer }) => {
+	const run: Engine["run"] = (request, { signal, answer, inbox }) => {
 		let toolTurns = 0;
 		const limitReached = () =>
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
-		const open = async (teller: ApprovalTeller): Promise<PiAgent> => {
+		const open = async ({ take, teller }: AgentHost): Promise<PiAgent> => {
 			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 			const agent = new Agent({
 				initialState: {
@@ -100,6 +103,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 				},
 				streamFn,
 				sessionId: cacheKey(request.session),
+				prepareNextTurn: () => joiningTurn(take),
 				finishTurn: ({ toolResults }) => {
 					if (toolResults.length > 0) toolTurns += 1;
 					return limitReached() === undefined ? undefined : { action: "end" };
@@ -113,11 +117,12 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 		};
 		return drive(open, {
 			...{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
+			...(inbox && { inbox }),
 			asksFirst: (tool) => asksFirst(tool, request),
 		});
 	};
 
-	return { name: "pi", run };
+	return { name: "pi", injects: true, run };
 }
 
 /** A model that does not think now is not given what it thought before: not every provider takes it. */

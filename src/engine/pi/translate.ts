@@ -31,6 +31,8 @@ export function translator(account: string, asksFirst: (tool: string) => boolean
 	const calls = toolCalls();
 	const usage = usageSum();
 	let last: AssistantMessage | undefined;
+	/** Of the last call that was answered. */
+	let model: string | undefined;
 	let compacting = false;
 	let announce = false;
 	/** The text of the message that is being made; undefined between messages. */
@@ -101,7 +103,10 @@ export function translator(account: string, asksFirst: (tool: string) => boolean
 		last = message;
 		const { stopReason, content } = message;
 		// A refused call has used nothing.
-		if (stopReason !== "error" || content.length > 0) usage.add(message.usage);
+		if (stopReason !== "error" || content.length > 0) {
+			usage.add(message.usage);
+			model = message.model;
+		}
 		// A message that was cut off has calls with half an argument; pi never runs them, and no reader heard of them.
 		if (stopReason === "error" || stopReason === "aborted") return unsaid(message);
 		for (const part of content)
@@ -127,7 +132,7 @@ export function translator(account: string, asksFirst: (tool: string) => boolean
 			return { handle, said: shown(events) };
 		},
 		answer: (id, answer) => calls.answer(id, answer),
-		finish: (because) => [...calls.close(because), ...compaction("end"), usage.event()],
+		finish: (because) => [...calls.close(because), ...compaction("end"), { ...usage.event(), ...(model && { model }) }],
 		last: () => last,
 	};
 }

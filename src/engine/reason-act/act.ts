@@ -145,7 +145,8 @@ export class Acting {
 			...named(record),
 			...{ status: "progress", args, summary, asking: { ...asking, state: "pending" } },
 		};
-		asker.say([asked, ...boundary()], resolve);
+		// The checkpoint first: whoever answers late answers a call that the run which goes on knows.
+		asker.say([...boundary(), asked], resolve);
 		await Promise.race([taken, this.#stopped]);
 		const answer = await this.#parts.answer!(asking.id, signal);
 		const { state, by } = answer;

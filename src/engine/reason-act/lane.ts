@@ -36,8 +36,8 @@ export interface LaneRun {
 	readonly notes: readonly Note[];
 	/** Who gets the run back, if its senders may use it. */
 	readonly orchestrator: string | undefined;
-	/** Words of people that arrived during the run, so far. */
-	injected(): Promise<readonly Message[]>;
+	/** Words of people that arrived during the run, so far. `read` is called when there are new ones, before they are on record. */
+	injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]>;
 	/** Which call of the agent's model is next, from 0. */
 	nextCall(agent: string): number;
 	count(agent: string, heard: Heard, ms: number): void;
@@ -190,9 +190,12 @@ export class Lane {
 
 	/** Each lane reads them once, behind what it has done so far. */
 	async #takeInjected(): Promise<void> {
-		const injected = await this.#run.injected();
-		this.thread.messages.push(...injected.slice(this.thread.injectedRead));
-		this.thread.injectedRead = injected.length;
+		const { thread } = this;
+		const read = (injected: readonly Message[]) => {
+			thread.messages.push(...injected.slice(thread.injectedRead));
+			thread.injectedRead = injected.length;
+		};
+		read(await this.#run.injected(read));
 	}
 
 	async #listen(): Promise<Heard> {

@@ -4,7 +4,7 @@ import type { Message } from "@earendil-works/pi-ai";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
-import type { EngineContext, EngineEvent, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
+import type { EngineContext, EngineEvent, EngineMessage, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
 import { type Checkpoint, interrupted, type Note, owedResults, type Thread } from "./checkpoint.ts";
@@ -178,11 +178,14 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 
 	/** With a tool's event, in one burst: what stands in the log and where the run can go on belong together. */
 	#boundary(): readonly EngineEvent[] {
-		const { checkpoint } = this.setup;
-		if (!checkpoint) return [];
+		const event = this.setup.checkpoint?.(this.#checkpoint());
+		return event === undefined ? [] : [event];
+	}
+
+	#checkpoint(): Checkpoint {
 		// Messages are never changed, only replaced: copies of the lists will do.
 		const threads = [...this.#threads].map(([agent, thread]) => [agent, { ...thread, messages: [...thread.messages] }]);
-		const event = checkpoint({
+		return {
 			version: 1,
 			state: this.#state.snapshot(),
 			phase: this.phase,
@@ -193,8 +196,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			threads: Object.fromEntries(threads),
 			injected: [...this.#injected],
 			calls: Object.fromEntries(this.#calls),
-		});
-		return event === undefined ? [] : [event];
+		};
 	}
 
 	/** What a verdict means for those who wait in line. */
@@ -241,13 +243,30 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		if (this.#isSeveral) say(this.#boundary());
 	}
 
-	async injected(): Promise<readonly Message[]> {
-		const arrived = (await this.#context.inbox?.take()) ?? [];
-		for (const message of arrived) {
+	async injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]> {
+		const { inbox } = this.#context;
+		if (!inbox) return this.#injected;
+		// Behind everything that was said so far: that is their place in the log.
+		await this.#events.idle();
+		if (this.signal.aborted) return this.#injected;
+		let isMarked = false;
+		const arrived = await inbox.take((messages) => {
+			isMarked = true;
+			this.#inject(messages);
+			read(this.#injected);
+			return this.#checkpoint();
+		});
+		if (!isMarked) this.#inject(arrived);
+		// A boundary of another lane may have been on its way, and would be the newest without them.
+		if (arrived.length > 0 && this.#lanes.size > 1) this.#events.push(this.#boundary());
+		return this.#injected;
+	}
+
+	#inject(messages: readonly EngineMessage[]): void {
+		for (const message of messages) {
 			const asked = { ...this.request, messages: [message], attachments: [] };
 			this.#injected.push(toPiContext(asked, this.setup.clock.now()).prompt);
 		}
-		return this.#injected;
 	}
 
 	nextCall(agent: string): number {

@@ -20,7 +20,6 @@ export { checkToolRoot } from "./protect.ts";
 export { readTextFile } from "./read-file.ts";
 export {
 	asModelTool,
-	type Prepared,
 	prepareCall,
 	type ToolRegistry,
 	textResult,

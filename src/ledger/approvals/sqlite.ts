@@ -58,7 +58,7 @@ export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
 		return {
 			find: (id) => one(find.get(id)),
 			get: (runId, id) => one(get.get(runId, id)),
-			list: ({ state = undefined, runId = undefined, session = undefined, limit = LIST_MAX } = {}) =>
+			list: ({ state, runId, session, limit = LIST_MAX } = {}) =>
 				list.all(state ?? null, runId ?? null, session ?? null, Math.min(limit, LIST_MAX)).map(approvalOf),
 		};
 	},

@@ -40,6 +40,8 @@ export interface DeliveryMessage {
 	text?: string;
 	/** How much of `text`, in UTF-16 units, is out in the messages before this one. */
 	done?: number;
+	/** What is told with `text` about the run: said again with it. */
+	facts?: Readonly<Record<string, unknown>>;
 }
 
 export interface SentOutcome {

@@ -77,6 +77,7 @@ const STEPS: readonly string[] = [
 	ALTER TABLE delivery ADD COLUMN node INTEGER NOT NULL DEFAULT 0;
 	${NODE_TABLE};
 	`,
+	"ALTER TABLE delivery_message ADD COLUMN facts TEXT;",
 ];
 
 export const deliveriesInSqlite: SqliteThing<AtOnce<Deliveries>> = {
@@ -173,10 +174,10 @@ function ofMessages(file: SqliteFile): Omit<ApplierOf<DeliveryOps>, DeliveryOp> 
 	);
 	const announce = statement(
 		file,
-		`INSERT INTO delivery_message (delivery, ordinal, nonce, source_from, source_to, state, text, text_done)
-		SELECT seq, ?2, ?3, ?4, ?5, 'intended', ?6, ?7 FROM delivery WHERE id = ?1
+		`INSERT INTO delivery_message (delivery, ordinal, nonce, source_from, source_to, state, text, text_done, facts)
+		SELECT seq, ?2, ?3, ?4, ?5, 'intended', ?6, ?7, ?8 FROM delivery WHERE id = ?1
 		ON CONFLICT (delivery, nonce) DO UPDATE
-		SET source_from = ?4, source_to = ?5, text = ?6, text_done = ?7, state = 'intended'`,
+		SET source_from = ?4, source_to = ?5, text = ?6, text_done = ?7, facts = ?8, state = 'intended'`,
 	);
 	const message = (change: string, also = ""): Statement =>
 		statement(file, `${change} WHERE delivery = (SELECT seq FROM delivery WHERE id = ?1) AND nonce = ?2${also}`);
@@ -186,7 +187,7 @@ function ofMessages(file: SqliteFile): Omit<ApplierOf<DeliveryOps>, DeliveryOp> 
 	const grown = message("UPDATE delivery_message SET shown = ?3, edits = edits + 1");
 	const closed = message(
 		`UPDATE delivery_message SET state = iif(error IS NULL, 'sent', 'failed'), message_id = ?3, source_to = ?4, text = NULL,
-		text_done = NULL, edits = edits + iif(state = 'open', 1, 0), abandoned = ?5`,
+		text_done = NULL, facts = NULL, edits = edits + iif(state = 'open', 1, 0), abandoned = ?5`,
 	);
 	const doubted = message("UPDATE delivery_message SET state = 'unknown'");
 	const missed = message(
@@ -201,8 +202,8 @@ function ofMessages(file: SqliteFile): Omit<ApplierOf<DeliveryOps>, DeliveryOp> 
 		touch.run(now, id);
 	};
 	return {
-		intend: (_, id, { ordinal, nonce, from, to = null, text = null, done = null }, now) =>
-			changed(announce.run(id, ordinal, nonce, from, to, text, done), id, nonce, now),
+		intend: (_, id, { ordinal, nonce, from, to = null, text = null, done = null, facts }, now) =>
+			changed(announce.run(id, ordinal, nonce, from, to, text, done, facts ? jsonText(facts) : null), id, nonce, now),
 		withdraw: (_, id, nonce, now) => changed(drop.run(id, nonce), id, nonce, now),
 		remove: (_, id, nonce, now) => changed(remove.run(id, nonce), id, nonce, now),
 		created: (_, id, nonce, messageId, now) => changed(opened.run(id, nonce, messageId), id, nonce, now),
@@ -262,5 +263,6 @@ const messageOf = (row: Row): DeliveryMessage => ({
 	...(row.edits !== 0 && { edits: Number(row.edits) }),
 	...(row.text !== null && { text: String(row.text) }),
 	...(row.text_done !== null && { done: Number(row.text_done) }),
+	...(row.facts !== null && { facts: JSON.parse(String(row.facts)) as Record<string, unknown> }),
 	...(row.error !== null && { error: String(row.error) }),
 });

@@ -14,13 +14,19 @@ export type Disposition =
 	| { state: "queued" }
 	/** It is one of several that a run answers together. */
 	| { state: "batched"; runId: string }
+	/** It came during the run, and its engine was handed it; where, the run's log says. */
+	| { state: "injected"; runId: string }
 	/** A newer event took its place: its run was stopped for it, or it was summarised into it. */
 	| { state: "superseded"; by: string; runId?: string }
 	| { state: "rejected"; because: string }
 	/** It decided what a run waits for, or tried to. */
 	| { state: "answered"; because: string }
 	/** It had been accepted, and had to make room. */
-	| { state: "dropped"; because: string };
+	| { state: "dropped"; because: string }
+	/** Whoever runs the daemon took it back while it waited. */
+	| { state: "cancelled" }
+	/** It was no question to the agent: a command, which was carried out. */
+	| { state: "handled"; because: string };
 
 /** Where an inbound message came from. */
 export interface Origin {
@@ -37,9 +43,13 @@ export interface Origin {
 export interface QueueSettings {
 	/**
 	 * `followup`: one after another. `interrupt`: stop the run, then answer everything that waits together. `collect`: wait until nothing
-	 * more comes, then answer together. `reject`: refuse.
+	 * more comes, then answer together. `reject`: refuse. `inject`: hand it to the run, or let it follow when that takes nothing more.
 	 */
-	mode: "interrupt" | "followup" | "collect" | "reject";
+	mode: "interrupt" | "followup" | "collect" | "reject" | "inject";
+	/** What `inject` is with an engine that cannot take messages during a run. */
+	fallback?: Exclude<QueueSettings["mode"], "inject">;
+	/** `interrupt`: the session starts over without the stopped turn in the context. */
+	rollback?: boolean;
 	/** `collect`: how long nothing more has to come. */
 	collectMs: number;
 	/** How many may wait. */
@@ -82,6 +92,10 @@ export interface Inbox {
 	bySource(channel: string, account: string, sourceId: string): Reading<InboundEvent | undefined>;
 	/** Newest first. */
 	list(query: EventQuery): Reading<InboundEvent[]>;
+	/** Those that joined the run while it was under way, oldest first. */
+	joined(session: string, runId: string): Reading<InboundEvent[]>;
+	/** The newest of a session that was handled as this. */
+	handled(session: string, as: string): Reading<InboundEvent | undefined>;
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;
 	/** The queued ones whose daemon is dead, oldest first. */

@@ -72,6 +72,12 @@ function dispositionOf(row: Row): Disposition {
 			return { state: "started", runId: String(row.run_id) };
 		case "batched":
 			return { state: "batched", runId: String(row.run_id) };
+		case "injected":
+			return { state: "injected", runId: String(row.run_id) };
+		case "cancelled":
+			return { state: "cancelled" };
+		case "handled":
+			return { state: "handled", because };
 		case "superseded": {
 			const by = String(row.superseded_by);
 			return { state: "superseded", by, ...(row.run_id !== null && { runId: String(row.run_id) }) };
@@ -93,13 +99,16 @@ export function dispositionColumns(disposition: Disposition): [string, string | 
 	switch (state) {
 		case "started":
 		case "batched":
+		case "injected":
 			return [state, disposition.runId, null, null];
 		case "queued":
+		case "cancelled":
 			return [state, null, null, null];
 		case "superseded":
 			return [state, disposition.runId ?? null, null, disposition.by];
 		case "rejected":
 		case "dropped":
+		case "handled":
 		case "answered":
 			return [state, null, disposition.because, null];
 		default:

@@ -25,6 +25,7 @@ const STEPS: readonly string[] = [
 	${NODE_TABLE};
 	CREATE INDEX inbound_waiting ON inbound (session, seq) WHERE state = 'queued';
 	`,
+	"CREATE INDEX inbound_handled ON inbound (session, because, seq) WHERE state = 'handled';",
 ];
 
 export const inboxInSqlite: SqliteThing<AtOnce<Inbox>> = {
@@ -43,6 +44,8 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const bySource = select("channel = ? AND account = ? AND source_id = ?");
 	const queued = select("state = 'queued' ORDER BY seq");
 	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
+	const joined = select("session = ? AND run_id = ? AND state = 'injected' ORDER BY seq");
+	const handled = select("state = 'handled' AND session = ? AND because = ? ORDER BY seq DESC LIMIT 1");
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
 		select(
@@ -60,6 +63,8 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		byKey: (session, key) => one(byKey, session, key),
 		bySource: (...source) => one(bySource, ...source),
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
+		joined: (session, runId) => joined.all(session, runId).map(eventOf),
+		handled: (session, as) => one(handled, session, as),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
@@ -70,7 +75,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	state !== "rejected" && state !== "dropped" && state !== "answered" && batch === undefined;
+	!["rejected", "dropped", "handled", "answered"].includes(state) && batch === undefined;
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(

@@ -77,6 +77,8 @@ export interface Turn {
 	usageBy?: UsageShare[];
 	messages: StoredMessage[];
 	toolCalls: StoredToolCall[];
+	/** It was interrupted, and the session started over without it: no model is told of it. */
+	rolledBack?: true;
 	/** The run that this one goes on from, and the one that goes on from it. */
 	continues?: string;
 	continuedBy?: string;
@@ -127,6 +129,8 @@ export interface TurnOps {
 	continued(runId: string, by: string): void;
 	/** Replaces the trace of a settled run: deliveries end later than the run. */
 	retrace(runId: string, trace: Trace): void;
+	/** Takes a settled run out of the context; it stays on record. Once more changes nothing. */
+	rollBack(runId: string): void;
 }
 
-export const turnWrites = writesOf<TurnOps>("turns", ["settle", "continued", "retrace"]);
+export const turnWrites = writesOf<TurnOps>("turns", ["settle", "continued", "retrace", "rollBack"]);

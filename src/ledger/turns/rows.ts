@@ -28,6 +28,7 @@ export function turnOf(row: Row, messages: Row[], toolCalls: Row[]): Turn {
 	};
 	if (row.error_code !== null) turn.error = { code: String(row.error_code), message: String(row.error_message) };
 	if (row.first_token_ms !== null) turn.firstTokenMs = Number(row.first_token_ms);
+	if (row.rolled_back === 1) turn.rolledBack = true;
 	if (row.usage_by !== null) turn.usageBy = JSON.parse(String(row.usage_by)) as UsageShare[];
 	if (row.continues !== null) turn.continues = String(row.continues);
 	if (row.continued_by !== null) turn.continuedBy = String(row.continued_by);

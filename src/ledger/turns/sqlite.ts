@@ -27,6 +27,7 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		ALTER TABLE turns ADD COLUMN continued_by TEXT;
 		-- How often a turn was changed after it had settled.
 		ALTER TABLE sessions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;`,
+		"ALTER TABLE turns ADD COLUMN rolled_back INTEGER;",
 	],
 	open(file) {
 		file.things.register<TurnOps>("turns", applier(file));
@@ -75,6 +76,7 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 		AND NOT EXISTS (SELECT 1 FROM turns newer WHERE newer.session = turns.session AND newer.seq > turns.seq)`,
 	);
 	const retrace = statement(file, "UPDATE turns SET trace = ? WHERE run_id = ?");
+	const rollBack = statement(file, "UPDATE turns SET rolled_back = 1 WHERE run_id = ?");
 	return {
 		settle(_, turn) {
 			const seq = addTurn(turn);
@@ -82,6 +84,10 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 			for (const [n, call] of turn.toolCalls.entries()) addToolCall(seq, n, call);
 			const asked = turn.messages.findLast((message) => message.role === "user");
 			session.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? "");
+		},
+		rollBack(_, runId) {
+			must(rollBack.run(runId), `Run ${runId} has not settled.`);
+			session.changed(runId);
 		},
 		continued(_, runId, by) {
 			must(continued.run(by, runId), `Run ${runId} cannot be continued any more.`);

@@ -196,11 +196,12 @@ class AskingService {
 			askedFor?.channel === person.channel && askedFor.account === person.account && askedFor.sender === person.sender;
 		if (kind === "question") return isAsker ? undefined : `Only the person who was asked can answer ${id}.`;
 		const { acl } = rulesOf(this.#deps.config(), person.channel, person.account);
-		const ask = await this.#aclQuestion(person);
-		const isNear = askedFor?.channel === person.channel && askedFor.account === person.account;
+		const may = async (chat: ChatPerson["chat"]) => mayApprove(acl, await this.#aclQuestion({ ...person, chat }), tool);
 		const isOperator = this.#isAskedAt(person) || (acl.owner?.includes(person.sender) ?? false);
-		if ((isNear || isOperator) && mayApprove(acl, ask, tool)) return undefined;
-		return `You may not decide ${id}.`;
+		const isNear = askedFor?.channel === person.channel && askedFor.account === person.account;
+		// A right that a rule gives for one chat is none in the chat that is asked about.
+		const isLetDecide = (await may(person.chat)) && (isOperator || (isNear && (await may(askedFor.chat))));
+		return isLetDecide ? undefined : `You may not decide ${id}.`;
 	}
 
 	/** In the chat where the operator is asked. */

@@ -41,7 +41,7 @@ export function promptOf(row: Approval): string {
 		const how = row.choices ? "" : `\n\nReply \`answer ${id}\` and your answer.`;
 		return `❓ **${id}** ${shownText(question)}${how}`;
 	}
-	const who = agent === undefined ? "The agent" : shownText(agent);
+	const who = agent === undefined ? "The agent" : inCode(agent);
 	return [
 		`🔐 **${id}** ${who} wants to use \`${tool}\` for ${askerOf(row)} with exactly this:`,
 		fenced(shownJson(args)),
@@ -53,7 +53,7 @@ export const waitingText = ({ id, tool }: Approval): string =>
 	`⏳ \`${tool}\` needs the operator's approval (${id}). I go on as soon as it is decided.`;
 
 export function outcomeOf({ id, kind, tool, state, by, reason, text }: Approval): string {
-	const who = by === undefined || by === "nexus" ? "" : ` by ${shownText(by)}`;
+	const who = by === undefined || by === "nexus" ? "" : ` by ${oneLine(by)}`;
 	const why = reason === undefined ? "" : `: ${shownText(reason)}`;
 	const what = kind === "question" ? "" : ` \`${tool}\``;
 	const said = kind === "question" && text !== undefined ? `: ${shownText(text)}` : why;
@@ -63,8 +63,17 @@ export function outcomeOf({ id, kind, tool, state, by, reason, text }: Approval)
 function askerOf({ askedFor }: Approval): string {
 	if (!askedFor) return "a program";
 	const { sender, senderName, channel } = askedFor;
-	return `${shownText(senderName ?? sender)} on ${channel}`;
+	// People choose their names themselves: the id is the platform's.
+	return `${senderName === undefined ? "" : `${inCode(senderName)} `}(${inCode(sender)}) on ${channel}`;
 }
+
+const NAME_CHARS_MAX = 100;
+
+const oneLine = (text: string): string =>
+	shownText(text).replaceAll("\n", "\\u000a").slice(0, NAME_CHARS_MAX).toWellFormed();
+
+/** On one line, and nothing in it is markup. */
+const inCode = (text: string): string => `\`${oneLine(text).replaceAll("`", "'")}\``;
 
 /** A fence that nothing in the text can close. */
 function fenced(text: string): string {

@@ -1,16 +1,22 @@
 /** What the inbound side is configured with: per channel, per account, per session. */
 
+import type { Engine } from "../../engine/engine.ts";
 import type { QueueSettings } from "../../ledger/ledger.ts";
+import { NexusError } from "../../protocol/protocol.ts";
 import { own } from "../../std/own.ts";
 import { type AclConfig, aclOf } from "../acl/acl.ts";
 import { PAIRING_LIMITS, type PairingLimits } from "../acl/pairing.ts";
 import type { ApprovalsConfig } from "../asking/config.ts";
-import { HOOK_LIMITS, type HookLimits } from "../hooks/hooks.ts";
+import { HOOK_LIMITS, type HookLimits, type Hooks } from "../hooks/hooks.ts";
 import { checkSessionRule, type SessionRule } from "./session.ts";
 
 export interface QueueConfig {
 	/** `steer` is another word for `interrupt`. */
 	mode?: QueueSettings["mode"] | "steer";
+	/** What `inject` is with an engine that cannot take messages during a run; default followup. */
+	fallback?: NonNullable<QueueSettings["fallback"]> | "steer";
+	/** `interrupt`: the session starts over without the stopped turn in the context. */
+	rollback?: boolean;
 	collectMs?: number;
 	messagesMax?: number;
 	atCap?: QueueSettings["atCap"];
@@ -115,19 +121,40 @@ export function queueOf(
 	const words = [common?.queue, own(common?.accounts, account)?.queue, own(config.sessions, session)?.queue];
 	if (channel === WEB && words.every((word) => word === undefined)) return undefined;
 	const isWeb = channel === WEB;
-	const { mode, ...rest } = {
+	const { mode, fallback, ...rest } = {
 		...{ mode: isWeb ? "followup" : "interrupt", collectMs: COLLECT_MS, atCap: isWeb ? "drop_newest" : "summarise" },
 		messagesMax: config.limits?.queueMessagesMax ?? INBOUND_LIMITS.queueMessagesMax,
 		...Object.assign({}, ...words),
-	} as Required<QueueConfig>;
-	return { ...rest, mode: mode === "steer" ? "interrupt" : mode };
+	} as Required<Omit<QueueConfig, "fallback" | "rollback">> & Pick<QueueConfig, "fallback" | "rollback">;
+	const settings: QueueSettings = { ...rest, mode: plain(mode) };
+	return mode === "inject" ? { ...settings, fallback: plain(fallback ?? "followup") } : settings;
 }
+
+const plain = <Mode extends string>(mode: Mode | "steer") =>
+	(mode === "steer" ? "interrupt" : mode) as Exclude<Mode, "steer">;
+
+/** How a message waits with this engine, and beside plugins: one that prepares runs has its say on every message. */
+export const settingsFor = (
+	queue: QueueSettings,
+	{ injects }: Pick<Engine, "injects">,
+	plugins: Pick<Hooks, "has">,
+): QueueSettings =>
+	queue.mode === "inject" && (injects !== true || plugins.has("onPrepare"))
+		? { ...queue, mode: queue.fallback ?? "followup" }
+		: queue;
 
 /** The channel of clients that speak to the daemon itself. */
 export const WEB = "web";
 
 /** Throws `config` for what a schema cannot see. */
-export function checkInboundConfig({ channels = {} }: InboundConfig): void {
+export function checkInboundConfig({ channels = {}, approvals = {} }: InboundConfig): void {
+	// A server may change what its tool means, and the beginning of a command would not tell.
+	const served = Object.keys(approvals.prefixes ?? {}).find((tool) => tool.startsWith("mcp__"));
+	if (served !== undefined)
+		throw new NexusError(
+			"config",
+			`approvals.prefixes.${served}: calls of MCP servers are allowed with their exact arguments only; take it out`,
+		);
 	for (const [name, channel] of Object.entries(channels)) {
 		if (channel.session !== undefined) checkSessionRule(channel.session, `channels.${name}.session`);
 		for (const [id, account] of Object.entries(channel.accounts ?? {})) {

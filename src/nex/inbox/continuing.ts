@@ -78,7 +78,9 @@ export class Continuing {
 		const answered = said.findIndex(({ role }) => role === "assistant");
 		const asked = said.slice(0, answered < 0 ? said.length : answered);
 		const events = await Promise.all(asked.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
-		return events.flatMap((event) => (event ? [anew(event, clock.now())] : []));
+		// One that joined it before its first word.
+		const isOwn = (event: InboundEvent | undefined) => event !== undefined && event.disposition.state !== "injected";
+		return events.filter(isOwn).map((event) => anew(event!, clock.now()));
 	}
 }
 

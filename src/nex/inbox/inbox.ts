@@ -6,7 +6,7 @@
 import type { Broker, Execution } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
-import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
+import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
@@ -18,8 +18,11 @@ import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import { cancelWaiting } from "./cancel.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
-import { type InboundConfig, type InboundLimits, rulesOf } from "./config.ts";
+import { carryOut, commandIn, sessionSince } from "./commands.ts";
+import { Completing } from "./completing.ts";
+import { type InboundConfig, type InboundLimits, rulesOf, settingsFor } from "./config.ts";
 import { type Answered, Continuing } from "./continuing.ts";
 import type { InboxLimits } from "./limits.ts";
 import {
@@ -38,7 +41,8 @@ import {
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { ADMIT_MS_MAX, type Decision, type Launched, Sessions, type Start } from "./sessions.ts";
+import { ADMIT_MS_MAX, type Decision, Sessions } from "./sessions.ts";
+import type { Launched, Start } from "./start.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
@@ -50,7 +54,7 @@ export interface InboxDeps {
 	ledger: Ledger;
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
-	engine: Pick<Engine, "disableStreaming">;
+	engine: Pick<Engine, "disableStreaming" | "injects">;
 	asking: Pick<Asking, "heard">;
 	hooks(): Hooks;
 	config(): InboundConfig;
@@ -79,11 +83,10 @@ export class Inbox {
 	readonly #continuing: Continuing;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
-	readonly #completing = new Set<Promise<void>>();
+	readonly #completing: Completing;
 	readonly #stats: InboxStats = { received: 0, duplicates: 0, rejected: 0 };
 	/** The daemon stops: nothing is taken in or started any more. */
 	#closed = false;
-	#finished = false;
 
 	constructor(deps: InboxDeps) {
 		const { bus, clock, log, hooks, inboxLimits } = deps;
@@ -91,6 +94,7 @@ export class Inbox {
 		this.#inOrder = createOrder(deps.limits.hooksWaitingMax);
 		this.#idTime = neverBack(clock);
 		this.#refusals = new Refusals(deps, this.#stats);
+		this.#completing = new Completing(deps);
 		const prepares = () => hooks().has("onPrepare");
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
@@ -141,15 +145,23 @@ export class Inbox {
 			this.#stats.duplicates++;
 			return { outcome: known };
 		}
+		const label = message.session;
+		if (!isClients(inbound)) message.session = await sessionSince(this.#deps.ledger, label);
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
-		const kept = await timed(facts.timings, "acl", clock, letIn);
-		// Neither plugins nor the queue see a decision: the run that it is about must go on.
-		const isDecision = kept === undefined && !isClients(inbound);
-		const decided = isDecision ? await takeDecision(this.#deps, message, ADMIT_MS_MAX) : undefined;
-		if (decided) return { outcome: decided };
-		const refusal = kept ?? (await this.#askPlugins(message));
+		const denied = await timed(facts.timings, "acl", clock, letIn);
+		const meant = denied === undefined && !isClients(inbound) ? await this.#heed(inbound, message, label) : undefined;
+		if (meant) return { outcome: meant };
+		const refusal = denied ?? (await this.#askPlugins(message));
 		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
+	}
+
+	/** A decision or a command: neither plugins nor the queue see it, for the run that it is about must go on. */
+	async #heed(inbound: ChannelMessage, message: Message, label: string): Promise<InboundEvent | undefined> {
+		const decided = await takeDecision(this.#deps, message, ADMIT_MS_MAX);
+		if (decided) return decided;
+		const command = commandIn(inbound);
+		return command && carryOut({ ...this.#deps, sessions: this.#sessions }, command, message, label);
 	}
 
 	async #known({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
@@ -201,7 +213,9 @@ export class Inbox {
 	/** The stage `queue` begins here and ends when the run is prepared. */
 	#queue(message: Message): Promise<Decision> {
 		checkContent(message, this.#deps.inboxLimits);
-		message.facts.queuedAt = this.#deps.clock.now();
+		const { engine, hooks, clock } = this.#deps;
+		if (message.queue) message.queue = settingsFor(message.queue, engine, hooks());
+		message.facts.queuedAt = clock.now();
 		return this.#sessions.arrive(message);
 	}
 
@@ -249,7 +263,7 @@ export class Inbox {
 		begun(execution);
 		await execution.established;
 		this.#deliver(answer, owed);
-		this.#whenSaved(answer, execution);
+		this.#completing.whenSaved(answer, execution);
 		return { runId: answer.runId, saved: execution.saved };
 	}
 
@@ -305,54 +319,16 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs, continues }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute({ begin, settle, patienceMs, continues, inbox }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer, this.#deps.config().approvals?.policy),
+			inbox,
 			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],
-			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#isWhole(answer))), ...settle(turn)],
+			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#completing.isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),
 		});
-	}
-
-	/** Nothing is to come after the turn: its trace is written once, with it. */
-	#isWhole({ deliveries }: Answer): boolean {
-		return deliveries.length === 0 && !this.#deps.hooks().has("onComplete");
-	}
-
-	#whenSaved(answer: Answer, execution: Execution): void {
-		const { log } = this.#deps;
-		const { runId } = answer;
-		const complete = async (): Promise<void> => {
-			const turn = await execution.saved;
-			if (turn && turn !== "lost" && !this.#isWhole(answer)) await this.#complete(answer, turn, execution.chunks);
-		};
-		const work = complete()
-			.catch((cause: unknown) => log.error({ runId, err: cause }, "a run could not be completed"))
-			.finally(() => this.#completing.delete(work));
-		this.#completing.add(work);
-	}
-
-	/** The stages `deliver`, as far as it lasts longer than the run, and `complete`. */
-	async #complete(answer: Answer, turn: Turn, chunks: number): Promise<void> {
-		const { outbound, hooks, clock, bus } = this.#deps;
-		const { message, deliveries } = answer;
-		const later = stagesOf(turn, false);
-		const ended = await timed(later, "deliver", clock, () =>
-			Promise.allSettled(deliveries.map((id) => outbound.settled(id))),
-		);
-		if (this.#isOver) return;
-		const outcome = {
-			turn,
-			chunks,
-			deliveries: ended.flatMap((one) => (one.status === "fulfilled" ? [one.value] : [])),
-		};
-		const asked = () => hooks().call("onComplete", hookRequestOf(message, { ...answer, outcome }));
-		const { calls } = await timed(later, "complete", clock, asked);
-		if (this.#isOver) return;
-		message.facts.hooks.calls.push(...calls);
-		await bus.write([traceWrite(answer, later)]);
 	}
 
 	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
@@ -360,9 +336,8 @@ export class Inbox {
 		return recover(this.#deps, this.#sessions, owed);
 	}
 
-	/** Deliveries that are still open are another daemon's, and nothing is written any more. */
-	get #isOver(): boolean {
-		return this.#finished || this.#deps.bus.fenced.aborted;
+	cancel(eventId: string): Promise<InboundEvent> {
+		return cancelWaiting(this.#deps.ledger, this.#sessions, eventId);
 	}
 
 	stats(): InboxStats {
@@ -376,15 +351,8 @@ export class Inbox {
 	}
 
 	/** Lets what is completing end until the deadline. */
-	async finish(deadlineMs: number): Promise<void> {
-		await new Promise<void>((resolve) => {
-			const cancel = this.#deps.clock.after(deadlineMs, resolve);
-			void Promise.allSettled([...this.#completing]).then(() => {
-				cancel();
-				resolve();
-			});
-		});
-		this.#finished = true;
+	finish(deadlineMs: number): Promise<void> {
+		return this.#completing.finish(deadlineMs);
 	}
 
 	#refuseWhenClosed(): void {

@@ -32,7 +32,9 @@ export type LaneInput =
 	/** The run has settled, or could not start. */
 	| { type: "free" }
 	/** Time has passed. */
-	| { type: "tick" };
+	| { type: "tick" }
+	/** They wait no longer: they joined the run, or were cancelled. */
+	| { type: "leave"; eventIds: readonly string[] };
 
 export type LaneEffect =
 	/** The arriving message is refused: nothing has changed. */
@@ -45,7 +47,7 @@ export type LaneEffect =
 	/** The messages become one line: a new event in their place. */
 	| { type: "summarise"; eventIds: readonly string[]; into: string }
 	/** The run has to make room for `by`. */
-	| { type: "stop"; by: string }
+	| { type: "stop"; by: string; rollback: boolean }
 	/** Messages that waited become one run. */
 	| { type: "start"; eventIds: readonly string[] };
 
@@ -65,6 +67,8 @@ export function step(lane: Lane, input: LaneInput, now: number): Step {
 			return next({ ...lane, busy: false, stopping: false }, [], now);
 		case "tick":
 			return next(lane, [], now);
+		case "leave":
+			return next({ ...lane, waiting: without(lane.waiting, new Set(input.eventIds)) }, [], now);
 		default:
 			return input satisfies never;
 	}
@@ -98,8 +102,21 @@ function arrive(lane: Lane, { eventId, settings }: Extract<LaneInput, { type: "a
 	waiting = lineUp(waiting, { eventId, at: now, summary: false }, settings);
 	effects.push({ type: "wait" });
 	const stop = mode === "interrupt" && lane.busy && !lane.stopping;
-	if (stop) effects.push({ type: "stop", by: eventId });
+	if (stop) effects.push({ type: "stop", by: eventId, rollback: settings.rollback === true });
 	return next({ busy: lane.busy, stopping: lane.stopping || stop, waiting }, effects, now);
+}
+
+/** Whoever stood behind the first of a run that leaves is the first of it then. */
+function without(line: readonly Waiting[], eventIds: ReadonlySet<string>): readonly Waiting[] {
+	const left: Waiting[] = [];
+	let joined = true;
+	for (const one of line) {
+		joined &&= one.joined;
+		if (eventIds.has(one.eventId)) continue;
+		left.push(one.joined === joined ? one : { ...one, joined });
+		joined = true;
+	}
+	return left;
 }
 
 const refuse = (lane: Lane, because: string): Step => ({ lane, effects: [{ type: "refuse", because }] });

@@ -3,41 +3,21 @@
  * before the next one is taken. It does not wait for the runs that it starts.
  */
 
-import type { Continuation, Saved } from "../../broker/broker.ts";
+import type { Join, RunInbox, Saved } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { type Disposition, inboxWrites, type QueueSettings, type Turn } from "../../ledger/ledger.ts";
+import { type Disposition, inboxWrites, type QueueSettings } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { Write } from "../../std/write.ts";
 import { COLLECT_MS } from "./config.ts";
+import { joined, joiningOf, joinWrites } from "./joins.ts";
 import type { InboxLimits } from "./limits.ts";
 import type { Message } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
+import { type Active, dispose, idOf, plan, QUEUED, superseded, without } from "./plan.ts";
 import { EMPTY_LANE, type Lane, type LaneEffect, restored, step, wakeAt } from "./queue.ts";
-import { batchOf, summaryOf } from "./summary.ts";
-
-/** Messages that become a run. */
-export interface Start {
-	session: string;
-	/** Oldest first. */
-	messages: readonly Message[];
-	/** What becomes of the messages, to be committed with the run's begin. */
-	begin(runId: string): Write[];
-	/** What becomes of the messages when the run ends, to be committed beside its turn. */
-	settle(turn: Turn): Write[];
-	/** The run that it goes on from: its messages are that one's, and were answered by it. */
-	continues?: Continuation;
-	/** Whoever sent the message waits to hear that it is safe. */
-	patienceMs?: number;
-}
-
-export interface Launched {
-	/** Resolves once the run's begin is durable; rejects when it could not start. */
-	established: Promise<{ runId: string; saved: Promise<Saved> }>;
-	/** Stops the run, as soon as it is one. */
-	abort(): void;
-}
+import type { Launched, Start } from "./start.ts";
+import { batchOf } from "./summary.ts";
 
 export interface SessionsDeps {
 	bus: Bus;
@@ -56,9 +36,6 @@ export const ADMIT_MS_MAX = 1000;
 const START_AGAIN_MS = 250;
 const START_AGAIN_MS_MAX = 5_000;
 
-const QUEUED = ["queued"] as const;
-const ANSWERED = ["started", "batched"] as const;
-
 /** What the queue decided. The outcome of a message that starts a run is known once the run has begun. */
 export interface Decision {
 	outcome: Message | Promise<Message>;
@@ -69,7 +46,7 @@ interface Session {
 	lane: Lane;
 	/** The messages that wait, by their ids. */
 	waiting: ReadonlyMap<string, Message>;
-	active: { abort(): void; stoppedBy?: string } | undefined;
+	active: Active | undefined;
 	/** Starts in a row that failed for a passing reason. */
 	failures: number;
 	/** Inputs that are not done yet. */
@@ -108,21 +85,26 @@ export class Sessions {
 	}
 
 	/** Starts a run that no message asks for. Rejects with `conflict` when the session has something under way, or waiting. */
-	async resume(start: Start): Promise<{ runId: string }> {
+	async resume(start: Omit<Start, "inbox">): Promise<{ runId: string }> {
 		const { launched } = await this.#input(start.session, async (session) => this.#resume(session, start));
 		return await launched.established;
 	}
 
-	#resume(session: Session, start: Start): { launched: Launched } {
+	#resume(session: Session, start: Omit<Start, "inbox">): { launched: Launched } {
 		if (this.#closed) throw new NexusError("unavailable", "The daemon is stopping; try again when it is back.");
 		if (!isIdle(session.lane))
 			throw new NexusError("conflict", `Session ${session.label} has something under way; wait until it has ended.`);
 		this.#refuseWhenFull();
 		this.#become(session, { ...session.lane, busy: true });
-		const launched = this.#deps.launch({ ...start, patienceMs: ADMIT_MS_MAX });
-		session.active = { abort: () => launched.abort() };
+		const active: Active = { messages: [...start.messages], abort: () => launched.abort() };
+		const inbox = this.#inboxOf(session, active);
+		const launched = this.#deps.launch({ ...start, inbox, patienceMs: ADMIT_MS_MAX });
+		session.active = active;
 		launched.established.then(
-			({ saved }) => saved.then((turn) => turn && this.#free(session)),
+			({ runId, saved }) => {
+				active.runId = runId;
+				return saved.then((turn) => turn && this.#free(session));
+			},
 			() => this.#free(session),
 		);
 		return { launched };
@@ -221,7 +203,7 @@ export class Sessions {
 	#perform(session: Session, effects: readonly LaneEffect[]): void {
 		for (const effect of effects) {
 			if (effect.type === "stop" && session.active) {
-				session.active.stoppedBy = effect.by;
+				session.active.stoppedBy = { eventId: effect.by, rollback: effect.rollback };
 				session.active.abort();
 			}
 			if (effect.type === "start") {
@@ -240,9 +222,8 @@ export class Sessions {
 	 */
 	async #start(session: Session, messages: readonly Message[], recorded: boolean, patienceMs?: number): Promise<void> {
 		const { launch, clock } = this.#deps;
-		const active: Session["active"] = { abort: () => launched.abort() };
+		const active: Active = { messages: [...messages], abort: () => launched.abort() };
 		const batch = messages.length > 1 ? batchOf(messages, clock.now()) : undefined;
-		const eventIds = [...messages, ...(batch ? [batch] : [])].map((message) => message.eventId);
 		const launched = launch({
 			session: session.label,
 			messages,
@@ -254,16 +235,15 @@ export class Sessions {
 				if (batch) writes.unshift(inboxWrites.accept({ ...batch, disposition: { state: "started", runId } }));
 				return writes;
 			},
-			settle: ({ status, runId }) =>
-				status === "aborted" && active.stoppedBy !== undefined
-					? dispose(eventIds, { state: "superseded", by: active.stoppedBy, runId }, ANSWERED)
-					: [],
+			settle: (turn) => (active.stoppedBy ? superseded(turn, active, batch) : []),
+			inbox: this.#inboxOf(session, active),
 			...(patienceMs !== undefined && { patienceMs }),
 		});
 		session.active = active;
 		try {
 			const { runId, saved } = await launched.established;
 			session.failures = 0;
+			active.runId = runId;
 			for (const message of messages) message.disposition = { state: batch ? "batched" : "started", runId };
 			void saved.then((turn) => turn && this.#free(session));
 		} catch (cause) {
@@ -273,6 +253,53 @@ export class Sessions {
 			void this.#free(session);
 			throw toNexusError(cause);
 		}
+	}
+
+	#inboxOf(session: Session, active: Active): RunInbox {
+		return { take: (join) => this.#input(session.label, () => this.#handOver(session, active, join)) };
+	}
+
+	/** Messages that wait for the run become its own, in the commit that gives them their place in its log. */
+	async #handOver(session: Session, active: Active, join: Join): Promise<void> {
+		// A plugin that prepares runs has its say on every message.
+		if (this.#closed || session.active !== active || active.runId === undefined || this.#deps.prepares()) return;
+		const messages = joiningOf(session.lane, session.waiting, active.messages);
+		if (messages.length === 0) return;
+		const { runId } = active;
+		if (!(await join(messages.map(joined), joinWrites(messages, runId)))) return;
+		for (const message of messages) message.disposition = { state: "injected", runId };
+		active.messages.push(...messages);
+		this.#leave(session, messages.map(idOf));
+	}
+
+	/** Takes back what waits and is `chosen`; tells how many. */
+	cancel(label: string, chosen: (message: Message) => boolean): Promise<number> {
+		return this.#input(label, async (session) => {
+			const eventIds = [...session.waiting.values()].filter(chosen).map(idOf);
+			if (eventIds.length === 0) return 0;
+			await this.#deps.bus.write(dispose(eventIds, { state: "cancelled" }, QUEUED), ADMIT_MS_MAX);
+			this.#leave(session, eventIds);
+			return eventIds.length;
+		});
+	}
+
+	/** Stops the session's run; what waits goes on. False when there is none. */
+	stop(label: string): boolean {
+		const active = this.#sessions.get(label)?.active;
+		active?.abort();
+		return active !== undefined;
+	}
+
+	/** How many messages wait. */
+	waiting(label: string): number {
+		return this.#sessions.get(label)?.waiting.size ?? 0;
+	}
+
+	#leave(session: Session, eventIds: readonly string[]): void {
+		const { lane, effects } = step(session.lane, { type: "leave", eventIds }, this.#now());
+		session.waiting = without(session.waiting, eventIds);
+		this.#become(session, lane);
+		if (!this.#closed) this.#perform(session, effects);
 	}
 
 	/** Puts on record that messages never start. False when they may still: here, or, after a stop or a fence, in the next daemon. */
@@ -352,45 +379,6 @@ export class Sessions {
 	}
 }
 
-const idOf = ({ eventId }: Message): string => eventId;
 /** The store takes nothing at the moment, or this daemon has to leave it to another one. */
 const isPassing = (cause: unknown): boolean => toNexusError(cause).code === "unavailable";
 const isIdle = (lane: Lane): boolean => !lane.busy && lane.waiting.length === 0;
-
-const dispose = (
-	eventIds: readonly string[],
-	disposition: Disposition,
-	expected: readonly Disposition["state"][],
-): Write[] => eventIds.map((eventId) => inboxWrites.dispose(eventId, disposition, expected));
-
-function without(waiting: ReadonlyMap<string, Message>, eventIds: readonly string[]): Map<string, Message> {
-	const left = new Map(waiting);
-	for (const eventId of eventIds) left.delete(eventId);
-	return left;
-}
-
-/** The writes of an arrival, as one unit, and what waits after it. */
-function plan(before: ReadonlyMap<string, Message>, message: Message, effects: readonly LaneEffect[]) {
-	const writes: Write[] = [];
-	let waiting = before;
-	for (const effect of effects) {
-		if (effect.type === "wait") {
-			writes.push(inboxWrites.accept(message));
-			waiting = new Map([...waiting, [message.eventId, message]]);
-		}
-		if (effect.type === "drop") {
-			writes.push(...dispose([effect.eventId], { state: "dropped", because: effect.because }, QUEUED));
-			waiting = without(waiting, [effect.eventId]);
-		}
-		if (effect.type === "summarise") {
-			const { eventIds, into } = effect;
-			const summary = summaryOf(
-				into,
-				eventIds.map((eventId) => waiting.get(eventId)!),
-			);
-			writes.push(inboxWrites.accept(summary), ...dispose(eventIds, { state: "superseded", by: into }, QUEUED));
-			waiting = new Map([[into, summary], ...without(waiting, eventIds)]);
-		}
-	}
-	return { writes, waiting };
-}

@@ -69,6 +69,7 @@ export function Chat({ chat, engine, scripted, pending, app }: ChatProps) {
 							message={message}
 							onRetry={thenWrite(app.retry)}
 							onDiscard={thenWrite(app.discard)}
+							onCancel={app.cancel}
 						/>
 					))}
 				</div>

@@ -38,9 +38,8 @@ export function LabCard({ row, lab, length, app }: LabCardProps) {
 				<Status words={cardWords(row)} />
 			</CardHead>
 			<Screen of={messages} draft={draft?.text} typing={row.typing}>
-				{delivery ? (
-					<div class="lab-asked">{lab.text}</div>
-				) : (
+				{delivery && <div class="lab-asked">{lab.text}</div>}
+				{!delivery && messages.length === 0 && (
 					<p class="lab-blank">{row.ready ? "The answer will appear here." : "Its adapter is being started."}</p>
 				)}
 				{messages.map((message, index) => (

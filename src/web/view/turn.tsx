@@ -46,7 +46,14 @@ export const Turn = memo(({ turn, questions, pending, onSeen, app }: TurnProps) 
 		return () => observer.disconnect();
 	}, [wantsFrames, turn.runId, onSeen]);
 	return (
-		<article class="turn" ref={element} aria-label="Turn" data-run={turn.runId} data-live={isLive(turn)}>
+		<article
+			class="turn"
+			ref={element}
+			aria-label="Turn"
+			data-run={turn.runId}
+			data-live={isLive(turn)}
+			data-rolled-back={turn.row?.rolled_back}
+		>
 			{(JSON.parse(questions) as Asked[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
@@ -149,6 +156,7 @@ function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 		.join("\n\n");
 	return (
 		<footer class="facts">
+			{row?.rolled_back && <span>Rolled back: no later answer knows of it</span>}
 			{view && <Verified view={view} />}
 			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
 			{output >= 0 && <span>{plural(output, "token")}</span>}
@@ -205,15 +213,26 @@ export interface WaitingProps {
 	message: Outgoing;
 	onRetry(key: string, text: string): void;
 	onDiscard(key: string): void;
+	onCancel(eventId: string): void;
 }
 
 /** A message that no run shows yet. */
-export function Waiting({ message, onRetry, onDiscard }: WaitingProps) {
+export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps) {
+	const { eventId } = message;
 	return (
 		<article class="turn" aria-label="Message on its way">
 			<div class="question" data-state={message.state}>
 				<Bubble text={message.text} />
-				{message.state === "queued" && <span class="delivery">Waiting for its turn</span>}
+				{message.state === "queued" && (
+					<span class="delivery">
+						Waiting for its turn
+						{eventId !== undefined && (
+							<button type="button" class="quiet" onClick={() => onCancel(eventId)}>
+								Cancel
+							</button>
+						)}
+					</span>
+				)}
 				{message.state === "failed" && (
 					<span class="delivery" role="alert">
 						Not sent. {message.error}

@@ -299,7 +299,7 @@ describe("from the platform", () => {
 		expect(fake.calls.find(({ name }) => name === "setWebhook")?.body).toEqual({
 			url: "https://example.org/hook",
 			secret_token: "s3cret",
-			allowed_updates: ["message"],
+			allowed_updates: ["message", "callback_query"],
 		});
 		const request = (secret: string | undefined, body: string, method = "POST") =>
 			session.webhook?.({

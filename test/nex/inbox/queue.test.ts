@@ -98,7 +98,12 @@ describe("a busy session", () => {
 			],
 			busy,
 		);
-		expect(effects).toEqual([[wait], [wait, { type: "stop", by: "b" }], [wait], [start("a", "b", "c")]]);
+		expect(effects).toEqual([
+			[wait],
+			[wait, { type: "stop", by: "b", rollback: false }],
+			[wait],
+			[start("a", "b", "c")],
+		]);
 	});
 
 	test("interrupt: takes along all that waited to go one by one", () => {

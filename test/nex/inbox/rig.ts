@@ -62,7 +62,7 @@ export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptio
 	config?: InboundConfig;
 	limits?: Partial<BrokerLimits & InboxLimits>;
 	outbound?: Partial<NexOutbound>;
-	engine?: Pick<Engine, "disableStreaming">;
+	engine?: Pick<Engine, "disableStreaming" | "injects">;
 }
 
 /** How often a file was opened. */

@@ -2,8 +2,6 @@
 
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
-import { COMPLETED, type Ending } from "../../../src/broker/ending.ts";
-import { Framer } from "../../../src/broker/framer.ts";
 import { createBus } from "../../../src/bus/bus.ts";
 import type { EngineEvent } from "../../../src/engine/engine.ts";
 import { readSource, type SourceEvent } from "../../../src/nex/source.ts";
@@ -11,6 +9,7 @@ import { createFold, decodeFrame, newRunId, type RunView } from "../../../src/pr
 import { silentLog } from "../../../src/std/log.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { atEffort } from "../../effort.ts";
+import { recordsOf } from "./framed.ts";
 import { createRig, type Rig, until } from "./rig.ts";
 
 const by = (agent: string | undefined) => (agent === undefined ? {} : { agent });
@@ -34,17 +33,6 @@ const said: fc.Arbitrary<EngineEvent> = fc
 		...by(agent),
 		...(event.type === "tool" && { callId: `${agent}${event.callId}` }),
 	}));
-
-/** The records of a run that says this, as the Broker frames them. */
-function recordsOf(runId: string, events: readonly EngineEvent[], ending: Ending = COMPLETED): string[] {
-	const framer = new Framer({ runId, session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
-	const records: string[] = [];
-	const sink = (record: string) => void records.push(record);
-	framer.open(1, sink);
-	for (const event of events) framer.take(event, 1, sink);
-	framer.end(ending, { input: 3, output: 4 }, 1, sink);
-	return records;
-}
 
 const viewOf = (records: readonly string[]): RunView => {
 	const fold = createFold();

@@ -19,7 +19,8 @@ import { silentLog } from "../../../src/std/log.ts";
 import { normalise } from "../../adapter/normalise.ts";
 import { atEffort } from "../../effort.ts";
 import { openPlainStore } from "../../store.ts";
-import { FAST, finishedRun } from "./rig.ts";
+import { framedRun, saidBy } from "./framed.ts";
+import { FAST } from "./rig.ts";
 
 type Victim = "adapter" | "daemon";
 
@@ -51,7 +52,7 @@ const never = new Promise<never>(() => {});
 async function live(plan: Plan): Promise<Story> {
 	const store = openPlainStore(":memory:");
 	const { bus } = store;
-	const runId = await finishedRun(bus, [plan.text]);
+	const runId = await framedRun(bus, saidBy("writer", plan.text));
 	const rows = store.stored.deliveries;
 	const delivery = {
 		id: "dlv_1",
@@ -181,6 +182,8 @@ const states = (story: Story) => story.row.messages.map(({ state }) => state);
 function expectOnce(story: Story, text: string): void {
 	expect(story.outcome).toEqual({ state: "complete" });
 	expect(whole(story)).toBe(normalise(text));
+	// What is said again after a crash says the same of its run.
+	for (const line of story.lines) expect(line).toMatchObject({ facts: FACTS });
 	expect(new Set(story.shown.map(({ nonce }) => nonce)).size).toBe(story.shown.length);
 	expect(story.row.cursor).toBe(text.length);
 	expect(story.row.messages.map(({ messageId }) => messageId)).toEqual(story.shown.map((_, n) => `m${n + 1}`));
@@ -192,6 +195,7 @@ function expectOnce(story: Story, text: string): void {
 	}
 }
 
+const FACTS = { agent: "writer", model: "model-writer", usage: { input: 3, output: 4 } };
 const TEXT = "One two three.\n\n```js\nconst four = 5;\nsix(7);\n```\n\nEight nine ten eleven twelve.";
 
 describe("a send in several messages", () => {

@@ -1,0 +1,212 @@
+import { describe, expect, test } from "vitest";
+import type { InboundMessage } from "../../../src/adapter/adapter.ts";
+import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { phaseWrites } from "../../../src/ledger/ledger.ts";
+import { commandIn } from "../../../src/nex/inbox/commands.ts";
+import type { InboundChannelConfig, Plugin } from "../../../src/nex/nex.ts";
+import { gate, type Play, started, tempFile, text, until } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
+import { messageOf, type NexRigOptions, nexRig } from "./rig.ts";
+
+function patient() {
+	const asked: EngineRequest[] = [];
+	const doors: ReturnType<typeof gate>[] = [];
+	const play: Play = async function* (request, signal) {
+		const door = gate();
+		asked.push(request);
+		doors.push(door);
+		yield started("c1");
+		yield text("half ");
+		const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+		await Promise.race([door.opened, stopped]);
+	};
+	return { play, asked, doors };
+}
+
+function chat(play: Play, channel: InboundChannelConfig = {}, options: NexRigOptions = {}) {
+	const telegram = { acl: { unknown: "allow" as const }, queue: { mode: "followup" as const }, ...channel };
+	const under = nexRig(play, {
+		...options,
+		config: { channels: { telegram: { ...telegram, accounts: { bot: {} } } } },
+	});
+	const say = (said: string, fields: Partial<InboundMessage> = {}) =>
+		under.nex.receive({ channel: "telegram", account: "bot", message: messageOf(said, fields) });
+	return { ...under, say };
+}
+
+const group = { chat: { id: "g1", type: "group" as const }, target: { to: "g1" } };
+
+describe("A28: what is a command", () => {
+	const of = (said: string, fields: Partial<InboundMessage> = {}) =>
+		commandIn({ channel: "telegram", account: "bot", message: messageOf(said, fields) });
+
+	test.each([
+		["/stop", "/stop"],
+		[" !STOP ", "/stop"],
+		["/stop all", "/stop all"],
+		["!new", "/new"],
+		["/status", "/status"],
+	])("%j is %s", (said, command) => expect(of(said)).toBe(command));
+
+	test.each(["stop", "/stop now", "/news", "please /stop", "/new all", "//stop", "", "/"])("%j is none", (said) =>
+		expect(of(said)).toBeUndefined(),
+	);
+
+	test("in a group only what is said to us", () => {
+		expect(of("/stop", group)).toBeUndefined();
+		expect(of("/stop", { ...group, mention: true })).toBe("/stop");
+	});
+
+	test("not what comes with a file", () => {
+		const attachments = [{ name: "a", contentType: "text/plain", data: "" }];
+		expect(of("/stop", { attachments })).toBeUndefined();
+	});
+});
+
+describe("A28: /stop", () => {
+	test("stops the run; what waits goes on; the chat is told", async () => {
+		const { play, asked, doors } = patient();
+		const { say, look, texts } = chat(play);
+		const one = await say("one");
+		await until(() => asked.length === 1);
+		await say("two");
+		const stop = await say("/stop");
+		expect(stop.disposition).toEqual({ state: "handled", because: "/stop" });
+		await until(() => asked.length === 2);
+		expect(look.turn(one.runId!)!.status).toBe("aborted");
+		expect(texts()).toEqual(["Stopped."]);
+		expect(asked[1]!.messages.map((message) => message.text)).not.toContain("/stop");
+		doors[1]!.open();
+	});
+
+	test("all: cancels one's own messages that wait, too; those of others only for an owner", async () => {
+		const { play, asked, doors } = patient();
+		const { say, look, texts } = chat(play, { acl: { unknown: "allow", owner: ["boss"], groups: "always" } });
+		const by = (id: string) => ({ ...group, from: { id }, mention: true });
+		await say("one", by("ann"));
+		await until(() => asked.length === 1);
+		const [two, three, four] = [
+			await say("two", by("ann")),
+			await say("three", by("bob")),
+			await say("four", by("ann")),
+		];
+		await say("/stop all", by("ann"));
+		const states = () => [two, three, four].map(({ eventId }) => look.event(eventId)!.disposition.state);
+		expect(texts()).toEqual(["Stopped. 2 messages that waited are cancelled."]);
+		await until(() => asked.length === 2);
+		expect(states()).toEqual(["cancelled", "started", "cancelled"]);
+		const five = await say("five", by("ann"));
+		await say("/stop all", by("boss"));
+		expect(look.event(five.eventId)!.disposition.state).toBe("cancelled");
+		for (const door of doors) door.open();
+	});
+
+	test("says so when nothing runs", async () => {
+		const { say, texts } = chat(patient().play);
+		await say("/stop");
+		expect(texts()).toEqual(["Nothing is running."]);
+	});
+
+	test("sent twice by the platform is done once", async () => {
+		const { play, asked, doors } = patient();
+		const { say, look, texts } = chat(play);
+		await say("/stop", { eventId: "same" });
+		const one = await say("one");
+		await until(() => asked.length === 1);
+		expect((await say("/stop", { eventId: "same" })).disposition.state).toBe("handled");
+		expect(texts()).toHaveLength(1);
+		doors[0]!.open();
+		await until(() => look.turn(one.runId!) !== undefined);
+		expect(look.turn(one.runId!)!.status).toBe("completed");
+	});
+
+	test("of somebody who is not let in is no command", async () => {
+		const { play, asked, doors } = patient();
+		const { say, broker, texts } = chat(play, { acl: { allow: ["ann"], unknown: "deny" } });
+		const one = await say("one");
+		await until(() => asked.length === 1);
+		expect((await say("/stop", { from: { id: "eve" } })).disposition.state).toBe("rejected");
+		expect([broker.live(one.runId!)!.status, texts()]).toEqual(["running", []]);
+		doors[0]!.open();
+	});
+
+	test("is no business of plugins", async () => {
+		const seen: string[] = [];
+		const plugin: Plugin = { name: "p", onReceive: () => void seen.push("asked") };
+		const { say } = chat(patient().play, {}, { plugins: [plugin] });
+		await say("/status");
+		expect(seen).toEqual([]);
+	});
+});
+
+describe("A28: /new", () => {
+	const echo = (asked: EngineRequest[]): Play =>
+		async function* (request) {
+			asked.push(request);
+			yield text("yes");
+		};
+
+	test("begins a session that knows nothing of the last one, also after a restart", async () => {
+		const path = tempFile();
+		const asked: EngineRequest[] = [];
+		const before = chat(echo(asked), {}, { path, dies: true });
+		const one = await before.say("one");
+		await before.runSettled(one.runId!);
+		await before.say("/new");
+		const two = await before.say("two");
+		await before.runSettled(two.runId!);
+		const after = chat(echo(asked), {}, { path });
+		const three = await after.say("three");
+		await after.runSettled(three.runId!);
+		expect(asked.map(({ messages }) => messages.map((message) => message.text))).toEqual([
+			...[["one"], ["two"], ["two", "yes", "three"]],
+		]);
+		expect(asked[1]!.session).toBe(asked[2]!.session);
+		expect(asked[1]!.session).not.toBe(asked[0]!.session);
+		await after.say("/new");
+		const four = await after.say("four");
+		await after.runSettled(four.runId!);
+		expect(asked.at(-1)!.messages.map((message) => message.text)).toEqual(["four"]);
+	});
+
+	test("of one chat is not another chat's", async () => {
+		const asked: EngineRequest[] = [];
+		const { say, runSettled } = chat(echo(asked));
+		const other = { chat: { id: "c2", type: "direct" as const }, target: { to: "c2" } };
+		await runSettled((await say("one", other)).runId!);
+		await say("/new");
+		await runSettled((await say("two", other)).runId!);
+		expect(asked[1]!.messages).toHaveLength(3);
+	});
+
+	test("is refused where the chat shares its session with others", async () => {
+		const asked: EngineRequest[] = [];
+		const { say, texts, runSettled } = chat(echo(asked), { session: "shared" });
+		await say("/new");
+		expect(texts()[0]).toContain("shares the session shared");
+		await runSettled((await say("one")).runId!);
+		expect(asked[0]!.session).toBe("shared");
+	});
+});
+
+describe("A28: /status", () => {
+	test("says what runs, for how long and in what, and what waits", async () => {
+		const clock = manualClock(1_000_000);
+		const { play, asked, doors } = patient();
+		const { say, texts, broker, bus } = chat(play, {}, { clock });
+		await say("/status");
+		const one = await say("one");
+		await until(() => asked.length === 1 && broker.live(one.runId!)!.toolCalls.length === 1);
+		await say("two");
+		clock.advance(12_000);
+		await say("/status");
+		expect(texts()).toEqual([
+			"Nothing is running. Nothing waits.",
+			"Running for 12 s with played, in look. 1 message waits.",
+		]);
+		await bus.write([phaseWrites.begin(asked[0]!.session, "plan", 1)]);
+		await say("/status");
+		expect(texts().at(-1)).toMatch(/ 1 message waits\. The phase is plan\.$/);
+		for (const door of doors) door.open();
+	});
+});

@@ -1,0 +1,33 @@
+/** Runs as the Broker frames them: with agents, models and phases. */
+
+import { COMPLETED, type Ending } from "../../../src/broker/ending.ts";
+import { Framer } from "../../../src/broker/framer.ts";
+import type { Bus } from "../../../src/bus/bus.ts";
+import type { EngineEvent } from "../../../src/engine/engine.ts";
+import { newRunId } from "../../../src/protocol/protocol.ts";
+
+/** The records of a run that says this. */
+export function recordsOf(runId: string, events: readonly EngineEvent[], ending: Ending = COMPLETED): string[] {
+	const framer = new Framer({ runId, session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
+	const records: string[] = [];
+	const sink = (record: string) => void records.push(record);
+	framer.open(1, sink);
+	for (const event of events) framer.take(event, 1, sink);
+	framer.end(ending, { input: 3, output: 4 }, 1, sink);
+	return records;
+}
+
+/** A message of an agent, and which model said it. */
+export const saidBy = (agent: string, text: string): EngineEvent[] => [
+	{ type: "message", agent },
+	{ type: "text", delta: text, agent },
+	{ type: "usage", input: 1, output: 1, agent, model: `model-${agent}` },
+];
+
+export async function framedRun(bus: Bus, events: readonly EngineEvent[]): Promise<string> {
+	const runId = newRunId();
+	const records = recordsOf(runId, events);
+	const writer = await bus.create({ log: runId, kind: "run", meta: { session: "s" } }, records.slice(0, -1));
+	await writer.seal(records.slice(-1));
+	return runId;
+}
