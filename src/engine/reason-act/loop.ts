@@ -233,7 +233,6 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			this.transition = { from, because: reason, at };
 			this.phase = phase;
 			say({ type: "phase", name: phase, because: reason });
-			this.log({ kind: "phase", agent: agent.name, text: `${from} → ${phase}: ${reason}`, data: { from, to: phase } });
 		}
 		const waiting = new Set(this.#line.flat());
 		const next = [...new Set(agents)].filter((name) => !waiting.has(name));
