@@ -91,6 +91,56 @@ describe("a whole run", () => {
 		expect(names).toEqual(["read", "bash", "edit", "write"]);
 	});
 
+	const house = () => {
+		const data = path.join(base, "data");
+		mkdirSync(data);
+		for (const file of [path.join(data, "token"), path.join(base, "nexus.yaml"), path.join(base, "other.txt")])
+			writeFileSync(file, "precious");
+		return { dataDir: data, protectedFiles: [], secretFiles: [path.join(base, "nexus.yaml")], config: {} };
+	};
+
+	test("A15: no tool of files reaches the data directory or the configuration, whoever asks", async () => {
+		for (const [name, args] of [
+			["read", { path: "../data/token" }],
+			["read", { path: "../nexus.yaml" }],
+			["write", { path: "../data/token", content: "mine" }],
+			["write", { path: ".git/hooks/post-commit", content: "mine" }],
+		] as const) {
+			const place = house();
+			const { engine } = await coding([call(name, args), fauxAssistantMessage("Done.")], { house: place });
+			const { events } = await run(engine, ask("please", { owner: true }));
+			expect(toolsOf(events).at(-1), JSON.stringify(args)).toMatchObject({ status: "failed" });
+			expect(JSON.stringify(events)).not.toContain("precious");
+			expect(readFileSync(path.join(place.dataDir, "token"), "utf8")).toBe("precious");
+			rmSync(place.dataDir, { recursive: true });
+		}
+	});
+
+	test("A11: whoever is not the owner has files read in the folder only", async () => {
+		const place = house();
+		writeFileSync(path.join(root, "own.txt"), "open to all");
+		const reads = async (file: string, owner: boolean) => {
+			const { engine } = await coding([call("read", { path: file }), fauxAssistantMessage("Done.")], { house: place });
+			return toolsOf((await run(engine, ask("read", { owner }))).events).at(-1);
+		};
+		expect(await reads("own.txt", false)).toMatchObject({ status: "completed" });
+		expect(await reads("../other.txt", true)).toMatchObject({ status: "completed" });
+		expect(await reads("../other.txt", false)).toMatchObject({ status: "failed" });
+	});
+
+	test("A15: a command sees no keys and no tokens", async () => {
+		vi.stubEnv("NEXUS_TOKEN", "precious");
+		vi.stubEnv("TELEGRAM_BOT_TOKEN", "precious");
+		try {
+			const { engine } = await coding([call("bash", { command: "env; echo $HOME" }), fauxAssistantMessage("Done.")]);
+			const { events } = await run(engine, ask("look", { owner: true }));
+			expect(JSON.stringify(events)).not.toContain("precious");
+			expect(toolsOf(events).at(-1)).toMatchObject({ status: "completed", result: expect.stringContaining(home) });
+		} finally {
+			vi.unstubAllEnvs();
+		}
+	});
+
 	test("gives the model its own reasoning and a tool's picture of an earlier turn", async () => {
 		let seen = "";
 		const { engine, faux } = await coding(

@@ -23,6 +23,7 @@ import {
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
+import { type CodingHouse, codingTools } from "./tools.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -36,17 +37,19 @@ export interface CodingParts {
 	compaction?: CompactionSettings;
 	/** In addition to read, bash, edit and write. */
 	tools?: readonly ToolDefinition[];
+	house?: CodingHouse | undefined;
 }
 
 export async function createPiCodingAgentEngine(
 	config: PiConfig,
 	env: Environment = process.env,
 	limits: CodingLimits = PI_LIMITS,
+	house?: CodingHouse,
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot);
 	const loaded = await loadModel(choice, config.thinking);
-	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits });
+	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits, house });
 }
 
 export async function codingEngine(parts: CodingParts): Promise<Engine> {
@@ -108,7 +111,7 @@ interface Asking {
 async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
-	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
+	{ loaded, config, limits, compaction, tools = [], house }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
 	{ answer, teller }: Asking,
@@ -116,7 +119,7 @@ async function openSession(
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const offered = allowedTools([...codingTools(pi, cwd), ...tools], request);
+	const offered = allowedTools([...codingTools(pi, cwd, request, house), ...tools], request);
 	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
@@ -137,17 +140,6 @@ async function openSession(
 		}),
 	});
 	return session;
-}
-
-function codingTools(pi: CodingAgent, cwd: string): ToolDefinition[] {
-	const definitions = [
-		pi.createReadToolDefinition(cwd),
-		pi.createBashToolDefinition(cwd),
-		pi.createEditToolDefinition(cwd),
-		pi.createWriteToolDefinition(cwd),
-	];
-	// Each has its own parameter type; the session validates before it calls.
-	return definitions as unknown as ToolDefinition[];
 }
 
 type Resources = NonNullable<NonNullable<Parameters<CodingAgent["createAgentSession"]>[0]>["resourceLoader"]>;

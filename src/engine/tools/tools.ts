@@ -1,10 +1,12 @@
 /** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
 
 export type { ApprovalPolicy } from "../port.ts";
+export { commandEnvironment } from "./bash.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
 export { describeBy, describeCall } from "./describe.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
 export { TOOL_NAMES } from "./names.ts";
+export { isInside, realPathTo } from "./place.ts";
 export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
 	CustomState,
@@ -16,7 +18,7 @@ export type {
 	ToolResult,
 	ToolSource,
 } from "./port.ts";
-export { checkToolRoot } from "./protect.ts";
+export { checkToolRoot, isOneOf, refuseProtected } from "./protect.ts";
 export { readTextFile } from "./read-file.ts";
 export {
 	asModelTool,
