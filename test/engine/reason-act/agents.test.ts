@@ -131,7 +131,7 @@ describe("a lead", () => {
 		expect(calls.lead![1]!.messages.at(-1)).toMatchObject({ role: "toolResult", isError: true });
 	});
 
-	test("A8: its words are hidden, its routing is shown with the reason, and its last answer is for people", async () => {
+	test("R2-55, R2-85, R2-135, A8: its words are hidden, its routing is shown with the reason, and its last answer is for people", async () => {
 		const { events, texts } = await team(
 			{
 				lead: [
@@ -187,7 +187,7 @@ describe("events", () => {
 		expect(events.filter((event) => "agent" in event)).toEqual([]);
 	});
 
-	test("R2-93: the execution log has routing, phases, attempts, reminders, completions and model calls", async () => {
+	test("R2-88, R2-93: the execution log has routing, phases, attempts, reminders, completions and model calls", async () => {
 		const { events } = await team({
 			lead: [routes(["a"], { phase: "plan" }), routes([END])],
 			a: [answer(text("x")), completes("did")],
@@ -203,7 +203,7 @@ describe("events", () => {
 		expect(byKind.get("model")).toMatchObject({ data: { ms: expect.any(Number), failed: false, tokens: 5 } });
 	});
 
-	test("X12, R2-12: a reasoning block is in the execution log once, and in the answer every time", async () => {
+	test("X12, R2-12, R2-92: a reasoning block is in the execution log once, and in the answer every time", async () => {
 		const think = { type: "thinking_delta", contentIndex: 0, delta: "hm", partial: undefined as never } as const;
 		const { events } = await team(
 			{
@@ -468,7 +468,7 @@ describe("tools of the house", () => {
 	});
 });
 
-test("A23: what agents and tools do is counted, with bounded labels", async () => {
+test("R2-125, A23: what agents and tools do is counted, with bounded labels", async () => {
 	const { createCounters } = await import("../../../src/std/counters.ts");
 	const counters = createCounters();
 	await team(
