@@ -58,6 +58,14 @@ describe("read_file", () => {
 
 	afterAll(() => rmSync(base, { recursive: true, force: true }));
 
+	test("A15: the daemon's configuration is not read, although it lies in the folder", async () => {
+		const [, tool] = builtInTools({ filesRoot: root, secretFiles: [path.join(root, "notes.md")], now: Date.now });
+		await expect(tool!.execute("1", { path: "inner-link" }, undefined)).rejects.toThrow("may hold secrets");
+		expect((await tool!.execute("2", { path: "sub/deep.txt" }, undefined)).content).toEqual([
+			{ type: "text", text: "deep" },
+		]);
+	});
+
 	const read = (asked: string) => readTextFile(root, asked, 100);
 
 	test.each([
