@@ -47,6 +47,7 @@ export async function createReasonActEngine(
 	return reasonActEngine({
 		...setup,
 		describe: Object.fromEntries(describe),
+		priority: tools?.priority ?? {},
 		toolSources: house?.toolSources ?? [],
 		counters: house?.counters,
 	});

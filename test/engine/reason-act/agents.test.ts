@@ -450,6 +450,17 @@ describe("tools of the house", () => {
 		expect(entries(events)).toContainEqual({ kind: "note", text: "docs offers no tools: down" });
 	});
 
+	test("R2-123: a configured priority decides which call starts first", async () => {
+		const { events } = await team(
+			{ only: [answer(asks("low"), asks("high")), answer()] },
+			{ config: { toolsParallelMax: 1 }, tools: [toolOf("low"), toolOf("high")], setup: { priority: { "hi*": 5 } } },
+		);
+		const started = events.flatMap((event) =>
+			event.type === "tool" && event.status === "started" ? [event.name] : [],
+		);
+		expect(started).toEqual(["high", "low"]);
+	});
+
 	test("an agent's own policy, time limit and description come before the tool's", async () => {
 		const slow = toolOf("mcp__a__slow", { execute: () => new Promise(() => {}) });
 		const { events } = await team(
