@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { Environment } from "../entry.ts";
+import type { EngineHouse, Environment } from "../entry.ts";
 import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
@@ -23,7 +23,7 @@ import {
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
-import { type CodingHouse, codingTools } from "./tools.ts";
+import { commandEnvironment, type GuardedFiles, guardedFiles, type ToolsConfig } from "../tools/tools.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -37,14 +37,15 @@ export interface CodingParts {
 	compaction?: CompactionSettings;
 	/** In addition to read, bash, edit and write. */
 	tools?: readonly ToolDefinition[];
-	house?: CodingHouse | undefined;
+	/** Left out when nothing has to be kept from it. */
+	house?: (Pick<EngineHouse, "dataDir" | "protectedFiles" | "secretFiles"> & Partial<EngineHouse>) | undefined;
 }
 
 export async function createPiCodingAgentEngine(
 	config: PiConfig,
 	env: Environment = process.env,
 	limits: CodingLimits = PI_LIMITS,
-	house?: CodingHouse,
+	house?: CodingParts["house"],
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot);
@@ -119,7 +120,8 @@ async function openSession(
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const offered = allowedTools([...codingTools(pi, cwd, request, house), ...tools], request);
+	const files = guardedFiles({ root: cwd, isOwner: request.owner === true, ...house });
+	const offered = allowedTools([...codingTools(pi, cwd, files, envNamesOf(house)), ...tools], request);
 	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
@@ -140,6 +142,39 @@ async function openSession(
 		}),
 	});
 	return session;
+}
+
+function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, envNames: readonly string[]): ToolDefinition[] {
+	const detectImageMimeType = async (file: string) => imageTypeOf(await files.readFile(file));
+	const definitions = [
+		pi.createReadToolDefinition(cwd, { operations: { ...files, detectImageMimeType } }),
+		pi.createBashToolDefinition(cwd, {
+			exposeSessionEnvironment: false,
+			spawnHook: (spawned) => ({ ...spawned, env: commandEnvironment(spawned.env, envNames) }),
+		}),
+		pi.createEditToolDefinition(cwd, { operations: files }),
+		pi.createWriteToolDefinition(cwd, { operations: files }),
+	];
+	// Each has its own parameter type; the session validates before it calls.
+	return definitions as unknown as ToolDefinition[];
+}
+
+/** Further variables that commands see; the same as for every engine's commands. */
+const envNamesOf = (house: CodingParts["house"]): readonly string[] =>
+	(house?.config?.tools as ToolsConfig | undefined)?.bash?.env ?? [];
+
+/** First bytes, in hexadecimal; dots are a length in between. */
+const IMAGES: readonly [type: string, begins: RegExp][] = [
+	["image/png", /^89504e470d0a1a0a/],
+	["image/jpeg", /^ffd8ff/],
+	["image/gif", /^47494638(?:37|39)61/],
+	["image/webp", /^52494646.{8}57454250/],
+];
+
+/** Those that models see; by their content, not by their names. */
+function imageTypeOf(bytes: Buffer): string | undefined {
+	const head = bytes.toString("hex", 0, 12);
+	return IMAGES.find(([, begins]) => begins.test(head))?.[0];
 }
 
 type Resources = NonNullable<NonNullable<Parameters<CodingAgent["createAgentSession"]>[0]>["resourceLoader"]>;

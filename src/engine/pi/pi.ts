@@ -67,7 +67,7 @@ export async function createPiEngine(
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot, house?.dataDir);
 	const loaded = await loadModel(choice, config.thinking);
-	const tools = builtInTools({ filesRoot: config.filesRoot, secretFiles: house?.secretFiles ?? [], now: Date.now });
+	const tools = builtInTools({ filesRoot: config.filesRoot, secretFiles: house?.secretFiles, now: Date.now });
 	return piEngine({ loaded, failure: { ...choice, section: "pi" }, tools, config, limits });
 }
 

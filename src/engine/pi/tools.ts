@@ -1,17 +1,17 @@
 /** The tools the `pi` engine offers: they read, they never change anything. */
 
 import type { AgentTool, AgentToolResult } from "@earendil-works/pi-agent-core";
-import { isOneOf, readTextFile, timeIn } from "../tools/tools.ts";
+import { readTextFile, timeIn } from "../tools/tools.ts";
 
 export interface ToolOptions {
 	/** Without it, no file can be read. */
 	filesRoot?: string | undefined;
-	/** Nobody reads these. */
-	secretFiles?: readonly string[];
+	/** Are not read. */
+	secretFiles?: readonly string[] | undefined;
 	now: () => number;
 }
 
-export function builtInTools({ filesRoot, secretFiles = [], now }: ToolOptions): AgentTool[] {
+export function builtInTools({ filesRoot, secretFiles, now }: ToolOptions): AgentTool[] {
 	const tools: AgentTool[] = [timeTool(now)];
 	if (filesRoot !== undefined) tools.push(readFileTool(filesRoot, secretFiles));
 	return tools;
@@ -33,7 +33,7 @@ function timeTool(now: () => number): AgentTool {
 	};
 }
 
-function readFileTool(filesRoot: string, secretFiles: readonly string[]): AgentTool {
+function readFileTool(filesRoot: string, secretFiles: readonly string[] = []): AgentTool {
 	return {
 		name: "read_file",
 		label: "Read a file",
@@ -45,10 +45,6 @@ function readFileTool(filesRoot: string, secretFiles: readonly string[]): AgentT
 			additionalProperties: false,
 		},
 		execute: async (_id, params) =>
-			answer(
-				await readTextFile(filesRoot, (params as { path: string }).path, undefined, (real) =>
-					isOneOf(secretFiles, real),
-				),
-			),
+			answer(await readTextFile(filesRoot, (params as { path: string }).path, { secretFiles })),
 	};
 }

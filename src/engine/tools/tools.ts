@@ -4,9 +4,9 @@ export type { ApprovalPolicy } from "../port.ts";
 export { commandEnvironment } from "./bash.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
 export { describeBy, describeCall } from "./describe.ts";
+export { type GuardedFiles, guardedFiles } from "./guard.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
 export { TOOL_NAMES } from "./names.ts";
-export { isInside, realPathTo } from "./place.ts";
 export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 export type {
 	CustomState,
@@ -18,7 +18,7 @@ export type {
 	ToolResult,
 	ToolSource,
 } from "./port.ts";
-export { checkToolRoot, isOneOf, refuseProtected } from "./protect.ts";
+export { checkToolRoot } from "./protect.ts";
 export { readTextFile } from "./read-file.ts";
 export {
 	asModelTool,
