@@ -233,7 +233,6 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			this.transition = { from, because: reason, at };
 			this.phase = phase;
 			say({ type: "phase", name: phase, because: reason });
-			this.log({ kind: "phase", agent: agent.name, text: `${from} → ${phase}: ${reason}`, data: { from, to: phase } });
 		}
 		const waiting = new Set(this.#line.flat());
 		const next = [...new Set(agents)].filter((name) => !waiting.has(name));
@@ -285,7 +284,8 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		// A refused call has used nothing.
 		const used = failed && !shown ? undefined : this.#usage.add({ agent, model }, heard.message.usage);
 		if (used) this.#state.countUsage(used.tokens, used.costUsd);
-		const text = `${provider}/${model} ${failed ? "failed" : "answered"} after ${Math.round(ms)} ms`;
+		const how = heard.message.stopReason === "aborted" ? "was stopped" : failed ? "failed" : "answered";
+		const text = `${provider}/${model} ${how} after ${Math.round(ms)} ms`;
 		this.log({ kind: "model", agent, text, data: { ms, failed, ...(used && { tokens: used.tokens }) } });
 	}
 
