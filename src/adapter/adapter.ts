@@ -1,4 +1,5 @@
 /** Adapters render answers on platforms we do not own. The door of this folder. */
+export * from "./bundled.ts";
 export * from "./channels.ts";
 export * from "./chats.ts";
 export * from "./conformance/conformance.ts";

@@ -357,11 +357,17 @@ function addAccounts(nexus: Command, local: Local): void {
 function addChecks(nexus: Command, local: Local): void {
 	asJson(nexus.command("conformance"), "print the report as JSON")
 		.description("check an adapter in any language against the protocol")
-		.argument("<command...>", "the adapter's command line without its verb, after --")
+		.argument(
+			"<command...>",
+			"the adapter's command line without its verb, after --; or the name of one that comes with Nexus",
+		)
 		.option("--account <id>", "the account of NEXUS_ACCOUNT_FILE, for adapters that need one")
 		.option("--to <address>", "where test messages go")
 		.option("--only <text>", "only cases whose name contains this")
-		.addHelpText("after", "\nExample:\n  nexus conformance -- python3 my_adapter.py")
+		.addHelpText(
+			"after",
+			"\nExamples:\n  nexus conformance -- python3 my_adapter.py\n  NEXUS_ACCOUNT_FILE=account.json nexus conformance telegram --account main --to 42",
+		)
 		.action(async (command, options) => {
 			const { conformance } = await import("./commands/conformance.ts");
 			local.host.exitCode = await conformance(local, command, options);

@@ -1,7 +1,13 @@
 /** One account of a channel: its processes, started on first use, and the rate pause that holds for all of them. */
 
-import { fileURLToPath } from "node:url";
-import type { AdapterField, AdapterInfo, HealthReport, MessageFailure, StreamStatus } from "../adapter/adapter.ts";
+import {
+	type AdapterField,
+	type AdapterInfo,
+	bundledCommand,
+	type HealthReport,
+	type MessageFailure,
+	type StreamStatus,
+} from "../adapter/adapter.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -84,12 +90,8 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 	};
 }
 
-/** A bundled adapter beside this file, in the sources and in the published package alike. */
 export const commandOf = (channel: string, config: ChannelConfig): readonly string[] =>
-	config.command ?? [process.execPath, bundledMain(import.meta.url), channel];
-
-const bundledMain = (here: string): string =>
-	fileURLToPath(new URL(here.endsWith(".ts") ? "../adapter/main.ts" : "../adapter/main.js", here));
+	config.command ?? bundledCommand(channel);
 
 export class Account {
 	readonly channel: string;

@@ -175,7 +175,7 @@ describeInBrowser("the chat", () => {
 		await page.getByRole("button", { name: "Cancel" }).click();
 		await expect.poll(() => page.locator(".delivery").allTextContents()).toEqual(["Cancelled"]);
 		world.daemon.release("cancel");
-		await waitForEnd(page);
+		await page.waitForSelector('.verified[data-ok="true"]');
 		await say(page, "count 7 0");
 		await expect.poll(() => page.locator('.verified[data-ok="true"]').count()).toBe(2);
 		const bubbles = ["count 300 0 20 cancel", "count 5 0", "count 7 0"];

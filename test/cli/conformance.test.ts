@@ -55,6 +55,12 @@ describe("nexus conformance", () => {
 		expect(code).toBe(0);
 	});
 
+	it("knows the adapters that come with Nexus by their names", async () => {
+		const { code, out } = await check(["--only", "info", "nostr"]);
+		expect(out).toMatch(/^passed +info: one valid JSON object/m);
+		expect(code).toBe(0);
+	});
+
 	it("says which promise is broken and how, and ends with 2", async () => {
 		const { code, out } = await check(["--only", "any text: emoji", "--", "python3", broken()]);
 		expect(out).toMatch(/^failed +any text: .*the source at \d+/m);

@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+	linkSync,
+	mkdirSync,
+	mkdtempSync,
+	readdirSync,
+	readFileSync,
+	rmSync,
+	symlinkSync,
+	writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
@@ -59,6 +68,51 @@ async function coding(
 
 const call = (name: string, args: Record<string, string>, id = "c1") =>
 	fauxAssistantMessage([fauxText("Working."), fauxToolCall(name, args, { id })], { stopReason: "toolUse" });
+
+describe("A15: what is the daemon's", () => {
+	const places = () => ({
+		data: path.join(root, ".nexus", "token"),
+		config: path.join(root, "nexus.yaml"),
+		link: path.join(root, "link"),
+		hard: path.join(root, "hard"),
+		process: "/proc/self/environ",
+		outside: path.join(base, "elsewhere.txt"),
+		own: path.join(root, "own.txt"),
+	});
+
+	beforeEach(() => {
+		const { data, config, link, hard, outside, own } = places();
+		mkdirSync(path.dirname(data));
+		for (const file of [data, config, outside, own]) writeFileSync(file, "s3cret");
+		symlinkSync(data, link);
+		linkSync(config, hard);
+	});
+
+	/** By the name of the place: what became of a call that goes there. */
+	async function reached(name: string, args: (path: string) => Record<string, string>, owner: boolean) {
+		const all = Object.entries(places());
+		const calls = all.map(([id, file]) => call(name, args(file), id));
+		const house = {
+			dataDir: path.join(root, ".nexus"),
+			protectedFiles: [path.join(root, "nexus.yaml")],
+			secretFiles: [path.join(root, "nexus.yaml")],
+		};
+		const { engine } = await coding([...calls, fauxAssistantMessage("Done.")], { house });
+		const { events } = await run(engine, ask("go", { owner, approval: { "*": "never" } }));
+		const ended = toolsOf(events).filter(({ status }) => status === "completed" || status === "failed");
+		return ended.flatMap(({ callId, status }) => (status === "completed" ? [callId] : []));
+	}
+
+	test.each([
+		["the owner's", true, ["outside", "own"]],
+		["a guest's", false, ["own"]],
+	])("is neither read nor written with %s words, and guests stay in the folder", async (_, owner, may) => {
+		expect(await reached("read", (file) => ({ path: file }), owner)).toEqual(may);
+		expect(await reached("write", (file) => ({ path: file, content: "x" }), owner)).toEqual(may);
+		expect(readFileSync(places().config, "utf8")).toBe("s3cret");
+		expect(readFileSync(places().data, "utf8")).toBe("s3cret");
+	});
+});
 
 describe("a whole run", () => {
 	test("works in the files root and answers in two messages", async () => {

@@ -58,7 +58,7 @@ describe("read_file", () => {
 
 	afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-	const read = (asked: string) => readTextFile(root, asked, 100);
+	const read = (asked: string) => readTextFile(root, asked, { fileBytesMax: 100 });
 
 	test.each([
 		["notes.md", "hello ü\n"],
@@ -112,6 +112,8 @@ describe("read_file", () => {
 		symlinkSync(root, link);
 		expect(await readTextFile(link, "notes.md")).toBe("hello ü\n");
 		await expect(readTextFile(link, "../secret")).rejects.toThrow(/outside/);
+		const secretFiles = [path.join(root, "notes.md")];
+		await expect(readTextFile(link, "notes.md", { secretFiles })).rejects.toThrow(/may hold secrets/);
 	});
 
 	test("is offered only with a files root", () => {

@@ -1,4 +1,4 @@
-/** Kill -9 at random points of a run with five tools, then continue: no tool acts twice, and the answer is whole (A1, A4, A5). */
+/** Kill -9 at random points of a run with five tools and an approval, then continue: no tool acts twice, and the answer is whole (A1, A2, A4, A5). */
 
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { createVerifier, type Frame } from "../../src/protocol/protocol.ts";
 import { atEffort } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
-import { agentThatNotes, TEXTS, TOOLS } from "./continued-agent.ts";
+import { APPROVED, agentThatNotes, TEXTS, TOOLS } from "./continued-agent.ts";
 import { call, type DaemonProcess, daemonIn, framesOf } from "./daemon.ts";
 import { seededRandom } from "./random.ts";
 import { follow } from "./reader.ts";
@@ -23,6 +23,7 @@ interface RunView {
 	run_id: string;
 	status: string;
 	continues?: string;
+	continued_by?: string;
 	can_continue?: boolean;
 	messages: { role: string; text: string }[];
 	tool_calls: { name: string; status: string; summary?: string }[];
@@ -39,6 +40,8 @@ interface Round {
 	runs: { view: RunView; frames: string[] }[];
 	acted: string[];
 	kills: number;
+	/** How the question was answered: while its run waited, or after a kill. */
+	decided: ("live" | "late")[];
 }
 const rounds: Round[] = [];
 
@@ -46,33 +49,79 @@ const viewOf = (run: string) => call<RunView>(`${daemon.url}/v1/runs/${run}`);
 
 const isOver = async (run: string) => !["running", "stopping"].includes((await viewOf(run)).status);
 
-/** Kills the daemon with a certain record of the run, unless the run ends before. */
-async function killAt(run: string, record: number): Promise<void> {
+async function questionOf(run: string): Promise<string | undefined> {
+	const { approvals } = await call<{ approvals: { id: string; run_id: string }[] }>(
+		`${daemon.url}/v1/approvals?state=pending`,
+	);
+	return approvals.find(({ run_id }) => run_id === run)?.id;
+}
+
+const approve = (run: string, id: string) =>
+	call(`${daemon.url}/v1/runs/${run}/approvals/${id}`, { decision: "approve" });
+
+type Point = "record" | "asks" | "over";
+
+/** Waits for a certain record of the run, unless the run asks or ends before. */
+async function reached(run: string, record: number): Promise<Point> {
 	const reader = follow(daemon.url, { run });
-	await until(`record ${record} of ${run}`, () => reader.records.length >= record || reader.ended);
+	let point: Point = "record";
+	await until(`record ${record} of ${run}`, async () => {
+		if (reader.records.length >= record) return true;
+		if (reader.ended || (await isOver(run))) point = "over";
+		else if ((await questionOf(run)) !== undefined) point = "asks";
+		return point !== "record";
+	});
 	reader.close();
-	await daemon.kill();
-	await daemon.start();
+	return point;
+}
+
+/** The run that goes on after the kill: by the answer to what was asked, or because it is continued. */
+async function goneOn(run: string, before: string | undefined, round: Round): Promise<string | undefined> {
+	const { status, can_continue: goesOn } = await viewOf(run);
+	const id = await questionOf(run);
+	// A2: what was asked is asked still.
+	if (before !== undefined) expect(id, run).toBe(before);
+	if (status === "completed") return undefined;
+	expect(goesOn, run).toBe(true);
+	if (id === undefined) return (await call<{ run_id: string }>(`${daemon.url}/v1/runs/${run}/continue`, {})).run_id;
+	round.decided.push("late");
+	await approve(run, id);
+	await until(`${run} goes on`, async () => (await viewOf(run)).continued_by !== undefined);
+	return (await viewOf(run)).continued_by;
 }
 
 async function play(n: number): Promise<void> {
 	const before = linesOf(acts).length;
 	const path = `${daemon.url}/v1/sessions/round-${n}/messages`;
 	const chain = [(await call<{ run_id: string }>(path, { text: "go" })).run_id];
-	let kills = 0;
-	for (const last = random.between(1, KILLS_PER_ROUND_MAX); kills < last; kills++) {
+	const round: Round = { runs: [], acted: [], kills: 0, decided: [] };
+	const killsMax = random.between(1, KILLS_PER_ROUND_MAX);
+	const next = () => (round.kills < killsMax ? random.between(RECORDS.low, RECORDS.high) : Infinity);
+	// The first round is killed while it asks.
+	let record = n === 0 ? Infinity : next();
+	for (;;) {
 		const run = chain.at(-1)!;
-		await killAt(run, random.between(RECORDS.low, RECORDS.high));
-		const { status, can_continue: goesOn } = await viewOf(run);
-		if (status === "completed") break;
-		expect(goesOn, run).toBe(true);
-		chain.push((await call<{ run_id: string }>(`${daemon.url}/v1/runs/${run}/continue`, {})).run_id);
+		if ((await reached(run, record)) === "over") break;
+		const id = await questionOf(run);
+		const isAnswered = (n > 0 || round.kills > 0) && (record === Infinity || random.between(0, 1) === 0);
+		if (id !== undefined && isAnswered) {
+			round.decided.push("live");
+			await approve(run, id);
+			continue;
+		}
+		await daemon.kill();
+		await daemon.start();
+		round.kills++;
+		const on = await goneOn(run, id, round);
+		if (on === undefined) break;
+		chain.push(on);
+		record = next();
 	}
-	await until(`${chain.at(-1)} ends`, () => isOver(chain.at(-1)!));
-	const runs = await Promise.all(
+	round.runs = await Promise.all(
 		chain.map(async (run) => ({ view: await viewOf(run), frames: await framesOf(daemon.url, run) })),
 	);
-	rounds.push({ runs, acted: linesOf(acts).slice(before), kills });
+	round.acted = linesOf(acts).slice(before);
+	rounds.push(round);
 }
 
 const linesOf = (file: string): string[] =>
@@ -117,7 +166,7 @@ describe(`proof: ${ROUNDS} rounds of kills, each continued to its end`, () => {
 	});
 
 	it("A4: no tool acts twice; one that did not act to its end is known to be of unknown outcome", () => {
-		for (const { runs, acted } of rounds) {
+		for (const { runs, acted, decided } of rounds) {
 			const calls = runs.flatMap(({ view }) => view.tool_calls);
 			for (const name of TOOLS) {
 				expect(acted.filter((line) => line === `begin ${name}`).length, name).toBeLessThanOrEqual(1);
@@ -126,9 +175,23 @@ describe(`proof: ${ROUNDS} rounds of kills, each continued to its end`, () => {
 				const isUnknown = reported.some(
 					({ status, summary }) => status === "failed" && summary === "the process ended",
 				);
-				expect(ends === 1 || isUnknown, `${name}: ${JSON.stringify(reported)}`).toBe(true);
+				// Approved while its run waited, and killed before its start: the model is told that it never ran.
+				const neverRan = name === APPROVED && decided.includes("live") && !acted.includes(`begin ${name}`);
+				expect(ends === 1 || isUnknown || neverRan, `${name}: ${JSON.stringify(reported)}`).toBe(true);
 				expect(reported.filter(({ status }) => status === "completed").length, name).toBeLessThanOrEqual(1);
 			}
+		}
+	});
+
+	it("A2: a late answer goes on with the work: the tool acts, once", () => {
+		const late = rounds.filter(({ decided }) => decided.includes("late"));
+		expect(rounds[0]?.decided[0]).toBe("late");
+		for (const { acted, runs } of late) {
+			const reported = runs.flatMap(({ view }) => view.tool_calls).filter(({ name }) => name === APPROVED);
+			expect(
+				acted.filter((line) => line === `begin ${APPROVED}`),
+				JSON.stringify(reported),
+			).toHaveLength(1);
 		}
 	});
 

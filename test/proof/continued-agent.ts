@@ -1,4 +1,4 @@
-/** An agent with five tools that leave a trace when they act, for a daemon that is killed while they do. */
+/** An agent with five tools that leave a trace when they act, one of them with a person's approval, for a daemon that is killed while they do. */
 
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,6 +8,8 @@ import { type Script, scriptedModel } from "../../src/engine/reason-act/scripted
 import { type Tool, textResult } from "../../src/engine/tools/tools.ts";
 
 export const TOOLS = ["look", "count", "compare", "note", "check"];
+/** Waits for a person. */
+export const APPROVED = "compare";
 
 /** About as long as a few records take. */
 const TOOL_MS = 15;
@@ -32,6 +34,7 @@ export async function agentThatNotes(acts: string): Promise<Engine> {
 			name,
 			description: name,
 			parameters: { type: "object", properties: {} },
+			...(name === APPROVED && { approval: "always" }),
 			async execute() {
 				appendFileSync(acts, `begin ${name}\n`);
 				await sleep(TOOL_MS);

@@ -71,5 +71,8 @@ export function readRelays(given: string): string[] {
 export function readQuorum(given: string | undefined, relays: number): number {
 	const quorum = Number(given || "1");
 	if (Number.isInteger(quorum) && quorum >= 1 && quorum <= relays) return quorum;
-	throw new PlatformError("invalid", `quorum must be a whole number from 1 to ${relays}, the number of relays.`);
+	throw new PlatformError(
+		"invalid",
+		`quorum must be a whole number from 1 to the number of relays, which is ${relays}.`,
+	);
 }

@@ -204,7 +204,7 @@ export class Relay {
 	private read(connection: Connection, data: RawData): void {
 		let line: unknown;
 		try {
-			line = JSON.parse(data.toString());
+			line = JSON.parse(String(data as Buffer));
 		} catch {}
 		if (!Array.isArray(line) || !LINE_TYPE.test(String(line[0]))) {
 			// Something on the way that is no relay.

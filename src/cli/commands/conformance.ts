@@ -1,6 +1,6 @@
 /** `nexus conformance`: whether an adapter in any language keeps to the protocol. */
 
-import { runConformance } from "../../adapter/adapter.ts";
+import { bundledCommand, isBundled, runConformance } from "../../adapter/adapter.ts";
 import { exitCodeOf } from "../../protocol/protocol.ts";
 import type { Local, Outcome } from "../command.ts";
 import { oneLine } from "../terminal.ts";
@@ -13,7 +13,9 @@ export async function conformance(
 	const env = Object.fromEntries(Object.entries(host.env).filter((entry): entry is [string, string] => !!entry[1]));
 	const { only, account, to } = options;
 	const params = { ...(only && { only }), ...(account && { account }), ...(to && { target: { to } }) };
-	const report = await runConformance(command, { env, cwd: host.cwd(), ...params }, ({ name, result, detail, ms }) => {
+	const [name = "", ...args] = command;
+	const program = args.length === 0 && isBundled(name) ? bundledCommand(name) : command;
+	const report = await runConformance(program, { env, cwd: host.cwd(), ...params }, ({ name, result, detail, ms }) => {
 		if (options.json) return;
 		const why = detail === undefined ? "" : `: ${oneLine(detail, 300)}`;
 		terminal.out(`${result.padEnd(8)} ${name} (${ms} ms)${why}\n`);

@@ -6,8 +6,8 @@ import { inPlace, type PiConfig, piSection } from "../pi/entry.ts";
 export const piCodingAgent = {
 	...piSection,
 	name: "pi-coding-agent",
-	async load(config: PiConfig | undefined, { base, env }: EnginePlace) {
+	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
 		const { createPiCodingAgentEngine } = await import("./pi-coding-agent.ts");
-		return createPiCodingAgentEngine(inPlace(config, base), env);
+		return createPiCodingAgentEngine(inPlace(config, base), env, undefined, house);
 	},
 } as const satisfies EngineEntry<PiConfig>;

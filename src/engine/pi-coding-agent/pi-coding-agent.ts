@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { Environment } from "../entry.ts";
+import type { EngineHouse, Environment } from "../entry.ts";
 import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
@@ -23,6 +23,7 @@ import {
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
+import { type GuardedFiles, guardedFiles } from "../tools/tools.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -36,17 +37,20 @@ export interface CodingParts {
 	compaction?: CompactionSettings;
 	/** In addition to read, bash, edit and write. */
 	tools?: readonly ToolDefinition[];
+	/** Left out when nothing has to be kept from it. */
+	house?: Pick<EngineHouse, "dataDir" | "protectedFiles" | "secretFiles"> | undefined;
 }
 
 export async function createPiCodingAgentEngine(
 	config: PiConfig,
 	env: Environment = process.env,
 	limits: CodingLimits = PI_LIMITS,
+	house?: CodingParts["house"],
 ): Promise<Engine> {
 	const choice = chooseModel(config, env);
 	await checkFilesRoot(config.filesRoot);
 	const loaded = await loadModel(choice, config.thinking);
-	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits });
+	return codingEngine({ loaded, failure: { ...choice, section: "pi" }, config, limits, house });
 }
 
 export async function codingEngine(parts: CodingParts): Promise<Engine> {
@@ -108,7 +112,7 @@ interface Asking {
 async function openSession(
 	pi: CodingAgent,
 	modelRuntime: ModelRuntime,
-	{ loaded, config, limits, compaction, tools = [] }: CodingParts,
+	{ loaded, config, limits, compaction, tools = [], house }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
 	{ answer, teller }: Asking,
@@ -116,7 +120,8 @@ async function openSession(
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const offered = allowedTools([...codingTools(pi, cwd), ...tools], request);
+	const files = guardedFiles({ root: cwd, isOwner: request.owner === true, ...house });
+	const offered = allowedTools([...codingTools(pi, cwd, files), ...tools], request);
 	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
@@ -139,15 +144,30 @@ async function openSession(
 	return session;
 }
 
-function codingTools(pi: CodingAgent, cwd: string): ToolDefinition[] {
+function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles): ToolDefinition[] {
+	const detectImageMimeType = async (file: string) => imageTypeOf(await files.readFile(file));
 	const definitions = [
-		pi.createReadToolDefinition(cwd),
+		pi.createReadToolDefinition(cwd, { operations: { ...files, detectImageMimeType } }),
 		pi.createBashToolDefinition(cwd),
-		pi.createEditToolDefinition(cwd),
-		pi.createWriteToolDefinition(cwd),
+		pi.createEditToolDefinition(cwd, { operations: files }),
+		pi.createWriteToolDefinition(cwd, { operations: files }),
 	];
 	// Each has its own parameter type; the session validates before it calls.
 	return definitions as unknown as ToolDefinition[];
+}
+
+/** First bytes, in hexadecimal; dots are a length in between. */
+const IMAGES: readonly [type: string, begins: RegExp][] = [
+	["image/png", /^89504e470d0a1a0a/],
+	["image/jpeg", /^ffd8ff/],
+	["image/gif", /^47494638(?:37|39)61/],
+	["image/webp", /^52494646.{8}57454250/],
+];
+
+/** Those that models see; by their content, not by their names. */
+function imageTypeOf(bytes: Buffer): string | undefined {
+	const head = bytes.toString("hex", 0, 12);
+	return IMAGES.find(([, begins]) => begins.test(head))?.[0];
 }
 
 type Resources = NonNullable<NonNullable<Parameters<CodingAgent["createAgentSession"]>[0]>["resourceLoader"]>;

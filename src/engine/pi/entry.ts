@@ -25,7 +25,7 @@ export const pi = {
 	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),
 	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
 		const { createPiEngine } = await import("./pi.ts");
-		return createPiEngine(inPlace(config, base), env, undefined, house?.dataDir);
+		return createPiEngine(inPlace(config, base), env, undefined, house);
 	},
 } as const satisfies EngineEntry<PiConfig>;
 

@@ -6,12 +6,14 @@ import { readTextFile, timeIn } from "../tools/tools.ts";
 export interface ToolOptions {
 	/** Without it, no file can be read. */
 	filesRoot?: string | undefined;
+	/** Are not read. */
+	secretFiles?: readonly string[] | undefined;
 	now: () => number;
 }
 
-export function builtInTools({ filesRoot, now }: ToolOptions): AgentTool[] {
+export function builtInTools({ filesRoot, secretFiles, now }: ToolOptions): AgentTool[] {
 	const tools: AgentTool[] = [timeTool(now)];
-	if (filesRoot !== undefined) tools.push(readFileTool(filesRoot));
+	if (filesRoot !== undefined) tools.push(readFileTool(filesRoot, secretFiles));
 	return tools;
 }
 
@@ -31,7 +33,7 @@ function timeTool(now: () => number): AgentTool {
 	};
 }
 
-function readFileTool(filesRoot: string): AgentTool {
+function readFileTool(filesRoot: string, secretFiles: readonly string[] = []): AgentTool {
 	return {
 		name: "read_file",
 		label: "Read a file",
@@ -42,6 +44,7 @@ function readFileTool(filesRoot: string): AgentTool {
 			required: ["path"],
 			additionalProperties: false,
 		},
-		execute: async (_id, params) => answer(await readTextFile(filesRoot, (params as { path: string }).path)),
+		execute: async (_id, params) =>
+			answer(await readTextFile(filesRoot, (params as { path: string }).path, { secretFiles })),
 	};
 }

@@ -1,7 +1,7 @@
 /** The tools that read, write and edit text files below the configured folder. */
 
 import type { Tool, ToolContext, ToolResult } from "./port.ts";
-import { isOneOf, refuseProtected } from "./protect.ts";
+import { refuseProtected } from "./protect.ts";
 import { readTextFile } from "./read-file.ts";
 import { textResult } from "./registry.ts";
 import { editTextFile, type WriteOptions, writeTextFile } from "./write-file.ts";
@@ -28,8 +28,7 @@ const readTool = ({ root, fileBytesMax, secretFiles }: FileOptions): Tool => ({
 	name: "read",
 	description: "Reads a text file. Only files below the configured folder can be read.",
 	parameters: { type: "object", properties: { path: PATH }, required: ["path"], additionalProperties: false },
-	execute: async ({ path }) =>
-		textResult(await readTextFile(root, path as string, fileBytesMax, (real) => isOneOf(secretFiles, real))),
+	execute: async ({ path }) => textResult(await readTextFile(root, path as string, { fileBytesMax, secretFiles })),
 });
 
 const writeTool = (options: FileOptions): Tool => ({

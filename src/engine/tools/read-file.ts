@@ -3,16 +3,21 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, realpath } from "node:fs/promises";
 import { isInside, outside, pathBelow, placeOf, unusable } from "./place.ts";
+import { isOneOf } from "./protect.ts";
 
 /** What one call may bring into the model's context. */
 export const FILE_BYTES_MAX = 256 * 1024;
 
-/** `isSecret` says of the real path whether it is refused. */
+export interface ReadOptions {
+	fileBytesMax?: number;
+	/** Refused, by whatever path or link they are asked for. */
+	secretFiles?: readonly string[];
+}
+
 export async function readTextFile(
 	root: string,
 	asked: string,
-	fileBytesMax: number = FILE_BYTES_MAX,
-	isSecret: (real: string) => boolean | Promise<boolean> = () => false,
+	{ fileBytesMax = FILE_BYTES_MAX, secretFiles = [] }: ReadOptions = {},
 ): Promise<string> {
 	const realRoot = await realpath(root);
 	const wanted = pathBelow(realRoot, asked);
@@ -27,7 +32,8 @@ export async function readTextFile(
 	try {
 		const opened = await placeOf(file, real);
 		if (opened === undefined || !isInside(realRoot, opened)) throw outside(asked);
-		if (await isSecret(opened)) throw new Error(`"${asked}" may hold secrets and cannot be read`);
+		if (await isOneOf(secretFiles, opened, await file.stat({ bigint: true })))
+			throw new Error(`"${asked}" may hold secrets and cannot be read`);
 		return textOf(await readBytes(file, asked, fileBytesMax), asked).replace(/^\uFEFF/, "");
 	} finally {
 		await file.close();

@@ -25,6 +25,8 @@ interface Answer {
 	value: unknown;
 	code: number;
 	detail: string;
+	/** The reason that the program itself gave for ending. */
+	fault?: string | undefined;
 }
 
 /** Ends by its answer, by its time limit or by the signal; what it has started ends with it. Never rejects. */
@@ -53,7 +55,7 @@ function ask(
 		const words = [why ?? detail, lastWords(said.err), unnoted ?? ""].filter((each) => each !== "");
 		const [first = "", ...rest] = words;
 		const told = rest.length === 0 ? first : `${first} (${rest.join("; ")})`;
-		resolve({ value: parsed(said.out), code: code ?? -1, detail: told });
+		resolve({ value: parsed(said.out), code: code ?? -1, detail: told, fault: faultIn(said.err) });
 	};
 	const give = (reason: string) => {
 		why ??= reason;
@@ -96,6 +98,12 @@ const lastWords = (stderr: string): string =>
 		.join("; ")
 		.slice(0, 500);
 
+/** What a program of the kit says when it ends for a reason of its own, such as a setting that does not fit. */
+function faultIn(stderr: string): string | undefined {
+	const last = parsed(stderr.trimEnd().split("\n").at(-1) ?? "") as { level?: unknown; msg?: unknown } | undefined;
+	return last?.level === "error" && typeof last.msg === "string" ? last.msg : undefined;
+}
+
 /** The last line that is a JSON object: a library may have printed something before it. */
 function parsed(stdout: string): unknown {
 	for (const candidate of [stdout, ...stdout.trim().split("\n").toReversed()]) {
@@ -128,10 +136,10 @@ export async function askHealth(
 	env: Record<string, string>,
 	options: OneShotOptions,
 ): Promise<HealthReport> {
-	const { value, code, detail } = await ask([...command, "health", "--account", account], env, options);
+	const { value, code, detail, fault } = await ask([...command, "health", "--account", account], env, options);
 	const report = value as Partial<HealthReport> | undefined;
 	if (typeof report?.ok === "boolean") {
 		return { ok: report.ok && code === 0, detail: String(report.detail ?? "") };
 	}
-	return { ok: false, detail: `The adapter's health verb gave no report. ${detail}` };
+	return { ok: false, detail: fault ?? `The adapter's health verb gave no report. ${detail}` };
 }

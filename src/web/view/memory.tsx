@@ -77,11 +77,11 @@ function Items({ memory: { items, forgetting }, app }: { memory: MemoryView; app
 								<button
 									type="button"
 									class="quiet"
+									aria-label={`Forget: ${item.text.slice(0, FORGET_CHARS_MAX)}`}
 									disabled={forgetting !== undefined}
 									onClick={() => app.memory()?.forget(item.id)}
 								>
 									{forgetting === item.id ? "Forgetting…" : "Forget"}
-									<span class="sr">: {item.text.slice(0, FORGET_CHARS_MAX)}</span>
 								</button>
 							</td>
 						</tr>

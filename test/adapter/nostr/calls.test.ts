@@ -298,7 +298,7 @@ describe("the account", () => {
 		[{ relays: "https://relay.example" }, /relays must be addresses/],
 		[{ relays: "" }, /relays must be addresses/],
 		[{ flush_ms: "300", flush_ms_max: "200" }, /flush_ms not the longer one/],
-		[{ quorum: "3" }, /quorum must be a whole number from 1 to 2/],
+		[{ quorum: "3" }, /quorum must be a whole number from 1 to the number of relays, which is 2/],
 	])("a wrong setting is said at once: %j", async (more, said) => {
 		expect(await faultOf(open(more))).toMatchObject({ fault: "invalid", message: expect.stringMatching(said) });
 	});

@@ -146,7 +146,7 @@ async function lyingRelay(events: readonly Event[]) {
 	await new Promise<void>((resolve) => server.once("listening", resolve));
 	server.on("connection", (socket) => {
 		socket.on("message", (data) => {
-			const [type, id] = JSON.parse(String(data));
+			const [type, id] = JSON.parse(String(data as Buffer));
 			if (type === "EVENT") socket.send(JSON.stringify(["OK", id.id, true, ""]));
 			if (type !== "REQ") return;
 			for (const event of events) socket.send(JSON.stringify(["EVENT", id, event]));

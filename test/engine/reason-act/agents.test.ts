@@ -458,6 +458,7 @@ describe("tools of the house", () => {
 				agents: { only: { approval: { mcp__a__no: "always" }, timeoutMs: { "mcp__a__*": 5 } } },
 				tools: [slow, toolOf("mcp__a__no")],
 				setup: { describe: { mcp__a__slow: ({ q }) => `Waiting for ${String(q)}` }, toolSettleMs: 1 },
+				request: { owner: true },
 			},
 		);
 		expect(events).toContainEqual(expect.objectContaining({ status: "started", summary: "Waiting for x" }));

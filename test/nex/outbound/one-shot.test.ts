@@ -18,3 +18,10 @@ it("I11: and is ended after its time", async () => {
 	expect(ok).toBe(false);
 	expect(detail).toMatch(/no answer within 50 ms .*could not be noted: ENOSPC/);
 });
+
+it("an adapter that says why it ends is quoted; one that only breaks is not", async () => {
+	const said = (line: string) => ask(`console.error(${JSON.stringify(line)}); process.exitCode = 2`, 20_000);
+	const why = JSON.stringify({ level: "error", msg: "quorum must be a number.", code: "invalid" });
+	expect(await said(why)).toEqual({ ok: false, detail: "quorum must be a number." });
+	expect((await said("oops")).detail).toMatch(/gave no report\. ended by code 2 \(oops/);
+});

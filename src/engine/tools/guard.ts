@@ -1,0 +1,75 @@
+/** The files of an agent that brings its own file tools: it may go where its user may, but not into what is the daemon's, and with guests not outside its folder. */
+
+import { constants } from "node:fs";
+import { mkdir, open, realpath, stat, writeFile } from "node:fs/promises";
+import path from "node:path";
+import { isInside, placeOf, realPathTo } from "./place.ts";
+import { isOneOf, refuseProtected } from "./protect.ts";
+
+export interface GuardOptions {
+	root: string;
+	/** Nobody but the owner has words in this run. */
+	isOwner: boolean;
+	dataDir?: string | undefined;
+	protectedFiles?: readonly string[] | undefined;
+	secretFiles?: readonly string[] | undefined;
+}
+
+/** By absolute paths, as an agent's own tools have them. */
+export interface GuardedFiles {
+	readFile(asked: string): Promise<Buffer>;
+	/** Rejects when it cannot be read. */
+	access(asked: string): Promise<void>;
+	writeFile(asked: string, content: string): Promise<void>;
+	mkdir(asked: string): Promise<void>;
+}
+
+/** In it are the environment and the open files of this process. */
+const PROCESSES = "/proc";
+
+export function guardedFiles(options: GuardOptions): GuardedFiles {
+	const { protectedFiles = [], secretFiles = [] } = options;
+	const refuse = async (asked: string, real: string) => {
+		const { root, dataDir, isOwner } = options;
+		const isDaemons = dataDir !== undefined && isInside(await realPathTo(dataDir), real);
+		if (isDaemons || isInside(PROCESSES, real)) throw new Error(`"${asked}" belongs to the daemon and cannot be used`);
+		if (!isOwner && !isInside(await realpath(root), real))
+			throw new Error(`"${asked}" is outside the folder that may be used`);
+	};
+	/** Open first, then look at what was opened: the path may lead elsewhere by now. */
+	const opened = async (asked: string) => {
+		await refuse(asked, await realpath(asked));
+		const file = await open(asked, constants.O_RDONLY | constants.O_NONBLOCK);
+		try {
+			const place = await placeOf(file, await realpath(asked));
+			if (place === undefined) throw new Error(`"${asked}" was moved while it was read`);
+			await refuse(asked, place);
+			if (await isOneOf(secretFiles, place, await file.stat({ bigint: true })))
+				throw new Error(`"${asked}" may hold secrets and cannot be read`);
+			return file;
+		} catch (cause) {
+			await file.close();
+			throw cause;
+		}
+	};
+	return {
+		async readFile(asked) {
+			await using file = await opened(asked);
+			return await file.readFile();
+		},
+		async access(asked) {
+			await using _file = await opened(asked);
+		},
+		async writeFile(asked, content) {
+			const real = await realPathTo(asked);
+			await refuse(asked, real);
+			const found = await stat(real, { bigint: true }).catch(() => undefined);
+			await refuseProtected(protectedFiles, asked, real, found);
+			await writeFile(real, content);
+		},
+		async mkdir(asked) {
+			await refuse(asked, await realPathTo(path.resolve(asked)));
+			await mkdir(asked, { recursive: true });
+		},
+	};
+}
