@@ -18,7 +18,7 @@ export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<b
 /** Throws `not_found`, or `conflict` with the reason. */
 export async function continuationOf(deps: ContinuationDeps, runId: string): Promise<Continuation> {
 	const turn = await deps.ledger.turns.get(runId);
-	if (!turn) throw new NexusError("not_found", `there is no settled run ${runId}`);
+	if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
 	const checkpoint = await deps.ledger.checkpoints.get(runId);
 	const because = await refusalOf(deps, turn, () => checkpoint);
 	if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be continued: ${because}`);

@@ -282,8 +282,8 @@ export function checkPhase(name: string, known: readonly string[] | undefined): 
 	if (known && !known.includes(name))
 		throw new NexusError(
 			"invalid",
-			`There is no phase "${clippedText(name, 64)}"; the phases are ${known.join(", ")}.`,
+			`there is no phase "${clippedText(name, 64)}"; the phases are ${known.join(", ")}`,
 		);
 	if (name === "" || name.length > PHASE_CHARS_MAX)
-		throw new NexusError("invalid", `A phase's name has 1 to ${PHASE_CHARS_MAX} characters.`);
+		throw new NexusError("invalid", `a phase's name has 1 to ${PHASE_CHARS_MAX} characters`);
 }

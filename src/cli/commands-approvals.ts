@@ -49,7 +49,7 @@ export function addApprovals(nexus: Command, { remote, asJson, whole, run }: Add
 	asJson(remote(nexus.command("answer")), "print the answer as JSON")
 		.description("answer what a run asks")
 		.argument("<id>", "as `nexus approvals` lists it")
-		.argument("<text...>", "the answer")
+		.argument("<text...>", "the answer, or the number of a choice")
 		.addHelpText("after", "\nExample:\n  nexus answer K7Q2 the second one")
 		.action((id, words: string[], options) =>
 			run(options, async (context) => (await commands()).answer(context, id, words.join(" "), options)),

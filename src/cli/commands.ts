@@ -154,7 +154,13 @@ function addLists(nexus: Command, local: Local): void {
 }
 
 function addMemory(nexus: Command, local: Local): void {
-	const memory = nexus.command("memory").description("what agents have noted: list, search or forget it");
+	const memory = nexus
+		.command("memory")
+		.description("what agents have noted: list, search or forget it; alone it lists")
+		.addHelpText(
+			"after",
+			"\nExamples:\n  nexus memory\n  nexus memory search tea --bank person:telegram/main/42\n  nexus memory rm mem_01JD…",
+		);
 	const bank = (command: Command): Command =>
 		asJson(remote(command), "one JSON object a line")
 			.option("--bank <bank>", "only this bank: agent:<name> or person:<channel>/<account>/<sender>")

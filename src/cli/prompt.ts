@@ -71,7 +71,9 @@ async function put(
 	if (asked.choices) terminal.note(`  ${asked.choices.map((choice, n) => `${n + 1}) ${choice}`).join("  ")}`);
 	if (!isPerson) {
 		const commands =
-			kind === "approval" ? `nexus approve ${asked.id}, or nexus deny ${asked.id}` : `nexus answer ${asked.id} <text>`;
+			kind === "approval"
+				? `nexus approve ${asked.id}, or nexus deny ${asked.id}`
+				: `nexus answer ${asked.id} <text>${asked.choices ? " (or a number)" : ""}`;
 		terminal.note(`  decide with: ${commands}`);
 		return;
 	}
@@ -98,9 +100,12 @@ async function askApproval(context: Context, run: string, { id }: AskedStatus, s
 async function askQuestion(context: Context, run: string, asked: AskedStatus, signal: AbortSignal): Promise<void> {
 	const line = await question(context, `Answer ${asked.id}: `, signal);
 	if (line === undefined || line === "") return;
-	const chosen = /^\d{1,2}$/.test(line) ? asked.choices?.[Number(line) - 1] : undefined;
-	await context.client.api.answerQuestion(run, asked.id, { answer: chosen ?? line });
+	await context.client.api.answerQuestion(run, asked.id, { answer: chosenOf(asked.choices, line) });
 }
+
+/** A choice may be named by its number. */
+export const chosenOf = (choices: readonly string[] | undefined, text: string): string =>
+	(/^\d{1,2}$/.test(text) && !choices?.includes(text) ? choices?.[Number(text) - 1] : undefined) ?? text;
 
 /** The terminal edits the line: Ctrl-C stays what it is for the command. Undefined when the question was withdrawn, or nothing can be typed. */
 async function question({ host }: Context, prompt: string, signal: AbortSignal): Promise<string | undefined> {

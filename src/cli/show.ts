@@ -6,6 +6,7 @@ import {
 	type EndFrame,
 	exitCodeOf,
 	type Frame,
+	injectedIn,
 	isErrorCode,
 	isShown,
 	NexusError,
@@ -88,6 +89,8 @@ function showChunk(screen: Screen, messageId: string, payload: string, ts: numbe
 	else if (modality === "reasoning") {
 		if (screen.options.reasoning) say(screen, "reasoning", payload);
 	} else if (modality === "tool") showTool(screen, payload, ts);
+	else if (injectedIn(payload))
+		screen.terminal.note(screen.terminal.dim("[joined] the agent has read what was sent meanwhile"));
 	else screen.terminal.note(screen.terminal.dim(`[${oneLine(modality, 40)}] ${partTitle(payload)}`));
 }
 

@@ -272,7 +272,7 @@ describe("a session's phase", () => {
 			{ phases },
 		);
 		const { broker } = brokerOf(engine);
-		const words = 'There is no phase "party"; the phases are plan, execute.';
+		const words = 'there is no phase "party"; the phases are plan, execute';
 		await expect(broker.enterPhase("main", "party", "")).rejects.toThrow(words);
 		const turn = await (await ask(broker, "main", "go")).result;
 		expect(turn).toMatchObject({ status: "failed", error: { message: words } });

@@ -65,6 +65,17 @@ describe("without a terminal", () => {
 		expect((await asked.end()).out).toBe("answered green\n");
 	});
 
+	test("a choice is named by its number; what is asked is neither approved nor denied", async () => {
+		const { run, idIn } = await daemonAsking(QUESTION);
+		const asked = run(["send", "hi"]);
+		const id = await idIn(asked);
+		await until("the command", () => asked.err.includes(`nexus answer ${id} <text> (or a number)`));
+		const approved = await run(["approve", id]).end();
+		expect([approved.code, approved.err]).toEqual([2, expect.stringContaining(`nexus answer ${id} <text>`)]);
+		await run(["answer", id, "2"]).end();
+		expect((await asked.end()).out).toBe("answered blue\n");
+	});
+
 	test("an id that nobody has is not found, with a hint", async () => {
 		const { run } = await daemonAsking(APPROVAL);
 		const answer = await run(["approve", "Z9Z9"]).end();

@@ -90,7 +90,7 @@ describe("nexus doctor: mcp", () => {
 	});
 
 	it.each([
-		[{ servers: { docs: {} } }, "mcp.servers.docs: a map is not allowed; allowed: a map with `command`"],
+		[{ servers: { docs: {} } }, "mcp.servers.docs: a map is not allowed; allowed: a map with either `command`"],
 		[{ servers: { docs: { command: "a", url: "https://b" } } }, "mcp.servers.docs: a map is not allowed"],
 		[{ pingMs: 5 }, "mcp.servers: undefined is not allowed; allowed: a map from names to servers"],
 		[{ servers: {}, pingms: 5 }, 'mcp.pingms: unknown key; did you mean "pingMs"?'],

@@ -16,11 +16,11 @@ memory: { enabled: true }
 const script = (...steps: string[]) => `/script\n${steps.map((step) => `- ${step}\n`).join("")}`;
 const DONE = "{ text: done, tokensPerSecond: 0 }";
 
-async function house() {
+async function house(config = CONFIG) {
 	const cwd = freshFolder();
 	const data = join(cwd, "data");
 	mkdirSync(join(cwd, "work"));
-	writeFileSync(join(cwd, "nexus.yaml"), CONFIG);
+	writeFileSync(join(cwd, "nexus.yaml"), config);
 	const daemon = await daemonHere(data, { cwd });
 	onTestFinished(() => daemon.close());
 	return { cwd, on: (...args: string[]) => run([...args, "--data", data], { cwd }) };
@@ -82,4 +82,20 @@ it("A15: what configures the daemon is neither read nor written by its agents", 
 	expect(out).toContain('created \\\\\\"a.txt\\\\\\"');
 	expect(out).toContain("is outside the folder that may be used");
 	expect(out).toContain('there is no tool \\\\\\"bash\\\\\\"');
+});
+
+it("says so where memory is off, and doctor names the tools that an agent does without", async () => {
+	const { on, cwd } = await house(
+		"engine: reason-act\nreasonAct: { provider: scripted }\nagents:\n  main: { tools: [time, recall, bash, mcp__docs__*] }\n",
+	);
+	expect((await on("memory")).err).toContain("memory is off");
+	const { code, out } = await run(["doctor", "--port", "0", "--data", freshFolder()], { cwd });
+	expect(code).toBe(0);
+	for (const [tool, key] of [
+		["recall", "memory.enabled"],
+		["bash", "tools.root"],
+		["mcp__docs__*", "mcp.servers.docs"],
+	])
+		expect(out).toContain(`main names ${tool}, which needs \`${key}\``);
+	expect(out).not.toContain("main names time");
 });

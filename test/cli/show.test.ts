@@ -7,10 +7,10 @@ import { createShow, type ShowOptions } from "../../src/cli/show.ts";
 import { createTerminal } from "../../src/cli/terminal.ts";
 import { createRunVerifier } from "../../src/client/client.ts";
 import type { EngineEvent } from "../../src/engine/engine.ts";
-import { decodeFrame } from "../../src/protocol/protocol.ts";
+import { decodeFrame, encodeInjected } from "../../src/protocol/protocol.ts";
 
 /** Standard output and standard error of a run that yields these events, and its exit code. */
-function shown(events: readonly EngineEvent[], options: ShowOptions = {}) {
+function shown(events: readonly EngineEvent[], options: ShowOptions = {}, note?: string) {
 	const out = Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: false });
 	const notes = Object.assign(new PassThrough({ encoding: "utf8" }), { isTTY: false });
 	const show = createShow(createTerminal(out, notes, { NO_COLOR: "1" }), options);
@@ -23,6 +23,7 @@ function shown(events: readonly EngineEvent[], options: ShowOptions = {}) {
 	const framer = new Framer({ runId: "run_1", session: "s", chunkBytesMax: 1000, toolJsonCharsMax: 1000 });
 	framer.open(1, sink);
 	for (const event of events) framer.take(event, 1, sink);
+	if (note !== undefined) framer.note(note, 1, sink);
 	framer.end({ reason: "completed" }, { input: -1, output: -1 }, 1, sink);
 	return { out: (out.read() as string | null) ?? "", notes: (notes.read() as string | null) ?? "", code };
 }
@@ -49,4 +50,10 @@ it("P3.10: hidden words are not shown, with --reasoning neither; --json has ever
 	expect(out + notes).not.toMatch(/secret|hidden/);
 	expect(notes).toContain("route completed");
 	expect(shown(events, { json: true }).out).toContain("secret");
+});
+
+it("A26: says in words that a message joined the run", () => {
+	const { notes } = shown([text("a", "A.")], {}, encodeInjected(["evt_1"]));
+	expect(notes).toContain("[joined] ");
+	expect(notes).not.toContain("characters");
 });

@@ -37,6 +37,7 @@ describe("a run that failed", () => {
 	it("is continued, the newest of its session when none is named; its log tells the tool once", async () => {
 		const failed = await on("send", "what time is it?", "--session", "work");
 		expect([failed.code, failed.out]).toEqual([8, expect.stringContaining("I look.")]);
+		expect(failed.err).toMatch(/hint: `nexus continue run_\w+` goes on with it\n$/);
 		const again = await on("continue", "--session", "work");
 		expect(again.code).toBe(8);
 		const log = await on("log", "work", "--json");
@@ -59,6 +60,7 @@ describe("a run that failed", () => {
 			.map((line) => JSON.parse(line) as { run_id: string; continues?: string });
 		expect(newest!.continues).toBe(oldest!.run_id);
 		expect((await on("runs", newest!.run_id)).out).toContain(`nexus continue ${newest!.run_id}`);
+		expect((await on("runs", "--session", "work")).out).toContain(`(continues ${oldest!.run_id})`);
 		const same = await on("continue", oldest!.run_id);
 		expect(same.out).toBe((await on("replay", newest!.run_id, "--speed", "max")).out);
 		const none = await on("continue", "--session", "nothing-here");

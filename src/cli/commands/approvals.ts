@@ -2,6 +2,7 @@
 
 import { type ApprovalJson, type GrantJson, NexusError } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
+import { chosenOf } from "../prompt.ts";
 import { since, table } from "../table.ts";
 import { Hinted } from "../terminal.ts";
 
@@ -84,7 +85,8 @@ export async function decide(
 
 export async function answer(context: Context, id: string, text: string, { json }: DecideOptions): Outcome {
 	const row = await rowOf(context, id, "question");
-	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer: text }), json);
+	const answer = chosenOf(row.choices, text);
+	return say(context, await context.client.api.answerQuestion(row.run_id, row.id, { answer }), json);
 }
 
 function say({ terminal }: Context, row: ApprovalJson, json: boolean | undefined): number {
@@ -96,9 +98,21 @@ function say({ terminal }: Context, row: ApprovalJson, json: boolean | undefined
 /** The pending one, or the newest that had the id: the daemon then says who decided it. */
 async function rowOf({ client }: Context, given: string, kind: ApprovalJson["kind"]): Promise<ApprovalJson> {
 	const id = given.toUpperCase();
-	const find = async (state: string | undefined) =>
-		(await client.api.approvals({ state })).approvals.find((row) => row.id === id && row.kind === kind);
+	const find = async (state: string | undefined) => {
+		const rows = (await client.api.approvals({ state })).approvals.filter((row) => row.id === id);
+		return rows.find((row) => row.kind === kind) ?? rows[0];
+	};
 	const row = (await find("pending")) ?? (await find(undefined));
-	if (row) return row;
+	if (row?.kind === kind) return row;
+	if (row) throw otherKind(row);
 	throw new Hinted(new NexusError("not_found", `there is no ${kind} ${id}`), "`nexus approvals` lists what waits");
+}
+
+/** Words meant for an approval would answer a question wrongly, and the other way round. */
+function otherKind({ id, kind }: ApprovalJson): Hinted {
+	const [is, how] =
+		kind === "question"
+			? ["a question, not a tool call that waits for approval", `answer it with \`nexus answer ${id} <text>\``]
+			: ["a tool call that waits for approval, not a question", `\`nexus approve ${id}\`, or \`nexus deny ${id}\``];
+	return new Hinted(new NexusError("invalid", `${id} is ${is}`), how);
 }

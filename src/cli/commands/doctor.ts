@@ -23,6 +23,7 @@ import {
 import type { Local, Outcome } from "../command.ts";
 import { type Host, placeOf } from "../host.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
+import { agentsWithout } from "./doctor-agents.ts";
 
 export interface Finding {
 	check: string;
@@ -103,6 +104,7 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["engine", () => engine(config, env)],
 	["keys", async () => keys(config, env)],
 	["tools", async () => tools(config, env)],
+	...(config.agents ? [["agents", async () => agents(config)] satisfies Check] : []),
 	["plugins", () => plugins(config)],
 	["mcp", async () => mcp(config, env)],
 	["page", async () => page()],
@@ -258,6 +260,12 @@ function tools({ tools: { root, bash } = {} }: NexusConfig, env: Host["env"]): S
 	const places = wrapper.includes("/") ? [wrapper] : (env.PATH ?? "").split(":").map((dir) => `${dir}/${wrapper}`);
 	if (places.some(isExecutable)) return ok(`files below ${root}, commands in ${wrapper}`);
 	return fail(`${wrapper} of tools.bash.wrapper was not found`, "install it, or correct tools.bash.wrapper");
+}
+
+function agents(config: NexusConfig): Seen {
+	const without = agentsWithout(config);
+	if (without.length === 0) return ok(Object.keys(config.agents ?? {}).join(", "));
+	return warn(without.join("\n"), "switch it on, or take it off the agent's `tools`");
 }
 
 function isExecutable(path: string): boolean {

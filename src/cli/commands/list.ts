@@ -25,11 +25,15 @@ export async function runs({ client, terminal }: Context, options: RunsOptions):
 		run.session,
 		since(run.started_at),
 		took(run),
-		oneLine(run.messages.find((message) => message.role === "user")?.text ?? "", 500),
+		oneLine(messageOf(run), 500),
 	]);
 	table(terminal, ["RUN", "STATUS", "SESSION", "STARTED", "TOOK", "MESSAGE"], rows, ["TOOK", "STARTED", "SESSION"]);
 	return 0;
 }
+
+/** What it answers; one that continues another has no message of its own. */
+const messageOf = ({ messages, continues }: RunJson): string =>
+	messages.find(({ role }) => role === "user")?.text ?? (continues === undefined ? "" : `(continues ${continues})`);
 
 export async function run({ client, terminal }: Context, runId: string, options: { json?: boolean }): Outcome {
 	const found = await client.api.run(runId);
@@ -45,6 +49,7 @@ export async function run({ client, terminal }: Context, runId: string, options:
 		["continues", found.continues],
 		["continued by", found.continued_by],
 		["continue", found.can_continue ? `nexus continue ${found.run_id}` : undefined],
+		["rolled back", found.rolled_back && "the session started over without it"],
 		["started", new Date(found.started_at).toISOString()],
 		["took", took(found)],
 		["first token", found.first_token_ms === undefined ? undefined : `${found.first_token_ms} ms`],

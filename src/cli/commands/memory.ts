@@ -13,8 +13,9 @@ export interface MemoryOptions {
 
 export async function listMemory(context: Context, options: MemoryOptions): Outcome {
 	const { bank, limit } = options;
-	const { memory } = await context.client.api.memory({ bank, limit });
-	return show(context, options, memory, "nothing is noted");
+	const { memory, enabled } = await context.client.api.memory({ bank, limit });
+	const off = "; memory is off: `memory: { enabled: true }` in the configuration switches it on";
+	return show(context, options, memory, `nothing is noted${enabled ? "" : off}`);
 }
 
 export async function searchMemory(context: Context, words: readonly string[], options: MemoryOptions): Outcome {

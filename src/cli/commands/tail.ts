@@ -24,7 +24,9 @@ export async function tailRun(context: Context, run: string, options: TailOption
 		for await (const record of client.follow({ run }, { after: options.after ?? 0, onState })) {
 			const code = show.record(record);
 			prompter.frame(record.frame);
-			if (code !== undefined) return code;
+			if (code === undefined) continue;
+			if (code !== 0) await noteContinue(context, run);
+			return code;
 		}
 	} catch (cause) {
 		if (toNexusError(cause).code !== "data_loss") throw cause;
@@ -34,6 +36,12 @@ export async function tailRun(context: Context, run: string, options: TailOption
 	}
 	// Nothing was left to read after that offset.
 	return 0;
+}
+
+/** Whoever sees a run cut off learns that it need not begin again. */
+async function noteContinue({ client, terminal }: Context, run: string): Promise<void> {
+	const found = await client.api.run(run).catch(() => undefined);
+	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` goes on with it`);
 }
 
 /** The API answers for any name; one that nothing was ever sent to is a typing mistake. */

@@ -59,8 +59,10 @@ export async function phase(
 
 function phaseLine({ name, since: at, from, because, turns, completions }: PhaseJson): string {
 	const why = [from === undefined ? "" : ` from ${from}`, because === undefined ? "" : ` (${because})`].join("");
-	return oneLine(`${name}, since ${since(at)}${why}: ${turns} turns, ${completions} completions`, 1000);
+	return oneLine(`${name}, since ${since(at)}${why}: ${many(turns, "turn")}, ${many(completions, "completion")}`, 1000);
 }
+
+const many = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
 
 export interface LogOptions {
 	run?: string;

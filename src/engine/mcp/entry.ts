@@ -42,7 +42,7 @@ export const mcpConfigSchema = (words: ConfigWords) => {
 	} satisfies Record<keyof McpLimits, unknown>;
 	const server = either(
 		[needed(stdio), needed(http)],
-		"a map with `command` (and args, env, cwd) or with `url` (and headers)",
+		"a map with either `command` (and args, env, cwd) or `url` (and headers)",
 	);
 	return group({ servers: needed(mapOf(needed(server), "a map from names to servers")), ...limits });
 };

@@ -285,7 +285,8 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		// A refused call has used nothing.
 		const used = failed && !shown ? undefined : this.#usage.add({ agent, model }, heard.message.usage);
 		if (used) this.#state.countUsage(used.tokens, used.costUsd);
-		const text = `${provider}/${model} ${failed ? "failed" : "answered"} after ${Math.round(ms)} ms`;
+		const how = failed ? (this.signal.aborted ? "was stopped" : "failed") : "answered";
+		const text = `${provider}/${model} ${how} after ${Math.round(ms)} ms`;
 		this.log({ kind: "model", agent, text, data: { ms, failed, ...(used && { tokens: used.tokens }) } });
 	}
 

@@ -44,6 +44,9 @@ export type Prepared = { tool: Tool; args: Record<string, unknown> } | { problem
 /** The words about wrong arguments are kept to this length. */
 const PROBLEM_CHARS_MAX = 2000;
 
+/** The first line stands alone where people read it, so it has to say what is wrong. */
+const VALIDATOR_HEAD = /^Validation failed for tool "[^"]*":\s*-?\s*/;
+
 /** The tool with arguments that fit, or what is wrong, as the model is told. */
 export function prepareCall(
 	registry: ToolRegistry,
@@ -62,7 +65,7 @@ export function prepareCall(
 		const fitting = validate(asModelTool(tool), { type: "toolCall", id: "", name, arguments: args as never });
 		return { tool, args: fitting as Record<string, unknown> };
 	} catch (cause) {
-		const words = wordsOf(cause) || `the arguments of ${name} are wrong`;
+		const words = wordsOf(cause).replace(VALIDATOR_HEAD, "wrong arguments: ") || `the arguments of ${name} are wrong`;
 		// The library does not say which values are allowed.
 		return {
 			problem: `${words}\n\nWhat ${name} takes: ${JSON.stringify(tool.parameters)}`.slice(0, PROBLEM_CHARS_MAX),

@@ -9,7 +9,7 @@ export async function cancelWaiting({ inbox }: Ledger, sessions: Sessions, event
 	const event = await inbox.get(eventId);
 	if (!event) throw new NexusError("not_found", `there is no message ${eventId}`);
 	const { state } = event.disposition;
-	if (state !== "queued") throw new NexusError("conflict", `Message ${eventId} is ${state}: it waits no longer.`);
+	if (state !== "queued") throw new NexusError("conflict", `message ${eventId} is ${state}: it waits no longer`);
 	const cancelled = await sessions.cancel(event.session, (message) => message.eventId === eventId);
 	if (cancelled === 0)
 		throw new NexusError("conflict", `Message ${eventId} is about to start, or waits in another daemon.`);

@@ -329,6 +329,8 @@ describe("a stop", () => {
 		const silent = await engineOf([], { model: { stream } });
 		const stopped = await run(silent.engine, requestOf("x"), { abortOn: ({ type }) => type === "text" });
 		expect(shown(stopped.events)).toEqual(["message", "text Half"]);
+		const logged = stopped.events.flatMap((event) => (event.type === "log" ? [event.entry.text] : []));
+		expect(logged).toEqual([expect.stringMatching(/^p\/m was stopped after/)]);
 	});
 
 	test("before the start yields nothing", async () => {

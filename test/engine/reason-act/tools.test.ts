@@ -86,6 +86,10 @@ describe("the registry", () => {
 
 	test("the model is told what is wrong with others", () => {
 		expect(prepare("weather", { days: 3 })).toMatchObject({ problem: expect.stringMatching(/weather[\s\S]*city/) });
+		// Where there is room for one line only, it says what.
+		expect(prepare("weather", { days: 3 })).toMatchObject({
+			problem: expect.stringMatching(/^wrong arguments: .*city/),
+		});
 		expect(prepare("weather", { city: "Rome", x: 1 })).toMatchObject({ problem: expect.stringContaining("weather") });
 		expect(prepare("weather", "Rome")).toEqual({
 			problem: "the arguments of weather must be a JSON object, not Rome",
