@@ -8,15 +8,14 @@ import type { Questions } from "./asking.ts";
 /** What of a request the Broker only passes on. */
 export type PassedOn = Pick<
 	EngineRequest,
-	"sender" | "permissions" | "allowedTools" | "deniedTools" | "owner" | "approval" | "agent" | "allowedAgents"
+	"sender" | "allowedTools" | "deniedTools" | "owner" | "approval" | "agent" | "allowedAgents"
 >;
 
 /** What of a request the engine gets as it is. */
 export function passedOn(request: PassedOn): PassedOn {
-	const { sender, permissions, allowedTools, deniedTools, owner, approval, agent, allowedAgents } = request;
+	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents } = request;
 	return {
 		...(sender && { sender }),
-		...(permissions && { permissions }),
 		...(allowedTools && { allowedTools }),
 		...(deniedTools && { deniedTools }),
 		...(owner !== undefined && { owner }),

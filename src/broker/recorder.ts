@@ -280,10 +280,7 @@ function jsonOf(value: unknown): string {
 /** Throws `invalid` with the names that are known. */
 export function checkPhase(name: string, known: readonly string[] | undefined): void {
 	if (known && !known.includes(name))
-		throw new NexusError(
-			"invalid",
-			`there is no phase "${clippedText(name, 64)}"; the phases are ${known.join(", ")}`,
-		);
+		throw new NexusError("invalid", `there is no phase "${clippedText(name, 64)}"; the phases are ${known.join(", ")}`);
 	if (name === "" || name.length > PHASE_CHARS_MAX)
 		throw new NexusError("invalid", `a phase's name has 1 to ${PHASE_CHARS_MAX} characters`);
 }

@@ -56,8 +56,6 @@ export interface EngineRequest {
 	runId: string;
 	/** Who wrote the newest message; left out when nobody in particular did, as with a program that calls the API. */
 	sender?: Sender;
-	/** What the sender may do, in the words of the access rules; left out when no rules apply. An engine grants nothing beyond it. */
-	permissions?: readonly string[];
 	/** Names of the tools that this run may use; left out = all that the engine has. An engine does not offer the others to its model. A `*` at the end stands for any rest. */
 	allowedTools?: readonly string[];
 	/** Names of tools that this run may not use, whatever `allowedTools` says. A `*` at the end stands for any rest. */

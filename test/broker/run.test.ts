@@ -298,10 +298,9 @@ describe("what a run is asked with", () => {
 		return seen[0]!;
 	};
 
-	test("the sender, permissions, tools and agent reach the engine as they are", async () => {
+	test("the sender, tools and agent reach the engine as they are", async () => {
 		const fields = {
 			sender: { id: "42", name: "Ada", channel: "telegram", account: "main" },
-			permissions: ["chat"],
 			allowedTools: ["time"],
 			agent: "planner",
 		};
