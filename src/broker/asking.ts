@@ -265,6 +265,10 @@ const rowFields = ({ at, state, by, reason, text }: Decided) => ({
 	...(text !== undefined && { text }),
 });
 
+/** Somebody decided it, and not the time. */
+export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
+	state === "approved" || state === "denied" || state === "answered";
+
 /** What an engine is told. */
 export function answerOf({ id, state, by, reason, text, digest }: Approval): Answer {
 	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);

@@ -27,7 +27,7 @@ import { Run } from "./run.ts";
 import type { RunDeps } from "./run-deps.ts";
 
 export type { AskingLimits, Decision, Questions } from "./asking.ts";
-export { answerOf } from "./asking.ts";
+export { answerOf, isPersons } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { createBroker } from "../../../src/broker/broker.ts";
 import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import { textResult } from "../../../src/engine/tools/tools.ts";
+import { approvalWrites } from "../../../src/ledger/ledger.ts";
 import { createNex } from "../../../src/nex/nex.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { answer, asks, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
@@ -72,3 +73,22 @@ test.each([
 		await second.stop();
 	},
 );
+
+test("a decision that its daemon did not live to use is used by whoever continues the run", async () => {
+	const path = tempFile();
+	const ran: string[] = [];
+	const first = await start(path, ran, [answer(asks("bash", COMMAND))]);
+	const { runId } = await first.nex.receive({ session: "s", text: "hi" });
+	await until("a question", () => first.broker.questions.pending().length === 1);
+	const [row] = first.broker.questions.pending();
+	await first.stop();
+	// On record, and nobody who waits is told: as by a daemon that is killed then.
+	const second = await start(path, ran, [answer(text("Done."))]);
+	const decided = { state: "approved", by: "the owner", at: row!.createdAt } as const;
+	await second.bus.write([approvalWrites.decide(runId!, row!.id, decided)]);
+	const { runId: next } = await second.nex.continue(runId!);
+	await until("its turn", async () => (await second.ledger.turns.get(next)) !== undefined);
+	expect(ran).toEqual([`bash ${JSON.stringify(COMMAND)}`]);
+	expect((await second.ledger.turns.get(next))?.messages.at(-1)?.text).toBe("Done.");
+	await second.stop();
+});
