@@ -54,8 +54,9 @@ async function refusalOf(
 	turn: Turn,
 	find: () => CheckpointInfo | undefined | Promise<CheckpointInfo | undefined>,
 ): Promise<string | undefined> {
-	const { runId, session, status, continuedBy } = turn;
+	const { runId, session, status, continuedBy, rolledBack } = turn;
 	if (status === "completed") return "it has completed";
+	if (rolledBack) return "it was taken back for a newer message";
 	if (continuedBy !== undefined) return `run ${continuedBy} continues it already`;
 	if (!engine.continues) return `the engine "${engine.name}" keeps no checkpoints; send the message again`;
 	if (turn.engine !== engine.name)
