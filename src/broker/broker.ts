@@ -156,6 +156,7 @@ class TurnBroker implements Broker {
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
 		await this.#deps.asking.load();
 		const { turns, later } = await settleLeftRuns(this.#deps, settle);
+		if (!this.#deps.engine.continues) await this.#deps.asking.abandon();
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
 			session,
