@@ -56,7 +56,7 @@ interface Entry {
 
 export interface AskingDeps {
 	bus: Pick<Bus, "write">;
-	ledger: Pick<Ledger, "approvals">;
+	ledger: Pick<Ledger, "approvals" | "turns">;
 	limits: AskingLimits;
 	clock: Clock;
 	random: Random;
@@ -189,6 +189,13 @@ export class AskingDesk implements Questions {
 		await this.#end(id, { state: "withdrawn", by: "nexus", reason, at: this.#deps.clock.now() });
 	}
 
+	/** What settled runs left open, where none can go on with an answer. A run that has not settled may be another daemon's. */
+	async abandon(): Promise<void> {
+		const { turns } = this.#deps.ledger;
+		const reason = "its run was cut off and cannot go on; send the message again";
+		for (const { id, runId } of this.pending()) if (await turns.get(runId)) await this.withdraw(id, reason);
+	}
+
 	/** Nothing is expired any more: that is the next daemon's. */
 	close(): void {
 		this.#closed = true;
@@ -226,11 +233,23 @@ export class AskingDesk implements Questions {
 			if (entry.isOpen) await bus.write([approvalWrites.decide(runId, id, decided)], WRITE_MS_MAX);
 			this.#close(id, decided);
 		} catch (cause) {
-			// Somebody was faster: that decision closes it.
-			if (cause instanceof Refused) return;
+			// Somebody was faster: what is on record counts, also where nobody here was told of it.
+			if (cause instanceof Refused) return this.#closeAsRecorded(entry.row);
 			log.error({ runId, approval: id, err: cause, againMs: RETRY_MS }, "the end of a question cannot be saved yet");
 			entry.resolve?.(answerOf({ ...entry.row, ...rowFields(decided) }));
 			entry.disarm = clock.after(RETRY_MS, () => void this.#end(id, decided));
+		}
+	}
+
+	async #closeAsRecorded({ runId, id }: Approval): Promise<void> {
+		const { ledger, log } = this.#deps;
+		try {
+			const row = await ledger.approvals.get(runId, id);
+			if (!row || row.state === "pending") return;
+			const { state, decidedAt: at = row.expiresAt, by, reason, text } = row;
+			this.#close(id, { ...{ state, at }, ...stated({ by, reason, text }) });
+		} catch (cause) {
+			log.error({ runId, approval: id, err: cause }, "what became of a question cannot be read");
 		}
 	}
 
@@ -257,23 +276,23 @@ export class AskingDesk implements Questions {
 	}
 }
 
-const rowFields = ({ at, state, by, reason, text }: Decided) => ({
-	state,
-	decidedAt: at,
+const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...stated(words) });
+
+/** Without what is not there. */
+const stated = ({ by, reason, text }: { [word in "by" | "reason" | "text"]?: string | undefined }) => ({
 	...(by !== undefined && { by }),
 	...(reason !== undefined && { reason }),
 	...(text !== undefined && { text }),
 });
 
+/** Somebody decided it, and not the time. */
+export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
+	state === "approved" || state === "denied" || state === "answered";
+
 /** What an engine is told. */
 export function answerOf({ id, state, by, reason, text, digest }: Approval): Answer {
 	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
-	return {
-		...{ id, state, digest },
-		...(by !== undefined && { by }),
-		...(reason !== undefined && { reason }),
-		...(text !== undefined && { text }),
-	};
+	return { ...{ id, state, digest }, ...stated({ by, reason, text }) };
 }
 
 function conflict({ id, state, by, reason }: Approval): NexusError {

@@ -27,7 +27,7 @@ import { Run } from "./run.ts";
 import type { RunDeps } from "./run-deps.ts";
 
 export type { AskingLimits, Decision, Questions } from "./asking.ts";
-export { answerOf } from "./asking.ts";
+export { answerOf, isPersons } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
@@ -156,6 +156,7 @@ class TurnBroker implements Broker {
 	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
 		await this.#deps.asking.load();
 		const { turns, later } = await settleLeftRuns(this.#deps, settle);
+		if (!this.#deps.engine.continues) await this.#deps.asking.abandon();
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({
 			session,

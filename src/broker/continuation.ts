@@ -3,10 +3,11 @@
 import type { Continued, Engine } from "../engine/engine.ts";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../ledger/ledger.ts";
 import { isShown, NexusError } from "../protocol/protocol.ts";
+import { answerOf, isPersons } from "./asking.ts";
 import type { Continuation } from "./port.ts";
 
 export interface ContinuationDeps {
-	ledger: Pick<Ledger, "turns" | "checkpoints">;
+	ledger: Pick<Ledger, "turns" | "checkpoints" | "approvals">;
 	engine: Pick<Engine, "name" | "continues" | "configHash">;
 	isBusy(session: string): boolean;
 }
@@ -22,7 +23,7 @@ export async function continuationOf(deps: ContinuationDeps, runId: string): Pro
 	const checkpoint = await deps.ledger.checkpoints.get(runId);
 	const because = await refusalOf(deps, turn, () => checkpoint);
 	if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be continued: ${because}`);
-	const { data, root, answer } = checkpoint!;
+	const { data, root, answer = await decidedIn(deps, turn) } = checkpoint!;
 	return {
 		runId,
 		root,
@@ -32,13 +33,30 @@ export async function continuationOf(deps: ContinuationDeps, runId: string): Pro
 	};
 }
 
+/**
+ * What people decided last in the run, or in those that it continues: it may have died with the decision on record and before it was of use.
+ * The engine knows whether its call still waits.
+ */
+async function decidedIn({ ledger }: ContinuationDeps, turn: Turn): Promise<Continued["answer"]> {
+	for (let at: Turn | undefined = turn; at; at = await before(ledger, at)) {
+		const decided = (await ledger.approvals.list({ runId: at.runId })).filter(isPersons);
+		const [last] = decided.toSorted((one, other) => other.decidedAt! - one.decidedAt!);
+		if (last) return { ...answerOf(last), callId: last.callId };
+	}
+	return undefined;
+}
+
+const before = ({ turns }: Pick<Ledger, "turns">, { continues }: Turn) =>
+	continues === undefined ? undefined : turns.get(continues);
+
 async function refusalOf(
 	{ ledger, engine, isBusy }: ContinuationDeps,
 	turn: Turn,
 	find: () => CheckpointInfo | undefined | Promise<CheckpointInfo | undefined>,
 ): Promise<string | undefined> {
-	const { runId, session, status, continuedBy } = turn;
+	const { runId, session, status, continuedBy, rolledBack } = turn;
 	if (status === "completed") return "it has completed";
+	if (rolledBack) return "it was taken back for a newer message";
 	if (continuedBy !== undefined) return `run ${continuedBy} continues it already`;
 	if (!engine.continues) return `the engine "${engine.name}" keeps no checkpoints; send the message again`;
 	if (turn.engine !== engine.name)

@@ -96,11 +96,6 @@ export class RunQuestions {
 		this.#kept = true;
 	}
 
-	/** Its turn is on record in another way than by its own commit. */
-	ended(): void {
-		this.#desk.release(this.#options.request.runId, undefined);
-	}
-
 	/** What commits with the turn: a run that has ended asks nothing any more, unless it was cut off. */
 	atEnd(reason: string): { writes: readonly Write[]; done(): void } {
 		const { now, request } = this.#options;

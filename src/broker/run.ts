@@ -229,7 +229,7 @@ export class Run {
 		this.#transcript.take(taken, this.#framer.text, now);
 		this.#opening = opening(this.#writer!, records, open!, this.#recorder.drain()).finally(() => {
 			this.#opening = undefined;
-			if (this.#deps.stopping()) this.shutDown();
+			if (this.#deps.stopping() && this.isAsking) this.shutDown();
 		});
 	}
 
@@ -305,7 +305,8 @@ export class Run {
 		this.#stop = { ending, at: this.#now() };
 		// Nobody waits for a person at shutdown: the question stays open, and its answer begins a run that goes on from here.
 		const isCutOff = ending === SHUT_DOWN && this.isAsking;
-		if (ending === SHUT_DOWN) this.#questions.keep();
+		// Where no run can go on from here, nobody's answer would be of use.
+		if (ending === SHUT_DOWN && this.#deps.engine.continues) this.#questions.keep();
 		if (isCutOff && this.#writer && this.#transcript.oldestToolAt === undefined) {
 			this.#settle(ending);
 			return;
@@ -356,12 +357,12 @@ export class Run {
 		} catch (cause) {
 			const { code, message } = toNexusError(cause);
 			this.#result.resolve({ ...turn, status: "failed", reason: "error", error: { code, message } });
-			await this.#settleLate(cause, beside);
+			await this.#settleLate(cause, beside, asked.done);
 		}
 	}
 
 	/** The store did not take the end of the run. */
-	async #settleLate(cause: unknown, beside: SettleLeft): Promise<void> {
+	async #settleLate(cause: unknown, beside: SettleLeft, onSettled: () => void): Promise<void> {
 		const { log, settleLate } = this.#deps;
 		const { runId } = this.request;
 		this.#refused = true;
@@ -372,9 +373,9 @@ export class Run {
 		}
 		log.error({ runId, err: cause }, "the run could not be settled; it is when the store can be written again");
 		const late = await settleLate(runId, UNWRITTEN, beside);
-		this.#questions.ended();
-		if (late) this.#onSaved(late);
-		else this.#onRecord.resolve(undefined);
+		if (!late) return this.#onRecord.resolve(undefined);
+		onSettled();
+		this.#onSaved(late);
 	}
 
 	#onSaved(turn: Turn | "lost"): void {

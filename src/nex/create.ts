@@ -4,7 +4,7 @@ import { answerOf, type Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Approval, InboundEvent, Ledger, Pairing, Person } from "../ledger/ledger.ts";
-import type { Random } from "../protocol/protocol.ts";
+import { type Random, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { createPairingDesk } from "./acl/pairing.ts";
@@ -99,11 +99,19 @@ export function createNex(options: NexOptions): Nex {
 	const pairing = createPairingDesk({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
 	const { questions } = broker;
+	const tellAsker = ({ askedFor }: Approval, text: string) => {
+		if (askedFor?.target) tell({ ...askedFor, target: askedFor.target as Destination["target"] }, text);
+	};
 	const onLateAnswer = (row: Approval) => {
 		const facts = { runId: row.runId, approval: row.id };
 		inbox.continue(row.runId, { ...answerOf(row), callId: row.callId }).then(
 			({ runId }) => log.info({ ...facts, by: runId }, "a run that was cut off goes on with its answer"),
-			(cause: unknown) => log.warn({ ...facts, err: cause }, "a run was answered too late to go on"),
+			(cause: unknown) => {
+				log.warn({ ...facts, err: cause }, "a run was answered too late to go on");
+				const { code, message } = toNexusError(cause);
+				// Whoever asked would wait for good. At a stop the decision is kept for whoever continues the run.
+				if (code === "conflict") tellAsker(row, `${row.id} was ${row.state} too late: ${message}`);
+			},
 		);
 	};
 	const asking = createAsking({ ...shared, questions, config: () => config, onLateAnswer });

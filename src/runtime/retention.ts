@@ -1,7 +1,7 @@
-/** Removes old finished logs, checkpoints and entries of the execution log now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions and entries of the execution log now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
-import { checkpointWrites, executionWrites, type Ledger } from "../ledger/ledger.ts";
+import { approvalWrites, checkpointWrites, executionWrites, type Ledger } from "../ledger/ledger.ts";
 import { kindRetention } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -16,7 +16,7 @@ const ENTRIES_PER_COMMIT = 5000;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution">;
+	ledger: Pick<Ledger, "execution" | "approvals">;
 }
 
 /** Returns how to stop it. */
@@ -27,6 +27,8 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clo
 		await bus.write([checkpointWrites.forget(time)]);
 		while (!stopped && (await ledger.execution.isOlder(time)))
 			await bus.write([executionWrites.forget(time, ENTRIES_PER_COMMIT)]);
+		while (!stopped && (await ledger.approvals.isOlder(time)))
+			await bus.write([approvalWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
 	const sweep = async () => {
 		try {

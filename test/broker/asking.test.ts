@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Answer, Asking, EngineEvent } from "../../src/engine/engine.ts";
 import { digestOf } from "../../src/engine/engine.ts";
+import { approvalWrites } from "../../src/ledger/ledger.ts";
 import { decodeToolStatus, type Frame } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../clock.ts";
-import { ask, finalEnd, framesOf, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
+import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
 
 const pending = (fields: Partial<Asking> = {}): Asking => ({ id: "q1", kind: "approval", state: "pending", ...fields });
 
@@ -206,6 +207,8 @@ describe("a question", () => {
 	});
 });
 
+const engineFields = { continues: true };
+
 describe("A2: what outlives its run", () => {
 	test("the checkpoint before a question commits with its row: no row waits for a call that a run going on would not know", async () => {
 		const data = { at: "the call" };
@@ -214,7 +217,7 @@ describe("A2: what outlives its run", () => {
 				yield [{ type: "checkpoint", data }, asked({})];
 				await answer!("q1", signal);
 			},
-			{ engineFields: { continues: true } },
+			{ engineFields },
 		);
 		const found = Promise.withResolvers<unknown>();
 		parts.broker.questions.listen({
@@ -228,7 +231,7 @@ describe("A2: what outlives its run", () => {
 	test("at shutdown a run that asks is sealed at once, its row stays and is still there after a restart", async () => {
 		const path = tempFile();
 		const clock = manualClock(1000);
-		const before = rig(asksOnce({}), { path, clock });
+		const before = rig(asksOnce({}), { path, clock, engineFields });
 		const { runId, result } = await ask(before.broker, "main", "hi");
 		const { id } = await opened(before);
 		// Nothing moves the clock: a deadline would never come.
@@ -237,7 +240,7 @@ describe("A2: what outlives its run", () => {
 		expect(finalEnd(await framesOf(before.bus, runId)).reason).toBe("aborted");
 		expect(await before.ledger.approvals.get(runId, id)).toMatchObject({ state: "pending" });
 
-		const after = rig(asksOnce({}), { path, clock });
+		const after = rig(asksOnce({}), { path, clock, engineFields });
 		await after.broker.recover();
 		expect(after.broker.questions.pending()).toMatchObject([{ id, runId, state: "pending" }]);
 		const late: [string, boolean][] = [];
@@ -249,11 +252,11 @@ describe("A2: what outlives its run", () => {
 	test("it expires at its time in the next daemon, too", async () => {
 		const path = tempFile();
 		const clock = manualClock(1000);
-		const before = rig(asksOnce({}), { path, clock, asking: { waitMs: 100 } });
+		const before = rig(asksOnce({}), { path, clock, engineFields, asking: { waitMs: 100 } });
 		const { runId } = await ask(before.broker, "main", "hi");
 		const { id } = await opened(before);
 		await before.broker.drain(0);
-		const after = rig(asksOnce({}), { path, clock });
+		const after = rig(asksOnce({}), { path, clock, engineFields });
 		await after.broker.recover();
 		clock.advance(100);
 		await until(() => after.broker.questions.pending().length === 0);
@@ -262,7 +265,7 @@ describe("A2: what outlives its run", () => {
 
 	test("a newer run of the session withdraws it", async () => {
 		const path = tempFile();
-		const before = rig(asksOnce({}), { path });
+		const before = rig(asksOnce({}), { path, engineFields });
 		const { runId } = await ask(before.broker, "main", "hi");
 		const { id } = await opened(before);
 		await before.broker.drain(0);
@@ -270,7 +273,7 @@ describe("A2: what outlives its run", () => {
 			async function* () {
 				yield text("hello");
 			},
-			{ path },
+			{ path, engineFields },
 		);
 		await after.broker.recover();
 		const newer = await ask(after.broker, "main", "again");
@@ -278,5 +281,57 @@ describe("A2: what outlives its run", () => {
 			...{ state: "withdrawn", reason: `superseded by ${newer.runId}` },
 		});
 		await newer.result;
+	});
+
+	test("where no run can go on, it is withdrawn at shutdown, and by the next start after a crash", async () => {
+		const stopped = rig(asksOnce({}));
+		const { runId } = await ask(stopped.broker, "main", "hi");
+		const { id } = await opened(stopped);
+		await stopped.broker.drain(60_000);
+		expect(await stopped.ledger.approvals.get(runId, id)).toMatchObject({ state: "withdrawn" });
+
+		const path = tempFile();
+		const dead = rig(asksOnce({}), { path, dies: true });
+		const left = await ask(dead.broker, "main", "hi");
+		const row = await opened(dead);
+		const after = rig(asksOnce({}), { path });
+		const closed: [string, boolean][] = [];
+		after.broker.questions.listen({ closed: ({ state }, live) => closed.push([state, live]) });
+		await after.broker.recover();
+		expect(closed).toEqual([["withdrawn", false]]);
+		const reason = expect.stringMatching(/cannot go on/);
+		expect(await after.ledger.approvals.get(left.runId, row.id)).toMatchObject({ state: "withdrawn", reason });
+	});
+
+	test("one that is decided on record, and nobody here was told, does not keep its run waiting for good", async () => {
+		const clock = manualClock(1000);
+		const answers: Answer[] = [];
+		const parts = rig(asksOnce({}, answers), { clock, asking: { waitMs: 100 } });
+		const { runId, result } = await ask(parts.broker, "main", "hi");
+		const { id } = await opened(parts);
+		await parts.bus.write([approvalWrites.decide(runId, id, { state: "denied", by, at: 1001 })]);
+		clock.advance(100);
+		await result;
+		expect(answers).toMatchObject([{ id, state: "denied", by }]);
+		expect(parts.broker.questions.pending()).toEqual([]);
+	});
+
+	test("a run that is shutting down ends by itself where nobody has to be asked", async () => {
+		const go = gate();
+		const parts = rig(
+			async function* (_request, signal, { answer }) {
+				yield text("a");
+				await go.opened;
+				yield asked({});
+				yield text((await answer!("q1", signal)).state);
+			},
+			{ engineFields },
+		);
+		parts.broker.questions.relyOn(() => "Ann (allowed for this session)");
+		const { result } = await ask(parts.broker, "main", "hi");
+		const drained = parts.broker.drain(60_000);
+		go.open();
+		expect(await result).toMatchObject({ status: "completed" });
+		await drained;
 	});
 });

@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { createBroker } from "../../src/broker/broker.ts";
 import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
+import { turnWrites } from "../../src/ledger/ledger.ts";
 import { storeForTest } from "../store.ts";
 import { ask, finalEnd, framesOf, gate, text, verified } from "./rig.ts";
 
@@ -61,6 +62,15 @@ describe("A1: a run that was cut off is continued by a new one", () => {
 		await result;
 		await proceed(runId, "run_2");
 		expect(requests[1]!.continues?.shown).toBe("Hello");
+	});
+
+	test("A27: one that was taken back is refused: the model would be told neither of it nor of the turn before", async () => {
+		const { broker, bus } = rigOf([cut]);
+		const { runId, result } = await ask(broker, "main", "question");
+		const turn = await result;
+		expect(await broker.canContinue(turn)).toBe(true);
+		await bus.write([turnWrites.rollBack(runId)]);
+		await expect(broker.continuation(runId)).rejects.toThrow(/taken back for a newer message/);
 	});
 
 	test("it gets the last checkpoint and what was shown since, and both turns name each other", async () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
-import { checkpointWrites, executionWrites } from "../../src/ledger/ledger.ts";
+import { type Approval, approvalWrites, checkpointWrites, executionWrites } from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
 import { silentLog } from "../../src/std/log.ts";
@@ -15,7 +15,10 @@ const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000 };
 /** The methods that retention uses. */
 const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["write"] = async () => {}) => ({
 	bus: { retain, write } as Partial<Bus> as Bus,
-	ledger: { execution: { list: () => [], isOlder: () => false } },
+	ledger: {
+		execution: { list: () => [], isOlder: () => false },
+		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+	},
 });
 
 /** Lets what was promised happen. */
@@ -90,6 +93,23 @@ describe("keepRetention", () => {
 		await until("the old entries are gone", () => !stored.execution.isOlder(before + 30_000));
 		expect(stored.execution.list({ session: "s", limit: 10 }).map(({ at }) => at)).toEqual([before + 40_000]);
 		expect([stored.checkpoints.get("old"), stored.checkpoints.get("new")?.runId]).toEqual([undefined, "new"]);
+		stop();
+	});
+
+	it("forgets questions by the time of their decision, and none that waits", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const open = (id: string) => {
+			const row = { id, runId: "r", session: "s", callId: "c", tool: "bash", kind: "approval", args: {} } as const;
+			const rest = { digest: "d", state: "pending", createdAt: 1, expiresAt: 20 * 86_400_000 } as const;
+			return approvalWrites.open({ ...row, ...rest } satisfies Approval);
+		};
+		const decide = (id: string, at: number) => approvalWrites.decide("r", id, { state: "denied", by: "Ann", at });
+		await bus.write([open("A2A2"), open("B2B2"), open("C2C2"), decide("A2A2", 2), decide("B2B2", 9 * 86_400_000)]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old one is gone", () => stored.approvals.get("r", "A2A2") === undefined);
+		expect(stored.approvals.list().map(({ id }) => id)).toEqual(["C2C2", "B2B2"]);
 		stop();
 	});
 });

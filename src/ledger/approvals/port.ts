@@ -65,6 +65,8 @@ export interface Approvals {
 	get(runId: string, id: string): Reading<Approval | undefined>;
 	/** Newest first. */
 	list(query?: ApprovalQuery): Reading<Approval[]>;
+	/** Whether any were decided before a time. */
+	isOlder(before: number): Reading<boolean>;
 }
 
 export interface ApprovalOps {
@@ -76,6 +78,14 @@ export interface ApprovalOps {
 	withdrawRun(runId: string, decided: Decided): void;
 	/** Withdraws what the session's earlier runs still ask. */
 	withdrawSession(session: string, decided: Decided): void;
+	/** Forgets some that were decided before a time, at most so many. */
+	forget(before: number, rowsMax: number): void;
 }
 
-export const approvalWrites = writesOf<ApprovalOps>("approvals", ["open", "decide", "withdrawRun", "withdrawSession"]);
+export const approvalWrites = writesOf<ApprovalOps>("approvals", [
+	"open",
+	"decide",
+	"withdrawRun",
+	"withdrawSession",
+	"forget",
+]);

@@ -35,6 +35,7 @@ const STEPS: readonly string[] = [
 	CREATE INDEX approval_run ON approval (run_id);
 	CREATE INDEX approval_session ON approval (session) WHERE state = 'pending';
 	`,
+	"CREATE INDEX approval_by_time ON approval (decided_at) WHERE decided_at IS NOT NULL;",
 ];
 
 const LIST_MAX = 1000;
@@ -54,12 +55,14 @@ export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
 			`SELECT * FROM approval WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR run_id = ?2)
 			AND (?3 IS NULL OR session = ?3) ORDER BY seq DESC LIMIT ?4`,
 		);
+		const older = statement(file, "SELECT 1 FROM approval WHERE decided_at < ? LIMIT 1");
 		const one = (row: Row | undefined) => row && approvalOf(row);
 		return {
 			find: (id) => one(find.get(id)),
 			get: (runId, id) => one(get.get(runId, id)),
 			list: ({ state, runId, session, limit = LIST_MAX } = {}) =>
 				list.all(state ?? null, runId ?? null, session ?? null, Math.min(limit, LIST_MAX)).map(approvalOf),
+			isOlder: (before) => older.get(before) !== undefined,
 		};
 	},
 };
@@ -82,6 +85,10 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 	);
 	const withdrawRun = statement(file, `UPDATE approval SET ${DECIDED} WHERE run_id = ? AND state = 'pending'`);
 	const withdrawSession = statement(file, `UPDATE approval SET ${DECIDED} WHERE session = ? AND state = 'pending'`);
+	const forget = statement(
+		file,
+		"DELETE FROM approval WHERE seq IN (SELECT seq FROM approval WHERE decided_at < ? LIMIT ?)",
+	);
 	return {
 		open(_, one) {
 			if (one.state === "pending" && isPending.get(one.id))
@@ -103,6 +110,9 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 		},
 		withdrawSession(_, session, decided) {
 			withdrawSession.run(...valuesOf(decided), session);
+		},
+		forget(_, before, rowsMax) {
+			forget.run(before, rowsMax);
 		},
 	};
 }

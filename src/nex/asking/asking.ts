@@ -1,7 +1,7 @@
 /** Asks people what runs wait for, and takes their decisions: from chats, buttons and the API. The door of this folder. */
 
 import type { Target } from "../../adapter/adapter.ts";
-import type { Decision, Questions } from "../../broker/broker.ts";
+import { type Decision, isPersons, type Questions } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Approval, Grant, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
@@ -127,8 +127,7 @@ class AskingService {
 		outbound.asked(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
 			log.error({ runId: row.runId, approval: row.id, err: cause }, "a decision could not be shown in a chat");
 		});
-		const isPersons = row.state === "approved" || row.state === "denied" || row.state === "answered";
-		if (!live && isPersons) onLateAnswer?.(row);
+		if (!live && isPersons(row)) onLateAnswer?.(row);
 	}
 
 	async byCommand(

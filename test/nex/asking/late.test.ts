@@ -4,14 +4,17 @@ import { expect, test } from "vitest";
 import { createBroker } from "../../../src/broker/broker.ts";
 import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
 import { textResult } from "../../../src/engine/tools/tools.ts";
+import { approvalWrites, checkpointWrites } from "../../../src/ledger/ledger.ts";
 import { createNex } from "../../../src/nex/nex.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { answer, asks, modelOf, text, toolOf } from "../../engine/reason-act/kit.ts";
 import { storeForTest } from "../../store.ts";
 import { until } from "../../until.ts";
-import { outboundOf } from "../inbox/rig.ts";
+import { messageOf, outboundOf } from "../inbox/rig.ts";
 
 const COMMAND = { command: "git status" };
+
+const config = { channels: { telegram: { acl: { owner: ["ann"] }, accounts: { bot: {} } } } };
 
 /** One start of a daemon: a model that asks for `look` and `bash`, then says what it has. */
 async function start(path: string, ran: string[], answers: Parameters<typeof modelOf>[0]) {
@@ -28,8 +31,8 @@ async function start(path: string, ran: string[], answers: Parameters<typeof mod
 	const store = storeForTest({ path });
 	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine });
-	const { outbound } = outboundOf();
-	const nex = createNex({ broker, bus, ledger, outbound, engine });
+	const { outbound, texts } = outboundOf();
+	const nex = createNex({ broker, bus, ledger, outbound, engine, config });
 	await nex.load();
 	await nex.recover();
 	const stop = async () => {
@@ -37,7 +40,7 @@ async function start(path: string, ran: string[], answers: Parameters<typeof mod
 		await broker.drain(60_000);
 		await nex.stop(0);
 	};
-	return { ...store, broker, nex, calls, stop };
+	return { ...store, broker, nex, calls, stop, texts };
 }
 
 test.each([
@@ -72,3 +75,38 @@ test.each([
 		await second.stop();
 	},
 );
+
+test("a decision that its daemon did not live to use is used by whoever continues the run", async () => {
+	const path = tempFile();
+	const ran: string[] = [];
+	const first = await start(path, ran, [answer(asks("bash", COMMAND))]);
+	const { runId } = await first.nex.receive({ session: "s", text: "hi" });
+	await until("a question", () => first.broker.questions.pending().length === 1);
+	const [row] = first.broker.questions.pending();
+	await first.stop();
+	// On record, and nobody who waits is told: as by a daemon that is killed then.
+	const second = await start(path, ran, [answer(text("Done."))]);
+	const decided = { state: "approved", by: "the owner", at: row!.createdAt } as const;
+	await second.bus.write([approvalWrites.decide(runId!, row!.id, decided)]);
+	const { runId: next } = await second.nex.continue(runId!);
+	await until("its turn", async () => (await second.ledger.turns.get(next)) !== undefined);
+	expect(ran).toEqual([`bash ${JSON.stringify(COMMAND)}`]);
+	expect((await second.ledger.turns.get(next))?.messages.at(-1)?.text).toBe("Done.");
+	await second.stop();
+});
+
+test("an answer that no run can go on with any more: whoever asked is told", async () => {
+	const path = tempFile();
+	const first = await start(path, [], [answer(asks("bash", COMMAND))]);
+	const message = messageOf("hi");
+	const { runId } = await first.nex.receive({ channel: "telegram", account: "bot", message, public: false });
+	await until("a question", () => first.broker.questions.pending().length === 1);
+	const { id } = first.broker.questions.pending()[0]!;
+	await first.stop();
+	const second = await start(path, [], []);
+	await second.bus.write([checkpointWrites.remove(runId!)]);
+	await second.nex.asking.decide(runId!, id, { state: "approved", by: "the owner" });
+	const said = `${id} was approved too late: run ${runId} cannot be continued: there is no checkpoint of it any more`;
+	await until("a note", () => second.texts().some((one) => one.startsWith(said)));
+	await second.stop();
+});
