@@ -91,13 +91,13 @@ describeInBrowser("the adapters page", () => {
 		await say(capped.page, "count 5000 0 5 capped");
 		await wordsFrom(capped.page, 5);
 		await say(capped.page, "the first that waits");
-		await expect.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT).toEqual(["Waiting for its turn"]);
+		await expect.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT).toEqual(["Waiting for its turn\nCancel"]);
 		await say(capped.page, "the second that waits");
 		await expect
 			.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT)
 			.toEqual([
 				expect.stringContaining("Dropped at the queue's cap: 1 message waited already"),
-				"Waiting for its turn",
+				"Waiting for its turn\nCancel",
 			]);
 		// It stands in the thread like any other message.
 		const dropped = capped.page.locator('[aria-label="Message without an answer"]');

@@ -144,13 +144,14 @@ describeInBrowser("the channel lab", () => {
 					.toEqual(["Approve", "Deny"]);
 			const last = async (channel: string) => (await card(page, channel).locator(".lab-bubble").allInnerTexts()).at(-1);
 			await expect.poll(() => last("sms"), { timeout: DELIVER_MS }).toContain("Deploy to production?");
-			expect(await page.locator(".lab-card:not([data-channel=web]) .lab-blank").count()).toBe(0);
+			const blank = page.locator(".lab-card:not([data-channel=web]) .lab-blank");
+			await expect.poll(() => blank.count(), { timeout: DELIVER_MS }).toBe(0);
 			await buttons("slack").first().click();
 			for (const channel of [...WITH_BUTTONS, "sms"])
 				await expect
 					.poll(() => last(channel), { message: channel, timeout: DELIVER_MS })
 					.toMatch(/^Approved by .+ on slack\.$/);
-			expect(await page.locator(".lab-buttons").count()).toBe(0);
+			await expect.poll(() => page.locator(".lab-buttons").count(), { timeout: DELIVER_MS }).toBe(0);
 			expect(faults).toEqual([]);
 		},
 		START_MS + DELIVER_MS + 30_000,
