@@ -91,7 +91,9 @@ describeInBrowser("the adapters page", () => {
 		await say(capped.page, "count 5000 0 5 capped");
 		await wordsFrom(capped.page, 5);
 		await say(capped.page, "the first that waits");
-		await expect.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT).toEqual(["Waiting for its turn\nCancel"]);
+		await expect
+			.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT)
+			.toEqual(["Waiting for its turn\nCancel"]);
 		await say(capped.page, "the second that waits");
 		await expect
 			.poll(() => capped.page.locator(".delivery").allInnerTexts(), WAIT)
