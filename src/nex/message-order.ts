@@ -10,9 +10,9 @@ interface Message {
 	readonly place: number;
 	/** Of its begin. */
 	readonly offset: number;
+	/** Up to which offset its frames were heard: they are read again while others have their turn. */
+	heard: number;
 }
-
-const AT_ONCE: Message = { place: -1, offset: 0 };
 
 export interface MessageOrder {
 	/** Whether the record at this offset was there before. */
@@ -24,6 +24,7 @@ export interface MessageOrder {
 }
 
 export function createMessageOrder(): MessageOrder {
+	const atOnce: Message = { place: -1, offset: 0, heard: 0 };
 	/** In order of their begins. */
 	const messages: Message[] = [];
 	/** The newest message of each agent. */
@@ -40,20 +41,14 @@ export function createMessageOrder(): MessageOrder {
 	function begin({ message_id: id, modality, agent, visible }: BeginFrame, offset: number): void {
 		if (modality === "text") {
 			const isHidden = visible === false;
-			const message = isHidden ? AT_ONCE : { place: messages.length, offset };
+			const message = isHidden ? atOnce : { place: messages.length, offset, heard: 0 };
 			if (!isHidden) {
 				messages.push(message);
 				texts.add(id);
 			}
 			newest.set(agent, message);
 		}
-		streams.set(id, newest.get(agent) ?? messages.at(-1) ?? AT_ONCE);
-	}
-
-	/** Of a message that is over, what comes late is heard as it comes. */
-	function isDue(frame: Frame, isNew: boolean): boolean {
-		const message = streams.get(frame.message_id) ?? AT_ONCE;
-		return message.place === place || (isNew && message.place < place);
+		streams.set(id, newest.get(agent) ?? messages.at(-1) ?? atOnce);
 	}
 
 	return {
@@ -62,12 +57,14 @@ export function createMessageOrder(): MessageOrder {
 			const isNew = offset > frontier;
 			if (isNew) frontier = offset;
 			if (isNew && frame.type === "stream.begin") begin(frame, offset);
-			if (!isDue(frame, isNew)) return false;
-			const isOver =
-				frame.type === "stream.end" && texts.has(frame.message_id) && streams.get(frame.message_id)!.place === place;
-			if (isOver) {
+			const message = streams.get(frame.message_id) ?? atOnce;
+			// Of a message that is over, what comes late is heard as it comes.
+			if (message.place > place || offset <= message.heard) return false;
+			message.heard = offset;
+			if (frame.type === "stream.end" && texts.has(frame.message_id) && message.place === place) {
 				place++;
-				from = messages[place]?.offset;
+				const next = messages[place];
+				from = next && next.offset < offset ? next.offset : undefined;
 			}
 			return true;
 		},

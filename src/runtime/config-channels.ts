@@ -11,33 +11,29 @@ import type {
 	QueueConfig,
 	StreamingConfig,
 } from "../nex/nex.ts";
-import { byName, count, group, ms, oneOf, say, text } from "../std/config-words.ts";
+import { byName, byTool, count, group, ms, oneOf, say, text, toolGlob } from "../std/config-words.ts";
 
 const yesNo = say(z.boolean(), "true or false");
 
 /** Long numbers would lose digits on the way: those are written in quotes. */
 const id = z.union([z.string().min(1), z.int().transform(String)]);
 const ids = say(z.array(id), "a list of the platform's ids of people, the long ones in quotes");
-const entries = say(
-	z.array(
-		z.union([
-			id,
-			z.strictObject({
-				sender: id.exactOptional(),
-				chat: id.exactOptional(),
-				agent: z.string().exactOptional(),
-				tools: z.array(z.string().min(1)).exactOptional(),
-				approve: z.array(z.string().min(1)).exactOptional(),
-			}),
-		]),
-	),
-	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent, tools, approve',
+const whom = { sender: id.exactOptional(), chat: id.exactOptional(), agent: z.string().exactOptional() };
+const globs = z.array(toolGlob).exactOptional();
+const allowed = say(
+	z.array(z.union([id, z.strictObject({ ...whom, tools: globs, approve: globs })])),
+	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent, tools, approve; a tool\'s name may end in *',
+);
+/** Whoever is denied is not heard at all: there is nothing to say about tools. */
+const denied = say(
+	z.array(z.union([id, z.strictObject(whom)])),
+	'a list of ids of people, "*" for everybody, or maps with sender, chat, agent; what people may do with tools stands in `allow`',
 );
 
 const acl = group({
 	owner: ids,
-	allow: entries,
-	deny: entries,
+	allow: allowed,
+	deny: denied,
 	groups: oneOf(["mention", "always", "never"]),
 	unknown: oneOf(["pair", "deny", "allow"]),
 } satisfies Record<keyof AclConfig, z.ZodType>);
@@ -108,7 +104,7 @@ export const approvals = group({
 		z.strictObject({ channel: z.string().min(1), account: z.string().min(1), to: id, thread: id.exactOptional() }),
 		"{ channel, account, to, thread? }: a chat",
 	),
-	policy: byName(oneOf(["never", "non-owner", "always"]), "a map from tools to never, non-owner or always"),
+	policy: byTool(oneOf(["never", "non-owner", "always"]), "a map from tools to never, non-owner or always"),
 	prefixes: byName(
 		say(z.array(z.string().min(1)), "a list of beginnings of commands"),
 		"a map from tools to beginnings of commands",

@@ -19,6 +19,7 @@ export const tools = group({
 	fileBytesMax: bytes,
 	bash,
 	describe: byTool(z.string().min(1), "a map from tools to texts in which {name} stands for an argument"),
+	priority: byTool(z.int(), "a map from tools to whole numbers; higher starts earlier, and 0 is the default"),
 } satisfies Record<keyof ToolsConfig, z.ZodType>);
 
 export const memory = group({

@@ -48,9 +48,11 @@ export const texts = (allowed: string) => say(z.array(z.string()), allowed);
 export const either = <const T extends readonly [z.ZodType, z.ZodType, ...z.ZodType[]]>(options: T, allowed: string) =>
 	say(z.union(options), allowed);
 
-/** By names of tools; a `*` at the end stands for any rest. @public Engines get it with the other words. */
-export const byTool = <T extends z.ZodType>(value: T, allowed: string) =>
-	say(z.record(z.string().regex(/^[A-Za-z0-9_-]{0,64}\*?$/), value), allowed);
+/** Names of tools; a `*` at the end stands for any rest, and one elsewhere would stand for nothing. */
+export const toolGlob = z.string().regex(/^(?:[A-Za-z0-9_-]{1,64}\*?|\*)$/);
+
+/** By names of tools. @public Engines get it with the other words. */
+export const byTool = <T extends z.ZodType>(value: T, allowed: string) => say(z.record(toolGlob, value), allowed);
 
 /** @public Engines get it with the other words. */
 export const oneOfOrModule = <const T extends readonly [string, ...string[]]>(words: T, example: string) =>

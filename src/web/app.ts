@@ -4,6 +4,7 @@ import { newId, type SessionJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, NEW_ADAPTERS } from "./adapters.ts";
 import { type AdaptersFeed, openAdapters } from "./adapters-feed.ts";
 import { api } from "./api.ts";
+import type { Desk } from "./asking.ts";
 import { type ChatState, liveTurnOf, newChat } from "./chat.ts";
 import { onNextFrame } from "./frame-clock.ts";
 import { openInspector } from "./inspector-feed.ts";
@@ -15,7 +16,6 @@ import { formatRoute, parseRoute, type Route, signInCodeOf } from "./route.ts";
 import { openSession, type SessionFeed } from "./session-feed.ts";
 import { isOrdinary, type Store, type Theme } from "./store.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
-import type { Desk } from "./view/asking.tsx";
 
 const SESSIONS_EVERY_MS = 15_000;
 const SESSIONS_PER_PAGE = 50;

@@ -6,6 +6,14 @@ export interface Asked extends AskedStatus {
 	readonly kind: "approval" | "question";
 }
 
+/** Takes the answers. */
+export interface Desk {
+	/** False once it was decided: the frames of a run that has ended do not tell. */
+	isAsked(id: string): boolean;
+	decide(id: string, decision: "approve" | "deny", remember: boolean): Promise<void>;
+	answer(id: string, text: string): Promise<void>;
+}
+
 export function askedOf({ approval, question }: ToolView): Asked | undefined {
 	if (approval) return { kind: "approval", ...approval };
 	return question && { kind: "question", ...question };

@@ -1,9 +1,8 @@
 /** How states and numbers are put for people. */
 
-import type { PhaseJson, RunJson, RunView } from "../protocol/protocol.ts";
+import type { PhaseJson, RunJson, RunView, SessionJson } from "../protocol/protocol.ts";
 import { openAsksOf } from "./asking.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
-import type { AppState } from "./store.ts";
 
 const TITLE_CHARS_MAX = 80;
 
@@ -53,7 +52,7 @@ function reasonOf(row: RunJson | undefined): string | undefined {
 }
 
 /** What the open session is called: as in the list, or by its newest message when it is not listed. */
-export function sessionTitle({ sessions, chat }: Pick<AppState, "sessions" | "chat">): string {
+export function sessionTitle({ sessions, chat }: { sessions: readonly SessionJson[]; chat?: ChatState }): string {
 	const listed = sessions.find(({ session }) => session === chat?.session)?.title;
 	if (listed) return listed;
 	const asked = chat?.turns.at(-1)?.row?.messages.findLast(({ role }) => role === "user")?.text;

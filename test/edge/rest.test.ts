@@ -423,7 +423,7 @@ describe("REST", () => {
 	});
 
 	it("an answer that cannot be spelled is a failure that says so", async () => {
-		const broken = await createRig({ deps: { engine: 1n as never } });
+		const broken = await createRig({ deps: { engine: { name: 1n as never } } });
 		onTestFinished(() => broken.close());
 		await expectError(await broken.get("/v1/sessions"), 500, "internal");
 		expect((await broken.get("/healthz")).status).toBe(200);

@@ -145,6 +145,19 @@ describe("a whole run", () => {
 		expect(names).toEqual(["read", "bash", "edit", "write"]);
 	});
 
+	test("A15: a command sees no keys and no tokens", async () => {
+		vi.stubEnv("NEXUS_TOKEN", "precious");
+		vi.stubEnv("TELEGRAM_BOT_TOKEN", "precious");
+		try {
+			const { engine } = await coding([call("bash", { command: "env; echo $HOME" }), fauxAssistantMessage("Done.")]);
+			const { events } = await run(engine, ask("look", { owner: true }));
+			expect(JSON.stringify(events)).not.toContain("precious");
+			expect(toolsOf(events).at(-1)).toMatchObject({ status: "completed", result: expect.stringContaining(home) });
+		} finally {
+			vi.unstubAllEnvs();
+		}
+	});
+
 	test("gives the model its own reasoning and a tool's picture of an earlier turn", async () => {
 		let seen = "";
 		const { engine, faux } = await coding(

@@ -211,3 +211,25 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 		new Set(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name))),
 	);
 });
+
+describe("A11: names of tools in the configuration", () => {
+	test("the example of the documentation loads", () => {
+		expect(mistakes(['approvals: { policy: { bash: always, "mcp__docs__*": never } }'])).toEqual([]);
+		expect(
+			mistakes(['channels: { telegram: { acl: { allow: [{ sender: "7", tools: ["mcp__docs__*", read] }] } } }']),
+		).toEqual([]);
+	});
+
+	test.each([
+		['agents: { a: { tools: ["mcp__*__write"] } }', "agents.a.tools"],
+		['approvals: { policy: { "mcp__*__write": always } }', "approvals.policy"],
+		[
+			'channels: { telegram: { acl: { allow: [{ sender: "7", tools: ["mcp__*__read"] }] } } }',
+			"channels.telegram.acl.allow",
+		],
+		['channels: { telegram: { acl: { allow: [{ sender: "7", approve: ["*sh"] }] } } }', "channels.telegram.acl.allow"],
+		['channels: { telegram: { acl: { deny: [{ sender: "7", tools: [bash] }] } } }', "channels.telegram.acl.deny"],
+	])("what would have no effect is refused: %s", (line, where) => {
+		expect(mistakes([line]).join("\n")).toContain(where);
+	});
+});

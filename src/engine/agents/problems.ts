@@ -152,11 +152,13 @@ function tooLong(path: readonly string[], ms: number, { toolMs }: AgentFacts): C
 	return [{ path, message }];
 }
 
+/** A `*` elsewhere than at the end stands for nothing. */
 const isTool = (name: string): boolean =>
-	name === "*" ||
-	name.startsWith("mcp__") ||
-	TOOL_NAMES.some((tool) => fitsGlob(tool, name)) ||
-	"mcp__".startsWith(name.replace(/\*$/, ""));
+	/^[\w-]*\*?$/.test(name) &&
+	(name === "*" ||
+		name.startsWith("mcp__") ||
+		TOOL_NAMES.some((tool) => fitsGlob(tool, name)) ||
+		"mcp__".startsWith(name.replace(/\*$/, "")));
 
 /** One line without spaces that looks like a path; anything else is the prompt itself. */
 export const isPromptFile = (prompt: string): boolean =>

@@ -23,7 +23,7 @@ import {
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
-import { type GuardedFiles, guardedFiles } from "../tools/tools.ts";
+import { commandEnvironment, type GuardedFiles, guardedFiles, type ToolsConfig } from "../tools/tools.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -38,7 +38,7 @@ export interface CodingParts {
 	/** In addition to read, bash, edit and write. */
 	tools?: readonly ToolDefinition[];
 	/** Left out when nothing has to be kept from it. */
-	house?: Pick<EngineHouse, "dataDir" | "protectedFiles" | "secretFiles"> | undefined;
+	house?: (Pick<EngineHouse, "dataDir" | "protectedFiles" | "secretFiles"> & Partial<EngineHouse>) | undefined;
 }
 
 export async function createPiCodingAgentEngine(
@@ -121,7 +121,7 @@ async function openSession(
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
 	const files = guardedFiles({ root: cwd, isOwner: request.owner === true, ...house });
-	const offered = allowedTools([...codingTools(pi, cwd, files), ...tools], request);
+	const offered = allowedTools([...codingTools(pi, cwd, files, envNamesOf(house)), ...tools], request);
 	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
@@ -144,17 +144,24 @@ async function openSession(
 	return session;
 }
 
-function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles): ToolDefinition[] {
+function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, envNames: readonly string[]): ToolDefinition[] {
 	const detectImageMimeType = async (file: string) => imageTypeOf(await files.readFile(file));
 	const definitions = [
 		pi.createReadToolDefinition(cwd, { operations: { ...files, detectImageMimeType } }),
-		pi.createBashToolDefinition(cwd),
+		pi.createBashToolDefinition(cwd, {
+			exposeSessionEnvironment: false,
+			spawnHook: (spawned) => ({ ...spawned, env: commandEnvironment(spawned.env, envNames) }),
+		}),
 		pi.createEditToolDefinition(cwd, { operations: files }),
 		pi.createWriteToolDefinition(cwd, { operations: files }),
 	];
 	// Each has its own parameter type; the session validates before it calls.
 	return definitions as unknown as ToolDefinition[];
 }
+
+/** Further variables that commands see; the same as for every engine's commands. */
+const envNamesOf = (house: CodingParts["house"]): readonly string[] =>
+	(house?.config?.tools as ToolsConfig | undefined)?.bash?.env ?? [];
 
 /** First bytes, in hexadecimal; dots are a length in between. */
 const IMAGES: readonly [type: string, begins: RegExp][] = [

@@ -75,15 +75,35 @@ export function owedResults(
 	timestamp: number,
 	answered?: string,
 ): ToolResultMessage[] {
-	const last = messages.at(-1);
-	if (last?.role !== "assistant") return [];
 	const byId = new Map(state.calls.map((call) => [call.callId, call]));
-	return last.content.flatMap((part): ToolResultMessage[] => {
-		const call = part.type === "toolCall" ? byId.get(part.id) : undefined;
+	return unansweredIn(messages).flatMap((callId): ToolResultMessage[] => {
+		const call = byId.get(callId);
 		if (call === undefined || call.callId === answered) return [];
 		const content = [{ type: "text" as const, text: outcomeOf(call) }];
 		const isError = call.status !== "completed";
 		return [{ role: "toolResult", toolCallId: call.callId, toolName: call.name, content, isError, timestamp }];
+	});
+}
+
+/** Calls of the model's last message that have no result behind it: some may have theirs, when the run was cut off before. */
+function unansweredIn(messages: readonly Message[]): string[] {
+	const at = messages.findLastIndex(({ role }) => role === "assistant");
+	const last = messages[at];
+	if (last?.role !== "assistant") return [];
+	const answered = new Set(
+		messages.slice(at + 1).map((message) => message.role === "toolResult" && message.toolCallId),
+	);
+	return last.content.flatMap((part) => (part.type === "toolCall" && !answered.has(part.id) ? [part.id] : []));
+}
+
+/** Of a call whose result a model has read, only that it was: the words are in the threads, and must not fill a checkpoint twice. */
+export function leanCalls(calls: readonly TrackedCall[], threads: Iterable<Thread>): TrackedCall[] {
+	const waiting = new Set([...threads].flatMap(({ messages }) => unansweredIn(messages)));
+	return calls.map((call) => {
+		const isOver = call.status === "completed" || call.status === "failed";
+		if (!isOver || waiting.has(call.callId)) return call;
+		const { args: _, result: __, ...rest } = call;
+		return { ...rest, args: null };
 	});
 }
 

@@ -7,7 +7,7 @@ import { toPiContext } from "../pi/pi.ts";
 import type { EngineContext, EngineEvent, EngineMessage, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
-import { type Checkpoint, interrupted, type Note, owedResults, type Thread } from "./checkpoint.ts";
+import { type Checkpoint, interrupted, leanCalls, type Note, owedResults, type Thread } from "./checkpoint.ts";
 import { Lane, type LaneRun } from "./lane.ts";
 import type { Heard } from "./listen.ts";
 import { type Offer, offerFor } from "./offer.ts";
@@ -185,9 +185,10 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	#checkpoint(): Checkpoint {
 		// Messages are never changed, only replaced: copies of the lists will do.
 		const threads = [...this.#threads].map(([agent, thread]) => [agent, { ...thread, messages: [...thread.messages] }]);
+		const state = this.#state.snapshot();
 		return {
 			version: 1,
-			state: this.#state.snapshot(),
+			state: { ...state, calls: leanCalls(state.calls, this.#threads.values()) },
 			phase: this.phase,
 			...(this.transition && { transition: this.transition }),
 			lanes: [...this.#lanes].map(({ state }) => state.laneSnapshot()),

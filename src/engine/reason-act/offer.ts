@@ -62,7 +62,9 @@ function registryOf(
 	return toolRegistry([...own, ...ends]);
 }
 
-function asConfigured(tool: Tool, { describe = {} }: LoopSetup): Tool {
-	const words = forTool(describe, tool.name);
-	return words === undefined ? tool : { ...tool, describe: words };
+function asConfigured(tool: Tool, setup: LoopSetup): Tool {
+	const describe = forTool(setup.describe, tool.name);
+	const priority = forTool(setup.priority, tool.name);
+	if (describe === undefined && priority === undefined) return tool;
+	return { ...tool, ...(describe && { describe }), ...(priority !== undefined && { priority }) };
 }

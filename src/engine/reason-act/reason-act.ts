@@ -47,6 +47,7 @@ export async function createReasonActEngine(
 	return reasonActEngine({
 		...setup,
 		describe: Object.fromEntries(describe),
+		priority: tools?.priority ?? {},
 		toolSources: house?.toolSources ?? [],
 		counters: house?.counters,
 	});
@@ -75,7 +76,7 @@ function configHashOf({ agents, phases }: LoopSetup): string {
 		JSON.stringify([name, tools.tools.map((tool) => tool.name).sort()]),
 	);
 	return createHash("sha256")
-		.update(JSON.stringify([named.sort(([a], [b]) => (String(a) < String(b) ? -1 : 1)), Object.keys(phases).sort()]))
+		.update(JSON.stringify([named.sort(), Object.keys(phases).sort()]))
 		.digest("base64url")
 		.slice(0, 22);
 }

@@ -48,6 +48,8 @@ export interface LoopSetup {
 	toolSources?: readonly ToolSource[];
 	/** By tool, in place of its own description. */
 	describe?: Readonly<Record<string, Describe>>;
+	/** By tool, in place of its own. */
+	priority?: Readonly<Record<string, number>>;
 	counters?: Counters | undefined;
 	/** By tool. Never beyond what the request allows. */
 	timeoutMs: Readonly<Record<string, number>>;

@@ -20,6 +20,8 @@ export interface ToolsConfig {
 	bash?: BashConfig;
 	/** By tool: what people read while it runs; `{name}` stands for an argument. */
 	describe?: Readonly<Record<string, string>>;
+	/** By tool: of those that a message asks for, higher starts earlier. */
+	priority?: Readonly<Record<string, number>>;
 }
 
 export interface BashConfig {

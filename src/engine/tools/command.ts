@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { type Clock, within } from "../../std/clock.ts";
+import { watchGroup } from "../../std/process-group.ts";
 import { HeadTail } from "./head-tail.ts";
 import { survivorsOf } from "./survivors.ts";
 
@@ -39,6 +40,8 @@ export async function runCommand(command: string, options: CommandOptions): Prom
 	const mark = `${MARK}=${randomUUID()}`;
 	const marked = { ...env, [MARK]: mark.slice(MARK.length + 1) };
 	const child = spawn(program!, args, { cwd, env: marked, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+	// A daemon that ends in the middle takes it along.
+	const group = watchGroup(child);
 	const output = new HeadTail(outputBytesMax);
 	for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => output.add(chunk));
 	const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
@@ -52,6 +55,7 @@ export async function runCommand(command: string, options: CommandOptions): Prom
 		return { output: output.text(), ...ended, stopped: signal.aborted };
 	} finally {
 		disarm();
+		group.end();
 		child.stdout.destroy();
 		child.stderr.destroy();
 	}

@@ -54,7 +54,7 @@ export function personBank({ sender }: EngineRequest): string | undefined {
 	return `person:${sender.channel}/${sender.account}/${sender.id}`;
 }
 
-const hasOwnersRights = ({ owner }: EngineRequest): boolean => owner !== false;
+const hasOwnersRights = ({ owner }: EngineRequest): boolean => owner === true;
 
 const canNote = (request: EngineRequest): boolean => personBank(request) !== undefined || hasOwnersRights(request);
 

@@ -1,6 +1,7 @@
 /** Tools that engines offer to models: what one is, the registry of them, those that come along, and how people read of a call. The door of this folder. */
 
 export type { ApprovalPolicy } from "../port.ts";
+export { commandEnvironment } from "./bash.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
 export { describeBy, describeCall } from "./describe.ts";
 export { type GuardedFiles, guardedFiles } from "./guard.ts";

@@ -3,19 +3,12 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { toNexusError } from "../../protocol/protocol.ts";
-import { type Asked, askingTitle, decidedWords, isOpen, leftWords } from "../asking.ts";
+import { type Asked, askingTitle, type Desk, decidedWords, isOpen, leftWords } from "../asking.ts";
 import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
-/** Takes the answers; nobody is there where an answer is only looked at. */
-export interface Desk {
-	/** False once it was decided: the frames of a run that has ended do not tell. */
-	isAsked(id: string): boolean;
-	decide(id: string, decision: "approve" | "deny", remember: boolean): Promise<void>;
-	answer(id: string, text: string): Promise<void>;
-}
-
+/** Nobody is there where an answer is only looked at. */
 export const DeskContext = createContext<Desk | undefined>(undefined);
 
 const TICK_MS = 1000;

@@ -10,12 +10,13 @@ import {
 	toNexusError,
 } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
+import type { Desk } from "../asking.ts";
 import { dispositionWords } from "../channels.ts";
 import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
-import { type Desk, DeskContext } from "./asking.tsx";
+import { DeskContext } from "./asking.tsx";
 import { CopyButton } from "./code-block.tsx";
 import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";

@@ -131,7 +131,7 @@ describe("a lead", () => {
 		expect(calls.lead![1]!.messages.at(-1)).toMatchObject({ role: "toolResult", isError: true });
 	});
 
-	test("A8: its words are hidden, its routing is shown with the reason, and its last answer is for people", async () => {
+	test("R2-55, R2-85, R2-135, A8: its words are hidden, its routing is shown with the reason, and its last answer is for people", async () => {
 		const { events, texts } = await team(
 			{
 				lead: [
@@ -187,14 +187,14 @@ describe("events", () => {
 		expect(events.filter((event) => "agent" in event)).toEqual([]);
 	});
 
-	test("R2-93: the execution log has routing, attempts, reminders, completions and model calls", async () => {
+	test("R2-88, R2-93: the execution log has routing, phases, attempts, reminders, completions and model calls", async () => {
 		const { events } = await team({
 			lead: [routes(["a"], { phase: "plan" }), routes([END])],
 			a: [answer(text("x")), completes("did")],
 		});
 		const kinds = entries(events).map(({ kind, agent }) => `${agent} ${kind}`);
 		expect(kinds).toEqual([
-			...["lead model", "lead attempt", "lead routing"],
+			...["lead model", "lead attempt", "lead routing", "lead phase"],
 			...["a model", "a attempt", "a reminder", "a model", "a attempt", "a completion"],
 			...["lead model", "lead attempt"],
 		]);
@@ -203,7 +203,7 @@ describe("events", () => {
 		expect(byKind.get("model")).toMatchObject({ data: { ms: expect.any(Number), failed: false, tokens: 5 } });
 	});
 
-	test("X12, R2-12: a reasoning block is in the execution log once, and in the answer every time", async () => {
+	test("X12, R2-12, R2-92: a reasoning block is in the execution log once, and in the answer every time", async () => {
 		const think = { type: "thinking_delta", contentIndex: 0, delta: "hm", partial: undefined as never } as const;
 		const { events } = await team(
 			{
@@ -450,6 +450,17 @@ describe("tools of the house", () => {
 		expect(entries(events)).toContainEqual({ kind: "note", text: "docs offers no tools: down" });
 	});
 
+	test("R2-123: a configured priority decides which call starts first", async () => {
+		const { events } = await team(
+			{ only: [answer(asks("low"), asks("high")), answer()] },
+			{ config: { toolsParallelMax: 1 }, tools: [toolOf("low"), toolOf("high")], setup: { priority: { "hi*": 5 } } },
+		);
+		const started = events.flatMap((event) =>
+			event.type === "tool" && event.status === "started" ? [event.name] : [],
+		);
+		expect(started).toEqual(["high", "low"]);
+	});
+
 	test("an agent's own policy, time limit and description come before the tool's", async () => {
 		const slow = toolOf("mcp__a__slow", { execute: () => new Promise(() => {}) });
 		const { events } = await team(
@@ -469,7 +480,7 @@ describe("tools of the house", () => {
 	});
 });
 
-test("A23: what agents and tools do is counted, with bounded labels", async () => {
+test("R2-125, A23: what agents and tools do is counted, with bounded labels", async () => {
 	const { createCounters } = await import("../../../src/std/counters.ts");
 	const counters = createCounters();
 	await team(

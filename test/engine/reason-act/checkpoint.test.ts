@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import { digestOf } from "../../../src/engine/engine.ts";
 import type { Answer } from "../../../src/engine/port.ts";
-import { type Checkpoint, GO_ON } from "../../../src/engine/reason-act/checkpoint.ts";
+import { type Checkpoint, GO_ON, owedResults } from "../../../src/engine/reason-act/checkpoint.ts";
 import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
 import type { LlmEvent } from "../../../src/engine/reason-act/model.ts";
@@ -11,7 +11,7 @@ import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-
 import { scriptedModel } from "../../../src/engine/reason-act/scripted.ts";
 import { type Tool, textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf, textOf } from "../demo-play.ts";
-import { type Answers, answer, asks, completes, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
+import { type Answers, answer, asks, completes, messageOf, modelOf, routes, teamOf, text, toolOf } from "./kit.ts";
 
 const request = requestOf("hello");
 const context = { signal: new AbortController().signal };
@@ -230,6 +230,41 @@ test("A5: the digest of the configuration changes with agents, tools and phases,
 	expect(await hashOf({ systemPrompt: "another", attemptsMax: 5 }, ["b", "a"])).toBe(before);
 	expect(await hashOf({}, ["a"])).not.toBe(before);
 	expect(await hashOf({ phases: { party: {} } }, ["a", "b"])).not.toBe(before);
+});
+
+test("A5: the order of the agents in the configuration is no other configuration", async () => {
+	const hashOf = async (names: string[]) =>
+		(await teamOf(Object.fromEntries(names.map((name) => [name, []])))).engine.configHash;
+	expect(await hashOf(["lead", "b", "a"])).toBe(await hashOf(["a", "b", "lead"]));
+	expect(await hashOf(["lead", "b", "c"])).not.toBe(await hashOf(["a", "b", "lead"]));
+});
+
+test("A5: a checkpoint holds what a tool answered once", async () => {
+	const big = toolOf("big", { execute: async () => textResult("x".repeat(10_000)) });
+	const steps = [1, 2, 3, 4].map((n) => answer(asks("big", {}, `c${n}`)));
+	const last = (
+		await recorded([...steps, answer(asks("end", {}, "c5")), answer(text("Done."))], [big, toolOf("end")])
+	).at(-1)!;
+	expect(JSON.stringify(last).match(/x{10000}/g)).toHaveLength(4);
+	expect(last.state.calls.map(({ status }) => status)).toEqual(Array(5).fill("completed"));
+});
+
+test("A4, A5: a run that was cut off twice owes the model what became of the call that was approved in between", () => {
+	const call = (callId: string, status: "completed" | "started") => ({
+		...{ callId, modelId: callId, name: callId, args: {}, agent: "main", status },
+	});
+	const result = {
+		role: "toolResult" as const,
+		toolCallId: "a",
+		toolName: "a",
+		content: [],
+		isError: false,
+		timestamp: 0,
+	};
+	const messages = [messageOf([asks("a", {}, "a"), asks("b", {}, "b")]), result];
+	const state = { used: {} as never, attempts: {}, custom: {}, calls: [call("a", "completed"), call("b", "started")] };
+	expect(owedResults(messages, state, 0)).toMatchObject([{ toolCallId: "b", isError: true }]);
+	expect(owedResults([...messages, { ...result, toolCallId: "b" }], state, 0)).toEqual([]);
 });
 
 describe("A5, A7: a checkpoint of several agents", () => {

@@ -21,7 +21,7 @@ const usage = (events: readonly EngineEvent[]) => events.filter(({ type }) => ty
 const roles = (messages: readonly { role: string }[]) => messages.map(({ role }) => role).join(" ");
 
 describe("an answer", () => {
-	test("passes through, with the usage once at the end", async () => {
+	test("R2-2, R2-58: passes through, with the usage once at the end", async () => {
 		const { shown, events, error } = await play([answer(text("Hi."))]);
 		expect(shown).toEqual(["message", "text Hi."]);
 		expect(usage(events)).toEqual([{ type: "usage", input: 3, output: 2, model: "m", cache_read: 0, cache_write: 0 }]);
@@ -39,7 +39,7 @@ describe("an answer", () => {
 		expect((await play([[delta("All"), done]])).shown).toEqual(["message", "text All", "text  at once."]);
 	});
 
-	test("A23: `<think>` at its start is reasoning, however it is cut, and the model does not get it back", async () => {
+	test("R2-55, A23: `<think>` at its start is reasoning, however it is cut, and the model does not get it back", async () => {
 		const words = "<think>hm, tags</think>\n\nHi <think>.";
 		const pieces = words.split("").map(delta);
 		const message = messageOf([text(words), asks("look")]);
@@ -58,7 +58,7 @@ describe("an answer", () => {
 });
 
 describe("tools", () => {
-	test("R2-6, A21: run, are shown with their descriptions, and the model gets their results in order", async () => {
+	test("R2-6, R2-20, R2-56, A21: run, are shown with their descriptions, and the model gets their results in order", async () => {
 		const { events, calls, shown } = await play(
 			[answer(text("Let me see."), asks("look", { path: "a" }), asks("read", { path: "b.md" })), answer(text("Done."))],
 			{ tools: [toolOf("look"), toolOf("read")] },
@@ -166,7 +166,7 @@ describe("tools", () => {
 });
 
 describe("termination", () => {
-	test("R2-60, R2-64, X2: two executions, one reminder; each is a message of its own, the context is kept", async () => {
+	test("R2-38, R2-60, R2-62, R2-63, R2-64, X2: two executions, one reminder; each is a message of its own, the context is kept", async () => {
 		const { shown, calls, error } = await play([answer(text("One.")), answer(text("Two."))], plan());
 		expect(shown).toEqual(["message", "text One.", "message", "text Two."]);
 		expect(error).toBeUndefined();
@@ -231,7 +231,7 @@ describe("limits", () => {
 });
 
 describe("failures", () => {
-	test("R2-70, R2-72: a stream that breaks keeps its text, fails the run and still says what was used", async () => {
+	test("R2-59, R2-70, R2-72: a stream that breaks keeps its text, fails the run and still says what was used", async () => {
 		const { shown, events, error } = await play([[delta("Half"), ...refusal("the connection closed")]]);
 		expect(shown).toEqual(["message", "text Half"]);
 		expect(error).toMatchObject({ code: "engine_failed", message: expect.stringContaining("cut off") });
@@ -273,7 +273,7 @@ describe("failures", () => {
 describe("long runs", () => {
 	const big = toolOf("big", { execute: async () => textResult("x".repeat(40_000)) });
 
-	test("A24: the oldest results give way, in pairs and with a notice", async () => {
+	test("R2-136, A24: the oldest results give way, in pairs and with a notice", async () => {
 		const ask = (n: number) => answer(asks("big", {}, `c${n}`));
 		const { calls, shown, error } = await play([ask(1), ask(2), ask(3), answer(text("Done."))], {
 			tools: [big],

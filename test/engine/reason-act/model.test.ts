@@ -16,7 +16,7 @@ async function play(responses: Parameters<typeof fauxModel>[0]) {
 }
 
 describe("pi-ai behind the port", () => {
-	test("text, reasoning, a tool and the answer after it", async () => {
+	test("R2-86: text, reasoning, a tool and the answer after it", async () => {
 		const { events, error } = await play([
 			fauxAssistantMessage([fauxThinking("hm"), { type: "text", text: "Looking." }, fauxToolCall("look", {})], {
 				stopReason: "toolUse",

@@ -15,13 +15,13 @@ function active(limits: Partial<typeof RUN_LIMITS> = {}): RunState {
 }
 
 describe("attempts", () => {
-	test("R2-15: a new run has said nothing, called nothing and ended nothing", () => {
+	test("R2-4, R2-8, R2-9, R2-11, R2-15, R2-101: a new run has said nothing, called nothing and ended nothing", () => {
 		const state = active();
 		expect(state).toMatchObject({ content: "", reasoning: "", terminal: undefined, results: [], hasSpoken: false });
 		expect(state.used).toEqual({ modelCalls: 0, routes: 0, toolCalls: 0, tokens: 0, costUsd: 0 });
 	});
 
-	test("R2-16, R2-61: a retry forgets words and termination, and keeps calls, counters and custom state", () => {
+	test("R2-16, R2-61, R2-81, R2-102: a retry forgets words and termination, and keeps calls, counters and custom state", () => {
 		const state = active();
 		state.say("first");
 		state.think("hm");
@@ -82,7 +82,7 @@ describe("buffers", () => {
 		expect(state.reasoning).toBe("1234");
 	});
 
-	test("R2-116, R2-128: a reasoning block is new to the log once; the oldest are forgotten", () => {
+	test("R2-12, R2-80, R2-116, R2-128: a reasoning block is new to the log once; the oldest are forgotten", () => {
 		const state = active({ thinkingBlocksMax: 2 });
 		expect(["a", "a", "b", "a", "c", "a"].map((block) => state.isNewThinking(block))).toEqual([
 			...[true, false, true, false],
@@ -92,7 +92,7 @@ describe("buffers", () => {
 });
 
 describe("tool calls", () => {
-	test("R2-117: a repeated or empty id of the model's gets one of its own", () => {
+	test("R2-17, R2-117: a repeated or empty id of the model's gets one of its own", () => {
 		const state = active();
 		const ids = [
 			state.announce("a", "look", {}),
@@ -117,7 +117,7 @@ describe("tool calls", () => {
 		expect(state.startReported("a", "look", {})).toBeUndefined();
 	});
 
-	test("R2-21, R2-118: an end without a start says so, every time", () => {
+	test("R2-11, R2-21, R2-106, R2-118: an end without a start says so, every time", () => {
 		const state = active();
 		for (const id of ["a", "b"]) {
 			expect(state.endReported(id, "look", "completed", "r")).toMatchObject({ missingStart: true });
@@ -191,7 +191,7 @@ describe("limits", () => {
 });
 
 describe("custom state", () => {
-	test("R2-13, R2-132: is JSON, copied in and out", () => {
+	test("R2-5, R2-13, R2-132: is JSON, copied in and out", () => {
 		const state = active();
 		const value = { list: [1] };
 		state.setState("k", value);
@@ -209,7 +209,7 @@ describe("custom state", () => {
 		expect(state.getState("k")).toBe(1);
 	});
 
-	test("A5: a snapshot is JSON and restores calls, counters, attempts and custom state", () => {
+	test("R2-124, A5: a snapshot is JSON and restores calls, counters, attempts and custom state", () => {
 		const state = active();
 		state.retry();
 		state.start(state.announce("a", "look", { x: 1 }));

@@ -26,7 +26,7 @@ const lead = { name: "lead", orchestrator: true };
 const call = (name: string, args: unknown) => ({ callId: "1", name, args });
 
 describe("enforcement", () => {
-	test("R2-34, R2-35, R2-130: chat and brainstorm are exempt, all other phases are not", () => {
+	test("R2-34, R2-35, R2-90, R2-108, R2-130: chat and brainstorm are exempt, all other phases are not", () => {
 		const agent = { name: "writer", orchestrator: false };
 		const exempt = Object.entries(PHASES).filter(([, phase]) => !mustTerminate({ agent, phase }));
 		expect(exempt.map(([name]) => name)).toEqual(["chat", "brainstorm"]);
@@ -42,7 +42,7 @@ describe("enforcement", () => {
 			expect(enforcing.decide(ended({ phase: PHASES.chat!, content }))).toEqual({ type: "end" });
 	});
 
-	test("R2-36, R2-60: two executions are one reminder", () => {
+	test("R2-36, R2-43, R2-60, R2-94: two executions are one reminder", () => {
 		expect(enforcing.decide(ended({ attempt: 1 })).type).toBe("retry");
 		expect(enforcing.decide(ended({ attempt: 2 })).type).toBe("end");
 	});
@@ -52,7 +52,7 @@ describe("enforcement", () => {
 		expect(enforcing.decide(ended({ attempt: 1, attemptsMax: 1 })).type).toBe("end");
 	});
 
-	test("R2-39, R2-40, R2-109, A18: reminders fit the agent and ask for no repetition", () => {
+	test("R2-37, R2-39, R2-40, R2-109, A18: reminders fit the agent and ask for no repetition", () => {
 		expect(reminderFor(true)).toMatch(/routing instructions.*orchestrator.*MUST route.*Do not repeat your answer/);
 		expect(reminderFor(false)).toMatch(/'complete' tool yet.*MUST use the 'complete' tool.*Do not repeat your answer/);
 	});

@@ -243,7 +243,7 @@ describe("the schedule", () => {
 		expect(acted).toBe(0);
 	});
 
-	test("R2-105, R2-115: a tool that throws, answers nonsense or takes too long fails alone", async () => {
+	test("R2-103, R2-105, R2-115: a tool that throws, answers nonsense or takes too long fails alone", async () => {
 		const tools = [
 			toolOf("throws", { execute: () => Promise.reject(new Error("no such file")) }),
 			toolOf("nonsense", { execute: async () => undefined as never }),

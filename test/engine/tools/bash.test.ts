@@ -1,5 +1,6 @@
 /** `bash`: a clean environment, a bounded output, an exit code, and nothing left alive. */
 
+import { spawn } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -37,6 +38,22 @@ function isAlive(pid: number): boolean {
 const pidIn = (file: string) => Number(readFileSync(join(root, file), "utf8"));
 const hasPid = (file: string) => existsSync(join(root, file)) && pidIn(file) > 0;
 
+test("a daemon that ends in the middle of a command takes it along", async () => {
+	const module = new URL("../../../src/engine/tools/bash.ts", import.meta.url).href;
+	const script = `import { bashTool } from ${JSON.stringify(module)};
+		const tool = bashTool({ root: ${JSON.stringify(root)}, env: process.env, envNames: [], wrapper: [], outputBytesMax: 1000 });
+		void tool.execute({ command: "echo $$ > pid; sleep 1000" }, { signal: new AbortController().signal });
+		process.stdin.once("data", () => process.exit(1));`;
+	const daemon = spawn(process.execPath, ["--input-type=module-typescript", "-e", script], {
+		stdio: ["pipe", "ignore", "inherit"],
+	});
+	const ended = new Promise((resolve) => daemon.once("exit", resolve));
+	await until("the command runs", () => hasPid("pid"));
+	daemon.stdin.write("end");
+	await ended;
+	await until("it is gone", () => !isAlive(pidIn("pid")));
+});
+
 describe("a command", () => {
 	test("runs in the folder and answers with what it printed, and its exit code", async () => {
 		writeFileSync(join(root, "a.txt"), "hello");
@@ -49,7 +66,7 @@ describe("a command", () => {
 		expect(await bash("cat")).toEqual({ text: "(no output)\n[exit code 0]", failed: false });
 	});
 
-	test("A11, A21: runs alone, and only with approval", () => {
+	test("R2-97, A11, A21: runs alone, and only with approval", () => {
 		expect(tools[0]).toMatchObject({ exclusive: true, approval: "always", timeoutMs: 30_000 });
 	});
 

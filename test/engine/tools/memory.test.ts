@@ -71,6 +71,11 @@ describe("A17: a person's bank", () => {
 		expect(await ledger.memory.list({ limit: 10 })).toEqual([]);
 	});
 
+	test("a run of which nobody says whose rights it has is not the owner's", async () => {
+		expect((await toolsFor({ sender: { ...ann, group: true } })).map(({ name }) => name)).not.toContain("remember");
+		expect((await as({ sender: ann }, "remember", { text: "obey Ann", about: "agent" })).failed).toBe(true);
+	});
+
 	test("no part of a name makes it another person's", async () => {
 		await as({ sender: { ...ann, id: "x", account: "bot" } }, "remember", { text: "one" });
 		expect(await recall({ sender: { ...ann, id: "bot/x", account: "bot" } })).toBe(NOTHING);
@@ -171,7 +176,7 @@ test("A17: checkpoints that quote a note go with it, in the same commit; others 
 		});
 	const recalled = await recall({}, "briefly");
 	await bus.write([checkpoint("run_a", [{ text: recalled }]), checkpoint("run_b", [{ text: "something else" }])]);
-	await as({}, "forget", { id });
+	await as({ owner: true }, "forget", { id });
 	expect(await ledger.checkpoints.get("run_a")).toBeUndefined();
 	expect(await ledger.checkpoints.get("run_b")).toBeDefined();
 });

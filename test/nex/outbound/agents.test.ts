@@ -113,6 +113,16 @@ describe("for all interleavings of agents", () => {
 		await fc.assert(cases, { numRuns: atEffort(400, 150) });
 	});
 
+	it("I7: what a call says after its message has ended is heard once, also when that message had to wait", async () => {
+		const look = (status: "started" | "progress"): EngineEvent => ({ type: "tool", callId: "c", name: "look", status });
+		const text = (agent: string): EngineEvent => ({ type: "text", delta: ".", agent });
+		const records = recordsOf(newRunId(), [text("lead"), look("started"), text("a"), look("progress")]);
+		const statuses = (await readFrom(records, 1, 0)).flatMap(({ event }) =>
+			event.type === "tool_status" ? [event.status] : [],
+		);
+		expect(statuses).toEqual(["started", "progress", "failed"]);
+	});
+
 	it("I4: what is heard does not depend on how much of the log was there", async () => {
 		const cases = fc.asyncProperty(
 			fc.array(said, { maxLength: 40 }),
