@@ -187,14 +187,14 @@ describe("events", () => {
 		expect(events.filter((event) => "agent" in event)).toEqual([]);
 	});
 
-	test("R2-88, R2-93: the execution log has routing, phases, attempts, reminders, completions and model calls", async () => {
+	test("R2-88, R2-93: the execution log has routing, attempts, reminders, completions and model calls", async () => {
 		const { events } = await team({
 			lead: [routes(["a"], { phase: "plan" }), routes([END])],
 			a: [answer(text("x")), completes("did")],
 		});
 		const kinds = entries(events).map(({ kind, agent }) => `${agent} ${kind}`);
 		expect(kinds).toEqual([
-			...["lead model", "lead attempt", "lead routing", "lead phase"],
+			...["lead model", "lead attempt", "lead routing"],
 			...["a model", "a attempt", "a reminder", "a model", "a attempt", "a completion"],
 			...["lead model", "lead attempt"],
 		]);
