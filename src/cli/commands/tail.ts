@@ -25,7 +25,7 @@ export async function tailRun(context: Context, run: string, options: TailOption
 			const code = show.record(record);
 			prompter.frame(record.frame);
 			if (code === undefined) continue;
-			if (code !== 0) await noteContinue(context, run);
+			if (code !== 0 && record.violation === undefined) await noteContinue(context, run);
 			return code;
 		}
 	} catch (cause) {

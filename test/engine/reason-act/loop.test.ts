@@ -3,6 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { EngineEvent } from "../../../src/engine/port.ts";
 import { durations } from "../../../src/engine/reason-act/durations.ts";
+import type { ModelCall } from "../../../src/engine/reason-act/model.ts";
 import { textResult } from "../../../src/engine/tools/tools.ts";
 import { collect, requestOf } from "../demo-play.ts";
 import { run } from "../pi-kit.ts";
@@ -329,7 +330,17 @@ describe("a stop", () => {
 		const silent = await engineOf([], { model: { stream } });
 		const stopped = await run(silent.engine, requestOf("x"), { abortOn: ({ type }) => type === "text" });
 		expect(shown(stopped.events)).toEqual(["message", "text Half"]);
-		const logged = stopped.events.flatMap((event) => (event.type === "log" ? [event.entry.text] : []));
+	});
+
+	test("R2-93: is no failure of the model in the execution log", async () => {
+		const stream = async function* ({ signal }: ModelCall) {
+			yield delta("Half");
+			await new Promise((resolve) => signal.addEventListener("abort", resolve));
+			yield* refusal("stopped");
+		};
+		const { engine } = await engineOf([], { model: { stream } });
+		const { events } = await run(engine, requestOf("x"), { abortOn: ({ type }) => type === "text" });
+		const logged = events.flatMap((event) => (event.type === "log" ? [event.entry.text] : []));
 		expect(logged).toEqual([expect.stringMatching(/^p\/m was stopped after/)]);
 	});
 
