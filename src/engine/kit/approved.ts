@@ -1,18 +1,8 @@
 /** Has a person agree before a tool acts whose agent knows nothing of approvals. */
 
 import type { Answer, EngineContext, EngineEvent, EngineRequest } from "../port.ts";
-import { digestOf, needsApproval, policyOf } from "../tools/tools.ts";
-
-interface Approvable {
-	name: string;
-	execute(
-		id: string,
-		params: never,
-		signal: AbortSignal | undefined,
-		onUpdate: never,
-		...rest: never[]
-	): Promise<unknown>;
-}
+import { needsApproval, policyOf, refusalOf } from "../tools/tools.ts";
+import type { Wrappable } from "./wrappable.ts";
 
 /** Says what is asked about the call of this id, as the model calls it, and resolves once whoever reads the run has it. */
 export interface ApprovalTeller {
@@ -24,32 +14,23 @@ export const asksFirst = (name: string, request: EngineRequest): boolean =>
 	needsApproval(policyOf({ name }, request.approval), request);
 
 /** The same tool; a rejection is what the model is told, and the run goes on. The wait is not a part of the tool's time. */
-export function approved<Tool extends Approvable>(
+export function approved<Tool extends Wrappable>(
 	tool: Tool,
 	request: EngineRequest,
 	answer: EngineContext["answer"],
 	teller: ApprovalTeller,
 ): Tool {
 	if (!asksFirst(tool.name, request)) return tool;
-	const execute: Approvable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
+	const execute: Wrappable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
 		if (answer === undefined) throw new Error(`${tool.name} needs somebody's approval, and nobody can be asked`);
 		const handle = await teller.asked(id, tool.name, params);
 		const given = await answer(handle, signal ?? new AbortController().signal);
 		teller.answered(id, given);
-		check(tool.name, params, given);
+		const refusal = refusalOf(tool, params, given);
+		if (refusal !== undefined) throw new Error(refusal);
 		return tool.execute(id, params, signal, onUpdate, ...rest);
 	};
 	return { ...tool, execute };
-}
-
-function check(name: string, args: unknown, { state, by, reason, digest }: Answer): void {
-	const why = reason === undefined ? "" : `: ${reason}`;
-	if (state === "denied") throw new Error(`not run: denied by ${by ?? "the person who was asked"}${why}`);
-	if (state === "expired") throw new Error("not run: nobody answered in time");
-	if (state !== "approved") throw new Error(`not run: the question was withdrawn${why}`);
-	// What was approved is run, and nothing else (A13).
-	if (digest !== digestOf(name, args))
-		throw new Error(`not run: the arguments of ${name} are not those that were approved`);
 }
 
 /** What is yielded about a question. */

@@ -1,21 +1,11 @@
 /** Ends a tool on time and on abort even when the tool listens to neither. */
 
 import { systemClock } from "../../std/clock.ts";
-
-interface Boundable {
-	name: string;
-	execute(
-		id: string,
-		params: never,
-		signal: AbortSignal | undefined,
-		onUpdate: never,
-		...rest: never[]
-	): Promise<unknown>;
-}
+import type { Wrappable } from "./wrappable.ts";
 
 /** The same tool; a rejection is what the model is told, and the run goes on. */
-export function bounded<Tool extends Boundable>(tool: Tool, timeoutMs: number): Tool {
-	const execute: Boundable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
+export function bounded<Tool extends Wrappable>(tool: Tool, timeoutMs: number): Tool {
+	const execute: Wrappable["execute"] = async (id, params, signal, onUpdate, ...rest) => {
 		if (signal?.aborted) throw new Error(`${tool.name} was stopped before it began`);
 		const deadline = new AbortController();
 		const disarm = systemClock.after(timeoutMs, () => deadline.abort(), "due");

@@ -1,7 +1,7 @@
 /** Whether a call may act: by its policy, or by what a person says. */
 
 import type { Answer, Asking, EngineRequest } from "../port.ts";
-import { digestOf, needsApproval, policyOf } from "../tools/tools.ts";
+import { needsApproval, policyOf, refusalOf } from "../tools/tools.ts";
 import type { Permit, ReadyCall } from "./schedule.ts";
 import type { AgentSpec } from "./setup.ts";
 
@@ -37,22 +37,7 @@ export async function permitted(call: ReadyCall, about: AskedAbout, ask: Ask | u
 
 /** What an answer means for the call. */
 export function permitOf({ tool, args }: ReadyCall, answer: Answer): AskedPermit {
-	const { state, by, reason, digest } = answer;
-	const why = reason === undefined ? "" : `: ${reason}`;
-	switch (state) {
-		case "approved":
-			// What was approved is run, and nothing else (A13).
-			if (digest === digestOf(tool.name, args, tool.revision)) return { allowed: true };
-			return { allowed: false, reason: `not run: the arguments of ${tool.name} are not those that were approved` };
-		case "answered":
-			return { allowed: true, answer };
-		case "denied":
-			return { allowed: false, reason: `not run: denied by ${by ?? "the person who was asked"}${why}` };
-		case "expired":
-			return { allowed: false, reason: "not run: nobody answered in time" };
-		case "withdrawn":
-			return { allowed: false, reason: `not run: the question was withdrawn${why}` };
-		default:
-			return state satisfies never;
-	}
+	if (answer.state === "answered" && tool.asks) return { allowed: true, answer };
+	const reason = refusalOf(tool, args, answer);
+	return reason === undefined ? { allowed: true } : { allowed: false, reason };
 }

@@ -2,7 +2,7 @@
 
 import { createHash } from "node:crypto";
 import { fitsGlob, fitsSome } from "../../std/globs.ts";
-import type { ApprovalPolicy, EngineRequest } from "../port.ts";
+import type { Answer, ApprovalPolicy, EngineRequest } from "../port.ts";
 
 type Policies = Readonly<Record<string, ApprovalPolicy>>;
 
@@ -56,6 +56,31 @@ export const digestOf = (tool: string, args: unknown, revision?: string): string
 	createHash("sha256")
 		.update(JSON.stringify([tool, sorted(args ?? null), ...(revision === undefined ? [] : [revision])]))
 		.digest("base64url");
+
+/** Why a call that waited for approval does not act after what a person said; undefined = it does. For the model to read. */
+export function refusalOf(
+	{ name, revision }: { name: string; revision?: string },
+	args: unknown,
+	{ state, by, reason, digest }: Answer,
+): string | undefined {
+	const why = reason === undefined ? "" : `: ${reason}`;
+	switch (state) {
+		case "approved":
+			// What was approved is run, and nothing else (A13).
+			if (digest === digestOf(name, args, revision)) return undefined;
+			return `not run: the arguments of ${name} are not those that were approved`;
+		case "answered":
+			return `not run: ${name} waits for approval, and an answer is none`;
+		case "denied":
+			return `not run: denied by ${by ?? "the person who was asked"}${why}`;
+		case "expired":
+			return "not run: nobody answered in time";
+		case "withdrawn":
+			return `not run: the question was withdrawn${why}`;
+		default:
+			return state satisfies never;
+	}
+}
 
 /** As JSON would have it. */
 function sorted(value: unknown): unknown {

@@ -7,7 +7,7 @@ export { describeBy, describeCall } from "./describe.ts";
 export { type GuardedFiles, guardedFiles } from "./guard.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
 export { TOOL_NAMES } from "./names.ts";
-export { digestOf, isToolAllowed, needsApproval, policyOf } from "./policy.ts";
+export { digestOf, isToolAllowed, needsApproval, policyOf, refusalOf } from "./policy.ts";
 export type {
 	CustomState,
 	Describe,
