@@ -3,6 +3,8 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { NexusError } from "../protocol/protocol.ts";
+import type { Principal } from "../services/services.ts";
+import { addressKind } from "../std/address-guard.ts";
 import type { Auth } from "./auth.ts";
 import type { Proxies } from "./proxies.ts";
 
@@ -41,6 +43,13 @@ export function requireAuth(caller: Caller): void {
 		"send `Authorization: Bearer <token>`, or open the sign-in link that `nexus url` prints",
 	);
 }
+
+/** On whose behalf a route calls a service. */
+export const principalOfCaller = ({ address, https }: Caller): Principal => ({
+	owner: true,
+	address,
+	isPrivate: https || addressKind(address) === "loopback",
+});
 
 export function createGate(facts: GateFacts): Gate {
 	return {

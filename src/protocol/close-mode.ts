@@ -17,10 +17,18 @@ interface Kind extends Closing {
 	keptMs?: number;
 }
 
+const DAY_MS = 24 * 60 * 60_000;
+
 /** Every kind of log on the Bus. */
 export const LOG_KINDS = {
 	run: { closes: "A" },
 	text: { closes: "A" },
+	/** A model call without a session. */
+	scenario: { closes: "A", keptMs: DAY_MS },
+	job: { closes: "B", keptMs: 7 * DAY_MS },
+	workflow: { closes: "B", keptMs: 30 * DAY_MS },
+	/** A conversation in turns: closing it ends its log. */
+	realtime: { closes: "D", keptMs: DAY_MS },
 } as const satisfies Record<string, Kind>;
 
 export type LogKind = keyof typeof LOG_KINDS;
@@ -38,4 +46,21 @@ export const STREAM_ENDPOINTS = {
 	"GET /v1/runs/{run}/stream": LOG_KINDS.run,
 	"GET /v1/sessions/{session}/stream": { closes: "D" },
 	"GET /v1/ws": { closes: "D" },
+} as const satisfies Record<string, Closing>;
+
+/** Every remote procedure that streams, as `service/method` of its package. */
+export const STREAM_PROCEDURES = {
+	"nexus.runtime.v1.RuntimeAiService/StreamScenario": LOG_KINDS.scenario,
+	"nexus.runtime.v1.RuntimeAiService/SubscribeScenarioJobEvents": LOG_KINDS.job,
+	"nexus.runtime.v1.RuntimeWorkflowService/SubscribeWorkflowEvents": LOG_KINDS.workflow,
+	"nexus.runtime.v1.RuntimeAuditService/ExportAuditEvents": { closes: "C" },
+	"nexus.runtime.v1.RuntimeAuditService/SubscribeRuntimeHealthEvents": { closes: "D" },
+	"nexus.runtime.v1.RuntimeAuditService/SubscribeAIProviderHealthEvents": { closes: "D" },
+	"nexus.runtime.v1.RuntimeAccountService/SubscribeAccountSessionEvents": { closes: "D" },
+	"nexus.runtime.v1.RuntimeMemoryService/SubscribeMemoryEvents": { closes: "D" },
+	"nexus.runtime.v1.RuntimeAgentService/SubscribeAgentEvents": { closes: "D" },
+	"nexus.runtime.v1.RuntimeAppService/SubscribeAppMessages": { closes: "D" },
+	"nexus.runtime.v1.RuntimeRealtimeService/ReadRealtimeEvents": LOG_KINDS.realtime,
+	"nexus.runtime.v1.RuntimeLocalService/WatchLocalTransfers": { closes: "D" },
+	"grpc.health.v1.Health/Watch": { closes: "D" },
 } as const satisfies Record<string, Closing>;

@@ -1,5 +1,7 @@
 /** The one error class, its closed list of codes, and the one table to HTTP status, gRPC status and exit code. */
 
+import type { Reason } from "./reason.ts";
+
 /** [HTTP status, gRPC status, exit code of the CLI] */
 export const ERROR_TABLE = {
 	/** The request is malformed; sending it again will not help. */
@@ -12,6 +14,8 @@ export const ERROR_TABLE = {
 	method_not_allowed: [405, 12, 2],
 	/** The state does not allow it: a second writer, a sealed log, a second daemon. */
 	conflict: [409, 10, 5],
+	/** It is not in the state that this needs: switched off, without a key, of another kind. Something has to be changed first. */
+	precondition: [409, 9, 5],
 	/** It existed; retention has removed it. */
 	expired: [410, 11, 4],
 	too_large: [413, 8, 2],
@@ -38,11 +42,14 @@ export type ErrorCode = keyof typeof ERROR_TABLE;
 
 export class NexusError extends Error {
 	readonly code: ErrorCode;
+	/** More exactly than the code says it. */
+	readonly reason?: Reason;
 
-	constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+	constructor(code: ErrorCode, message: string, options?: { cause?: unknown; reason?: Reason }) {
 		super(message, options);
 		this.name = "NexusError";
 		this.code = code;
+		if (options?.reason !== undefined) this.reason = options.reason;
 	}
 
 	/** The body that every door answers with. */
@@ -68,6 +75,30 @@ export class Refused extends NexusError {
 		this.refusal = refusal;
 	}
 }
+
+const REASON_OF_CODE: Readonly<Record<ErrorCode, Reason>> = {
+	invalid: "PROTOCOL_ENVELOPE_INVALID",
+	unauthenticated: "UNAUTHENTICATED",
+	forbidden: "FORBIDDEN",
+	not_found: "NOT_FOUND",
+	method_not_allowed: "METHOD_NOT_ALLOWED",
+	conflict: "CONFLICT",
+	precondition: "CONFLICT",
+	expired: "EXPIRED",
+	too_large: "TOO_LARGE",
+	busy: "BUSY",
+	aborted: "ABORTED",
+	internal: "INTERNAL",
+	unavailable: "UNAVAILABLE",
+	engine_failed: "ENGINE_FAILED",
+	timeout: "TIMEOUT",
+	crashed: "CRASHED",
+	data_loss: "DATA_LOSS",
+	config: "CONFIG",
+};
+
+/** What an error is called when nobody said it more exactly. */
+export const reasonOf = (code: ErrorCode): Reason => REASON_OF_CODE[code];
 
 export const httpStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][0];
 export const grpcStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][1];

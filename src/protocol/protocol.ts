@@ -15,6 +15,7 @@ export * from "./frame.ts";
 export * from "./ids.ts";
 export * from "./injected.ts";
 export * from "./mapping.ts";
+export type * from "./reason.ts";
 export * from "./shown.ts";
 export * from "./stream-event.ts";
 export * from "./verify.ts";

@@ -3,7 +3,14 @@
 import fs from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { CHUNK_BYTES, ERROR_TABLE, LOG_KINDS, STREAM_ENDPOINTS, VIOLATION_RULE } from "../../src/protocol/protocol.ts";
+import {
+	CHUNK_BYTES,
+	ERROR_TABLE,
+	LOG_KINDS,
+	STREAM_ENDPOINTS,
+	STREAM_PROCEDURES,
+	VIOLATION_RULE,
+} from "../../src/protocol/protocol.ts";
 
 const root = path.join(import.meta.dirname, "../..");
 const text = fs.readFileSync(path.join(root, "PROTOCOL.md"), "utf8");
@@ -50,10 +57,10 @@ test("P7.1: the error table", () => {
 });
 
 test("P5.1: the close-mode table", () => {
-	const rows = [...text.matchAll(/^\| (?:log `(\w+)`|`((?:GET|POST) [^`]+)`) \| ([ABCD]) \|/gm)].map(
+	const rows = [...text.matchAll(/^\| (?:log `(\w+)`|`((?:GET|POST) [^`]+|[\w.]+\/\w+)`) \| ([ABCD]) \|/gm)].map(
 		([, log, endpoint, mode]) => [log ?? endpoint, mode],
 	);
-	const declared = [...Object.entries(LOG_KINDS), ...Object.entries(STREAM_ENDPOINTS)];
+	const declared = [LOG_KINDS, STREAM_ENDPOINTS, STREAM_PROCEDURES].flatMap((table) => Object.entries(table));
 	expect(rows).toEqual(declared.map(([name, { closes }]) => [name, closes]));
 });
 

@@ -1,0 +1,7 @@
+/** How the daemon is. */
+
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { RuntimeAuditService } from "../../gen/nexus/runtime/v1/audit_pb.ts";
+import type { RpcDeps } from "./rpc.ts";
+
+export const healthMethods = (_: RpcDeps): Partial<ServiceImpl<typeof RuntimeAuditService>> => ({});

@@ -1,0 +1,42 @@
+/** Every service of the runtime contract on one router. */
+
+import type { ConnectRouter } from "@connectrpc/connect";
+import { RuntimeAccountService } from "../../gen/nexus/runtime/v1/account_pb.ts";
+import { RuntimeAgentService } from "../../gen/nexus/runtime/v1/agent_pb.ts";
+import { RuntimeAiService } from "../../gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeAppService } from "../../gen/nexus/runtime/v1/app_pb.ts";
+import { RuntimeAuditService } from "../../gen/nexus/runtime/v1/audit_pb.ts";
+import { RuntimeConnectorService } from "../../gen/nexus/runtime/v1/connector_pb.ts";
+import { RuntimeLocalService } from "../../gen/nexus/runtime/v1/local_pb.ts";
+import { RuntimeMemoryService } from "../../gen/nexus/runtime/v1/memory_pb.ts";
+import { RuntimeRealtimeService } from "../../gen/nexus/runtime/v1/realtime_pb.ts";
+import { RuntimeWorkflowService } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
+import { accountMethods } from "./accounts.ts";
+import { agentMethods } from "./agents.ts";
+import { appMethods } from "./apps.ts";
+import { artifactMethods } from "./artifacts.ts";
+import { auditMethods } from "./audit.ts";
+import { connectorMethods } from "./connectors.ts";
+import { healthMethods } from "./health.ts";
+import { jobMethods } from "./jobs.ts";
+import { memoryMethods } from "./memory.ts";
+import { providerMethods } from "./providers.ts";
+import { realtimeMethods } from "./realtime.ts";
+import type { RpcDeps } from "./rpc.ts";
+import { scenarioMethods } from "./scenarios.ts";
+import { transferMethods } from "./transfers.ts";
+import { workflowMethods } from "./workflows.ts";
+
+/** What is not implemented answers so by itself. */
+export function addServices(router: ConnectRouter, rpc: RpcDeps): void {
+	router.service(RuntimeAiService, { ...scenarioMethods(rpc), ...jobMethods(rpc), ...artifactMethods(rpc) });
+	router.service(RuntimeLocalService, transferMethods(rpc));
+	router.service(RuntimeRealtimeService, realtimeMethods(rpc));
+	router.service(RuntimeWorkflowService, workflowMethods(rpc));
+	router.service(RuntimeAuditService, { ...auditMethods(rpc), ...healthMethods(rpc), ...providerMethods(rpc) });
+	router.service(RuntimeAccountService, accountMethods(rpc));
+	router.service(RuntimeMemoryService, memoryMethods(rpc));
+	router.service(RuntimeAgentService, agentMethods(rpc));
+	router.service(RuntimeAppService, appMethods(rpc));
+	router.service(RuntimeConnectorService, connectorMethods(rpc));
+}

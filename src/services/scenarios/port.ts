@@ -1,0 +1,97 @@
+/** Scenarios: one model call without a session. Steps 1 to 9 establish it, the tenth begins its log. */
+
+import type { Cursor } from "../../bus/bus.ts";
+import type { Write } from "../../std/write.ts";
+import type { ConnectorInfo, InlineCredential, Provider, ScenarioKind } from "../connectors/port.ts";
+import type { Principal } from "../principal.ts";
+
+/** What is asked of a model, after it was parsed (step 1). JSON: a job keeps it. */
+export type ScenarioSpec =
+	| {
+			kind: "text";
+			system?: string;
+			messages: readonly { role: "user" | "assistant"; text: string }[];
+			temperature?: number;
+			maxTokens?: number;
+	  }
+	| { kind: "speech"; text: string; voice?: string; mimeType?: string }
+	| { kind: "image"; prompt: string; size?: string; count?: number }
+	| { kind: "embed"; inputs: readonly string[] }
+	/** The audio is an artifact: what came with the request was made one. */
+	| { kind: "transcribe"; artifactId: string; mimeType?: string; language?: string };
+
+export interface ScenarioHead {
+	appId: string;
+	userId: string;
+	model?: string;
+	connectorId?: string;
+	timeoutMs?: number;
+}
+
+/** As it arrived: the body, and what its metadata says. */
+export interface ScenarioRequest {
+	head: ScenarioHead;
+	spec: ScenarioSpec;
+	/** Reads one metadata value by its name in lower case. */
+	metadata(name: string): string | undefined;
+	/** Jobs and workflows: a key that comes with the request could not survive a restart. */
+	durable?: boolean;
+}
+
+/** Everything that steps 1 to 9 have found. */
+export interface AdmittedScenario {
+	appId: string;
+	userId: string;
+	spec: ScenarioSpec;
+	model: string;
+	timeoutMs: number;
+	source: { connector: ConnectorInfo } | { inline: InlineCredential };
+}
+
+export interface ScenarioOutcome {
+	status: "completed" | "failed" | "aborted";
+	text: string;
+	/** Speech only. */
+	audio?: { mimeType: string; data: Uint8Array };
+	usage: { input: number; output: number };
+	/** Present unless it completed. */
+	error?: { code: string; message: string };
+}
+
+export interface StartOptions {
+	idempotencyKey?: string;
+	runId?: string;
+	/** What commits with the log's beginning. */
+	begin?: readonly Write[];
+}
+
+export interface Scenarios {
+	/** Steps 1 to 9 in order; the first fault wins, and leaves nothing behind. */
+	admit(request: ScenarioRequest, principal: Principal): Promise<AdmittedScenario>;
+	/** Step 10, for text and speech: resolves once the log's beginning is durable. The same key gives the same run. */
+	start(
+		admitted: AdmittedScenario,
+		options?: StartOptions,
+	): Promise<{ runId: string; outcome: Promise<ScenarioOutcome> }>;
+	/** For the kinds that have no stream, and for jobs of all kinds. */
+	provider(admitted: AdmittedScenario): Promise<Provider>;
+	/** The log of a run that the caller may read. */
+	cursor(runId: string, after: number, principal: Principal): Promise<Cursor>;
+	/** Ends a run; undefined when there is no such run that the caller may end. */
+	abort(runId: string, principal: Principal): Promise<ScenarioOutcome> | undefined;
+	/** Ends what a dead daemon left. */
+	recover(): Promise<number>;
+	/** How many are under way. */
+	readonly live: number;
+	/** Refuses new ones, waits for those under way, aborts what is left at the deadline. */
+	drain(deadlineMs: number): Promise<void>;
+}
+
+/** Time limits of a whole call (milliseconds) when the request names none; it cannot ask for more. */
+export const SCENARIO_TIMEOUT_MS: Readonly<Record<ScenarioKind, number>> = {
+	text: 120_000,
+	speech: 45_000,
+	image: 120_000,
+	embed: 20_000,
+	transcribe: 90_000,
+};

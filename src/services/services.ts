@@ -1,0 +1,20 @@
+/** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
+export * from "./artifacts/port.ts";
+export * from "./audit/port.ts";
+export * from "./connectors/port.ts";
+export * from "./jobs/port.ts";
+export * from "./principal.ts";
+export * from "./scenarios/port.ts";
+
+import type { Artifacts } from "./artifacts/port.ts";
+import type { Connectors } from "./connectors/port.ts";
+import type { Jobs } from "./jobs/port.ts";
+import type { Scenarios } from "./scenarios/port.ts";
+
+/** All of them, as the edge sees them. */
+export interface Services {
+	readonly connectors: Connectors;
+	readonly scenarios: Scenarios;
+	readonly artifacts: Artifacts;
+	readonly jobs: Jobs;
+}
