@@ -6,6 +6,7 @@ import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
+import { idempotencyInSqlite } from "./idempotency/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
@@ -30,6 +31,7 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	idempotency: idempotencyInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {
