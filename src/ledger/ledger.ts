@@ -1,6 +1,7 @@
 /** The Ledger: settled truth. The door of this folder. */
 export * from "./approvals/port.ts";
 export * from "./checkpoints/port.ts";
+export * from "./connectors/port.ts";
 export * from "./deliveries/port.ts";
 export * from "./execution/port.ts";
 export * from "./failure.ts";

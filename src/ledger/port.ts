@@ -3,6 +3,7 @@
 import { queriesOf } from "../std/write.ts";
 import type { Approvals } from "./approvals/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
+import type { StoredConnectors } from "./connectors/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
@@ -29,6 +30,7 @@ export interface Ledger {
 	readonly phases: Phases;
 	readonly execution: Execution;
 	readonly idempotency: Idempotency;
+	readonly connectors: StoredConnectors;
 }
 
 export interface SessionSnapshot {

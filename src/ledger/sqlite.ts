@@ -3,6 +3,7 @@
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
+import { connectorsInSqlite } from "./connectors/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
@@ -32,6 +33,7 @@ export const THINGS = {
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
 	idempotency: idempotencyInSqlite,
+	connectors: connectorsInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {
