@@ -2,11 +2,13 @@
 
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { artifactsInSqlite } from "./artifacts/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { jobsInSqlite } from "./jobs/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
@@ -30,6 +32,8 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	artifacts: artifactsInSqlite,
+	jobs: jobsInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {
