@@ -7,6 +7,7 @@ import type { Checkpoints } from "./checkpoints/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
+import type { Idempotency } from "./idempotency/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { StoredJobs } from "./jobs/port.ts";
 import type { Memory } from "./memory/port.ts";
@@ -31,6 +32,7 @@ export interface Ledger {
 	readonly execution: Execution;
 	readonly artifacts: StoredArtifacts;
 	readonly jobs: StoredJobs;
+	readonly idempotency: Idempotency;
 }
 
 export interface SessionSnapshot {

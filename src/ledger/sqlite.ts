@@ -7,6 +7,7 @@ import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
+import { idempotencyInSqlite } from "./idempotency/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { jobsInSqlite } from "./jobs/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
@@ -34,6 +35,7 @@ export const THINGS = {
 	execution: executionInSqlite,
 	artifacts: artifactsInSqlite,
 	jobs: jobsInSqlite,
+	idempotency: idempotencyInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

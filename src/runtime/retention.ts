@@ -1,7 +1,14 @@
-/** Removes old finished logs, checkpoints, decided questions and entries of the execution log now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions, idempotency keys and entries of the execution log now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
-import { approvalWrites, checkpointWrites, executionWrites, type Ledger } from "../ledger/ledger.ts";
+import {
+	approvalWrites,
+	checkpointWrites,
+	executionWrites,
+	IDEMPOTENCY_KEPT_MS,
+	idempotencyWrites,
+	type Ledger,
+} from "../ledger/ledger.ts";
 import { kindRetention } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -16,7 +23,7 @@ const ENTRIES_PER_COMMIT = 5000;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "idempotency">;
 }
 
 /** Returns how to stop it. */
@@ -30,11 +37,17 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clo
 		while (!stopped && (await ledger.approvals.isOlder(time)))
 			await bus.write([approvalWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
+	const forgetKeys = async () => {
+		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
+		while (!stopped && (await ledger.idempotency.isOlder(time)))
+			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
 	const sweep = async () => {
 		try {
 			const { ageDaysMax, totalBytesMax } = rules;
 			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
+			await forgetKeys();
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

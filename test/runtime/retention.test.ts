@@ -2,7 +2,13 @@
 
 import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
-import { type Approval, approvalWrites, checkpointWrites, executionWrites } from "../../src/ledger/ledger.ts";
+import {
+	type Approval,
+	approvalWrites,
+	checkpointWrites,
+	executionWrites,
+	idempotencyWrites,
+} from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
 import { silentLog } from "../../src/std/log.ts";
@@ -18,6 +24,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+		idempotency: { find: () => undefined, isOlder: () => false },
 	},
 });
 
@@ -110,6 +117,19 @@ describe("keepRetention", () => {
 		clock.advance(30_000);
 		await until("the old one is gone", () => stored.approvals.get("r", "A2A2") === undefined);
 		expect(stored.approvals.list().map(({ id }) => id)).toEqual(["C2C2", "B2B2"]);
+		stop();
+	});
+
+	it("Z15: forgets idempotency keys after their day", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const claim = (key: string, at: number) =>
+			idempotencyWrites.claim({ appId: "a", key, digest: "d", result: "r", at });
+		await bus.write([claim("old", 1), claim("new", 10 * 86_400_000)]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old one is gone", () => !stored.idempotency.isOlder(2));
+		expect(stored.idempotency.find("a", "new", clock.now())).toBeDefined();
 		stop();
 	});
 });
