@@ -9,6 +9,7 @@ import type { Grants } from "./grants/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
+import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
 import type { Sessions } from "./sessions/port.ts";
@@ -27,6 +28,7 @@ export interface Ledger {
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;
+	readonly notices: Notices;
 }
 
 export interface SessionSnapshot {
