@@ -13,6 +13,7 @@ import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { StoredJobs } from "./jobs/port.ts";
 import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
+import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
 import type { Sessions } from "./sessions/port.ts";
@@ -35,6 +36,7 @@ export interface Ledger {
 	readonly jobs: StoredJobs;
 	readonly idempotency: Idempotency;
 	readonly connectors: StoredConnectors;
+	readonly notices: Notices;
 }
 
 export interface SessionSnapshot {

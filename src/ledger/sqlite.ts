@@ -13,6 +13,7 @@ import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { jobsInSqlite } from "./jobs/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
+import { noticesInSqlite } from "./notices/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
@@ -38,6 +39,7 @@ export const THINGS = {
 	jobs: jobsInSqlite,
 	idempotency: idempotencyInSqlite,
 	connectors: connectorsInSqlite,
+	notices: noticesInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {
