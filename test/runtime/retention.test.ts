@@ -25,7 +25,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
 		notices: {
-			read: () => [],
+			read: () => undefined,
 			newest: () => [],
 			range: () => ({ first: 1, last: 0 }),
 			isOlder: () => false,
