@@ -1,6 +1,9 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
 export * from "./artifacts/port.ts";
+export * from "./audit/events.ts";
 export * from "./audit/port.ts";
+export * from "./audit/record.ts";
+export { createTelling } from "./audit/telling.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
