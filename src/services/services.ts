@@ -8,6 +8,8 @@ export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
+export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
+export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
