@@ -10,6 +10,9 @@ export {
 } from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
+export * from "./notices/notices.ts";
+export * from "./notices/topics.ts";
+export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 
