@@ -57,7 +57,9 @@ export function watchHealth({ clock, probe, times = HEALTH_TIMES, inUseMs = IN_U
 		watched.cancel?.();
 		watched.cancel = undefined;
 		if (watched.isProbing || !isWanted(watched)) return;
-		const ms = Math.max(0, nextProbeAt(watched.health, times) - clock.now());
+		// Whoever uses it will tell how it went: only silence after that is a reason to look.
+		const earliest = listeners.size > 0 ? 0 : watched.usedAt + times.probeMs;
+		const ms = Math.max(0, Math.max(nextProbeAt(watched.health, times), earliest) - clock.now());
 		watched.cancel = clock.after(ms, () => void look(name, watched));
 	};
 	const look = async (name: string, watched: Watched) => {

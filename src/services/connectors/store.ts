@@ -84,7 +84,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 			const type = checkType(given.providerType);
 			const { models = [], defaultModel } = given;
 			checkModels(models, defaultModel);
-			const endpoint = given.endpoint && checkedEndpoint(given.endpoint, given.providerType, rules);
+			const endpoint = given.endpoint ? checkedEndpoint(given.endpoint, given.providerType, rules) : undefined;
 			if (endpoint !== undefined && type.key === undefined)
 				throw new NexusError("invalid", `a connector of the type ${given.providerType} has no endpoint`);
 			if (endpoint === undefined && type.endpoint === undefined && type.key !== undefined)

@@ -119,7 +119,8 @@ export class Wire {
 	async #refusal(response: Response): Promise<NexusError> {
 		const { name } = this.#options;
 		const { status } = response;
-		const said = `It said (${status}): ${this.#scrubbed(await firstOf(response, WIRE_LIMITS.errorBytesMax)) || "nothing"}`;
+		const words = wordsIn(await firstOf(response, WIRE_LIMITS.errorBytesMax));
+		const said = `It said (${status}): ${this.#scrubbed(words) || "nothing"}`;
 		if (status === 401 || status === 403) return this.#failed(`refuses the key: check it. ${said}`, "unauthorized");
 		if (status === 404)
 			return new ProviderFailure(
@@ -181,6 +182,16 @@ function bounded(response: Response, bytesMax: number, tooLarge: () => Error): R
 		},
 	});
 	return new Response(body.pipeThrough(counter), { status, statusText, headers });
+}
+
+/** What a refusal says in the shape that OpenAI gave it and the others copy; else all of it. */
+function wordsIn(body: string): string {
+	try {
+		const { error } = JSON.parse(body) as { error?: { message?: unknown } };
+		return typeof error?.message === "string" ? error.message : body;
+	} catch {
+		return body;
+	}
 }
 
 /** The beginning of a body as text; what follows is not read. */
