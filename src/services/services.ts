@@ -1,6 +1,13 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
 export * from "./artifacts/port.ts";
 export * from "./audit/port.ts";
+export {
+	type ConfiguredAnswerer,
+	type ConnectorDeps,
+	createConnectors,
+	modelFor,
+	type SecretKey,
+} from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
