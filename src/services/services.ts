@@ -4,6 +4,13 @@ export * from "./audit/events.ts";
 export * from "./audit/port.ts";
 export * from "./audit/record.ts";
 export { createTelling } from "./audit/telling.ts";
+export {
+	type ConfiguredAnswerer,
+	type ConnectorDeps,
+	createConnectors,
+	modelFor,
+	type SecretKey,
+} from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
@@ -11,6 +18,8 @@ export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
+export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
+export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
