@@ -1,6 +1,7 @@
 /** Scenarios: one model call without a session. Steps 1 to 9 establish it, the tenth begins its log. */
 
 import type { Cursor } from "../../bus/bus.ts";
+import type { Reason } from "../../protocol/protocol.ts";
 import type { Write } from "../../std/write.ts";
 import type { ConnectorInfo, InlineCredential, Provider, ScenarioKind } from "../connectors/port.ts";
 import type { Principal } from "../principal.ts";
@@ -55,7 +56,9 @@ export interface ScenarioOutcome {
 	audio?: { mimeType: string; data: Uint8Array };
 	usage: { input: number; output: number };
 	/** Present unless it completed. */
-	error?: { code: string; message: string };
+	error?: { code: string; message: string; reason?: Reason };
+	/** No model answered, but the built-in demonstration. */
+	demo?: boolean;
 }
 
 export interface StartOptions {
