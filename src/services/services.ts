@@ -2,6 +2,7 @@
 export { createArtifacts } from "./artifacts/artifacts.ts";
 export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
+export * from "./audit/events.ts";
 export * from "./audit/port.ts";
 export {
 	type ConfiguredAnswerer,
@@ -10,6 +11,8 @@ export {
 	modelFor,
 	type SecretKey,
 } from "./connectors/connectors.ts";
+export * from "./audit/record.ts";
+export { createTelling } from "./audit/telling.ts";
 export * from "./connectors/port.ts";
 export { createJobs, type JobsDeps } from "./jobs/jobs.ts";
 export { JOB_LIMITS, type JobLimits } from "./jobs/limits.ts";
