@@ -14,3 +14,4 @@ export * from "./port.ts";
 export * from "./sessions/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
 export * from "./turns/port.ts";
+export * from "./workflows/port.ts";
