@@ -2,13 +2,18 @@
 
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { artifactsInSqlite } from "./artifacts/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
+import { connectorsInSqlite } from "./connectors/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
+import { idempotencyInSqlite } from "./idempotency/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { jobsInSqlite } from "./jobs/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
+import { noticesInSqlite } from "./notices/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
@@ -30,6 +35,11 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	artifacts: artifactsInSqlite,
+	jobs: jobsInSqlite,
+	idempotency: idempotencyInSqlite,
+	connectors: connectorsInSqlite,
+	notices: noticesInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

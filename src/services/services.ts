@@ -3,6 +3,9 @@ export * from "./artifacts/port.ts";
 export * from "./audit/port.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
+export * from "./notices/notices.ts";
+export * from "./notices/topics.ts";
+export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 

@@ -2,7 +2,14 @@
 
 import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
-import { type Approval, approvalWrites, checkpointWrites, executionWrites } from "../../src/ledger/ledger.ts";
+import {
+	type Approval,
+	approvalWrites,
+	checkpointWrites,
+	executionWrites,
+	idempotencyWrites,
+	noticeWrites,
+} from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
 import { silentLog } from "../../src/std/log.ts";
@@ -10,14 +17,22 @@ import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 import { until } from "../until.ts";
 
-const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000 };
+const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000, auditDays: 90 };
 
 /** The methods that retention uses. */
 const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["write"] = async () => {}) => ({
 	bus: { retain, write } as Partial<Bus> as Bus,
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
+		notices: {
+			read: () => [],
+			newest: () => [],
+			range: () => ({ first: 1, last: 0 }),
+			isOlder: () => false,
+			topics: () => [],
+		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+		idempotency: { find: () => undefined, isOlder: () => false },
 	},
 });
 
@@ -96,6 +111,23 @@ describe("keepRetention", () => {
 		stop();
 	});
 
+	it("Z1: forgets each topic of notices by its own age: a flood of others evicts no audit", async () => {
+		const day = 86_400_000;
+		const clock = manualClock(100 * day);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const post = (topic: string, daysAgo: number) => noticeWrites.post(topic, `${daysAgo}`, (100 - daysAgo) * day);
+		const ages = [91, 89, 8, 6];
+		const topics = ["audit", "memory", "agents", "app:a", "app:b"];
+		await bus.write(topics.flatMap((topic) => ages.map((age) => post(topic, age))));
+		await bus.write(Array.from({ length: 5001 }, () => post("agents", 6)));
+		const stop = keepRetention({ bus, ledger }, { ...RULES, auditDays: 90 }, clock, silentLog);
+		clock.advance(30_000);
+		const kept = (topic: string) => stored.notices.range(topic).first;
+		await until("the last topic was swept", () => kept("app:b") > 1);
+		expect(topics.map(kept)).toEqual([2, 2, 4, 4, 4]);
+		stop();
+	});
+
 	it("forgets questions by the time of their decision, and none that waits", async () => {
 		const clock = manualClock(10 * 86_400_000);
 		const { bus, ledger, stored } = storeForTest({ connection: "none" });
@@ -110,6 +142,19 @@ describe("keepRetention", () => {
 		clock.advance(30_000);
 		await until("the old one is gone", () => stored.approvals.get("r", "A2A2") === undefined);
 		expect(stored.approvals.list().map(({ id }) => id)).toEqual(["C2C2", "B2B2"]);
+		stop();
+	});
+
+	it("Z15: forgets idempotency keys after their day", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const claim = (key: string, at: number) =>
+			idempotencyWrites.claim({ appId: "a", key, digest: "d", result: "r", at });
+		await bus.write([claim("old", 1), claim("new", 10 * 86_400_000)]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old one is gone", () => !stored.idempotency.isOlder(2));
+		expect(stored.idempotency.find("a", "new", clock.now())).toBeDefined();
 		stop();
 	});
 });
