@@ -4,6 +4,8 @@ export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifac
 export * from "./artifacts/port.ts";
 export * from "./audit/events.ts";
 export * from "./audit/port.ts";
+export * from "./audit/record.ts";
+export { createTelling } from "./audit/telling.ts";
 export {
 	type ConfiguredAnswerer,
 	type ConnectorDeps,
@@ -11,8 +13,6 @@ export {
 	modelFor,
 	type SecretKey,
 } from "./connectors/connectors.ts";
-export * from "./audit/record.ts";
-export { createTelling } from "./audit/telling.ts";
 export * from "./connectors/port.ts";
 export { createJobs, type JobsDeps } from "./jobs/jobs.ts";
 export { JOB_LIMITS, type JobLimits } from "./jobs/limits.ts";
