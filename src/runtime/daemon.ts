@@ -238,6 +238,8 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,
 		forget: (id) => memory.forget(id, {}),
+		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
+		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,

@@ -4,7 +4,7 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Services } from "../services/services.ts";
+import { createAudit, createAuditLog, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
@@ -29,10 +29,16 @@ export interface RunningServices {
 	close(): Promise<void>;
 }
 
-export function createServices(_: ServiceParts): RunningServices {
+export function createServices({ bus, ledger, clock, log }: ServiceParts): RunningServices {
+	const audit = createAudit(clock);
+	const notices = noticeLogs({ bus, ledger });
+	const services: Pick<Services, "audit" | "notices"> = {
+		audit: createAuditLog({ bus, ledger, notices, audit, log }),
+		notices,
+	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: {} as Services,
+		services: services as Services,
 		async recover() {},
 		async drain() {},
 		async close() {},

@@ -1,13 +1,13 @@
 /** The audit log: listed, and exported as a file in chunks (close mode C). */
 
 import { gzipSync } from "node:zlib";
-import { type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
+	type AuditEventSchema,
 	AuditExportFormat,
 	type AuditFilter as AuditFilterMessage,
-	type AuditEventSchema,
 	type ExportAuditEventsRequest,
 	type ExportAuditEventsResponseSchema,
 	type RuntimeAuditService,
@@ -24,8 +24,9 @@ import {
 	requireOwner,
 } from "../../services/services.ts";
 import { upTo } from "../stream/stream.ts";
-import { pageSizeOf, placeOf, reasonCodeOf } from "./codec.ts";
+import { pageSizeOf, placeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { reasonCodeOf } from "./scenario-codec.ts";
 
 const { closes } = STREAM_PROCEDURES["nexus.runtime.v1.RuntimeAuditService/ExportAuditEvents"];
 
@@ -92,7 +93,7 @@ function formatOf(format: AuditExportFormat): AuditFormat {
 		case AuditExportFormat.CSV:
 			return "csv";
 		default:
-			throw new NexusError("invalid", `format: ${String(format satisfies never)} is not one of the formats`);
+			throw new NexusError("invalid", `format: ${String(format)} is not one of the formats`);
 	}
 }
 

@@ -3,6 +3,7 @@
 import type { Bus, Cursor } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
+import type { Log } from "../../std/log.ts";
 import type { NoticeLogs } from "../notices/notices.ts";
 import { AUDIT_TOPIC } from "../notices/topics.ts";
 import type { Audit } from "./port.ts";
@@ -41,6 +42,8 @@ export interface AuditLog {
 	list(query: AuditQuery): Promise<AuditList>;
 	/** What is on record after a place, or from the earliest kept on. That somebody exports it is on record, too. */
 	export(after: number | undefined, caller: string): Promise<ExportedLog>;
+	/** Somebody wants a run to stop. It is told beside the run's end, because the run does not wait for it. */
+	abortAsked(runId: string, caller: string): void;
 }
 
 export interface AuditLogParts {
@@ -48,13 +51,14 @@ export interface AuditLogParts {
 	ledger: Pick<Ledger, "notices">;
 	notices: NoticeLogs;
 	audit: Audit;
+	log: Log;
 }
 
 const EVENTS_PER_READ = 500;
 /** Of one list: what fits no filter is passed over, but not all of it in one call. */
 const EVENTS_LOOKED_AT_MAX = 20_000;
 
-export function createAuditLog({ bus, ledger, notices, audit }: AuditLogParts): AuditLog {
+export function createAuditLog({ bus, ledger, notices, audit, log }: AuditLogParts): AuditLog {
 	return {
 		async list({ filter, limit, before = Number.MAX_SAFE_INTEGER }) {
 			const fits = auditMatcher(filter);
@@ -85,6 +89,12 @@ export function createAuditLog({ bus, ledger, notices, audit }: AuditLogParts): 
 				throw cause;
 			}
 			return { cursor, head: last };
+		},
+		abortAsked(runId, caller) {
+			const entry = audit({ domain: "runs", operation: "abort_asked", caller, payload: { run_id: runId } });
+			bus.write([entry], PATIENCE_MS).catch((cause: unknown) => {
+				log.error({ runId, err: cause }, "who asked for an abort could not be recorded");
+			});
 		},
 	};
 }
