@@ -33,7 +33,7 @@ export function createServices({ bus, ledger, clock, log }: ServiceParts): Runni
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
 	const services: Pick<Services, "audit" | "notices"> = {
-		audit: createAuditLog({ bus, ledger, notices, audit, log }),
+		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
 	};
 	return {

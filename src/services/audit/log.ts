@@ -2,11 +2,13 @@
 
 import type { Bus, Cursor } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { NexusError } from "../../protocol/protocol.ts";
+import { NexusError, reasonOf, toNexusError } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { NoticeLogs } from "../notices/notices.ts";
 import { AUDIT_TOPIC } from "../notices/topics.ts";
-import type { Audit } from "./port.ts";
+import { Flood } from "./flood.ts";
+import type { Audit, AuditEntry, AuditPayload } from "./port.ts";
 import { type AuditRecord, auditRecordOf } from "./record.ts";
 
 export interface AuditFilter {
@@ -44,6 +46,10 @@ export interface AuditLog {
 	export(after: number | undefined, caller: string): Promise<ExportedLog>;
 	/** Somebody wants a run to stop. It is told beside the run's end, because the run does not wait for it. */
 	abortAsked(runId: string, caller: string): void;
+	/** A client's message was not taken: nothing else is on record of it. */
+	messageRefused(session: string, cause: unknown): void;
+	/** The daemon's own configuration: it began with one, or took up another. */
+	configured(operation: "started" | "accounts_changed", payload: AuditPayload): void;
 }
 
 export interface AuditLogParts {
@@ -51,6 +57,7 @@ export interface AuditLogParts {
 	ledger: Pick<Ledger, "notices">;
 	notices: NoticeLogs;
 	audit: Audit;
+	clock: Clock;
 	log: Log;
 }
 
@@ -58,7 +65,13 @@ const EVENTS_PER_READ = 500;
 /** Of one list: what fits no filter is passed over, but not all of it in one call. */
 const EVENTS_LOOKED_AT_MAX = 20_000;
 
-export function createAuditLog({ bus, ledger, notices, audit, log }: AuditLogParts): AuditLog {
+export function createAuditLog({ bus, ledger, notices, audit, clock, log }: AuditLogParts): AuditLog {
+	const refusals = new Flood();
+	/** Of what nobody waits for. */
+	const tell = (entry: AuditEntry) =>
+		void bus.write([audit(entry)], PATIENCE_MS).catch((cause: unknown) => {
+			log.error({ operation: entry.operation, err: cause }, "an audit event could not be recorded");
+		});
 	return {
 		async list({ filter, limit, before = Number.MAX_SAFE_INTEGER }) {
 			const fits = auditMatcher(filter);
@@ -90,12 +103,16 @@ export function createAuditLog({ bus, ledger, notices, audit, log }: AuditLogPar
 			}
 			return { cursor, head: last };
 		},
-		abortAsked(runId, caller) {
-			const entry = audit({ domain: "runs", operation: "abort_asked", caller, payload: { run_id: runId } });
-			bus.write([entry], PATIENCE_MS).catch((cause: unknown) => {
-				log.error({ runId, err: cause }, "who asked for an abort could not be recorded");
-			});
+		abortAsked: (runId, caller) =>
+			tell({ domain: "runs", operation: "abort_asked", caller, payload: { run_id: runId } }),
+		messageRefused(session, cause) {
+			const told = refusals.next(clock.now());
+			if (!told) return;
+			const { code, reason = reasonOf(code) } = toNexusError(cause);
+			const payload = { session, ...(told.untold > 0 && { untold: told.untold }) };
+			tell({ domain: "messages", operation: "refused", reason, caller: "web", payload });
 		},
+		configured: (operation, payload) => tell({ domain: "configuration", operation, payload }),
 	};
 }
 
