@@ -1,6 +1,13 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
 export * from "./artifacts/port.ts";
 export * from "./audit/port.ts";
+export {
+	type ConfiguredAnswerer,
+	type ConnectorDeps,
+	createConnectors,
+	modelFor,
+	type SecretKey,
+} from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
@@ -8,6 +15,8 @@ export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
+export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
+export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
