@@ -34,7 +34,7 @@ function feed() {
 	};
 }
 
-it.each(PROTOCOLS)("Z11: %s carries a unary call and a stream", async (protocol) => {
+it.each(PROTOCOLS)("P8.1, Z11: %s carries a unary call and a stream", async (protocol) => {
 	const { set, listeners, health } = feed();
 	const kit = await start({ deps: { health } });
 	const client = kit.client(Health, protocol, "");
@@ -57,7 +57,7 @@ it.each(PROTOCOLS)("Z11: %s carries a unary call and a stream", async (protocol)
 	await expect.poll(() => listeners.size).toBe(0);
 });
 
-it("Z13: connections are pinged, and one whose peer does not answer is dropped", async () => {
+it("P8.5, Z13: connections are pinged, and one whose peer does not answer is dropped", async () => {
 	const clock = manualClock();
 	const kit = await start({ clock, limits: { heartbeatMs: 1000 } });
 	const { port } = new URL(kit.grpcUrl);

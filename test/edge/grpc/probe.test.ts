@@ -21,7 +21,7 @@ async function start(state: () => DaemonState = () => "READY") {
 	return { ...kit, health, clock };
 }
 
-it("Z12, Y10: a watcher gets the current status first, then changes, and DEGRADED is NOT_SERVING", async () => {
+it("P8.4, Z12, Y10: a watcher gets the current status first, then changes, and DEGRADED is NOT_SERVING", async () => {
 	let state: DaemonState = "READY";
 	const { client, clock } = await start(() => state);
 	const probe = client(Health, "grpc", "");
@@ -45,7 +45,7 @@ it("Z12, Y10: a watcher gets the current status first, then changes, and DEGRADE
 	await watching;
 });
 
-it("Z12: an unknown service is NOT_FOUND to a check; a watch says so and stays open", async () => {
+it("P8.4, Z12: an unknown service is NOT_FOUND to a check; a watch says so and stays open", async () => {
 	const { client, rig } = await start();
 	const probe = client(Health, "grpc", "");
 	expect(statusOf(await errorOf(probe.check({ service: "x.Y" })))?.code).toBe("NotFound");
