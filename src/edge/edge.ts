@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
 import { createGate, hostNameOf, requireAuth } from "./gate.ts";
+import { createRpc } from "./grpc/grpc.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
@@ -26,27 +27,45 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { flusher, readers, sockets, signIn, server, connections } = assemble(deps, limits, clock, door);
+	const { flusher, readers, sockets, rpc, signIn, server, connections } = assemble(deps, limits, clock, door);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
+		rpc?.heartbeat();
 	});
+	const sweeper = createHeart(clock, limits.stalledReaderMs / SWEEPS_PER_STALL, () => rpc?.sweep());
+	const stop = async () => {
+		if (door.closing) return;
+		door.closing = true;
+		readers.cut();
+		sockets.close();
+		await rpc?.stop();
+	};
 	return {
 		async listen(host, port) {
 			Object.assign(door, await listen(server, host, port));
 			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
 			heart.start();
+			if (rpc) sweeper.start();
 			return { url: door.url };
 		},
+		async listenGrpc(host, port, tls) {
+			if (!rpc) throw new NexusError("config", "there are no services to open a gRPC port for");
+			return rpc.listen(host, port, tls);
+		},
 		signInUrl: () => signIn().url,
+		stop,
 		async close(deadlineMs) {
-			door.closing = true;
+			await stop();
+			const cancel = clock.after(deadlineMs, () => {
+				connections.destroy();
+				rpc?.destroy();
+			});
+			await rpc?.close(deadlineMs);
 			heart.stop();
+			sweeper.stop();
 			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-			readers.cut();
-			sockets.close();
 			server.closeIdleConnections();
-			const cancel = clock.after(deadlineMs, () => connections.destroy());
 			await closed;
 			cancel();
 		},
@@ -55,8 +74,10 @@ export function createEdge(deps: EdgeDeps): Edge {
 			connections: connections.count,
 			sseReaders: readers.count,
 			webSockets: sockets.count,
+			grpcStreams: rpc?.streams ?? 0,
+			grpcConnections: rpc?.connections ?? 0,
 			subscriptions: sockets.subscriptions,
-			stalledReaders: readers.stalled + sockets.stalled,
+			stalledReaders: readers.stalled + sockets.stalled + (rpc?.stalled ?? 0),
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
 		}),
@@ -79,14 +100,32 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const admit: Admit = (request, ended) => {
 		door.requests++;
 		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
+		return enter(request, ended);
+	};
+	const enter: Admit = (request, ended) => {
 		const caller = gate.admit(request);
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
 	};
+	/** While the daemon stops, too: a remote procedure has a status of its own for that. */
+	const enterRpc: Admit = (request, ended) => {
+		door.requests++;
+		return enter(request, ended);
+	};
 	const admitStream = () => {
-		if (readers.count + sockets.count < limits.streamsMax) return;
+		if (readers.count + sockets.count + (rpc?.streams ?? 0) < limits.streamsMax) return;
 		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
 	};
+	const rpc =
+		deps.services &&
+		createRpc({
+			...{ deps, services: deps.services, limits, flusher, admitStream, clock, log },
+			identify(request) {
+				door.requests++;
+				return gate.identify(request);
+			},
+			admits: connections.admits,
+		});
 	const signIn = () => {
 		const code = auth.newCode();
 		return { code, url: `${door.url}/#code=${code}` };
@@ -95,7 +134,8 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	serve(server, {
 		async load() {
 			const { createListener } = await import("./listener.ts");
-			return createListener({ deps, limits, auth, sources, readers, admitStream, cookieName, signIn, page, admit });
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
+			return createListener({ ...parts, page, admit, ...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer } }) });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);
@@ -108,8 +148,11 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { flusher, readers, sockets, signIn, server, connections };
+	return { flusher, readers, sockets, rpc, signIn, server, connections };
 }
+
+/** A reader that takes nothing is noticed at one of so many looks within its time. */
+const SWEEPS_PER_STALL = 4;
 
 /** One beat for all connections. */
 function createHeart(clock: Clock, everyMs: number, beat: () => void) {

@@ -1,0 +1,125 @@
+/** Remote procedures: the runtime contract over gRPC, gRPC-web and Connect. The door of this folder; it loads no library. */
+
+import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
+import type { Services } from "../../services/services.ts";
+import { type Clock, within } from "../../std/clock.ts";
+import { loadOnce } from "../../std/load-once.ts";
+import type { Log } from "../../std/log.ts";
+import type { Caller } from "../gate.ts";
+import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
+import { listen } from "../server.ts";
+import type { Flusher } from "../stream/stream.ts";
+import type { RpcResponse } from "./answer.ts";
+import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
+import { createGrpcServer, type GrpcServer } from "./server.ts";
+import { Streams } from "./streams.ts";
+
+export interface RpcParts {
+	deps: EdgeDeps;
+	services: Services;
+	limits: EdgeLimits;
+	flusher: Flusher;
+	/** Who calls on the gRPC port. */
+	identify(request: RpcRequest): Caller;
+	/** One more connection of an address; false at the limit. */
+	admits(socket: Socket): boolean;
+	/** Throws `busy` when no further stream may open. */
+	admitStream(): void;
+	clock: Clock;
+	log: Log;
+}
+
+export interface Rpc {
+	/** Answers a call that the gate of the main port let in. */
+	answer: Dispatch;
+	listen(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
+	heartbeat(): void;
+	/** Called four times in the time that a reader may take nothing. */
+	sweep(): void;
+	/** Refuses new work and cuts what would not end by itself (B and D); calls that only read go on, and so do A and C (Z6). */
+	stop(): Promise<void>;
+	/** Waits for what ends by itself, cuts the rest, and closes the port. What is left at the deadline is for `destroy`. */
+	close(deadlineMs: number): Promise<void>;
+	destroy(): void;
+	readonly streams: number;
+	readonly stalled: number;
+	readonly connections: number;
+}
+
+/** Of the time to stop, what is kept for the last statuses to be written. */
+const FLUSH_MS = 500;
+
+/** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
+export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
+
+export function createRpc(parts: RpcParts): Rpc {
+	const streams = new Streams();
+	let isStopping = false;
+	let server: GrpcServer | undefined;
+	let dispatcher: Dispatcher | undefined;
+	const load = loadOnce(async () => {
+		const { createDispatcher } = await import("./dispatch.ts");
+		dispatcher = createDispatcher({ ...parts, streams, stopping: () => isStopping });
+		return dispatcher;
+	});
+	const answer: Dispatch = async (request, response, caller) => {
+		const loaded = await load();
+		if (!isGone(request)) await loaded.answer(request, response, caller);
+	};
+	const stop = async () => {
+		if (isStopping) return;
+		isStopping = true;
+		// What was just said, that the daemon is stopping, reaches the subscribers of its health before they are cut.
+		await setImmediate();
+		dispatcher?.cut(["B", "D", undefined]);
+	};
+	return {
+		answer,
+		async listen(host, port, tls) {
+			server = createGrpcServer({
+				limits: parts.limits,
+				tls,
+				admits: parts.admits,
+				answer(request, response) {
+					answer(request, response, parts.identify(request)).catch((cause: unknown) => {
+						parts.log.error({ err: cause }, "a remote procedure could not be answered");
+						cutOff(response);
+					});
+				},
+				log: parts.log,
+			});
+			return await listen(server.server, host, port, tls ? "https" : "http");
+		},
+		heartbeat: () => server?.heartbeat(),
+		sweep: () => streams.sweep(),
+		stop,
+		async close(deadlineMs) {
+			await stop();
+			await within(parts.clock, Math.max(0, deadlineMs - FLUSH_MS), streams.gone(["A", "C"]));
+			dispatcher?.cut();
+			// Trailers go out before the connections do: a connection that breaks reads as UNAVAILABLE.
+			await within(parts.clock, Math.min(deadlineMs, FLUSH_MS), streams.gone());
+			await server?.close();
+		},
+		destroy: () => server?.destroy(),
+		get streams() {
+			return streams.count;
+		},
+		get stalled() {
+			return streams.stalled;
+		},
+		get connections() {
+			return server?.connections ?? 0;
+		},
+	};
+}
+
+/** Hung up while the library was loaded: nobody will tell again. */
+const isGone = (request: RpcRequest): boolean =>
+	"stream" in request ? request.stream.destroyed : request.socket.destroyed;
+
+const cutOff = (response: RpcResponse): void => {
+	if ("stream" in response) response.stream?.close();
+	else response.destroy();
+};
