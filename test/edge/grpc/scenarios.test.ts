@@ -1,49 +1,50 @@
-/** StreamScenario and ExecuteScenario, from the request to the last event, over a router in this process. */
+/** StreamScenario and ExecuteScenario, from the request to the last event and the status. */
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { createClient, createRouterTransport } from "@connectrpc/connect";
-import { describe, expect, test } from "vitest";
-import { PRINCIPAL, type RpcDeps } from "../../../src/edge/grpc/rpc.ts";
-import { scenarioMethods } from "../../../src/edge/grpc/scenarios.ts";
+import { Code } from "@connectrpc/connect";
+import { describe, expect, onTestFinished, test } from "vitest";
 import {
 	RuntimeAiService,
+	type ScenarioSchema,
 	ScenarioType,
 	type StreamScenarioRequestSchema,
 	type StreamScenarioResponse,
 } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { appPrincipal, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
+import type { Services } from "../../../src/services/services.ts";
+import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
 import { until } from "../../until.ts";
+import { readStream, startGrpcKit, statusOf } from "./kit.ts";
+
+const ALL = ["text", "speech", "image", "embed", "transcribe"] as const;
 
 type Request = MessageInitShape<typeof StreamScenarioRequestSchema>;
 
-function edge(play: Play, options: RigOptions = {}) {
+async function edge(play: Play, options: RigOptions = {}) {
 	const made = rig(play, options);
-	let principal = OWNER;
 	const artifacts = {
 		whole: async (id: string) => ({ artifact: { mimeType: "audio/wav" }, data: Buffer.from(`audio of ${id}`) }),
 	};
-	const rpc = { services: { scenarios: made.scenarios, artifacts } } as unknown as RpcDeps;
-	const transport = createRouterTransport((router) => router.service(RuntimeAiService, scenarioMethods(rpc)), {
-		router: {
-			interceptors: [
-				(next) => (request) => {
-					request.contextValues.set(PRINCIPAL, principal);
-					return next(request);
-				},
-			],
-		},
-	});
-	const client = createClient(RuntimeAiService, transport);
-	const stream = async (request: Request): Promise<StreamScenarioResponse[]> =>
-		Array.fromAsync(client.streamScenario(request));
-	const as = (appId: string) => (principal = appPrincipal(appId));
-	return { ...made, client, stream, as };
+	const services = { scenarios: made.scenarios, artifacts } as unknown as Partial<Services>;
+	const kit = await startGrpcKit({ services });
+	onTestFinished(() => kit.close());
+	const client = kit.client(RuntimeAiService);
+	/** With OK at its end. */
+	const stream = async (request: Request): Promise<StreamScenarioResponse[]> => {
+		const { messages, error } = await readStream(client.streamScenario(request));
+		expect(error).toBeUndefined();
+		return messages;
+	};
+	return { ...made, client, stream };
 }
 
+type Scenario = MessageInitShape<typeof ScenarioSchema>;
 const head = { appId: "shop", connectorId: "main" };
-const HELLO = { head, spec: { case: "textGenerate", value: { messages: [{ role: "user", text: "hello" }] } } } as const;
-const SPEAK = { head, spec: { case: "speechSynthesize", value: { text: "read this" } } } as const;
+const HELLO: Scenario = {
+	head,
+	spec: { case: "textGenerate", value: { messages: [{ role: "user", text: "hello" }] } },
+};
+const SPEAK: Scenario = { head, spec: { case: "speechSynthesize", value: { text: "read this" } } };
 
 const WORDS = [
 	"Many ",
@@ -84,7 +85,7 @@ describe("StreamScenario, text", () => {
 			}
 			yield { type: "usage", input: 5, output: 13 };
 		};
-		const { stream } = edge(play);
+		const { stream } = await edge(play);
 		const events = await stream({ scenario: HELLO });
 		const last = expectText(events, WORDS.join(""));
 		expect(events.length).toBeGreaterThan(1);
@@ -99,7 +100,7 @@ describe("StreamScenario, text", () => {
 	});
 
 	test("R4-35, R4-36: unknown tokens are -1, and a short answer is in the terminal", async () => {
-		const { stream } = edge(saying("short"));
+		const { stream } = await edge(saying("short"));
 		const events = await stream({ scenario: HELLO });
 		expect(events).toHaveLength(1);
 		expect(events[0]).toMatchObject({ done: true, textDelta: "short", usage: { inputTokens: -1n, outputTokens: -1n } });
@@ -110,13 +111,13 @@ describe("StreamScenario, text", () => {
 			yield { type: "text", delta: "the beginning" };
 			throw new Error("connection reset");
 		};
-		const { stream } = edge(play);
+		const { stream } = await edge(play);
 		const last = expectText(await stream({ scenario: HELLO }), "the beginning");
 		expect(last).toMatchObject({ reasonCode: ReasonCode.AI_PROVIDER_FAILED, reason: "connection reset" });
 	});
 
 	test("Z3, Y4: a run is read again from every sequence, also from its terminal on", async () => {
-		const { stream } = edge(saying(...WORDS, '"quoted"\n', "漢字"));
+		const { stream } = await edge(saying(...WORDS, '"quoted"\n', "漢字"));
 		const all = await stream({ scenario: HELLO, idempotencyKey: "k" });
 		const [{ runId }] = all as [StreamScenarioResponse];
 		const text = all.map(({ textDelta }) => textDelta).join("");
@@ -137,7 +138,7 @@ describe("StreamScenario, text", () => {
 			calls++;
 			for (const delta of WORDS) yield { type: "text", delta };
 		};
-		const { stream } = edge(play);
+		const { stream } = await edge(play);
 		const first = await stream({ scenario: HELLO, idempotencyKey: "k", after: 7n });
 		expectText(first, WORDS.join(""));
 		const again = await stream({ scenario: HELLO, idempotencyKey: "k" });
@@ -155,7 +156,7 @@ describe("StreamScenario, text", () => {
 				await new Promise((resolve) => setTimeout(resolve, 1));
 			}
 		};
-		const { client, scenarios, frames } = edge(endless);
+		const { client, scenarios, frames } = await edge(endless);
 		const cancelled = async (request: Request): Promise<string> => {
 			const cancel = new AbortController();
 			let runId = "";
@@ -165,7 +166,7 @@ describe("StreamScenario, text", () => {
 					cancel.abort();
 				}
 			})();
-			await expect(reading).rejects.toThrow();
+			await expect(reading).rejects.toMatchObject({ code: Code.Canceled });
 			return runId;
 		};
 		const runId = await cancelled({ scenario: HELLO });
@@ -176,38 +177,52 @@ describe("StreamScenario, text", () => {
 		await until("none is left", () => scenarios.live === 0);
 	});
 
-	test.each<[string, Request, object]>([
-		["neither scenario nor run", {}, { code: "invalid" }],
-		["both", { scenario: HELLO, runId: "run_1" }, { code: "invalid" }],
-		["no specification", { scenario: { head } }, { code: "invalid" }],
-		["no head", { scenario: { spec: HELLO.spec } }, { code: "invalid" }],
+	test.each<[string, Request, string, string]>([
+		["neither scenario nor run", {}, "InvalidArgument", "PROTOCOL_ENVELOPE_INVALID"],
+		["both", { scenario: HELLO, runId: "run_1" }, "InvalidArgument", "PROTOCOL_ENVELOPE_INVALID"],
+		["no specification", { scenario: { head } }, "InvalidArgument", "PROTOCOL_ENVELOPE_INVALID"],
+		["no head", { scenario: { spec: HELLO.spec! } }, "InvalidArgument", "PROTOCOL_ENVELOPE_INVALID"],
 		[
 			"a type that does not agree",
 			{ scenario: { ...HELLO, scenarioType: ScenarioType.TEXT_EMBED } },
-			{ code: "invalid" },
+			"InvalidArgument",
+			"PROTOCOL_ENVELOPE_INVALID",
 		],
-		["a place in nothing", { scenario: HELLO, after: 3n }, { code: "invalid" }],
-		["a run that is not there", { runId: "run_none" }, { code: "not_found" }],
+		["a place in nothing", { scenario: HELLO, after: 3n }, "InvalidArgument", "PROTOCOL_ENVELOPE_INVALID"],
+		["a run that is not there", { runId: "run_none" }, "NotFound", "NOT_FOUND"],
+		["no application", { scenario: { ...HELLO, head: { connectorId: "main" } } }, "InvalidArgument", "APP_ID_REQUIRED"],
+		[
+			"an unknown connector",
+			{ scenario: { ...HELLO, head: { appId: "shop", connectorId: "none" } } },
+			"NotFound",
+			"AI_CONNECTOR_NOT_FOUND",
+		],
 		[
 			"an image",
 			{ scenario: { head, spec: { case: "imageGenerate", value: { prompt: "a cat" } } } },
-			{ reason: "AI_SCENARIO_UNSUPPORTED" },
+			"InvalidArgument",
+			"AI_SCENARIO_UNSUPPORTED",
 		],
-	])("R4-27: %s is refused before there is a stream", async (_, request, expected) => {
-		const { stream, bus } = edge(saying("hi"));
-		const error = await stream(request).catch((cause: { cause?: unknown }) => cause.cause);
-		expect(error).toMatchObject(expected);
+	])("R4-27, Z9: %s is refused before there is a stream, and leaves no log", async (_, request, code, reason) => {
+		const { client, bus } = await edge(saying("hi"), { connectors: [connectorOf("main", { kinds: ALL })] });
+		const { messages, error } = await readStream(client.streamScenario(request));
+		expect(statusOf(error)).toEqual({ code, reason: `REASON_CODE_${reason}` });
+		expect(messages).toEqual([]);
 		expect(await bus.list()).toEqual([]);
 	});
 
-	test("Z25: another application's run is not there", async () => {
-		const { stream, as } = edge(saying("mine"));
-		const [{ runId }] = (await stream({ scenario: HELLO })) as [StreamScenarioResponse];
-		as("desk");
-		const error = await stream({ runId }).catch((cause: { cause?: unknown }) => cause.cause);
-		expect(error).toMatchObject({ code: "not_found" });
-		as("shop");
-		expect(await stream({ runId })).toMatchObject([{ textDelta: "mine", done: true }]);
+	test("Z26: a key in metadata is used once, and is nowhere in what the caller is told", async () => {
+		const play: Play = async function* () {
+			yield { type: "alive" };
+			throw new Error("the key sk-secret is wrong");
+		};
+		const { client, connectors } = await edge(play);
+		const headers = { "x-nexus-provider-type": "openai", "x-nexus-provider-api-key": "sk-secret" };
+		const scenario = { ...HELLO, head: { appId: "shop", modelId: "small" } };
+		const { messages, error } = await readStream(client.streamScenario({ scenario }, { headers }));
+		expect(error).toBeUndefined();
+		expect(connectors.inline).toMatchObject([{ apiKey: "sk-secret" }]);
+		expect(messages).toMatchObject([{ done: true, reason: "the key [redacted] is wrong" }]);
 	});
 });
 
@@ -228,7 +243,7 @@ describe("StreamScenario, speech (K-STREAM-004)", () => {
 	});
 
 	test("R4-39, R4-40: sound in chunks that are not empty, then a terminal without any", async () => {
-		const { stream } = edge(saying(), speaking());
+		const { stream } = await edge(saying(), speaking());
 		const events = await stream({ scenario: SPEAK });
 		const sound = events.slice(0, -1);
 		expect(
@@ -246,7 +261,7 @@ describe("StreamScenario, speech (K-STREAM-004)", () => {
 	});
 
 	test("R4-41, Y13: a failure has a reason, usage, and no sound", async () => {
-		const { stream } = edge(saying(), speaking(new Error("voice lost")));
+		const { stream } = await edge(saying(), speaking(new Error("voice lost")));
 		const last = (await stream({ scenario: SPEAK })).at(-1)!;
 		expect(last).toMatchObject({ done: true, reasonCode: ReasonCode.AI_PROVIDER_FAILED, usage: { inputTokens: -1n } });
 		expect(last.audioChunk).toHaveLength(0);
@@ -255,7 +270,7 @@ describe("StreamScenario, speech (K-STREAM-004)", () => {
 
 describe("ExecuteScenario", () => {
 	test("answers with the whole text, and the same key with the same run", async () => {
-		const { client } = edge(saying(...WORDS));
+		const { client } = await edge(saying(...WORDS));
 		const answer = await client.executeScenario({ scenario: HELLO, idempotencyKey: "k" });
 		expect(answer).toMatchObject({
 			text: WORDS.join(""),
@@ -272,13 +287,14 @@ describe("ExecuteScenario", () => {
 			yield { type: "text", delta: "half" };
 			throw new Error("gone");
 		};
-		const answer = await edge(play).client.executeScenario({ scenario: HELLO });
+		const { client } = await edge(play);
+		const answer = await client.executeScenario({ scenario: HELLO });
 		expect(answer).toMatchObject({ text: "half", reasonCode: ReasonCode.AI_PROVIDER_FAILED, reason: "gone" });
 	});
 
 	test("an answer that does not fit one message is named, and read as a stream", async () => {
 		const long = "word ".repeat(200_000);
-		const { client, stream } = edge(saying(long));
+		const { client, stream } = await edge(saying(long));
 		const answer = await client.executeScenario({ scenario: HELLO });
 		expect(answer).toMatchObject({ text: "", reasonCode: ReasonCode.TOO_LARGE });
 		expectText(await stream({ runId: answer.runId }), long);
@@ -289,7 +305,7 @@ describe("ExecuteScenario", () => {
 			embed: async () => ({ vectors: [[0.5, 2]], inputTokens: 4 }),
 			transcribe: async ({ audio }: { audio: { data: Uint8Array } }) => ({ text: Buffer.from(audio.data).toString() }),
 		};
-		const { client } = edge(saying(), { provider });
+		const { client } = await edge(saying(), { provider });
 		const embed = await client.executeScenario({
 			scenario: { head, spec: { case: "textEmbed", value: { inputs: ["a"] } } },
 		});
