@@ -4,7 +4,7 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Services } from "../services/services.ts";
+import { createAudit, createAuditLog, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
@@ -31,10 +31,18 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
+	const { bus, ledger, clock, log } = parts;
+	const audit = createAudit(clock);
+	const notices = noticeLogs({ bus, ledger });
 	const connectors = openConnectors(parts);
+	const services: Partial<Services> = {
+		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
+		notices,
+		connectors,
+	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: { connectors } as Services,
+		services: services as Services,
 		async recover() {},
 		async drain() {},
 		async close() {
