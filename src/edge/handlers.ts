@@ -6,6 +6,7 @@ import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
+import { principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
@@ -152,21 +153,27 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts) {
 	let document: Json | undefined;
 	return {
-		signIn({ body }, { caller, headers }) {
-			try {
-				auth.signIn(body, caller.address);
-			} catch (cause) {
+		async signIn({ body }, { caller, headers }) {
+			const value = await auth.signIn(body, caller.address).catch((cause: unknown) => {
 				const { code, message } = toNexusError(cause);
 				// Not those that are refused for being too many: they would fill the log.
 				if (code === "unauthenticated") deps.log.warn({ client: caller.address, error: message }, "a sign-in failed");
 				throw cause;
-			}
+			});
 			const secure = caller.https || headers.get("origin")?.startsWith("https:") ? "; Secure" : "";
 			const attributes = `Path=/; Max-Age=${Math.floor(limits.signedInMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 			return Response.json(
 				{ signed_in: true },
-				{ headers: { "Set-Cookie": `${cookieName()}=${auth.cookie()}; ${attributes}` } },
+				{ headers: { "Set-Cookie": `${cookieName()}=${value}; ${attributes}` } },
 			);
+		},
+		async signOut(_, { caller }) {
+			const { proof } = caller;
+			if (proof?.signInId === undefined)
+				throw new NexusError("invalid", "a page signs out by the cookie of its sign-in; a token is not signed in");
+			await auth.signOut(proof.signInId, principalOfCaller(caller));
+			const gone = `${cookieName()}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`;
+			return Response.json({ signed_out: true }, { headers: { "Set-Cookie": gone } });
 		},
 		createSignInCode: () => signIn(),
 		openapi() {

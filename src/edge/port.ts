@@ -14,6 +14,7 @@ import type {
 	Outbound,
 } from "../nex/nex.ts";
 import type { LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
+import type { Applications, SignInRegister } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 
@@ -180,7 +181,11 @@ export interface EdgeDeps {
 	channels?: Channels;
 	/** MCP servers; without it there are none. */
 	mcp?: Pick<Mcp, "status" | "start">;
+	/** The owner's. */
 	token: string;
+	/** Applications with tokens of their own; without it there are none. */
+	apps?: Applications;
+	signIns: SignInRegister;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;

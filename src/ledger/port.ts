@@ -2,6 +2,7 @@
 
 import { queriesOf } from "../std/write.ts";
 import type { Approvals } from "./approvals/port.ts";
+import type { Apps } from "./apps/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
@@ -11,7 +12,9 @@ import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
+import type { Receipts } from "./receipts/port.ts";
 import type { Sessions } from "./sessions/port.ts";
+import type { SignIns } from "./signins/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
 
 export interface Ledger {
@@ -27,6 +30,9 @@ export interface Ledger {
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;
+	readonly apps: Apps;
+	readonly signins: SignIns;
+	readonly receipts: Receipts;
 }
 
 export interface SessionSnapshot {

@@ -2,6 +2,7 @@
 
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { appsInSqlite } from "./apps/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
@@ -12,7 +13,9 @@ import { notesInSqlite } from "./notes/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
+import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
+import { signInsInSqlite } from "./signins/sqlite.ts";
 import { openThings } from "./thing.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 
@@ -30,6 +33,9 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	apps: appsInSqlite,
+	signins: signInsInSqlite,
+	receipts: receiptsInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

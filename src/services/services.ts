@@ -1,10 +1,14 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
+export { createApplications } from "./apps/applications.ts";
+export * from "./apps/port.ts";
 export * from "./artifacts/port.ts";
 export * from "./audit/port.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
+export * from "./signins/port.ts";
+export { createSignIns } from "./signins/register.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
