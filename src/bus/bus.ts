@@ -8,6 +8,7 @@ import { type AskedStorage, asked } from "./asked.ts";
 import type { Batch } from "./batch.ts";
 import { Committer } from "./commit/committer.ts";
 import { unwritten } from "./commit/outcome.ts";
+import { topicsOf } from "./commit/part.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
@@ -32,7 +33,6 @@ import type { Storage } from "./storage.ts";
 import type { Grown, Wake } from "./wake.ts";
 
 export { Batch } from "./batch.ts";
-export { endlessLog } from "./endless.ts";
 export { follow } from "./follow.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
@@ -275,6 +275,9 @@ class LogBus implements Bus {
 				this.#wakeAll(log.wakes, log);
 				// Who reads the chain follows its link by itself, once it is there.
 				if (isNew) this.#wakeAll(directory.chainWatchers(log), log);
+			},
+			landed: (...all: Parameters<typeof topicsOf>) => {
+				for (const topic of topicsOf(...all)) this.#membership.called(topic);
 			},
 			live: () => directory.live(),
 			get liveLogs() {

@@ -9,6 +9,7 @@ export * from "./grants/port.ts";
 export * from "./inbox/port.ts";
 export * from "./memory/port.ts";
 export * from "./notes/port.ts";
+export * from "./notices/port.ts";
 export * from "./pairings/port.ts";
 export * from "./phases/port.ts";
 export * from "./port.ts";

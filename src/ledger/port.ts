@@ -10,6 +10,7 @@ import type { Grants } from "./grants/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
+import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
 import type { Receipts } from "./receipts/port.ts";
@@ -33,6 +34,7 @@ export interface Ledger {
 	readonly apps: Apps;
 	readonly signins: SignIns;
 	readonly receipts: Receipts;
+	readonly notices: Notices;
 }
 
 export interface SessionSnapshot {

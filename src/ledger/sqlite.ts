@@ -10,6 +10,7 @@ import { grantsInSqlite } from "./grants/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
+import { noticesInSqlite } from "./notices/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
@@ -36,6 +37,7 @@ export const THINGS = {
 	apps: appsInSqlite,
 	signins: signInsInSqlite,
 	receipts: receiptsInSqlite,
+	notices: noticesInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

@@ -120,6 +120,7 @@ export const configSchemaFor = (engines: Engines) =>
 			totalBytesMax: bytes,
 			sweepIntervalMs: ms,
 		}),
+		audit: group({ keptDays: say(z.number().positive(), "a number of days above 0") }),
 		broker: group(brokerLimits),
 		execution: group({ arguments: flag }),
 		otel: group({ endpoint: httpUrl("an http or https address of an OTLP receiver"), arguments: flag, flushMs: ms }),

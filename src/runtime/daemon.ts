@@ -99,7 +99,8 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
-	undo.push({ what: "retention", stop: keepRetention(store, config.retention, systemClock, log) });
+	const kept = { ...config.retention, auditDays: config.audit.keptDays };
+	undo.push({ what: "retention", stop: keepRetention(store, kept, systemClock, log) });
 	life.state = "READY";
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);

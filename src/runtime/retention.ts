@@ -1,8 +1,9 @@
-/** Removes old finished logs, checkpoints, decided questions and entries of the execution log now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions, entries of the execution log and notices now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
-import { approvalWrites, checkpointWrites, executionWrites, type Ledger } from "../ledger/ledger.ts";
+import { approvalWrites, checkpointWrites, executionWrites, type Ledger, noticeWrites } from "../ledger/ledger.ts";
 import { kindRetention } from "../protocol/protocol.ts";
+import { keptNotices } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { RetentionConfig } from "./config.ts";
@@ -16,11 +17,16 @@ const ENTRIES_PER_COMMIT = 5000;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices">;
+}
+
+export interface RetentionRules extends RetentionConfig {
+	/** Of the audit log. */
+	auditDays: number;
 }
 
 /** Returns how to stop it. */
-export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clock: Clock, log: Log): () => void {
+export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, clock: Clock, log: Log): () => void {
 	let stopped = false;
 	let cancel = () => {};
 	const forgetBefore = async (time: number) => {
@@ -30,11 +36,20 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clo
 		while (!stopped && (await ledger.approvals.isOlder(time)))
 			await bus.write([approvalWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
+	const forgetNotices = async () => {
+		for (const { topic: name, isPrefix, keptMs } of keptNotices(rules.auditDays)) {
+			const before = clock.now() - keptMs;
+			for (const topic of isPrefix ? await ledger.notices.topics(name) : [name])
+				while (!stopped && (await ledger.notices.isOlder(topic, before)))
+					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
+		}
+	};
 	const sweep = async () => {
 		try {
 			const { ageDaysMax, totalBytesMax } = rules;
 			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
+			await forgetNotices();
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

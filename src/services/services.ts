@@ -5,6 +5,8 @@ export * from "./artifacts/port.ts";
 export * from "./audit/port.ts";
 export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
+export * from "./notices/notices.ts";
+export * from "./notices/topics.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 export * from "./signins/port.ts";

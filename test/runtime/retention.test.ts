@@ -2,7 +2,13 @@
 
 import { describe, expect, it } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
-import { type Approval, approvalWrites, checkpointWrites, executionWrites } from "../../src/ledger/ledger.ts";
+import {
+	type Approval,
+	approvalWrites,
+	checkpointWrites,
+	executionWrites,
+	noticeWrites,
+} from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
 import { silentLog } from "../../src/std/log.ts";
@@ -10,13 +16,20 @@ import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 import { until } from "../until.ts";
 
-const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000 };
+const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000, auditDays: 90 };
 
 /** The methods that retention uses. */
 const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["write"] = async () => {}) => ({
 	bus: { retain, write } as Partial<Bus> as Bus,
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
+		notices: {
+			read: () => [],
+			newest: () => [],
+			range: () => ({ first: 1, last: 0 }),
+			isOlder: () => false,
+			topics: () => [],
+		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 	},
 });
@@ -93,6 +106,23 @@ describe("keepRetention", () => {
 		await until("the old entries are gone", () => !stored.execution.isOlder(before + 30_000));
 		expect(stored.execution.list({ session: "s", limit: 10 }).map(({ at }) => at)).toEqual([before + 40_000]);
 		expect([stored.checkpoints.get("old"), stored.checkpoints.get("new")?.runId]).toEqual([undefined, "new"]);
+		stop();
+	});
+
+	it("Z1: forgets each topic of notices by its own age: a flood of others evicts no audit", async () => {
+		const day = 86_400_000;
+		const clock = manualClock(100 * day);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const post = (topic: string, daysAgo: number) => noticeWrites.post(topic, `${daysAgo}`, (100 - daysAgo) * day);
+		const ages = [91, 89, 8, 6];
+		const topics = ["audit", "memory", "agents", "app:a", "app:b"];
+		await bus.write(topics.flatMap((topic) => ages.map((age) => post(topic, age))));
+		await bus.write(Array.from({ length: 5001 }, () => post("agents", 6)));
+		const stop = keepRetention({ bus, ledger }, { ...RULES, auditDays: 90 }, clock, silentLog);
+		clock.advance(30_000);
+		const kept = (topic: string) => stored.notices.range(topic).first;
+		await until("the last topic was swept", () => kept("app:b") > 1);
+		expect(topics.map(kept)).toEqual([2, 2, 4, 4, 4]);
 		stop();
 	});
 
