@@ -6,6 +6,7 @@ export * from "./deliveries/port.ts";
 export * from "./execution/port.ts";
 export * from "./failure.ts";
 export * from "./grants/port.ts";
+export * from "./idempotency/port.ts";
 export * from "./inbox/port.ts";
 export * from "./memory/port.ts";
 export * from "./notes/port.ts";

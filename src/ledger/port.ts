@@ -7,6 +7,7 @@ import type { Checkpoints } from "./checkpoints/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
+import type { Idempotency } from "./idempotency/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
@@ -35,6 +36,7 @@ export interface Ledger {
 	readonly signins: SignIns;
 	readonly receipts: Receipts;
 	readonly notices: Notices;
+	readonly idempotency: Idempotency;
 }
 
 export interface SessionSnapshot {

@@ -7,6 +7,7 @@ import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
+import { idempotencyInSqlite } from "./idempotency/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
@@ -38,6 +39,7 @@ export const THINGS = {
 	signins: signInsInSqlite,
 	receipts: receiptsInSqlite,
 	notices: noticesInSqlite,
+	idempotency: idempotencyInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

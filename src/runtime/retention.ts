@@ -1,7 +1,15 @@
-/** Removes old finished logs, checkpoints, decided questions, entries of the execution log and notices now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions, idempotency keys, entries of the execution log and notices now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
-import { approvalWrites, checkpointWrites, executionWrites, type Ledger, noticeWrites } from "../ledger/ledger.ts";
+import {
+	approvalWrites,
+	checkpointWrites,
+	executionWrites,
+	IDEMPOTENCY_KEPT_MS,
+	idempotencyWrites,
+	type Ledger,
+	noticeWrites,
+} from "../ledger/ledger.ts";
 import { kindRetention } from "../protocol/protocol.ts";
 import { keptNotices } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
@@ -17,7 +25,7 @@ const ENTRIES_PER_COMMIT = 5000;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "notices">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency">;
 }
 
 export interface RetentionRules extends RetentionConfig {
@@ -44,12 +52,18 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
 		}
 	};
+	const forgetKeys = async () => {
+		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
+		while (!stopped && (await ledger.idempotency.isOlder(time)))
+			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
 	const sweep = async () => {
 		try {
 			const { ageDaysMax, totalBytesMax } = rules;
 			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
 			await forgetNotices();
+			await forgetKeys();
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

@@ -7,6 +7,7 @@ export * from "./connectors/port.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
+export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 export * from "./signins/port.ts";

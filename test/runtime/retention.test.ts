@@ -7,6 +7,7 @@ import {
 	approvalWrites,
 	checkpointWrites,
 	executionWrites,
+	idempotencyWrites,
 	noticeWrites,
 } from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
@@ -31,6 +32,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			topics: () => [],
 		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+		idempotency: { find: () => undefined, isOlder: () => false },
 	},
 });
 
@@ -140,6 +142,19 @@ describe("keepRetention", () => {
 		clock.advance(30_000);
 		await until("the old one is gone", () => stored.approvals.get("r", "A2A2") === undefined);
 		expect(stored.approvals.list().map(({ id }) => id)).toEqual(["C2C2", "B2B2"]);
+		stop();
+	});
+
+	it("Z15: forgets idempotency keys after their day", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const claim = (key: string, at: number) =>
+			idempotencyWrites.claim({ appId: "a", key, digest: "d", result: "r", at });
+		await bus.write([claim("old", 1), claim("new", 10 * 86_400_000)]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old one is gone", () => !stored.idempotency.isOlder(2));
+		expect(stored.idempotency.find("a", "new", clock.now())).toBeDefined();
 		stop();
 	});
 });

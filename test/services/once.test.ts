@@ -1,0 +1,58 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
+import { sqliteLedger } from "../../src/ledger/ledger.ts";
+import { once } from "../../src/services/services.ts";
+import { openSqlite } from "../../src/std/sqlite.ts";
+import type { Write } from "../../src/std/write.ts";
+
+function rig() {
+	const file = openSqlite(":memory:", "process");
+	const ledger = sqliteLedger(file);
+	const bus = createBus({ storage: sqliteStorage(file) });
+	onTestFinished(async () => {
+		await bus.close();
+		file.close();
+	});
+	const begun: string[] = [];
+	const request = (result: string, body: unknown = { a: 1, b: [2] }, key = "k") =>
+		once(
+			{ ledger, clock: { now: () => 1000 } },
+			{ appId: "shop", key, body, result },
+			async (claim: readonly Write[]) => {
+				if (claim.length > 0) await bus.write(claim);
+				begun.push(result);
+			},
+		);
+	return { request, begun };
+}
+
+test("R4-58, Z15: the same key and body give what the first request made; nothing begins again", async () => {
+	const { request, begun } = rig();
+	expect(await request("run_1", { a: 1, b: [2] })).toEqual({ id: "run_1", isFirst: true });
+	expect(await request("run_2", { b: [2], a: 1 })).toEqual({ id: "run_1", isFirst: false });
+	expect(begun).toEqual(["run_1"]);
+});
+
+test("Z15: another body under the same key is invalid", async () => {
+	const { request, begun } = rig();
+	await request("run_1");
+	const conflict = { code: "invalid", reason: "IDEMPOTENCY_CONFLICT" };
+	await expect(request("run_2", { a: 2 })).rejects.toMatchObject(conflict);
+	expect(begun).toEqual(["run_1"]);
+});
+
+test("Z15: of two at once one begins, and both get its id", async () => {
+	const { request, begun } = rig();
+	const both = await Promise.all([request("run_1"), request("run_2")]);
+	expect(begun).toHaveLength(1);
+	expect(both.map(({ id }) => id)).toEqual([begun[0], begun[0]]);
+	expect(both.filter(({ isFirst }) => isFirst)).toHaveLength(1);
+});
+
+test("without a key every request begins", async () => {
+	const { request, begun } = rig();
+	await request("run_1", {}, "");
+	await request("run_2", {}, "");
+	expect(begun).toEqual(["run_1", "run_2"]);
+	await expect(request("run_3", {}, "x".repeat(257))).rejects.toMatchObject({ code: "invalid" });
+});
