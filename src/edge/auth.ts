@@ -119,7 +119,7 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 }
 
 /** The first failure of an address is told at once, those of the following minute together. */
-function createFailures(perMinuteMax: number, clock: Clock, { refused }: Pick<SignInRegister, "refused">) {
+function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignInRegister, "refused">) {
 	const now = elapsing(clock);
 	const windows = new Map<string, { since: number; count: number }>();
 	const current = (address: string) => {
@@ -136,8 +136,8 @@ function createFailures(perMinuteMax: number, clock: Clock, { refused }: Pick<Si
 			const window = known ?? { since: now(), count: 0 };
 			window.count++;
 			if (!known) {
-				refused(address, 1);
-				clock.after(FAILURE_WINDOW_MS, () => window.count > 1 && refused(address, window.count - 1));
+				signIns.refused(address, 1);
+				clock.after(FAILURE_WINDOW_MS, () => window.count > 1 && signIns.refused(address, window.count - 1));
 			}
 			windows.delete(address);
 			windows.set(address, window);

@@ -50,6 +50,22 @@ export function requireReach(caller: Caller, isForApps: boolean | undefined): vo
 	throw new NexusError("forbidden", "an application's token does not reach this: use the owner's");
 }
 
+/** Cuts a connection, at once and without a terminal, when what its caller proved is taken back. */
+export function cutWith({ proof }: Caller, connection: Cuttable): void {
+	const ended = proof?.ended;
+	if (!ended) return;
+	const cut = () => connection.destroy();
+	if (ended.aborted) return void cut();
+	ended.addEventListener("abort", cut, { once: true });
+	connection.once("close", () => ended.removeEventListener("abort", cut));
+}
+
+/** A socket or an answer. */
+interface Cuttable {
+	destroy(): unknown;
+	once(event: "close", listener: () => void): unknown;
+}
+
 /** On whose behalf a route calls a service. */
 export function principalOfCaller({ proof, address, https }: Caller): Principal {
 	const isPrivate = https || addressKind(address) === "loopback";
@@ -132,8 +148,7 @@ function proofOf(headers: IncomingMessage["headers"], cookie: string | undefined
 }
 
 /** The token in an `authorization` header. */
-export const bearerIn = (header: string | undefined): string | undefined =>
-	/^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
+export const bearerIn = (header: string | undefined): string | undefined => /^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
 
 function cookieOf(header: string | undefined, name: string): string | undefined {
 	for (const pair of header?.split(";") ?? []) {

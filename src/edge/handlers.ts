@@ -4,10 +4,12 @@ import type { ServerResponse } from "node:http";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { appHandlers } from "./apps.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import { principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
+import { healthFeed, healthView } from "./health.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
@@ -18,6 +20,7 @@ import { ROUTES } from "./routes.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
+	feedCursor,
 	framesMissing,
 	NDJSON,
 	type Readers,
@@ -49,6 +52,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
+		...appHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};
 }
@@ -105,7 +109,13 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 	} satisfies Partial<Handlers>;
 }
 
-function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
+function streamHandlers({
+	deps: { bus, ledger, runtimeHealth: health },
+	limits,
+	sources,
+	readers,
+	admitStream,
+}: HandlerParts) {
 	const send = async (outgoing: ServerResponse, answer: Answer): Promise<Response> => {
 		const { cursor } = answer;
 		try {
@@ -143,6 +153,12 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
 			const cursor = upTo(await sources.run(run, after), last);
 			return send(outgoing, { cursor, dialect: NDJSON, closes: undefined });
+		},
+		async streamHealth(_, { outgoing }) {
+			admitStream();
+			if (!health) throw new NexusError("not_found", "this daemon does not tell how it is");
+			const cursor = feedCursor({ ...healthFeed(health), record: (state) => JSON.stringify(healthView(state)) });
+			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamHealth.close });
 		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");

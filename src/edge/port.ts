@@ -14,7 +14,7 @@ import type {
 	Outbound,
 } from "../nex/nex.ts";
 import type { LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
-import type { Applications, SignInRegister } from "../services/services.ts";
+import type { Applications, RuntimeHealthFeed, SignInRegister } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 
@@ -186,6 +186,8 @@ export interface EdgeDeps {
 	/** Applications with tokens of their own; without it there are none. */
 	apps?: Applications;
 	signIns: SignInRegister;
+	/** How the daemon is; without it only `readiness` tells. */
+	runtimeHealth?: RuntimeHealthFeed;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;

@@ -46,6 +46,7 @@ export const STREAM_ENDPOINTS = {
 	"GET /v1/runs/{run}/stream": LOG_KINDS.run,
 	"GET /v1/sessions/{session}/stream": { closes: "D" },
 	"GET /v1/ws": { closes: "D" },
+	"GET /v1/health/stream": { closes: "D" },
 } as const satisfies Record<string, Closing>;
 
 /** Every remote procedure that streams, as `service/method` of its package. */

@@ -12,11 +12,12 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { NexusError, type ReadinessJson } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
+import { type AppServices, createAppServices } from "./app-services.ts";
 import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
@@ -42,6 +43,8 @@ interface Life {
 	readonly undo: Undo;
 	/** Why nothing can be saved, whatever the store says. */
 	problem(): string | undefined;
+	/** Whoever watches is told of another state. */
+	changed(): void;
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
@@ -52,6 +55,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 		log: logger ?? createLogger(config.log.level),
 		undo: [],
 		problem: () => undefined,
+		changed: () => {},
 	};
 	try {
 		return await start(life, config, engine);
@@ -92,7 +96,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
-	await parts.nex.load();
+	await Promise.all([parts.nex.load(), parts.services.apps.load(), parts.services.signIns.load()]);
 	const { recovered } = await parts.nex.recover(() => parts.outbound.start());
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
 	parts.nex.start();
@@ -102,6 +106,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
 	undo.push({ what: "retention", stop: keepRetention(store, kept, systemClock, log) });
 	life.state = "READY";
+	life.changed();
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
 	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
@@ -150,6 +155,8 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 async function stop(life: Life): Promise<void> {
 	if (life.state === "STOPPING" || life.state === "STOPPED") return;
 	life.state = "STOPPING";
+	// Before anybody is cut: it is the last thing that a reader of the health feed hears.
+	life.changed();
 	// Once the port is closed nothing else may hold the process: an engine that waits for nothing, and time limits that do not count.
 	const awake = setInterval(() => {}, AWAKE_MS);
 	for (let part = life.undo.pop(); part; part = life.undo.pop()) {
@@ -171,16 +178,18 @@ interface Parts {
 	outbound: Outbound;
 	nex: Nex;
 	lab: { close(): Promise<void> };
+	services: AppServices;
 }
 
 /** First nothing comes in any more, then runs end, then their answers go out: all within one deadline. */
-async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs: number): Promise<void> {
+async function stopWork({ edge, broker, nex, outbound, lab, services }: Parts, deadlineMs: number): Promise<void> {
 	const end = performance.now() + deadlineMs;
 	const left = () => Math.max(0, end - performance.now());
 	nex.close();
 	await Promise.all([edge.close(left()), broker.drain(left())]);
 	await nex.stop(left());
 	await Promise.all([outbound.stop(left()), lab.close()]);
+	for (const service of [services.apps, services.signIns, services.accounts, services.health]) service.close();
 }
 
 interface Found {
@@ -225,6 +234,21 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			release();
 		}
 	};
+	const readiness = (): ReadinessJson => {
+		const state = stateOf(life, store, broker);
+		if (state === "DEGRADED") {
+			const refused = "answers cannot be saved: see the log";
+			const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
+			return { ready: false, state, detail: life.problem() ?? unhealthy };
+		}
+		return { ready: state === "READY", state };
+	};
+	const status = () => {
+		const { detail } = readiness();
+		return { status: stateOf(life, store, broker), ...(detail !== undefined && { reason: detail }) };
+	};
+	const services = createAppServices({ bus, ledger, broker, nex, outbound, status, clock: systemClock, log });
+	life.changed = () => services.health.changed();
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
@@ -239,25 +263,20 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
+		apps: services.apps,
+		signIns: services.signIns,
+		runtimeHealth: services.health,
 		limits: config.edge,
 		allowedHosts: config.allowedHosts,
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
-		readiness() {
-			const state = stateOf(life, store, broker);
-			if (state === "DEGRADED") {
-				const refused = "answers cannot be saved: see the log";
-				const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
-				return { ready: false, state, detail: life.problem() ?? unhealthy };
-			}
-			return { ready: state === "READY", state };
-		},
+		readiness,
 		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});
-	return { broker, edge, outbound, nex, lab };
+	return { broker, edge, outbound, nex, lab, services };
 }
 
 const both = (one: RunObserver, other: RunObserver): RunObserver => ({

@@ -1,9 +1,15 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
+export type { PlatformStatus } from "./accounts/platform-state.ts";
+export * from "./accounts/port.ts";
+export { createAccountSessions } from "./accounts/sessions.ts";
 export { createApplications } from "./apps/applications.ts";
+export { createAppMessages } from "./apps/messages.ts";
 export * from "./apps/port.ts";
 export * from "./artifacts/port.ts";
 export * from "./audit/port.ts";
 export * from "./connectors/port.ts";
+export { createRuntimeHealth } from "./health/health.ts";
+export * from "./health/port.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
@@ -13,10 +19,14 @@ export * from "./scenarios/port.ts";
 export * from "./signins/port.ts";
 export { createSignIns } from "./signins/register.ts";
 
+import type { AccountSessions } from "./accounts/port.ts";
+import type { Applications, AppMessages } from "./apps/port.ts";
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
+import type { RuntimeHealthFeed } from "./health/port.ts";
 import type { Jobs } from "./jobs/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
+import type { SignInRegister } from "./signins/port.ts";
 
 /** All of them, as the edge sees them. */
 export interface Services {
@@ -24,4 +34,9 @@ export interface Services {
 	readonly scenarios: Scenarios;
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
+	readonly apps: Applications;
+	readonly appMessages: AppMessages;
+	readonly signIns: SignInRegister;
+	readonly accounts: AccountSessions;
+	readonly health: RuntimeHealthFeed;
 }
