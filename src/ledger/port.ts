@@ -3,12 +3,15 @@
 import { queriesOf } from "../std/write.ts";
 import type { Approvals } from "./approvals/port.ts";
 import type { Apps } from "./apps/port.ts";
+import type { StoredArtifacts } from "./artifacts/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
+import type { StoredConnectors } from "./connectors/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
 import type { Idempotency } from "./idempotency/port.ts";
 import type { InboundEvent, Inbox } from "./inbox/port.ts";
+import type { StoredJobs } from "./jobs/port.ts";
 import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
 import type { Notices } from "./notices/port.ts";
@@ -35,6 +38,10 @@ export interface Ledger {
 	readonly apps: Apps;
 	readonly signins: SignIns;
 	readonly receipts: Receipts;
+	readonly artifacts: StoredArtifacts;
+	readonly jobs: StoredJobs;
+	readonly idempotency: Idempotency;
+	readonly connectors: StoredConnectors;
 	readonly notices: Notices;
 	readonly idempotency: Idempotency;
 }

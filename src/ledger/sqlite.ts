@@ -3,12 +3,15 @@
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
 import { appsInSqlite } from "./apps/sqlite.ts";
+import { artifactsInSqlite } from "./artifacts/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
+import { connectorsInSqlite } from "./connectors/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
 import { idempotencyInSqlite } from "./idempotency/sqlite.ts";
 import { inboxInSqlite } from "./inbox/sqlite.ts";
+import { jobsInSqlite } from "./jobs/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
 import { noticesInSqlite } from "./notices/sqlite.ts";
@@ -38,6 +41,10 @@ export const THINGS = {
 	apps: appsInSqlite,
 	signins: signInsInSqlite,
 	receipts: receiptsInSqlite,
+	artifacts: artifactsInSqlite,
+	jobs: jobsInSqlite,
+	idempotency: idempotencyInSqlite,
+	connectors: connectorsInSqlite,
 	notices: noticesInSqlite,
 	idempotency: idempotencyInSqlite,
 };
