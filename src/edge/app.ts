@@ -9,7 +9,7 @@ import type { z } from "zod";
 import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
-import { type Caller, cutWith, requireAuth, requireReach } from "./gate.ts";
+import { type Caller, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
 import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
@@ -35,7 +35,8 @@ export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono
 				requireAuth(caller);
 				requireReach(caller, route.apps);
 			}
-			if (route.close) cutWith(caller, outgoing);
+			// At once, and without a terminal.
+			if (route.close) whenEnded(caller, outgoing, () => outgoing.destroy());
 			// hono answers HEAD with the GET handler, and a stream would never end.
 			if (c.req.raw.method === "HEAD" && !hasFixedAnswer(route)) throw notAllowed(route.method);
 			const input = {

@@ -1,7 +1,9 @@
 /** The gate: every request and every upgrade passes it first. It refuses foreign hosts and origins and says who is calling. */
 
+import type { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Principal } from "../services/services.ts";
 import { addressKind } from "../std/address-guard.ts";
@@ -24,6 +26,8 @@ export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeade
 export interface Gate {
 	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
 	admit(request: GateRequest): Caller;
+	/** For the gRPC port, where a bearer token is all that counts: no page can present one by accident. */
+	identify(request: Pick<IncomingMessage, "headers" | "socket">): Caller;
 }
 
 const WEBHOOKS = "/v1/webhooks/";
@@ -50,20 +54,13 @@ export function requireReach(caller: Caller, isForApps: boolean | undefined): vo
 	throw new NexusError("forbidden", "an application's token does not reach this: use the owner's");
 }
 
-/** Cuts a connection, at once and without a terminal, when what its caller proved is taken back. */
-export function cutWith({ proof }: Caller, connection: Cuttable): void {
+/** Calls back when what the caller has proved is taken back, unless the connection has closed before. */
+export function whenEnded({ proof }: Caller, connection: Pick<EventEmitter, "once">, cut: () => void): void {
 	const ended = proof?.ended;
 	if (!ended) return;
-	const cut = () => connection.destroy();
-	if (ended.aborted) return void cut();
+	if (ended.aborted) return cut();
 	ended.addEventListener("abort", cut, { once: true });
 	connection.once("close", () => ended.removeEventListener("abort", cut));
-}
-
-/** A socket or an answer. */
-interface Cuttable {
-	destroy(): unknown;
-	once(event: "close", listener: () => void): unknown;
 }
 
 /** On whose behalf a route calls a service. */
@@ -99,6 +96,13 @@ export function createGate(facts: GateFacts): Gate {
 				throw new NexusError("forbidden", "a signed-in page must send its Origin with this request");
 			}
 			return { ...client, ...(proof && { proof }) };
+		},
+		identify(request) {
+			const { headers, socket } = request;
+			const client = facts.proxies.clientOf(request);
+			const https = client.https || (socket as Partial<TLSSocket>).encrypted === true;
+			const proof = proofOf(headers, undefined, facts.auth);
+			return { ...client, https, ...(proof && { proof }) };
 		},
 	};
 }

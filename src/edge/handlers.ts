@@ -109,13 +109,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 	} satisfies Partial<Handlers>;
 }
 
-function streamHandlers({
-	deps: { bus, ledger, runtimeHealth: health },
-	limits,
-	sources,
-	readers,
-	admitStream,
-}: HandlerParts) {
+function streamHandlers({ deps: { bus, ledger, services }, limits, sources, readers, admitStream }: HandlerParts) {
 	const send = async (outgoing: ServerResponse, answer: Answer): Promise<Response> => {
 		const { cursor } = answer;
 		try {
@@ -156,6 +150,7 @@ function streamHandlers({
 		},
 		async streamHealth(_, { outgoing }) {
 			admitStream();
+			const health = services?.health;
 			if (!health) throw new NexusError("not_found", "this daemon does not tell how it is");
 			const cursor = feedCursor({ ...healthFeed(health), record: (state) => JSON.stringify(healthView(state)) });
 			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamHealth.close });

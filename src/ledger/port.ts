@@ -43,7 +43,6 @@ export interface Ledger {
 	readonly idempotency: Idempotency;
 	readonly connectors: StoredConnectors;
 	readonly notices: Notices;
-	readonly idempotency: Idempotency;
 }
 
 export interface SessionSnapshot {

@@ -46,7 +46,6 @@ export const THINGS = {
 	idempotency: idempotencyInSqlite,
 	connectors: connectorsInSqlite,
 	notices: noticesInSqlite,
-	idempotency: idempotencyInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

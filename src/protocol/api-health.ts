@@ -1,8 +1,10 @@
 /** The JSON of the HTTP API about how the daemon is. */
 
+import type { DaemonState } from "./api.ts";
+
 /** The data of an event of `GET /v1/health/stream`. */
 export interface RuntimeHealthJson {
-	status: "STOPPED" | "STARTING" | "READY" | "DEGRADED" | "STOPPING";
+	status: DaemonState;
 	/** Why it is not READY. */
 	reason?: string;
 	/** Messages and jobs that wait. */

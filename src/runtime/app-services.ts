@@ -2,6 +2,7 @@
 
 import type { Broker } from "../broker/broker.ts";
 import type { Nex, Outbound } from "../nex/nex.ts";
+import type { ReadinessJson } from "../protocol/protocol.ts";
 import {
 	type Audit,
 	createAccountSessions,
@@ -21,7 +22,7 @@ export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
 	broker: Pick<Broker, "liveRuns">;
 	nex: Pick<Nex, "stats">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
-	status(): Pick<RuntimeHealth, "status" | "reason">;
+	readiness(): ReadinessJson;
 	/** Of the services that have them. */
 	work?(): Partial<Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">>;
 	audit?: Audit;
@@ -29,31 +30,52 @@ export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
 	log: Log;
 }
 
-export type AppServices = Pick<Services, "apps" | "appMessages" | "signIns" | "accounts" | "health">;
+export interface AppServices {
+	services: Pick<Services, "apps" | "appMessages" | "signIns" | "accounts" | "health">;
+	/** Before the ports open: until then nobody but the owner's token is known. */
+	load(): Promise<void>;
+	close(): void;
+}
 
 export function createAppServices(parts: AppServiceParts): AppServices {
-	const { bus, ledger, broker, nex, outbound, status, work, audit, clock, log } = parts;
+	const { bus, ledger, outbound, audit, clock, log } = parts;
 	const recorded = { bus, ledger, clock, log, ...(audit && { audit }) };
 	const apps = createApplications(recorded);
 	const signIns = createSignIns(recorded);
+	const accounts = createAccountSessions({ platforms: outbound, signIns, clock, log });
+	const health = healthOf(parts);
 	return {
-		apps,
-		appMessages: createAppMessages({ bus, ledger, apps, notices: noticeLogs({ bus, ledger }), clock }),
-		signIns,
-		accounts: createAccountSessions({ platforms: outbound, signIns, clock, log }),
-		health: createRuntimeHealth({
-			status,
-			work() {
-				const { queueDepth = 0, activeWorkflows = 0, activeInferenceJobs = 0 } = work?.() ?? {};
-				const activeRuns = broker.liveRuns().length;
-				return { queueDepth: nex.stats().waiting + queueDepth, activeWorkflows, activeInferenceJobs, activeRuns };
-			},
-			usage() {
-				const { user, system } = process.cpuUsage();
-				return { cpuMicros: user + system, memoryBytes: process.memoryUsage.rss() };
-			},
-			clock,
-			log,
-		}),
+		services: {
+			apps,
+			appMessages: createAppMessages({ bus, ledger, apps, notices: noticeLogs({ bus, ledger }), clock }),
+			signIns,
+			accounts,
+			health,
+		},
+		async load() {
+			await Promise.all([apps.load(), signIns.load()]);
+		},
+		close() {
+			for (const service of [apps, signIns, accounts, health]) service.close();
+		},
 	};
 }
+
+const healthOf = ({ broker, nex, readiness, work, clock, log }: AppServiceParts) =>
+	createRuntimeHealth({
+		status() {
+			const { state, detail } = readiness();
+			return { status: state, ...(detail !== undefined && { reason: detail }) };
+		},
+		work() {
+			const { queueDepth = 0, activeWorkflows = 0, activeInferenceJobs = 0 } = work?.() ?? {};
+			const activeRuns = broker.liveRuns().length;
+			return { queueDepth: nex.stats().waiting + queueDepth, activeWorkflows, activeInferenceJobs, activeRuns };
+		},
+		usage() {
+			const { user, system } = process.cpuUsage();
+			return { cpuMicros: user + system, memoryBytes: process.memoryUsage.rss() };
+		},
+		clock,
+		log,
+	});

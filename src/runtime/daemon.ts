@@ -12,12 +12,11 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
-import { NexusError, type ReadinessJson } from "../protocol/protocol.ts";
+import { type DaemonState, NexusError, type ReadinessJson } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
-import { type AppServices, createAppServices } from "./app-services.ts";
 import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
@@ -28,9 +27,10 @@ import { createLogger } from "./logger.ts";
 import { createMemory } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
-import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
+import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { RunCounts } from "./run-counts.ts";
+import { createServices, type RunningServices } from "./services.ts";
 import { openStore, type Store } from "./store.ts";
 import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
@@ -96,9 +96,10 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
-	await Promise.all([parts.nex.load(), parts.services.apps.load(), parts.services.signIns.load()]);
+	await parts.nex.load();
 	const { recovered } = await parts.nex.recover(() => parts.outbound.start());
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
+	await parts.running.recover();
 	parts.nex.start();
 	const { url } = await parts.edge.listen(config.host, config.port);
 	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
@@ -178,18 +179,18 @@ interface Parts {
 	outbound: Outbound;
 	nex: Nex;
 	lab: { close(): Promise<void> };
-	services: AppServices;
+	running: RunningServices;
 }
 
 /** First nothing comes in any more, then runs end, then their answers go out: all within one deadline. */
-async function stopWork({ edge, broker, nex, outbound, lab, services }: Parts, deadlineMs: number): Promise<void> {
+async function stopWork({ edge, broker, nex, outbound, lab, running }: Parts, deadlineMs: number): Promise<void> {
 	const end = performance.now() + deadlineMs;
 	const left = () => Math.max(0, end - performance.now());
 	nex.close();
 	await Promise.all([edge.close(left()), broker.drain(left())]);
 	await nex.stop(left());
 	await Promise.all([outbound.stop(left()), lab.close()]);
-	for (const service of [services.apps, services.signIns, services.accounts, services.health]) service.close();
+	await running.close();
 }
 
 interface Found {
@@ -243,11 +244,10 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		}
 		return { ready: state === "READY", state };
 	};
-	const status = () => {
-		const { detail } = readiness();
-		return { status: stateOf(life, store, broker), ...(detail !== undefined && { reason: detail }) };
-	};
-	const services = createAppServices({ bus, ledger, broker, nex, outbound, status, clock: systemClock, log });
+	const running = createServices({
+		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, clock: systemClock, log },
+	});
+	const { services } = running;
 	life.changed = () => services.health.changed();
 	const page = pageDir();
 	const edge: Edge = createEdge({
@@ -265,18 +265,18 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		token,
 		apps: services.apps,
 		signIns: services.signIns,
-		runtimeHealth: services.health,
 		limits: config.edge,
 		allowedHosts: config.allowedHosts,
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
+		services,
 		readiness,
 		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});
-	return { broker, edge, outbound, nex, lab, services };
+	return { broker, edge, outbound, nex, lab, running };
 }
 
 const both = (one: RunObserver, other: RunObserver): RunObserver => ({

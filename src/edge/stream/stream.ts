@@ -4,6 +4,7 @@ export { type Feed, feedCursor } from "./feed.ts";
 export { Flusher } from "./flusher.ts";
 export { type Answer, createReaders, type Readers } from "./http.ts";
 export { NDJSON } from "./ndjson.ts";
+export { Pump, type Transport } from "./pump.ts";
 export { createSources, framesMissing, resumeAfter, type Sources } from "./source.ts";
 export { SSE } from "./sse.ts";
 export { upTo } from "./up-to.ts";

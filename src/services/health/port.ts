@@ -1,9 +1,9 @@
 /** Runtime health: how the daemon is, as a state feed. */
 
-export type RuntimeStatus = "STOPPED" | "STARTING" | "READY" | "DEGRADED" | "STOPPING";
+import type { DaemonState } from "../../protocol/protocol.ts";
 
 export interface RuntimeHealth {
-	status: RuntimeStatus;
+	status: DaemonState;
 	/** Why it is not READY. */
 	reason?: string;
 	/** Messages and jobs that wait. */
