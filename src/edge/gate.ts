@@ -58,8 +58,8 @@ export function requireReach(caller: Caller, isForApps: boolean | undefined): vo
 export function whenEnded({ proof }: Caller, connection: Pick<EventEmitter, "once">, cut: () => void): void {
 	const ended = proof?.ended;
 	if (!ended) return;
-	if (ended.aborted) return cut();
-	ended.addEventListener("abort", cut, { once: true });
+	if (ended.aborted) cut();
+	else ended.addEventListener("abort", cut, { once: true });
 	connection.once("close", () => ended.removeEventListener("abort", cut));
 }
 
