@@ -151,7 +151,7 @@ function streamHandlers({ deps: { bus, ledger, services }, limits, sources, read
 		async streamHealth(_, { outgoing }) {
 			admitStream();
 			const health = services?.health;
-			if (!health) throw new NexusError("not_found", "this daemon does not tell how it is");
+			if (!health) throw new NexusError("unavailable", "this daemon has no services to tell how it is");
 			const cursor = feedCursor({ ...healthFeed(health), record: (state) => JSON.stringify(healthView(state)) });
 			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamHealth.close });
 		},
