@@ -22,3 +22,4 @@ export * from "./sessions/port.ts";
 export * from "./signins/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
 export * from "./turns/port.ts";
+export * from "./workflows/port.ts";

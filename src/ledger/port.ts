@@ -21,6 +21,7 @@ import type { Receipts } from "./receipts/port.ts";
 import type { Sessions } from "./sessions/port.ts";
 import type { SignIns } from "./signins/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
+import type { WorkflowRows } from "./workflows/port.ts";
 
 export interface Ledger {
 	readonly turns: Turns;
@@ -38,6 +39,7 @@ export interface Ledger {
 	readonly apps: Apps;
 	readonly signins: SignIns;
 	readonly receipts: Receipts;
+	readonly workflows: WorkflowRows;
 	readonly artifacts: StoredArtifacts;
 	readonly jobs: StoredJobs;
 	readonly idempotency: Idempotency;

@@ -23,6 +23,7 @@ import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { signInsInSqlite } from "./signins/sqlite.ts";
 import { openThings } from "./thing.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
+import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
 /** In the order in which their tables are made. A new kind is one folder and one line here. */
 export const THINGS = {
@@ -41,6 +42,7 @@ export const THINGS = {
 	apps: appsInSqlite,
 	signins: signInsInSqlite,
 	receipts: receiptsInSqlite,
+	workflows: workflowsInSqlite,
 	artifacts: artifactsInSqlite,
 	jobs: jobsInSqlite,
 	idempotency: idempotencyInSqlite,

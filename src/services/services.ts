@@ -5,11 +5,25 @@ export { createAccountSessions } from "./accounts/sessions.ts";
 export { createApplications } from "./apps/applications.ts";
 export { createAppMessages } from "./apps/messages.ts";
 export * from "./apps/port.ts";
+export { createArtifacts } from "./artifacts/artifacts.ts";
+export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
+export * from "./audit/events.ts";
 export * from "./audit/port.ts";
+export * from "./audit/record.ts";
+export { createTelling } from "./audit/telling.ts";
+export {
+	type ConfiguredAnswerer,
+	type ConnectorDeps,
+	createConnectors,
+	modelFor,
+	type SecretKey,
+} from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
 export { createRuntimeHealth } from "./health/health.ts";
 export * from "./health/port.ts";
+export { createJobs, type JobsDeps } from "./jobs/jobs.ts";
+export { JOB_LIMITS, type JobLimits } from "./jobs/limits.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
@@ -18,6 +32,8 @@ export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 export * from "./signins/port.ts";
 export { createSignIns } from "./signins/register.ts";
+export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
+export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 
 import type { AccountSessions } from "./accounts/port.ts";
 import type { Applications, AppMessages } from "./apps/port.ts";
