@@ -1,6 +1,6 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
-import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
+import { BROKER_LIMITS, type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
 import { createEdge, type Edge } from "../edge/edge.ts";
 import {
 	chooseEngine,
@@ -21,6 +21,8 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { openGrpcPort } from "./grpc-port.ts";
+import { stateFeed } from "./health.ts";
 import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
@@ -39,12 +41,12 @@ type Undo = { what: string; stop: () => void | Promise<void> }[];
 
 interface Life {
 	state: DaemonState;
+	/** Tells who listens to it. */
+	changed(): void;
 	readonly log: Log;
 	readonly undo: Undo;
 	/** Why nothing can be saved, whatever the store says. */
 	problem(): string | undefined;
-	/** Whoever watches is told of another state. */
-	changed(): void;
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
@@ -52,10 +54,10 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 	const config = completeConfig(rest);
 	const life: Life = {
 		state: "STARTING",
+		changed() {},
 		log: logger ?? createLogger(config.log.level),
 		undo: [],
 		problem: () => undefined,
-		changed: () => {},
 	};
 	try {
 		return await start(life, config, engine);
@@ -94,7 +96,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
 	undo.push({ what: "spans", stop: () => tracing?.close() });
 	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
-	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
+	undo.push({ what: "work", stop: () => stopWork(parts, config) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
 	const { recovered } = await parts.nex.recover(() => parts.outbound.start());
@@ -102,7 +104,9 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	await parts.running.recover();
 	parts.nex.start();
 	const { url } = await parts.edge.listen(config.host, config.port);
-	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
+	const grpc = await openGrpcPort(parts.edge, config, Number(new URL(url).port), log);
+	const ports = { url, ...(grpc !== undefined && { grpc }) };
+	writeDaemonRecord(paths, { pid: process.pid, ...ports, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
 	undo.push({ what: "retention", stop: keepRetention(store, kept, systemClock, log) });
@@ -111,9 +115,9 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
 	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
-	log.info({ url, engine: engine.name, data: paths.dir, ...chats }, "ready");
+	log.info({ ...ports, engine: engine.name, data: paths.dir, ...chats }, "ready");
 	return {
-		url,
+		...ports,
 		data: paths.dir,
 		engine: engine.name,
 		log,
@@ -182,16 +186,29 @@ interface Parts {
 	running: RunningServices;
 }
 
-/** First nothing comes in any more, then runs end, then their answers go out: all within one deadline. */
-async function stopWork({ edge, broker, nex, outbound, lab, running }: Parts, deadlineMs: number): Promise<void> {
-	const end = performance.now() + deadlineMs;
+/**
+ * First nothing comes in any more, then runs end, then their answers go out: all within one deadline. Whoever follows a run stays until it has
+ * ended, so what is aborted is aborted early enough for its end to be read (Z6).
+ */
+async function stopWork(parts: Parts, { stopDeadlineMs, broker: { abortGraceMs } }: NexusConfig): Promise<void> {
+	const { edge, broker, nex, outbound, lab, running } = parts;
+	const end = performance.now() + stopDeadlineMs;
 	const left = () => Math.max(0, end - performance.now());
 	nex.close();
-	await Promise.all([edge.close(left()), broker.drain(left())]);
+	await edge.stop();
+	const drainMs = drainTime(stopDeadlineMs, abortGraceMs ?? BROKER_LIMITS.abortGraceMs);
+	await Promise.all([broker.drain(drainMs), running.drain(drainMs)]);
 	await nex.stop(left());
-	await Promise.all([outbound.stop(left()), lab.close()]);
+	await Promise.all([outbound.stop(left()), lab.close(), edge.close(left())]);
 	await running.close();
 }
+
+/** Of the time to stop, what runs have to end by themselves. */
+const drainTime = (deadlineMs: number, graceMs: number): number =>
+	Math.max(deadlineMs / 2, deadlineMs - graceMs - LAST_WORDS_MS);
+
+/** For the ends of what was aborted to be read. */
+const LAST_WORDS_MS = 1000;
 
 interface Found {
 	engine: Engine;
@@ -271,6 +288,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		log,
 		version: packageVersion(),
 		services,
+		health: stateFeed(services.health),
 		readiness,
 		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),

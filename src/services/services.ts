@@ -30,10 +30,10 @@ export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
-export * from "./signins/port.ts";
-export { createSignIns } from "./signins/register.ts";
 export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
+export * from "./signins/port.ts";
+export { createSignIns } from "./signins/register.ts";
 
 import type { AccountSessions } from "./accounts/port.ts";
 import type { Applications, AppMessages } from "./apps/port.ts";

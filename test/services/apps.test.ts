@@ -1,6 +1,7 @@
 /** Applications and their tokens. */
 
 import { expect, onTestFinished, test } from "vitest";
+import { noticeWrites } from "../../src/ledger/ledger.ts";
 import { type AuditEntry, createApplications, type Principal } from "../../src/services/services.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { manualClock } from "../clock.ts";
@@ -72,12 +73,15 @@ test("Z28: what is done to an application is audited in the same commit, without
 	const store = storeForTest();
 	const audit = (entry: AuditEntry) => {
 		told.push(entry);
-		return { thing: "notices", op: "post", args: ["audit", JSON.stringify(entry), 1] };
+		return noticeWrites.post("audit", JSON.stringify(entry), 1);
 	};
 	const { apps } = await applications(store, { audit });
 	const { token } = await apps.add({ id: "shop" }, OWNER);
 	await apps.remove("shop", OWNER);
-	const entries = store.stored.notices.read("audit", 0, 10).map(({ text }) => JSON.parse(text));
+	const entries = store.stored.notices
+		.read("audit", 0, 10)!
+		.text.split("\n")
+		.map((text) => JSON.parse(text));
 	expect(entries).toEqual([
 		{ domain: "apps", operation: "added", appId: "shop", caller: "127.0.0.1" },
 		{ domain: "apps", operation: "removed", appId: "shop", caller: "127.0.0.1" },

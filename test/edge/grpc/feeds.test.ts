@@ -16,7 +16,7 @@ import { manualClock } from "../../clock.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { until } from "../../until.ts";
 import { readSse, TOKEN } from "../rig.ts";
-import { readStream, startGrpcKit } from "./kit.ts";
+import { readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 async function healthKit() {
 	const clock = manualClock(10_000);
@@ -125,7 +125,7 @@ it("R4-65 to R4-68: account sessions are followed over a restart of the daemon",
 	]);
 	await first.daemon.close();
 	// A cut, and no end: the daemon may be back.
-	expect((await first.ended).error).toBeDefined();
+	expect(statusOf((await first.ended).error)).toEqual({ code: "Canceled", reason: "REASON_CODE_STOPPING" });
 
 	const next = await start();
 	onTestFinished(() => next.daemon.close());
