@@ -4,9 +4,12 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { Nex, Outbound } from "../nex/nex.ts";
+import type { ReadinessJson } from "../protocol/protocol.ts";
 import { createAudit, createAuditLog, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
 
@@ -16,6 +19,9 @@ export interface ServiceParts {
 	broker: Broker;
 	engine: Engine;
 	config: NexusConfig;
+	nex: Pick<Nex, "stats">;
+	outbound: Pick<Outbound, "accounts" | "onAccounts">;
+	readiness(): ReadinessJson;
 	clock: Clock;
 	log: Log;
 }
@@ -34,8 +40,10 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const { bus, ledger, clock, log } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
-	const connectors = openConnectors(parts);
+	const connectors = openConnectors({ ...parts, audit });
+	const apps = createAppServices({ ...parts, audit });
 	const services: Partial<Services> = {
+		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
 		connectors,
@@ -43,9 +51,12 @@ export function createServices(parts: ServiceParts): RunningServices {
 	return {
 		// A service that is not there yet has no method that could ask for it.
 		services: services as Services,
-		async recover() {},
+		async recover() {
+			await apps.load();
+		},
 		async drain() {},
 		async close() {
+			apps.close();
 			connectors.close();
 		},
 	};
