@@ -7,11 +7,14 @@ export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
+export * from "./realtime/port.ts";
+export * from "./realtime/realtime.ts";
 export * from "./scenarios/port.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
 import type { Jobs } from "./jobs/port.ts";
+import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 
 /** All of them, as the edge sees them. */
@@ -20,4 +23,5 @@ export interface Services {
 	readonly scenarios: Scenarios;
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
+	readonly realtime: Realtime;
 }

@@ -19,6 +19,7 @@ import {
 	type RuntimeEvent,
 	type RuntimeOptions,
 	RuntimeRealtimeService,
+	ScenarioJobEventType,
 	ScenarioJobState,
 	StreamScenarioResponseSchema,
 	SubscribeAccountSessionEventsResponseSchema,
@@ -130,7 +131,7 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 				return log(SubscribeScenarioJobEventsResponseSchema, context, from, (sequence, isLast) => ({
 					sequence,
 					// The same type again and again, with a newer snapshot.
-					eventType: isLast ? 6 : 4,
+					eventType: isLast ? ScenarioJobEventType.COMPLETED : ScenarioJobEventType.PROGRESS,
 					job: {
 						jobId: "job_1",
 						progressPercent: Number(sequence),
@@ -157,8 +158,8 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 			},
 		});
 		router.service(RuntimeAccountService, {
-			subscribeAccountSessionEvents(request, context) {
-				asked.push(request);
+			subscribeAccountSessionEvents(_, context) {
+				asked.push({});
 				const message = (sequence: bigint) => ({ sequence, account: { accountId: `a${sequence}` } });
 				return log(SubscribeAccountSessionEventsResponseSchema, context, 0n, message, true);
 			},
