@@ -19,3 +19,4 @@ export * from "./port.ts";
 export * from "./sessions/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
 export * from "./turns/port.ts";
+export * from "./workflows/port.ts";

@@ -18,6 +18,7 @@ import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
 import type { Sessions } from "./sessions/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
+import type { WorkflowRows } from "./workflows/port.ts";
 
 export interface Ledger {
 	readonly turns: Turns;
@@ -32,6 +33,7 @@ export interface Ledger {
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;
+	readonly workflows: WorkflowRows;
 	readonly artifacts: StoredArtifacts;
 	readonly jobs: StoredJobs;
 	readonly idempotency: Idempotency;

@@ -20,6 +20,7 @@ import type { Ledger, LedgerQuestions } from "./port.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { openThings } from "./thing.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
+import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
 /** In the order in which their tables are made. A new kind is one folder and one line here. */
 export const THINGS = {
@@ -35,6 +36,7 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	workflows: workflowsInSqlite,
 	artifacts: artifactsInSqlite,
 	jobs: jobsInSqlite,
 	idempotency: idempotencyInSqlite,
