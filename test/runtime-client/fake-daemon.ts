@@ -40,6 +40,8 @@ export interface Script {
 	cuts?: readonly Cut[];
 	/** Messages of the log, the terminal included. */
 	length?: number;
+	/** Mode D: where a reader begins that names no place. */
+	now?: bigint;
 	/** Mode D: closes cleanly after the last message. */
 	closesD?: boolean;
 }
@@ -154,7 +156,9 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 			readRealtimeEvents(request, context) {
 				asked.push(request);
 				const message = (sequence: bigint) => ({ sequence, textDelta: `${sequence} ` });
-				return log(ReadRealtimeEventsResponseSchema, context, request.after ?? 0n, message, script.closesD !== true);
+				const after = request.after ?? script.now ?? 0n;
+				context.responseHeader.set("x-nexus-after", String(after));
+				return log(ReadRealtimeEventsResponseSchema, context, after, message, script.closesD !== true);
 			},
 		});
 		router.service(RuntimeAccountService, {
