@@ -6,6 +6,7 @@ import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
+import { connectorHandlers } from "./connectors.ts";
 import type { Handlers } from "./handler.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
@@ -48,6 +49,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
+		...connectorHandlers(parts.deps),
 		...daemonHandlers(parts),
 	};
 }

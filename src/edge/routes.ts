@@ -5,6 +5,7 @@ import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
+import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
 import * as shape from "./schema.ts";
@@ -196,6 +197,7 @@ export const ROUTES = {
 	...CHANNEL_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
+	...CONNECTOR_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -8,6 +8,7 @@ import type { Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
+import { openConnectors } from "./connectors.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -29,12 +30,15 @@ export interface RunningServices {
 	close(): Promise<void>;
 }
 
-export function createServices(_: ServiceParts): RunningServices {
+export function createServices(parts: ServiceParts): RunningServices {
+	const connectors = openConnectors(parts);
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: {} as Services,
+		services: { connectors } as Services,
 		async recover() {},
 		async drain() {},
-		async close() {},
+		async close() {
+			connectors.close();
+		},
 	};
 }
