@@ -1,7 +1,7 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
 import { BROKER_LIMITS, type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
-import { createEdge, type Edge } from "../edge/edge.ts";
+import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
 import {
 	chooseEngine,
 	type Engine,
@@ -253,14 +253,15 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	};
 	const health = createHealth(() => stateOf(life, store, broker), systemClock);
 	life.changed = () => health.check();
-	const running = createServices({ bus, ledger, broker, engine, config, clock: systemClock, log });
+	const submit: EdgeDeps["submit"] = (message) => nex.receive(message);
+	const running = createServices({ bus, ledger, broker, engine, config, submit, clock: systemClock, log });
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
 		broker,
 		engine,
-		submit: (message) => nex.receive(message),
+		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,

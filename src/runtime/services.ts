@@ -4,7 +4,8 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Services } from "../services/services.ts";
+import type { Accepted, ClientMessage } from "../nex/nex.ts";
+import { createRealtime, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
@@ -16,6 +17,8 @@ export interface ServiceParts {
 	broker: Broker;
 	engine: Engine;
 	config: NexusConfig;
+	/** Takes a message into its session. */
+	submit(message: ClientMessage): Promise<Accepted>;
 	clock: Clock;
 	log: Log;
 }
@@ -31,12 +34,19 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
+	const { bus, clock, log, submit } = parts;
 	const connectors = openConnectors(parts);
+	const realtime = createRealtime({ bus, connectors, submit, clock, log });
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: { connectors } as Services,
-		async recover() {},
-		async drain() {},
+		services: { connectors, realtime } as Services,
+		async recover() {
+			const closed = await realtime.recover();
+			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+		},
+		async drain() {
+			await realtime.stop();
+		},
 		async close() {
 			connectors.close();
 		},
