@@ -1,7 +1,7 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
 import { BROKER_LIMITS, type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
-import { createEdge, type Edge } from "../edge/edge.ts";
+import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
 import {
 	chooseEngine,
 	type Engine,
@@ -264,27 +264,27 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		}
 		return { ready: state === "READY", state };
 	};
+	const submit: EdgeDeps["submit"] = async (message) => {
+		try {
+			return await nex.receive(message);
+		} catch (cause) {
+			services.audit.messageRefused(message.session, cause);
+			throw cause;
+		}
+	};
 	const running = createServices({
-		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, clock: systemClock, log },
+		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, submit, clock: systemClock, log },
 	});
 	const { services } = running;
 	life.changed = () => services.health.changed();
-	const audited = services.audit;
-	audited.configured("started", startedWith(config, token, engine.name));
+	services.audit.configured("started", startedWith(config, token, engine.name));
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
 		broker,
 		engine,
-		async submit(message) {
-			try {
-				return await nex.receive(message);
-			} catch (cause) {
-				audited.messageRefused(message.session, cause);
-				throw cause;
-			}
-		},
+		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,

@@ -32,6 +32,8 @@ export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
+export * from "./realtime/port.ts";
+export * from "./realtime/realtime.ts";
 export * from "./scenarios/port.ts";
 export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
@@ -46,6 +48,7 @@ import type { Connectors } from "./connectors/port.ts";
 import type { RuntimeHealthFeed } from "./health/port.ts";
 import type { Jobs } from "./jobs/port.ts";
 import type { NoticeLogs } from "./notices/notices.ts";
+import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 import type { SignInRegister } from "./signins/port.ts";
 
@@ -63,4 +66,5 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
+	readonly realtime: Realtime;
 }
