@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogWriter } from "../../src/bus/bus.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import { encodeFrame, NexusError } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";
@@ -237,6 +237,8 @@ it("Z27: a job that waited is checked again when it runs", async () => {
 	});
 });
 
+const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as const;
+
 describe("a text", () => {
 	it("R4-47: is a run that can be read meanwhile, and its progress comes again and again", async () => {
 		const clock = manualClock(1000);
@@ -257,7 +259,7 @@ describe("a text", () => {
 				},
 			},
 		}) as ReturnType<typeof jobsRig>;
-		const { id } = await rig.jobs.submit(admittedOf({ kind: "text", messages: [{ role: "user", text: "hi" }] }));
+		const { id } = await rig.jobs.submit(admittedOf(HELLO, { timeoutMs: 1e9 }));
 		await until("its run is known", async () => (await rig.get(id)).runId === run.id);
 		for (const [n, words] of ["Hello", " world"].entries()) {
 			run.writer!.append(chunk(run.id, n + 1, words));
@@ -281,18 +283,18 @@ describe("a text", () => {
 });
 
 const begin = (runId: string) =>
-	JSON.stringify({
+	encodeFrame({
 		type: "stream.begin",
 		message_id: `${runId}.1`,
-		seq_no: 0,
-		ts: 1,
 		run_id: runId,
-		session: "",
+		trace_id: "0",
+		correlation_group: runId,
 		modality: "text",
 		content_type: "text/plain",
+		ts: 1,
 	});
 const chunk = (runId: string, seq_no: number, payload: string) =>
-	JSON.stringify({ type: "stream.chunk", message_id: `${runId}.1`, seq_no, ts: 1, payload });
+	encodeFrame({ type: "stream.chunk", message_id: `${runId}.1`, seq_no, payload, is_partial: true, ts: 1 });
 
 describe("after a crash (Z18)", () => {
 	it("what waited goes on; what ran ends as crashed, unless another attempt is allowed, which is flagged", async () => {

@@ -81,7 +81,8 @@ async function tellText({ scenarios, limits }: AttemptDeps, { found }: Attempt, 
 				if (frame.type === "stream.begin" && frame.modality === "text") texts.add(frame.message_id);
 				else if (frame.type === "stream.chunk" && texts.has(frame.message_id)) text += frame.payload;
 			}
-			if (Buffer.byteLength(text) > limits.inlineBytesMax) return;
+			// In the worst case a character is four bytes.
+			if (text.length > limits.inlineBytesMax / 4) return;
 			if (text !== "") found({ text });
 		}
 	} catch (cause) {
