@@ -224,6 +224,15 @@ export class Membership {
 		};
 	}
 
+	/** Calls by a topic: here at once, and the other daemons through the store. */
+	called(topic: string): void {
+		const { storage, wake, log } = this.#parts;
+		wake(this.#listeners.get(topic) ?? []);
+		if (!this.#isShared) return;
+		const failed = (cause: unknown) => log.warn({ err: cause }, "the other daemons could not be called");
+		(async () => storage.call(topic))().catch(failed);
+	}
+
 	/** Another daemon may have committed: its logs are read once for all who follow them here. */
 	#look(): void {
 		if (this.#closed) return;

@@ -4,6 +4,7 @@ import { queriesOf } from "../std/write.ts";
 import type { Approvals } from "./approvals/port.ts";
 import type { StoredArtifacts } from "./artifacts/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
+import type { StoredConnectors } from "./connectors/port.ts";
 import type { Deliveries } from "./deliveries/port.ts";
 import type { Execution } from "./execution/port.ts";
 import type { Grants } from "./grants/port.ts";
@@ -12,10 +13,12 @@ import type { InboundEvent, Inbox } from "./inbox/port.ts";
 import type { StoredJobs } from "./jobs/port.ts";
 import type { Memory } from "./memory/port.ts";
 import type { Notes } from "./notes/port.ts";
+import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
 import type { Sessions } from "./sessions/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
+import type { WorkflowRows } from "./workflows/port.ts";
 
 export interface Ledger {
 	readonly turns: Turns;
@@ -30,9 +33,12 @@ export interface Ledger {
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;
+	readonly workflows: WorkflowRows;
 	readonly artifacts: StoredArtifacts;
 	readonly jobs: StoredJobs;
 	readonly idempotency: Idempotency;
+	readonly connectors: StoredConnectors;
+	readonly notices: Notices;
 }
 
 export interface SessionSnapshot {

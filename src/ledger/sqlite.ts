@@ -4,6 +4,7 @@ import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
 import { artifactsInSqlite } from "./artifacts/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
+import { connectorsInSqlite } from "./connectors/sqlite.ts";
 import { deliveriesInSqlite } from "./deliveries/sqlite.ts";
 import { executionInSqlite } from "./execution/sqlite.ts";
 import { grantsInSqlite } from "./grants/sqlite.ts";
@@ -12,12 +13,14 @@ import { inboxInSqlite } from "./inbox/sqlite.ts";
 import { jobsInSqlite } from "./jobs/sqlite.ts";
 import { memoryInSqlite } from "./memory/sqlite.ts";
 import { notesInSqlite } from "./notes/sqlite.ts";
+import { noticesInSqlite } from "./notices/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { openThings } from "./thing.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
+import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
 /** In the order in which their tables are made. A new kind is one folder and one line here. */
 export const THINGS = {
@@ -33,9 +36,12 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	workflows: workflowsInSqlite,
 	artifacts: artifactsInSqlite,
 	jobs: jobsInSqlite,
 	idempotency: idempotencyInSqlite,
+	connectors: connectorsInSqlite,
+	notices: noticesInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

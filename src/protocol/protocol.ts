@@ -4,6 +4,7 @@ export type * from "./api-approvals.ts";
 export type * from "./api-channels.ts";
 export type * from "./api-mcp.ts";
 export type * from "./api-memory.ts";
+export type * from "./api-workflows.ts";
 export * from "./chunk-size.ts";
 export * from "./close-mode.ts";
 export * from "./codec.ts";

@@ -14,6 +14,11 @@ export interface RetentionConfig {
 	sweepIntervalMs: number;
 }
 
+export interface AuditConfig {
+	/** Events of the audit log that are older go. */
+	keptDays: number;
+}
+
 export interface NexusConfig extends EngineSections {
 	host: string;
 	port: number;
@@ -33,6 +38,7 @@ export interface NexusConfig extends EngineSections {
 	durability: Durability;
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
+	audit: AuditConfig;
 	broker: NonNullable<FileConfig["broker"]>;
 	/** What the execution log keeps. */
 	execution?: FileConfig["execution"];
@@ -77,6 +83,7 @@ export const CONFIG_DEFAULTS = {
 	durability: "process",
 	stopDeadlineMs: 10_000,
 	retention: { ageDaysMax: 30, totalBytesMax: 5 * 1024 ** 3, sweepIntervalMs: 10 * 60_000 },
+	audit: { keptDays: 90 },
 	log: { level: "info" },
 } as const;
 
@@ -117,6 +124,7 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 		host: (partial.host ?? CONFIG_DEFAULTS.host).replace(/^\[(.*)\]$/, "$1"),
 		data: resolve(partial.data ?? CONFIG_DEFAULTS.data),
 		retention: { ...CONFIG_DEFAULTS.retention, ...known(partial.retention ?? {}) },
+		audit: { ...CONFIG_DEFAULTS.audit, ...known(partial.audit ?? {}) },
 		log: { level: partial.log?.level ?? CONFIG_DEFAULTS.log.level },
 	};
 }

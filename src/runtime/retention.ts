@@ -1,4 +1,4 @@
-/** Removes old finished logs, checkpoints, decided questions, idempotency keys and entries of the execution log now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions, idempotency keys, entries of the execution log and notices now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
 import {
@@ -8,8 +8,10 @@ import {
 	IDEMPOTENCY_KEPT_MS,
 	idempotencyWrites,
 	type Ledger,
+	noticeWrites,
 } from "../ledger/ledger.ts";
 import { kindRetention } from "../protocol/protocol.ts";
+import { keptNotices } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { RetentionConfig } from "./config.ts";
@@ -23,11 +25,16 @@ const ENTRIES_PER_COMMIT = 5000;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "idempotency">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency">;
+}
+
+export interface RetentionRules extends RetentionConfig {
+	/** Of the audit log. */
+	auditDays: number;
 }
 
 /** Returns how to stop it. */
-export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clock: Clock, log: Log): () => void {
+export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, clock: Clock, log: Log): () => void {
 	let stopped = false;
 	let cancel = () => {};
 	const forgetBefore = async (time: number) => {
@@ -36,6 +43,14 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clo
 			await bus.write([executionWrites.forget(time, ENTRIES_PER_COMMIT)]);
 		while (!stopped && (await ledger.approvals.isOlder(time)))
 			await bus.write([approvalWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
+	const forgetNotices = async () => {
+		for (const { topic: name, isPrefix, keptMs } of keptNotices(rules.auditDays)) {
+			const before = clock.now() - keptMs;
+			for (const topic of isPrefix ? await ledger.notices.topics(name) : [name])
+				while (!stopped && (await ledger.notices.isOlder(topic, before)))
+					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
+		}
 	};
 	const forgetKeys = async () => {
 		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
@@ -47,6 +62,7 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionConfig, clo
 			const { ageDaysMax, totalBytesMax } = rules;
 			const removed = await bus.retain({ ageMsMax: ageDaysMax * DAY_MS, totalBytesMax, kinds: kindRetention() });
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
+			await forgetNotices();
 			await forgetKeys();
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {

@@ -2,14 +2,28 @@
 export { createArtifacts } from "./artifacts/artifacts.ts";
 export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
+export * from "./audit/events.ts";
 export * from "./audit/port.ts";
+export * from "./audit/record.ts";
+export { createTelling } from "./audit/telling.ts";
+export {
+	type ConfiguredAnswerer,
+	type ConnectorDeps,
+	createConnectors,
+	modelFor,
+	type SecretKey,
+} from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
 export { createJobs, type JobsDeps } from "./jobs/jobs.ts";
 export { JOB_LIMITS, type JobLimits } from "./jobs/limits.ts";
 export * from "./jobs/port.ts";
+export * from "./notices/notices.ts";
+export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
+export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
+export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";

@@ -1,6 +1,7 @@
 /** Which addresses are this machine, its networks or nobody's: requests to addresses that others chose are kept away from them. */
 
 import { BlockList, isIP } from "node:net";
+import { isAddressBlock } from "./address-block.ts";
 
 export type AddressKind = "public" | "loopback" | "private" | "link-local" | "metadata" | "reserved";
 
@@ -14,9 +15,8 @@ const KINDS: readonly (readonly [Exclude<AddressKind, "public">, readonly string
 		"reserved",
 		[
 			...["0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24"],
-			...["203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "ff00::/8", "2001:db8::/32", "100::/64", "3fff::/20"],
-			// These hold IPv4 addresses, which a gateway would unpack behind the guard's back.
-			...["::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/23"],
+			...["203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4"],
+			...["2001::/23", "2001:db8::/32", "3fff::/20"],
 		],
 	],
 ];
@@ -38,26 +38,94 @@ export function addressKind(text: string): AddressKind | undefined {
 	const address = text.replace(/^\[(.*)\]$/, "$1").replace(/%.*$/, "");
 	const version = isIP(address);
 	if (version === 0) return undefined;
-	const mapped = version === 6 ? mappedAddress(address) : undefined;
-	if (mapped !== undefined) return addressKind(mapped);
+	const within = version === 6 ? addressWithin(address) : undefined;
+	if (within !== undefined) return kindWithin(within);
 	const family = version === 6 ? "ipv6" : "ipv4";
 	blocks ??= KINDS.map(([kind, ranges]) => ({ kind, list: blockList(ranges) }));
-	return blocks.find(({ list }) => list.check(address, family))?.kind ?? "public";
+	const special = blocks.find(({ list }) => list.check(address, family))?.kind;
+	return special ?? (version === 4 || isGlobalUnicast(address) ? "public" : "reserved");
 }
 
-/** The IPv4 address within `::ffff:…`, however that is spelled. */
-function mappedAddress(address: string): string | undefined {
-	// The URL parser has one spelling for each address, without dots.
+/** 2000::/3. What else there is of IPv6 is nobody's, or holds an IPv4 address that a gateway would unpack behind the guard's back. */
+const isGlobalUnicast = (address: string): boolean => Number.parseInt(groupsOf(address)[0]!, 16) >> 13 === 1;
+
+interface Embedded {
+	ipv4: string;
+	/** `::ffff:…` is the IPv4 address itself; the others lead to it over a gateway. */
+	isSame: boolean;
+}
+
+/** The IPv4 address within a mapped, NAT64 or 6to4 address, however that is spelled. */
+function addressWithin(address: string): Embedded | undefined {
+	const groups = groupsOf(address);
+	const prefix = groups.slice(0, 6).join(":");
+	if (prefix === "0:0:0:0:0:ffff") return { ipv4: ipv4Of(groups[6]!, groups[7]!), isSame: true };
+	if (prefix === "64:ff9b:0:0:0:0") return { ipv4: ipv4Of(groups[6]!, groups[7]!), isSame: false };
+	if (groups[0] === "2002") return { ipv4: ipv4Of(groups[1]!, groups[2]!), isSame: false };
+	return undefined;
+}
+
+/** A gateway is not this machine: what it leads to has to be public, and nothing else about it counts. */
+function kindWithin({ ipv4, isSame }: Embedded): AddressKind | undefined {
+	const kind = addressKind(ipv4);
+	return isSame || kind === "public" || kind === "metadata" ? kind : "reserved";
+}
+
+/** The eight groups of an IPv6 address. The URL parser has one spelling for each address, without dots. */
+function groupsOf(address: string): string[] {
 	const spelled = new URL(`http://[${address}]`).hostname.slice(1, -1);
-	const found = /^::ffff:([0-9a-f]{1,4}):([0-9a-f]{1,4})$/.exec(spelled);
-	if (!found) return undefined;
-	const [high, low] = [Number.parseInt(found[1]!, 16), Number.parseInt(found[2]!, 16)];
+	const [left = "", right] = spelled.split("::");
+	const parts = (text: string) => (text === "" ? [] : text.split(":"));
+	if (right === undefined) return parts(left);
+	const [head, tail] = [parts(left), parts(right)];
+	return [...head, ...Array<string>(8 - head.length - tail.length).fill("0"), ...tail];
+}
+
+function ipv4Of(highGroup: string, lowGroup: string): string {
+	const [high, low] = [Number.parseInt(highGroup, 16), Number.parseInt(lowGroup, 16)];
 	return [high >> 8, high & 255, low >> 8, low & 255].join(".");
 }
 
 export interface GuardRules {
 	/** Lets requests to this machine pass, and without TLS; to nowhere else. */
 	allowLoopback?: boolean;
+	/** What the operator vouches for, and without TLS, too: `host:port`, or a block of addresses (`isAllowEntry`). */
+	allow?: readonly string[];
+}
+
+/** A host with its port, or an address or a block of them in CIDR notation. */
+export const isAllowEntry = (text: string): boolean => isAddressBlock(text) || hostAndPort(text) !== undefined;
+
+/** As a URL spells it: in lower case, an IPv6 address in brackets. */
+function hostAndPort(text: string): string | undefined {
+	const [, host, port] = /^(\[[^\]]+\]|[^:/?#@\s]+):(\d{1,5})$/.exec(text) ?? [];
+	const url = host === undefined ? null : URL.parse(`http://${host}`);
+	const number = Number(port);
+	return url === null || url.hostname === "" || number < 1 || number > 65535 ? undefined : `${url.hostname}:${number}`;
+}
+
+const hostOf = ({ hostname, port, protocol }: URL): string =>
+	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
+
+const isListedHost = (url: URL, { allow = [] }: GuardRules): boolean =>
+	allow.some((entry) => hostAndPort(entry) === hostOf(url));
+
+/** No block opens a metadata service: whoever needs one has to name its address and port. */
+function isAllowed(url: URL, address: string, kind: AddressKind, rules: GuardRules): boolean {
+	const isWritten = addressKind(url.hostname) !== undefined;
+	if (kind === "metadata") return isWritten && isListedHost(url, rules);
+	if (isListedHost(url, rules)) return true;
+	const blocks = (rules.allow ?? []).filter(isAddressBlock);
+	return blocks.length > 0 && isWithin(address, blocks);
+}
+
+function isWithin(text: string, blocks: readonly string[]): boolean {
+	const address = text.replace(/^\[(.*)\]$/, "$1");
+	if (isIP(address) === 0) return false;
+	const list = blockList(
+		blocks.map((block) => (block.includes("/") ? block : `${block}/${isIP(block) === 4 ? 32 : 128}`)),
+	);
+	return list.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
 }
 
 /** What is wrong with an address as it is written, as far as that can be said without asking for the name. */
@@ -65,18 +133,29 @@ export function urlProblem(url: URL, rules: GuardRules): string | undefined {
 	if (url.protocol !== "https:" && url.protocol !== "http:") return `${url.protocol} is not allowed: use https`;
 	if (url.username !== "" || url.password !== "") return "it has a user or a password in it: use a header";
 	const kind = addressKind(url.hostname) ?? (isLocalName(url.hostname) ? "loopback" : undefined);
-	if (kind !== undefined) return addressProblem(url, url.hostname, kind, rules);
-	return url.protocol === "https:" ? undefined : "http is not allowed: use https";
+	if (kind !== undefined) return addressProblem(url, { address: url.hostname, kind }, rules);
+	if (url.protocol === "https:" || isListedHost(url, rules)) return undefined;
+	// Whether it is in one of the operator's blocks is known when the name is resolved.
+	return rules.allow?.some(isAddressBlock) ? undefined : "http is not allowed: use https";
 }
 
 const isLocalName = (name: string): boolean => /^(?:.+\.)?localhost\.?$/i.test(name);
 
-/** `address` is as a person reads it. */
-export function addressProblem(url: URL, address: string, kind: AddressKind, rules: GuardRules): string | undefined {
+export interface SeenAddress {
+	address: string;
+	kind: AddressKind;
+	/** The name that led to it. */
+	name?: string;
+}
+
+export function addressProblem(url: URL, seen: SeenAddress, rules: GuardRules): string | undefined {
+	const { address, kind, name } = seen;
+	if (isAllowed(url, address, kind, rules)) return undefined;
+	const shown = name === undefined ? address : `${name} (${address})`;
 	if (kind === "loopback") {
 		if (rules.allowLoopback) return undefined;
-		return `${address} is this machine; \`allowLoopback: true\` lets it pass`;
+		return `${shown} is this machine; \`allowLoopback: true\` lets it pass`;
 	}
-	if (kind !== "public") return `${address} is a ${kind} address, which is not allowed`;
+	if (kind !== "public") return `${shown} is a ${kind} address, which is not allowed`;
 	return url.protocol === "https:" ? undefined : "http is not allowed: use https";
 }

@@ -13,7 +13,20 @@ export type ResolveName = (name: string) => Promise<readonly string[]>;
 const resolveName: ResolveName = async (name) =>
 	(await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
 
+/** The guard refused, or there was nothing to dial: nothing was sent. */
+export class AddressRefused extends Error {
+	readonly refusal: "forbidden" | "unresolved";
+
+	constructor(refusal: AddressRefused["refusal"], message: string, options?: { cause?: unknown }) {
+		super(message, options);
+		this.name = "AddressRefused";
+		this.refusal = refusal;
+	}
+}
+
 export interface GuardedFetch {
+	/** Whether it could be dialled now. Rejects with `AddressRefused`. */
+	check(url: string | URL): Promise<void>;
 	/** As `fetch`, for texts and bytes; it follows no redirect. */
 	fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 	/** Cuts what is still connected. */
@@ -26,6 +39,9 @@ export function guardedFetch(rules: GuardRules & { resolve?: ResolveName }): Gua
 	// Of its own: a connection that somebody else opened has not been checked.
 	const agents = { "http:": new HttpAgent({ keepAlive: true }), "https:": new HttpsAgent({ keepAlive: true }) };
 	return {
+		async check(given) {
+			await checkedAddresses(new URL(given), rules, resolve);
+		},
 		async fetch(given, init = {}) {
 			const url = new URL(given);
 			const addresses = await checkedAddresses(url, rules, resolve);
@@ -41,13 +57,16 @@ export function guardedFetch(rules: GuardRules & { resolve?: ResolveName }): Gua
 async function checkedAddresses(url: URL, rules: GuardRules, resolve: ResolveName): Promise<readonly string[]> {
 	const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
 	const written = urlProblem(url, rules);
-	if (written !== undefined) throw new Error(`${url.host}: ${written}`);
+	if (written !== undefined) throw new AddressRefused("forbidden", `${url.host}: ${written}`);
 	if (isIP(name) !== 0) return [name];
-	const addresses = await resolve(name);
-	if (addresses.length === 0) throw new Error(`${name} has no address`);
+	const addresses = await resolve(name).catch((cause: unknown) => {
+		const why = (cause as NodeJS.ErrnoException | undefined)?.code ?? "no answer";
+		throw new AddressRefused("unresolved", `${name} cannot be resolved (${why})`, { cause });
+	});
+	if (addresses.length === 0) throw new AddressRefused("unresolved", `${name} has no address`);
 	for (const address of addresses) {
-		const problem = addressProblem(url, `${name} (${address})`, addressKind(address) ?? "reserved", rules);
-		if (problem !== undefined) throw new Error(problem);
+		const problem = addressProblem(url, { address, kind: addressKind(address) ?? "reserved", name }, rules);
+		if (problem !== undefined) throw new AddressRefused("forbidden", problem);
 	}
 	return addresses;
 }

@@ -8,6 +8,8 @@ export interface Write {
 	readonly thing: string;
 	readonly op: string;
 	readonly args: readonly unknown[];
+	/** Whoever listens to this topic of the Bus is called once the write is durable. */
+	readonly topic?: string;
 }
 
 /** What a commit tells those who apply its writes. */

@@ -4,11 +4,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createBus, endlessLog, sqliteStorage } from "../../src/bus/bus.ts";
+import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import type { Storage } from "../../src/bus/storage.ts";
 import { openSqlite, type SqliteFile } from "../../src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
-import { until } from "../until.ts";
 import { memoryStorage } from "./memory.ts";
 import { removeUpTo } from "./remove.ts";
 
@@ -217,28 +216,6 @@ describe("a Bus that closes", () => {
 			]),
 		);
 		await after.close();
-	});
-});
-
-describe("a log without an end", () => {
-	it("ST25: goes on after the store gave its link up", async () => {
-		const disk = fillable();
-		const clock = manualClock();
-		const bus = createBus({ storage: disk.storage, clock, limits: { commitRetryMsMax: 1000 } });
-		const log = endlessLog(bus, clock, { chain: "audit", kind: "text", linkCharsMax: 100, linkMsMax: 1e6 });
-		await log.append("1");
-		disk.full = true;
-		const lost = expect(log.append("lost")).rejects.toMatchObject({ code: "unavailable" });
-		await until("a refused commit", () => !bus.healthy);
-		clock.advance(2000);
-		await lost;
-		disk.full = false;
-		await log.append("2");
-		expect((await bus.list({ chain: "audit" })).map(({ head, sealedAt }) => [head, sealedAt === undefined])).toEqual([
-			[1, true],
-			[1, false],
-		]);
-		await bus.close();
 	});
 });
 

@@ -1,7 +1,7 @@
 /** The contract of the store (ST1–ST25): commits whose outcome comes late or is lost, and two Buses on one store. */
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { type Bus, type Cursor, createBus, endlessLog, follow, type LogSpec } from "../../src/bus/bus.ts";
+import { type Bus, type Cursor, createBus, follow, type LogSpec } from "../../src/bus/bus.ts";
 import { type Commit, type Committed, OutcomeUnknown, type Storage } from "../../src/bus/storage.ts";
 import type { NexusError } from "../../src/protocol/protocol.ts";
 import { type ManualClock, manualClock } from "../clock.ts";
@@ -808,6 +808,30 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(heard).toEqual([]);
 		});
 
+		it("ST22: a write that names a topic calls its listeners in every daemon once it is durable, and not when it is refused", async () => {
+			const [one, two] = [join(), join()];
+			const heard: string[][] = [];
+			const listen = (bus: Bus) => bus.listen("told", () => void heard.push(store.notes()));
+			const unlisten = listen(one);
+			await one.write([{ ...note.add("a"), topic: "told" }]);
+			await until("the call here", () => heard.length > 0);
+			unlisten();
+			heard.length = 0;
+			listen(two);
+			const writer = await one.create(run("r"), ["1"], { with: [{ ...note.add("b"), topic: "told" }] });
+			await until("the call there", () => {
+				clock.advance(100);
+				return heard.length > 0;
+			});
+			expect(heard[0]).toEqual(["a", "b"]);
+			const refused = [{ ...note.add("half"), topic: "other" }, note.refuse("no")];
+			let calls = 0;
+			one.listen("other", () => void calls++);
+			await expect(writer.appendWith(["2"], refused)).rejects.toThrow("no");
+			await writer.appendWith(["2"], [note.add("c")]);
+			expect(calls).toBe(0);
+		});
+
 		it("ST24: times that are compared are the store's, although the clocks are a minute apart", async () => {
 			const [slow, fast] = [join(-60_000), join(60_000)];
 			for (const [log, bus] of [
@@ -838,31 +862,6 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await one.retain({ ageMsMax: 0, kinds: { run: { ageMsMax: 10_000 } } })).toBe(0);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c"]);
 			expect(await one.retain({ ageMsMax: 10_000, kinds: { run: { ageMsMax: 1000 } } })).toBe(1);
-		});
-
-		it("ST25: a log without an end is a chain of links that are sealed by size and age, and goes on after a death", async () => {
-			const one = join();
-			const spec = { chain: "audit", kind: "text", linkCharsMax: 20, linkMsMax: 1000 } as const;
-			const log = endlessLog(one, clock, spec);
-			const written = ["1234567890", "1234567890", "a", "b"].map((record) => log.append(record));
-			await Promise.all(written);
-			clock.advance(1000);
-			await log.append("c", [note.add("with c")]);
-			await expect(log.append("never", [note.refuse("no")])).rejects.toThrow("no");
-			await log.append("d");
-			expect((await one.list({ chain: "audit" })).map(({ head, sealedAt }) => [head, sealedAt === undefined])).toEqual([
-				[2, true],
-				[2, false],
-				[2, false],
-			]);
-			const two = join(0, false);
-			await endlessLog(two, clock, spec).append("e");
-			const read = await upTo(await two.cursor({ chain: "audit" }, 0), 7);
-			expect(read).toEqual(["1234567890", "1234567890", "a", "b", "c", "d", "e"]);
-			expect(store.notes()).toEqual(["with c"]);
-			clock.advance(5000);
-			expect(await two.retain({ ageMsMax: 4000 })).toBe(3);
-			expect(await two.describeChain("audit")).toEqual({ start: 6, head: 7 });
 		});
 	});
 }

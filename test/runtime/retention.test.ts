@@ -8,6 +8,7 @@ import {
 	checkpointWrites,
 	executionWrites,
 	idempotencyWrites,
+	noticeWrites,
 } from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
@@ -16,13 +17,20 @@ import { manualClock } from "../clock.ts";
 import { storeForTest } from "../store.ts";
 import { until } from "../until.ts";
 
-const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000 };
+const RULES = { ageDaysMax: 2, totalBytesMax: 1000, sweepIntervalMs: 60_000, auditDays: 90 };
 
 /** The methods that retention uses. */
 const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["write"] = async () => {}) => ({
 	bus: { retain, write } as Partial<Bus> as Bus,
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
+		notices: {
+			read: () => undefined,
+			newest: () => [],
+			range: () => ({ first: 1, last: 0 }),
+			isOlder: () => false,
+			topics: () => [],
+		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
 	},
@@ -103,6 +111,23 @@ describe("keepRetention", () => {
 		stop();
 	});
 
+	it("Z1: forgets each topic of notices by its own age: a flood of others evicts no audit", async () => {
+		const day = 86_400_000;
+		const clock = manualClock(100 * day);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const post = (topic: string, daysAgo: number) => noticeWrites.post(topic, `${daysAgo}`, (100 - daysAgo) * day);
+		const ages = [91, 89, 8, 6];
+		const topics = ["audit", "memory", "agents", "app:a", "app:b"];
+		await bus.write(topics.flatMap((topic) => ages.map((age) => post(topic, age))));
+		await bus.write(Array.from({ length: 5001 }, () => post("agents", 6)));
+		const stop = keepRetention({ bus, ledger }, { ...RULES, auditDays: 90 }, clock, silentLog);
+		clock.advance(30_000);
+		const kept = (topic: string) => stored.notices.range(topic).first;
+		await until("the last topic was swept", () => kept("app:b") > 1);
+		expect(topics.map(kept)).toEqual([2, 2, 4, 4, 4]);
+		stop();
+	});
+
 	it("forgets questions by the time of their decision, and none that waits", async () => {
 		const clock = manualClock(10 * 86_400_000);
 		const { bus, ledger, stored } = storeForTest({ connection: "none" });
@@ -111,7 +136,8 @@ describe("keepRetention", () => {
 			const rest = { digest: "d", state: "pending", createdAt: 1, expiresAt: 20 * 86_400_000 } as const;
 			return approvalWrites.open({ ...row, ...rest } satisfies Approval);
 		};
-		const decide = (id: string, at: number) => approvalWrites.decide("r", id, { state: "denied", by: "Ann", at });
+		const asked = (id: string) => ({ id, runId: "r", session: "s", tool: "bash" });
+		const decide = (id: string, at: number) => approvalWrites.decide(asked(id), { state: "denied", by: "Ann", at });
 		await bus.write([open("A2A2"), open("B2B2"), open("C2C2"), decide("A2A2", 2), decide("B2B2", 9 * 86_400_000)]);
 		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
 		clock.advance(30_000);

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { type AddressKind, addressKind, urlProblem } from "../../src/std/address-guard.ts";
-import { guardedFetch } from "../../src/std/guarded-fetch.ts";
+import { type AddressKind, addressKind, isAllowEntry, urlProblem } from "../../src/std/address-guard.ts";
+import { AddressRefused, guardedFetch } from "../../src/std/guarded-fetch.ts";
 
 const ADDRESSES: Record<AddressKind, string[]> = {
 	public: [
@@ -18,6 +18,9 @@ const ADDRESSES: Record<AddressKind, string[]> = {
 		"2606:4700::1111",
 		"2a00:1450::1",
 		"::ffff:8.8.8.8",
+		"64:ff9b::808:808",
+		"64:ff9b::8.8.8.8",
+		"2002:808:808::1",
 	],
 	loopback: [
 		"127.0.0.1",
@@ -50,6 +53,8 @@ const ADDRESSES: Record<AddressKind, string[]> = {
 		"fd00:ec2::254",
 		"100.100.100.200",
 		"168.63.129.16",
+		"64:ff9b::169.254.169.254",
+		"2002:a9fe:a9fe::",
 	],
 	reserved: [
 		"0.0.0.0",
@@ -65,6 +70,8 @@ const ADDRESSES: Record<AddressKind, string[]> = {
 		"ff02::1",
 		"2001:db8::1",
 		"64:ff9b::7f00:1",
+		"64:ff9b::10.0.0.1",
+		"64:ff9b:1::808:808",
 		"2002:7f00:1::",
 		"2001::1",
 		"::ffff:0.0.0.0",
@@ -96,6 +103,39 @@ describe("address guard: addresses as they are written", () => {
 		expect(problem("http://example.org/", true)).toContain("use https");
 		expect(problem("http://8.8.8.8/", true)).toContain("use https");
 		expect(problem("http://10.0.0.1/", true)).toContain("private");
+	});
+
+	describe("Z27: what the operator vouches for", () => {
+		const listed = (url: string, ...allow: string[]) => urlProblem(new URL(url), { allow });
+
+		test("a host with its port passes, with http, too; another port does not", () => {
+			expect(listed("http://192.168.1.5:11434/v1", "192.168.1.5:11434")).toBeUndefined();
+			expect(listed("http://192.168.1.5:11435/v1", "192.168.1.5:11434")).toContain("private");
+			expect(listed("http://models.lan:8000/", "Models.lan:8000")).toBeUndefined();
+			expect(listed("http://models.lan/", "models.lan:8000")).toContain("use https");
+			expect(listed("https://[fd12::1]/", "[fd12::1]:443")).toBeUndefined();
+			expect(listed("http://127.0.0.1:1/", "127.0.0.1:1")).toBeUndefined();
+		});
+
+		test("a block passes, and nothing beside it", () => {
+			expect(listed("http://10.1.2.3/", "10.1.0.0/16")).toBeUndefined();
+			expect(listed("http://10.2.2.3/", "10.1.0.0/16")).toContain("private");
+			expect(listed("https://[fd12::9]/", "fd12::/64")).toBeUndefined();
+			expect(listed("http://8.8.8.8/", "10.1.0.0/16")).toContain("use https");
+		});
+
+		test("no block opens a metadata service; its address and port do", () => {
+			expect(listed("http://169.254.169.254/", "169.254.0.0/16", "169.254.169.254/32")).toContain("metadata");
+			expect(listed("http://169.254.169.254/", "169.254.169.254:80")).toBeUndefined();
+		});
+
+		test.each(["10.0.0.0/8", "::1", "models.lan:8000", "[fd12::1]:443", "10.0.0.1:80"])("%s is an entry", (entry) =>
+			expect(isAllowEntry(entry)).toBe(true),
+		);
+		test.each(["models.lan", "10.0.0.0/33", "a b:1", "models.lan:0", "models.lan:70000", "http://a:1", "u@a:1", ""])(
+			"%j is none",
+			(entry) => expect(isAllowEntry(entry)).toBe(false),
+		);
 	});
 
 	test.each([
@@ -154,6 +194,35 @@ describe("address guard: requests", () => {
 		);
 		await expect(guard(async () => [])(`https://none.example/`)).rejects.toThrow("no address");
 		expect(seen).toHaveLength(before);
+	});
+
+	test("a name in the operator's block may be dialled with http; the same name elsewhere may not", async () => {
+		const made = (address: string) => guardedFetch({ allow: ["127.0.0.0/8"], resolve: async () => [address] });
+		const response = await made("127.0.0.1").fetch(`http://models.lan:${port()}/`);
+		expect(await response.text()).toBe("hello");
+		await expect(made("8.8.8.8").fetch(`http://models.lan:${port()}/`)).rejects.toThrow("use https");
+		await expect(made("169.254.169.254").fetch(`https://models.lan:${port()}/`)).rejects.toThrow("metadata");
+	});
+
+	test("a name is resolved anew for every request: one that turns to this machine is refused", async () => {
+		const answers = [["127.0.0.1"], ["10.0.0.1"]];
+		const fetch = guard(async () => answers.shift()!);
+		await (await fetch(`http://any.localhost:${port()}/`)).text();
+		await expect(fetch(`http://any.localhost:${port()}/`)).rejects.toThrow("private");
+	});
+
+	test("a check tells what is forbidden from what cannot be resolved", async () => {
+		const made = guardedFetch({
+			resolve: async (name) => Promise.reject(Object.assign(new Error(name), { code: "ENOTFOUND" })),
+		});
+		const refused = (url: string) => made.check(url).catch((cause: unknown) => cause);
+		expect(await refused("https://gone.example/")).toMatchObject({
+			refusal: "unresolved",
+			message: expect.stringContaining("ENOTFOUND"),
+		});
+		expect(await refused("https://10.0.0.1/")).toBeInstanceOf(AddressRefused);
+		expect(await refused("https://10.0.0.1/")).toMatchObject({ refusal: "forbidden" });
+		await made.check("https://8.8.8.8/");
 	});
 
 	test("a name that leads to this machine needs to be allowed", async () => {

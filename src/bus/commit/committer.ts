@@ -175,13 +175,12 @@ export class Committer {
 		});
 	}
 
-	#landed(flight: Flight, { now, outcomes }: Committed): void {
+	#landed({ parts }: Flight, { now, outcomes }: Committed): void {
 		this.#flight = undefined;
 		this.#unknown = false;
 		this.#recovered();
 		this.#outcome.time(now);
 		this.commits++;
-		const { parts } = flight;
 		for (let place = 0; place < parts.length; place++) {
 			const part = parts[place]!;
 			const outcome = outcomes.size > 0 ? outcomes.get(place) : undefined;
@@ -195,6 +194,7 @@ export class Committer {
 			live.woken();
 			log!.cut = undefined;
 		}
+		this.#outcome.landed(parts, outcomes);
 		this.#tidier.schedule();
 		if (this.#hasWaiting()) this.#schedule();
 	}

@@ -4,8 +4,8 @@ import { NexusError, Refused, wordsOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
-import type { LiveLog } from "../live-log.ts";
-import type { Storage } from "../storage.ts";
+import type { LiveLog, Part } from "../live-log.ts";
+import type { Committed, Storage } from "../storage.ts";
 
 export interface CommitLimits {
 	/** So many logs with something new are committed at once, before the tick has ended. */
@@ -38,6 +38,8 @@ export interface Outcome {
 	cut(log: LiveLog, bytes: number): void;
 	/** After all logs of the commit are in their new state. `isNew`: it was created by this commit. */
 	visible(log: LiveLog, records: number, isNew: boolean): void;
+	/** After that: all of it but the refused units is durable. */
+	landed(parts: readonly Part[], outcomes: Committed["outcomes"]): void;
 	live(): Iterable<LiveLog>;
 	readonly liveLogs: number;
 	/** The store's time, as of the last commit. */

@@ -2,7 +2,7 @@
 
 import type { Write } from "../../std/write.ts";
 import type { LiveLog, Part, Seal, WriteRequest } from "../live-log.ts";
-import type { Commit, LogWrite } from "../storage.ts";
+import type { Commit, Committed, LogWrite } from "../storage.ts";
 import { unwritten } from "./outcome.ts";
 
 /** A commit that is made, or to be tried again. */
@@ -71,6 +71,28 @@ export const patientOf = (requests: readonly WriteRequest[], failingMs: number, 
 		request.reject(unwritten("a change", cause));
 		return false;
 	});
+
+const NO_TOPICS: ReadonlySet<string> = new Set();
+
+/** Whom to call by what has become durable. */
+export function topicsOf(parts: readonly Part[], outcomes: Committed["outcomes"]): ReadonlySet<string> {
+	let topics: Set<string> | undefined;
+	for (let place = 0; place < parts.length; place++) {
+		const { writes } = parts[place]!;
+		if (writes.length === 0 || isRefused(outcomes, place)) continue;
+		for (const { topic } of writes) {
+			if (topic === undefined) continue;
+			topics ??= new Set();
+			topics.add(topic);
+		}
+	}
+	return topics ?? NO_TOPICS;
+}
+
+function isRefused(outcomes: Committed["outcomes"], place: number): boolean {
+	const outcome = outcomes.size > 0 ? outcomes.get(place) : undefined;
+	return outcome !== undefined && "refused" in outcome;
+}
 
 /** The records that were appended wait again; what was to go with them does not. */
 export function withdraw({ ownText, ownCount, sealing, joint }: Part, log: LiveLog, why: Error): void {
