@@ -56,6 +56,10 @@ function addUp(nexus: Command, local: Local): void {
 		.description("start the daemon and its page")
 		.option("--host <host>", "address to listen on (NEXUS_HOST; default 127.0.0.1)")
 		.option("--port <port>", "port, 0 = any free one (NEXUS_PORT; default 7777)")
+		.option(
+			"--grpc-port <port>",
+			"gRPC port, 0 = any free one, or off (NEXUS_GRPC_PORT; default: the one after --port)",
+		)
 		.option("--data <dir>", "where everything is kept (NEXUS_DATA; default ./.nexus)")
 		.option(
 			"--token <token>",
@@ -377,6 +381,7 @@ function addChecks(nexus: Command, local: Local): void {
 		.description("check the machine, configuration, data, engine and accounts, and say what to do")
 		.option("--host <host>", "as for `nexus up`")
 		.option("--port <port>", "as for `nexus up`")
+		.option("--grpc-port <port>", "as for `nexus up`")
 		.option("--data <dir>", "as for `nexus up`")
 		.option("--token <token>", "as for `nexus up`")
 		.option("--config <file>", "as for `nexus up`")

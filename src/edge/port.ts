@@ -250,7 +250,12 @@ export interface Edge {
 	listenGrpc(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	/** The address to open, with a fresh code that signs the page in once. */
 	signInUrl(): string;
-	/** Stops accepting, cuts the readers without a fake terminal, lets requests finish until the deadline. */
+	/**
+	 * The daemon stops: readers over HTTP are cut without a fake terminal, new work and subscriptions are refused. The ports stay open: remote
+	 * calls that only read go on, and so do streams that end by themselves, with their runs or their file.
+	 */
+	stop(): Promise<void>;
+	/** Waits for those until the deadline, cuts what is left, lets requests finish, and closes the ports. */
 	close(deadlineMs: number): Promise<void>;
 	stats(): EdgeStats;
 }

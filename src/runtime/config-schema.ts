@@ -86,6 +86,15 @@ const edgeLimits = {
 	framesMax: count,
 } satisfies Record<keyof EdgeLimits, z.ZodType>;
 
+const grpc = group({
+	port: say(
+		z.union([z.int().min(0).max(65535), z.literal("off")]),
+		"a whole number from 0 (any free port) to 65535, or off",
+	),
+	cert: text("a PEM file with the certificate and its chain"),
+	key: text("a PEM file with the private key of grpc.cert"),
+});
+
 type SectionShape = {
 	[S in keyof EngineSections]-?: z.ZodExactOptional<z.ZodType<NonNullable<EngineSections[S]>>>;
 };
@@ -102,6 +111,7 @@ export const configSchemaFor = (engines: Engines) =>
 	z.strictObject({
 		host: text("a host name or an IP address, such as 127.0.0.1"),
 		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
+		grpc,
 		data: text("a folder; relative to the working directory"),
 		token: matching(/^[\x21-\x7e]+$/, "a text of visible ASCII characters without spaces; digits alone in quotes"),
 		allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
