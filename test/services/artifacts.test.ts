@@ -90,11 +90,12 @@ describe("an artifact", () => {
 	it("I11: has limits of its own size, of its application's bytes and count, and of all bytes", async () => {
 		const limits = { artifactBytesMax: 10, bytesPerAppMax: 14, bytesMax: 20, countPerAppMax: 3 };
 		const { artifacts, files } = rig({ limits });
+		let made = 0;
 		const store = (appId: string, size: number) =>
 			artifacts.store(
 				{ appId, name: "a", mimeType: "text/plain" },
 				(async function* () {
-					yield new Uint8Array(size);
+					yield new Uint8Array(size).fill(made++);
 				})(),
 			);
 		await expect(store("app", 11)).rejects.toMatchObject({ code: "too_large" });

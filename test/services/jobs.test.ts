@@ -129,6 +129,7 @@ describe("a job", () => {
 const deafScenarios = () => ({
 	scenarios: {
 		start: async () => Promise.reject(new Error("not played")),
+		facts: async () => Promise.reject(new Error("not played")),
 		provider: async () => ({ demo: false, embed: () => new Promise<never>(() => {}) }) as never,
 		cursor: async () => Promise.reject(new NexusError("not_found", "no run")),
 		abort: () => undefined,
@@ -194,7 +195,7 @@ describe("retrying", () => {
 		await called(rig, 3);
 		rig.calls[2]!.fail(failed);
 		expect(await rig.jobs.settled(id)).toMatchObject({ state: "failed", attempt: 3, error: { message: "502" } });
-		expect(typesOf(await rig.events(id)).filter((type) => type !== "progress")).toEqual([
+		expect(typesOf(await rig.events(id))).toEqual([
 			...["submitted", "running", "retrying", "running", "retrying", "running", "failed"],
 		]);
 	});
@@ -251,8 +252,9 @@ describe("a text", () => {
 					async start(_, options) {
 						run.id = options!.runId!;
 						run.writer = await rig.bus.create({ log: run.id, kind: "scenario" }, [begin(run.id)]);
-						return { runId: run.id, outcome: promise };
+						return { runId: run.id, isFirst: true, outcome: promise };
 					},
+					facts: async () => ({ demo: true }) as never,
 					provider: async () => Promise.reject(new Error("not played")),
 					cursor: (id, after) => rig.bus.cursor({ log: id }, after),
 					abort: () => undefined,
@@ -269,7 +271,7 @@ describe("a text", () => {
 				return (await rig.get(id)).text?.endsWith(words) === true;
 			});
 		}
-		resolve(outcomeOf({ text: "Hello world", demo: true }));
+		resolve(outcomeOf({ text: "Hello world" }));
 		expect(await rig.jobs.settled(id)).toMatchObject({
 			state: "completed",
 			text: "Hello world",
