@@ -8,11 +8,14 @@ export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
+export * from "./workflows/port.ts";
+export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";
 import type { Jobs } from "./jobs/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
+import type { Workflows } from "./workflows/port.ts";
 
 /** All of them, as the edge sees them. */
 export interface Services {
@@ -20,4 +23,5 @@ export interface Services {
 	readonly scenarios: Scenarios;
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
+	readonly workflows: Workflows;
 }

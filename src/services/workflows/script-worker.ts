@@ -46,7 +46,9 @@ async function run({ code, input, deadlineMs, memoryBytesMax }: ScriptTask): Pro
 function wordsOf(value: unknown): string {
 	if (typeof value !== "object" || value === null) return String(value);
 	const { name, message } = value as { name?: unknown; message?: unknown };
-	return typeof message === "string" ? `${typeof name === "string" ? name : "Error"}: ${message}` : JSON.stringify(value);
+	return typeof message === "string"
+		? `${typeof name === "string" ? name : "Error"}: ${message}`
+		: JSON.stringify(value);
 }
 
 parentPort!.on("message", (task: ScriptTask) => {
