@@ -10,6 +10,8 @@ import type { Proxies } from "./proxies.ts";
 
 export interface Connections {
 	readonly count: number;
+	/** Counts a connection of the gRPC port; false when its address has too many. */
+	admits(socket: Socket): boolean;
 	/** Counts one more of a client until `ended` closes; throws `busy` at the limit. For clients who share a proxy's connections. */
 	enter(address: string, ended: EventEmitter): void;
 	destroy(): void;
@@ -20,13 +22,15 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 	const perClient = createCounts();
 	/** Whether an answer is under way, in which an error text would be garbage. */
 	const answering = new WeakMap<Socket, { headersSent: boolean }>();
-	server.on("connection", (socket: Socket) => {
+	const admits = (socket: Socket): boolean => {
 		const address = socket.remoteAddress ?? "";
+		// Those who share a proxy's connections are counted by their requests.
+		return proxies.isTrusted(address) || perClient.add(address, socket) <= limits.connectionsPerClientMax;
+	};
+	server.on("connection", (socket: Socket) => {
 		open.add(socket);
 		socket.once("close", () => open.delete(socket));
-		// Those who share a proxy's connections are counted by their requests.
-		if (proxies.isTrusted(address)) return;
-		if (perClient.add(address, socket) > limits.connectionsPerClientMax) refuse(socket, tooMany(limits));
+		if (!admits(socket)) refuse(socket, tooMany(limits));
 	});
 	server.prependListener("request", (incoming, outgoing) => void answering.set(incoming.socket, outgoing));
 	server.on("clientError", (cause: NodeJS.ErrnoException, socket: Socket) => {
@@ -41,6 +45,7 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 		get count() {
 			return open.size;
 		},
+		admits,
 		enter(address, ended) {
 			if (perClient.of(address) >= limits.connectionsPerClientMax) throw tooMany(limits);
 			perClient.add(address, ended);

@@ -5,6 +5,7 @@ import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
 import { createGate, hostNameOf, requireAuth } from "./gate.ts";
+import { createRpc } from "./grpc/grpc.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
@@ -26,10 +27,11 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { flusher, readers, sockets, signIn, server, connections } = assemble(deps, limits, clock, door);
+	const { flusher, readers, sockets, rpc, signIn, server, connections } = assemble(deps, limits, clock, door);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
+		rpc?.heartbeat();
 	});
 	return {
 		async listen(host, port) {
@@ -37,6 +39,10 @@ export function createEdge(deps: EdgeDeps): Edge {
 			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
 			heart.start();
 			return { url: door.url };
+		},
+		async listenGrpc(host, port, tls) {
+			if (!rpc) throw new NexusError("config", "there are no services to open a gRPC port for");
+			return rpc.listen(host, port, tls);
 		},
 		signInUrl: () => signIn().url,
 		async close(deadlineMs) {
@@ -46,8 +52,11 @@ export function createEdge(deps: EdgeDeps): Edge {
 			readers.cut();
 			sockets.close();
 			server.closeIdleConnections();
-			const cancel = clock.after(deadlineMs, () => connections.destroy());
-			await closed;
+			const cancel = clock.after(deadlineMs, () => {
+				connections.destroy();
+				rpc?.destroy();
+			});
+			await Promise.all([closed, rpc?.close()]);
 			cancel();
 		},
 		stats: () => ({
@@ -55,8 +64,10 @@ export function createEdge(deps: EdgeDeps): Edge {
 			connections: connections.count,
 			sseReaders: readers.count,
 			webSockets: sockets.count,
+			grpcStreams: rpc?.streams ?? 0,
+			grpcConnections: rpc?.connections ?? 0,
 			subscriptions: sockets.subscriptions,
-			stalledReaders: readers.stalled + sockets.stalled,
+			stalledReaders: readers.stalled + sockets.stalled + (rpc?.stalled ?? 0),
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
 		}),
@@ -84,9 +95,19 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		return caller;
 	};
 	const admitStream = () => {
-		if (readers.count + sockets.count < limits.streamsMax) return;
+		if (readers.count + sockets.count + (rpc?.streams ?? 0) < limits.streamsMax) return;
 		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
 	};
+	const rpc =
+		deps.services &&
+		createRpc({
+			...{ deps, services: deps.services, limits, flusher, admitStream, log },
+			identify(request) {
+				door.requests++;
+				return gate.identify(request);
+			},
+			enter: connections.admits,
+		});
 	const signIn = () => {
 		const code = auth.newCode();
 		return { code, url: `${door.url}/#code=${code}` };
@@ -95,7 +116,8 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	serve(server, {
 		async load() {
 			const { createListener } = await import("./listener.ts");
-			return createListener({ deps, limits, auth, sources, readers, admitStream, cookieName, signIn, page, admit });
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
+			return createListener({ ...parts, page, admit, ...(rpc && { rpc: rpc.answer }) });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);
@@ -108,7 +130,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { flusher, readers, sockets, signIn, server, connections };
+	return { flusher, readers, sockets, rpc, signIn, server, connections };
 }
 
 /** One beat for all connections. */

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Principal } from "../services/services.ts";
 import { addressKind } from "../std/address-guard.ts";
@@ -24,6 +25,8 @@ export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeade
 export interface Gate {
 	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
 	admit(request: GateRequest): Caller;
+	/** For the gRPC port, where a bearer token is all that counts: no page can present one by accident. */
+	identify(request: Pick<IncomingMessage, "headers" | "socket">): Caller;
 }
 
 const WEBHOOKS = "/v1/webhooks/";
@@ -74,6 +77,12 @@ export function createGate(facts: GateFacts): Gate {
 			}
 			return { auth, ...client };
 		},
+		identify(request) {
+			const { headers, socket } = request;
+			const client = facts.proxies.clientOf(request);
+			const https = client.https || (socket as Partial<TLSSocket>).encrypted === true;
+			return { auth: isBearer(headers, facts.auth) ? "bearer" : "none", ...client, https };
+		},
 	};
 }
 
@@ -112,9 +121,13 @@ function isSameOrigin(origin: string, host: string | undefined): boolean {
 	return url !== null && url.host !== "" && url.host === host?.toLowerCase();
 }
 
+function isBearer({ authorization }: IncomingMessage["headers"], auth: Auth): boolean {
+	const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+	return bearer !== undefined && auth.isToken(bearer);
+}
+
 function credentialOf(headers: IncomingMessage["headers"], cookie: string | undefined, auth: Auth): Caller["auth"] {
-	const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
-	if (bearer !== undefined && auth.isToken(bearer)) return "bearer";
+	if (isBearer(headers, auth)) return "bearer";
 	if (cookie === undefined || !auth.isCookie(cookie)) return "none";
 	// A neighbouring port is the same site to a browser, so SameSite alone would let its pages use the cookie.
 	const site = headers["sec-fetch-site"];

@@ -6,6 +6,7 @@
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { toNexusError } from "../protocol/protocol.ts";
 import { createApp, failure } from "./app.ts";
+import { isRpcPath, type Rpc } from "./grpc/grpc.ts";
 import { createHandlers, type HandlerParts } from "./handlers.ts";
 import type { Page } from "./page.ts";
 import type { Admit, Listener } from "./server.ts";
@@ -14,13 +15,15 @@ export interface ListenerParts extends HandlerParts {
 	page: Page;
 	/** Throws when the request is refused. */
 	admit: Admit;
+	/** Answers remote procedures, where there are any. */
+	rpc?: Rpc["answer"];
 }
 
-export function createListener({ page, admit, ...parts }: ListenerParts): Listener {
+export function createListener({ page, admit, rpc, ...parts }: ListenerParts): Listener {
 	const { log } = parts.deps;
 	const { bodyBytesMax } = parts.limits;
 	const app = createApp({ handlers: createHandlers(parts), page, bodyBytesMax, log });
-	return getRequestListener(
+	const answer: Listener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;
 			return app.fetch(request, { caller: admit(incoming, outgoing), outgoing });
@@ -31,4 +34,9 @@ export function createListener({ page, admit, ...parts }: ListenerParts): Listen
 			errorHandler: (cause) => failure(cause instanceof RequestError ? toNexusError(cause, "invalid") : cause, log),
 		},
 	);
+	if (!rpc) return answer;
+	return async (incoming, outgoing) => {
+		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
+		return rpc(incoming, outgoing, admit(incoming, outgoing));
+	};
 }

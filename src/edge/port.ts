@@ -13,7 +13,8 @@ import type {
 	Nex,
 	Outbound,
 } from "../nex/nex.ts";
-import type { LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
+import type { DaemonState, LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
+import type { Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 
@@ -38,8 +39,16 @@ export interface EdgeLimits {
 	connectionsMax: number;
 	/** Connections from one address; over a trusted proxy: requests and streams of one client at a time. */
 	connectionsPerClientMax: number;
-	/** SSE readers and WebSockets together. */
+	/** SSE readers, WebSockets and streams of remote procedures together. */
 	streamsMax: number;
+	/** A larger message of a remote call is refused with RESOURCE_EXHAUSTED. */
+	grpcReadBytesMax: number;
+	/** A larger message is not sent. */
+	grpcWriteBytesMax: number;
+	/** Calls that one connection of the gRPC port may have open. */
+	grpcStreamsPerConnectionMax: number;
+	/** A connection whose client resets more streams than this, for long, is closed. */
+	grpcResetsPerSecondMax: number;
 	/** A request's headers must have arrived within this time. */
 	headersTimeoutMs: number;
 	/** A request must have arrived whole within this time. */
@@ -85,6 +94,10 @@ export const EDGE_LIMITS: EdgeLimits = {
 	connectionsMax: 16_384,
 	connectionsPerClientMax: 4096,
 	streamsMax: 8192,
+	grpcReadBytesMax: 4 * 1024 * 1024,
+	grpcWriteBytesMax: 1024 * 1024,
+	grpcStreamsPerConnectionMax: 1024,
+	grpcResetsPerSecondMax: 100,
 	headersTimeoutMs: 10_000,
 	requestTimeoutMs: 30_000,
 	keepAliveMs: 5000,
@@ -158,6 +171,12 @@ export interface LabState {
 	}[];
 }
 
+export interface HealthFeed {
+	state(): DaemonState;
+	/** Called with every change from now on; returns how to stop it. */
+	subscribe(listener: (state: DaemonState) => void): () => void;
+}
+
 export interface EdgeDeps {
 	bus: Bus;
 	ledger: Ledger;
@@ -185,6 +204,10 @@ export interface EdgeDeps {
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;
 	log: Log;
+	/** The runtime contract; without it there are no remote procedures. */
+	services?: Services;
+	/** How the daemon is, as it changes; without it only what `readiness` says when it is asked. */
+	health?: HealthFeed;
 	readiness(): ReadinessJson;
 	metrics: { contentType: string; render(): Promise<string> };
 	version: string;
@@ -195,12 +218,22 @@ export interface EdgeDeps {
 	clock?: Clock;
 }
 
+/** PEM texts. */
+export interface GrpcTls {
+	cert: string;
+	key: string;
+}
+
 export interface EdgeStats {
 	/** Requests since start. */
 	requests: number;
 	connections: number;
 	sseReaders: number;
 	webSockets: number;
+	/** Open streams of remote procedures, over both ports. */
+	grpcStreams: number;
+	/** Connections to the gRPC port. */
+	grpcConnections: number;
 	subscriptions: number;
 	/** Readers that were disconnected because they took nothing. */
 	stalledReaders: number;
@@ -213,6 +246,8 @@ export interface EdgeStats {
 export interface Edge {
 	/** Port 0 takes a free one. */
 	listen(host: string, port: number): Promise<{ url: string }>;
+	/** Opens the gRPC port; with TLS when there is a certificate. */
+	listenGrpc(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	/** The address to open, with a fresh code that signs the page in once. */
 	signInUrl(): string;
 	/** Stops accepting, cuts the readers without a fake terminal, lets requests finish until the deadline. */

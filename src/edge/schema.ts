@@ -325,7 +325,7 @@ export const ReadinessView = component(
 	"Readiness",
 	z.object({
 		ready: z.boolean(),
-		state: z.string(),
+		state: z.enum(["STOPPED", "STARTING", "READY", "DEGRADED", "STOPPING"]),
 		detail: z.string().exactOptional(),
 	} satisfies Fields<wire.ReadinessJson>),
 );

@@ -2,7 +2,7 @@
 
 import type { EventEmitter } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { AddressInfo, Server as NetServer, Socket } from "node:net";
 import { httpStatusOf, NexusError } from "../protocol/protocol.ts";
 import { loadOnce } from "../std/load-once.ts";
 import type { Log } from "../std/log.ts";
@@ -115,7 +115,12 @@ export const jsonHeaders = (text: string) => ({
 /** Without the query: what stands there is nobody's business but the handler's. */
 export const pathOf = (request: IncomingMessage): string => (request.url ?? "").split("?", 1)[0]!;
 
-export async function listen(server: Server, host: string, port: number): Promise<{ url: string; port: number }> {
+export async function listen(
+	server: NetServer,
+	host: string,
+	port: number,
+	scheme = "http",
+): Promise<{ url: string; port: number }> {
 	const { promise, resolve, reject } = Promise.withResolvers<void>();
 	server.once("error", reject);
 	server.listen({ host, port, backlog: 4096 }, resolve);
@@ -127,7 +132,7 @@ export async function listen(server: Server, host: string, port: number): Promis
 		server.off("error", reject);
 	}
 	const bound = (server.address() as AddressInfo).port;
-	return { url: urlOf(host, bound), port: bound };
+	return { url: urlOf(scheme, host, bound), port: bound };
 }
 
 function listenError(cause: NodeJS.ErrnoException, host: string, port: number): NexusError {
@@ -143,7 +148,7 @@ function listenError(cause: NodeJS.ErrnoException, host: string, port: number): 
 }
 
 /** An address that opens in a browser: a wildcard is reached at loopback. */
-function urlOf(host: string, port: number): string {
+function urlOf(scheme: string, host: string, port: number): string {
 	const name = host === "0.0.0.0" ? "127.0.0.1" : host === "::" || host === "" ? "::1" : host;
-	return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+	return `${scheme}://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }

@@ -10,7 +10,7 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
-export type { EngineHouse } from "./entry.ts";
+export type { ConfiguredModel, EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
 export {
 	createMcp,
@@ -20,6 +20,8 @@ export {
 	mcpConfigSchema,
 	mcpProblems,
 } from "./mcp/mcp.ts";
+export { callModel, type ModelCallEvent, type ModelCallRequest } from "./model-call.ts";
+export { DEFAULT_MODELS } from "./pi/entry.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
 export {

@@ -46,6 +46,15 @@ export interface KeyCheck {
 	todo?: string;
 }
 
+/** What reaches the model that an engine asks. */
+export interface ConfiguredModel {
+	provider: string;
+	model: string;
+	/** Undefined: the provider's own endpoint. */
+	baseUrl?: string;
+	apiKey: string;
+}
+
 /** `Config` is what `configSchema` lets through; an engine without one has no configuration. */
 export interface EngineEntry<Config = unknown> {
 	/** What `engine:` calls it. */
@@ -63,6 +72,8 @@ export interface EngineEntry<Config = unknown> {
 	readonly hint?: string;
 	/** Left out: it needs no keys. */
 	checkKeys?(config: Config | undefined, env: Environment): KeyCheck;
+	/** The one that it asks unless an agent has its own; undefined when it asks none. Throws what `load` would. */
+	model?(config: Config | undefined, env: Environment): ConfiguredModel | undefined;
 	/** Rejects with a `config` error that says what to change. */
 	load(config: Config | undefined, place: EnginePlace): Promise<Engine>;
 }

@@ -266,8 +266,10 @@ export interface HealthJson {
 	status: "ok";
 }
 
+export type DaemonState = "STOPPED" | "STARTING" | "READY" | "DEGRADED" | "STOPPING";
+
 export interface ReadinessJson {
 	ready: boolean;
-	state: string;
+	state: DaemonState;
 	detail?: string;
 }

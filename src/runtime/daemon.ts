@@ -12,7 +12,7 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { type DaemonState, NexusError } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
@@ -27,9 +27,10 @@ import { createLogger } from "./logger.ts";
 import { createMemory } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
-import type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
+import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { RunCounts } from "./run-counts.ts";
+import { createServices } from "./services.ts";
 import { openStore, type Store } from "./store.ts";
 import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
@@ -225,6 +226,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			release();
 		}
 	};
+	const running = createServices({ bus, ledger, broker, engine, config, clock: systemClock, log });
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
@@ -244,6 +246,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
+		services: running.services,
 		readiness() {
 			const state = stateOf(life, store, broker);
 			if (state === "DEGRADED") {

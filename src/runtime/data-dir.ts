@@ -24,6 +24,8 @@ export interface DataPaths {
 	/** There when the directory has held data. */
 	marker: string;
 	token: string;
+	/** Encrypts the keys of connectors. */
+	secret: string;
 	daemon: string;
 }
 
@@ -33,6 +35,7 @@ export const dataPaths = (dir: string): DataPaths => ({
 	lock: join(dir, "lock.db"),
 	marker: join(dir, "store.json"),
 	token: join(dir, "token"),
+	secret: join(dir, "secret.key"),
 	daemon: join(dir, "daemon.json"),
 });
 

@@ -16,6 +16,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { createCounters } from "../std/counters.ts";
 import type { Log } from "../std/log.ts";
 import { CONFIG_DEFAULTS, type NexusConfig } from "./config.ts";
+import { dataPaths } from "./data-dir.ts";
 import { MEMORY_DEFAULTS } from "./memory.ts";
 import { packageVersion } from "./package.ts";
 
@@ -43,7 +44,9 @@ export interface Offered {
 }
 
 export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, offered: Offered = {}): EngineHouse {
-	const own = [resolve(config.base, CONFIG_DEFAULTS.config), ...(config.file === undefined ? [] : [config.file])];
+	const files = [resolve(config.base, CONFIG_DEFAULTS.config), ...(config.file === undefined ? [] : [config.file])];
+	// No tool reaches the data directory; a link to this file may stand elsewhere.
+	const own = [...files, dataPaths(config.data).secret];
 	return {
 		toolSources: sourcesOf(config, offered),
 		dataDir: config.data,

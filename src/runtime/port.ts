@@ -1,10 +1,9 @@
 /** What a started daemon offers, and what it is started with. */
 
 import type { Engine, EngineChoice } from "../engine/engine.ts";
+import type { DaemonState } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import type { PartialConfig } from "./config.ts";
-
-export type DaemonState = "STOPPED" | "STARTING" | "READY" | "DEGRADED" | "STOPPING";
 
 /** A configuration, or what a program that embeds the daemon hands over instead. */
 export type DaemonOptions = Omit<PartialConfig, "engine"> & {
@@ -14,6 +13,8 @@ export type DaemonOptions = Omit<PartialConfig, "engine"> & {
 
 export interface Daemon {
 	readonly url: string;
+	/** Of the gRPC port, as `http://host:port` or `https://host:port`; undefined when it is off. */
+	readonly grpc?: string;
 	readonly data: string;
 	readonly engine: string;
 	readonly state: DaemonState;

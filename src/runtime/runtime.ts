@@ -2,6 +2,7 @@
 
 import type { Daemon, DaemonOptions } from "./port.ts";
 
+export type { DaemonState } from "../protocol/protocol.ts";
 export {
 	type ConfigFlags,
 	isWeakToken,
@@ -13,7 +14,7 @@ export {
 export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
 export { isDataDirLocked } from "./data-lock.ts";
 export { packageVersion, pageDir } from "./package.ts";
-export type { Daemon, DaemonOptions, DaemonState } from "./port.ts";
+export type { Daemon, DaemonOptions } from "./port.ts";
 export { removeAccount, storeAccount } from "./stored-accounts.ts";
 
 /** Starts a daemon and resolves once its port is open. Its parts are loaded here: a client that enters this door needs none of them. */

@@ -1,7 +1,21 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
+export { createArtifacts } from "./artifacts/artifacts.ts";
+export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
+export * from "./audit/events.ts";
 export * from "./audit/port.ts";
+export * from "./audit/record.ts";
+export { createTelling } from "./audit/telling.ts";
+export {
+	type ConfiguredAnswerer,
+	type ConnectorDeps,
+	createConnectors,
+	modelFor,
+	type SecretKey,
+} from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
+export { createJobs, type JobsDeps } from "./jobs/jobs.ts";
+export { JOB_LIMITS, type JobLimits } from "./jobs/limits.ts";
 export * from "./jobs/port.ts";
 export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
@@ -10,6 +24,8 @@ export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 export * from "./workflows/port.ts";
 export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
+export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
+export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";

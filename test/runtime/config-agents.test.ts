@@ -202,13 +202,19 @@ test("A15: the configuration, prompts and modules are files that no tool writes"
 	const base = freshFolder();
 	mkdirSync(base, { recursive: true });
 	const config = completeConfig({
-		...{ base, file: join(base, "nexus.yaml"), engine: { module: "./e.ts" }, plugins: ["./p.ts"] },
+		...{
+			base,
+			data: join(base, "data"),
+			file: join(base, "nexus.yaml"),
+			engine: { module: "./e.ts" },
+			plugins: ["./p.ts"],
+		},
 		agents: { a: { prompt: "./a.md" }, b: { prompt: "You are b." } },
 	});
 	writeFileSync(join(base, "a.md"), "You are a.");
 	const { protectedFiles } = createHouse(config, { warn: () => {} });
 	expect(new Set(protectedFiles)).toEqual(
-		new Set(["nexus.yaml", "p.ts", "e.ts", "a.md"].map((name) => join(base, name))),
+		new Set(["nexus.yaml", "p.ts", "e.ts", "a.md", "data/secret.key"].map((name) => join(base, name))),
 	);
 });
 

@@ -28,15 +28,19 @@ reasonAct: { script: play.yaml, systemPrompt: "You are\\nkind." }
 		const { cwd, house } = await houseOf(text, ["adapter.js", "play.yaml"]);
 		const files = new Set(house.protectedFiles);
 		expect(files).toEqual(
-			new Set(["nexus.yaml", "agent.ts", "plugin.ts", "adapter.js", "play.yaml"].map((name) => join(cwd, name))),
+			new Set(
+				["nexus.yaml", "agent.ts", "plugin.ts", "adapter.js", "play.yaml", ".nexus/secret.key"].map((name) =>
+					join(cwd, name),
+				),
+			),
 		);
-		expect(new Set(house.secretFiles)).toEqual(new Set([join(cwd, "nexus.yaml")]));
+		expect(new Set(house.secretFiles)).toEqual(new Set([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]));
 		expect(house.dataDir).toBe(join(cwd, ".nexus"));
 	});
 
 	it("are also a configuration that is not there: the next start would read it", async () => {
 		const { cwd, house } = await houseOf(undefined);
-		expect(house.protectedFiles).toEqual([join(cwd, "nexus.yaml")]);
+		expect(house.protectedFiles).toEqual([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]);
 	});
 });
 

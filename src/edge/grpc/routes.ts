@@ -1,6 +1,8 @@
 /** Every service of the runtime contract on one router. */
 
+import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
 import { RuntimeAccountService } from "../../gen/nexus/runtime/v1/account_pb.ts";
 import { RuntimeAgentService } from "../../gen/nexus/runtime/v1/agent_pb.ts";
 import { RuntimeAiService } from "../../gen/nexus/runtime/v1/ai_pb.ts";
@@ -20,6 +22,7 @@ import { connectorMethods } from "./connectors.ts";
 import { healthMethods } from "./health.ts";
 import { jobMethods } from "./jobs.ts";
 import { memoryMethods } from "./memory.ts";
+import { probeMethods } from "./probe.ts";
 import { providerMethods } from "./providers.ts";
 import { realtimeMethods } from "./realtime.ts";
 import type { RpcDeps } from "./rpc.ts";
@@ -27,8 +30,23 @@ import { scenarioMethods } from "./scenarios.ts";
 import { transferMethods } from "./transfers.ts";
 import { workflowMethods } from "./workflows.ts";
 
+/** Every service that there is; reflection and health checks name them. */
+export const SERVICES: readonly DescService[] = [
+	RuntimeAiService,
+	RuntimeLocalService,
+	RuntimeRealtimeService,
+	RuntimeWorkflowService,
+	RuntimeAuditService,
+	RuntimeAccountService,
+	RuntimeMemoryService,
+	RuntimeAgentService,
+	RuntimeAppService,
+	RuntimeConnectorService,
+	Health,
+];
+
 /** What is not implemented answers so by itself. */
-export function addServices(router: ConnectRouter, rpc: RpcDeps): void {
+export function addServices(router: Pick<ConnectRouter, "service">, rpc: RpcDeps): void {
 	router.service(RuntimeAiService, { ...scenarioMethods(rpc), ...jobMethods(rpc), ...artifactMethods(rpc) });
 	router.service(RuntimeLocalService, transferMethods(rpc));
 	router.service(RuntimeRealtimeService, realtimeMethods(rpc));
@@ -39,4 +57,5 @@ export function addServices(router: ConnectRouter, rpc: RpcDeps): void {
 	router.service(RuntimeAgentService, agentMethods(rpc));
 	router.service(RuntimeAppService, appMethods(rpc));
 	router.service(RuntimeConnectorService, connectorMethods(rpc));
+	router.service(Health, probeMethods(rpc, new Set(SERVICES.map(({ typeName }) => typeName))));
 }

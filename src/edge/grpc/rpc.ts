@@ -1,10 +1,13 @@
 /** What every remote procedure uses: who calls, and how a log or a feed becomes the messages of a stream. */
 
-import { Code, ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
-import { type Batch, type Cursor, follow } from "../../bus/bus.ts";
-import type { CloseMode } from "../../protocol/protocol.ts";
+import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import type { Batch, Cursor } from "../../bus/bus.ts";
+import { type CloseMode, NexusError } from "../../protocol/protocol.ts";
 import type { Principal, Services } from "../../services/services.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
+import type { Flusher } from "../stream/stream.ts";
+import type { OpenStream } from "./open-stream.ts";
+import { Outlet } from "./outlet.ts";
 
 export interface RpcDeps {
 	deps: EdgeDeps;
@@ -12,13 +15,27 @@ export interface RpcDeps {
 	limits: EdgeLimits;
 }
 
-/** Set by the interceptor that checks the token, before any method runs. */
+/** Set before any method runs. Without a principal only those are called that need no token. */
 export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
+
+/** What serves the stream of a call. */
+export interface Serving {
+	flusher: Flusher;
+	stream: OpenStream;
+}
+
+export const SERVING = createContextKey<Serving | undefined>(undefined);
 
 export function principalOf({ values }: HandlerContext): Principal {
 	const principal = values.get(PRINCIPAL);
-	if (!principal) throw new ConnectError("send `authorization: Bearer <token>`", Code.Unauthenticated);
+	if (!principal) throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
 	return principal;
+}
+
+function servingOf({ values }: HandlerContext): Serving {
+	const serving = values.get(SERVING);
+	if (!serving) throw new Error("a stream outside of a streaming call");
+	return serving;
 }
 
 export interface LogStream<Message> {
@@ -30,14 +47,9 @@ export interface LogStream<Message> {
 	end?(): readonly Message[];
 }
 
-/** Serves a log. A cut is an error, never a clean end: the reader's signal says why. */
-export async function* logStream<Message>(
-	{ signal }: HandlerContext,
-	{ cursor, messages, end }: LogStream<Message>,
-): AsyncIterable<Message> {
-	for await (const batch of follow(cursor, signal)) yield* messages(batch);
-	if (signal.aborted) throw signal.reason;
-	if (end) yield* end();
+/** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
+export function logStream<Message>(context: HandlerContext, stream: LogStream<Message>): AsyncIterable<Message> {
+	return new Outlet(servingOf(context), stream, context.signal);
 }
 
 export interface FeedStream<State, Message> {
@@ -52,12 +64,15 @@ export interface FeedStream<State, Message> {
 
 /** Serves a state feed: what is so now, then what changes. It never ends by itself. */
 export async function* feedStream<State, Message>(
-	{ signal }: HandlerContext,
+	context: HandlerContext,
 	{ current, subscribe, key, message }: FeedStream<State, Message>,
 ): AsyncIterable<Message> {
+	const { signal } = context;
+	const { stream } = servingOf(context);
 	const waiting = new Map<string, State>();
 	let wake = () => {};
 	const take = (state: State) => {
+		// Anew at the end: changes arrive in their order.
 		waiting.delete(key(state));
 		waiting.set(key(state), state);
 		wake();
@@ -74,7 +89,9 @@ export async function* feedStream<State, Message>(
 				yield message(state, ++sequence);
 				if (signal.aborted) break;
 			}
-			if (waiting.size === 0 && !signal.aborted) await new Promise<void>((resolve) => (wake = resolve));
+			if (waiting.size > 0 || signal.aborted) continue;
+			stream.establish();
+			await new Promise<void>((resolve) => (wake = resolve));
 		}
 		throw signal.reason;
 	} finally {

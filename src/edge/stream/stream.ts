@@ -3,6 +3,7 @@
 export { Flusher } from "./flusher.ts";
 export { type Answer, createReaders, type Readers } from "./http.ts";
 export { NDJSON } from "./ndjson.ts";
+export { Pump, type Transport } from "./pump.ts";
 export { createSources, framesMissing, resumeAfter, type Sources } from "./source.ts";
 export { SSE } from "./sse.ts";
 export { upTo } from "./up-to.ts";

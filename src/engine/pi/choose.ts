@@ -1,16 +1,11 @@
 /** From configuration and environment to one model with its key; every mistake is said here, before anything is loaded. */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import type { Environment } from "../entry.ts";
+import type { ConfiguredModel, Environment } from "../entry.ts";
 import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
 
-export interface ModelChoice {
-	provider: string;
-	model: string;
-	/** Undefined: the provider's own endpoint. */
-	baseUrl?: string;
-	apiKey: string;
+export interface ModelChoice extends ConfiguredModel {
 	/** What to change when the key is refused. */
 	keySource: string;
 }

@@ -2,10 +2,11 @@
 
 import { resolve } from "node:path";
 import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
+import { chooseModel } from "./choose.ts";
 import { type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
-import { detectProvider, keyVariable } from "./detect.ts";
+import { DEFAULT_MODELS, detectProvider, keyVariable } from "./detect.ts";
 
-export { type PiConfig, piConfigShape };
+export { DEFAULT_MODELS, type PiConfig, piConfigShape };
 
 const GET_A_MODEL =
 	"for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";
@@ -17,6 +18,7 @@ export const piSection = {
 	because: "a model is configured",
 	hint: GET_A_MODEL,
 	checkKeys: checkPiKeys,
+	model: (config: PiConfig | undefined, env: Environment) => chooseModel(config ?? {}, env),
 } as const;
 
 export const pi = {

@@ -7,6 +7,7 @@ import type { EngineHouse, Environment } from "../entry.ts";
 import { allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { checkToolRoot } from "../tools/tools.ts";
+import { callModel } from "./call.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { type AgentHost, drive, type PiAgent, type TakeJoining } from "./drive.ts";
@@ -18,6 +19,7 @@ import { builtInTools } from "./tools.ts";
 
 export {
 	type AgentHost,
+	callModel,
 	chooseModel,
 	drive,
 	joiningTurn,

@@ -17,6 +17,8 @@ export const reasonAct = {
 		if (config?.provider === SCRIPTED) return { ok: true, detail: "none needed for the scripted model" };
 		return piSection.checkKeys(config, env);
 	},
+	model: (config: ReasonActConfig | undefined, env: Environment) =>
+		config?.provider === SCRIPTED ? undefined : piSection.model(config, env),
 	async load(config: ReasonActConfig | undefined, place: EnginePlace) {
 		const { createReasonActEngine } = await import("./reason-act.ts");
 		const script = config?.script === undefined ? {} : { script: resolve(place.base, config.script) };

@@ -1,0 +1,69 @@
+/** Before the body of a call is read: the token, the limit on streams, and what is refused while the daemon stops. */
+
+import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
+import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
+import type { Log } from "../../std/log.ts";
+import type { Flusher } from "../stream/stream.ts";
+import { type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
+import { explained, toConnectError } from "./errors.ts";
+import { OpenStream } from "./open-stream.ts";
+import { PRINCIPAL, SERVING } from "./rpc.ts";
+import type { Streams } from "./streams.ts";
+
+export interface AdmitParts {
+	flusher: Flusher;
+	streams: Streams;
+	/** Throws `busy` when no further stream may open. */
+	admitStream(): void;
+	/** New work and subscriptions are refused, reading goes on (Z6). */
+	stopping(): boolean;
+	log: Log;
+}
+
+/** The HTTP side of a call. */
+interface Call {
+	response: RpcResponse;
+	/** Aborts when the client goes away, or the stream is cut. */
+	controller: AbortController;
+}
+
+export const CALL = createContextKey<Call | undefined>(undefined);
+
+/** Needs no token: probes send none. */
+const OPEN_SERVICE = "grpc.health.v1.Health";
+/** What neither begins work nor stays open. */
+const PASSES_WHILE_STOPPING = /^(Get|List|Recall|Check|Abort|Cancel)/;
+
+/** Throws with the status that the call is refused with. */
+export function admit(context: HandlerContext, parts: AdmitParts): void {
+	const { signal, service, method, values } = context;
+	// Connect aborts with an error before it makes a status of it: here its own errors get their reasons (Z9).
+	const explain = () => void (signal.reason instanceof ConnectError && explained(signal.reason));
+	signal.addEventListener("abort", explain, { once: true });
+	try {
+		if (service.typeName !== OPEN_SERVICE && !values.get(PRINCIPAL))
+			throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+		if (parts.stopping() && (method.methodKind !== "unary" || !PASSES_WHILE_STOPPING.test(method.name)))
+			throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
+		if (method.methodKind !== "unary") open(context, parts);
+	} catch (cause) {
+		throw toConnectError(cause, parts.log);
+	}
+}
+
+function open({ service, method, values, responseHeader }: HandlerContext, parts: AdmitParts): void {
+	parts.admitStream();
+	const { response, controller } = values.get(CALL)!;
+	const stream = new OpenStream({
+		closes: closesOf(`${service.typeName}/${method.name}`),
+		controller,
+		establish: () => sendHeaders(response, responseHeader),
+		reset: () => resetStalled(response),
+		shown: (cause) => toConnectError(cause, parts.log),
+	});
+	response.once("close", parts.streams.add(stream));
+	values.set(SERVING, { flusher: parts.flusher, stream });
+}
+
+const closesOf = (procedure: string): CloseMode | undefined =>
+	(STREAM_PROCEDURES as Readonly<Record<string, { closes: CloseMode }>>)[procedure]?.closes;

@@ -1,0 +1,63 @@
+/** From an HTTP request to a method and back: gRPC, gRPC-web and Connect by one router. Loaded by the first call. */
+
+import type { IncomingMessage } from "node:http";
+import type { Http2ServerRequest } from "node:http2";
+import { createConnectRouter, createContextValues } from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
+import { type Caller, principalOfCaller } from "../gate.ts";
+import { type AdmitParts, admit, CALL } from "./admit.ts";
+import { type RpcResponse, refuseUnknown, reset, send } from "./answer.ts";
+import { guarded } from "./guard.ts";
+import { addServices } from "./routes.ts";
+import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
+
+export type RpcRequest = IncomingMessage | Http2ServerRequest;
+/** Answers one call, with a status if need be. Never rejects. */
+export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Caller) => Promise<void>;
+
+export interface DispatchParts extends RpcDeps, AdmitParts {}
+
+export function createDispatch(parts: DispatchParts): Dispatch {
+	const { limits, log } = parts;
+	const router = createConnectRouter({
+		readMaxBytes: limits.grpcReadBytesMax,
+		writeMaxBytes: limits.grpcWriteBytesMax,
+		// Requests may be compressed; answers are not: tokens are small, and the time would be taken from every other reader.
+		acceptCompression: [compressionGzip],
+		compressMinBytes: Number.MAX_SAFE_INTEGER,
+		requestGate: (context) => admit(context, parts),
+	});
+	addServices(guarded(router, log), parts);
+	const paths = new Map(router.handlers.map((handler): [string, UniversalHandler] => [handler.requestPath, handler]));
+	return async (request, response, caller) => {
+		const handler = paths.get((request.url ?? "").split("?", 1)[0]!);
+		try {
+			if (handler) await call(handler, request, response, caller);
+			else refuseUnknown(request, response);
+		} catch (cause) {
+			log.error({ err: cause, path: request.url }, "a remote procedure could not be answered");
+			reset(response);
+		}
+	};
+}
+
+async function call(
+	handler: UniversalHandler,
+	request: RpcRequest,
+	response: RpcResponse,
+	caller: Caller,
+): Promise<void> {
+	// One of both kinds is wanted, and told apart at run time; the overloads do not know the union.
+	const universal = universalRequestFromNodeRequest(
+		request as IncomingMessage,
+		response as never,
+		undefined,
+		undefined,
+	);
+	const controller = new AbortController();
+	universal.signal.addEventListener("abort", () => controller.abort(universal.signal.reason), { once: true });
+	const contextValues = createContextValues().set(CALL, { response, controller });
+	if (caller.auth !== "none") contextValues.set(PRINCIPAL, principalOfCaller(caller));
+	await send(await handler({ ...universal, signal: controller.signal, contextValues }), response);
+}

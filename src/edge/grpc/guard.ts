@@ -1,0 +1,50 @@
+/** Every method of every service behind one wrapper: its errors become statuses, and the end of its stream is what it says (Z7). */
+
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Log } from "../../std/log.ts";
+import { toConnectError } from "./errors.ts";
+import { SERVING } from "./rpc.ts";
+
+type Answers = Promise<object> | AsyncIterable<object>;
+type Method = (request: object, context: HandlerContext) => Answers;
+
+export function guarded(router: ConnectRouter, log: Log): Pick<ConnectRouter, "service"> {
+	const around: Pick<ConnectRouter, "service"> = {
+		service(description, methods) {
+			router.service(description, guardAll(description, methods, log));
+			return router;
+		},
+	};
+	return around;
+}
+
+function guardAll<S extends DescService>(
+	{ methods: known }: S,
+	methods: Partial<ServiceImpl<S>>,
+	log: Log,
+): Partial<ServiceImpl<S>> {
+	const own = methods as Readonly<Record<string, Method | undefined>>;
+	const around: Record<string, Method> = {};
+	for (const { localName, methodKind } of known) {
+		const method = own[localName];
+		if (!method) continue;
+		around[localName] = methodKind === "unary" ? unary(method.bind(own), log) : streaming(method.bind(own));
+	}
+	return around as Partial<ServiceImpl<S>>;
+}
+
+const unary =
+	(method: Method, log: Log): Method =>
+	async (request, context) => {
+		try {
+			return await (method(request, context) as Promise<object>);
+		} catch (cause) {
+			throw toConnectError(cause, log);
+		}
+	};
+
+const streaming =
+	(method: Method): Method =>
+	(request, context) =>
+		context.values.get(SERVING)!.stream.carry(() => method(request, context) as AsyncIterable<object>, context.signal);

@@ -1,0 +1,96 @@
+/** A stream of a remote procedure while it is open: how it is cut, and whether its reader still takes anything. */
+
+import type { ConnectError } from "@connectrpc/connect";
+import type { CloseMode } from "../../protocol/protocol.ts";
+
+export interface StreamParts {
+	/** Undefined for server reflection, which is a dialogue. */
+	closes: CloseMode | undefined;
+	controller: AbortController;
+	/** Sends the headers, so that a client knows that it is established before the first message. */
+	establish(): void;
+	/** Ends the HTTP stream without trailers: a reader that does not read could not get them (Z8). */
+	reset(): void;
+	/** What a client sees of an error. */
+	shown(cause: unknown): ConnectError;
+}
+
+export class OpenStream {
+	readonly closes: CloseMode | undefined;
+	readonly #parts: StreamParts;
+	/** A message was handed over and the next one not asked for: the reader has not taken it yet. */
+	#handed = false;
+	#sweeps = 0;
+
+	constructor(parts: StreamParts) {
+		this.closes = parts.closes;
+		this.#parts = parts;
+	}
+
+	/** Nothing is at hand and the reader waits. */
+	establish(): void {
+		this.#parts.establish();
+	}
+
+	/** A cut is an error: whoever reads must not take it for an end (Z7). */
+	cut(cause: ConnectError): void {
+		this.#parts.controller.abort(cause);
+	}
+
+	reset(): void {
+		this.#parts.reset();
+	}
+
+	/** Called at steady intervals; true once its reader took nothing for `sweepsMax` of them. No clock is asked for each message. */
+	isStalled(sweepsMax: number): boolean {
+		return this.#handed && ++this.#sweeps > sweepsMax;
+	}
+
+	/** What a method yields, as Connect takes it: a cut reaches a method that waits, and one that merely returns then is no clean end. */
+	carry<Message>(begin: () => AsyncIterable<Message>, signal: AbortSignal): AsyncIterable<Message> {
+		let inner: AsyncIterator<Message>;
+		try {
+			inner = begin()[Symbol.asyncIterator]();
+		} catch (cause) {
+			throw this.#parts.shown(cause);
+		}
+		let refuse: ((cause: unknown) => void) | undefined;
+		const shown = () => this.#parts.shown(signal.reason);
+		const leave = () => void inner.return?.().catch(() => {});
+		signal.addEventListener(
+			"abort",
+			() => {
+				refuse?.(shown());
+				leave();
+			},
+			{ once: true },
+		);
+		const iterator: AsyncIterator<Message> = {
+			next: () => {
+				this.#handed = false;
+				return new Promise((resolve, reject) => {
+					refuse = reject;
+					if (signal.aborted) {
+						reject(shown());
+						return;
+					}
+					inner.next().then(
+						(result) => {
+							refuse = undefined;
+							this.#handed = result.done !== true;
+							this.#sweeps = 0;
+							if (result.done && signal.aborted) reject(shown());
+							else resolve(result);
+						},
+						(cause: unknown) => reject(this.#parts.shown(signal.aborted ? signal.reason : cause)),
+					);
+				});
+			},
+			async return() {
+				leave();
+				return { done: true, value: undefined };
+			},
+		};
+		return { [Symbol.asyncIterator]: () => iterator };
+	}
+}

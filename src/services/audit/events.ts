@@ -1,0 +1,61 @@
+/** Events of agents and of memory, as they are kept: one line of JSON with ids and states, at most 1 KB (Z22). */
+
+import type { Reason } from "../../protocol/protocol.ts";
+import { clipped } from "./clip.ts";
+
+export interface AgentEvent {
+	event_type: "started" | "message" | "tool" | "approval" | "settled";
+	/** In milliseconds since the epoch. */
+	at: number;
+	session: string;
+	run_id?: string;
+	agent?: string;
+	/** Of a message: its event's id. Of a tool: its call's id. Of an approval: its id; left out: all that are open. */
+	id?: string;
+	tool?: string;
+	/** Such as `started`, `completed`, `pending` or `failed`. */
+	state?: string;
+	reason_code?: Reason;
+}
+
+export interface MemoryEvent {
+	event_type: "retained" | "forgotten";
+	at: number;
+	memory_id: string;
+	bank: string;
+	run_id?: string;
+	agent?: string;
+}
+
+/** Names come from models and people. The labels of sessions and the ids of runs are short by themselves. */
+const NAME_BYTES_MAX = 64;
+const ID_BYTES_MAX = 128;
+const BANK_BYTES_MAX = 512;
+
+const name = (text: string | undefined) => (text === undefined ? undefined : clipped(text, NAME_BYTES_MAX));
+
+export const agentText = ({
+	event_type,
+	at,
+	session,
+	run_id,
+	agent,
+	id,
+	tool,
+	state,
+	reason_code,
+}: AgentEvent): string =>
+	JSON.stringify({
+		event_type,
+		at,
+		session,
+		run_id,
+		agent: name(agent),
+		id: id === undefined ? undefined : clipped(id, ID_BYTES_MAX),
+		tool: name(tool),
+		state,
+		reason_code,
+	});
+
+export const memoryText = ({ event_type, at, memory_id, bank, run_id, agent }: MemoryEvent): string =>
+	JSON.stringify({ event_type, at, memory_id, bank: clipped(bank, BANK_BYTES_MAX), run_id, agent: name(agent) });

@@ -1,0 +1,69 @@
+/** The kinds of model providers: where each is, what it can do, and which model it is asked for when nobody names one. */
+
+import { DEFAULT_MODELS } from "../../engine/engine.ts";
+import { own } from "../../std/own.ts";
+import type { ConnectorInfo, ScenarioKind } from "./port.ts";
+
+export interface ProviderType {
+	/** Left out: a connector has to name its own. */
+	endpoint?: string;
+	/** Undefined: it asks for none. */
+	key?: "required" | "optional";
+	kinds: readonly ScenarioKind[];
+	models: Readonly<Partial<Record<ScenarioKind, string>>>;
+}
+
+export const ALL_KINDS: readonly ScenarioKind[] = ["text", "speech", "image", "embed", "transcribe"];
+
+const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
+	openai: {
+		endpoint: "https://api.openai.com/v1",
+		key: "required",
+		kinds: ALL_KINDS,
+		models: {
+			text: DEFAULT_MODELS.openai!,
+			speech: "gpt-4o-mini-tts",
+			image: "gpt-image-1",
+			embed: "text-embedding-3-small",
+			transcribe: "gpt-4o-mini-transcribe",
+		},
+	},
+	anthropic: {
+		endpoint: "https://api.anthropic.com",
+		key: "required",
+		kinds: ["text"],
+		models: { text: DEFAULT_MODELS.anthropic! },
+	},
+	google: {
+		// Its own wire takes no guarded connection, this one does.
+		endpoint: "https://generativelanguage.googleapis.com/v1beta/openai",
+		key: "required",
+		kinds: ["text", "image", "embed"],
+		models: { text: DEFAULT_MODELS.google!, embed: "gemini-embedding-001" },
+	},
+	"openai-compatible": { key: "optional", kinds: ALL_KINDS, models: {} },
+	demo: {
+		kinds: ALL_KINDS,
+		models: { text: "demo", speech: "demo", image: "demo", embed: "demo", transcribe: "demo" },
+	},
+};
+
+/** Of the connector `default` when a model is configured: its address is the operator's, and is not shown. */
+export const CONFIGURED = "configured";
+export const DEMO = "demo";
+export const ANTHROPIC = "anthropic";
+
+export const providerTypeNames: readonly string[] = Object.keys(PROVIDER_TYPES);
+export const providerType = (name: string): ProviderType | undefined => own(PROVIDER_TYPES, name);
+
+/** The model that is asked: the one that was named, or the usual one. Undefined when it is not allowed or there is no usual one. */
+export function modelFor(
+	connector: Pick<ConnectorInfo, "providerType"> & Partial<Pick<ConnectorInfo, "defaultModel" | "models" | "kinds">>,
+	kind: ScenarioKind,
+	asked: string | undefined,
+): string | undefined {
+	const { models = [], kinds = [], defaultModel } = connector;
+	const isItsMain = kind === "text" || kinds.length === 1;
+	const model = asked || (isItsMain ? defaultModel : undefined) || providerType(connector.providerType)?.models[kind];
+	return model !== undefined && (models.length === 0 || models.includes(model)) ? model : undefined;
+}

@@ -1,0 +1,98 @@
+/** An edge in this process with the services that a test gives it, and clients of every protocol with the owner's token. */
+
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import type { Services } from "../../../src/services/services.ts";
+import { createRig, type Rig, type RigOptions, TOKEN } from "../rig.ts";
+
+export const PROTOCOLS = ["grpc", "grpc-web", "connect"] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
+export interface GrpcKitOptions extends RigOptions {
+	services?: Partial<Services>;
+}
+
+export interface GrpcKit {
+	rig: Rig;
+	/** Of the gRPC port. */
+	grpcUrl: string;
+	/** As `host:port`. */
+	grpcTarget: string;
+	/** gRPC over the gRPC port; gRPC-web and Connect over the main one. Without a token when it is "". */
+	transport(protocol?: Protocol, token?: string): Transport;
+	client<S extends DescService>(service: S, protocol?: Protocol, token?: string): Client<S>;
+	close(): Promise<void>;
+}
+
+/** The owner's token with every call, unless the call names another. */
+const withToken =
+	(token: string): Interceptor =>
+	(next) =>
+	(request) => {
+		if (token !== "" && !request.header.has("authorization")) request.header.set("authorization", `Bearer ${token}`);
+		return next(request);
+	};
+
+export async function startGrpcKit({ services = {}, ...options }: GrpcKitOptions = {}): Promise<GrpcKit> {
+	const rig = await createRig({ ...options, deps: { services: services as Services, ...options.deps } });
+	const { url: grpcUrl } = await rig.edge.listenGrpc("127.0.0.1", 0);
+	const transport = (protocol: Protocol = "grpc", token = TOKEN): Transport => {
+		const interceptors = [withToken(token)];
+		switch (protocol) {
+			case "grpc":
+				return createGrpcTransport({ baseUrl: grpcUrl, interceptors });
+			case "grpc-web":
+				return createGrpcWebTransport({ baseUrl: rig.url, httpVersion: "1.1", interceptors });
+			case "connect":
+				return createConnectTransport({ baseUrl: rig.url, httpVersion: "1.1", interceptors });
+			default:
+				return protocol satisfies never;
+		}
+	};
+	return {
+		rig,
+		grpcUrl,
+		grpcTarget: new URL(grpcUrl).host,
+		transport,
+		client: (service, protocol, token) => createClient(service, transport(protocol, token)),
+		close: () => rig.close(),
+	};
+}
+
+export interface Ended<Message> {
+	messages: Message[];
+	/** Undefined: the stream ended with OK. */
+	error?: ConnectError;
+}
+
+/** Reads a stream to its end, whatever it is. */
+export async function readStream<Message>(
+	stream: AsyncIterable<Message>,
+	seen?: (message: Message) => void,
+): Promise<Ended<Message>> {
+	const messages: Message[] = [];
+	try {
+		for await (const message of stream) {
+			messages.push(message);
+			seen?.(message);
+		}
+		return { messages };
+	} catch (cause) {
+		return { messages, error: ConnectError.from(cause) };
+	}
+}
+
+/** What a call is refused with. */
+export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
+	try {
+		await call;
+	} catch (cause) {
+		return ConnectError.from(cause);
+	}
+	throw new Error("the call was not refused");
+}
+
+/** Code and reason of an error, as a test compares them. */
+export const statusOf = (error: ConnectError | undefined) =>
+	error && { code: Code[error.code], reason: error.metadata.get("x-nexus-reason-code") };

@@ -1,0 +1,73 @@
+/** Connectors on a store of their own, with a secret key that a test can take away. */
+
+import { randomBytes } from "node:crypto";
+import { onTestFinished } from "vitest";
+import { createDemo } from "../../../src/engine/demo/demo.ts";
+import {
+	type ConnectorDeps,
+	type Connectors,
+	createConnectors,
+	type Principal,
+	type Provider,
+} from "../../../src/services/services.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { openStore, type TestStore } from "../../store.ts";
+
+export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
+export const app = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });
+
+export const KEY = "sk-test-0123456789abcdef";
+
+export interface Rig {
+	connectors: Connectors;
+	store: TestStore;
+	/** The daemon's secret key; undefined: it is gone. */
+	secret: { value: Buffer | undefined };
+}
+
+/** Without pauses, so that a test does not wait for the demo's pace. */
+export const quickDemo = createDemo({
+	now: () => 0,
+	after(_, callback) {
+		setImmediate(callback);
+		return () => {};
+	},
+});
+
+export function rig(fields: Partial<ConnectorDeps> = {}): Rig {
+	const store = openStore(":memory:");
+	const secret: Rig["secret"] = { value: undefined };
+	const connectors = createConnectors({
+		...{ bus: store.bus, ledger: store.ledger, clock: systemClock },
+		secret: {
+			read: () => secret.value,
+			make: () => {
+				secret.value ??= randomBytes(32);
+				return secret.value;
+			},
+		},
+		configured: { engine: quickDemo },
+		demo: async () => quickDemo,
+		rules: { allowLoopback: true },
+		...fields,
+	});
+	onTestFinished(async () => {
+		connectors.close();
+		await store.close();
+	});
+	return { connectors, store, secret };
+}
+
+export const signal = (): AbortSignal => new AbortController().signal;
+
+export async function open(connectors: Connectors, id: string): Promise<Provider> {
+	return connectors.open((await connectors.find(id, OWNER))!);
+}
+
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+	const found: T[] = [];
+	for await (const item of items) found.push(item);
+	return found;
+}
+
+export const ask = (text: string, model = "m1") => ({ model, messages: [{ role: "user" as const, text }] });
