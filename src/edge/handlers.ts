@@ -1,7 +1,6 @@
 /** One handler for each route. A handler gets checked input and answers with JSON, a Response, or an error it throws. */
 
 import type { ServerResponse } from "node:http";
-import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
 import type { Auth } from "./auth.ts";
@@ -14,6 +13,7 @@ import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
+import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
@@ -25,6 +25,7 @@ import {
 	SSE,
 	upTo,
 } from "./stream/stream.ts";
+import { workflowHandlers } from "./workflows.ts";
 
 export interface HandlerParts {
 	deps: EdgeDeps;
@@ -48,6 +49,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
+		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
 }
@@ -105,19 +107,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 }
 
 function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
-	const send = async (outgoing: ServerResponse, answer: Answer): Promise<Response> => {
-		const { cursor } = answer;
-		try {
-			await cursor.check();
-			// Others may have opened meanwhile; from here on nothing waits.
-			admitStream();
-		} catch (cause) {
-			cursor.close();
-			throw cause;
-		}
-		readers.open(outgoing, answer);
-		return RESPONSE_ALREADY_SENT;
-	};
+	const send = (outgoing: ServerResponse, answer: Answer) => sendStream({ readers, admitStream }, outgoing, answer);
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
 			admitStream();

@@ -7,6 +7,7 @@ import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
+import { WORKFLOW_ROUTES } from "./routes-workflows.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -196,6 +197,7 @@ export const ROUTES = {
 	...CHANNEL_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
+	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

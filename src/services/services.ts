@@ -22,10 +22,10 @@ export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
 export * from "./scenarios/port.ts";
-export * from "./workflows/port.ts";
-export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
+export * from "./workflows/port.ts";
+export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { Connectors } from "./connectors/port.ts";

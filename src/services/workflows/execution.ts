@@ -221,7 +221,8 @@ export class Execution {
 			.catch((cause: unknown) => failed(cause))
 			.then((what) => {
 				this.#attempts.delete(key);
-				report(what);
+				// While the daemon stops, what acts outside may fail for that alone: what became of it is looked up at the next start.
+				if (!this.#isClosing || what.type !== "failed" || !this.plan.node(node).external) report(what);
 			});
 		this.#attempts.set(key, { controller, done });
 	}

@@ -1,7 +1,7 @@
 /** Nodes that take their time: a model call is a job, an agent's turn a run of its session, a script a thread. */
 
 import { follow } from "../../bus/bus.ts";
-import { isErrorCode, NexusError, type Reason } from "../../protocol/protocol.ts";
+import { isErrorCode, NexusError, type Reason, type WorkflowNodeKind } from "../../protocol/protocol.ts";
 import type { Job, JobEvent, Jobs } from "../jobs/port.ts";
 import type { Principal } from "../principal.ts";
 import { SCENARIO_TIMEOUT_MS, type ScenarioSpec, type Scenarios } from "../scenarios/port.ts";
@@ -74,7 +74,7 @@ async function runJob(deps: PerformDeps, attempt: Attempt): Promise<Output> {
 		signal.throwIfAborted();
 		const cursor = await jobs.cursor(job.id, undefined, principal);
 		for await (const batch of follow(cursor, signal))
-			for (const line of batch.text.split("\n")) tell(JSON.parse(line) as JobEvent, report);
+			for (const record of batch.records) tell(JSON.parse(record) as JobEvent, attempt);
 		signal.throwIfAborted();
 		return outputOf(await jobs.settled(job.id));
 	} finally {
@@ -108,10 +108,14 @@ async function jobOf({ jobs, scenarios }: PerformDeps, attempt: Attempt): Promis
 	return jobs.submit(admitted, { idempotencyKey: keyOf(attempt), workflow: { workflowId, nodeId: node.id } });
 }
 
-function tell({ job }: JobEvent, report: Attempt["report"]): void {
-	if (job.state === "submitted" || job.state === "queued") return;
+/** Texts and speech can be read while they come. */
+const HAS_RUN: ReadonlySet<WorkflowNodeKind> = new Set(["AI_GENERATE", "AI_STREAM", "AI_TTS"] as const);
+
+function tell({ job }: JobEvent, { node, report }: Attempt): void {
+	// Whoever hears that the node has started can read its text: only then it has (Z17).
+	if (job.state !== "running" || (HAS_RUN.has(node.kind) && job.runId === undefined)) return;
 	report({ type: "running", jobId: job.id, ...(job.runId !== undefined && { runId: job.runId }) });
-	if (job.state === "running" && job.progress >= 0) report({ type: "progress", percent: Math.floor(job.progress) });
+	if (job.progress >= 0) report({ type: "progress", percent: Math.floor(job.progress) });
 }
 
 /** Answers with the configured model where a node names no connector. */

@@ -11,6 +11,8 @@ export interface NewWorkflow {
 	/** As it arrived: it is checked whole. */
 	definition: unknown;
 	idempotencyKey?: string | undefined;
+	/** What came beside the body, by its name in lower case: a user token, and no credentials. */
+	metadata?(name: string): string | undefined;
 }
 
 export interface Workflows {

@@ -10,6 +10,7 @@ import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
+import type { VerifyUserToken } from "../scenarios/user-token.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import type { PerformDeps } from "./perform.ts";
@@ -18,6 +19,7 @@ import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
 import { progressOf, recordOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
 import { newRun, type WorkflowRun } from "./step.ts";
+import { userOf } from "./submitter.ts";
 
 export interface WorkflowsDeps {
 	bus: Bus;
@@ -26,6 +28,7 @@ export interface WorkflowsDeps {
 	jobs: PerformDeps["jobs"];
 	agents: AgentTurns;
 	audit?: Audit;
+	verifyUser: VerifyUserToken;
 	clock: Clock;
 	log: Log;
 	limits?: Partial<WorkflowLimits>;
@@ -64,7 +67,8 @@ class WorkflowService implements Workflows {
 	}
 
 	async submit(workflow: NewWorkflow, principal: Principal): Promise<WorkflowJson> {
-		const { definition, userId, idempotencyKey: key } = workflow;
+		const { definition, idempotencyKey: key } = workflow;
+		const userId = await userOf(workflow, this.#deps.verifyUser);
 		const appId = appOf(principal, workflow.appId);
 		const plan = planOf(definition, this.#limits);
 		if (plan.nodes.some(({ kind }) => kind === "AGENT_RUN")) requireOwner(principal);

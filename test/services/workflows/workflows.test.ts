@@ -12,6 +12,8 @@ import { app, endLeftJobs, fakeAgents, fakeJobs, fakeScenarios, type JobScript, 
 const answer: JobScript = (_, { spec }) =>
 	spec.kind === "text" ? { text: `answer to ${spec.messages.at(-1)!.text}`, usage: { input: 1, output: 2 } } : {};
 
+const verifyUser = (token: string) => Promise.resolve(token.replace("token of ", ""));
+
 /** A daemon as far as workflows know it; `restart` is another one on the same store, after a kill. */
 function rig({
 	script = answer,
@@ -28,7 +30,7 @@ function rig({
 	const create = (): Workflows =>
 		createWorkflows({
 			...{ bus: store.bus, ledger: store.ledger, scenarios: fakeScenarios, jobs, agents },
-			...{ clock: systemClock, log: silentLog, limits },
+			...{ clock: systemClock, log: silentLog, limits, verifyUser },
 		});
 	let workflows = create();
 	return {
@@ -357,6 +359,28 @@ describe("the service", () => {
 		const { workflow } = (await one.workflows.find(id, owner))!;
 		expect(workflow.state).toBe("running");
 		expect(states(workflow)).toEqual({ a: "completed", b: "queued" });
+	});
+});
+
+describe("whoever submits", () => {
+	const definition = { nodes: [noop("a")] };
+	const submit = (headers: Record<string, string>, userId = "") =>
+		rig().workflows.submit({ appId: "notes", userId, definition, metadata: (name) => headers[name] }, owner);
+
+	test("Z10: is the subject of the user token, or the owner", async () => {
+		expect((await submit({})).user_id).toBe("owner");
+		expect((await submit({}, "ann")).user_id).toBe("ann");
+		expect((await submit({ "x-nexus-user-token": "token of bob" })).user_id).toBe("bob");
+		const other = submit({ "x-nexus-user-token": "token of bob" }, "ann");
+		await expect(other).rejects.toMatchObject({ code: "forbidden" });
+	});
+
+	test("Z26: sends no credentials, because they could not survive a restart", async () => {
+		for (const headers of [{ "x-nexus-provider-api-key": "sk" }, { "x-nexus-key-source": "inline" }])
+			await expect(submit(headers as never)).rejects.toMatchObject({
+				...{ code: "precondition", reason: "AI_REQUEST_CREDENTIAL_CONFLICT" },
+				message: expect.not.stringContaining("sk"),
+			});
 	});
 });
 
