@@ -31,6 +31,7 @@ import {
 	SSE,
 	upTo,
 } from "./stream/stream.ts";
+import { workflowHandlers } from "./workflows.ts";
 
 export interface HandlerParts {
 	deps: EdgeDeps;
@@ -57,6 +58,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...mcpHandlers(parts.deps),
 		...connectorHandlers(parts.deps),
 		...appHandlers(parts.deps),
+		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
 }

@@ -10,6 +10,7 @@ import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
+import { WORKFLOW_ROUTES } from "./routes-workflows.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -213,6 +214,7 @@ export const ROUTES = {
 		errors: [],
 		close: STREAM_ENDPOINTS["GET /v1/health/stream"].closes,
 	}),
+	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

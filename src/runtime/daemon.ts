@@ -248,7 +248,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
-				audited.configured("accounts_changed", changedAccounts(changes));
+				services.audit.configured("accounts_changed", changedAccounts(changes));
 			}
 			return changes;
 		} finally {

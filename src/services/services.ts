@@ -39,6 +39,8 @@ export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 export * from "./signins/port.ts";
 export { createSignIns } from "./signins/register.ts";
+export * from "./workflows/port.ts";
+export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
 import type { AccountSessions } from "./accounts/port.ts";
 import type { Applications, AppMessages } from "./apps/port.ts";
@@ -51,6 +53,7 @@ import type { NoticeLogs } from "./notices/notices.ts";
 import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 import type { SignInRegister } from "./signins/port.ts";
+import type { Workflows } from "./workflows/port.ts";
 
 /** All of them, as the edge sees them. */
 export interface Services {
@@ -67,4 +70,5 @@ export interface Services {
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
 	readonly realtime: Realtime;
+	readonly workflows: Workflows;
 }
