@@ -68,6 +68,7 @@ const ENTRIES = {
 	index: "src/index.ts",
 	"protocol/protocol": "src/protocol/protocol.ts",
 	"client/client": "src/client/client.ts",
+	"runtime-client/runtime-client": "src/runtime-client/runtime-client.ts",
 	"cli/main": "src/cli/main.ts",
 	"adapter/main": "src/adapter/main.ts",
 	"adapter/kit/kit": "src/adapter/kit/kit.ts",
@@ -95,6 +96,7 @@ const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/src/(?:${nam
 /** Files that many need: else each way of sharing them would be a file of its own, which a start has to open. */
 const GROUPS = [
 	{ name: "protocol", test: /\/src\/protocol\// },
+	{ name: "gen", test: /\/src\/gen\// },
 	{ name: "chats", test: /\/src\/adapter\/\w+\/chat\.ts$/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },

@@ -2,7 +2,7 @@
 
 import type { Bus } from "../bus/bus.ts";
 import type { Answer } from "../engine/engine.ts";
-import { type Approval, approvalWrites, type Decided, type Ledger } from "../ledger/ledger.ts";
+import { type Approval, approvalWrites, type Decided, type Ledger, type OpenQuestion } from "../ledger/ledger.ts";
 import { NexusError, type Random, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -176,7 +176,7 @@ export class AskingDesk implements Questions {
 		if (known.state !== "pending") throw conflict(known);
 		const decided: Decided = { ...decision, at: clock.now() };
 		try {
-			await bus.write([approvalWrites.decide(runId, id, decided), ...beside], WRITE_MS_MAX);
+			await bus.write([approvalWrites.decide(openOf(known), decided), ...beside], WRITE_MS_MAX);
 		} catch (cause) {
 			if (!(cause instanceof Refused) || cause.refusal === "fenced") throw cause;
 			throw conflict((await ledger.approvals.get(runId, id)) ?? known);
@@ -230,7 +230,7 @@ export class AskingDesk implements Questions {
 		if (!entry || this.#closed) return;
 		const { runId } = entry.row;
 		try {
-			if (entry.isOpen) await bus.write([approvalWrites.decide(runId, id, decided)], WRITE_MS_MAX);
+			if (entry.isOpen) await bus.write([approvalWrites.decide(openOf(entry.row), decided)], WRITE_MS_MAX);
 			this.#close(id, decided);
 		} catch (cause) {
 			// Somebody was faster: what is on record counts, also where nobody here was told of it.
@@ -275,6 +275,12 @@ export class AskingDesk implements Questions {
 		}
 	}
 }
+
+/** Without the arguments: a write says which question it is about, and no more. */
+const openOf = ({ id, runId, session, tool, agent }: Approval): OpenQuestion => ({
+	...{ id, runId, session, tool },
+	...(agent !== undefined && { agent }),
+});
 
 const rowFields = ({ at, state, ...words }: Decided) => ({ state, decidedAt: at, ...stated(words) });
 

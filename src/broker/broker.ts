@@ -31,7 +31,9 @@ export { answerOf, isPersons } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
-export { chainOf } from "./run-log.ts";
+export { chainOf, type RunMeta } from "./run-log.ts";
+export type { SoloEnd, SoloEvent, SoloRequest } from "./solo-run.ts";
+export { createSoloRuns, type SoloRuns, type SoloRunsOptions } from "./solo-runs.ts";
 
 export interface BrokerOptions {
 	bus: Bus;

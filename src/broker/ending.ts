@@ -1,7 +1,7 @@
 /** How a run ended, and what that means for its turn and for the tools it left behind. */
 
 import type { TurnStatus } from "../ledger/ledger.ts";
-import { type EndReason, NexusError, wordsOf } from "../protocol/protocol.ts";
+import { type EndError, type EndReason, NexusError, wordsOf } from "../protocol/protocol.ts";
 import { clippedText } from "./pieces.ts";
 
 /** How much is kept of what an engine says about its failure. */
@@ -9,7 +9,7 @@ const ERROR_CHARS_MAX = 4000;
 
 export interface Ending {
 	reason: EndReason;
-	error?: { code: string; message: string };
+	error?: EndError;
 	/** Recovery wrote it. */
 	synthetic?: boolean;
 }

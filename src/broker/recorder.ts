@@ -250,7 +250,9 @@ export class Recorder {
 			return withArguments || !PRIVATE.has(key);
 		});
 		const all = Object.fromEntries(kept);
-		return jsonOf(all).length <= limits.executionCharsMax ? all : { cut: true };
+		if (jsonOf(all).length <= limits.executionCharsMax) return all;
+		const short = Object.fromEntries(kept.filter(([key]) => !PRIVATE.has(key)));
+		return jsonOf(short).length <= limits.executionCharsMax ? { ...short, cut: true } : { cut: true };
 	}
 }
 

@@ -69,19 +69,29 @@ export async function settleWhenPossible(
 	ending: Ending,
 	beside: SettleLeft,
 ): Promise<Saved> {
-	const { bus, ledger, clock, log } = deps;
+	const { bus, ledger, log } = deps;
+	return untilSettled(deps, stopping, runId, async () => {
+		const info = await bus.describe(runId);
+		const isOpen = info !== undefined && info.sealedAt === undefined;
+		const turn = isOpen ? await settleLeftRun(deps, info, ending, beside, "patiently") : await ledger.turns.get(runId);
+		if (turn) log.info({ runId }, "settled a run that had been given up");
+		else log.error({ runId }, "the log of a run that had been given up has ended, and there is no turn of it");
+		return turn ?? "lost";
+	});
+}
+
+/** Tries at intervals until the store takes it. Undefined when the daemon stops before. */
+export async function untilSettled<T>(
+	{ clock, log }: Pick<RecoveryDeps, "clock" | "log">,
+	stopping: () => boolean,
+	runId: string,
+	settleIt: () => Promise<T>,
+): Promise<T | undefined> {
 	for (;;) {
 		await new Promise<void>((resolve) => clock.after(RETRY_MS, resolve));
 		if (stopping()) return undefined;
 		try {
-			const info = await bus.describe(runId);
-			const isOpen = info !== undefined && info.sealedAt === undefined;
-			const turn = isOpen
-				? await settleLeftRun(deps, info, ending, beside, "patiently")
-				: await ledger.turns.get(runId);
-			if (turn) log.info({ runId }, "settled a run that had been given up");
-			else log.error({ runId }, "the log of a run that had been given up has ended, and there is no turn of it");
-			return turn ?? "lost";
+			return await settleIt();
 		} catch (cause) {
 			log.error({ runId, err: cause, againMs: RETRY_MS }, "a run that was given up cannot be settled yet");
 		}
@@ -144,7 +154,11 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
  * Hands over what is whole, and returns what is wrong with the rest. A stream is not taken further than its first hole: its end then counts
  * and sums up what came before, and nobody who verifies it takes the stream for whole.
  */
-async function readWhole(deps: RecoveryDeps, info: LogInfo, take: (frame: Frame) => void): Promise<string | undefined> {
+export async function readWhole(
+	deps: Pick<RecoveryDeps, "bus" | "log">,
+	info: LogInfo,
+	take: (frame: Frame) => void,
+): Promise<string | undefined> {
 	const { bus, log } = deps;
 	const verifier = createVerifier({ complete: false });
 	const torn = new Set<string>();

@@ -47,7 +47,8 @@ export type TextStream = Pick<Stream, "messageId" | "agent" | "visible">;
 
 export interface StreamsOptions {
 	runId: string;
-	session: string;
+	/** A model call of its own has none. */
+	session?: string | undefined;
 	/** The run that it continues. */
 	continues?: string | undefined;
 	target?: unknown;
@@ -120,7 +121,7 @@ export class Streams {
 				modality,
 				content_type: contentType,
 				...(expectedChunks !== undefined && { expected_chunks: expectedChunks }),
-				session,
+				...(session !== undefined && { session }),
 				...(continues !== undefined && { continues }),
 				...(target !== undefined && { target }),
 				...(agent !== undefined && { agent }),

@@ -14,6 +14,7 @@ import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
 import { LiveLog, type Seal, type Waiting } from "./live-log.ts";
 import { Membership } from "./membership.ts";
+import { type BusOptions, type Tell, withTold } from "./options.ts";
 import { createPages, type Pages } from "./pages.ts";
 import type {
 	Bus,
@@ -34,21 +35,11 @@ import type { Grown, Wake } from "./wake.ts";
 
 export { Batch } from "./batch.ts";
 export { follow } from "./follow.ts";
+export type { BusOptions, Changes, Tell } from "./options.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";
 export { sqliteStorage } from "./sqlite/sqlite.ts";
 export type { Grown, Wake } from "./wake.ts";
-
-export interface BusOptions {
-	storage: Storage;
-	/** What this daemon is called in the store. */
-	name?: string;
-	/** Other daemons use the store too. Without it, every earlier start counts as dead: whoever opens the store holds its lock. */
-	shared?: boolean;
-	limits?: Partial<BusLimits>;
-	clock?: Clock;
-	log?: Log;
-}
 
 export const createBus = (options: BusOptions): Bus => new LogBus(options);
 
@@ -58,6 +49,7 @@ class LogBus implements Bus {
 	readonly #limits: BusLimits;
 	readonly #clock: Clock;
 	readonly #log: Log;
+	readonly #tell: Tell | undefined;
 	readonly #directory: Directory;
 	readonly #committer: Committer;
 	readonly #pages: Pages;
@@ -79,6 +71,7 @@ class LogBus implements Bus {
 		const { storage } = this.#asked;
 		this.#storage = storage;
 		this.#log = options.log ?? silentLog;
+		this.#tell = options.tell;
 		this.#pages = createPages(this.#limits.pagesBytesMax);
 		this.#directory = new Directory(storage, (log) => this.#membership.refresh(log));
 		const shared = { storage, limits: this.#limits, clock: this.#clock, log: this.#log };
@@ -123,7 +116,7 @@ class LogBus implements Bus {
 	async create(
 		spec: LogSpec,
 		records: readonly string[],
-		{ with: writes = [], patienceMs = Infinity }: Together = {},
+		{ with: beside = [], patienceMs = Infinity }: Together = {},
 	): Promise<LogWriter> {
 		this.#refuseWhenClosed();
 		const { log: name, chain } = spec;
@@ -133,6 +126,7 @@ class LogBus implements Bus {
 		if (chain !== undefined && this.#directory.liveLink(chain)) throw linkUnsealed(chain);
 		// The name and the chain are taken before anything is awaited; the store has the last word when it commits.
 		const log = new LiveLog(0, { ...spec, base: 0, createdAt: this.now(), head: 0, bytes: 0 });
+		const writes = withTold(this.#tell, { writes: beside, log: spec, isNew: true });
 		const created = new Promise<void>((resolve, reject) => {
 			log.creation = { writes, patienceMs, resolve, reject };
 		});
@@ -157,7 +151,7 @@ class LogBus implements Bus {
 	async write(writes: readonly Write[], patienceMs = Infinity): Promise<void> {
 		this.#refuseWhenClosed();
 		if (this.#membership.isJoining) await this.#membership.joined(patienceMs);
-		await this.#committer.write(writes, patienceMs);
+		await this.#committer.write(withTold(this.#tell, { writes }), patienceMs);
 	}
 
 	async reopen(name: string): Promise<LogWriter> {
@@ -239,7 +233,8 @@ class LogBus implements Bus {
 		const { promise, resolve, reject } = Promise.withResolvers<void>();
 		const last = log.assigned + records.length;
 		const settled = promise.catch(() => {});
-		log.joint = { records, writes, last, resolve, reject, settled };
+		const told = withTold(this.#tell, { writes, log: log.spec });
+		log.joint = { records, writes: told, last, resolve, reject, settled };
 		this.#committer.touch(log);
 		await promise;
 		return last;
@@ -248,7 +243,7 @@ class LogBus implements Bus {
 	#seal(log: LiveLog, last: Omit<Seal, keyof Waiting>): Promise<void> {
 		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
 		return new Promise((resolve, reject) => {
-			log.seal = { ...last, resolve, reject };
+			log.seal = { ...last, writes: withTold(this.#tell, { writes: last.writes, log: log.spec }), resolve, reject };
 			this.#committer.touch(log);
 		});
 	}

@@ -194,7 +194,11 @@ function retry(state: LinkState, now: number, random: () => number, limits: Link
 }
 
 /** How long to wait before try `attempt` (from 0 on). */
-export function retryDelayMs(attempt: number, random: () => number, limits: LinkLimits): number {
+export function retryDelayMs(
+	attempt: number,
+	random: () => number,
+	limits: Pick<LinkLimits, "retryFirstMs" | "retryMaxMs">,
+): number {
 	const ceiling = Math.min(limits.retryMaxMs, limits.retryFirstMs * 2 ** Math.min(attempt, 16));
 	return ceiling * (0.5 + random() / 2);
 }

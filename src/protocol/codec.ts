@@ -57,7 +57,7 @@ const encodeEnd = (frame: EndFrame): string =>
 		checksum: frame.checksum,
 		final: frame.final,
 		reason: frame.reason,
-		error: frame.error && { code: frame.error.code, message: frame.error.message },
+		error: frame.error && { code: frame.error.code, message: frame.error.message, reason: frame.error.reason },
 		usage: frame.usage,
 		usage_by: frame.usage_by,
 		model: frame.model,
@@ -169,7 +169,8 @@ const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (val
 const isPosition = (value: unknown): boolean => isCount(value) && value !== 0;
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 const isAlign = (value: unknown): boolean => isRecord(value) && isName(value.message_id) && isPosition(value.seq_no);
-const isError = (value: unknown): boolean => isRecord(value) && isText(value.code) && isText(value.message);
+const isError = (value: unknown): boolean =>
+	isRecord(value) && isText(value.code) && isText(value.message) && isNameOrNone(value.reason);
 const isUsage = (value: unknown): boolean =>
 	isRecord(value) &&
 	typeof value.input === "number" &&
@@ -226,7 +227,7 @@ const FIELDS: Record<FrameType, Record<string, Check>> = {
 		checksum: [isChecksum, '"crc32:" and 8 lower-case hex digits'],
 		final: [isFlag, "true or false"],
 		reason: [isReason, `one of ${Object.keys(END_REASONS).join(", ")}`],
-		error: [isError, "{code, message}", true],
+		error: [isError, "{code, message, reason?}", true],
 		usage: [isUsage, "{input, output} and further counts, all numbers", true],
 		usage_by: [isShares, "a list of {agent?, model?, usage}", true],
 		model: optional(name),

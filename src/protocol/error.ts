@@ -1,5 +1,6 @@
 /** The one error class, its closed list of codes, and the one table to HTTP status, gRPC status and exit code. */
 
+import type { EndFrame, EndReason } from "./frame.ts";
 import type { Reason } from "./reason.ts";
 
 /** [HTTP status, gRPC status, exit code of the CLI] */
@@ -99,6 +100,21 @@ const REASON_OF_CODE: Readonly<Record<ErrorCode, Reason>> = {
 
 /** What an error is called when nobody said it more exactly. */
 export const reasonOf = (code: ErrorCode): Reason => REASON_OF_CODE[code];
+
+/** Why a run ended, as the runtime contract names it; UNSPECIFIED when it completed. */
+export function reasonOfEnd({ reason, error }: Pick<EndFrame, "reason" | "error">): Reason {
+	if (reason === "completed") return "UNSPECIFIED";
+	if (error?.reason !== undefined) return error.reason as Reason;
+	const code = reason === "error" && error && isErrorCode(error.code) ? error.code : CODE_OF_END[reason];
+	return reasonOf(code);
+}
+
+const CODE_OF_END = {
+	aborted: "aborted",
+	error: "engine_failed",
+	timeout: "timeout",
+	crashed: "crashed",
+} as const satisfies Record<Exclude<EndReason, "completed">, ErrorCode>;
 
 export const httpStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][0];
 export const grpcStatusOf = (code: ErrorCode): number => ERROR_TABLE[code][1];

@@ -61,6 +61,14 @@ export interface ChunkFrame {
 	ts: number;
 }
 
+/** What was wrong. */
+export interface EndError {
+	code: string;
+	message: string;
+	/** More exactly than the code, of a model call without a session: a name of the runtime contract's reason codes. */
+	reason?: string;
+}
+
 export interface EndFrame {
 	type: "stream.end";
 	message_id: string;
@@ -70,7 +78,7 @@ export interface EndFrame {
 	/** No further stream opens in this run. */
 	final: boolean;
 	reason: EndReason;
-	error?: { code: string; message: string };
+	error?: EndError;
 	usage?: Usage;
 	/** On the final end: how the usage divides among agents and models, where that is known. */
 	usage_by?: UsageShare[];

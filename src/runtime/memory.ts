@@ -49,9 +49,10 @@ export function createMemory({ bus, ledger, config, clock }: MemoryDeps): Memory
 		search: async (banks, words, limit) => memory.search(words, { banks, limit }),
 		list: async (banks, limit) => memory.list({ banks, limit }),
 		async forget(id, from) {
-			if (!(await memory.get(id))) throw new NexusError("not_found", `there is no memory ${id}`);
+			const item = await memory.get(id);
+			if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
 			// A checkpoint that quotes the note names its id: that run cannot be continued any more.
-			await bus.write([memoryWrites.forget(id, { at: clock.now(), ...from }), checkpointWrites.removeNaming(id)]);
+			await bus.write([memoryWrites.forget(item, { at: clock.now(), ...from }), checkpointWrites.removeNaming(id)]);
 		},
 	};
 }

@@ -3,6 +3,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { type Bus, createBus, sqliteStorage } from "../bus/bus.ts";
 import { type Ledger, sqliteLedger, storeFailure } from "../ledger/ledger.ts";
+import { createTelling } from "../services/services.ts";
+import { systemClock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { type Durability, openSqlite, SchemaTooNew, type SqliteFile, schemaVersions } from "../std/sqlite.ts";
 
@@ -19,7 +21,7 @@ export function openStore(path: string, durability: Durability, log: Log, guard?
 		const opened = openSqlite(path, durability, guard);
 		file = opened;
 		const ledger = sqliteLedger(opened);
-		const bus = createBus({ storage: sqliteStorage(opened), log });
+		const bus = createBus({ storage: sqliteStorage(opened), log, tell: createTelling(systemClock) });
 		return {
 			bus,
 			ledger,

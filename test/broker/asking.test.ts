@@ -308,8 +308,9 @@ describe("A2: what outlives its run", () => {
 		const answers: Answer[] = [];
 		const parts = rig(asksOnce({}, answers), { clock, asking: { waitMs: 100 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
-		const { id } = await opened(parts);
-		await parts.bus.write([approvalWrites.decide(runId, id, { state: "denied", by, at: 1001 })]);
+		const { id, session, tool } = await opened(parts);
+		const question = { id, runId, session, tool };
+		await parts.bus.write([approvalWrites.decide(question, { state: "denied", by, at: 1001 })]);
 		clock.advance(100);
 		await result;
 		expect(answers).toMatchObject([{ id, state: "denied", by }]);

@@ -136,20 +136,38 @@ describe("the build", () => {
 		expect(Object.keys(exports)).toEqual(expect.arrayContaining(["./adapter", "./client"]));
 	});
 
-	it("has a client that a browser can load, and that knows the daemon's errors", async () => {
-		const found = new Set([join(out, "client/client.js")]);
+	/** The packages that a file and its chunks import: what is not for browsers must not be among them. */
+	function browserPackages(entry: string): Set<string> {
+		const found = new Set([join(out, entry)]);
+		const packages = new Set<string>();
 		for (const file of found) {
 			const text = readFileSync(file, "utf8");
 			const imports = [...text.matchAll(/\b(?:from|import)\s*\(?\s*"([^"]+)"/g)].map(([, name]) => name!);
 			// How the build asks for Node's modules.
 			expect(text, file).not.toContain("getBuiltinModule");
-			expect(
-				imports.filter((name) => !name.startsWith(".")),
-				file,
-			).toEqual([]);
-			for (const name of imports) found.add(join(dirname(file), name));
+			for (const name of imports) {
+				if (name.startsWith(".")) found.add(join(dirname(file), name));
+				else packages.add(name);
+			}
 		}
-		const { createClient } = (await import([...found][0]!)) as typeof import("../../src/client/client.ts");
+		return packages;
+	}
+
+	it("has a client of the runtime contract that a browser can load", async () => {
+		const packages = [...browserPackages("runtime-client/runtime-client.js")].toSorted();
+		expect(packages.filter((name) => !/^@bufbuild\/protobuf\b|^@connectrpc\/connect(?:-web)?$/.test(name))).toEqual([]);
+		const built = (await import(
+			join(out, "runtime-client/runtime-client.js")
+		)) as typeof import("../../src/runtime-client/runtime-client.ts");
+		const runtime = built.createRuntime({ url: "http://127.0.0.1:1" });
+		await expect(runtime.audit.getRuntimeHealth({})).rejects.toBeInstanceOf(built.ConnectError);
+	});
+
+	it("has a client that a browser can load, and that knows the daemon's errors", async () => {
+		expect([...browserPackages("client/client.js")]).toEqual([]);
+		const { createClient } = (await import(
+			join(out, "client/client.js")
+		)) as typeof import("../../src/client/client.ts");
 		const { NexusError } = (await import(join(out, "protocol/protocol.js"))) as { NexusError: unknown };
 		const away = createClient({ url: "http://127.0.0.1:1", fetch: () => Promise.reject(new Error("away")) });
 		await expect(away.api.runs()).rejects.toBeInstanceOf(NexusError);

@@ -13,8 +13,9 @@ async function withNotes(): Promise<Rig> {
 		deps: {
 			remembers: true,
 			async forget(id) {
-				if (!(await rig.ledger.memory.get(id))) throw new NexusError("not_found", `there is no memory ${id}`);
-				await rig.bus.write([memoryWrites.forget(id, { at: 9 })]);
+				const item = await rig.ledger.memory.get(id);
+				if (!item) throw new NexusError("not_found", `there is no memory ${id}`);
+				await rig.bus.write([memoryWrites.forget(item, { at: 9 })]);
 			},
 		},
 	});

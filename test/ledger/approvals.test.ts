@@ -29,8 +29,8 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 
 	test("A13: the first decision wins, and a later one changes nothing", async () => {
 		const { ledger, write } = openStore();
-		write(open(approvalOf("K7Q2")), decide("run_1", "K7Q2", approved({ reason: "fine" })));
-		expect(() => write(decide("run_1", "K7Q2", { state: "denied", by: "Bob", at: 6 }))).toThrow(
+		write(open(approvalOf("K7Q2")), decide(approvalOf("K7Q2"), approved({ reason: "fine" })));
+		expect(() => write(decide(approvalOf("K7Q2"), { state: "denied", by: "Bob", at: 6 }))).toThrow(
 			expect.objectContaining({ refusal: "conflict" }),
 		);
 		const row = { state: "approved", by: "Ann", reason: "fine", decidedAt: 5 };
@@ -40,8 +40,8 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 	test("A2: nobody decides when the time is over; the end of it is still on record", async () => {
 		const { ledger, write } = openStore();
 		write(open(approvalOf("K7Q2")));
-		expect(() => write(decide("run_1", "K7Q2", approved({ at: 100 })))).toThrow(/time is over/);
-		write(decide("run_1", "K7Q2", { state: "expired", at: 100 }));
+		expect(() => write(decide(approvalOf("K7Q2"), approved({ at: 100 })))).toThrow(/time is over/);
+		write(decide(approvalOf("K7Q2"), { state: "expired", at: 100 }));
 		expect(await ledger.approvals.find("K7Q2")).toMatchObject({ state: "expired" });
 	});
 
@@ -49,7 +49,7 @@ describe.each(stores)("approvals %s", (_name, openStore) => {
 		const { ledger, write } = openStore();
 		write(open(approvalOf("K7Q2")));
 		expect(() => write(open(approvalOf("K7Q2", { runId: "run_2" })))).toThrow(/Another question has the id K7Q2/);
-		write(decide("run_1", "K7Q2", approved()), open(approvalOf("K7Q2", { runId: "run_2" })));
+		write(decide(approvalOf("K7Q2"), approved()), open(approvalOf("K7Q2", { runId: "run_2" })));
 		expect(await ledger.approvals.find("K7Q2")).toMatchObject({ runId: "run_2", state: "pending" });
 	});
 

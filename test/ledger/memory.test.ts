@@ -84,7 +84,7 @@ describe.each(stores)("memory %s", (_name, open) => {
 	test("what is forgotten is in no table and in no index, and the log has no text", async () => {
 		const { ledger, write, file } = open();
 		write(add(itemOf(1, "xylophone secret"), LIMITS), add(itemOf(2, "kept"), LIMITS));
-		write(forget("mem_0001", { at: 9, runId: "run_2", agent: "main" }));
+		write(forget(itemOf(1, ""), { at: 9, runId: "run_2", agent: "main" }));
 		expect(await ledger.memory.get("mem_0001")).toBeUndefined();
 		expect(await ledger.memory.search("xylophone", { limit: 10 })).toEqual([]);
 		const tables = file.db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name LIKE 'memory%'").all();
@@ -112,7 +112,7 @@ describe.each(stores)("memory %s", (_name, open) => {
 			{ seq: 1, id: "mem_0001", bank: "agent:main", change: "added", provenance: { at: 1 } },
 		]);
 		expect(await ledger.memory.changes({ limit: 10, before: 2 })).toHaveLength(1);
-		expect(() => write(forget("mem_0001", { at: 10 }))).toThrow(expect.objectContaining({ refusal: "conflict" }));
+		expect(() => write(forget(itemOf(1, ""), { at: 10 }))).toThrow(expect.objectContaining({ refusal: "conflict" }));
 	});
 
 	test("I11: a bank, and all banks together, have room for so many", () => {

@@ -1,10 +1,10 @@
 /** Notices: what every store keeps of an endless log that commits with what it tells of. */
 
 import { describe, expect, it } from "vitest";
-import { noticeWrites } from "../../src/ledger/ledger.ts";
+import { type Notice, type NoticePage, noticeWrites } from "../../src/ledger/ledger.ts";
 import { stores } from "./rig.ts";
 
-const { post, forget } = noticeWrites;
+const { post, postAll, forget } = noticeWrites;
 
 describe.each(stores)("notices %s", (_, open) => {
 	it("counts each topic densely from 1, in the order of commits", () => {
@@ -12,13 +12,10 @@ describe.each(stores)("notices %s", (_, open) => {
 		expect(ledger.notices.range("audit")).toEqual({ first: 1, last: 0 });
 		write(post("audit", "a", 10), post("agents", "x", 11), post("audit", "b", 12));
 		write(post("audit", "c", 13));
-		expect(ledger.notices.read("audit", 1, 10)).toEqual([
-			{ sequence: 2, at: 12, text: "b" },
-			{ sequence: 3, at: 13, text: "c" },
-		]);
+		expect(ledger.notices.read("audit", 1, 10)).toEqual({ first: 2, count: 2, text: "b\nc" });
 		expect(ledger.notices.newest("audit", 3, 1)).toEqual([{ sequence: 2, at: 12, text: "b" }]);
 		expect(ledger.notices.range("agents")).toEqual({ first: 1, last: 1 });
-		expect(ledger.notices.read("memory", 0, 10)).toEqual([]);
+		expect(ledger.notices.read("memory", 0, 10)).toBeUndefined();
 	});
 
 	it("takes no number for what is refused", () => {
@@ -26,7 +23,22 @@ describe.each(stores)("notices %s", (_, open) => {
 		write(post("audit", "a", 1));
 		expect(() => write(post("audit", "never", 2), { thing: "nothing", op: "at all", args: [] })).toThrow();
 		write(post("audit", "b", 3));
-		expect(ledger.notices.read("audit", 0, 10)).toMatchObject([{ sequence: 1 }, { sequence: 2, text: "b" }]);
+		expect(ledger.notices.read("audit", 0, 10)).toEqual({ first: 1, count: 2, text: "a\nb" });
+	});
+
+	it("keeps records that are posted together as one row, and finds each of them", () => {
+		const { ledger, write } = open();
+		write(post("audit", "a", 1), postAll("audit", ["b", "c", "d"], 2), post("audit", "e", 3));
+		expect(ledger.notices.range("audit")).toEqual({ first: 1, last: 5 });
+		expect(ledger.notices.read("audit", 2, 10)).toEqual({ first: 2, count: 4, text: "b\nc\nd\ne" });
+		const newest = (before: number, limit: number) =>
+			(ledger.notices.newest("audit", before, limit) as Notice[]).map(({ sequence, text }) => `${sequence}${text}`);
+		expect(newest(Number.MAX_SAFE_INTEGER, 3)).toEqual(["5e", "4d", "3c"]);
+		expect(newest(4, 10)).toEqual(["3c", "2b", "1a"]);
+		expect(newest(3, 1)).toEqual(["2b"]);
+		expect(newest(2, 10)).toEqual(["1a"]);
+		write(forget("audit", 3, 2));
+		expect(ledger.notices.range("audit")).toEqual({ first: 5, last: 5 });
 	});
 
 	it("Z1: forgets the oldest of one topic, in steps, without a hole, and goes on counting", () => {
@@ -42,7 +54,7 @@ describe.each(stores)("notices %s", (_, open) => {
 		expect(ledger.notices.range("app:a")).toEqual({ first: 6, last: 5 });
 		expect(ledger.notices.isOlder("app:a", 100)).toBe(false);
 		write(post("app:a", "next", 100));
-		expect(ledger.notices.read("app:a", 0, 10)).toEqual([{ sequence: 6, at: 100, text: "next" }]);
+		expect(ledger.notices.read("app:a", 0, 10)).toEqual({ first: 6, count: 1, text: "next" });
 		expect(ledger.notices.range("audit")).toEqual({ first: 1, last: 1 });
 	});
 
@@ -50,9 +62,10 @@ describe.each(stores)("notices %s", (_, open) => {
 		const { ledger, write } = open();
 		for (let n = 0; n < 20; n++) write(post("app:big", "x".repeat(65_000), n));
 		write(post("app:other", "y", 1), post("audit", "z", 1));
-		const read = ledger.notices.read("app:big", 0, 100) as unknown[];
-		expect(read.length).toBeGreaterThan(1);
-		expect(read.length).toBeLessThan(12);
+		const page = ledger.notices.read("app:big", 0, 100) as NoticePage;
+		expect(page.count).toBeGreaterThan(1);
+		expect(page.count).toBeLessThan(8);
+		expect(ledger.notices.read("app:big", 0, 2)).toMatchObject({ first: 1, count: 2 });
 		expect(ledger.notices.topics("app:")).toEqual(["app:big", "app:other"]);
 	});
 });

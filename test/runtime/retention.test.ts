@@ -25,7 +25,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 	ledger: {
 		execution: { list: () => [], isOlder: () => false },
 		notices: {
-			read: () => [],
+			read: () => undefined,
 			newest: () => [],
 			range: () => ({ first: 1, last: 0 }),
 			isOlder: () => false,
@@ -136,7 +136,8 @@ describe("keepRetention", () => {
 			const rest = { digest: "d", state: "pending", createdAt: 1, expiresAt: 20 * 86_400_000 } as const;
 			return approvalWrites.open({ ...row, ...rest } satisfies Approval);
 		};
-		const decide = (id: string, at: number) => approvalWrites.decide("r", id, { state: "denied", by: "Ann", at });
+		const asked = (id: string) => ({ id, runId: "r", session: "s", tool: "bash" });
+		const decide = (id: string, at: number) => approvalWrites.decide(asked(id), { state: "denied", by: "Ann", at });
 		await bus.write([open("A2A2"), open("B2B2"), open("C2C2"), decide("A2A2", 2), decide("B2B2", 9 * 86_400_000)]);
 		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
 		clock.advance(30_000);

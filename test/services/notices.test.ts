@@ -17,8 +17,10 @@ function rig() {
 		await bus.close();
 		file.close();
 	};
+	/** One row each, or one for all. */
 	const post = (...texts: string[]) => bus.write(texts.map((text) => noticeWrites.post("audit", text, 1)));
-	return { bus, ledger, logs: noticeLogs({ bus, ledger }), post, close };
+	const postAll = (...texts: string[]) => bus.write([noticeWrites.postAll("audit", texts, 1)]);
+	return { bus, ledger, logs: noticeLogs({ bus, ledger }), post, postAll, close };
 }
 
 function opened() {
@@ -99,7 +101,11 @@ describe("a cursor over notices", () => {
 		const step = fc.oneof(
 			{
 				weight: 3,
-				arbitrary: fc.record({ kind: fc.constant("post" as const), count: fc.integer({ min: 1, max: 5 }) }),
+				arbitrary: fc.record({
+					kind: fc.constant("post" as const),
+					count: fc.integer({ min: 1, max: 5 }),
+					whole: fc.boolean(),
+				}),
 			},
 			fc.record({ kind: fc.constant("open" as const), after: fc.option(fc.nat(40), { nil: undefined }) }),
 			fc.record({ kind: fc.constant("close" as const), which: fc.nat(10) }),
@@ -107,12 +113,13 @@ describe("a cursor over notices", () => {
 		);
 		await fc.assert(
 			fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
-				const { logs, post, close } = rig();
+				const { logs, post, postAll, close } = rig();
 				const posting: Promise<void>[] = [];
 				const readers: { from: number; to?: number; read: ReturnType<typeof reader> }[] = [];
 				let posted = 0;
 				for (const it of steps) {
-					if (it.kind === "post") posting.push(post(...Array.from({ length: it.count }, () => `n${++posted}`)));
+					if (it.kind === "post")
+						posting.push((it.whole ? postAll : post)(...Array.from({ length: it.count }, () => `n${++posted}`)));
 					else if (it.kind === "open") {
 						if (it.after === undefined) await Promise.all(posting);
 						const from = Math.min(it.after ?? posted, posted);

@@ -34,7 +34,7 @@ describe("structure: the documents", () => {
 
 	it("the folders and their levels are those that the rules enforce", () => {
 		const levels: string[][] = [];
-		for (const [, level, folder] of read("ARCHITECTURE.md").matchAll(/^(L\d)? {1,3}(\w+)\/ {2,}\S/gm)) {
+		for (const [, level, folder] of read("ARCHITECTURE.md").matchAll(/^(L\d)? {1,3}([\w-]+)\/ {2,}\S/gm)) {
 			if (level) levels.push([folder!]);
 			else levels.at(-1)!.push(folder!);
 		}

@@ -7,7 +7,7 @@ export const LEVELS: readonly (readonly string[])[] = [
 	["std", "gen"],
 	["protocol", "markdown"],
 	["bus", "ledger", "engine", "adapter", "client"],
-	["broker"],
+	["broker", "runtime-client"],
 	["nex", "services"],
 	["edge", "web"],
 	["runtime"],
@@ -87,9 +87,15 @@ const BROWSER_SAFE: Readonly<Record<string, readonly string[]>> = {
 	protocol: [],
 	markdown: [],
 	client: ["protocol/protocol.ts", "std/clock.ts"],
+	"runtime-client": ["protocol/protocol.ts", "std/clock.ts", "client/client.ts", "gen/"],
+	gen: ["gen/"],
 	web: ["protocol/protocol.ts", "markdown/markdown.ts", "client/client.ts"],
 };
 const BROWSER_FILES: readonly string[] = ["std/clock.ts"];
+
+/** A name with a slash at its end stands for all that is below it. */
+const isAllowed = (target: string, allowed: readonly string[]): boolean =>
+	allowed.some((name) => (name.endsWith("/") ? target.startsWith(name) : target === name));
 
 export function brokenBrowserRules(graph: ImportGraph): string[] {
 	const broken: string[] = [];
@@ -100,9 +106,11 @@ export function brokenBrowserRules(graph: ImportGraph): string[] {
 		for (const specifier of imports) {
 			const target = targetOf(file, specifier);
 			if (specifier.startsWith("node:")) broken.push(`${file} imports ${specifier}, which no browser has`);
+			else if (specifier.startsWith("@connectrpc/") && folder !== "runtime-client")
+				broken.push(`${file} imports ${specifier}, which only readers of the runtime contract have to load`);
 			else if (target === undefined && allowed.length === 0)
 				broken.push(`${file} imports ${specifier}; ${folder} imports no package`);
-			else if (target !== undefined && folderOf(target) !== folder && !allowed.includes(target))
+			else if (target !== undefined && folderOf(target) !== folder && !isAllowed(target, allowed))
 				broken.push(`${file} imports ${target}; ${folder} may import ${allowed.join(", ") || "nothing"}`);
 		}
 	}

@@ -29,7 +29,7 @@ describe("structure: the sources", () => {
 	it("§5: another folder is entered through its door", () => expect(brokenDoors(graph)).toEqual([]));
 	it("an engine's folder is entered through its door or its entry", () => expect(brokenEngineDoors(graph)).toEqual([]));
 	it("§5: there are no import cycles", () => expect(cycles(graph)).toEqual([]));
-	it("§5: protocol and markdown import nothing, client imports protocol, web imports these three only", () =>
+	it("§5: protocol and markdown import nothing, the clients import these, web imports all but the runtime's client", () =>
 		expect(brokenBrowserRules(graph)).toEqual([]));
 	it("every relative import leads to a file", () => expect(unresolved(graph)).toEqual([]));
 
@@ -137,6 +137,10 @@ describe("structure: the rules notice", () => {
 	it("the client leaning on what only Node has", () => {
 		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import { s } from "../std/sqlite.ts";' }))).toHaveLength(1);
 		expect(brokenBrowserRules(graphOf({ "std/clock.ts": 'import "node:timers";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import "@connectrpc/connect";' }))).toHaveLength(1);
+		expect(brokenBrowserRules(graphOf({ "runtime-client/a.ts": 'import "@connectrpc/connect";' }))).toEqual([]);
+		expect(brokenBrowserRules(graphOf({ "runtime-client/a.ts": 'import "../gen/a_pb.ts";' }))).toEqual([]);
+		expect(brokenBrowserRules(graphOf({ "runtime-client/a.ts": 'import "node:http2";' }))).toHaveLength(1);
 		expect(brokenBrowserRules(graphOf({ "client/a.ts": 'import { systemClock } from "../std/clock.ts";' }))).toEqual(
 			[],
 		);

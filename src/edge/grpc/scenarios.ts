@@ -1,7 +1,149 @@
-/** Model calls without a session. */
+/** Model calls without a session: as a stream (close mode A), or at once. */
 
-import type { ServiceImpl } from "@connectrpc/connect";
-import type { RuntimeAiService } from "../../gen/nexus/runtime/v1/ai_pb.ts";
-import type { RpcDeps } from "./rpc.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { Cursor } from "../../bus/bus.ts";
+import type {
+	ExecuteScenarioRequest,
+	ExecuteScenarioResponseSchema,
+	RuntimeAiService,
+	Scenario,
+	StreamScenarioRequest,
+} from "../../gen/nexus/runtime/v1/ai_pb.ts";
+import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
+import type {
+	AdmittedScenario,
+	Principal,
+	ScenarioFacts,
+	ScenarioOutcome,
+	ScenarioRequest,
+	Services,
+} from "../../services/services.ts";
+import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { reasonCodeOf, SCENARIO_TYPE, scenarioEvents, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
 
-export const scenarioMethods = (_: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({});
+/** Of the answer in one message; a larger one is read as a stream. */
+const ANSWER_BYTES_MAX = 900 * 1024;
+/** Of audio that is to be transcribed at once. */
+const AUDIO_BYTES_MAX = 25 * 1024 * 1024;
+
+export const scenarioMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
+	executeScenario: (request, context) => execute(services, request, context),
+
+	async *streamScenario(request, context) {
+		const principal = principalOf(context);
+		const { runId, after } = await established(services, request, context, principal);
+		const facts = await services.scenarios.facts(runId, principal);
+		if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
+		const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
+		const cursor = await services.scenarios.cursor(runId, after, principal);
+		if (request.abortOnCancel) context.signal.addEventListener("abort", () => abort(services, runId, principal));
+		const messages = scenarioEvents(runId, facts, sound);
+		yield* logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
+	},
+});
+
+/** The run, new or named, and where its reader begins. */
+async function established(
+	{ scenarios }: Services,
+	{ scenario, runId, after = 0n, idempotencyKey }: StreamScenarioRequest,
+	context: HandlerContext,
+	principal: Principal,
+): Promise<{ runId: string; after: number }> {
+	if (runId !== "") {
+		if (scenario) throw new NexusError("invalid", "send a scenario to begin, or a run_id to go on, not both");
+		return { runId, after: offsetOf(after) };
+	}
+	if (after > 0n && idempotencyKey === "")
+		throw new NexusError("invalid", "`after` needs a run_id or an idempotency_key");
+	const { admitted } = await admit(scenarios, scenario, context, principal);
+	if (admitted.spec.kind !== "text" && admitted.spec.kind !== "speech") throw notStreamed();
+	const started = await scenarios.start(admitted, { idempotencyKey });
+	return { runId: started.runId, after: started.isFirst ? 0 : offsetOf(after) };
+}
+
+async function admit(
+	scenarios: Services["scenarios"],
+	scenario: Scenario | undefined,
+	{ requestHeader }: HandlerContext,
+	principal: Principal,
+): Promise<{ request: ScenarioRequest; admitted: AdmittedScenario }> {
+	const request = scenarioRequestOf(scenario, (name) => requestHeader.get(name) ?? undefined);
+	return { request, admitted: await scenarios.admit(request, principal) };
+}
+
+function offsetOf(after: bigint): number {
+	if (after <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(after);
+	throw new NexusError("invalid", "`after` is larger than any sequence");
+}
+
+const notStreamed = (): NexusError =>
+	new NexusError("invalid", "only text and speech are streamed: call ExecuteScenario or SubmitScenarioJob", {
+		reason: "AI_SCENARIO_UNSUPPORTED",
+	});
+
+/** A run that has ended since needs nothing. */
+function abort({ scenarios }: Services, runId: string, principal: Principal): void {
+	void scenarios.abort(runId, principal);
+}
+
+/** What was said of the sound before the reader's place. */
+async function soundOf({ scenarios }: Services, runId: string, before: number, principal: Principal): Promise<string> {
+	const cursor: Cursor = await scenarios.cursor(runId, 0, principal);
+	try {
+		for (let batch = await cursor.next(); batch && batch.first <= before; batch = await cursor.next()) {
+			const type = soundIn(batch);
+			if (type !== undefined) return type;
+		}
+		return "";
+	} finally {
+		cursor.close();
+	}
+}
+
+async function execute(
+	services: Services,
+	{ scenario, idempotencyKey }: ExecuteScenarioRequest,
+	context: HandlerContext,
+): Promise<Answer> {
+	const { scenarios } = services;
+	const principal = principalOf(context);
+	const { request, admitted } = await admit(scenarios, scenario, context, principal);
+	const audio = await audioOf(services, request, admitted);
+	const started = await scenarios.start(admitted, { idempotencyKey, ...(audio && { audio }) });
+	const [outcome, facts] = await Promise.all([started.outcome, scenarios.facts(started.runId, principal)]);
+	return answerOf(started.runId, facts, outcome);
+}
+
+async function audioOf({ artifacts }: Services, request: ScenarioRequest, { spec, appId }: AdmittedScenario) {
+	if (spec.kind !== "transcribe" || request.audio) return request.audio;
+	const { artifact, data } = await artifacts.whole(spec.artifactId, appId, AUDIO_BYTES_MAX);
+	return { mimeType: spec.mimeType ?? artifact.mimeType, data };
+}
+
+type Answer = MessageInitShape<typeof ExecuteScenarioResponseSchema>;
+
+/** From establishment on a failure is an answer, not a status. */
+function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: ScenarioOutcome): Answer {
+	const { error, text, audio, vectors = [], usage } = outcome;
+	const base = {
+		runId,
+		scenarioType: SCENARIO_TYPE[kind],
+		modelId: model,
+		demo,
+		usage: { inputTokens: BigInt(usage.input), outputTokens: BigInt(usage.output) },
+	};
+	const bytes =
+		Buffer.byteLength(text) + (audio?.data.length ?? 0) + vectors.reduce((sum, { length }) => sum + 4 * length, 0);
+	if (bytes > ANSWER_BYTES_MAX) {
+		const reason = `the answer has ${bytes} bytes and does not fit one message: read the run with StreamScenario`;
+		return { ...base, reasonCode: reasonCodeOf("TOO_LARGE"), reason };
+	}
+	return {
+		...base,
+		text,
+		...(audio && { audio: audio.data, mimeType: audio.mimeType }),
+		embeddings: vectors.map((values) => ({ values: [...values] })),
+		...(error && { reasonCode: reasonCodeOf(error.reason), reason: error.message }),
+	};
+}

@@ -46,6 +46,9 @@ export interface Approval {
 	text?: string;
 }
 
+/** Which question, as it was opened. */
+export type OpenQuestion = Pick<Approval, "id" | "runId" | "session" | "tool" | "agent">;
+
 /** What ends the wait. */
 export type Decided = Pick<Approval, "by" | "reason" | "text"> & {
 	state: Exclude<ApprovalState, "pending">;
@@ -73,7 +76,7 @@ export interface ApprovalOps {
 	/** An id that another pending row has is a conflict. */
 	open(approval: Approval): void;
 	/** Of a pending row only: the first answer wins, later ones are a conflict. What would be too late for its time is, too. */
-	decide(runId: string, id: string, decided: Decided): void;
+	decide(question: OpenQuestion, decided: Decided): void;
 	/** Withdraws what the run still asks; nothing is no conflict. */
 	withdrawRun(runId: string, decided: Decided): void;
 	/** Withdraws what the session's earlier runs still ask. */

@@ -100,7 +100,7 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 				...[one.state, one.createdAt, one.expiresAt, decidedAt, by, reason, text],
 			);
 		},
-		decide(_, runId, id, decided) {
+		decide(_, { runId, id }, decided) {
 			const isPersons = ["approved", "denied", "answered"].includes(decided.state);
 			const changed = decide.run(...valuesOf(decided), runId, id, isPersons ? 0 : 1, decided.at);
 			must(changed, `${id} of ${runId} is decided already, or its time is over.`);

@@ -61,7 +61,7 @@ export interface MemoryOps {
 	/** A bank or a memory that is full is a conflict. */
 	add(item: MemoryItem, limits: MemoryLimits): void;
 	/** Removes the item from the table and from the index. One that is not there is a conflict. */
-	forget(id: string, provenance: MemoryProvenance): void;
+	forget(item: Pick<MemoryItem, "id" | "bank">, provenance: MemoryProvenance): void;
 }
 
 export const memoryWrites = writesOf<MemoryOps>("memory", ["add", "forget"]);

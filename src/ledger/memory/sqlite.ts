@@ -87,8 +87,7 @@ function applier(file: SqliteFile): ApplierOf<MemoryOps> {
 		file,
 		`INSERT INTO memory (id, bank, text, at, run_id, agent, channel, account, sender) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
-	const bankOf = statement(file, "SELECT bank FROM memory WHERE id = ?");
-	const remove = statement(file, "DELETE FROM memory WHERE id = ?");
+	const remove = statement(file, "DELETE FROM memory WHERE id = ? AND bank = ?");
 	const note = statement(
 		file,
 		`INSERT INTO memory_change (id, bank, change, at, run_id, agent, channel, account, sender) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -107,10 +106,9 @@ function applier(file: SqliteFile): ApplierOf<MemoryOps> {
 			add.run(id, bank, text, ...columnsOf(provenance));
 			log(id, bank, "added", provenance);
 		},
-		forget(_, id, provenance) {
-			const bank = bankOf.get(id)?.bank;
-			must(remove.run(id), `There is no memory ${id}.`);
-			log(id, String(bank), "forgotten", provenance);
+		forget(_, { id, bank }, provenance) {
+			must(remove.run(id, bank), `There is no memory ${id}.`);
+			log(id, bank, "forgotten", provenance);
 		},
 	};
 }

@@ -1,6 +1,6 @@
 /**
  * Notices: endless logs whose records commit with what they tell of. A log of the Bus has one writer and is no part of another's unit, so
- * these are rows. Each topic counts its own, densely, from 1.
+ * these are rows. Each topic counts its own records, densely, from 1.
  */
 
 import { type Reading, type Write, writesOf } from "../../std/write.ts";
@@ -14,6 +14,15 @@ export interface Notice {
 	text: string;
 }
 
+/** Neighbouring records. */
+export interface NoticePage {
+	/** The place of the first one. */
+	first: number;
+	count: number;
+	/** Joined by line feeds. */
+	text: string;
+}
+
 /** What is kept of a topic: `first` to `last`; `first` is `last + 1` when nothing is. */
 export interface NoticeRange {
 	first: number;
@@ -21,8 +30,8 @@ export interface NoticeRange {
 }
 
 export interface Notices {
-	/** What follows a place, oldest first: at most so many, and fewer when they are large. None only at the end. */
-	read(topic: string, after: number, limit: number): Reading<Notice[]>;
+	/** What follows a place: about so many at most, fewer when they are large. It may begin before the place. Undefined at the end. */
+	read(topic: string, after: number, limit: number): Reading<NoticePage | undefined>;
 	/** What is before a place, newest first. */
 	newest(topic: string, before: number, limit: number): Reading<Notice[]>;
 	range(topic: string): Reading<NoticeRange>;
@@ -33,8 +42,9 @@ export interface Notices {
 }
 
 export interface NoticeOps {
-	post(topic: string, text: string, at: number): void;
-	/** Forgets the oldest of a topic that are from before a time, at most so many. */
+	/** Records that are posted together stay together until they are forgotten. */
+	post(topic: string, text: string, at: number, count: number): void;
+	/** Forgets the oldest of a topic that are from before a time: so many posts at most. */
 	forget(topic: string, before: number, limit: number): void;
 }
 
@@ -43,8 +53,15 @@ export const noticeCall = (topic: string): string => `notices:${topic}`;
 
 const { post, forget } = writesOf<NoticeOps>("notices", ["post", "forget"]);
 
+/** Each record is one line. Readers are called after the commit. */
+const postAll = (topic: string, records: readonly string[], at: number): Write => ({
+	...post(topic, records.join("\n"), at, records.length),
+	topic: noticeCall(topic),
+});
+
 export const noticeWrites = {
-	/** The text is one line, the topic one of a few: what a person names in it is checked before. Readers are called after the commit. */
-	post: (topic: string, text: string, at: number): Write => ({ ...post(topic, text, at), topic: noticeCall(topic) }),
+	post: (topic: string, record: string, at: number): Write => postAll(topic, [record], at),
+	/** Several records as one row, which costs as much as one. */
+	postAll,
 	forget,
 };

@@ -1,15 +1,17 @@
-/** Notices in a SQLite file. */
+/** Notices in a SQLite file: a row holds the records that were posted together. */
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
-import type { Notice, NoticeOps, Notices } from "./port.ts";
+import type { Notice, NoticeOps, NoticePage, Notices } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
+	-- text: "count" records, joined by line feeds; the last of them is at the place "seq".
 	CREATE TABLE notice (
 		topic TEXT NOT NULL,
 		seq INTEGER NOT NULL,
+		count INTEGER NOT NULL,
 		at INTEGER NOT NULL,
 		text TEXT NOT NULL,
 		PRIMARY KEY (topic, seq)
@@ -19,44 +21,39 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-/** The last place of topic ?1 that was ever used. */
-const LAST = `max(
-	ifnull((SELECT max(seq) FROM notice WHERE topic = ?1), 0),
-	ifnull((SELECT up_to FROM notice_forgotten WHERE topic = ?1), 0)
-)`;
+const FORGOTTEN = "ifnull((SELECT up_to FROM notice_forgotten WHERE topic = ?1), 0)";
 
 /** Of one read: what a reader holds in memory. */
-const READ_CHARS_MAX = 512 * 1024;
+const READ_CHARS_MAX = 256 * 1024;
 
 export const noticesInSqlite: SqliteThing<AtOnce<Notices>> = {
 	area: "notices",
 	steps: STEPS,
 	open(file) {
 		file.things.register<NoticeOps>("notices", applier(file));
-		const after = file.db.prepare("SELECT seq, at, text FROM notice WHERE topic = ? AND seq > ? ORDER BY seq LIMIT ?");
 		const newest = statement(
 			file,
-			"SELECT seq, at, text FROM notice WHERE topic = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+			// The first of them may hold records on both sides of the place.
+			`SELECT * FROM notice WHERE topic = ?1 AND seq <= ifnull(
+				(SELECT seq FROM notice WHERE topic = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1), ?2
+			) ORDER BY seq DESC LIMIT ?3 + 1`,
 		);
-		const range = statement(file, `SELECT ${LAST} AS last, (SELECT min(seq) FROM notice WHERE topic = ?1) AS first`);
+		const range = statement(
+			file,
+			`SELECT ifnull((SELECT max(seq) FROM notice WHERE topic = ?1), ${FORGOTTEN}) AS last,
+			(SELECT seq - count + 1 FROM notice WHERE topic = ?1 ORDER BY seq LIMIT 1) AS first`,
+		);
 		const oldest = statement(file, "SELECT at FROM notice WHERE topic = ? ORDER BY seq LIMIT 1");
 		const topics = statement(
 			file,
 			"SELECT topic FROM notice WHERE topic >= ?1 AND topic < ?1 || char(1114111) GROUP BY topic",
 		);
 		return {
-			read(topic, place, limit) {
-				const notices: Notice[] = [];
-				let chars = 0;
-				for (const row of after.iterate(topic, place, limit)) {
-					const notice = noticeOf(row);
-					notices.push(notice);
-					chars += notice.text.length;
-					if (chars >= READ_CHARS_MAX) break;
-				}
-				return notices;
+			read: reader(file),
+			newest(topic, before, limit) {
+				const notices = newest.all(topic, before, limit).flatMap(noticesOf);
+				return notices.filter(({ sequence }) => sequence < before).slice(0, limit);
 			},
-			newest: (topic, before, limit) => newest.all(topic, before, limit).map(noticeOf),
 			range(topic) {
 				const row = range.get(topic)!;
 				const last = Number(row.last);
@@ -71,8 +68,30 @@ export const noticesInSqlite: SqliteThing<AtOnce<Notices>> = {
 	},
 };
 
+/** An export reads all that there is: rows as arrays, and no object for each record. */
+function reader({ db }: SqliteFile): AtOnce<Notices>["read"] {
+	const after = db.prepare("SELECT seq, count, text FROM notice WHERE topic = ? AND seq > ? ORDER BY seq LIMIT ?");
+	after.setReturnArrays(true);
+	return (topic, place, limit) => {
+		let page: NoticePage | undefined;
+		for (const row of after.iterate(topic, place, limit)) {
+			const [seq, count, text] = row as unknown as [number, number, string];
+			if (page) {
+				page.count += count;
+				page.text += `\n${text}`;
+			} else page = { first: seq - count + 1, count, text };
+			if (page.count >= limit || page.text.length >= READ_CHARS_MAX) break;
+		}
+		return page;
+	};
+}
+
 function applier(file: SqliteFile): ApplierOf<NoticeOps> {
-	const post = statement(file, `INSERT INTO notice (topic, seq, at, text) SELECT ?1, ${LAST} + 1, ?2, ?3`);
+	const post = statement(
+		file,
+		`INSERT INTO notice (topic, seq, count, at, text)
+		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3 FROM notice WHERE topic = ?1`,
+	);
 	// What is kept has no hole: the clock may have been set back between two of them.
 	const oldest = statement(
 		file,
@@ -83,7 +102,7 @@ function applier(file: SqliteFile): ApplierOf<NoticeOps> {
 	const forgotten = statement(file, "INSERT OR REPLACE INTO notice_forgotten (topic, up_to) VALUES (?, ?)");
 	const forget = statement(file, "DELETE FROM notice WHERE topic = ? AND seq <= ?");
 	return {
-		post: (_, topic, text, at) => void post.run(topic, at, text),
+		post: (_, topic, text, at, count) => void post.run(topic, at, text, count),
 		forget(_, topic, before, limit) {
 			const upTo = oldest.get(topic, before, limit)?.up_to;
 			if (upTo == null) return;
@@ -93,4 +112,10 @@ function applier(file: SqliteFile): ApplierOf<NoticeOps> {
 	};
 }
 
-const noticeOf = (row: Row): Notice => ({ sequence: Number(row.seq), at: Number(row.at), text: String(row.text) });
+/** Newest first. */
+function noticesOf(row: Row): Notice[] {
+	const at = Number(row.at);
+	const last = Number(row.seq);
+	const texts = String(row.text).split("\n").reverse();
+	return texts.map((text, n) => ({ sequence: last - n, at, text }));
+}

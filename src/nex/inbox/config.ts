@@ -130,6 +130,14 @@ export function queueOf(
 	return mode === "inject" ? { ...settings, fallback: plain(fallback ?? "followup") } : settings;
 }
 
+/** Of a message that is answered in the place of what is under way. */
+export const interruptingOf = ({ limits }: InboundConfig): QueueSettings => ({
+	mode: "interrupt",
+	collectMs: COLLECT_MS,
+	messagesMax: limits?.queueMessagesMax ?? INBOUND_LIMITS.queueMessagesMax,
+	atCap: "drop_newest",
+});
+
 const plain = <Mode extends string>(mode: Mode | "steer") =>
 	(mode === "steer" ? "interrupt" : mode) as Exclude<Mode, "steer">;
 

@@ -13,7 +13,7 @@ import type {
 import { newEventId } from "../../protocol/protocol.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../acl/rights.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
-import { agentOf, type InboundConfig, queueOf, rulesOf, WEB } from "./config.ts";
+import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
 import { type Outcome, responseOf } from "./response.ts";
 import { sessionOf } from "./session.ts";
 
@@ -29,10 +29,14 @@ export interface ChannelMessage {
 	public?: boolean;
 }
 
-/** From a client of the daemon itself: the page, the CLI, a program. Its caller has proven to be the owner. */
+/** From a client of the daemon itself: the page, the CLI, a program. Its caller has proven to be the owner, or an application. */
 export interface ClientMessage {
 	session: string;
 	text: string;
+	/** The application that speaks, and not the owner: its words reach what a guest's do. */
+	app?: string;
+	/** Stops the session's run and is answered in its place, whatever the session's queue is. */
+	interrupt?: boolean;
 	attachments?: readonly StoredAttachment[];
 	idempotencyKey?: string;
 	/** The caller's trace, 32 hex digits: its run is a part of it. */
@@ -96,14 +100,17 @@ function ofChannel({ channel, account, message }: ChannelMessage, config: Inboun
 }
 
 function ofClient(message: ClientMessage, config: InboundConfig, now: number): Message {
-	const { session, idempotencyKey, traceId } = message;
+	const { session, idempotencyKey, traceId, app } = message;
+	const sender = app === undefined ? OWNER : { id: `app:${app}`, owner: false };
 	return {
 		...begun(session, message, config, { channel: WEB, account: WEB, now }),
+		...(message.interrupt === true && { queue: interruptingOf(config) }),
 		...(idempotencyKey !== undefined && { idempotencyKey }),
 		...(traceId !== undefined && { traceId }),
-		origin: { channel: WEB, account: WEB, sender: OWNER.id },
+		origin: { channel: WEB, account: WEB, sender: sender.id },
 		facts: {
-			sender: OWNER,
+			sender,
+			...(app !== undefined && { rights: GUEST_RIGHTS }),
 			chat: { id: session, type: "direct" },
 			agent: agentOf(config, WEB, WEB),
 			hooks: noHooks(message.disableStreaming === true ? { disable_streaming: true } : {}),

@@ -1,5 +1,6 @@
 /** Artifacts: files that model calls make and callers bring, kept with limits; and the transfers by which they come and go. */
 
+import type { NexusError } from "../../protocol/protocol.ts";
 import type { Principal } from "../principal.ts";
 
 export interface ArtifactInfo {
@@ -59,16 +60,47 @@ export interface Artifacts {
 		bytesMax: number,
 		principal: Principal,
 	): Promise<{ artifact: ArtifactInfo; chunk: Uint8Array }>;
+	/** The bytes from `from` up to, and without, `to`, as a transfer of its own. */
+	stream(artifact: ArtifactInfo, from: number, to: number): AsyncIterable<Uint8Array>;
 	/** All of a small one, for a model call. */
 	whole(id: string, appId: string, bytesMax: number): Promise<{ artifact: ArtifactInfo; data: Uint8Array }>;
 	upload(
 		piece: ArtifactPiece,
 		principal: Principal,
 	): Promise<{ artifact: ArtifactInfo; receivedBytes: number; transferId: string }>;
-	transfers: Transfers;
-	/** Removes what is too old. */
+	readonly transfers: Transfers;
+	/** Takes up the uploads that an earlier process left. */
+	recover(): Promise<void>;
+	/** Removes what is too old, and files that belong to nothing. */
 	sweep(): Promise<number>;
 	close(): Promise<void>;
+}
+
+export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
+
+export interface NewTransfer {
+	kind: TransferInfo["kind"];
+	appId: string;
+	name: string;
+	artifactId?: string;
+	/** -1: not known. */
+	totalBytes: number;
+	sha256?: string;
+}
+
+/** A transfer, for whoever moves its bytes. */
+export interface Transfer {
+	readonly info: TransferInfo;
+	/** Aborts when somebody cancels it. */
+	readonly signal: AbortSignal;
+	/** Throws `precondition` while it is paused, `aborted` once it was cancelled. */
+	check(): void;
+	/** Waits while it is paused; rejects with `aborted` once it was cancelled. */
+	ready(): Promise<void>;
+	/** So many bytes are there in all. */
+	reach(transferredBytes: number): void;
+	complete(fields?: { sha256?: string; artifactId?: string }): void;
+	fail(error: NexusError): void;
 }
 
 export interface Transfers {
@@ -78,6 +110,10 @@ export interface Transfers {
 	cancel(id: string, principal: Principal): Promise<TransferInfo>;
 	/** Called with every change from now on; returns how to stop it. */
 	subscribe(listener: (transfer: TransferInfo) => void): () => void;
-	/** A platform's attachment, which is reported and cannot be paused. */
+	/** `canceled` is called when somebody cancels it, before anybody is told. */
+	begin(transfer: NewTransfer, canceled?: () => Promise<void>): Transfer;
+	/** What others move, such as a platform's attachment: it is shown, and cannot be paused or cancelled here. */
 	report(transfer: TransferInfo): void;
+	/** As the given `fetch`, except that the body it brings is a transfer of the daemon's own. */
+	tracked(fetch: Fetch, of: Pick<NewTransfer, "appId" | "name">): Fetch;
 }

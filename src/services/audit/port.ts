@@ -3,6 +3,8 @@
 import type { Reason } from "../../protocol/protocol.ts";
 import type { Write } from "../../std/write.ts";
 
+export type AuditPayload = Readonly<Record<string, string | number | boolean>>;
+
 /** Ids and numbers: never the text of a message, an argument or a secret. */
 export interface AuditEntry {
 	domain: string;
@@ -13,7 +15,7 @@ export interface AuditEntry {
 	traceId?: string;
 	/** Who did it: an address, an account, an agent. */
 	caller?: string;
-	payload?: Readonly<Record<string, string | number | boolean>>;
+	payload?: AuditPayload;
 }
 
 /** Makes the write that commits with what it tells of. */

@@ -1,10 +1,10 @@
 /** How notices are read: by a cursor, as every log is. */
 
 import { Batch, type Bus, type Cursor, type Wake } from "../../bus/bus.ts";
-import { type Ledger, type Notice, noticeCall } from "../../ledger/ledger.ts";
+import { type Ledger, noticeCall } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 
-const ROWS_PER_READ = 512;
+const RECORDS_PER_READ = 1024;
 /** Topics whose newest records are kept at hand. */
 const RECENT_MAX = 64;
 
@@ -24,9 +24,10 @@ export function noticeLogs({ bus, ledger: { notices } }: NoticeParts): NoticeLog
 	const read = async (topic: string, after: number): Promise<Batch | undefined> => {
 		const known = recent.get(topic);
 		if (known && known.first <= after + 1 && after < known.last) return known.after(after);
-		const rows = await notices.read(topic, after, ROWS_PER_READ);
-		const batch = batchOf(topic, after, rows);
-		if (!batch) return undefined;
+		const page = await notices.read(topic, after, RECORDS_PER_READ);
+		if (!page) return undefined;
+		if (page.first > after + 1) throw expired(topic, page.first);
+		const batch = new Batch(page.first, page.count, page.text).after(after);
 		if (known && known.last > batch.last) return batch;
 		recent.delete(topic);
 		recent.set(topic, batch);
@@ -49,16 +50,6 @@ function startOf(topic: string, after: number | undefined, { first, last }: { fi
 	if (after === 0) return first - 1;
 	if (after < first - 1) throw expired(topic, first);
 	return after;
-}
-
-function batchOf(topic: string, after: number, rows: readonly Notice[]): Batch | undefined {
-	const [first] = rows;
-	if (!first) return undefined;
-	if (first.sequence !== after + 1) throw expired(topic, first.sequence);
-	return Batch.of(
-		first.sequence,
-		rows.map(({ text }) => text),
-	);
 }
 
 const expired = (topic: string, first: number) =>

@@ -1,8 +1,9 @@
 /** Scenarios: one model call without a session. Steps 1 to 9 establish it, the tenth begins its log. */
 
 import type { Cursor } from "../../bus/bus.ts";
+import type { Reason } from "../../protocol/protocol.ts";
 import type { Write } from "../../std/write.ts";
-import type { ConnectorInfo, InlineCredential, Provider, ScenarioKind } from "../connectors/port.ts";
+import type { ConnectorInfo, InlineCredential, Media, Provider, ScenarioKind } from "../connectors/port.ts";
 import type { Principal } from "../principal.ts";
 
 /** What is asked of a model, after it was parsed (step 1). JSON: a job keeps it. */
@@ -17,7 +18,7 @@ export type ScenarioSpec =
 	| { kind: "speech"; text: string; voice?: string; mimeType?: string }
 	| { kind: "image"; prompt: string; size?: string; count?: number }
 	| { kind: "embed"; inputs: readonly string[] }
-	/** The audio is an artifact: what came with the request was made one. */
+	/** The audio is an artifact, or came with the request: then it is made one before anything is kept. */
 	| { kind: "transcribe"; artifactId: string; mimeType?: string; language?: string };
 
 export interface ScenarioHead {
@@ -34,6 +35,8 @@ export interface ScenarioRequest {
 	spec: ScenarioSpec;
 	/** Reads one metadata value by its name in lower case. */
 	metadata(name: string): string | undefined;
+	/** Audio that came in the body; it takes the place of an artifact. */
+	audio?: Media;
 	/** Jobs and workflows: a key that comes with the request could not survive a restart. */
 	durable?: boolean;
 }
@@ -52,15 +55,41 @@ export interface ScenarioOutcome {
 	status: "completed" | "failed" | "aborted";
 	text: string;
 	/** Speech only. */
-	audio?: { mimeType: string; data: Uint8Array };
+	audio?: Media;
+	/** Embeddings only. */
+	vectors?: readonly (readonly number[])[];
 	usage: { input: number; output: number };
 	/** Present unless it completed. */
-	error?: { code: string; message: string };
+	error?: { code: string; message: string; reason: Reason };
+}
+
+/** What is known of a run from its beginning on. */
+export interface ScenarioFacts {
+	appId: string;
+	userId: string;
+	kind: ScenarioKind;
+	model: string;
+	/** Left out: the credentials came with the request. */
+	connectorId?: string;
+	/** No model answers, but the built-in demonstration. */
+	demo: boolean;
+	/** In milliseconds since the epoch. */
+	startedAt: number;
+}
+
+export interface StartedScenario {
+	runId: string;
+	/** False: an earlier request with the same key made it. */
+	isFirst: boolean;
+	/** Read from the log, when somebody asks. Never rejects. */
+	readonly outcome: Promise<ScenarioOutcome>;
 }
 
 export interface StartOptions {
 	idempotencyKey?: string;
 	runId?: string;
+	/** What is to be transcribed. */
+	audio?: Media;
 	/** What commits with the log's beginning. */
 	begin?: readonly Write[];
 }
@@ -68,14 +97,13 @@ export interface StartOptions {
 export interface Scenarios {
 	/** Steps 1 to 9 in order; the first fault wins, and leaves nothing behind. */
 	admit(request: ScenarioRequest, principal: Principal): Promise<AdmittedScenario>;
-	/** Step 10, for text and speech: resolves once the log's beginning is durable. The same key gives the same run. */
-	start(
-		admitted: AdmittedScenario,
-		options?: StartOptions,
-	): Promise<{ runId: string; outcome: Promise<ScenarioOutcome> }>;
-	/** For the kinds that have no stream, and for jobs of all kinds. */
+	/** Step 10, for all kinds but images: resolves once the log's beginning is durable. The same key gives the same run. */
+	start(admitted: AdmittedScenario, options?: StartOptions): Promise<StartedScenario>;
+	/** For jobs. */
 	provider(admitted: AdmittedScenario): Promise<Provider>;
-	/** The log of a run that the caller may read. */
+	/** Rejects with `not_found` for one that is not the caller's, too. */
+	facts(runId: string, principal: Principal): Promise<ScenarioFacts>;
+	/** The log of a run that the caller may read. From its terminal on it is the terminal again: no reader is left without one (Z5). */
 	cursor(runId: string, after: number, principal: Principal): Promise<Cursor>;
 	/** Ends a run; undefined when there is no such run that the caller may end. */
 	abort(runId: string, principal: Principal): Promise<ScenarioOutcome> | undefined;
@@ -86,6 +114,9 @@ export interface Scenarios {
 	/** Refuses new ones, waits for those under way, aborts what is left at the deadline. */
 	drain(deadlineMs: number): Promise<void>;
 }
+
+/** From the start to the first event of the provider; no request can change it (milliseconds). */
+export const FIRST_PACKET_MS = 60_000;
 
 /** Time limits of a whole call (milliseconds) when the request names none; it cannot ask for more. */
 export const SCENARIO_TIMEOUT_MS: Readonly<Record<ScenarioKind, number>> = {

@@ -87,7 +87,7 @@ test("a decision that its daemon did not live to use is used by whoever continue
 	// On record, and nobody who waits is told: as by a daemon that is killed then.
 	const second = await start(path, ran, [answer(text("Done."))]);
 	const decided = { state: "approved", by: "the owner", at: row!.createdAt } as const;
-	await second.bus.write([approvalWrites.decide(runId!, row!.id, decided)]);
+	await second.bus.write([approvalWrites.decide(row!, decided)]);
 	const { runId: next } = await second.nex.continue(runId!);
 	await until("its turn", async () => (await second.ledger.turns.get(next)) !== undefined);
 	expect(ran).toEqual([`bash ${JSON.stringify(COMMAND)}`]);

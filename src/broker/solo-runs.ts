@@ -1,0 +1,144 @@
+/** Model calls without a session: starts them, stops them, and ends what a dead daemon left of them. */
+
+import type { Bus, LogInfo } from "../bus/bus.ts";
+import { type LogKind, NexusError } from "../protocol/protocol.ts";
+import { type Clock, systemClock, within } from "../std/clock.ts";
+import { type Log, silentLog } from "../std/log.ts";
+import type { Write } from "../std/write.ts";
+import { CRASHED, damagedEnding, type Ending, UNWRITTEN } from "./ending.ts";
+import { Framer } from "./framer.ts";
+import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
+import { readWhole, untilSettled } from "./recovery.ts";
+import { type SoloDeps, type SoloEnd, type SoloRequest, SoloRun, sealWith, UNKNOWN_USAGE } from "./solo-run.ts";
+
+export interface SoloRunsOptions {
+	bus: Bus;
+	limits?: Partial<BrokerLimits>;
+	clock?: Clock;
+	log?: Log;
+	/** What commits with the end of a call that another process began, or that the store gave up. */
+	settleLeft?(info: LogInfo, end: SoloEnd): readonly Write[];
+}
+
+export interface SoloExecution {
+	/** Never rejects: a failure is an end. */
+	ended: Promise<SoloEnd>;
+}
+
+export interface SoloRuns {
+	/** Resolves once the beginning of the log is durable; rejects when the call could not be started, which then left nothing. */
+	start(request: SoloRequest): Promise<SoloExecution>;
+	/** What one that is under way here was started with. */
+	find(runId: string): SoloRequest | undefined;
+	/** Undefined when no such call is under way here. Never rejects. */
+	abort(runId: string): Promise<SoloEnd> | undefined;
+	/** Ends every log of a kind that a dead daemon left; returns how many. Those that cannot be ended yet are tried again. */
+	recover(kind: LogKind): Promise<number>;
+	readonly live: number;
+	/** Refuses new ones, waits for those under way, and aborts what is left at the deadline. */
+	drain(deadlineMs: number): Promise<void>;
+}
+
+/** How long the last commit may take once every call has ended. */
+const SEAL_MS_MAX = 5000;
+
+export const createSoloRuns = (options: SoloRunsOptions): SoloRuns => new LiveSoloRuns(options);
+
+class LiveSoloRuns implements SoloRuns {
+	readonly #deps: SoloDeps & { limits: BrokerLimits };
+	readonly #settleLeft: (info: LogInfo, end: SoloEnd) => readonly Write[];
+	readonly #runs = new Map<string, SoloRun>();
+	#draining = false;
+
+	constructor({ bus, limits, clock = systemClock, log = silentLog, settleLeft = () => [] }: SoloRunsOptions) {
+		const settleLate = (runId: string) => void this.#later(runId, UNWRITTEN);
+		this.#deps = { bus, clock, log, limits: { ...BROKER_LIMITS, ...limits }, settleLate };
+		this.#settleLeft = settleLeft;
+	}
+
+	get live(): number {
+		return this.#runs.size;
+	}
+
+	async start(request: SoloRequest): Promise<SoloExecution> {
+		const { runId } = request;
+		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping.", { reason: "STOPPING" });
+		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		const run = new SoloRun(this.#deps, request);
+		this.#runs.set(runId, run);
+		const leave = () => this.#runs.delete(runId);
+		run.ended.then(leave, leave);
+		await run.establish();
+		return { ended: run.ended };
+	}
+
+	find(runId: string): SoloRequest | undefined {
+		return this.#runs.get(runId)?.request;
+	}
+
+	abort(runId: string): Promise<SoloEnd> | undefined {
+		const run = this.#runs.get(runId);
+		run?.abort();
+		return run?.ended;
+	}
+
+	async recover(kind: LogKind): Promise<number> {
+		let count = 0;
+		for (const info of await this.#deps.bus.list({ kind, left: true })) {
+			try {
+				await this.#endLeft(info, CRASHED);
+				count++;
+			} catch (cause) {
+				this.#deps.log.error(
+					{ runId: info.log, err: cause },
+					"a model call of the last process could not be ended yet",
+				);
+				void this.#later(info.log, CRASHED);
+			}
+		}
+		return count;
+	}
+
+	async drain(deadlineMs: number): Promise<void> {
+		this.#draining = true;
+		const { clock, limits, log } = this.#deps;
+		const ended = () => Promise.allSettled([...this.#runs.values()].map((run) => run.ended));
+		if (await within(clock, deadlineMs, ended())) return;
+		log.info({ calls: this.#runs.size }, "stopping the model calls that are left");
+		for (const run of this.#runs.values()) run.shutDown();
+		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, ended())) return;
+		log.error({ calls: [...this.#runs.keys()] }, "model calls did not end; recovery ends them at the next start");
+	}
+
+	#later(runId: string, ending: Ending): Promise<unknown> {
+		return untilSettled(
+			this.#deps,
+			() => this.#draining,
+			runId,
+			async () => {
+				const info = await this.#deps.bus.describe(runId);
+				if (info && info.sealedAt === undefined) await this.#endLeft(info, ending);
+			},
+		);
+	}
+
+	/** Nothing of it is done again: what is on record is given its end. */
+	async #endLeft(info: LogInfo, why: Ending): Promise<void> {
+		const { bus, clock, limits, log } = this.#deps;
+		const writer = await bus.reopen(info.log);
+		const framer = new Framer({ runId: info.log, ...limits });
+		// The clock may have been set back since; an answer does not end before its last token.
+		let now = Math.max(clock.now(), info.createdAt);
+		const damage = await readWhole(this.#deps, info, (frame) => {
+			framer.replay(frame);
+			now = Math.max(now, frame.ts);
+		});
+		const ending = damage === undefined ? why : damagedEnding(why, damage);
+		const records: string[] = [];
+		if (!framer.finished) framer.end(ending, UNKNOWN_USAGE, now, (record) => records.push(record));
+		const { reason, error } = ending;
+		const end = { reason, usage: UNKNOWN_USAGE, ...(error && { error }) };
+		await sealWith(log, writer, records, this.#settleLeft(info, end));
+		log.info({ runId: info.log }, "ended a model call that was left");
+	}
+}

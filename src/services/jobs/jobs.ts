@@ -1,0 +1,322 @@
+/** Jobs: each is a row and a log that change in one commit. What a dead daemon left goes on, or is settled as crashed. */
+
+import { type Bus, follow } from "../../bus/bus.ts";
+import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
+import { NexusError, newId, type Reason, toNexusError } from "../../protocol/protocol.ts";
+import { type Clock, within } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { Write } from "../../std/write.ts";
+import type { Audit } from "../audit/port.ts";
+import { once } from "../once.ts";
+import type { Principal } from "../principal.ts";
+import type { AdmittedScenario } from "../scenarios/port.ts";
+import { type AttemptDeps, perform } from "./attempt.ts";
+import { bounded } from "./bounded.ts";
+import { BACKOFF_MS, JOB_LIMITS, type JobLimits } from "./limits.ts";
+import { LiveJob, type LiveJobDeps } from "./live-job.ts";
+import type { Job, Jobs, SubmitOptions } from "./port.ts";
+import { type Readmit, readmission } from "./readmit.ts";
+import { type JobReads, jobReads, noJob } from "./reads.ts";
+import { mayRetry, retryPauseMs } from "./retry.ts";
+import { EMPTY_SCHEDULE, positionsOf, type ScheduleInput, stepSchedule } from "./schedule.ts";
+import { type Attempts, ended, type JobScenario, newJob, recordOf, retrying, running } from "./snapshot.ts";
+
+export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
+	bus: Bus;
+	ledger: Pick<Ledger, "jobs" | "idempotency">;
+	connectors: Parameters<typeof readmission>[0];
+	clock: Clock;
+	log: Log;
+	limits?: Partial<JobLimits>;
+	/** What is told beside a submission and an end, in their commits. */
+	audit?: Audit;
+}
+
+export const createJobs = (deps: JobsDeps): Jobs => new JobService(deps);
+
+class JobService implements Jobs {
+	readonly find: JobReads["find"];
+	readonly list: JobReads["list"];
+	readonly cursor: JobReads["cursor"];
+	readonly #deps: JobsDeps;
+	readonly #limits: JobLimits;
+	readonly #reads: JobReads;
+	readonly #readmit: Readmit;
+	readonly #live = new Map<string, LiveJob>();
+	readonly #liveDeps: LiveJobDeps;
+	#schedule = EMPTY_SCHEDULE;
+	#untick = () => {};
+	/** The applications of those that are not durable yet. */
+	readonly #arriving = new Map<string, string>();
+	/** Nothing is started any more; then nothing is written. */
+	#phase: "open" | "stopping" | "closed" = "open";
+
+	constructor(deps: JobsDeps) {
+		this.#deps = deps;
+		this.#limits = { ...JOB_LIMITS, ...deps.limits };
+		this.#readmit = readmission(deps.connectors);
+		this.#reads = jobReads(deps.bus, deps.ledger, () => this.#schedule);
+		const { bus, clock, log } = deps;
+		const { progressMs } = this.#limits;
+		this.#liveDeps = { bus, clock, log, progressMs, closed: () => this.#phase === "closed" };
+		({ find: this.find, list: this.list, cursor: this.cursor } = this.#reads);
+	}
+
+	get counts() {
+		return { queued: this.#schedule.waiting.length, running: this.#schedule.running.size };
+	}
+
+	async submit(admitted: AdmittedScenario, options: SubmitOptions = {}): Promise<Job> {
+		if (this.#phase !== "open") throw stopping();
+		const scenario = scenarioOf(admitted);
+		const attempts = attemptsOf(options, this.#limits);
+		const { appId } = scenario;
+		const id = newId("job", this.#now());
+		const request = { appId, key: options.idempotencyKey, body: { job: scenario, ...attempts }, result: id };
+		const made = await once(this.#deps, request, async (claim) => {
+			this.#admit(appId);
+			this.#arriving.set(id, appId);
+			try {
+				await this.#create(newJob(id, admitted, scenario.connector.id, attempts, this.#now()), scenario, claim);
+			} finally {
+				this.#arriving.delete(id);
+			}
+		});
+		const live = made.isFirst ? this.#live.get(id) : undefined;
+		if (live) await this.#queue(live);
+		const job = await this.find(made.id, { owner: true, address: "", isPrivate: true });
+		if (!job) throw noJob(made.id);
+		return job;
+	}
+
+	#admit(appId: string): void {
+		const { queuedMax, queuedPerAppMax } = this.#limits;
+		const apps = [...this.#arriving.values(), ...this.#schedule.waiting.map((job) => job.appId)];
+		if (apps.length >= queuedMax) throw full(`${queuedMax} jobs wait already`);
+		if (apps.filter((app) => app === appId).length >= queuedPerAppMax)
+			throw full(`${queuedPerAppMax} jobs of ${appId} wait already`);
+	}
+
+	async #create(job: Job, scenario: JobScenario, claim: readonly Write[]): Promise<void> {
+		const { id, appId, state, createdAt } = job;
+		const row = jobWrites.submit({ id, appId, state, createdAt, scenario, job });
+		const first = recordOf({ type: "submitted", at: createdAt, job });
+		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
+			with: [row, ...claim, ...this.#told(job)],
+		});
+		this.#live.set(id, new LiveJob(job, scenario, writer, this.#liveDeps));
+	}
+
+	/** Starts it, or has it say that it waits, and behind how many. */
+	async #queue(live: LiveJob, readyAt = 0): Promise<void> {
+		const { id, appId, state } = live.job;
+		if (live.canceled) return this.#end(live, live.canceled);
+		this.#step({ type: "wait", id, appId, readyAt });
+		if (state !== "submitted" || this.#schedule.running.has(id)) return;
+		const queuePosition = positionsOf(this.#schedule).get(id) ?? 0;
+		await live.change("queued", { ...live.job, state: "queued", queuePosition, updatedAt: this.#now() });
+	}
+
+	#step(input: ScheduleInput): void {
+		// Those that wait are for the next daemon.
+		const limits = this.#phase === "open" ? this.#limits : { runningMax: 0, runningPerAppMax: 0 };
+		const { schedule, starts, tickAt } = stepSchedule(this.#schedule, input, this.#now(), limits);
+		this.#schedule = schedule;
+		this.#untick();
+		if (tickAt !== undefined && this.#phase === "open")
+			this.#untick = this.#deps.clock.after(tickAt - this.#now(), () => this.#step({ type: "tick" }));
+		for (const id of starts) {
+			const live = this.#live.get(id)!;
+			live.attempt = this.#run(live);
+		}
+	}
+
+	/** One attempt, from its first record to its last. Never rejects. */
+	async #run(live: LiveJob): Promise<void> {
+		const stop = new AbortController();
+		live.stop = stop;
+		try {
+			await live.change("running", running(live.job, this.#now()));
+			if (live.canceled) stop.abort(live.canceled);
+			const error = await this.#attempt(live, stop).then(
+				() => undefined,
+				(cause: unknown) => toNexusError(cause),
+			);
+			live.quiet();
+			if (this.#isLeft(live, error)) return;
+			if (error && !live.canceled && mayRetry(live.job, error)) await this.#retry(live, error);
+			else await this.#end(live, error);
+		} catch (cause) {
+			this.#deps.log.error({ jobId: live.job.id, err: cause }, "a job could not be recorded");
+			live.quiet();
+			await this.#giveUp(live, toNexusError(cause));
+		}
+	}
+
+	/** The store refused a record: the job ends as soon as it takes one again, or the next daemon finds it as it is on record. */
+	async #giveUp(live: LiveJob, error: NexusError): Promise<void> {
+		try {
+			await this.#end(live, error);
+		} catch (cause) {
+			this.#forget(live);
+			live.settled.reject(toNexusError(cause));
+		}
+	}
+
+	/** The daemon's own stop is no outcome of a job: recovery says what became of it. */
+	#isLeft(live: LiveJob, error: NexusError | undefined): boolean {
+		return this.#phase === "closed" || (this.#phase === "stopping" && error?.code === "aborted" && !live.canceled);
+	}
+
+	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
+		const { cancelGraceMs: graceMs } = this.#limits;
+		const { timeoutMs, spec } = live.scenario;
+		// A run has the same limit itself, and its log should be what says so.
+		const limitMs = spec.kind === "text" || spec.kind === "speech" ? timeoutMs + graceMs : timeoutMs;
+		const work = async () => {
+			const admitted = await this.#readmit(live.scenario);
+			stop.signal.throwIfAborted();
+			await perform(
+				{ ...this.#deps, limits: this.#limits },
+				{ admitted, signal: stop.signal, found: (findings) => live.progress(stop, findings) },
+			);
+		};
+		await bounded(work(), { clock: this.#deps.clock, limitMs, graceMs, stop });
+	}
+
+	async #retry(live: LiveJob, error: NexusError): Promise<void> {
+		const pauseMs = retryPauseMs(live.job, this.#limits.backoffMsMax);
+		await live.change("retrying", retrying(live.job, error, false, this.#now()));
+		await this.#queue(live, this.#now() + pauseMs);
+	}
+
+	async #end(live: LiveJob, error: NexusError | undefined): Promise<void> {
+		const isCanceled = live.canceled !== undefined;
+		const job = ended(live.job, error, isCanceled, this.#now());
+		await live.end(job, this.#told(job));
+		this.#forget(live);
+		live.settled.resolve(job);
+	}
+
+	#forget(live: LiveJob): void {
+		this.#live.delete(live.job.id);
+		this.#step({ type: "leave", id: live.job.id });
+	}
+
+	#told({ id, appId, userId, kind, state, error, attempt }: Job): Write[] {
+		const { audit } = this.#deps;
+		if (!audit) return [];
+		return [
+			audit({
+				domain: "jobs",
+				operation: state,
+				appId,
+				...(userId !== "" && { userId }),
+				...(error?.reason !== undefined && { reason: error.reason as Reason }),
+				payload: { job_id: id, kind, attempt },
+			}),
+		];
+	}
+
+	#now(): number {
+		return this.#deps.clock.now();
+	}
+
+	async cancel(id: string, reason: string, principal: Principal): Promise<Job> {
+		await this.#reads.row(id, principal);
+		const live = this.#live.get(id);
+		if (!live) {
+			const { finishedAt, job } = await this.#reads.row(id, principal);
+			if (finishedAt !== undefined) return job as Job;
+			throw new NexusError("unavailable", `${id} is not run by this daemon: try again once it was taken over`);
+		}
+		if (this.#phase !== "open") throw stopping();
+		live.canceled ??= new NexusError("aborted", reason === "" ? "it was cancelled" : `it was cancelled: ${reason}`);
+		if (live.stop) live.stop.abort(live.canceled);
+		else if (this.#schedule.waiting.some((job) => job.id === id)) {
+			this.#step({ type: "leave", id });
+			await this.#end(live, live.canceled);
+		}
+		return live.settled.promise;
+	}
+
+	async settled(id: string): Promise<Job> {
+		const live = this.#live.get(id);
+		if (live) return live.settled.promise;
+		const { bus, ledger } = this.#deps;
+		const row = await ledger.jobs.get(id);
+		if (!row) throw noJob(id);
+		if (row.finishedAt !== undefined) return row.job as Job;
+		// Another daemon's.
+		for await (const _ of follow(await bus.cursor({ log: id }, 0)));
+		return this.settled(id);
+	}
+
+	async recover(): Promise<number> {
+		const { bus, log } = this.#deps;
+		const left = await bus.list({ kind: "job", left: true });
+		let settled = 0;
+		for (const { log: id } of left.toReversed()) {
+			try {
+				if (await this.#resume(id)) settled++;
+			} catch (cause) {
+				log.error({ jobId: id, err: cause }, "a job of the last process could not be taken over");
+			}
+		}
+		return settled;
+	}
+
+	/** True when it was running: then it is settled, or begun again where its submitter allowed that. */
+	async #resume(id: string): Promise<boolean> {
+		const { bus, ledger } = this.#deps;
+		const writer = await bus.reopen(id);
+		const row = await ledger.jobs.get(id);
+		if (!row) throw new NexusError("data_loss", `there is no row of ${id}`);
+		const job = row.job as Job;
+		const live = new LiveJob(job, row.scenario as JobScenario, writer, this.#liveDeps);
+		this.#live.set(id, live);
+		if (job.state !== "running") await this.#queue(live);
+		else if (job.attempt >= job.attemptsMax) await this.#end(live, crashed());
+		else {
+			await live.change("retrying", retrying(job, crashed(), true, this.#now()));
+			await this.#queue(live);
+		}
+		return job.state === "running";
+	}
+
+	async close(deadlineMs: number): Promise<void> {
+		this.#phase = "stopping";
+		this.#untick();
+		const attempts = [...this.#live.values()].flatMap(({ stop, attempt }) => (stop && attempt ? [attempt] : []));
+		await within(this.#deps.clock, deadlineMs, Promise.all(attempts));
+		this.#phase = "closed";
+		for (const live of this.#live.values()) {
+			live.stop?.abort(stopping());
+			live.quiet();
+			live.settled.reject(stopping());
+		}
+		this.#live.clear();
+	}
+}
+
+function scenarioOf({ appId, userId, spec, model, timeoutMs, source }: AdmittedScenario): JobScenario {
+	if ("inline" in source)
+		throw new NexusError(
+			"precondition",
+			"a job may wait: create a connector instead of sending a key with the request",
+		);
+	const { id, appId: owner } = source.connector;
+	return { appId, userId, spec, model, timeoutMs, connector: { id, ...(owner !== undefined && { appId: owner }) } };
+}
+
+function attemptsOf({ attemptsMax = 1, backoffMs = BACKOFF_MS, workflow }: SubmitOptions, limits: JobLimits): Attempts {
+	if (!Number.isInteger(attemptsMax) || attemptsMax < 0 || attemptsMax > limits.attemptsMax)
+		throw new NexusError("invalid", `retry_max_attempts is from 0 to ${limits.attemptsMax}`);
+	if (!Number.isInteger(backoffMs) || backoffMs < 0 || backoffMs > limits.backoffMsMax)
+		throw new NexusError("invalid", `retry_backoff_ms is from 0 to ${limits.backoffMsMax}`);
+	return { attemptsMax: Math.max(1, attemptsMax), backoffMs: backoffMs || BACKOFF_MS, ...(workflow && { workflow }) };
+}
+
+const full = (what: string) => new NexusError("busy", `${what}: try later`);
+const stopping = () => new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
+const crashed = () => new NexusError("crashed", "the daemon died while it ran");

@@ -1,0 +1,28 @@
+/** What a request says beside its body, in metadata. Credentials come here only. */
+
+import { NexusError } from "../../protocol/protocol.ts";
+
+const NAMES = {
+	userToken: "x-nexus-user-token",
+	keySource: "x-nexus-key-source",
+	providerType: "x-nexus-provider-type",
+	providerEndpoint: "x-nexus-provider-endpoint",
+	apiKey: "x-nexus-provider-api-key",
+} as const;
+
+/** Of one value. */
+const VALUE_BYTES_MAX = 4096;
+
+export type ScenarioMetadata = Partial<Record<keyof typeof NAMES, string>>;
+
+/** An empty value counts as none. The message of an error never has the value. */
+export function metadataOf(read: (name: string) => string | undefined): ScenarioMetadata {
+	const metadata: ScenarioMetadata = {};
+	for (const [key, name] of Object.entries(NAMES) as [keyof typeof NAMES, string][]) {
+		const value = read(name) ?? "";
+		if (Buffer.byteLength(value) > VALUE_BYTES_MAX)
+			throw new NexusError("invalid", `metadata ${name} has more than ${VALUE_BYTES_MAX} bytes`);
+		if (value !== "") metadata[key] = value;
+	}
+	return metadata;
+}

@@ -1,0 +1,81 @@
+/** What a run has come to, as its log says it: the same for whoever asks, whenever. */
+
+import { type Batch, type Cursor, follow } from "../../bus/bus.ts";
+import {
+	type ChunkFrame,
+	decodeFrame,
+	type EndFrame,
+	reasonOf,
+	reasonOfEnd,
+	toNexusError,
+} from "../../protocol/protocol.ts";
+import type { ScenarioOutcome } from "./port.ts";
+
+/** Waits for the end of the log. A log that cannot be read is a failure. */
+export async function outcomeOf(open: () => Promise<Cursor>): Promise<ScenarioOutcome> {
+	const answer = new Answer();
+	try {
+		for await (const batch of follow(await open())) answer.take(batch);
+		return answer.outcome();
+	} catch (cause) {
+		const { code, message, reason = reasonOf(code) } = toNexusError(cause);
+		return { ...answer.outcome(), status: "failed", error: { code, message, reason } };
+	}
+}
+
+function errorOf(end: Pick<EndFrame, "reason" | "error">): NonNullable<ScenarioOutcome["error"]> {
+	const { code = "aborted", message = "The run was stopped." } = end.error ?? {};
+	return { code, message, reason: reasonOfEnd(end) };
+}
+
+class Answer {
+	readonly #text: string[] = [];
+	readonly #audio: Buffer[] = [];
+	readonly #vectors: number[][] = [];
+	#mimeType = "";
+	/** Of a value that goes on in the next chunk. */
+	#partial = "";
+	/** By the id of a stream. */
+	readonly #modalities = new Map<string, string>();
+	#end: EndFrame | undefined;
+
+	take({ records }: Batch): void {
+		for (const record of records) {
+			const frame = decodeFrame(record);
+			if (frame.type === "stream.chunk") this.#takeChunk(frame);
+			else if (frame.type === "stream.end") this.#end = frame.final ? frame : this.#end;
+			else {
+				this.#modalities.set(frame.message_id, frame.modality);
+				if (frame.modality === "audio") this.#mimeType = frame.content_type;
+			}
+		}
+	}
+
+	outcome(): ScenarioOutcome {
+		const { reason = "crashed", error, usage = { input: -1, output: -1 } } = this.#end ?? {};
+		return {
+			status: reason === "completed" || reason === "aborted" ? reason : "failed",
+			text: this.#text.join(""),
+			...(this.#audio.length > 0 && { audio: { mimeType: this.#mimeType, data: Buffer.concat(this.#audio) } }),
+			...(this.#vectors.length > 0 && { vectors: this.#vectors }),
+			usage: { input: usage.input, output: usage.output },
+			...(reason !== "completed" && { error: errorOf({ reason, ...(error && { error }) }) }),
+		};
+	}
+
+	#takeChunk({ message_id: id, payload, is_partial: isPartial }: ChunkFrame): void {
+		switch (this.#modalities.get(id)) {
+			case "audio":
+				this.#audio.push(Buffer.from(payload, "base64"));
+				return;
+			case "data": {
+				const whole = this.#partial + payload;
+				this.#partial = isPartial ? whole : "";
+				if (!isPartial) this.#vectors.push(JSON.parse(whole) as number[]);
+				return;
+			}
+			default:
+				this.#text.push(payload);
+		}
+	}
+}

@@ -1,0 +1,189 @@
+/** Scenarios: admits model calls, starts them as runs without a session, and hands out their logs. */
+
+import { createHash } from "node:crypto";
+import { createSoloRuns, type SoloEnd, type SoloRuns } from "../../broker/broker.ts";
+import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
+import type { Ledger } from "../../ledger/ledger.ts";
+import { NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
+import { type Clock, systemClock } from "../../std/clock.ts";
+import { type Log, silentLog } from "../../std/log.ts";
+import type { Write } from "../../std/write.ts";
+import type { Audit } from "../audit/port.ts";
+import type { Connectors, Media, Provider } from "../connectors/port.ts";
+import { once } from "../once.ts";
+import { type Principal, seesApp } from "../principal.ts";
+import { admitScenario } from "./admission.ts";
+import { callOf, providerFailure } from "./calls.ts";
+import { outcomeOf } from "./outcome.ts";
+import {
+	type AdmittedScenario,
+	FIRST_PACKET_MS,
+	type ScenarioFacts,
+	type ScenarioOutcome,
+	type ScenarioRequest,
+	type Scenarios,
+	type StartedScenario,
+	type StartOptions,
+} from "./port.ts";
+import { scrubbedError, scrubbedProvider } from "./scrub.ts";
+import { noUserTokens, type VerifyUserToken } from "./user-token.ts";
+
+/** Of the text, or of the audio as base64 (12 MiB of sound). */
+const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
+
+export interface ScenariosOptions {
+	bus: Bus;
+	ledger: Pick<Ledger, "idempotency">;
+	connectors: Connectors;
+	/** Left out: no user token is taken. */
+	verifyUser?: VerifyUserToken;
+	audit?: Audit;
+	abortGraceMs?: number;
+	clock?: Clock;
+	log?: Log;
+	random?: Random;
+}
+
+export const createScenarios = (options: ScenariosOptions): Scenarios => new RunningScenarios(options);
+
+class RunningScenarios implements Scenarios {
+	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
+	readonly #runs: SoloRuns;
+
+	constructor(options: ScenariosOptions) {
+		const { clock = systemClock, verifyUser = noUserTokens, log = silentLog, bus, abortGraceMs } = options;
+		this.#options = { ...options, clock, verifyUser };
+		this.#runs = createSoloRuns({
+			bus,
+			clock,
+			log,
+			limits: abortGraceMs === undefined ? {} : { abortGraceMs },
+			settleLeft: (info, end) => this.#auditEnd(info.log, factsOf(info), end),
+		});
+	}
+
+	get live(): number {
+		return this.#runs.live;
+	}
+
+	admit(request: ScenarioRequest, principal: Principal): Promise<AdmittedScenario> {
+		return admitScenario(this.#options, request, principal);
+	}
+
+	async start(admitted: AdmittedScenario, options: StartOptions = {}): Promise<StartedScenario> {
+		const { clock, random } = this.#options;
+		const { idempotencyKey: key, runId = newRunId(clock.now(), random) } = options;
+		const request = { appId: admitted.appId, key, body: bodyOf(admitted, options.audio), result: runId };
+		const { id, isFirst } = await once(this.#options, request, (claim) =>
+			this.#begin(admitted, runId, { ...options, begin: [...claim, ...(options.begin ?? [])] }),
+		);
+		const outcome = () => this.#outcome(id);
+		return {
+			runId: id,
+			isFirst,
+			get outcome() {
+				return outcome();
+			},
+		};
+	}
+
+	async provider({ source }: AdmittedScenario): Promise<Provider> {
+		const { connectors } = this.#options;
+		if ("connector" in source) return connectors.open(source.connector);
+		try {
+			return scrubbedProvider(await connectors.openInline(source.inline), source.inline);
+		} catch (cause) {
+			throw scrubbedError(cause, source.inline.apiKey);
+		}
+	}
+
+	async facts(runId: string, principal: Principal): Promise<ScenarioFacts> {
+		return factsOf(await this.#find(runId, principal));
+	}
+
+	async cursor(runId: string, after: number, principal: Principal): Promise<Cursor> {
+		const { sealedAt, head } = await this.#find(runId, principal);
+		const isOver = sealedAt !== undefined;
+		if (!isOver && after > head) throw new NexusError("invalid", `the run has ${head} records so far, not ${after}`);
+		return this.#options.bus.cursor({ log: runId }, isOver ? Math.min(after, head - 1) : after);
+	}
+
+	abort(runId: string, principal: Principal): Promise<ScenarioOutcome> | undefined {
+		const live = this.#runs.find(runId);
+		if (!live || !seesApp(principal, (live.meta as unknown as ScenarioFacts).appId)) return undefined;
+		return this.#runs.abort(runId)?.then(() => this.#outcome(runId));
+	}
+
+	recover(): Promise<number> {
+		return this.#runs.recover("scenario");
+	}
+
+	drain(deadlineMs: number): Promise<void> {
+		return this.#runs.drain(deadlineMs);
+	}
+
+	async #begin(admitted: AdmittedScenario, runId: string, { begin = [], audio }: StartOptions): Promise<void> {
+		const { appId, userId, model, timeoutMs: totalMs, spec, source } = admitted;
+		const provider = await this.provider(admitted);
+		const connectorId = "connector" in source ? source.connector.id : undefined;
+		const facts = {
+			...{ appId, userId, kind: spec.kind, model, demo: provider.demo },
+			...(connectorId !== undefined && { connectorId }),
+		};
+		const { ended } = await this.#runs.start({
+			...{ runId, kind: "scenario", meta: facts, model, totalMs },
+			firstEventMs: FIRST_PACKET_MS,
+			charsMax: ANSWER_CHARS_MAX,
+			run: callOf(admitted, provider, audio),
+			begin: [...begin, ...this.#audit("start", runId, facts)],
+			settle: (end) => this.#auditEnd(runId, facts, end),
+			failure: providerFailure,
+		});
+		if (connectorId !== undefined) void ended.then((end) => this.#report(connectorId, end));
+	}
+
+	async #find(runId: string, principal: Principal): Promise<LogInfo> {
+		const { bus } = this.#options;
+		const info = await bus.describe(runId);
+		if (info?.kind === "scenario" && seesApp(principal, factsOf(info).appId)) return info;
+		// The Bus knows whether retention has removed it.
+		if (!info) (await bus.cursor({ log: runId }, 0)).close();
+		throw new NexusError("not_found", `there is no scenario run ${runId}`);
+	}
+
+	#outcome(runId: string): Promise<ScenarioOutcome> {
+		return outcomeOf(() => this.#options.bus.cursor({ log: runId }, 0));
+	}
+
+	/** Other calls tell themselves how their provider is; one that never answered cannot. */
+	#report(connectorId: string, { reason, error }: SoloEnd): void {
+		if (reason !== "timeout" || !error) return;
+		const late = new NexusError("timeout", error.message, { reason: "AI_PROVIDER_TIMEOUT" });
+		this.#options.connectors.report(connectorId, { ok: false, error: late });
+	}
+
+	#auditEnd(runId: string, facts: AuditedFacts, end: SoloEnd): readonly Write[] {
+		return this.#audit(end.reason, runId, facts, reasonOfEnd(end));
+	}
+
+	#audit(operation: string, runId: string, facts: AuditedFacts, reason: Reason = "UNSPECIFIED"): readonly Write[] {
+		const { audit } = this.#options;
+		const { appId, userId, kind, model, connectorId = "inline" } = facts;
+		if (!audit) return [];
+		const payload = { run_id: runId, kind, model, connector_id: connectorId };
+		return [audit({ domain: "scenario", operation, appId, userId, payload, reason })];
+	}
+}
+
+type AuditedFacts = Pick<ScenarioFacts, "appId" | "userId" | "model" | "connectorId"> & { kind: string };
+
+const factsOf = ({ meta }: LogInfo): ScenarioFacts => meta as ScenarioFacts;
+
+/** What makes two requests the same. A key of a request is in nothing that is kept. */
+function bodyOf({ spec, model, userId, timeoutMs, source }: AdmittedScenario, audio?: Media): unknown {
+	const heard = audio && createHash("sha256").update(audio.data).digest("hex");
+	const asked = { spec, model, userId, timeoutMs, heard };
+	if ("connector" in source) return { ...asked, connector: source.connector.id };
+	const { providerType, endpoint } = source.inline;
+	return { ...asked, inline: { providerType, endpoint } };
+}

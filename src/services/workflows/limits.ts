@@ -1,0 +1,50 @@
+/** What a workflow may ask for. */
+
+export interface WorkflowLimits {
+	/** Of the definition as JSON text. */
+	definitionBytesMax: number;
+	nodesMax: number;
+	edgesMax: number;
+	/** All outputs of a workflow together, as they weigh in a message: an answer with all of them has to fit one. */
+	outputsBytesMax: number;
+	/** Nodes of one workflow at a time. */
+	nodesRunningMax: number;
+	/** Workflows at a time; further ones wait. */
+	workflowsRunningMax: number;
+	/** Workflows that wait; further ones are refused. */
+	workflowsWaitingMax: number;
+	attemptsMax: number;
+	/** Of one back-off, however many attempts there were. */
+	backoffMsMax: number;
+	/** Of one node. */
+	timeoutMsMax: number;
+	/** Time that a script may take when its node names none, and at most. */
+	scriptMs: number;
+	scriptMsMax: number;
+	scriptMemoryBytesMax: number;
+	/** Scripts at a time, of all workflows. */
+	scriptsRunningMax: number;
+	/** A thread for scripts ends when it was not needed for so long. */
+	scriptIdleMs: number;
+	/** What the store refused is tried again this often. */
+	commitRetryMs: number;
+}
+
+export const WORKFLOW_LIMITS: WorkflowLimits = {
+	definitionBytesMax: 128 * 1024,
+	nodesMax: 128,
+	edgesMax: 512,
+	outputsBytesMax: 400 * 1024,
+	nodesRunningMax: 8,
+	workflowsRunningMax: 64,
+	workflowsWaitingMax: 1000,
+	attemptsMax: 10,
+	backoffMsMax: 5 * 60_000,
+	timeoutMsMax: 60 * 60_000,
+	scriptMs: 5000,
+	scriptMsMax: 60_000,
+	scriptMemoryBytesMax: 32 * 1024 * 1024,
+	scriptsRunningMax: 2,
+	scriptIdleMs: 30_000,
+	commitRetryMs: 5000,
+};

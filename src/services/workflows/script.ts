@@ -1,0 +1,124 @@
+/** Scripts of workflows: QuickJS in WebAssembly, in a thread that can be ended (Z19). They see their inputs and nothing else. */
+
+import { Worker } from "node:worker_threads";
+import { NexusError } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
+import type { WorkflowLimits } from "./limits.ts";
+
+export interface ScriptTask {
+	code: string;
+	/** JSON text. */
+	input: string;
+	deadlineMs: number;
+	memoryBytesMax: number;
+}
+
+export type ScriptAnswer = { json: string } | { failure: string } | { late: true };
+
+export interface Scripts {
+	/** What the script returned. Rejects with `invalid` for what the script threw, `timeout`, or the signal's reason. */
+	run(code: string, inputs: unknown, deadlineMs: number, signal: AbortSignal): Promise<unknown>;
+	close(): void;
+}
+
+/** A thread that does not even heed the interrupt is ended this long after the deadline; its start may take a while, too. */
+const GRACE_MS = 5000;
+/** Beside what scripts may use: QuickJS itself. */
+const THREAD_MB_MAX = 64;
+
+export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
+	const idle: { worker: Worker; cancel: () => void }[] = [];
+	const waiting: (() => void)[] = [];
+	let running = 0;
+	let closed = false;
+
+	const enter = async () => {
+		if (running >= limits.scriptsRunningMax) await new Promise<void>((resolve) => waiting.push(resolve));
+		else running++;
+	};
+	const leave = () => {
+		const next = waiting.shift();
+		if (next) next();
+		else running--;
+	};
+	const take = (): Worker => {
+		const kept = idle.pop();
+		kept?.cancel();
+		return kept?.worker ?? startWorker();
+	};
+	const keep = (worker: Worker) => {
+		if (closed) return void worker.terminate();
+		const cancel = clock.after(limits.scriptIdleMs, () => {
+			idle.splice(
+				idle.findIndex((one) => one.worker === worker),
+				1,
+			);
+			void worker.terminate();
+		});
+		idle.push({ worker, cancel });
+	};
+	return {
+		async run(code, inputs, deadlineMs, signal) {
+			await enter();
+			try {
+				signal.throwIfAborted();
+				const task = { code, input: JSON.stringify(inputs), deadlineMs, memoryBytesMax: limits.scriptMemoryBytesMax };
+				const worker = take();
+				const answer = await answerOf(worker, task, signal, clock);
+				if ("late" in answer) {
+					// Whatever it was busy with, nobody waits for it.
+					void worker.terminate();
+					throw new NexusError("timeout", `the script ran longer than ${deadlineMs} ms`);
+				}
+				keep(worker);
+				if ("failure" in answer) throw new NexusError("invalid", `the script failed: ${answer.failure}`);
+				return JSON.parse(answer.json) as unknown;
+			} finally {
+				leave();
+			}
+		},
+		close() {
+			closed = true;
+			for (const { worker, cancel } of idle.splice(0)) {
+				cancel();
+				void worker.terminate();
+			}
+		},
+	};
+}
+
+function startWorker(): Worker {
+	const file = import.meta.url.endsWith(".ts") ? "./script-worker.ts" : "./script-worker.js";
+	const worker = new Worker(new URL(file, import.meta.url), {
+		env: {},
+		resourceLimits: { maxOldGenerationSizeMb: THREAD_MB_MAX },
+	});
+	// A process that has nothing else to do must be able to end.
+	worker.unref();
+	return worker;
+}
+
+/** Rejects when the thread dies or is given up, and ends it then. */
+function answerOf(worker: Worker, task: ScriptTask, signal: AbortSignal, clock: Clock): Promise<ScriptAnswer> {
+	return new Promise((resolve, reject) => {
+		const cancel = clock.after(task.deadlineMs + GRACE_MS, () => over(() => resolve({ late: true })));
+		const fail = (cause: unknown) =>
+			over(() => {
+				void worker.terminate();
+				reject(cause instanceof Error ? cause : new NexusError("internal", "the thread of the script ended"));
+			});
+		const aborted = () => fail(signal.reason);
+		const over = (then: () => void) => {
+			cancel();
+			worker.off("message", answered).off("error", fail).off("exit", fail);
+			signal.removeEventListener("abort", aborted);
+			then();
+		};
+		const answered = (answer: ScriptAnswer) => over(() => resolve(answer));
+		worker.on("message", answered).on("error", fail).on("exit", fail);
+		signal.addEventListener("abort", aborted, { once: true });
+		// Listening takes a reference, too.
+		worker.unref();
+		worker.postMessage(task);
+	});
+}

@@ -1,0 +1,368 @@
+import { describe, expect, it } from "vitest";
+import type { LogWriter } from "../../src/bus/bus.ts";
+import { encodeFrame, NexusError } from "../../src/protocol/protocol.ts";
+import { manualClock } from "../clock.ts";
+import { until } from "../until.ts";
+import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";
+
+const called = (rig: ReturnType<typeof jobsRig>, count: number) =>
+	until(`${count} calls`, () => rig.calls.length >= count);
+
+describe("a job", () => {
+	it("R4-45: is submitted, runs and completes, each with its row in one commit", async () => {
+		const rig = jobsRig();
+		const { id, state } = await rig.jobs.submit(admittedOf({ inputs: ["abc"] }));
+		expect(["submitted", "running"]).toContain(state);
+		await called(rig, 1);
+		expect(await rig.get(id)).toMatchObject({ state: "running", attempt: 1, connectorId: "main", progress: -1 });
+		rig.calls[0]!.answer();
+		const settled = await rig.jobs.settled(id);
+		expect(settled).toMatchObject({
+			state: "completed",
+			embeddings: [[3]],
+			progress: 100,
+			usage: { input: 1, output: 0 },
+		});
+		expect(await rig.get(id)).toEqual(settled);
+		expect(typesOf(await rig.events(id))).toEqual(["submitted", "running", "completed"]);
+		expect((await rig.bus.describe(id))?.sealedAt).toBeDefined();
+	});
+
+	it("I11: waits for a slot with its place in the queue, applications in turn", async () => {
+		const rig = jobsRig({ limits: { runningMax: 1 } });
+		const submit = (appId: string) => rig.jobs.submit(admittedOf({}, { appId }));
+		const first = await submit("a");
+		const [second, third, other] = [await submit("a"), await submit("a"), await submit("b")];
+		expect(second).toMatchObject({ state: "queued", queuePosition: 0 });
+		expect(await rig.get(other.id)).toMatchObject({ state: "queued", queuePosition: 0 });
+		expect(await rig.get(second.id)).toMatchObject({ queuePosition: 1 });
+		expect(await rig.get(third.id)).toMatchObject({ queuePosition: 2 });
+		expect(rig.jobs.counts).toEqual({ queued: 3, running: 1 });
+		const order: string[] = [];
+		for (let n = 1; n <= 4; n++) {
+			await called(rig, n);
+			const { jobs } = await rig.jobs.list({ states: ["running"], limit: 9 }, OWNER);
+			order.push(jobs[0]!.id);
+			rig.calls[n - 1]!.answer();
+			await rig.jobs.settled(order.at(-1)!);
+		}
+		expect(order).toEqual([first.id, other.id, second.id, third.id]);
+	});
+
+	it("I11: is refused when the queue is full, for one application and for all", async () => {
+		const rig = jobsRig({ limits: { runningMax: 1, queuedMax: 2, queuedPerAppMax: 1 } });
+		const submit = (appId: string) => rig.jobs.submit(admittedOf({}, { appId }));
+		await submit("a");
+		await submit("a");
+		await expect(submit("a")).rejects.toMatchObject({ code: "busy" });
+		await submit("b");
+		await expect(submit("c")).rejects.toMatchObject({ code: "busy" });
+		expect((await rig.jobs.list({ limit: 9 }, OWNER)).jobs).toHaveLength(3);
+	});
+
+	it("Z15: the same idempotency key is the same job, another body is refused", async () => {
+		const rig = jobsRig();
+		const submit = (inputs: string[]) => rig.jobs.submit(admittedOf({ inputs }), { idempotencyKey: "k" });
+		const [one, two] = await Promise.all([submit(["a"]), submit(["a"])]);
+		expect(two.id).toBe(one.id);
+		expect((await submit(["a"])).id).toBe(one.id);
+		await expect(submit(["b"])).rejects.toMatchObject({ reason: "IDEMPOTENCY_CONFLICT" });
+		await called(rig, 1);
+		expect(rig.calls).toHaveLength(1);
+	});
+
+	it("Z26: a key that came with the request is refused, and nothing of it is stored", async () => {
+		const rig = jobsRig();
+		const inline = { providerType: "openai", apiKey: "sk-secret" };
+		await expect(rig.jobs.submit(admittedOf({}, { source: { inline } }))).rejects.toMatchObject({
+			code: "precondition",
+		});
+		expect((await rig.jobs.list({ limit: 9 }, OWNER)).jobs).toEqual([]);
+	});
+
+	it("FIELD §8: takes too long and ends as TIMEOUT, also when its provider does not heed the signal", async () => {
+		const clock = manualClock(1000);
+		const rig = jobsRig({ clock, deps: deafScenarios() });
+		const { id } = await rig.jobs.submit(admittedOf({}, { timeoutMs: 500 }));
+		await until("it runs", async () => (await rig.get(id)).state === "running");
+		await until("the clock is set", () => {
+			clock.advance(500);
+			return rig.jobs.counts.running === 1;
+		});
+		clock.advance(5000);
+		await until("it is settled", async () => {
+			clock.advance(5000);
+			return (await rig.get(id)).state === "timeout";
+		});
+		expect((await rig.get(id)).error).toMatchObject({ code: "timeout", reason: "TIMEOUT" });
+	});
+
+	it("R4-50: nobody of another application sees, cancels or reads it", async () => {
+		const rig = jobsRig();
+		const { id } = await rig.jobs.submit(admittedOf());
+		const other = appPrincipal("other");
+		expect(await rig.jobs.find(id, other)).toBeUndefined();
+		await expect(rig.jobs.cancel(id, "", other)).rejects.toMatchObject({ code: "not_found" });
+		await expect(rig.jobs.cursor(id, undefined, other)).rejects.toMatchObject({ code: "not_found" });
+		await expect(rig.jobs.list({ appId: "app", limit: 9 }, other)).rejects.toMatchObject({ code: "forbidden" });
+		expect(await rig.jobs.list({ limit: 9 }, other)).toEqual({ jobs: [], queued: 0, running: 0 });
+		expect((await rig.jobs.list({ limit: 9 }, appPrincipal("app"))).jobs).toHaveLength(1);
+	});
+
+	it("tells beside it what happened, in its commits", async () => {
+		const told: string[] = [];
+		const rig = jobsRig({
+			audit: ({ operation, payload }) => {
+				told.push(`${operation} ${payload?.kind}`);
+				return { thing: "artifacts", op: "remove", args: ["none"] };
+			},
+		});
+		const { id } = await rig.jobs.submit(admittedOf());
+		await called(rig, 1);
+		rig.calls[0]!.answer();
+		await rig.jobs.settled(id);
+		expect(told).toEqual(["submitted embed", "completed embed"]);
+	});
+});
+
+/** A provider that never answers and heeds nothing. */
+const deafScenarios = () => ({
+	scenarios: {
+		start: async () => Promise.reject(new Error("not played")),
+		facts: async () => Promise.reject(new Error("not played")),
+		provider: async () => ({ demo: false, embed: () => new Promise<never>(() => {}) }) as never,
+		cursor: async () => Promise.reject(new NexusError("not_found", "no run")),
+		abort: () => undefined,
+	},
+});
+
+describe("cancelling", () => {
+	it("ends one that waits at once, and one that runs within its grace (I12)", async () => {
+		const rig = jobsRig({ limits: { runningMax: 1 } });
+		const [running, waiting] = [await rig.jobs.submit(admittedOf()), await rig.jobs.submit(admittedOf())];
+		await called(rig, 1);
+		expect(await rig.jobs.cancel(waiting.id, "not needed", OWNER)).toMatchObject({
+			state: "canceled",
+			error: { code: "aborted", message: "it was cancelled: not needed", reason: "ABORTED" },
+		});
+		expect(await rig.jobs.cancel(running.id, "", OWNER)).toMatchObject({ state: "canceled" });
+		expect(rig.calls[0]!.signal.aborted).toBe(true);
+		expect(rig.calls).toHaveLength(1);
+		expect(typesOf(await rig.events(waiting.id))).toEqual(["submitted", "queued", "canceled"]);
+	});
+
+	it("I12: does not wait for a provider that heeds nothing", async () => {
+		const rig = jobsRig({ limits: { cancelGraceMs: 1 }, deps: deafScenarios() });
+		const { id } = await rig.jobs.submit(admittedOf());
+		expect(await rig.jobs.cancel(id, "", OWNER)).toMatchObject({ state: "canceled" });
+	});
+
+	it("changes nothing of what has ended", async () => {
+		const rig = jobsRig();
+		const { id } = await rig.jobs.submit(admittedOf());
+		await called(rig, 1);
+		rig.calls[0]!.answer();
+		const settled = await rig.jobs.settled(id);
+		expect(await rig.jobs.cancel(id, "late", OWNER)).toEqual(settled);
+		await expect(rig.jobs.cancel("job_none", "", OWNER)).rejects.toMatchObject({ code: "not_found" });
+	});
+});
+
+describe("retrying", () => {
+	const failed = new NexusError("engine_failed", "502", { reason: "AI_PROVIDER_FAILED" });
+
+	it("happens after a failure that may pass, as often as its submitter said, with growing pauses", async () => {
+		const clock = manualClock(1000);
+		const rig = jobsRig({ clock });
+		const { id } = await rig.jobs.submit(admittedOf(), { attemptsMax: 3, backoffMs: 100 });
+		await called(rig, 1);
+		rig.calls[0]!.fail(failed);
+		await until("it waits", async () => (await rig.get(id)).attempt === 2);
+		expect(await rig.get(id)).toMatchObject({
+			state: "queued",
+			afterCrash: false,
+			error: { reason: "AI_PROVIDER_FAILED" },
+		});
+		clock.advance(99);
+		expect(rig.jobs.counts).toEqual({ queued: 1, running: 0 });
+		clock.advance(1);
+		await called(rig, 2);
+		rig.calls[1]!.fail(failed);
+		await until("it waits again", async () => (await rig.get(id)).attempt === 3);
+		clock.advance(199);
+		expect(rig.jobs.counts.running).toBe(0);
+		clock.advance(1);
+		await called(rig, 3);
+		rig.calls[2]!.fail(failed);
+		expect(await rig.jobs.settled(id)).toMatchObject({ state: "failed", attempt: 3, error: { message: "502" } });
+		expect(typesOf(await rig.events(id))).toEqual([
+			...["submitted", "running", "retrying", "running", "retrying", "running", "failed"],
+		]);
+	});
+
+	it("does not happen without leave, nor after a failure that would come again", async () => {
+		const rig = jobsRig();
+		const [once, bad] = [await rig.jobs.submit(admittedOf()), await rig.jobs.submit(admittedOf(), { attemptsMax: 5 })];
+		await called(rig, 2);
+		rig.calls[0]!.fail(failed);
+		rig.calls[1]!.fail(new NexusError("invalid", "no such size"));
+		expect(await rig.jobs.settled(once.id)).toMatchObject({ state: "failed", attempt: 1 });
+		expect(await rig.jobs.settled(bad.id)).toMatchObject({ state: "failed", attempt: 1 });
+		await expect(rig.jobs.submit(admittedOf(), { attemptsMax: 11 })).rejects.toMatchObject({ code: "invalid" });
+	});
+});
+
+it("Z27: a job that waited is checked again when it runs", async () => {
+	const rig = jobsRig({ limits: { runningMax: 1 } });
+	const run = async (change: () => void) => {
+		const first = await rig.jobs.submit(admittedOf());
+		const second = await rig.jobs.submit(admittedOf());
+		await until("the first runs", () => rig.calls.length > 0);
+		change();
+		rig.calls.splice(0)[0]!.answer();
+		await rig.jobs.settled(first.id);
+		return rig.jobs.settled(second.id);
+	};
+	const forbidden = new NexusError("forbidden", "private", { reason: "AI_ENDPOINT_FORBIDDEN" });
+	expect(await run(() => rig.forbid(forbidden))).toMatchObject({
+		state: "failed",
+		error: { reason: "AI_ENDPOINT_FORBIDDEN" },
+	});
+	rig.forbid(undefined);
+	expect(await run(() => (rig.connector.enabled = false))).toMatchObject({
+		error: { reason: "AI_CONNECTOR_DISABLED" },
+	});
+	rig.connector.enabled = true;
+	expect(await run(() => (rig.connector.appId = "other"))).toMatchObject({
+		error: { reason: "AI_CONNECTOR_NOT_FOUND" },
+	});
+});
+
+const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as const;
+
+describe("a text", () => {
+	it("R4-47: is a run that can be read meanwhile, and its progress comes again and again", async () => {
+		const clock = manualClock(1000);
+		const { promise, resolve } = Promise.withResolvers<ReturnType<typeof outcomeOf>>();
+		const run: { id: string; writer?: LogWriter } = { id: "" };
+		const rig = jobsRig({
+			clock,
+			deps: {
+				scenarios: {
+					async start(_, options) {
+						run.id = options!.runId!;
+						run.writer = await rig.bus.create({ log: run.id, kind: "scenario" }, [begin(run.id)]);
+						return { runId: run.id, isFirst: true, outcome: promise };
+					},
+					facts: async () => ({ demo: true }) as never,
+					provider: async () => Promise.reject(new Error("not played")),
+					cursor: (id, after) => rig.bus.cursor({ log: id }, after),
+					abort: () => undefined,
+				},
+			},
+		}) as ReturnType<typeof jobsRig>;
+		const { id } = await rig.jobs.submit(admittedOf(HELLO, { timeoutMs: 1e9 }));
+		await until("its run is known", async () => (await rig.get(id)).runId === run.id);
+		for (const [n, words] of ["Hello", " world"].entries()) {
+			run.writer!.append(chunk(run.id, n + 1, words));
+			await run.writer!.flushed();
+			await until("it is told", async () => {
+				clock.advance(1000);
+				return (await rig.get(id)).text?.endsWith(words) === true;
+			});
+		}
+		resolve(outcomeOf({ text: "Hello world" }));
+		expect(await rig.jobs.settled(id)).toMatchObject({
+			state: "completed",
+			text: "Hello world",
+			runId: run.id,
+			demo: true,
+		});
+		const progress = (await rig.events(id)).filter(({ type }) => type === "progress");
+		expect(progress.length).toBeGreaterThanOrEqual(3);
+		expect(progress.at(-1)!.job.text).toBe("Hello world");
+	});
+});
+
+const begin = (runId: string) =>
+	encodeFrame({
+		type: "stream.begin",
+		message_id: `${runId}.1`,
+		run_id: runId,
+		trace_id: "0",
+		correlation_group: runId,
+		modality: "text",
+		content_type: "text/plain",
+		ts: 1,
+	});
+const chunk = (runId: string, seq_no: number, payload: string) =>
+	encodeFrame({ type: "stream.chunk", message_id: `${runId}.1`, seq_no, payload, is_partial: true, ts: 1 });
+
+describe("after a crash (Z18)", () => {
+	it("what waited goes on; what ran ends as crashed, unless another attempt is allowed, which is flagged", async () => {
+		const path = tempPath();
+		const dead = jobsRig({ path, dies: true, limits: { runningMax: 2 } });
+		const ran = await dead.jobs.submit(admittedOf());
+		const again = await dead.jobs.submit(admittedOf(), { attemptsMax: 2 });
+		const waited = await dead.jobs.submit(admittedOf());
+		await called(dead, 2);
+		const rig = jobsRig({ path });
+		expect(await rig.jobs.recover()).toBe(2);
+		expect(await rig.get(ran.id)).toMatchObject({ state: "failed", error: { code: "crashed", reason: "CRASHED" } });
+		await called(rig, 2);
+		expect(await rig.get(again.id)).toMatchObject({ state: "running", attempt: 2, afterCrash: true });
+		expect(await rig.get(waited.id)).toMatchObject({ state: "running", attempt: 1, afterCrash: false });
+		for (const { answer } of rig.calls) answer();
+		expect(await rig.jobs.settled(again.id)).toMatchObject({ state: "completed", attempt: 2, afterCrash: true });
+		expect(await rig.jobs.settled(waited.id)).toMatchObject({ state: "completed" });
+		expect(typesOf(await rig.events(again.id))).toEqual(["submitted", "running", "retrying", "running", "completed"]);
+	});
+
+	it("R4-50: a subscriber gets the snapshot, the terminal, and a clean end", async () => {
+		const path = tempPath();
+		const dead = jobsRig({ path, dies: true });
+		const { id } = await dead.jobs.submit(admittedOf());
+		await called(dead, 1);
+		const rig = jobsRig({ path });
+		const before = await rig.jobs.cursor(id, undefined, OWNER);
+		await rig.jobs.recover();
+		const read = async (after: number | undefined) => {
+			const cursor = await rig.jobs.cursor(id, after, OWNER);
+			const types = [];
+			for (let batch = await cursor.next(); batch; batch = await cursor.next())
+				types.push(...batch.records.map((record) => JSON.parse(record).type));
+			expect(cursor.ended).toBe(true);
+			cursor.close();
+			return types;
+		};
+		before.close();
+		expect(await read(0)).toEqual(["submitted", "running", "failed"]);
+		expect(await read(undefined)).toEqual(["failed"]);
+		for (const seen of [3, 99]) expect(await read(seen), `after ${seen}, Z5`).toEqual(["failed"]);
+	});
+
+	it("I3: a stop fakes no terminal: what did not end in time is left to the next daemon", async () => {
+		const path = tempPath();
+		const dead = jobsRig({ path, dies: true });
+		const slow = await dead.jobs.submit(admittedOf());
+		await called(dead, 1);
+		await dead.jobs.close(0);
+		expect(dead.calls[0]!.signal.aborted).toBe(true);
+		await expect(dead.jobs.submit(admittedOf())).rejects.toMatchObject({ reason: "STOPPING" });
+		await dead.close();
+		const rig = jobsRig({ path });
+		expect(await rig.get(slow.id)).toMatchObject({ state: "running" });
+		await rig.jobs.recover();
+		expect(await rig.get(slow.id)).toMatchObject({ state: "failed", error: { reason: "CRASHED" } });
+	});
+
+	it("a job that ends while the daemon stops has its own end", async () => {
+		const rig = jobsRig();
+		const { id } = await rig.jobs.submit(admittedOf());
+		await called(rig, 1);
+		const closed = rig.jobs.close(60_000);
+		rig.calls[0]!.answer();
+		await closed;
+		expect(await rig.get(id)).toMatchObject({ state: "completed" });
+	});
+});
