@@ -4,11 +4,12 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Services } from "../services/services.ts";
+import { createAudit, createScenarios, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
+import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -31,12 +32,28 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
+	const { bus, ledger, config, clock, log } = parts;
 	const connectors = openConnectors(parts);
+	const scenarios = createScenarios({
+		bus,
+		ledger,
+		connectors,
+		clock,
+		log,
+		audit: createAudit(clock),
+		verifyUser: userTokensOf(config, clock),
+		abortGraceMs: config.broker.abortGraceMs,
+	});
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: { connectors } as Services,
-		async recover() {},
-		async drain() {},
+		services: { connectors, scenarios } as Services,
+		async recover() {
+			const ended = await scenarios.recover();
+			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+		},
+		async drain(deadlineMs) {
+			await scenarios.drain(deadlineMs);
+		},
 		async close() {
 			connectors.close();
 		},

@@ -249,7 +249,7 @@ describe("a text", () => {
 					async start(_, options) {
 						run.id = options!.runId!;
 						run.writer = await rig.bus.create({ log: run.id, kind: "scenario" }, [begin(run.id)]);
-						return { runId: run.id, outcome: promise };
+						return { runId: run.id, isFirst: true, outcome: promise };
 					},
 					provider: async () => Promise.reject(new Error("not played")),
 					cursor: (id, after) => rig.bus.cursor({ log: id }, after),
