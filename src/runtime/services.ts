@@ -6,7 +6,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Nex, Outbound } from "../nex/nex.ts";
 import type { ReadinessJson } from "../protocol/protocol.ts";
-import type { Services } from "../services/services.ts";
+import { createAudit, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { createAppServices } from "./app-services.ts";
@@ -36,10 +36,20 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const apps = createAppServices(parts);
+	const services: Partial<Services> = {};
+	const audit = createAudit(parts.clock);
+	const apps = createAppServices({
+		...parts,
+		audit,
+		work() {
+			const { queued = 0, running = 0 } = services.jobs?.counts ?? {};
+			return { queueDepth: queued, activeInferenceJobs: running };
+		},
+	});
+	Object.assign(services, apps.services);
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: { ...apps.services } as Services,
+		services: services as Services,
 		async recover() {
 			await apps.load();
 		},
