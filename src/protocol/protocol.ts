@@ -2,7 +2,10 @@
 export type * from "./api.ts";
 export type * from "./api-approvals.ts";
 export type * from "./api-apps.ts";
+export type * from "./api-audit.ts";
 export type * from "./api-channels.ts";
+export type * from "./api-channels.ts";
+export type * from "./api-connectors.ts";
 export type * from "./api-health.ts";
 export type * from "./api-mcp.ts";
 export type * from "./api-memory.ts";

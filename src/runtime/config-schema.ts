@@ -16,7 +16,7 @@ import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./config-channels.ts";
-import { memory, tools } from "./config-tools.ts";
+import { connectors, memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
 
@@ -145,6 +145,7 @@ export const configSchemaFor = (engines: Engines) =>
 		plugins,
 		tools,
 		memory,
+		connectors,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
 	});
 

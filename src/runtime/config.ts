@@ -55,6 +55,8 @@ export interface NexusConfig extends EngineSections {
 	plugins?: FileConfig["plugins"];
 	tools?: FileConfig["tools"];
 	memory?: FileConfig["memory"];
+	/** Which addresses model providers may have. */
+	connectors?: FileConfig["connectors"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };

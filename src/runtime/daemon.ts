@@ -1,7 +1,7 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
 import { BROKER_LIMITS, type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
-import { createEdge, type Edge } from "../edge/edge.ts";
+import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
 import {
 	chooseEngine,
 	type Engine,
@@ -17,6 +17,7 @@ import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
+import { changedAccounts, startedWith } from "./audited.ts";
 import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
@@ -245,8 +246,10 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			const next = nexConfig(config);
 			const changes = await outbound.reconfigure(next.adapters);
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
-			if (Object.values(changes).some((names) => names.length > 0))
+			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
+				services.audit.configured("accounts_changed", changedAccounts(changes));
+			}
 			return changes;
 		} finally {
 			release();
@@ -261,22 +264,33 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		}
 		return { ready: state === "READY", state };
 	};
+	const submit: EdgeDeps["submit"] = async (message) => {
+		try {
+			return await nex.receive(message);
+		} catch (cause) {
+			services.audit.messageRefused(message.session, cause);
+			throw cause;
+		}
+	};
 	const running = createServices({
-		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, clock: systemClock, log },
+		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, submit, clock: systemClock, log },
 	});
 	const { services } = running;
 	life.changed = () => services.health.changed();
+	services.audit.configured("started", startedWith(config, token, engine.name));
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
 		broker,
 		engine,
-		submit: (message) => nex.receive(message),
+		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,
 		forget: (id) => memory.forget(id, {}),
+		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
+		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,

@@ -4,13 +4,14 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Nex, Outbound } from "../nex/nex.ts";
+import type { Accepted, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
 import type { ReadinessJson } from "../protocol/protocol.ts";
-import { createAudit, type Services } from "../services/services.ts";
+import { createAudit, createAuditLog, createRealtime, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
+import { openConnectors } from "./connectors.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -21,6 +22,8 @@ export interface ServiceParts {
 	nex: Pick<Nex, "stats">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
 	readiness(): ReadinessJson;
+	/** Takes a message into its session. */
+	submit(message: ClientMessage): Promise<Accepted>;
 	clock: Clock;
 	log: Log;
 }
@@ -36,26 +39,41 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const services: Partial<Services> = {};
-	const audit = createAudit(parts.clock);
-	const apps = createAppServices({
-		...parts,
-		audit,
-		work() {
-			const { queued = 0, running = 0 } = services.jobs?.counts ?? {};
-			return { queueDepth: queued, activeInferenceJobs: running };
-		},
-	});
-	Object.assign(services, apps.services);
+	const { bus, ledger, clock, log, submit } = parts;
+	const audit = createAudit(clock);
+	const notices = noticeLogs({ bus, ledger });
+	const connectors = openConnectors({ ...parts, audit });
+	const realtime = createRealtime({ bus, connectors, submit, clock, log });
+	const work = () => {
+		const { jobs, workflows } = services;
+		return {
+			queueDepth: jobs?.counts.queued ?? 0,
+			activeInferenceJobs: jobs?.counts.running ?? 0,
+			activeWorkflows: workflows?.counts.running ?? 0,
+		};
+	};
+	const apps = createAppServices({ ...parts, audit, notices, work });
+	const services: Partial<Services> = {
+		...apps.services,
+		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
+		notices,
+		connectors,
+		realtime,
+	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
 		services: services as Services,
 		async recover() {
 			await apps.load();
+			const closed = await realtime.recover();
+			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
-		async drain() {},
+		async drain() {
+			await realtime.stop();
+		},
 		async close() {
 			apps.close();
+			connectors.close();
 		},
 	};
 }

@@ -8,7 +8,10 @@ export * from "./apps/port.ts";
 export { createArtifacts } from "./artifacts/artifacts.ts";
 export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
+export * from "./audit/agents.ts";
 export * from "./audit/events.ts";
+export * from "./audit/export.ts";
+export * from "./audit/log.ts";
 export * from "./audit/port.ts";
 export * from "./audit/record.ts";
 export { createTelling } from "./audit/telling.ts";
@@ -29,20 +32,28 @@ export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
+export * from "./realtime/port.ts";
+export * from "./realtime/realtime.ts";
 export * from "./scenarios/port.ts";
 export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
 export * from "./signins/port.ts";
 export { createSignIns } from "./signins/register.ts";
+export * from "./workflows/port.ts";
+export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
 import type { AccountSessions } from "./accounts/port.ts";
 import type { Applications, AppMessages } from "./apps/port.ts";
 import type { Artifacts } from "./artifacts/port.ts";
+import type { AuditLog } from "./audit/log.ts";
 import type { Connectors } from "./connectors/port.ts";
 import type { RuntimeHealthFeed } from "./health/port.ts";
 import type { Jobs } from "./jobs/port.ts";
+import type { NoticeLogs } from "./notices/notices.ts";
+import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 import type { SignInRegister } from "./signins/port.ts";
+import type { Workflows } from "./workflows/port.ts";
 
 /** All of them, as the edge sees them. */
 export interface Services {
@@ -50,9 +61,14 @@ export interface Services {
 	readonly scenarios: Scenarios;
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
+	readonly audit: AuditLog;
+	/** Endless logs: events of agents, of memory and for applications. */
+	readonly notices: NoticeLogs;
 	readonly apps: Applications;
 	readonly appMessages: AppMessages;
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
+	readonly realtime: Realtime;
+	readonly workflows: Workflows;
 }
