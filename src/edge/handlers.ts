@@ -1,9 +1,9 @@
 /** One handler for each route. A handler gets checked input and answers with JSON, a Response, or an error it throws. */
 
 import type { ServerResponse } from "node:http";
-import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { auditHandlers } from "./audit.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import { connectorHandlers } from "./connectors.ts";
@@ -15,6 +15,7 @@ import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { eventView } from "./present.ts";
 import { createReads } from "./reads.ts";
 import { ROUTES } from "./routes.ts";
+import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
@@ -46,6 +47,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
+		...auditHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
@@ -83,8 +85,10 @@ function messageHandlers({ deps }: HandlerParts) {
 			const { runId } = await proceed(run);
 			return { run_id: runId, continues: run };
 		},
-		async abortRun({ params: { run } }) {
-			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));
+		async abortRun({ params: { run } }, { caller }) {
+			const aborting = broker.abort(run);
+			if (aborting) deps.services?.audit?.abortAsked(run, caller.address);
+			const turn = (await aborting) ?? (await ledger.turns.get(run));
 			if (!turn) throw new NexusError("not_found", `there is no run ${run}`);
 			return { run_id: run, status: turn.status };
 		},
@@ -107,19 +111,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 }
 
 function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
-	const send = async (outgoing: ServerResponse, answer: Answer): Promise<Response> => {
-		const { cursor } = answer;
-		try {
-			await cursor.check();
-			// Others may have opened meanwhile; from here on nothing waits.
-			admitStream();
-		} catch (cause) {
-			cursor.close();
-			throw cause;
-		}
-		readers.open(outgoing, answer);
-		return RESPONSE_ALREADY_SENT;
-	};
+	const send = (outgoing: ServerResponse, answer: Answer) => sendStream({ readers, admitStream }, outgoing, answer);
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
 			admitStream();
@@ -143,7 +135,7 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			const after = query.after ?? 0;
 			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
 			const cursor = upTo(await sources.run(run, after), last);
-			return send(outgoing, { cursor, dialect: NDJSON, closes: undefined });
+			return send(outgoing, { cursor, dialect: NDJSON, closes: ROUTES.getFrames.close });
 		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");

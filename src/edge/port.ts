@@ -3,7 +3,7 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger, MemoryItem } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -193,6 +193,10 @@ export interface EdgeDeps {
 	remembers?: boolean;
 	/** Removes an item of the memory; one that is not there is `not_found`. */
 	forget?(id: string): Promise<void>;
+	/** Notes something in a bank; what is there already is not noted twice. */
+	retain?(bank: string, text: string): Promise<MemoryItem>;
+	/** The agents of the engine that has some, by name. */
+	agents?: Readonly<Record<string, { model?: string }>>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
+import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
@@ -85,6 +86,7 @@ export const ROUTES = {
 		status: 200,
 		answer: { type: "application/x-ndjson" },
 		errors: ["not_found", "expired"],
+		close: STREAM_ENDPOINTS["GET /v1/runs/{run}/frames"].closes,
 	}),
 	continueRun: route({
 		method: "POST",
@@ -194,6 +196,7 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...APPROVAL_ROUTES,
+	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,

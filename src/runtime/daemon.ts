@@ -17,6 +17,7 @@ import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
+import { changedAccounts, startedWith } from "./audited.ts";
 import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
@@ -244,8 +245,10 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			const next = nexConfig(config);
 			const changes = await outbound.reconfigure(next.adapters);
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
-			if (Object.values(changes).some((names) => names.length > 0))
+			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
+				audited.configured("accounts_changed", changedAccounts(changes));
+			}
 			return changes;
 		} finally {
 			release();
@@ -253,8 +256,17 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	};
 	const health = createHealth(() => stateOf(life, store, broker), systemClock);
 	life.changed = () => health.check();
-	const submit: EdgeDeps["submit"] = (message) => nex.receive(message);
+	const submit: EdgeDeps["submit"] = async (message) => {
+		try {
+			return await nex.receive(message);
+		} catch (cause) {
+			audited.messageRefused(message.session, cause);
+			throw cause;
+		}
+	};
 	const running = createServices({ bus, ledger, broker, engine, config, submit, clock: systemClock, log });
+	const audited = running.services.audit;
+	audited.configured("started", startedWith(config, token, engine.name));
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
@@ -266,6 +278,8 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,
 		forget: (id) => memory.forget(id, {}),
+		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
+		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,

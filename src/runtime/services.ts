@@ -5,7 +5,7 @@ import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Accepted, ClientMessage } from "../nex/nex.ts";
-import { createRealtime, type Services } from "../services/services.ts";
+import { createAudit, createAuditLog, createRealtime, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
@@ -34,12 +34,20 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const { bus, clock, log, submit } = parts;
+	const { bus, ledger, submit, clock, log } = parts;
+	const audit = createAudit(clock);
+	const notices = noticeLogs({ bus, ledger });
 	const connectors = openConnectors(parts);
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
+	const services: Partial<Services> = {
+		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
+		notices,
+		connectors,
+		realtime,
+	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: { connectors, realtime } as Services,
+		services: services as Services,
 		async recover() {
 			const closed = await realtime.recover();
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
