@@ -64,6 +64,13 @@ export function createApi({ json, request }: Http) {
 		memory: (query?: Page & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
 		memoryChanges: (query?: Page) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
 		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
+		/** Submits a workflow; resolves once it is durable. */
+		submitWorkflow: (workflow: wire.WorkflowRequest) => post<wire.WorkflowJson>(pathOf("workflows"), workflow),
+		workflow: (workflow: string) => get<wire.WorkflowViewJson>(pathOf("workflows", workflow)),
+		workflows: (query?: Page & { app_id?: Param; state?: Param }) =>
+			get<wire.WorkflowListJson>(pathOf("workflows"), query),
+		cancelWorkflow: (workflow: string, reason = "") =>
+			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),
@@ -80,6 +87,12 @@ export function createApi({ json, request }: Http) {
 		labQuestion: (question: wire.LabRequest) => post<wire.LabAsked>(pathOf("lab", "question"), question),
 		labPress: (press: wire.LabPressRequest) => post<wire.LabPressed>(pathOf("lab", "press"), press),
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
+		/** Signs this page out: its cookie is worth nothing any more. */
+		signOut: () => post<wire.SignedOutJson>(pathOf("sign-out")),
+		apps: () => get<wire.AppListJson>(pathOf("apps")),
+		/** The token is told once. */
+		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
+		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};
 }
