@@ -74,6 +74,13 @@ export function createApi({ json, request }: Http) {
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),
+		connectors: () => get<wire.ConnectorListJson>(pathOf("connectors")),
+		addConnector: (connector: wire.ConnectorRequest) => post<wire.ConnectorJson>(pathOf("connectors"), connector),
+		connector: (id: string) => get<wire.ConnectorJson>(pathOf("connectors", id)),
+		changeConnector: (id: string, change: wire.ConnectorChangeRequest) =>
+			json<wire.ConnectorJson>("PUT", pathOf("connectors", id), change),
+		removeConnector: (id: string) => json<wire.ConnectorRemovedJson>("DELETE", pathOf("connectors", id)),
+		testConnector: (id: string) => post<wire.ConnectorTestJson>(pathOf("connectors", id, "test")),
 		lab: (message: wire.LabRequest) => post<wire.LabAccepted>(pathOf("lab"), message),
 		labState: () => get<wire.LabStateJson>(pathOf("lab", "state")),
 		labFault: (fault: wire.LabFaultRequest) => post<wire.LabFaultSet>(pathOf("lab", "fault"), fault),

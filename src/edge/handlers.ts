@@ -3,8 +3,10 @@
 import type { ServerResponse } from "node:http";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { auditHandlers } from "./audit.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
+import { connectorHandlers } from "./connectors.ts";
 import type { Handlers } from "./handler.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
@@ -46,9 +48,11 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...sessionHandlers(parts.deps, parts.limits),
 		...streamHandlers(parts),
 		...approvalHandlers(parts.deps, parts.limits),
+		...auditHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
+		...connectorHandlers(parts.deps),
 		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
@@ -83,8 +87,10 @@ function messageHandlers({ deps }: HandlerParts) {
 			const { runId } = await proceed(run);
 			return { run_id: runId, continues: run };
 		},
-		async abortRun({ params: { run } }) {
-			const turn = (await broker.abort(run)) ?? (await ledger.turns.get(run));
+		async abortRun({ params: { run } }, { caller }) {
+			const aborting = broker.abort(run);
+			if (aborting) deps.services?.audit?.abortAsked(run, caller.address);
+			const turn = (await aborting) ?? (await ledger.turns.get(run));
 			if (!turn) throw new NexusError("not_found", `there is no run ${run}`);
 			return { run_id: run, status: turn.status };
 		},
@@ -131,7 +137,7 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			const after = query.after ?? 0;
 			const last = Math.min(info.head, after + Math.min(query.limit ?? limits.framesMax, limits.framesMax));
 			const cursor = upTo(await sources.run(run, after), last);
-			return send(outgoing, { cursor, dialect: NDJSON, closes: undefined });
+			return send(outgoing, { cursor, dialect: NDJSON, closes: ROUTES.getFrames.close });
 		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");

@@ -3,7 +3,7 @@
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Mcp } from "../engine/engine.ts";
-import type { InboundEvent, Ledger } from "../ledger/ledger.ts";
+import type { InboundEvent, Ledger, MemoryItem } from "../ledger/ledger.ts";
 import type {
 	Accepted,
 	AccountChanges,
@@ -193,6 +193,10 @@ export interface EdgeDeps {
 	remembers?: boolean;
 	/** Removes an item of the memory; one that is not there is `not_found`. */
 	forget?(id: string): Promise<void>;
+	/** Notes something in a bank; what is there already is not noted twice. */
+	retain?(bank: string, text: string): Promise<MemoryItem>;
+	/** The agents of the engine that has some, by name. */
+	agents?: Readonly<Record<string, { model?: string }>>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
@@ -250,7 +254,12 @@ export interface Edge {
 	listenGrpc(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	/** The address to open, with a fresh code that signs the page in once. */
 	signInUrl(): string;
-	/** Stops accepting, cuts the readers without a fake terminal, lets requests finish until the deadline. */
+	/**
+	 * The daemon stops: readers over HTTP are cut without a fake terminal, new work and subscriptions are refused. The ports stay open: remote
+	 * calls that only read go on, and so do streams that end by themselves, with their runs or their file.
+	 */
+	stop(): Promise<void>;
+	/** Waits for those until the deadline, cuts what is left, lets requests finish, and closes the ports. */
 	close(deadlineMs: number): Promise<void>;
 	stats(): EdgeStats;
 }

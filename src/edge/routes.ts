@@ -4,7 +4,9 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
+import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
+import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
 import { WORKFLOW_ROUTES } from "./routes-workflows.ts";
@@ -85,6 +87,7 @@ export const ROUTES = {
 		status: 200,
 		answer: { type: "application/x-ndjson" },
 		errors: ["not_found", "expired"],
+		close: STREAM_ENDPOINTS["GET /v1/runs/{run}/frames"].closes,
 	}),
 	continueRun: route({
 		method: "POST",
@@ -194,9 +197,11 @@ export const ROUTES = {
 		close: STREAM_ENDPOINTS["GET /v1/ws"].closes,
 	}),
 	...APPROVAL_ROUTES,
+	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
+	...CONNECTOR_ROUTES,
 	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",

@@ -44,7 +44,10 @@ export const kindRetention = (
 /** Every endpoint that streams: method and path as the OpenAPI document spells them. One that carries a single log closes as its kind does. */
 export const STREAM_ENDPOINTS = {
 	"GET /v1/runs/{run}/stream": LOG_KINDS.run,
+	"GET /v1/runs/{run}/frames": { closes: "C" },
 	"GET /v1/sessions/{session}/stream": { closes: "D" },
+	"GET /v1/audit/export": { closes: "C" },
+	"GET /v1/agents/stream": { closes: "D" },
 	"GET /v1/workflows/{workflow}/stream": LOG_KINDS.workflow,
 	"GET /v1/ws": { closes: "D" },
 } as const satisfies Record<string, Closing>;

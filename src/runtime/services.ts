@@ -4,10 +4,11 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import type { Services } from "../services/services.ts";
+import { createAudit, createAuditLog, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
+import { openConnectors } from "./connectors.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -29,12 +30,23 @@ export interface RunningServices {
 	close(): Promise<void>;
 }
 
-export function createServices(_: ServiceParts): RunningServices {
+export function createServices(parts: ServiceParts): RunningServices {
+	const { bus, ledger, clock, log } = parts;
+	const audit = createAudit(clock);
+	const notices = noticeLogs({ bus, ledger });
+	const connectors = openConnectors(parts);
+	const services: Partial<Services> = {
+		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
+		notices,
+		connectors,
+	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
-		services: {} as Services,
+		services: services as Services,
 		async recover() {},
 		async drain() {},
-		async close() {},
+		async close() {
+			connectors.close();
+		},
 	};
 }

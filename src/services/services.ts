@@ -2,7 +2,10 @@
 export { createArtifacts } from "./artifacts/artifacts.ts";
 export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
+export * from "./audit/agents.ts";
 export * from "./audit/events.ts";
+export * from "./audit/export.ts";
+export * from "./audit/log.ts";
 export * from "./audit/port.ts";
 export * from "./audit/record.ts";
 export { createTelling } from "./audit/telling.ts";
@@ -28,8 +31,10 @@ export * from "./workflows/port.ts";
 export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
+import type { AuditLog } from "./audit/log.ts";
 import type { Connectors } from "./connectors/port.ts";
 import type { Jobs } from "./jobs/port.ts";
+import type { NoticeLogs } from "./notices/notices.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 import type { Workflows } from "./workflows/port.ts";
 
@@ -40,4 +45,7 @@ export interface Services {
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
 	readonly workflows: Workflows;
+	readonly audit: AuditLog;
+	/** Endless logs: events of agents, of memory and for applications. */
+	readonly notices: NoticeLogs;
 }

@@ -3,8 +3,9 @@
 import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
+import type { EdgeLimits } from "../port.ts";
 import type { Flusher } from "../stream/stream.ts";
-import { type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
+import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
 import { PRINCIPAL, SERVING } from "./rpc.ts";
@@ -17,6 +18,7 @@ export interface AdmitParts {
 	admitStream(): void;
 	/** New work and subscriptions are refused, reading goes on (Z6). */
 	stopping(): boolean;
+	limits: EdgeLimits;
 	log: Log;
 }
 
@@ -62,6 +64,7 @@ function open({ service, method, values, responseHeader }: HandlerContext, parts
 		shown: (cause) => toConnectError(cause, parts.log),
 	});
 	response.once("close", parts.streams.add(stream));
+	keepOpen(response, parts.limits.heartbeatMs);
 	values.set(SERVING, { flusher: parts.flusher, stream });
 }
 

@@ -1,7 +1,108 @@
-/** What agents have noted. */
+/** What agents have noted, and what was noted and forgotten. */
 
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { RuntimeMemoryService } from "../../gen/nexus/runtime/v1/memory_pb.ts";
-import type { RpcDeps } from "./rpc.ts";
+import type { Batch } from "../../bus/bus.ts";
+import {
+	MemoryEventType,
+	type MemoryItemSchema,
+	type RuntimeMemoryService,
+	type SubscribeMemoryEventsResponseSchema,
+} from "../../gen/nexus/runtime/v1/memory_pb.ts";
+import type { MemoryItem } from "../../ledger/ledger.ts";
+import { NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
+import { MEMORY_TOPIC, type MemoryEvent, requireOwner } from "../../services/services.ts";
+import { pageSizeOf, placeOf } from "./paging.ts";
+import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
-export const memoryMethods = (_: RpcDeps): Partial<ServiceImpl<typeof RuntimeMemoryService>> => ({});
+const { closes } = STREAM_PROCEDURES["nexus.runtime.v1.RuntimeMemoryService/SubscribeMemoryEvents"];
+
+const BANK = /^(agent|person):./su;
+const BANK_CHARS_MAX = 1024;
+const BANKS_MAX = 100;
+const QUERY_CHARS_MAX = 1000;
+
+export const memoryMethods = ({
+	deps,
+	services,
+	limits,
+}: RpcDeps): Partial<ServiceImpl<typeof RuntimeMemoryService>> => ({
+	async retain({ bank, text }, context) {
+		requireOwner(principalOf(context));
+		const { retain, remembers = false } = deps;
+		if (!retain || !remembers)
+			throw new NexusError("precondition", "memory is off: set `memory: { enabled: true }` in nexus.yaml");
+		if (text.trim() === "") throw new NexusError("invalid", "text: there is nothing to note");
+		return { item: itemOf(await retain(checkedBank(bank), text)) };
+	},
+
+	async recall({ query, banks, limit }, context) {
+		requireOwner(principalOf(context));
+		const { memory } = deps.ledger;
+		const asked = { limit: pageSizeOf(limit, limits.listItemsMax), ...inBanks(banks) };
+		if (query.length > QUERY_CHARS_MAX) throw new NexusError("invalid", `query: at most ${QUERY_CHARS_MAX} characters`);
+		const found = query.trim() === "" ? await memory.list(asked) : await memory.search(query, asked);
+		return { items: found.map(itemOf) };
+	},
+
+	async forget({ memoryId }, context) {
+		requireOwner(principalOf(context));
+		if (!deps.forget) throw new NexusError("not_found", `there is no memory ${memoryId}`);
+		await deps.forget(memoryId);
+		return {};
+	},
+
+	async *subscribeMemoryEvents({ banks, after }, context) {
+		requireOwner(principalOf(context));
+		const wanted = inBanks(banks).banks;
+		const place = after === undefined ? undefined : placeOf(after);
+		const cursor = await services.notices.cursor(MEMORY_TOPIC, place);
+		yield* logStream(context, { cursor, messages: memoryMessages(wanted && new Set(wanted)), closes });
+	},
+});
+
+function checkedBank(bank: string): string {
+	if (BANK.test(bank) && bank.length <= BANK_CHARS_MAX) return bank;
+	throw new NexusError("invalid", "bank: `agent:<name>` or `person:<channel>/<account>/<sender>`");
+}
+
+/** None is all of them. */
+function inBanks(banks: readonly string[]): { banks?: readonly string[] } {
+	if (banks.length > BANKS_MAX) throw new NexusError("invalid", `banks: at most ${BANKS_MAX}`);
+	return banks.length === 0 ? {} : { banks: banks.map(checkedBank) };
+}
+
+const itemOf = ({ id, bank, text, provenance }: MemoryItem): MessageInitShape<typeof MemoryItemSchema> => ({
+	memoryId: id,
+	bank,
+	text,
+	createdAt: timestampFromMs(provenance.at),
+	runId: provenance.runId ?? "",
+	agent: provenance.agent ?? "",
+});
+
+const TYPES: Readonly<Record<MemoryEvent["event_type"], MemoryEventType>> = {
+	retained: MemoryEventType.RETAINED,
+	forgotten: MemoryEventType.FORGOTTEN,
+};
+
+type Message = MessageInitShape<typeof SubscribeMemoryEventsResponseSchema>;
+
+function memoryMessages(banks: ReadonlySet<string> | undefined): (batch: Batch) => Message[] {
+	return ({ first, records }) =>
+		records.flatMap((record, n) => {
+			const event = JSON.parse(record) as MemoryEvent;
+			return !banks || banks.has(event.bank) ? [messageOf(first + n, event)] : [];
+		});
+}
+
+const messageOf = (sequence: number, event: MemoryEvent): Message => ({
+	sequence: BigInt(sequence),
+	eventType: TYPES[event.event_type],
+	memoryId: event.memory_id,
+	bank: event.bank,
+	runId: event.run_id ?? "",
+	agent: event.agent ?? "",
+	at: timestampFromMs(event.at),
+});

@@ -1,22 +1,10 @@
-/** Events of agents and of memory, as they are kept: one line of JSON with ids and states, at most 1 KB (Z22). */
+/** Events of agents and of memory, as they are kept: one line of JSON with ids and states. One of an agent has 1 KB at most (Z22). */
 
-import type { Reason } from "../../protocol/protocol.ts";
+import type { AgentEventJson } from "../../protocol/protocol.ts";
 import { clipped } from "./clip.ts";
 
-export interface AgentEvent {
-	event_type: "started" | "message" | "tool" | "approval" | "settled";
-	/** In milliseconds since the epoch. */
-	at: number;
-	session: string;
-	run_id?: string;
-	agent?: string;
-	/** Of a message: its event's id. Of a tool: its call's id. Of an approval: its id; left out: all that are open. */
-	id?: string;
-	tool?: string;
-	/** Such as `started`, `completed`, `pending` or `failed`. */
-	state?: string;
-	reason_code?: Reason;
-}
+/** As it is kept and as it is told. */
+export type AgentEvent = AgentEventJson;
 
 export interface MemoryEvent {
 	event_type: "retained" | "forgotten";
@@ -30,7 +18,6 @@ export interface MemoryEvent {
 /** Names come from models and people. The labels of sessions and the ids of runs are short by themselves. */
 const NAME_BYTES_MAX = 64;
 const ID_BYTES_MAX = 128;
-const BANK_BYTES_MAX = 512;
 
 const name = (text: string | undefined) => (text === undefined ? undefined : clipped(text, NAME_BYTES_MAX));
 
@@ -58,4 +45,4 @@ export const agentText = ({
 	});
 
 export const memoryText = ({ event_type, at, memory_id, bank, run_id, agent }: MemoryEvent): string =>
-	JSON.stringify({ event_type, at, memory_id, bank: clipped(bank, BANK_BYTES_MAX), run_id, agent: name(agent) });
+	JSON.stringify({ event_type, at, memory_id, bank, run_id, agent: name(agent) });

@@ -18,11 +18,10 @@ import type {
 	PairingOps,
 	Person,
 	StoredEntry,
-	Turn,
 	TurnOps,
 } from "../../ledger/ledger.ts";
 import { noticeWrites } from "../../ledger/ledger.ts";
-import { isErrorCode, type Reason, reasonOf, traceIdOf } from "../../protocol/protocol.ts";
+import { type Reason, reasonOfEnd, traceIdOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Write } from "../../std/write.ts";
 import { AGENTS_TOPIC, AUDIT_TOPIC, MEMORY_TOPIC } from "../notices/topics.ts";
@@ -153,7 +152,7 @@ const inbox: Tellers<InboxOps> = {
 const turns: Tellers<TurnOps> = {
 	settle(telling, turn) {
 		const { runId: run_id, session, status, reason, usage, toolCalls, startedAt, endedAt } = turn;
-		const why = reasonOfTurn(turn);
+		const why = reasonOfEnd(turn);
 		telling.audit({
 			...{ domain: "runs", operation: "settled", reason: why, traceId: traceIdOf(run_id) },
 			payload: {
@@ -168,23 +167,6 @@ const turns: Tellers<TurnOps> = {
 
 const reasonIn = (reason: Reason): { reason_code?: Reason } =>
 	reason === "UNSPECIFIED" ? {} : { reason_code: reason };
-
-function reasonOfTurn({ reason, error }: Turn): Reason {
-	switch (reason) {
-		case "completed":
-			return "UNSPECIFIED";
-		case "aborted":
-			return "ABORTED";
-		case "timeout":
-			return "TIMEOUT";
-		case "crashed":
-			return "CRASHED";
-		case "error":
-			return error && isErrorCode(error.code) ? reasonOf(error.code) : "ENGINE_FAILED";
-		default:
-			return reason satisfies never;
-	}
-}
 
 const execution: Tellers<ExecutionOps> = {
 	add(telling, entries) {

@@ -238,7 +238,7 @@ export type SubscribeAgentEventsResponse = Message<"nexus.runtime.v1.SubscribeAg
   agent: string;
 
   /**
-   * Of a message: its event's id. Of a tool: its call's id. Of an approval: its id.
+   * Of a message: its event's id. Of a tool: its call's id. Of an approval: its id; none = all that are open.
    *
    * @generated from field: string id = 6;
    */

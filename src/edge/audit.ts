@@ -1,0 +1,94 @@
+/** The handlers about the audit log and the events of agents. */
+
+import type { Batch } from "../bus/bus.ts";
+import { NexusError } from "../protocol/protocol.ts";
+import {
+	AGENTS_TOPIC,
+	type AgentEvent,
+	type AgentEventFilter,
+	AUDIT_MIME,
+	type AuditFilter,
+	agentMatcher,
+	auditHeader,
+	auditSpelling,
+	type Services,
+} from "../services/services.ts";
+import type { Handlers } from "./handler.ts";
+import type { EdgeDeps, EdgeLimits } from "./port.ts";
+import { defined } from "./present.ts";
+import { AUDIT_ROUTES } from "./routes-audit.ts";
+import { type Streaming, sendStream } from "./send-stream.ts";
+import { type Dialect, resumeAfter, SSE, upTo } from "./stream/stream.ts";
+
+const LIMIT_DEFAULT = 50;
+
+interface Parts extends Streaming {
+	deps: EdgeDeps;
+	limits: EdgeLimits;
+}
+
+export function auditHandlers({ deps, limits, ...streaming }: Parts) {
+	const { admitStream } = streaming;
+	return {
+		async listAudit({ query: { limit = LIMIT_DEFAULT, before, ...query } }) {
+			const { records, nextBefore } = await servicesOf(deps).audit.list({
+				filter: filterOf(query),
+				limit: Math.min(limit, limits.listItemsMax),
+				...(before !== undefined && { before }),
+			});
+			return { events: records, ...(nextBefore !== undefined && { next_before: nextBefore }) };
+		},
+		async exportAudit({ query: { format = "ndjson", after, ...query } }, { caller, outgoing }) {
+			admitStream();
+			const spelling = auditSpelling(format, filterOf(query));
+			const header = auditHeader(format, after);
+			const { cursor, head } = await servicesOf(deps).audit.export(after, caller.address);
+			const dialect: Dialect = {
+				headers: { "Content-Type": AUDIT_MIME[format], ...attachment(`audit.${format}`) },
+				open: () => ({ open: () => header, text: spelling }),
+			};
+			const answer = { cursor: upTo(cursor, head), dialect, closes: AUDIT_ROUTES.exportAudit.close };
+			return sendStream(streaming, outgoing, answer);
+		},
+		async streamAgents({ query: { after, ...filter } }, { headers, outgoing }) {
+			admitStream();
+			const place = resumeAfter(headers.get("last-event-id"), after);
+			const cursor = await servicesOf(deps).notices.cursor(AGENTS_TOPIC, place);
+			const dialect = agentDialect(cursor.offset, defined(filter));
+			return sendStream(streaming, outgoing, { cursor, dialect, closes: AUDIT_ROUTES.streamAgents.close });
+		},
+	} satisfies Partial<Handlers>;
+}
+
+/** An edge without services has no such addresses. */
+function servicesOf({ services }: EdgeDeps): Services {
+	if (!services) throw new NexusError("not_found", "there is nothing at this address");
+	return services;
+}
+
+interface FilterQuery {
+	app_id?: string | undefined;
+	domain?: string | undefined;
+	operation?: string | undefined;
+	since?: number | undefined;
+	until?: number | undefined;
+}
+
+const filterOf = ({ app_id, domain, operation, since, until }: FilterQuery): AuditFilter =>
+	defined({ appId: app_id, domain, operation, from: since, to: until });
+
+const attachment = (name: string) => ({ "Content-Disposition": `attachment; filename="${name}"` });
+
+/** It begins with the place where the reader is: one that is cut before its first event has something to resume from. */
+function agentDialect(after: number, filter: AgentEventFilter): Dialect {
+	const fits = agentMatcher(filter);
+	const { text, ...encoder } = SSE.open();
+	const some = ({ first, records }: Batch) => {
+		const wanted = records.map((record, n) =>
+			fits?.(JSON.parse(record) as AgentEvent) ? `id: ${first + n}\nevent: message\ndata: ${record}\n\n` : "",
+		);
+		return wanted.join("") || undefined;
+	};
+	const open = () => `${encoder.open?.() ?? ""}id: ${after}\n\n`;
+	return { headers: SSE.headers, open: () => ({ ...encoder, open, text: fits ? some : text }) };
+}
