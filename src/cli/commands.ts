@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
 import { type Adding, addApprovals } from "./commands-approvals.ts";
+import { addApps } from "./commands-apps.ts";
 import { addConnectors } from "./commands-connectors.ts";
 import { addWorkflows } from "./commands-workflows.ts";
 
@@ -12,7 +13,7 @@ export function addCommands(nexus: Command, local: Local, called: string | undef
 	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	const adding: Adding = { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) };
-	for (const add of called === "up" ? [] : [addApprovals, addConnectors, addWorkflows]) add(nexus, adding);
+	for (const add of called === "up" ? [] : [addApprovals, addApps, addConnectors, addWorkflows]) add(nexus, adding);
 	pointToHelp(nexus, "nexus");
 }
 
