@@ -1,7 +1,7 @@
 /** Turns of sessions for workflows: a message in, the settled run out. */
 
-import { type Bus, follow } from "../bus/bus.ts";
 import type { Broker } from "../broker/broker.ts";
+import { type Bus, follow } from "../bus/bus.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
 import type { Nex } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";

@@ -71,5 +71,4 @@ export interface Services {
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
 	readonly realtime: Realtime;
-	readonly workflows: Workflows;
 }
