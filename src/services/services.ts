@@ -62,6 +62,7 @@ export interface Services {
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
 	readonly realtime: Realtime;
+	readonly workflows: Workflows;
 	readonly audit: AuditLog;
 	/** Endless logs: events of agents, of memory and for applications. */
 	readonly notices: NoticeLogs;
@@ -71,5 +72,4 @@ export interface Services {
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
 	readonly realtime: Realtime;
-	readonly workflows: Workflows;
 }
