@@ -62,7 +62,15 @@ export function createServices(parts: ServiceParts): RunningServices {
 		abortGraceMs: config.broker.abortGraceMs,
 	});
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
-	const apps = createAppServices({ ...parts, audit });
+	const work = () => {
+		const { jobs, workflows } = services;
+		return {
+			queueDepth: jobs?.counts.queued ?? 0,
+			activeInferenceJobs: jobs?.counts.running ?? 0,
+			activeWorkflows: workflows?.counts.running ?? 0,
+		};
+	};
+	const apps = createAppServices({ ...parts, audit, notices, work });
 	const services: Partial<Services> = {
 		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
