@@ -19,7 +19,7 @@ export {
 	type ConfiguredAnswerer,
 	type ConnectorDeps,
 	createConnectors,
-	modelFor,
+	defaultModelOf,
 	type SecretKey,
 } from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
