@@ -1,4 +1,4 @@
-/** `npm run check`: format, lint, types, unused code and the order of the folders, side by side. */
+/** `npm run check`: format, lint, types, protos, unused code and the order of the folders, side by side. */
 
 import { runBin } from "./run.ts";
 
@@ -6,6 +6,7 @@ const CHECKS: Record<string, () => ReturnType<typeof runBin>> = {
 	"types (tsc)": () => runBin("tsc", [], { capture: true }),
 	"format and lint (biome)": () => runBin("biome", ["check", "--error-on-warnings"], { capture: true }),
 	"typed lint (oxlint)": () => runBin("oxlint", ["--type-aware", "--deny-warnings"], { capture: true }),
+	"protos (buf)": () => runBin("buf", ["lint"], { capture: true }),
 	"unused code (knip)": () => runBin("knip", ["--no-progress"], { capture: true }),
 };
 // `npm test` runs it with the other tests.

@@ -1,25 +1,38 @@
 /** The programs that tests need and npm cannot bring: found, installed where that is possible, or named. */
 
+import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
-import { delimiter, join } from "node:path";
+import { delimiter, isAbsolute, join } from "node:path";
 import { run } from "./run.ts";
 
 interface SystemPart {
 	/** Any of these on the PATH will do. */
 	programs: readonly string[];
+	/** What the first of them must be able to do besides being there. */
+	proof?: readonly string[];
 	/** The package of Debian and Ubuntu. */
 	apt: string;
 	/** What goes untested without it. */
 	tests: string;
 }
 
+/** The system's own: another one on the PATH does not have Debian's packages. */
+const PYTHON = "/usr/bin/python3";
+
 const PARTS: readonly SystemPart[] = [
 	{ programs: ["chromium", "chromium-browser", "google-chrome"], apt: "chromium", tests: "the page in a real browser" },
 	{ programs: ["jq"], apt: "jq", tests: "the README's and the help's examples with jq" },
+	{
+		programs: [PYTHON],
+		proof: ["-c", "import grpc, google.protobuf"],
+		apt: "python3-grpcio",
+		tests: "a client of gRPC that is not ours (Python)",
+	},
 ];
 
 function onPath(program: string): boolean {
-	return (process.env.PATH ?? "").split(delimiter).some((folder) => {
+	const folders = isAbsolute(program) ? [""] : (process.env.PATH ?? "").split(delimiter);
+	return folders.some((folder) => {
 		try {
 			accessSync(join(folder, program), constants.X_OK);
 			return true;
@@ -29,7 +42,10 @@ function onPath(program: string): boolean {
 	});
 }
 
-const missing = () => PARTS.filter((part) => !part.programs.some(onPath));
+const isThere = ({ programs, proof }: SystemPart): boolean =>
+	proof ? onPath(programs[0]!) && spawnSync(programs[0]!, proof).status === 0 : programs.some(onPath);
+
+const missing = () => PARTS.filter((part) => !isThere(part));
 
 /** Returns false when something is missing and may not be (CI). */
 export async function provideSystemParts(): Promise<boolean> {
@@ -45,7 +61,7 @@ export async function provideSystemParts(): Promise<boolean> {
 	}
 	for (const part of lacking) {
 		console.log(
-			`missing: ${part.programs[0]}. Skipped without it: ${part.tests}. Install it, for example: sudo apt-get install ${part.apt}`,
+			`missing: ${part.proof ? part.apt : part.programs[0]}. Skipped without it: ${part.tests}. Install it, for example: sudo apt-get install ${part.apt}`,
 		);
 	}
 	const required = !["", "0", "false", undefined].includes(process.env.CI);

@@ -208,9 +208,10 @@ export class SoloRun {
 		this.#disarm = undefined;
 		if (this.#settled) return;
 		const { clock, limits } = this.#deps;
+		const { abortGraceMs } = limits;
 		const { firstEventMs: firstTokenMs, totalMs } = this.request;
 		const times = { startedAt: this.#startedAt, lastEventAt: this.#lastEventAt, oldestToolAt: undefined };
-		const allowed = { firstTokenMs, totalMs, interTokenMs: Infinity, toolMs: Infinity, ...limits };
+		const allowed = { firstTokenMs, totalMs, interTokenMs: Infinity, toolMs: Infinity, abortGraceMs };
 		const verdict = watch({ ...times, stoppedAt: this.#stop?.at }, allowed, this.#now());
 		if ("againMs" in verdict) this.#disarm = clock.after(verdict.againMs, () => this.#look());
 		else if (verdict.alarm === "grace") this.#settle(this.#stop!.ending);

@@ -3,14 +3,19 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
-import { addApprovals } from "./commands-approvals.ts";
+import { type Adding, addApprovals } from "./commands-approvals.ts";
+import { addApps } from "./commands-apps.ts";
+import { addAudit } from "./commands-audit.ts";
+import { addConnectors } from "./commands-connectors.ts";
+import { addWorkflows } from "./commands-workflows.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
 export function addCommands(nexus: Command, local: Local, called: string | undefined): void {
 	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
-	if (called !== "up")
-		addApprovals(nexus, { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) });
+	const adding: Adding = { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) };
+	for (const add of called === "up" ? [] : [addApprovals, addApps, addAudit, addConnectors, addWorkflows])
+		add(nexus, adding);
 	pointToHelp(nexus, "nexus");
 }
 
@@ -56,6 +61,10 @@ function addUp(nexus: Command, local: Local): void {
 		.description("start the daemon and its page")
 		.option("--host <host>", "address to listen on (NEXUS_HOST; default 127.0.0.1)")
 		.option("--port <port>", "port, 0 = any free one (NEXUS_PORT; default 7777)")
+		.option(
+			"--grpc-port <port>",
+			"gRPC port, 0 = any free one, or off (NEXUS_GRPC_PORT; default: the one after --port)",
+		)
 		.option("--data <dir>", "where everything is kept (NEXUS_DATA; default ./.nexus)")
 		.option(
 			"--token <token>",
@@ -377,6 +386,7 @@ function addChecks(nexus: Command, local: Local): void {
 		.description("check the machine, configuration, data, engine and accounts, and say what to do")
 		.option("--host <host>", "as for `nexus up`")
 		.option("--port <port>", "as for `nexus up`")
+		.option("--grpc-port <port>", "as for `nexus up`")
 		.option("--data <dir>", "as for `nexus up`")
 		.option("--token <token>", "as for `nexus up`")
 		.option("--config <file>", "as for `nexus up`")

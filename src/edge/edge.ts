@@ -4,7 +4,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
-import { createGate, hostNameOf, requireAuth } from "./gate.ts";
+import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import { createRpc } from "./grpc/grpc.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
@@ -33,11 +33,20 @@ export function createEdge(deps: EdgeDeps): Edge {
 		sockets.heartbeat();
 		rpc?.heartbeat();
 	});
+	const sweeper = createHeart(clock, limits.stalledReaderMs / SWEEPS_PER_STALL, () => rpc?.sweep());
+	const stop = async () => {
+		if (door.closing) return;
+		door.closing = true;
+		readers.cut();
+		sockets.close();
+		await rpc?.stop();
+	};
 	return {
 		async listen(host, port) {
 			Object.assign(door, await listen(server, host, port));
 			for (const name of [host, ...(deps.allowedHosts ?? [])]) door.hosts.add(hostNameOf(name));
 			heart.start();
+			if (rpc) sweeper.start();
 			return { url: door.url };
 		},
 		async listenGrpc(host, port, tls) {
@@ -45,18 +54,19 @@ export function createEdge(deps: EdgeDeps): Edge {
 			return rpc.listen(host, port, tls);
 		},
 		signInUrl: () => signIn().url,
+		stop,
 		async close(deadlineMs) {
-			door.closing = true;
-			heart.stop();
-			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-			readers.cut();
-			sockets.close();
-			server.closeIdleConnections();
+			await stop();
 			const cancel = clock.after(deadlineMs, () => {
 				connections.destroy();
 				rpc?.destroy();
 			});
-			await Promise.all([closed, rpc?.close()]);
+			await rpc?.close(deadlineMs);
+			heart.stop();
+			sweeper.stop();
+			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+			server.closeIdleConnections();
+			await closed;
 			cancel();
 		},
 		stats: () => ({
@@ -77,7 +87,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 /** Puts gate, routes, readers and sockets behind a server that does not listen yet. */
 function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) {
 	const { log } = deps;
-	const auth = createAuth(deps.token, limits, clock);
+	const auth = createAuth({ token: deps.token, limits, clock, apps: deps.apps, signIns: deps.signIns });
 	const cookieName = () => `nexus_${door.port}`;
 	const proxies = createProxies(deps.trustedProxies ?? []);
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
@@ -90,9 +100,17 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const admit: Admit = (request, ended) => {
 		door.requests++;
 		if (door.closing) throw new NexusError("unavailable", "the daemon is stopping");
+		return enter(request, ended);
+	};
+	const enter: Admit = (request, ended) => {
 		const caller = gate.admit(request);
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
+	};
+	/** While the daemon stops, too: a remote procedure has a status of its own for that. */
+	const enterRpc: Admit = (request, ended) => {
+		door.requests++;
+		return enter(request, ended);
 	};
 	const admitStream = () => {
 		if (readers.count + sockets.count + (rpc?.streams ?? 0) < limits.streamsMax) return;
@@ -101,12 +119,12 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const rpc =
 		deps.services &&
 		createRpc({
-			...{ deps, services: deps.services, limits, flusher, admitStream, log },
+			...{ deps, services: deps.services, limits, flusher, admitStream, clock, log },
 			identify(request) {
 				door.requests++;
 				return gate.identify(request);
 			},
-			enter: connections.admits,
+			admits: connections.admits,
 		});
 	const signIn = () => {
 		const code = auth.newCode();
@@ -117,13 +135,15 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		async load() {
 			const { createListener } = await import("./listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
-			return createListener({ ...parts, page, admit, ...(rpc && { rpc: rpc.answer }) });
+			return createListener({ ...parts, page, admit, ...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer } }) });
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);
 			if (pathOf(request) !== "/v1/ws") throw new NexusError("not_found", "there is no WebSocket at this address");
 			requireAuth(caller);
+			requireReach(caller, false);
 			admitStream();
+			whenEnded(caller, socket, () => socket.destroy());
 			void sockets.upgrade(request, socket, head);
 		},
 		closing: () => door.closing,
@@ -132,6 +152,9 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	});
 	return { flusher, readers, sockets, rpc, signIn, server, connections };
 }
+
+/** A reader that takes nothing is noticed at one of so many looks within its time. */
+const SWEEPS_PER_STALL = 4;
 
 /** One beat for all connections. */
 function createHeart(clock: Clock, everyMs: number, beat: () => void) {

@@ -15,8 +15,8 @@ export interface ListenerParts extends HandlerParts {
 	page: Page;
 	/** Throws when the request is refused. */
 	admit: Admit;
-	/** Answers remote procedures, where there are any. */
-	rpc?: Rpc["answer"];
+	/** Lets in and answers remote procedures, where there are any. */
+	rpc?: { enter: Admit; answer: Rpc["answer"] };
 }
 
 export function createListener({ page, admit, rpc, ...parts }: ListenerParts): Listener {
@@ -37,6 +37,6 @@ export function createListener({ page, admit, rpc, ...parts }: ListenerParts): L
 	if (!rpc) return answer;
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
-		return rpc(incoming, outgoing, admit(incoming, outgoing));
+		return rpc.answer(incoming, outgoing, rpc.enter(incoming, outgoing));
 	};
 }

@@ -14,7 +14,7 @@ import type {
 	Outbound,
 } from "../nex/nex.ts";
 import type { DaemonState, LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
-import type { Services } from "../services/services.ts";
+import type { Applications, Services, SignInRegister } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 
@@ -203,7 +203,11 @@ export interface EdgeDeps {
 	channels?: Channels;
 	/** MCP servers; without it there are none. */
 	mcp?: Pick<Mcp, "status" | "start">;
+	/** The owner's. */
 	token: string;
+	/** Applications with tokens of their own; without it there are none. */
+	apps?: Applications;
+	signIns: SignInRegister;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;
@@ -254,7 +258,12 @@ export interface Edge {
 	listenGrpc(host: string, port: number, tls?: GrpcTls): Promise<{ url: string }>;
 	/** The address to open, with a fresh code that signs the page in once. */
 	signInUrl(): string;
-	/** Stops accepting, cuts the readers without a fake terminal, lets requests finish until the deadline. */
+	/**
+	 * The daemon stops: readers over HTTP are cut without a fake terminal, new work and subscriptions are refused. The ports stay open: remote
+	 * calls that only read go on, and so do streams that end by themselves, with their runs or their file.
+	 */
+	stop(): Promise<void>;
+	/** Waits for those until the deadline, cuts what is left, lets requests finish, and closes the ports. */
 	close(deadlineMs: number): Promise<void>;
 	stats(): EdgeStats;
 }

@@ -16,7 +16,7 @@ import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./config-channels.ts";
-import { memory, tools } from "./config-tools.ts";
+import { connectors, memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
 
@@ -86,6 +86,22 @@ const edgeLimits = {
 	framesMax: count,
 } satisfies Record<keyof EdgeLimits, z.ZodType>;
 
+const grpc = group({
+	port: say(
+		z.union([z.int().min(0).max(65535), z.literal("off")]),
+		"a whole number from 0 (any free port) to 65535, or off",
+	),
+	cert: text("a PEM file with the certificate and its chain"),
+	key: text("a PEM file with the private key of grpc.cert"),
+	jwt: group({
+		issuer: text("the `iss` of user tokens"),
+		audience: text("the `aud` of user tokens"),
+		jwksFile: text("a JSON Web Key Set with the issuer's public keys"),
+		secretFile: text("a file with a shared secret of at least 32 bytes"),
+		algorithms: say(z.array(z.string().min(1)).min(1), "a list such as [RS256], or [HS256] for a shared secret"),
+	}),
+});
+
 type SectionShape = {
 	[S in keyof EngineSections]-?: z.ZodExactOptional<z.ZodType<NonNullable<EngineSections[S]>>>;
 };
@@ -102,6 +118,7 @@ export const configSchemaFor = (engines: Engines) =>
 	z.strictObject({
 		host: text("a host name or an IP address, such as 127.0.0.1"),
 		port: say(z.int().min(0).max(65535), "a whole number from 0 (any free port) to 65535"),
+		grpc,
 		data: text("a folder; relative to the working directory"),
 		token: matching(/^[\x21-\x7e]+$/, "a text of visible ASCII characters without spaces; digits alone in quotes"),
 		allowedHosts: say(z.array(z.string().min(1)), "a list of host names that a browser may use for this daemon"),
@@ -135,6 +152,7 @@ export const configSchemaFor = (engines: Engines) =>
 		plugins,
 		tools,
 		memory,
+		connectors,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),
 	});
 

@@ -1,7 +1,8 @@
-/** `tools` and `memory` of `nexus.yaml`: what agents may use of this machine, and what they may note. */
+/** `tools`, `memory` and `connectors` of `nexus.yaml`: what agents may use of this machine and note, and which addresses connectors may have. */
 
 import { z } from "zod";
 import type { BashConfig, ToolsConfig } from "../engine/engine.ts";
+import { type GuardRules, isAllowEntry } from "../std/address-guard.ts";
 import { byTool, bytes, count, flag, group, say, text } from "../std/config-words.ts";
 import type { MemoryConfig } from "./memory.ts";
 
@@ -29,3 +30,11 @@ export const memory = group({
 	charsMax: say(z.int().positive(), "a whole number of characters above 0"),
 	recallItemsMax: count,
 } satisfies Record<keyof MemoryConfig, z.ZodType>);
+
+export const connectors = group({
+	allow: say(
+		z.array(z.string().refine(isAllowEntry)),
+		"a list of hosts with their ports and of CIDR blocks, such as models.lan:11434 or 10.0.0.0/8",
+	),
+	allowLoopback: flag,
+} satisfies Record<keyof GuardRules, z.ZodType>);

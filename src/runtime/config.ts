@@ -22,6 +22,8 @@ export interface AuditConfig {
 export interface NexusConfig extends EngineSections {
 	host: string;
 	port: number;
+	/** Of the gRPC port: left out, the one after `port`. */
+	grpc?: FileConfig["grpc"];
 	/** Absolute. */
 	data: string;
 	/** Given by a person; without it one is generated and kept in the data directory. */
@@ -53,6 +55,8 @@ export interface NexusConfig extends EngineSections {
 	plugins?: FileConfig["plugins"];
 	tools?: FileConfig["tools"];
 	memory?: FileConfig["memory"];
+	/** Which addresses model providers may have. */
+	connectors?: FileConfig["connectors"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };
@@ -70,6 +74,7 @@ export type PartialConfig = { [key in keyof FileConfig]?: FileConfig[key] | unde
 export interface ConfigFlags {
 	host?: string | undefined;
 	port?: string | undefined;
+	grpcPort?: string | undefined;
 	data?: string | undefined;
 	token?: string | undefined;
 	config?: string | undefined;
@@ -101,10 +106,16 @@ export async function loadConfig(flags: ConfigFlags, place: Place): Promise<Nexu
 	const read: FileConfig =
 		file === undefined ? {} : (await import("./config-file.ts")).readConfigFile(file, nameOf(file, place.cwd));
 	const port = portNumber(flags.port, "--port") ?? portNumber(env("NEXUS_PORT"), "NEXUS_PORT") ?? read.port;
+	const grpcPort =
+		grpcPortNumber(flags.grpcPort, "--grpc-port") ??
+		grpcPortNumber(env("NEXUS_GRPC_PORT"), "NEXUS_GRPC_PORT") ??
+		read.grpc?.port;
+	const grpc = grpcPort === undefined ? read.grpc : { ...read.grpc, port: grpcPort };
 	const token = given(flags.token, "--token") ?? given(env("NEXUS_TOKEN"), "NEXUS_TOKEN") ?? read.token;
 	const data = resolve(place.cwd, flags.data ?? env("NEXUS_DATA") ?? read.data ?? CONFIG_DEFAULTS.data);
 	const base = file === undefined ? place.cwd : dirname(file);
-	return completeConfig({ ...read, host: flags.host ?? env("NEXUS_HOST") ?? read.host, port, token, data, base, file });
+	const host = flags.host ?? env("NEXUS_HOST") ?? read.host;
+	return completeConfig({ ...read, host, port, grpc, token, data, base, file });
 }
 
 /** Fills what was left out with the defaults. */
@@ -138,8 +149,10 @@ const known = <T extends object>(value: T) =>
 /** `--data "$DIR"` with nothing in the variable would mean the working directory, `--host` every network. */
 function refuseEmpty(flags: ConfigFlags): void {
 	for (const [name, value] of Object.entries(flags))
-		if (value === "") throw new NexusError("config", `--${name} is empty: give it a value, or leave it out`);
+		if (value === "") throw new NexusError("config", `--${flagName(name)} is empty: give it a value, or leave it out`);
 }
+
+const flagName = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
 /** A file that was asked for must exist; the default one may be absent. */
 function configPath(asked: string | undefined, cwd: string): string | undefined {
@@ -160,6 +173,9 @@ function portNumber(text: string | undefined, from: string): number | undefined 
 	if (port <= 65535) return port;
 	throw new NexusError("config", `${from}: ${JSON.stringify(text)} is not a port; allowed: 0 (any free port) to 65535`);
 }
+
+const grpcPortNumber = (text: string | undefined, from: string): number | "off" | undefined =>
+	text === "off" ? "off" : portNumber(text, from);
 
 function given(token: string | undefined, from: string): string | undefined {
 	if (token === undefined) return undefined;

@@ -1,7 +1,7 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
-import { type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
-import { createEdge, type Edge } from "../edge/edge.ts";
+import { BROKER_LIMITS, type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
+import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
 import {
 	chooseEngine,
 	type Engine,
@@ -12,7 +12,7 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
-import { type DaemonState, NexusError } from "../protocol/protocol.ts";
+import { type DaemonState, NexusError, type ReadinessJson } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
@@ -22,6 +22,8 @@ import { nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { openGrpcPort } from "./grpc-port.ts";
+import { stateFeed } from "./health.ts";
 import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
@@ -31,7 +33,7 @@ import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { RunCounts } from "./run-counts.ts";
-import { createServices } from "./services.ts";
+import { createServices, type RunningServices } from "./services.ts";
 import { openStore, type Store } from "./store.ts";
 import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
@@ -40,6 +42,8 @@ type Undo = { what: string; stop: () => void | Promise<void> }[];
 
 interface Life {
 	state: DaemonState;
+	/** Tells who listens to it. */
+	changed(): void;
 	readonly log: Log;
 	readonly undo: Undo;
 	/** Why nothing can be saved, whatever the store says. */
@@ -51,6 +55,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 	const config = completeConfig(rest);
 	const life: Life = {
 		state: "STARTING",
+		changed() {},
 		log: logger ?? createLogger(config.log.level),
 		undo: [],
 		problem: () => undefined,
@@ -92,24 +97,28 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
 	undo.push({ what: "spans", stop: () => tracing?.close() });
 	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
-	undo.push({ what: "work", stop: () => stopWork(parts, config.stopDeadlineMs) });
+	undo.push({ what: "work", stop: () => stopWork(parts, config) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
 	const { recovered } = await parts.nex.recover(() => parts.outbound.start());
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
+	await parts.running.recover();
 	parts.nex.start();
 	const { url } = await parts.edge.listen(config.host, config.port);
-	writeDaemonRecord(paths, { pid: process.pid, url, started_at: Date.now() });
+	const grpc = await openGrpcPort(parts.edge, config, Number(new URL(url).port), log);
+	const ports = { url, ...(grpc !== undefined && { grpc }) };
+	writeDaemonRecord(paths, { pid: process.pid, ...ports, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
 	undo.push({ what: "retention", stop: keepRetention(store, kept, systemClock, log) });
 	life.state = "READY";
+	life.changed();
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);
 	const waiting = await waitingOf(parts.nex);
 	const chats = accounts.length === 0 ? {} : { accounts, waiting: waiting.length };
-	log.info({ url, engine: engine.name, data: paths.dir, ...chats }, "ready");
+	log.info({ ...ports, engine: engine.name, data: paths.dir, ...chats }, "ready");
 	return {
-		url,
+		...ports,
 		data: paths.dir,
 		engine: engine.name,
 		log,
@@ -152,6 +161,8 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 async function stop(life: Life): Promise<void> {
 	if (life.state === "STOPPING" || life.state === "STOPPED") return;
 	life.state = "STOPPING";
+	// Before anybody is cut: it is the last thing that a reader of the health feed hears.
+	life.changed();
 	// Once the port is closed nothing else may hold the process: an engine that waits for nothing, and time limits that do not count.
 	const awake = setInterval(() => {}, AWAKE_MS);
 	for (let part = life.undo.pop(); part; part = life.undo.pop()) {
@@ -173,17 +184,32 @@ interface Parts {
 	outbound: Outbound;
 	nex: Nex;
 	lab: { close(): Promise<void> };
+	running: RunningServices;
 }
 
-/** First nothing comes in any more, then runs end, then their answers go out: all within one deadline. */
-async function stopWork({ edge, broker, nex, outbound, lab }: Parts, deadlineMs: number): Promise<void> {
-	const end = performance.now() + deadlineMs;
+/**
+ * First nothing comes in any more, then runs end, then their answers go out: all within one deadline. Whoever follows a run stays until it has
+ * ended, so what is aborted is aborted early enough for its end to be read (Z6).
+ */
+async function stopWork(parts: Parts, { stopDeadlineMs, broker: { abortGraceMs } }: NexusConfig): Promise<void> {
+	const { edge, broker, nex, outbound, lab, running } = parts;
+	const end = performance.now() + stopDeadlineMs;
 	const left = () => Math.max(0, end - performance.now());
 	nex.close();
-	await Promise.all([edge.close(left()), broker.drain(left())]);
+	await edge.stop();
+	const drainMs = drainTime(stopDeadlineMs, abortGraceMs ?? BROKER_LIMITS.abortGraceMs);
+	await Promise.all([broker.drain(drainMs), running.drain(drainMs)]);
 	await nex.stop(left());
-	await Promise.all([outbound.stop(left()), lab.close()]);
+	await Promise.all([outbound.stop(left()), lab.close(), edge.close(left())]);
+	await running.close();
 }
+
+/** Of the time to stop, what runs have to end by themselves. */
+const drainTime = (deadlineMs: number, graceMs: number): number =>
+	Math.max(deadlineMs / 2, deadlineMs - graceMs - LAST_WORDS_MS);
+
+/** For the ends of what was aborted to be read. */
+const LAST_WORDS_MS = 1000;
 
 interface Found {
 	engine: Engine;
@@ -222,30 +248,43 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
-				audited.configured("accounts_changed", changedAccounts(changes));
+				services.audit.configured("accounts_changed", changedAccounts(changes));
 			}
 			return changes;
 		} finally {
 			release();
 		}
 	};
-	const running = createServices({ bus, ledger, broker, engine, config, clock: systemClock, log });
-	const audited = running.services.audit;
-	audited.configured("started", startedWith(config, token, engine.name));
+	const readiness = (): ReadinessJson => {
+		const state = stateOf(life, store, broker);
+		if (state === "DEGRADED") {
+			const refused = "answers cannot be saved: see the log";
+			const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
+			return { ready: false, state, detail: life.problem() ?? unhealthy };
+		}
+		return { ready: state === "READY", state };
+	};
+	const submit: EdgeDeps["submit"] = async (message) => {
+		try {
+			return await nex.receive(message);
+		} catch (cause) {
+			services.audit.messageRefused(message.session, cause);
+			throw cause;
+		}
+	};
+	const running = createServices({
+		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, submit, clock: systemClock, log },
+	});
+	const { services } = running;
+	life.changed = () => services.health.changed();
+	services.audit.configured("started", startedWith(config, token, engine.name));
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
 		broker,
 		engine,
-		async submit(message) {
-			try {
-				return await nex.receive(message);
-			} catch (cause) {
-				audited.messageRefused(message.session, cause);
-				throw cause;
-			}
-		},
+		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,
@@ -255,26 +294,21 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
+		apps: services.apps,
+		signIns: services.signIns,
 		limits: config.edge,
 		allowedHosts: config.allowedHosts,
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
-		services: running.services,
-		readiness() {
-			const state = stateOf(life, store, broker);
-			if (state === "DEGRADED") {
-				const refused = "answers cannot be saved: see the log";
-				const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
-				return { ready: false, state, detail: life.problem() ?? unhealthy };
-			}
-			return { ready: state === "READY", state };
-		},
+		services,
+		health: stateFeed(services.health),
+		readiness,
 		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});
-	return { broker, edge, outbound, nex, lab };
+	return { broker, edge, outbound, nex, lab, running };
 }
 
 const both = (one: RunObserver, other: RunObserver): RunObserver => ({

@@ -43,6 +43,8 @@ export const dataPaths = (dir: string): DataPaths => ({
 export interface DaemonRecord {
 	pid: number;
 	url: string;
+	/** The gRPC port, unless it is off. */
+	grpc?: string;
 	started_at: number;
 }
 

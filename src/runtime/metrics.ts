@@ -93,6 +93,7 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 		() => source.edge().deferredFlushes,
 	);
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
+	gauge("nexus_grpc_connections", "Open connections to the gRPC port", () => source.edge().grpcConnections);
 	runsByStatus(registry, source);
 	tools(registry, source);
 	approvals(registry, source);
@@ -197,10 +198,11 @@ function openStreams(registry: Registry, source: MetricsSource): void {
 		labelNames: ["wire"],
 		registers: [registry],
 		collect() {
-			const { sseReaders, webSockets, subscriptions } = source.edge();
+			const { sseReaders, webSockets, subscriptions, grpcStreams } = source.edge();
 			this.set({ wire: "sse" }, sseReaders);
 			this.set({ wire: "websocket" }, webSockets);
 			this.set({ wire: "websocket_subscription" }, subscriptions);
+			this.set({ wire: "grpc" }, grpcStreams);
 		},
 	});
 }

@@ -4,10 +4,22 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { createAudit, createAuditLog, noticeLogs, type Services } from "../services/services.ts";
+import type { Accepted, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
+import type { ReadinessJson } from "../protocol/protocol.ts";
+import {
+	createAudit,
+	createAuditLog,
+	createRealtime,
+	createScenarios,
+	noticeLogs,
+	type Services,
+} from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
+import { openConnectors } from "./connectors.ts";
+import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -15,6 +27,11 @@ export interface ServiceParts {
 	broker: Broker;
 	engine: Engine;
 	config: NexusConfig;
+	nex: Pick<Nex, "stats">;
+	outbound: Pick<Outbound, "accounts" | "onAccounts">;
+	readiness(): ReadinessJson;
+	/** Takes a message into its session. */
+	submit(message: ClientMessage): Promise<Accepted>;
 	clock: Clock;
 	log: Log;
 }
@@ -29,18 +46,55 @@ export interface RunningServices {
 	close(): Promise<void>;
 }
 
-export function createServices({ bus, ledger, clock, log }: ServiceParts): RunningServices {
+export function createServices(parts: ServiceParts): RunningServices {
+	const { bus, ledger, config, clock, log, submit } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
-	const services: Pick<Services, "audit" | "notices"> = {
+	const connectors = openConnectors({ ...parts, audit });
+	const scenarios = createScenarios({
+		bus,
+		ledger,
+		connectors,
+		clock,
+		log,
+		audit,
+		verifyUser: userTokensOf(config, clock),
+		abortGraceMs: config.broker.abortGraceMs,
+	});
+	const realtime = createRealtime({ bus, connectors, submit, clock, log });
+	const work = () => {
+		const { jobs, workflows } = services;
+		return {
+			queueDepth: jobs?.counts.queued ?? 0,
+			activeInferenceJobs: jobs?.counts.running ?? 0,
+			activeWorkflows: workflows?.counts.running ?? 0,
+		};
+	};
+	const apps = createAppServices({ ...parts, audit, notices, work });
+	const services: Partial<Services> = {
+		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
+		connectors,
+		scenarios,
+		realtime,
 	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
 		services: services as Services,
-		async recover() {},
-		async drain() {},
-		async close() {},
+		async recover() {
+			await apps.load();
+			const ended = await scenarios.recover();
+			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+			const closed = await realtime.recover();
+			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+		},
+		async drain(deadlineMs) {
+			await Promise.all([scenarios.drain(deadlineMs), realtime.stop()]);
+		},
+		async close() {
+			apps.close();
+			connectors.close();
+		},
 	};
 }

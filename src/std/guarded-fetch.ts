@@ -27,7 +27,7 @@ export class AddressRefused extends Error {
 export interface GuardedFetch {
 	/** Whether it could be dialled now. Rejects with `AddressRefused`. */
 	check(url: string | URL): Promise<void>;
-	/** As `fetch`, for texts and bytes; it follows no redirect. */
+	/** As `fetch`, for texts and bytes. It follows no redirect: one is an error, or the answer when `redirect` is `manual`. */
 	fetch(url: string | URL, init?: RequestInit): Promise<Response>;
 	/** Cuts what is still connected. */
 	close(): void;
@@ -46,7 +46,7 @@ export function guardedFetch(rules: GuardRules & { resolve?: ResolveName }): Gua
 			const url = new URL(given);
 			const addresses = await checkedAddresses(url, rules, resolve);
 			const agent = agents[url.protocol as keyof typeof agents];
-			return responseOf(await dial(url, addresses, agent, init), url);
+			return responseOf(await dial(url, addresses, agent, init), url, init.redirect === "manual");
 		},
 		close() {
 			for (const agent of Object.values(agents)) agent.destroy();
@@ -100,9 +100,9 @@ function dial(
 
 const BODILESS: ReadonlySet<number> = new Set([204, 205, 304]);
 
-function responseOf(message: IncomingMessage, url: URL): Response {
+function responseOf(message: IncomingMessage, url: URL, isManual: boolean): Response {
 	const { statusCode: status = 502, statusMessage: statusText = "", headersDistinct } = message;
-	if (status >= 300 && status < 400 && status !== 304) {
+	if (!isManual && status >= 300 && status < 400 && status !== 304) {
 		message.destroy();
 		throw new Error(`${url.host} answers with a redirect, which is not followed: configure the address it leads to`);
 	}

@@ -52,6 +52,7 @@ describe("a start", () => {
 		expect(JSON.parse(readFileSync(join(data, "daemon.json"), "utf8"))).toEqual({
 			pid: process.pid,
 			url: daemon.url,
+			grpc: daemon.grpc,
 			started_at: expect.closeTo(Date.now(), -5),
 		});
 		expect((await fetch(`${daemon.url}/readyz`)).status).toBe(200);

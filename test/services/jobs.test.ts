@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogWriter } from "../../src/bus/bus.ts";
-import { NexusError } from "../../src/protocol/protocol.ts";
+import { encodeFrame, NexusError } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";
@@ -129,6 +129,7 @@ describe("a job", () => {
 const deafScenarios = () => ({
 	scenarios: {
 		start: async () => Promise.reject(new Error("not played")),
+		facts: async () => Promise.reject(new Error("not played")),
 		provider: async () => ({ demo: false, embed: () => new Promise<never>(() => {}) }) as never,
 		cursor: async () => Promise.reject(new NexusError("not_found", "no run")),
 		abort: () => undefined,
@@ -194,7 +195,7 @@ describe("retrying", () => {
 		await called(rig, 3);
 		rig.calls[2]!.fail(failed);
 		expect(await rig.jobs.settled(id)).toMatchObject({ state: "failed", attempt: 3, error: { message: "502" } });
-		expect(typesOf(await rig.events(id)).filter((type) => type !== "progress")).toEqual([
+		expect(typesOf(await rig.events(id))).toEqual([
 			...["submitted", "running", "retrying", "running", "retrying", "running", "failed"],
 		]);
 	});
@@ -237,6 +238,8 @@ it("Z27: a job that waited is checked again when it runs", async () => {
 	});
 });
 
+const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as const;
+
 describe("a text", () => {
 	it("R4-47: is a run that can be read meanwhile, and its progress comes again and again", async () => {
 		const clock = manualClock(1000);
@@ -249,15 +252,16 @@ describe("a text", () => {
 					async start(_, options) {
 						run.id = options!.runId!;
 						run.writer = await rig.bus.create({ log: run.id, kind: "scenario" }, [begin(run.id)]);
-						return { runId: run.id, outcome: promise };
+						return { runId: run.id, isFirst: true, outcome: promise };
 					},
+					facts: async () => ({ demo: true }) as never,
 					provider: async () => Promise.reject(new Error("not played")),
 					cursor: (id, after) => rig.bus.cursor({ log: id }, after),
 					abort: () => undefined,
 				},
 			},
 		}) as ReturnType<typeof jobsRig>;
-		const { id } = await rig.jobs.submit(admittedOf({ kind: "text", messages: [{ role: "user", text: "hi" }] }));
+		const { id } = await rig.jobs.submit(admittedOf(HELLO, { timeoutMs: 1e9 }));
 		await until("its run is known", async () => (await rig.get(id)).runId === run.id);
 		for (const [n, words] of ["Hello", " world"].entries()) {
 			run.writer!.append(chunk(run.id, n + 1, words));
@@ -267,7 +271,7 @@ describe("a text", () => {
 				return (await rig.get(id)).text?.endsWith(words) === true;
 			});
 		}
-		resolve(outcomeOf({ text: "Hello world", demo: true }));
+		resolve(outcomeOf({ text: "Hello world" }));
 		expect(await rig.jobs.settled(id)).toMatchObject({
 			state: "completed",
 			text: "Hello world",
@@ -281,18 +285,18 @@ describe("a text", () => {
 });
 
 const begin = (runId: string) =>
-	JSON.stringify({
+	encodeFrame({
 		type: "stream.begin",
 		message_id: `${runId}.1`,
-		seq_no: 0,
-		ts: 1,
 		run_id: runId,
-		session: "",
+		trace_id: "0",
+		correlation_group: runId,
 		modality: "text",
 		content_type: "text/plain",
+		ts: 1,
 	});
 const chunk = (runId: string, seq_no: number, payload: string) =>
-	JSON.stringify({ type: "stream.chunk", message_id: `${runId}.1`, seq_no, ts: 1, payload });
+	encodeFrame({ type: "stream.chunk", message_id: `${runId}.1`, seq_no, payload, is_partial: true, ts: 1 });
 
 describe("after a crash (Z18)", () => {
 	it("what waited goes on; what ran ends as crashed, unless another attempt is allowed, which is flagged", async () => {

@@ -39,6 +39,7 @@ const HISTORY_MESSAGES = 100;
 export class DiscordSession implements Session {
 	private readonly token: string;
 	private readonly messageContent: boolean;
+	private readonly apiUrl: string;
 	private readonly client: Client;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
@@ -49,7 +50,8 @@ export class DiscordSession implements Session {
 	constructor({ settings }: Account, tools: Tools) {
 		this.token = settings.token ?? "";
 		this.messageContent = settings.message_content !== "false";
-		this.client = createClient(this.token, addressOf("api_url", settings.api_url, DEFAULT_API_URL), tools.clock);
+		this.apiUrl = addressOf("api_url", settings.api_url, DEFAULT_API_URL);
+		this.client = createClient(this.token, this.apiUrl, tools.clock);
 		this.tools = tools;
 		this.sent = openSentLog(tools);
 	}
@@ -171,7 +173,9 @@ export class DiscordSession implements Session {
 		const inbound = readMessage(data, me);
 		if (!inbound) return undefined;
 		const { message, files } = inbound;
-		const { attachments, notes } = await fetchFiles(files, ({ url }, bytesMax) => download(url, { bytesMax }));
+		const { attachments, notes } = await fetchFiles(files, ({ url }, bytesMax) =>
+			download(url, { bytesMax, home: this.apiUrl }),
+		);
 		const text = [message.text, ...notes].filter((each) => each !== "").join("\n");
 		return { ...message, text, ...(attachments.length > 0 ? { attachments } : {}) };
 	}

@@ -57,7 +57,10 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 				return isFromMe && !error ? [{ ids: [guid], text: text ?? "", files, ts: dateCreated || 0 }] : [];
 			});
 		},
-		fetchFile: (guid, bytesMax) => download(address(`attachment/${encodeURIComponent(guid)}/download`), { bytesMax }),
+		fetchFile(guid, bytesMax) {
+			const url = address(`attachment/${encodeURIComponent(guid)}/download`);
+			return download(url, { bytesMax, home: url.href });
+		},
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {

@@ -1,6 +1,7 @@
 /** What platform calls over HTTP have in common: whether a failure may have reached the platform, downloads with a limit, secrets compared in constant time. */
 
 import { createHash, timingSafeEqual } from "node:crypto";
+import type { GuardedFetch } from "../../std/guarded-fetch.ts";
 import type { PlatformFault, WireAttachment } from "../port.ts";
 import { PlatformError } from "./platform.ts";
 
@@ -69,11 +70,57 @@ export async function harmless<T>(work: Promise<T>): Promise<T> {
 /** For `find` when the platform answered and still nobody knows. Asking again would not help, so it is no passing fault. */
 export const cannotTell = (message: string): PlatformError => new PlatformError("invalid", message);
 
+export interface NamedRequest extends Pick<RequestInit, "method" | "body"> {
+	/** The platform's API as the operator has configured it. */
+	home?: string;
+	headers?: Record<string, string>;
+	signal: AbortSignal;
+}
+
+/** So many redirects: platforms hand files over to their own stores. */
+const REDIRECTS_MAX = 3;
+
+/**
+ * A request to an address that a platform or a message names. It passes the address guard, and so does every address that it is redirected to;
+ * what identifies us is not sent to another origin than the first.
+ */
+export async function fetchNamed(url: string | URL, { home, headers = {}, ...init }: NamedRequest): Promise<Response> {
+	const guarded = await guardFor(home === undefined ? "" : hostAndPort(new URL(home)));
+	let address = new URL(url);
+	for (let hops = 0; ; hops++) {
+		const own = address.origin === new URL(url).origin ? headers : {};
+		const response = await guarded.fetch(address, { ...init, headers: own, redirect: "manual" });
+		const next = REDIRECTS.has(response.status) ? response.headers.get("location") : null;
+		if (next === null) return response;
+		await response.body?.cancel();
+		if (init.body !== undefined) throw new Error("the answer is a redirect");
+		if (hops === REDIRECTS_MAX) throw new Error(`more than ${REDIRECTS_MAX} redirects`);
+		address = new URL(next, address);
+	}
+}
+
+/** By the platform's own host: an adapter has one. */
+const guards = new Map<string, GuardedFetch>();
+
+async function guardFor(host: string): Promise<GuardedFetch> {
+	const { guardedFetch } = await import("../../std/guarded-fetch.ts");
+	const guard = guards.get(host) ?? guardedFetch({ allow: host === "" ? [] : [host] });
+	guards.set(host, guard);
+	return guard;
+}
+
+const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+const hostAndPort = ({ hostname, port, protocol }: URL): string =>
+	`${hostname}:${port === "" ? (protocol === "https:" ? 443 : 80) : port}`;
+
 /** What comes behind a file that stands still is waiting for it. */
 const DOWNLOAD_MS = 60_000;
 
 export interface DownloadOptions {
 	bytesMax: number;
+	/** The platform's API as the operator has configured it: it may be anywhere. Every other address has to pass the address guard. */
+	home?: string;
 	/** For the whole of it. */
 	timeoutMs?: number;
 	headers?: Record<string, string>;
@@ -84,12 +131,13 @@ export interface DownloadOptions {
 
 /** The whole body, or an error; never more than `bytesMax` in memory. */
 export async function download(url: string | URL, options: DownloadOptions): Promise<Buffer> {
-	const { bytesMax, timeoutMs = DOWNLOAD_MS, headers = {}, signal, check } = options;
+	const { bytesMax, home, timeoutMs = DOWNLOAD_MS, headers = {}, signal, check } = options;
 	const chunks: Uint8Array[] = [];
 	let bytes = 0;
 	try {
 		const late = AbortSignal.timeout(timeoutMs);
-		const response = await fetch(url, { headers, signal: signal ? AbortSignal.any([signal, late]) : late });
+		const limit = signal ? AbortSignal.any([signal, late]) : late;
+		const response = await fetchNamed(url, { ...(home !== undefined && { home }), headers, signal: limit });
 		if (!response.ok) throw new PlatformError(faultOfStatus(response.status), `download: HTTP ${response.status}`);
 		check?.(response.headers);
 		for await (const chunk of response.body ?? []) {

@@ -2,6 +2,7 @@
 
 import type { WebClient } from "@slack/web-api";
 import {
+	fetchNamed,
 	harmless,
 	networkError,
 	PlatformError,
@@ -67,13 +68,13 @@ async function upload(client: WebClient, { name, data }: WireAttachment, { signa
 		call("files.getUploadURLExternal", signal, () => client.files.getUploadURLExternal(wish)),
 	);
 	if (!place.upload_url || !place.file_id) throw new PlatformError("invalid", "files.getUploadURLExternal: no address");
-	await harmless(putBytes(place.upload_url, bytes, signal));
+	await harmless(putBytes(place.upload_url, client.slackApiUrl, bytes, signal));
 	return place.file_id;
 }
 
-async function putBytes(url: string, body: Buffer, signal: AbortSignal): Promise<void> {
-	const send = { method: "POST", body: new Uint8Array(body), signal };
-	const response = await fetch(url, send).catch((cause) => Promise.reject(networkError("upload", cause)));
+async function putBytes(url: string, home: string, body: Buffer, signal: AbortSignal): Promise<void> {
+	const send = { method: "POST", body: new Uint8Array(body), home, signal };
+	const response = await fetchNamed(url, send).catch((cause) => Promise.reject(networkError("upload", cause)));
 	await response.body?.cancel();
 	if (response.ok) return;
 	const fault = response.status === 429 ? "rate_limited" : response.status >= 500 ? "unavailable" : "invalid";

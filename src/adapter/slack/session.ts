@@ -322,7 +322,12 @@ export class SlackSession implements Session {
 		if (!address || (!slack && address.origin !== home.origin))
 			throw new PlatformError("gone", "it is not kept at Slack");
 		const headers = { authorization: `Bearer ${this.botToken}` };
-		return await download(address, { bytesMax, headers, check: (answer) => refuseSignIn(answer, contentType) });
+		return await download(address, {
+			bytesMax,
+			home: this.apiUrl,
+			headers,
+			check: (answer) => refuseSignIn(answer, contentType),
+		});
 	}
 
 	private async imitate(target: Target, markdown: string, options: SendOptions): Promise<{ messageId: string }> {

@@ -136,7 +136,7 @@ export class SmsSession implements Session {
 		const twilios = address?.protocol === "https:" && /(?:^|\.)twilio\.com$/.test(address.hostname);
 		if (!address || !(ours || twilios)) throw new PlatformError("gone", "it is not kept at Twilio");
 		const authorization = `Basic ${Buffer.from(`${this.sid}:${this.token}`).toString("base64")}`;
-		return await download(address, { bytesMax, headers: { authorization } });
+		return await download(address, { bytesMax, home: this.apiUrl, headers: { authorization } });
 	}
 }
 

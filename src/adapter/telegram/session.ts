@@ -237,7 +237,7 @@ export class TelegramSession implements Session {
 	private async fetchFile(file: TelegramFile, bytesMax: number): Promise<Buffer> {
 		const { file_path: path } = await this.call("getFile", () => this.api.getFile({ file_id: file.fileId }));
 		if (path === undefined) throw new PlatformError("gone", "getFile: Telegram has no path for it");
-		return await download(`${this.apiUrl}/file/bot${this.token}/${path}`, { bytesMax });
+		return await download(`${this.apiUrl}/file/bot${this.token}/${path}`, { bytesMax, home: this.apiUrl });
 	}
 
 	private async call<T>(method: string, work: () => Promise<T>): Promise<T> {

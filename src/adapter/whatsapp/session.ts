@@ -199,7 +199,7 @@ export class WhatsAppSession implements Session {
 			address?.protocol === "https:" &&
 			/(?:^|\.)(?:facebook|fbcdn|fbsbx|whatsapp)\.(?:com|net)$/.test(address.hostname);
 		if (!address || !(ours || metas)) throw new PlatformError("gone", "it is not kept at WhatsApp");
-		return await download(address, { bytesMax, headers: { authorization: `Bearer ${this.token}` } });
+		return await download(address, { bytesMax, home: this.apiUrl, headers: { authorization: `Bearer ${this.token}` } });
 	}
 }
 

@@ -67,6 +67,7 @@ const readyLine = (daemon: Daemon) =>
 	`${JSON.stringify({
 		ready: true,
 		url: daemon.url,
+		...(daemon.grpc !== undefined && { grpc: daemon.grpc }),
 		sign_in_url: daemon.signInUrl(),
 		pid: process.pid,
 		engine: daemon.engine,

@@ -3,10 +3,12 @@
 import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
+import type { EdgeLimits } from "../port.ts";
 import type { Flusher } from "../stream/stream.ts";
-import { type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
+import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
+import { requireProcedure } from "./reach.ts";
 import { PRINCIPAL, SERVING } from "./rpc.ts";
 import type { Streams } from "./streams.ts";
 
@@ -17,6 +19,7 @@ export interface AdmitParts {
 	admitStream(): void;
 	/** New work and subscriptions are refused, reading goes on (Z6). */
 	stopping(): boolean;
+	limits: EdgeLimits;
 	log: Log;
 }
 
@@ -41,8 +44,11 @@ export function admit(context: HandlerContext, parts: AdmitParts): void {
 	const explain = () => void (signal.reason instanceof ConnectError && explained(signal.reason));
 	signal.addEventListener("abort", explain, { once: true });
 	try {
-		if (service.typeName !== OPEN_SERVICE && !values.get(PRINCIPAL))
-			throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+		if (service.typeName !== OPEN_SERVICE) {
+			const principal = values.get(PRINCIPAL);
+			if (!principal) throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+			requireProcedure(principal, `${service.typeName}/${method.name}`);
+		}
 		if (parts.stopping() && (method.methodKind !== "unary" || !PASSES_WHILE_STOPPING.test(method.name)))
 			throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
 		if (method.methodKind !== "unary") open(context, parts);
@@ -62,6 +68,7 @@ function open({ service, method, values, responseHeader }: HandlerContext, parts
 		shown: (cause) => toConnectError(cause, parts.log),
 	});
 	response.once("close", parts.streams.add(stream));
+	keepOpen(response, parts.limits.heartbeatMs);
 	values.set(SERVING, { flusher: parts.flusher, stream });
 }
 

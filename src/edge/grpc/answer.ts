@@ -52,6 +52,13 @@ export async function send(answer: UniversalServerResponse, response: RpcRespons
 	writable.end();
 }
 
+/** HTTP/1.1 has no frame that says nothing: TCP finds out whether the peer is there, and a silent stream is no stalled one. */
+export function keepOpen(response: RpcResponse, everyMs: number): void {
+	if ("stream" in response) return;
+	response.on("timeout", () => {});
+	response.socket?.setKeepAlive(true, everyMs);
+}
+
 /** What has no method here, as gRPC says it; others are told by the status of HTTP. */
 export function refuseUnknown(request: IncomingMessage | Http2ServerRequest, response: RpcResponse): void {
 	const writable = response as Writable;

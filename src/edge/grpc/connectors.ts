@@ -1,7 +1,98 @@
-/** Connectors. */
+/** Connectors: made and changed by the owner. An application uses those that are there for it without seeing them. */
 
-import type { ServiceImpl } from "@connectrpc/connect";
-import type { RuntimeConnectorService } from "../../gen/nexus/runtime/v1/connector_pb.ts";
-import type { RpcDeps } from "./rpc.ts";
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ScenarioType } from "../../gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../gen/nexus/runtime/v1/common_pb.ts";
+import { ConnectorSchema, type RuntimeConnectorService } from "../../gen/nexus/runtime/v1/connector_pb.ts";
+import { NexusError } from "../../protocol/protocol.ts";
+import { type ConnectorInfo, type Principal, requireOwner, type ScenarioKind } from "../../services/services.ts";
+import { principalOf, type RpcDeps } from "./rpc.ts";
 
-export const connectorMethods = (_: RpcDeps): Partial<ServiceImpl<typeof RuntimeConnectorService>> => ({});
+export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeConnectorService>> => ({
+	async createConnector(request, context) {
+		const principal = ownerOf(context);
+		const connector = await services.connectors.create(
+			{
+				id: request.connectorId,
+				providerType: request.providerType,
+				...(request.appId !== "" && { appId: request.appId }),
+				...(request.endpoint !== "" && { endpoint: request.endpoint }),
+				...(request.apiKey !== "" && { apiKey: request.apiKey }),
+				...(request.defaultModelId !== "" && { defaultModel: request.defaultModelId }),
+				models: request.modelIds,
+				kinds: request.scenarioTypes.map(kindOf),
+			},
+			principal,
+		);
+		return { connector: messageOf(connector) };
+	},
+	async getConnector({ connectorId }, context) {
+		const found = await services.connectors.find(connectorId, ownerOf(context));
+		if (found) return { connector: messageOf(found) };
+		throw new NexusError("not_found", `there is no connector ${connectorId}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
+	},
+	async listConnectors(_, context) {
+		return { connectors: (await services.connectors.list(ownerOf(context))).map(messageOf) };
+	},
+	async updateConnector(request, context) {
+		const principal = ownerOf(context);
+		const { connectorId, endpoint, apiKey, enabled, defaultModelId, modelIds } = request;
+		const change = {
+			...(endpoint !== undefined && { endpoint }),
+			...(apiKey !== undefined && { apiKey }),
+			...(enabled !== undefined && { enabled }),
+			...(defaultModelId !== undefined && { defaultModel: defaultModelId }),
+			...(modelIds.length > 0 && { models: modelIds }),
+		};
+		return { connector: messageOf(await services.connectors.update(connectorId, change, principal)) };
+	},
+	async deleteConnector({ connectorId }, context) {
+		await services.connectors.remove(connectorId, ownerOf(context));
+		return {};
+	},
+	async testConnector({ connectorId }, context) {
+		const { ok, reason, message, models } = await services.connectors.test(connectorId, ownerOf(context));
+		return { ok, message, modelIds: [...models], reasonCode: reasonCodeOf(reason) };
+	},
+});
+
+function ownerOf(context: HandlerContext): Principal {
+	const principal = principalOf(context);
+	requireOwner(principal);
+	return principal;
+}
+
+const TYPES: Readonly<Record<ScenarioKind, ScenarioType>> = {
+	text: ScenarioType.TEXT_GENERATE,
+	speech: ScenarioType.SPEECH_SYNTHESIZE,
+	image: ScenarioType.IMAGE_GENERATE,
+	embed: ScenarioType.TEXT_EMBED,
+	transcribe: ScenarioType.SPEECH_TRANSCRIBE,
+};
+
+function kindOf(type: ScenarioType): ScenarioKind {
+	const found = Object.entries(TYPES).find(([, each]) => each === type);
+	if (found) return found[0] as ScenarioKind;
+	throw new NexusError("invalid", `there is no scenario type ${type}`);
+}
+
+const reasonCodeOf = (reason: string | undefined): ReasonCode =>
+	(ReasonCode as Readonly<Record<string, ReasonCode | undefined>>)[reason ?? "UNSPECIFIED"] ?? ReasonCode.UNSPECIFIED;
+
+const messageOf = (info: ConnectorInfo) =>
+	create(ConnectorSchema, {
+		connectorId: info.id,
+		appId: info.appId ?? "",
+		providerType: info.providerType,
+		endpoint: info.endpoint ?? "",
+		keyHint: info.keyHint ?? "",
+		enabled: info.enabled,
+		defaultModelId: info.defaultModel ?? "",
+		modelIds: [...info.models],
+		scenarioTypes: info.kinds.map((kind) => TYPES[kind]),
+		createdAt: timestampFromMs(info.createdAt),
+		updatedAt: timestampFromMs(info.updatedAt),
+		builtIn: info.builtIn,
+	});

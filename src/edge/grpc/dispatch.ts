@@ -5,9 +5,11 @@ import type { Http2ServerRequest } from "node:http2";
 import { createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
-import { type Caller, principalOfCaller } from "../gate.ts";
+import type { CloseMode } from "../../protocol/protocol.ts";
+import { type Caller, principalOfCaller, whenEnded } from "../gate.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
 import { type RpcResponse, refuseUnknown, reset, send } from "./answer.ts";
+import { revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
 import { addServices } from "./routes.ts";
 import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
@@ -18,7 +20,13 @@ export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Call
 
 export interface DispatchParts extends RpcDeps, AdmitParts {}
 
-export function createDispatch(parts: DispatchParts): Dispatch {
+export interface Dispatcher {
+	answer: Dispatch;
+	/** Cuts the streams of these modes, or all: CANCELLED, with the reason STOPPING. */
+	cut(modes?: readonly (CloseMode | undefined)[]): void;
+}
+
+export function createDispatcher(parts: DispatchParts): Dispatcher {
 	const { limits, log } = parts;
 	const router = createConnectRouter({
 		readMaxBytes: limits.grpcReadBytesMax,
@@ -30,7 +38,7 @@ export function createDispatch(parts: DispatchParts): Dispatch {
 	});
 	addServices(guarded(router, log), parts);
 	const paths = new Map(router.handlers.map((handler): [string, UniversalHandler] => [handler.requestPath, handler]));
-	return async (request, response, caller) => {
+	const answer: Dispatch = async (request, response, caller) => {
 		const handler = paths.get((request.url ?? "").split("?", 1)[0]!);
 		try {
 			if (handler) await call(handler, request, response, caller);
@@ -40,6 +48,7 @@ export function createDispatch(parts: DispatchParts): Dispatch {
 			reset(response);
 		}
 	};
+	return { answer, cut: (modes) => parts.streams.cut(stopping, modes) };
 }
 
 async function call(
@@ -58,6 +67,7 @@ async function call(
 	const controller = new AbortController();
 	universal.signal.addEventListener("abort", () => controller.abort(universal.signal.reason), { once: true });
 	const contextValues = createContextValues().set(CALL, { response, controller });
-	if (caller.auth !== "none") contextValues.set(PRINCIPAL, principalOfCaller(caller));
+	if (caller.proof) contextValues.set(PRINCIPAL, principalOfCaller(caller));
+	whenEnded(caller, response, () => controller.abort(revoked()));
 	await send(await handler({ ...universal, signal: controller.signal, contextValues }), response);
 }

@@ -1,7 +1,9 @@
 /** Remote procedures: the runtime contract over gRPC, gRPC-web and Connect. The door of this folder; it loads no library. */
 
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import type { Services } from "../../services/services.ts";
+import { type Clock, within } from "../../std/clock.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { Caller } from "../gate.ts";
@@ -9,7 +11,7 @@ import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
 import { listen } from "../server.ts";
 import type { Flusher } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
-import type { Dispatch, RpcRequest } from "./dispatch.ts";
+import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
 import { createGrpcServer, type GrpcServer } from "./server.ts";
 import { Streams } from "./streams.ts";
 
@@ -21,9 +23,10 @@ export interface RpcParts {
 	/** Who calls on the gRPC port. */
 	identify(request: RpcRequest): Caller;
 	/** One more connection of an address; false at the limit. */
-	enter(socket: Socket): boolean;
+	admits(socket: Socket): boolean;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;
+	clock: Clock;
 	log: Log;
 }
 
@@ -34,13 +37,18 @@ export interface Rpc {
 	heartbeat(): void;
 	/** Called four times in the time that a reader may take nothing. */
 	sweep(): void;
-	/** Cuts every stream and closes the port; what is left at the deadline is cut off. */
-	close(): Promise<void>;
+	/** Refuses new work and cuts what would not end by itself (B and D); calls that only read go on, and so do A and C (Z6). */
+	stop(): Promise<void>;
+	/** Waits for what ends by itself, cuts the rest, and closes the port. What is left at the deadline is for `destroy`. */
+	close(deadlineMs: number): Promise<void>;
 	destroy(): void;
 	readonly streams: number;
 	readonly stalled: number;
 	readonly connections: number;
 }
+
+/** Of the time to stop, what is kept for the last statuses to be written. */
+const FLUSH_MS = 500;
 
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
@@ -49,13 +57,22 @@ export function createRpc(parts: RpcParts): Rpc {
 	const streams = new Streams();
 	let isStopping = false;
 	let server: GrpcServer | undefined;
+	let dispatcher: Dispatcher | undefined;
 	const load = loadOnce(async () => {
-		const { createDispatch } = await import("./dispatch.ts");
-		return createDispatch({ ...parts, streams, stopping: () => isStopping });
+		const { createDispatcher } = await import("./dispatch.ts");
+		dispatcher = createDispatcher({ ...parts, streams, stopping: () => isStopping });
+		return dispatcher;
 	});
 	const answer: Dispatch = async (request, response, caller) => {
-		const dispatch = await load();
-		if (!isGone(request)) await dispatch(request, response, caller);
+		const loaded = await load();
+		if (!isGone(request)) await loaded.answer(request, response, caller);
+	};
+	const stop = async () => {
+		if (isStopping) return;
+		isStopping = true;
+		// What was just said, that the daemon is stopping, reaches the subscribers of its health before they are cut.
+		await setImmediate();
+		dispatcher?.cut(["B", "D", undefined]);
 	};
 	return {
 		answer,
@@ -63,7 +80,7 @@ export function createRpc(parts: RpcParts): Rpc {
 			server = createGrpcServer({
 				limits: parts.limits,
 				tls,
-				enter: parts.enter,
+				admits: parts.admits,
 				answer(request, response) {
 					answer(request, response, parts.identify(request)).catch((cause: unknown) => {
 						parts.log.error({ err: cause }, "a remote procedure could not be answered");
@@ -76,8 +93,13 @@ export function createRpc(parts: RpcParts): Rpc {
 		},
 		heartbeat: () => server?.heartbeat(),
 		sweep: () => streams.sweep(),
-		async close() {
-			isStopping = true;
+		stop,
+		async close(deadlineMs) {
+			await stop();
+			await within(parts.clock, Math.max(0, deadlineMs - FLUSH_MS), streams.gone(["A", "C"]));
+			dispatcher?.cut();
+			// Trailers go out before the connections do: a connection that breaks reads as UNAVAILABLE.
+			await within(parts.clock, Math.min(deadlineMs, FLUSH_MS), streams.gone());
 			await server?.close();
 		},
 		destroy: () => server?.destroy(),

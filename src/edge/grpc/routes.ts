@@ -1,8 +1,10 @@
 /** Every service of the runtime contract on one router. */
 
 import type { DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter } from "@connectrpc/connect";
+import type { ConnectRouter, ServiceImpl } from "@connectrpc/connect";
 import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { RuntimeAccountService } from "../../gen/nexus/runtime/v1/account_pb.ts";
 import { RuntimeAgentService } from "../../gen/nexus/runtime/v1/agent_pb.ts";
 import { RuntimeAiService } from "../../gen/nexus/runtime/v1/ai_pb.ts";
@@ -25,6 +27,7 @@ import { memoryMethods } from "./memory.ts";
 import { probeMethods } from "./probe.ts";
 import { providerMethods } from "./providers.ts";
 import { realtimeMethods } from "./realtime.ts";
+import { reflectionMethods } from "./reflection.ts";
 import type { RpcDeps } from "./rpc.ts";
 import { scenarioMethods } from "./scenarios.ts";
 import { transferMethods } from "./transfers.ts";
@@ -43,6 +46,8 @@ export const SERVICES: readonly DescService[] = [
 	RuntimeAppService,
 	RuntimeConnectorService,
 	Health,
+	ServerReflection,
+	ServerReflectionAlpha,
 ];
 
 /** What is not implemented answers so by itself. */
@@ -57,5 +62,9 @@ export function addServices(router: Pick<ConnectRouter, "service">, rpc: RpcDeps
 	router.service(RuntimeAgentService, agentMethods(rpc));
 	router.service(RuntimeAppService, appMethods(rpc));
 	router.service(RuntimeConnectorService, connectorMethods(rpc));
+	const reflection = reflectionMethods(SERVICES);
+	router.service(ServerReflection, reflection);
+	// The same messages under an older name.
+	router.service(ServerReflectionAlpha, reflection as unknown as ServiceImpl<typeof ServerReflectionAlpha>);
 	router.service(Health, probeMethods(rpc, new Set(SERVICES.map(({ typeName }) => typeName))));
 }

@@ -12,7 +12,7 @@ export interface GrpcServerParts {
 	limits: EdgeLimits;
 	tls: GrpcTls | undefined;
 	/** One more connection of an address; returns false at the limit. */
-	enter(socket: Socket): boolean;
+	admits(socket: Socket): boolean;
 	answer(request: RpcRequest, response: RpcResponse): void;
 	log: Log;
 }
@@ -45,7 +45,7 @@ export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
 		sockets.add(socket);
 		socket.on("close", () => sockets.delete(socket));
 		socket.on("error", () => socket.destroy());
-		if (!parts.enter(socket)) {
+		if (!parts.admits(socket)) {
 			socket.destroy();
 			return;
 		}

@@ -10,6 +10,8 @@ const STALLED_SWEEPS = 4;
 export class Streams {
 	readonly #open = new Set<OpenStream>();
 	#stalled = 0;
+	/** Who waits for streams to end. */
+	readonly #leaving: (() => void)[] = [];
 
 	get count(): number {
 		return this.#open.size;
@@ -23,7 +25,12 @@ export class Streams {
 	/** Returns how to take it out again. */
 	add(stream: OpenStream): () => void {
 		this.#open.add(stream);
-		return () => void this.#open.delete(stream);
+		return () => this.#remove(stream);
+	}
+
+	/** Once none of these modes is open, or none at all. */
+	async gone(modes?: readonly CloseMode[]): Promise<void> {
+		while (this.#some(modes)) await new Promise<void>((resolve) => this.#leaving.push(resolve));
 	}
 
 	/** Of these modes, or all. */
@@ -31,16 +38,22 @@ export class Streams {
 		for (const stream of [...this.#open]) if (!modes || modes.includes(stream.closes)) stream.cut(cause());
 	}
 
-	has(modes: readonly CloseMode[]): boolean {
+	#some(modes?: readonly CloseMode[]): boolean {
+		if (!modes) return this.#open.size > 0;
 		for (const { closes } of this.#open) if (closes !== undefined && modes.includes(closes)) return true;
 		return false;
+	}
+
+	#remove(stream: OpenStream): void {
+		this.#open.delete(stream);
+		for (const resolve of this.#leaving.splice(0)) resolve();
 	}
 
 	/** Called four times in the time that a reader may take nothing. */
 	sweep(): void {
 		for (const stream of this.#open) {
 			if (!stream.isStalled(STALLED_SWEEPS)) continue;
-			this.#open.delete(stream);
+			this.#remove(stream);
 			this.#stalled++;
 			stream.reset();
 		}

@@ -55,13 +55,12 @@ class ArtifactService implements Artifacts {
 		try {
 			const known = data instanceof Uint8Array ? data.length : 0;
 			await this.#checkRoom(artifact.appId, known);
-			const { sizeBytes, sha256 } = await this.#write(id, data instanceof Uint8Array ? [data] : data);
+			const written = await this.#write(id, data instanceof Uint8Array ? [data] : data);
 			await this.#files.finish(id);
-			return await this.#admitted(artifact.appId, sizeBytes, async () => {
-				const row = { ...this.#row(id, { ...artifact, sizeBytes, sha256 }), complete: true };
-				await this.#deps.bus.write([artifactWrites.add(row)]);
-				return row;
-			});
+			const row = { ...this.#row(id, { ...artifact, ...written }), complete: true };
+			const kept = await this.#add(row, ({ complete }) => complete);
+			if (kept.id !== id) await this.#files.remove(id);
+			return kept;
 		} catch (cause) {
 			await this.#files.remove(id);
 			throw cause;
@@ -89,11 +88,21 @@ class ArtifactService implements Artifacts {
 		return { id, appId, name, mimeType, sizeBytes, ...sum, createdAt, expiresAt, complete: false };
 	}
 
-	/** One at a time, so that two together do not take what is left once. */
-	#admitted<T>(appId: string, sizeBytes: number, add: () => Promise<T>): Promise<T> {
+	/**
+	 * The same content under the same name is the same artifact, so what is sent again makes no second one. One at a time, so that two
+	 * together do not take what is left once.
+	 */
+	#add(row: StoredArtifact, mayBe: (same: StoredArtifact) => boolean): Promise<StoredArtifact> {
+		const { bus, ledger } = this.#deps;
 		return this.#lock("room", this.#closed.signal, async () => {
-			await this.#checkRoom(appId, sizeBytes);
-			return add();
+			const same = await ledger.artifacts.same(row);
+			if (same && mayBe(same)) {
+				await bus.write([artifactWrites.renew(same.id, row.expiresAt)]);
+				return { ...same, expiresAt: row.expiresAt };
+			}
+			await this.#checkRoom(row.appId, row.sizeBytes);
+			await bus.write([artifactWrites.add(row)]);
+			return row;
 		});
 	}
 
@@ -180,7 +189,10 @@ class ArtifactService implements Artifacts {
 	async upload(piece: ArtifactPiece, principal: Principal) {
 		if (piece.chunk.length > PIECE_BYTES_MAX) throw tooLarge(PIECE_BYTES_MAX);
 		const appId = appOf(principal, piece.appId);
-		const row = piece.id === undefined ? await this.#announce(appId, piece) : await this.#owned(piece.id, appId);
+		const row =
+			piece.id === undefined
+				? await this.#add(this.#row(newArtifactId(), checkedAnnouncement(appId, piece)), () => true)
+				: await this.#owned(piece.id, appId);
 		return this.#lock(row.id, this.#closed.signal, () => this.#take(row.id, piece));
 	}
 
@@ -188,23 +200,6 @@ class ArtifactService implements Artifacts {
 		const row = await this.#deps.ledger.artifacts.get(id);
 		if (row?.appId !== appId) throw noArtifact(id);
 		return row;
-	}
-
-	/** The same content under the same name is the same upload: a first piece whose answer was lost begins no second one. */
-	#announce(appId: string, piece: ArtifactPiece): Promise<StoredArtifact> {
-		const announced = checkedAnnouncement(appId, piece);
-		const { artifacts } = this.#deps.ledger;
-		return this.#lock("room", this.#closed.signal, async () => {
-			const same = await artifacts.same(announced);
-			const row = this.#row(newArtifactId(), announced);
-			if (same) {
-				await this.#deps.bus.write([artifactWrites.renew(same.id, row.expiresAt)]);
-				return { ...same, expiresAt: row.expiresAt };
-			}
-			await this.#checkRoom(appId, announced.sizeBytes);
-			await this.#deps.bus.write([artifactWrites.add(row)]);
-			return row;
-		});
 	}
 
 	async #take(id: string, { offset, chunk }: ArtifactPiece) {

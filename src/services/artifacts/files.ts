@@ -115,7 +115,7 @@ function absent(cause: unknown): undefined {
 	return undefined;
 }
 
-function diskFailure(cause: unknown): unknown {
+export function diskFailure(cause: unknown): unknown {
 	const { code } = cause as NodeJS.ErrnoException;
 	if (code !== "ENOSPC" && code !== "EDQUOT") return cause;
 	return new NexusError("unavailable", "the disk is full: free some space, then send the piece again", { cause });

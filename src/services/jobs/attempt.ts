@@ -10,7 +10,7 @@ import type { JobLimits } from "./limits.ts";
 import type { Job } from "./port.ts";
 
 export interface AttemptDeps {
-	scenarios: Pick<Scenarios, "start" | "provider" | "cursor" | "abort">;
+	scenarios: Pick<Scenarios, "start" | "provider" | "facts" | "cursor" | "abort">;
 	artifacts: Pick<Artifacts, "store" | "whole">;
 	limits: Pick<JobLimits, "inlineBytesMax" | "audioBytesMax">;
 }
@@ -54,7 +54,8 @@ async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
 	const { scenarios } = deps;
 	const { admitted, signal, found } = attempt;
 	const { runId, outcome } = await scenarios.start(admitted, { runId: newRunId() });
-	found({ runId });
+	const { demo } = await scenarios.facts(runId, DAEMON);
+	found({ runId, demo });
 	const stop = () => void scenarios.abort(runId, DAEMON);
 	if (signal.aborted) stop();
 	signal.addEventListener("abort", stop, { once: true });
@@ -81,7 +82,8 @@ async function tellText({ scenarios, limits }: AttemptDeps, { found }: Attempt, 
 				if (frame.type === "stream.begin" && frame.modality === "text") texts.add(frame.message_id);
 				else if (frame.type === "stream.chunk" && texts.has(frame.message_id)) text += frame.payload;
 			}
-			if (Buffer.byteLength(text) > limits.inlineBytesMax) return;
+			// In the worst case a character is four bytes.
+			if (text.length > limits.inlineBytesMax / 4) return;
 			if (text !== "") found({ text });
 		}
 	} catch (cause) {
@@ -90,7 +92,7 @@ async function tellText({ scenarios, limits }: AttemptDeps, { found }: Attempt, 
 }
 
 async function keep(deps: AttemptDeps, { admitted, found }: Attempt, ended: ScenarioOutcome): Promise<void> {
-	found({ usage: ended.usage, ...(ended.demo !== undefined && { demo: ended.demo }) });
+	found({ usage: ended.usage });
 	if (admitted.spec.kind === "text") await keepText(deps, admitted.appId, ended.text, found);
 	if (!ended.audio || ended.status !== "completed") return;
 	found({ artifacts: [await storeMedia(deps, admitted.appId, "speech", ended.audio)] });

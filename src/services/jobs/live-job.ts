@@ -34,6 +34,7 @@ export class LiveJob {
 	readonly #deps: LiveJobDeps;
 	#writer: LogWriter;
 	#last: Promise<unknown> = Promise.resolve();
+	/** When the newest record was made. */
 	#toldAt = 0;
 	#untell = () => {};
 
@@ -49,6 +50,7 @@ export class LiveJob {
 	/** Resolves once it is durable. In the order of calls. */
 	change(type: JobEvent["type"], job: Job): Promise<void> {
 		this.job = job;
+		this.#toldAt = this.#deps.clock.now();
 		const { id, state } = job;
 		const write = jobWrites.change({ id, state, job });
 		const done = this.#last.then(async () => {
@@ -58,7 +60,7 @@ export class LiveJob {
 		return done;
 	}
 
-	/** What an attempt has found. At most one record for each interval; the newest snapshot counts. */
+	/** What an attempt has found. Recorded at most once in an interval; the newest snapshot counts. */
 	progress(stop: AbortController, findings: Findings): void {
 		// An attempt that was given up tells nothing any more.
 		if (this.stop !== stop) return;
@@ -70,8 +72,7 @@ export class LiveJob {
 	}
 
 	#tell(): void {
-		const { clock, log } = this.#deps;
-		this.#toldAt = clock.now();
+		const { log } = this.#deps;
 		this.change("progress", this.job).catch((cause: unknown) => {
 			log.warn({ jobId: this.job.id, err: cause }, "a job's progress could not be recorded");
 		});

@@ -61,8 +61,6 @@ export interface ScenarioOutcome {
 	usage: { input: number; output: number };
 	/** Present unless it completed. */
 	error?: { code: string; message: string; reason: Reason };
-	/** No model answered, but the built-in demonstration. */
-	demo?: boolean;
 }
 
 /** What is known of a run from its beginning on. */

@@ -4,15 +4,7 @@ import { createHash } from "node:crypto";
 import { createSoloRuns, type SoloEnd, type SoloRuns } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import {
-	type EndError,
-	isErrorCode,
-	NexusError,
-	newRunId,
-	type Random,
-	type Reason,
-	reasonOfEnd,
-} from "../../protocol/protocol.ts";
+import { NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import { type Log, silentLog } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
@@ -44,9 +36,9 @@ export interface ScenariosOptions {
 	ledger: Pick<Ledger, "idempotency">;
 	connectors: Connectors;
 	/** Left out: no user token is taken. */
-	verifyUser?: VerifyUserToken;
+	verifyUser?: VerifyUserToken | undefined;
 	audit?: Audit;
-	abortGraceMs?: number;
+	abortGraceMs?: number | undefined;
 	clock?: Clock;
 	log?: Log;
 	random?: Random;
@@ -163,12 +155,11 @@ class RunningScenarios implements Scenarios {
 		return outcomeOf(() => this.#options.bus.cursor({ log: runId }, 0));
 	}
 
-	/** Health is told by calls that ended by themselves, or that the provider left waiting. */
+	/** Other calls tell themselves how their provider is; one that never answered cannot. */
 	#report(connectorId: string, { reason, error }: SoloEnd): void {
-		const { connectors } = this.#options;
-		if (reason === "completed") connectors.report(connectorId, { ok: true });
-		else if (error && error.code !== "too_large" && (reason === "error" || reason === "timeout"))
-			connectors.report(connectorId, { ok: false, error: failureOf(error) });
+		if (reason !== "timeout" || !error) return;
+		const late = new NexusError("timeout", error.message, { reason: "AI_PROVIDER_TIMEOUT" });
+		this.#options.connectors.report(connectorId, { ok: false, error: late });
 	}
 
 	#auditEnd(runId: string, facts: AuditedFacts, end: SoloEnd): readonly Write[] {
@@ -195,12 +186,4 @@ function bodyOf({ spec, model, userId, timeoutMs, source }: AdmittedScenario, au
 	if ("connector" in source) return { ...asked, connector: source.connector.id };
 	const { providerType, endpoint } = source.inline;
 	return { ...asked, inline: { providerType, endpoint } };
-}
-
-function failureOf({ code, message, reason }: EndError): NexusError {
-	return new NexusError(
-		isErrorCode(code) ? code : "engine_failed",
-		message,
-		reason ? { reason: reason as Reason } : {},
-	);
 }

@@ -1,0 +1,75 @@
+import { describe, expect, test } from "vitest";
+import { artifactWrites, jobWrites, type StoredArtifact, type StoredJob } from "../../src/ledger/ledger.ts";
+import { stores } from "./rig.ts";
+
+const jobOf = (n: number, fields: Partial<StoredJob> = {}): StoredJob => ({
+	id: `job_${n}`,
+	appId: "app",
+	state: "queued",
+	createdAt: n,
+	scenario: { model: "m" },
+	job: { text: "a\0b" },
+	...fields,
+});
+
+describe.each(stores)("jobs %s", (_name, open) => {
+	test("are listed newest first, by application, state and page", async () => {
+		const { ledger, write } = open();
+		for (const n of [1, 2, 3]) write(jobWrites.submit(jobOf(n)));
+		write(jobWrites.submit(jobOf(4, { appId: "other", state: "running" })));
+		const ids = async (query: object) => (await ledger.jobs.list({ limit: 9, ...query })).map(({ id }) => id);
+		expect(await ids({})).toEqual(["job_4", "job_3", "job_2", "job_1"]);
+		expect(await ids({ appId: "app", limit: 2 })).toEqual(["job_3", "job_2"]);
+		expect(await ids({ before: "job_2" })).toEqual(["job_1"]);
+		expect(await ids({ states: ["running", "failed"] })).toEqual(["job_4"]);
+		expect(await ledger.jobs.get("job_1")).toEqual(jobOf(1, { job: { text: "a\uFFFDb" } }));
+	});
+
+	test("I3: one that has ended never changes, and is forgotten after its time", async () => {
+		const { ledger, write } = open();
+		write(jobWrites.submit(jobOf(1)), jobWrites.submit(jobOf(2)));
+		write(jobWrites.change({ id: "job_1", state: "failed", job: {}, finishedAt: 10 }));
+		expect(() => write(jobWrites.change({ id: "job_1", state: "completed", job: {} }))).toThrow("has ended");
+		expect(await ledger.jobs.isOlder(10)).toBe(false);
+		expect(await ledger.jobs.isOlder(11)).toBe(true);
+		write(jobWrites.forget(11, 5));
+		expect((await ledger.jobs.list({ limit: 9 })).map(({ id }) => id)).toEqual(["job_2"]);
+	});
+});
+
+const artifactOf = (id: string, fields: Partial<StoredArtifact> = {}): StoredArtifact => ({
+	id,
+	appId: "app",
+	name: "a.txt",
+	mimeType: "text/plain",
+	sizeBytes: 5,
+	createdAt: 1,
+	expiresAt: 10,
+	complete: false,
+	...fields,
+});
+
+describe.each(stores)("artifacts %s", (_name, open) => {
+	test("are whole once, count with what they announced, and expire", async () => {
+		const { ledger, write } = open();
+		write(
+			artifactWrites.add(artifactOf("art_1", { sha256: "ab" })),
+			artifactWrites.add(artifactOf("art_2", { appId: "b" })),
+		);
+		expect(await ledger.artifacts.usage("app")).toEqual({ bytes: 5, count: 1 });
+		expect(await ledger.artifacts.usage()).toEqual({ bytes: 10, count: 2 });
+		expect((await ledger.artifacts.unfinished()).map(({ id }) => id)).toEqual(["art_1", "art_2"]);
+		const { id: _, ...same } = artifactOf("", { sha256: "ab" });
+		expect(await ledger.artifacts.same(same)).toMatchObject({ id: "art_1" });
+		expect(await ledger.artifacts.same({ ...same, appId: "b" })).toBeUndefined();
+		write(artifactWrites.complete("art_2", "cd"));
+		expect(() => write(artifactWrites.complete("art_2", "cd"))).toThrow("no unfinished");
+		expect(await ledger.artifacts.get("art_2")).toEqual(
+			artifactOf("art_2", { appId: "b", sha256: "cd", complete: true }),
+		);
+		write(artifactWrites.renew("art_2", 20));
+		expect((await ledger.artifacts.expired(10, 9)).map(({ id }) => id)).toEqual(["art_1"]);
+		write(artifactWrites.remove("art_1"), artifactWrites.remove("art_1"));
+		expect(await ledger.artifacts.get("art_1")).toBeUndefined();
+	});
+});

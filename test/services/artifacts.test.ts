@@ -1,0 +1,339 @@
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { NexusError } from "../../src/protocol/protocol.ts";
+import {
+	type ArtifactLimits,
+	type ArtifactPiece,
+	type Artifacts,
+	createArtifacts,
+	type TransferInfo,
+} from "../../src/services/services.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { manualClock } from "../clock.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { storeForTest } from "../store.ts";
+import { appPrincipal, OWNER } from "./jobs-rig.ts";
+
+const APP = appPrincipal("app");
+
+function rig({
+	limits,
+	folder = freshFolder(),
+	dies = false,
+}: {
+	limits?: Partial<ArtifactLimits>;
+	folder?: string;
+	dies?: boolean;
+} = {}) {
+	const store = storeForTest({ path: join(folder, "nexus.db"), dies });
+	const clock = manualClock(1_000_000);
+	const dir = join(folder, "artifacts");
+	const artifacts = createArtifacts({ ...store, dir, clock, log: silentLog, ...(limits && { limits }) });
+	const seen: TransferInfo[] = [];
+	artifacts.transfers.subscribe((transfer) => void seen.push(transfer));
+	return { ...store, artifacts, clock, dir, folder, seen, files: () => (existsSync(dir) ? readdirSync(dir) : []) };
+}
+
+const sumOf = (data: Uint8Array) => createHash("sha256").update(data).digest("hex");
+const bytes = (text: string) => Buffer.from(text);
+
+const pieceOf = (data: Uint8Array, fields: Partial<ArtifactPiece> = {}): ArtifactPiece => ({
+	appId: "",
+	name: "notes.txt",
+	mimeType: "text/plain",
+	sizeBytes: data.length,
+	sha256: sumOf(data),
+	offset: 0,
+	chunk: data,
+	...fields,
+});
+
+const readAll = async (artifacts: Artifacts, id: string, principal = APP) => {
+	const parts: Uint8Array[] = [];
+	for (let offset = 0; ; ) {
+		const { artifact, chunk } = await artifacts.read(id, offset, 4, principal);
+		parts.push(chunk);
+		offset += chunk.length;
+		if (offset >= artifact.sizeBytes) return Buffer.concat(parts).toString();
+	}
+};
+
+describe("an artifact", () => {
+	it("Z20: is stored whole under a random name, with its checksum, and read by pieces", async () => {
+		const { artifacts, files, dir } = rig();
+		const stored = await artifacts.store(
+			{ appId: "app", name: "../../etc/passwd", mimeType: "text/plain" },
+			bytes("hello"),
+		);
+		expect(stored).toMatchObject({ complete: true, sizeBytes: 5, sha256: sumOf(bytes("hello")) });
+		expect(stored.id).toMatch(/^art_[0-9a-f]{32}$/);
+		expect(files()).toEqual([stored.id]);
+		expect(readFileSync(join(dir, stored.id), "utf8")).toBe("hello");
+		expect(await readAll(artifacts, stored.id)).toBe("hello");
+		await expect(artifacts.read(stored.id, 6, 4, APP)).rejects.toMatchObject({ code: "invalid" });
+	});
+
+	it("Z25: is not there for another application", async () => {
+		const { artifacts } = rig();
+		const { id } = await artifacts.store({ appId: "app", name: "a", mimeType: "text/plain" }, bytes("hello"));
+		const other = appPrincipal("other");
+		expect(await artifacts.find(id, other)).toBeUndefined();
+		await expect(artifacts.read(id, 0, 9, other)).rejects.toMatchObject({ code: "not_found" });
+		await expect(artifacts.whole(id, "other", 99)).rejects.toMatchObject({ code: "not_found" });
+		await expect(artifacts.upload(pieceOf(bytes("x"), { id }), other)).rejects.toMatchObject({ code: "not_found" });
+		expect((await artifacts.whole(id, "app", 99)).data.toString()).toBe("hello");
+		expect(await artifacts.find(id, OWNER)).toMatchObject({ id });
+	});
+
+	it("I11: has limits of its own size, of its application's bytes and count, and of all bytes", async () => {
+		const limits = { artifactBytesMax: 10, bytesPerAppMax: 14, bytesMax: 20, countPerAppMax: 3 };
+		const { artifacts, files } = rig({ limits });
+		let made = 0;
+		const store = (appId: string, size: number) =>
+			artifacts.store(
+				{ appId, name: "a", mimeType: "text/plain" },
+				(async function* () {
+					yield new Uint8Array(size).fill(made++);
+				})(),
+			);
+		await expect(store("app", 11)).rejects.toMatchObject({ code: "too_large" });
+		await store("app", 10);
+		await expect(store("app", 5)).rejects.toMatchObject({ code: "busy", reason: "QUOTA_EXCEEDED" });
+		await expect(artifacts.upload(pieceOf(new Uint8Array(5)), APP)).rejects.toMatchObject({ reason: "QUOTA_EXCEEDED" });
+		await expect(Promise.all([store("app", 4), store("app", 4)])).rejects.toMatchObject({ reason: "QUOTA_EXCEEDED" });
+		await expect(store("b", 7)).rejects.toMatchObject({ reason: "QUOTA_EXCEEDED" });
+		for (const _ of [1, 2, 3]) await store("c", 1);
+		await expect(store("c", 1)).rejects.toMatchObject({ reason: "QUOTA_EXCEEDED" });
+		expect(files()).toHaveLength(5);
+	});
+
+	it("a store that fails half-way leaves nothing", async () => {
+		const { artifacts, files, ledger } = rig();
+		const broken = async function* () {
+			yield bytes("half");
+			throw new Error("cut");
+		};
+		await expect(artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, broken())).rejects.toThrow("cut");
+		expect(files()).toEqual([]);
+		expect(await ledger.artifacts.usage()).toEqual({ bytes: 0, count: 0 });
+	});
+
+	it("goes after its time, and so do files that belong to nothing", async () => {
+		const { artifacts, clock, files, dir } = rig({ limits: { ageMsMax: 1000 } });
+		const old = await artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, bytes("old"));
+		clock.advance(600);
+		const young = await artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, bytes("young"));
+		const orphan = `art_${"0".repeat(32)}`;
+		for (const name of [orphan, `${orphan.replace("0", "1")}.part`, "README"]) writeFileSync(join(dir, name), "x");
+		clock.advance(400);
+		expect(await artifacts.find(old.id, APP)).toBeUndefined();
+		expect(await artifacts.sweep()).toBe(3);
+		expect(files().toSorted()).toEqual(["README", young.id].toSorted());
+	});
+});
+
+describe("an upload", () => {
+	const data = bytes("hello world");
+	const first = pieceOf(data, { chunk: data.subarray(0, 5) });
+
+	it("Z20: is resumed by offset; a piece that came before is taken once; the last one makes it whole", async () => {
+		const { artifacts, files } = rig();
+		const begun = await artifacts.upload(first, APP);
+		expect(begun).toMatchObject({ receivedBytes: 5, artifact: { complete: false } });
+		const { id } = begun.artifact;
+		expect(files()).toEqual([`${id}.part`]);
+		await expect(artifacts.read(id, 0, 4, APP)).rejects.toMatchObject({ code: "precondition" });
+		expect((await artifacts.upload(first, APP)).artifact.id, "the first piece again").toBe(id);
+		expect(await artifacts.upload({ ...first, id }, APP)).toMatchObject({ receivedBytes: 5 });
+		const later = { ...first, id, offset: 8, chunk: data.subarray(8) };
+		await expect(artifacts.upload(later, APP)).rejects.toMatchObject({ code: "precondition", message: /begins at 5/ });
+		const overlapping = { ...first, id, offset: 3, chunk: data.subarray(3) };
+		expect(await artifacts.upload(overlapping, APP)).toMatchObject({ receivedBytes: 11, artifact: { complete: true } });
+		expect(await artifacts.upload(overlapping, APP), "again").toMatchObject({ receivedBytes: 11 });
+		expect(files()).toEqual([id]);
+		expect(await readAll(artifacts, id)).toBe("hello world");
+		expect(await artifacts.upload(pieceOf(data), APP), "the same content").toMatchObject({ artifact: { id } });
+	});
+
+	it("with another checksum is refused, and nothing of it stays", async () => {
+		const { artifacts, files, seen } = rig();
+		const wrong = pieceOf(data, { sha256: sumOf(bytes("other")) });
+		await expect(artifacts.upload(wrong, APP)).rejects.toMatchObject({ code: "invalid", reason: "CHECKSUM_MISMATCH" });
+		expect(files()).toEqual([]);
+		expect(seen.at(-1)).toMatchObject({ kind: "upload", state: "failed" });
+	});
+
+	it("announces only what it may", async () => {
+		const { artifacts } = rig();
+		for (const fields of [
+			{ name: "" },
+			{ name: "a/b" },
+			{ name: "a\nb" },
+			{ name: "x".repeat(256) },
+			{ mimeType: "text" },
+			{ sizeBytes: -1 },
+			{ sizeBytes: 1.5 },
+			{ sha256: "abc" },
+		])
+			await expect(artifacts.upload(pieceOf(data, fields), APP), JSON.stringify(fields)).rejects.toMatchObject({
+				code: "invalid",
+			});
+		await expect(artifacts.upload(pieceOf(new Uint8Array(1024 * 1024 + 1)), APP)).rejects.toMatchObject({
+			code: "too_large",
+		});
+		await expect(artifacts.upload(pieceOf(data, { appId: "other" }), APP)).rejects.toMatchObject({ code: "forbidden" });
+		await expect(artifacts.upload(pieceOf(data, { sizeBytes: 3 }), APP)).rejects.toMatchObject({ code: "invalid" });
+	});
+
+	it("of nothing is whole at once", async () => {
+		const { artifacts } = rig();
+		expect(await artifacts.upload(pieceOf(new Uint8Array()), APP)).toMatchObject({
+			artifact: { complete: true, sizeBytes: 0 },
+		});
+	});
+
+	it.each([
+		["before its last piece", 5],
+		["between its name and its row", 11],
+	])("goes on after a crash %s", async (_, received) => {
+		const dead = rig({ dies: true });
+		const { artifact } = await dead.artifacts.upload(first, APP);
+		const part = join(dead.dir, `${artifact.id}.part`);
+		if (received === 11) {
+			writeFileSync(join(dead.dir, artifact.id), data);
+			writeFileSync(part, "");
+		}
+		const { artifacts } = rig({ folder: dead.folder });
+		await artifacts.recover();
+		expect(await artifacts.find(artifact.id, APP)).toMatchObject({ complete: false });
+		expect(artifacts.transfers.list(APP)).toMatchObject([
+			{ kind: "upload", state: "running", transferredBytes: received },
+		]);
+		const last = { ...first, id: artifact.id, offset: 5, chunk: data.subarray(5) };
+		expect(await artifacts.upload(last, APP)).toMatchObject({ receivedBytes: 11, artifact: { complete: true } });
+		expect(await readAll(artifacts, artifact.id)).toBe("hello world");
+	});
+});
+
+describe("transfers", () => {
+	const data = bytes("hello world");
+	const first = pieceOf(data, { chunk: data.subarray(0, 5) });
+
+	it("Z20: a paused upload takes no piece until it is resumed; a cancelled one is gone", async () => {
+		const { artifacts, files, seen } = rig();
+		const { transfers } = artifacts;
+		const { artifact, transferId } = await artifacts.upload(first, APP);
+		const next = { ...first, id: artifact.id, offset: 5, chunk: data.subarray(5, 6) };
+		expect(await transfers.pause(transferId, APP)).toMatchObject({
+			state: "paused",
+			transferredBytes: 5,
+			totalBytes: 11,
+		});
+		await expect(artifacts.upload(next, APP)).rejects.toMatchObject({ code: "precondition" });
+		await transfers.resume(transferId, APP);
+		expect(await artifacts.upload(next, APP)).toMatchObject({ receivedBytes: 6 });
+		expect(await transfers.cancel(transferId, APP)).toMatchObject({ state: "canceled" });
+		expect(files()).toEqual([]);
+		await expect(artifacts.upload(next, APP)).rejects.toMatchObject({ code: "not_found" });
+		expect(seen.map(({ state }) => state).filter((state, n, all) => state !== all[n - 1])).toEqual([
+			...["running", "paused", "running", "canceled"],
+		]);
+		for (const change of ["pause", "resume", "cancel"] as const)
+			await expect(transfers[change](transferId, APP)).rejects.toMatchObject({ code: "precondition" });
+	});
+
+	it("a download by pieces is one; paused it gives none, cancelled it has to begin again", async () => {
+		const { artifacts } = rig();
+		const { transfers } = artifacts;
+		const { id } = await artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, data);
+		await artifacts.read(id, 0, 4, APP);
+		await artifacts.read(id, 4, 4, APP);
+		const [download] = transfers.list(APP);
+		expect(transfers.list(APP)).toHaveLength(1);
+		expect(download).toMatchObject({ kind: "download", transferredBytes: 8, totalBytes: 11, sha256: sumOf(data) });
+		await transfers.pause(download!.id, APP);
+		await expect(artifacts.read(id, 8, 4, APP)).rejects.toMatchObject({ code: "precondition" });
+		await transfers.cancel(download!.id, APP);
+		await expect(artifacts.read(id, 8, 4, APP)).rejects.toMatchObject({ code: "aborted" });
+		expect(await readAll(artifacts, id)).toBe("hello world");
+		expect(transfers.list(APP).map(({ state }) => state)).toEqual(["canceled", "completed"]);
+	});
+
+	it("a download as a stream waits while it is paused, and breaks off when it is cancelled", async () => {
+		const { artifacts } = rig();
+		const { transfers } = artifacts;
+		const artifact = await artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, new Uint8Array(300_000));
+		const stream = artifacts.stream(artifact, 0, artifact.sizeBytes)[Symbol.asyncIterator]();
+		await stream.next();
+		const { id } = transfers.list(APP)[0]!;
+		await transfers.pause(id, APP);
+		let arrived = false;
+		const next = stream.next().then(() => (arrived = true));
+		await new Promise(setImmediate);
+		expect(arrived).toBe(false);
+		await transfers.resume(id, APP);
+		await next;
+		await transfers.cancel(id, APP);
+		await expect(stream.next()).rejects.toMatchObject({ code: "aborted" });
+		expect(transfers.list(APP)).toMatchObject([{ state: "canceled" }]);
+	});
+
+	it("the daemon's own fetches are told, and can be cancelled", async () => {
+		const { artifacts, seen } = rig();
+		const { transfers } = artifacts;
+		const get = transfers.tracked(async () => new Response("picture"), { appId: "app", name: "picture.png" });
+		expect(await (await get("https://pictures.example")).text()).toBe("picture");
+		expect(seen.at(-1)).toMatchObject({ kind: "fetch", state: "completed", transferredBytes: 7 });
+		const hanging = transfers.tracked(
+			(_url, init) =>
+				new Promise((_, reject) =>
+					init!.signal!.addEventListener("abort", () => reject(init!.signal!.reason as Error)),
+				),
+			{ appId: "app", name: "slow.png" },
+		)("https://pictures.example");
+		await transfers.cancel(transfers.list(APP).at(-1)!.id, APP);
+		await expect(hanging).rejects.toMatchObject({ code: "aborted" });
+		expect(seen.at(-1)).toMatchObject({ name: "slow.png", state: "canceled" });
+	});
+
+	it("a platform's attachment is reported, and cannot be paused", async () => {
+		const { artifacts } = rig();
+		const { transfers } = artifacts;
+		const at = { startedAt: 1, updatedAt: 1 };
+		const attachment = {
+			id: "att_1",
+			appId: "owner",
+			kind: "attachment",
+			name: "cat.jpg",
+			totalBytes: -1,
+			...at,
+		} as const;
+		transfers.report({ ...attachment, state: "running", transferredBytes: 1 });
+		transfers.report({ ...attachment, state: "completed", transferredBytes: 9 });
+		expect(transfers.list(OWNER)).toMatchObject([{ state: "completed", transferredBytes: 9 }]);
+		await expect(transfers.pause("att_1", OWNER)).rejects.toMatchObject({ code: "precondition" });
+		expect(transfers.list(APP)).toEqual([]);
+		await expect(transfers.pause("att_1", APP)).rejects.toMatchObject({ code: "not_found" });
+	});
+
+	it("I11: those that are over go after an hour, and downloads that nobody goes on with end", async () => {
+		const { artifacts, clock } = rig();
+		const { id } = await artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, data);
+		await artifacts.read(id, 0, 4, APP);
+		clock.advance(10 * 60_000);
+		await artifacts.sweep();
+		expect(artifacts.transfers.list(APP)).toMatchObject([{ state: "failed", error: { code: "timeout" } }]);
+		clock.advance(60 * 60_000);
+		await artifacts.sweep();
+		expect(artifacts.transfers.list(APP)).toEqual([]);
+	});
+});
+
+it("a full disk says so", async () => {
+	const { diskFailure } = await import("../../src/services/artifacts/files.ts");
+	const full = diskFailure(Object.assign(new Error("no space"), { code: "ENOSPC" }));
+	expect(full).toBeInstanceOf(NexusError);
+	expect(full).toMatchObject({ code: "unavailable", message: /disk is full/ });
+});

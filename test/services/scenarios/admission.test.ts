@@ -1,0 +1,317 @@
+/** The nine steps before a run, in order: every fault alone, and every pair of them (Z9, R4-27 to R4-31, K-STREAM-002). */
+
+import { describe, expect, test } from "vitest";
+import { grpcStatusOf, NexusError, reasonOf } from "../../../src/protocol/protocol.ts";
+import type { ConnectorInfo, Principal, ScenarioRequest } from "../../../src/services/services.ts";
+import { appPrincipal, connectorOf, HELLO, OWNER, requestOf, rig, saying } from "./rig.ts";
+
+/** What a request is made of before it is sent: each fault changes its part. */
+interface Draft {
+	head: ScenarioRequest["head"];
+	spec: ScenarioRequest["spec"];
+	metadata: Record<string, string>;
+	connector: Partial<ConnectorInfo>;
+	principal: Principal;
+}
+
+interface Fault {
+	step: number;
+	name: string;
+	status: number;
+	reason: string;
+	spoil(draft: Draft): void;
+}
+
+const INVALID = 3;
+const NOT_FOUND = 5;
+const PERMISSION_DENIED = 7;
+const FAILED_PRECONDITION = 9;
+const UNAVAILABLE = 14;
+const UNAUTHENTICATED = 16;
+
+const parse: Fault = {
+	...{ step: 1, name: "no message", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: (draft) => (draft.spec = { kind: "text", messages: [] }),
+};
+const token: Fault = {
+	...{ step: 2, name: "a wrong user token", status: UNAUTHENTICATED, reason: "USER_TOKEN_INVALID" },
+	spoil: ({ metadata }) => (metadata["x-nexus-user-token"] = "wrong"),
+};
+const app: Fault = {
+	...{ step: 3, name: "no application", status: INVALID, reason: "APP_ID_REQUIRED" },
+	spoil: ({ head }) => (head.appId = ""),
+};
+const managedSource: Fault = {
+	...{ step: 4, name: "a key beside a connector", status: INVALID, reason: "AI_REQUEST_CREDENTIAL_CONFLICT" },
+	spoil: ({ metadata }) =>
+		Object.assign(metadata, { "x-nexus-key-source": "managed", "x-nexus-provider-api-key": "sk" }),
+};
+const missing: Fault = {
+	...{ step: 5, name: "no such connector", status: NOT_FOUND, reason: "AI_CONNECTOR_NOT_FOUND" },
+	spoil: ({ connector }) => (connector.id = "another"),
+};
+const disabled: Fault = {
+	...{ step: 6, name: "a disabled connector", status: FAILED_PRECONDITION, reason: "AI_CONNECTOR_DISABLED" },
+	spoil: ({ connector }) => (connector.enabled = false),
+};
+const remote: Fault = {
+	...{ step: 7, name: "a private address", status: PERMISSION_DENIED, reason: "AI_ENDPOINT_FORBIDDEN" },
+	spoil: ({ connector }) => (connector.endpoint = "https://private.example"),
+};
+const model: Fault = {
+	...{ step: 9, name: "an unknown model", status: NOT_FOUND, reason: "AI_MODEL_NOT_FOUND" },
+	spoil: ({ head }) => (head.model = "huge"),
+};
+const MANAGED = [parse, token, app, managedSource, missing, disabled, remote, model];
+
+const inlineSource: Fault = {
+	...{ step: 4, name: "no key", status: INVALID, reason: "AI_REQUEST_CREDENTIAL_MISSING" },
+	spoil: ({ metadata }) => delete metadata["x-nexus-provider-api-key"],
+};
+const inlineEndpoint: Fault = {
+	...{ step: 8, name: "a private address of the request", status: PERMISSION_DENIED, reason: "AI_ENDPOINT_FORBIDDEN" },
+	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example"),
+};
+const inlineModel: Fault = {
+	...{ step: 9, name: "no model", status: NOT_FOUND, reason: "AI_MODEL_NOT_FOUND" },
+	spoil: ({ head }) => delete head.model,
+};
+const INLINE = [parse, token, app, inlineSource, inlineEndpoint, inlineModel];
+
+const KEY = {
+	"x-nexus-key-source": "inline",
+	"x-nexus-provider-type": "openai",
+	"x-nexus-provider-api-key": "sk-secret",
+};
+
+const managedDraft = (): Draft => ({
+	...{ head: { appId: "shop", userId: "", connectorId: "main" }, spec: HELLO, metadata: {}, connector: {} },
+	principal: OWNER,
+});
+const inlineDraft = (): Draft => ({
+	...managedDraft(),
+	head: { appId: "shop", userId: "", model: "small" },
+	metadata: { ...KEY },
+});
+
+function send({ head, spec, metadata, connector, principal }: Draft) {
+	const verifyUser = async (said: string) => {
+		if (said.startsWith("user:")) return said.slice(5);
+		throw new NexusError("unauthenticated", "not valid", { reason: "USER_TOKEN_INVALID" });
+	};
+	const opened = rig(saying("hi"), { connectors: [connectorOf("main", connector)], verifyUser });
+	return { ...opened, admitted: opened.scenarios.admit(requestOf({ head, spec }, metadata), principal) };
+}
+
+/** Fails with what a step says, and leaves nothing on record. */
+async function expectFault(draft: Draft, { status, reason }: Pick<Fault, "status" | "reason">) {
+	const { admitted, bus, stored } = send(draft);
+	const error = await admitted.then(
+		() => undefined,
+		(cause: unknown) => cause,
+	);
+	expect(error).toBeInstanceOf(NexusError);
+	const { code, reason: said = reasonOf(code) } = error as NexusError;
+	expect([grpcStatusOf(code), said]).toEqual([status, reason]);
+	expect(await bus.list()).toEqual([]);
+	expect(stored.idempotency.isOlder(Number.MAX_SAFE_INTEGER)).toBe(false);
+	expect((error as Error).message).not.toContain("sk-secret");
+}
+
+const pairsOf = (faults: readonly Fault[]) =>
+	faults.flatMap((first, n) => faults.slice(n + 1).map((second) => [first, second] as const));
+
+describe.each([
+	["managed", MANAGED, managedDraft],
+	["inline", INLINE, inlineDraft],
+] as const)("%s credentials", (_, faults, draftOf) => {
+	test("without a fault the call is admitted", async () => {
+		const admitted = await send(draftOf()).admitted;
+		expect(admitted).toMatchObject({ appId: "shop", userId: "owner", model: "small", timeoutMs: 120_000 });
+	});
+
+	test.each(faults)("step $step: $name", async (fault) => {
+		const draft = draftOf();
+		fault.spoil(draft);
+		await expectFault(draft, fault);
+	});
+
+	test.each(pairsOf(faults).map(([first, second]) => ({ first, second })))(
+		"R4-31: step $first.step wins over step $second.step",
+		async ({ first, second }) => {
+			const draft = draftOf();
+			second.spoil(draft);
+			first.spoil(draft);
+			await expectFault(draft, first);
+		},
+	);
+});
+
+describe("what else each step refuses", () => {
+	const cases: [name: string, status: number, reason: string, spoil: (draft: Draft) => void][] = [
+		[
+			"1: an unknown role",
+			INVALID,
+			"PROTOCOL_ENVELOPE_INVALID",
+			(draft) => (draft.spec = { kind: "text", messages: [{ role: "system" as "user", text: "a" }] }),
+		],
+		[
+			"1: an answer as the last message",
+			INVALID,
+			"PROTOCOL_ENVELOPE_INVALID",
+			(draft) => (draft.spec = { kind: "text", messages: [{ role: "assistant", text: "a" }] }),
+		],
+		["1: a longer time than there is", INVALID, "PROTOCOL_ENVELOPE_INVALID", ({ head }) => (head.timeoutMs = 120_001)],
+		[
+			"1: a huge value in metadata",
+			INVALID,
+			"PROTOCOL_ENVELOPE_INVALID",
+			({ metadata }) => (metadata["x-nexus-provider-api-key"] = "k".repeat(4097)),
+		],
+		[
+			"2: another user than the token's",
+			PERMISSION_DENIED,
+			"FORBIDDEN",
+			(draft) => {
+				draft.metadata["x-nexus-user-token"] = "user:ann";
+				draft.head.userId = "bob";
+			},
+		],
+		[
+			"3: another application than the token's",
+			PERMISSION_DENIED,
+			"FORBIDDEN",
+			(draft) => (draft.principal = appPrincipal("desk")),
+		],
+		["4: neither connector nor key", INVALID, "AI_CONNECTOR_ID_REQUIRED", ({ head }) => delete head.connectorId],
+		[
+			"4: a key source that does not exist",
+			INVALID,
+			"PROTOCOL_ENVELOPE_INVALID",
+			({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
+		],
+		[
+			"4: credentials and a connector",
+			INVALID,
+			"AI_REQUEST_CREDENTIAL_CONFLICT",
+			({ metadata }) => Object.assign(metadata, KEY),
+		],
+		[
+			"4: a provider without a usual address",
+			INVALID,
+			"AI_REQUEST_CREDENTIAL_MISSING",
+			(draft) => {
+				delete draft.head.connectorId;
+				draft.metadata = { ...KEY, "x-nexus-provider-type": "custom" };
+			},
+		],
+		[
+			"6: the connector of another application",
+			NOT_FOUND,
+			"AI_CONNECTOR_NOT_FOUND",
+			({ connector }) => (connector.appId = "desk"),
+		],
+		[
+			"6: a connector without a key",
+			FAILED_PRECONDITION,
+			"AI_CONNECTOR_CREDENTIAL_MISSING",
+			(draft) => {
+				draft.connector.id = "keyless";
+				draft.head.connectorId = "keyless";
+			},
+		],
+		[
+			"7: a name that does not resolve",
+			UNAVAILABLE,
+			"AI_ENDPOINT_UNRESOLVED",
+			({ connector }) => (connector.endpoint = "https://nowhere.example"),
+		],
+		[
+			"8: a key over plain text from elsewhere",
+			PERMISSION_DENIED,
+			"FORBIDDEN",
+			(draft) => {
+				Object.assign(draft, { head: { appId: "shop", userId: "", model: "small" }, metadata: { ...KEY } });
+				draft.principal = { ...OWNER, isPrivate: false };
+			},
+		],
+		[
+			"9: a kind of work that the connector does not do",
+			NOT_FOUND,
+			"AI_SCENARIO_UNSUPPORTED",
+			({ connector }) => (connector.kinds = ["speech"]),
+		],
+		["9: no model at all", NOT_FOUND, "AI_MODEL_NOT_FOUND", ({ connector }) => (connector.defaultModel = "")],
+	];
+
+	test.each(cases)("%s", async (_, status, reason, spoil) => {
+		const draft = managedDraft();
+		spoil(draft);
+		await expectFault(draft, { status, reason });
+	});
+
+	test("Z26: a job cannot keep credentials of its request", async () => {
+		const { scenarios } = rig(saying());
+		const { head, spec, metadata } = inlineDraft();
+		const request = { ...requestOf({ head, spec, durable: true }, metadata) };
+		const refused = { code: "precondition", reason: "AI_REQUEST_CREDENTIAL_CONFLICT" };
+		await expect(scenarios.admit(request, OWNER)).rejects.toMatchObject(refused);
+	});
+});
+
+describe("who calls", () => {
+	test("Z10: the token's subject is the user", async () => {
+		const draft = managedDraft();
+		draft.metadata["x-nexus-user-token"] = "user:ann";
+		expect(await send(draft).admitted).toMatchObject({ userId: "ann" });
+		draft.head.userId = "ann";
+		expect(await send(draft).admitted).toMatchObject({ userId: "ann" });
+	});
+
+	test("Z25: an application's token names it", async () => {
+		const draft = { ...managedDraft(), principal: appPrincipal("shop") };
+		draft.head.appId = "";
+		expect(await send(draft).admitted).toMatchObject({ appId: "shop" });
+	});
+
+	test("the model that is named is taken, and the time", async () => {
+		const draft = managedDraft();
+		Object.assign(draft.head, { model: "large", timeoutMs: 5000 });
+		expect(await send(draft).admitted).toMatchObject({ model: "large", timeoutMs: 5000 });
+	});
+});
+
+test("Z26: a key of the request is in no error, log or record, though the provider quotes it", async () => {
+	const said: unknown[] = [];
+	const take = (...what: unknown[]) =>
+		void said.push(
+			what.map((one) =>
+				JSON.stringify(one, (_key, value: unknown) =>
+					value instanceof Error ? { message: value.message, cause: value.cause } : value,
+				),
+			),
+		);
+	const log = { debug: take, info: take, warn: take, error: take } as never;
+	const audited: unknown[] = [];
+	const play = async function* () {
+		yield { type: "text" as const, delta: "so far" };
+		throw new Error("401: the key sk-secret (sk-secret) is wrong", { cause: new Error("sk-secret") });
+	};
+	const audit = (entry: unknown) => {
+		audited.push(entry);
+		return { thing: "idempotency", op: "forget", args: [0, 0] };
+	};
+	const { scenarios, frames, connectors } = rig(play, { log, audit });
+	const { head, spec, metadata } = inlineDraft();
+	const admitted = await scenarios.admit(requestOf({ head, spec }, metadata), OWNER);
+	const started = await scenarios.start(admitted, { idempotencyKey: "k" });
+	const all = JSON.stringify([await frames(started.runId), await started.outcome, said, audited]);
+	expect(connectors.inline).toEqual([{ providerType: "openai", apiKey: "sk-secret" }]);
+	expect(all).toContain("[redacted]");
+	expect(all).not.toContain("sk-secret");
+	expect(said.length).toBeGreaterThan(0);
+	expect(audited).toMatchObject([
+		{ domain: "scenario", operation: "start", appId: "shop", payload: { connector_id: "inline", model: "small" } },
+		{ operation: "error", reason: "AI_PROVIDER_FAILED" },
+	]);
+});

@@ -1,0 +1,146 @@
+/** Scenarios on a real Bus and Ledger, with a provider that the test plays and connectors that are a list. */
+
+import { type Bus, follow } from "../../../src/bus/bus.ts";
+import { createVerifier, decodeFrame, type EndFrame, type Frame, NexusError } from "../../../src/protocol/protocol.ts";
+import {
+	type AdmittedScenario,
+	type ConnectorInfo,
+	type Connectors,
+	createScenarios,
+	type InlineCredential,
+	type Principal,
+	type Provider,
+	type ScenarioRequest,
+	type ScenarioSpec,
+	type ScenariosOptions,
+	type TextEvent,
+} from "../../../src/services/services.ts";
+import { type ForTestOptions, storeForTest } from "../../store.ts";
+
+export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
+export const appPrincipal = (appId: string): Principal => ({ ...OWNER, owner: false, appId });
+
+export type Play = (signal: AbortSignal) => AsyncIterable<TextEvent>;
+
+/** Says these deltas. */
+export const saying = (...deltas: string[]): Play =>
+	async function* () {
+		for (const delta of deltas) yield { type: "text", delta };
+	};
+
+const refuse = async (): Promise<never> => {
+	throw new NexusError("engine_failed", "this provider cannot do it");
+};
+
+export const playedProvider = (play: Play, fields: Partial<Provider> = {}): Provider => ({
+	demo: false,
+	text: (_, signal) => play(signal),
+	speak: refuse,
+	image: refuse,
+	embed: refuse,
+	transcribe: refuse,
+	...fields,
+});
+
+export const connectorOf = (id: string, fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
+	...{ id, providerType: "openai", endpoint: "https://models.example", enabled: true, builtIn: false },
+	...{ defaultModel: "small", models: ["small", "large"], kinds: ["text", "speech", "embed", "transcribe"] },
+	...{ createdAt: 1, updatedAt: 1 },
+	...fields,
+});
+
+export interface FakeConnectors extends Connectors {
+	readonly reports: [id: string, ok: boolean][];
+	readonly inline: InlineCredential[];
+}
+
+/** Endpoints that contain `private` may not be dialled; names that contain `nowhere` do not resolve. */
+export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[]): FakeConnectors {
+	const reports: [string, boolean][] = [];
+	const inline: InlineCredential[] = [];
+	const unused = () => {
+		throw new Error("not used here");
+	};
+	return {
+		...{ reports, inline, create: unused, update: unused, remove: unused, test: unused },
+		list: async () => [...list],
+		find: async (id, { owner, appId }) =>
+			list.find((one) => one.id === id && (owner || one.appId === undefined || one.appId === appId)),
+		async checkEndpoint(endpoint) {
+			if (endpoint.includes("private"))
+				throw new NexusError("forbidden", `${endpoint} is private`, { reason: "AI_ENDPOINT_FORBIDDEN" });
+			if (endpoint.includes("nowhere"))
+				throw new NexusError("unavailable", `${endpoint} does not resolve`, { reason: "AI_ENDPOINT_UNRESOLVED" });
+		},
+		endpointOf: ({ endpoint, providerType }) =>
+			endpoint ?? (providerType === "custom" ? undefined : "https://usual.example"),
+		async open({ id }) {
+			if (id !== "keyless") return provider;
+			throw new NexusError("precondition", "no key", { reason: "AI_CONNECTOR_CREDENTIAL_MISSING" });
+		},
+		async openInline(credential) {
+			inline.push(credential);
+			return provider;
+		},
+		report: (id, { ok }) => void reports.push([id, ok]),
+		health: { list: () => [], subscribe: () => () => {} },
+		close() {},
+	};
+}
+
+export interface RigOptions
+	extends Partial<Omit<ScenariosOptions, "bus" | "ledger" | "connectors">>,
+		Pick<ForTestOptions, "path" | "connection" | "dies"> {
+	provider?: Partial<Provider>;
+	connectors?: readonly ConnectorInfo[];
+}
+
+export function rig(play: Play, { path, connection, dies, provider, connectors: list, ...options }: RigOptions = {}) {
+	const store = storeForTest({
+		...(path !== undefined && { path }),
+		...(connection && { connection }),
+		...(dies !== undefined && { dies }),
+	});
+	const { bus, ledger } = store;
+	const connectors = fakeConnectors(playedProvider(play, provider), list ?? [connectorOf("main")]);
+	const scenarios = createScenarios({ bus, ledger, connectors, ...options });
+	return { ...store, connectors, scenarios, frames: (runId: string) => framesOf(bus, runId) };
+}
+
+export const HELLO: ScenarioSpec = { kind: "text", messages: [{ role: "user", text: "hello" }] };
+
+export const requestOf = (
+	fields: Partial<ScenarioRequest> = {},
+	metadata: Record<string, string> = {},
+): ScenarioRequest => ({
+	head: { appId: "shop", userId: "", connectorId: "main" },
+	spec: HELLO,
+	metadata: (name) => metadata[name],
+	...fields,
+});
+
+export const admittedOf = (fields: Partial<AdmittedScenario> = {}): AdmittedScenario => ({
+	...{ appId: "shop", userId: "owner", spec: HELLO, model: "small", timeoutMs: 120_000 },
+	source: { connector: connectorOf("main") },
+	...fields,
+});
+
+/** All frames of a run, verified (I2, I3), once it has ended. */
+export async function framesOf(bus: Bus, runId: string): Promise<Frame[]> {
+	const verifier = createVerifier();
+	const frames: Frame[] = [];
+	for await (const batch of follow(await bus.cursor({ log: runId }, 0))) {
+		for (const record of batch.records) {
+			const frame = decodeFrame(record);
+			const violation = verifier.push(frame);
+			if (violation) throw new Error(violation.message);
+			frames.push(frame);
+		}
+	}
+	return frames;
+}
+
+export const finalOf = (frames: readonly Frame[]): EndFrame => frames.at(-1) as EndFrame;
+
+export const textOf = (frames: readonly Frame[]): string =>
+	frames.map((frame) => (frame.type === "stream.chunk" ? frame.payload : "")).join("");
