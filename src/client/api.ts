@@ -64,6 +64,13 @@ export function createApi({ json, request }: Http) {
 		memory: (query?: Page & { bank?: Param; query?: Param }) => get<wire.MemoryListJson>(pathOf("memory"), query),
 		memoryChanges: (query?: Page) => get<wire.MemoryChangesJson>(pathOf("memory", "changes"), query),
 		forgetMemory: (id: string) => json<wire.MemoryForgottenJson>("DELETE", pathOf("memory", id)),
+		/** Submits a workflow; resolves once it is durable. */
+		submitWorkflow: (workflow: wire.WorkflowRequest) => post<wire.WorkflowJson>(pathOf("workflows"), workflow),
+		workflow: (workflow: string) => get<wire.WorkflowViewJson>(pathOf("workflows", workflow)),
+		workflows: (query?: Page & { app_id?: Param; state?: Param }) =>
+			get<wire.WorkflowListJson>(pathOf("workflows"), query),
+		cancelWorkflow: (workflow: string, reason = "") =>
+			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),

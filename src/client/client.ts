@@ -1,14 +1,16 @@
 /** A client of the daemon: its API as typed calls, and runs and sessions that are followed, verified and folded. For Node, and for pages of the daemon's own origin. The door of this folder. */
 
-import type { RunView } from "../protocol/protocol.ts";
+import type { RunView, WorkflowEventJson } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
-import { type Api, createApi } from "./api.ts";
+import { type Api, createApi, pathOf } from "./api.ts";
+import { type EventRecord, type EventsOptions, followEvents } from "./events.ts";
 import { type FollowedRecord, type FollowOptions, follow, watch } from "./follow.ts";
 import { createHttp, type HttpOptions } from "./http.ts";
 import type { LinkLimits } from "./link.ts";
 import { openStream, type Source, type Stream, type StreamOptions } from "./stream.ts";
 
 export type { Api } from "./api.ts";
+export type { EventRecord, EventsOptions } from "./events.ts";
 export type { FollowedRecord, FollowOptions } from "./follow.ts";
 export type { Address, Fetch, HttpOptions } from "./http.ts";
 export { isTemporary, LINK_LIMITS, type LinkLimits, type LinkPhase, type LinkState, retryDelayMs } from "./link.ts";
@@ -30,6 +32,8 @@ export interface Client {
 	follow(source: Source, options?: FollowOptions): AsyncGenerator<FollowedRecord>;
 	/** What a person sees of a run, or of each run of a session, whenever it has changed. Ends and throws as `follow` does. */
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
+	/** What happens in a workflow, each with the workflow as it was then; ends with its end. */
+	watchWorkflow(workflow: string, options?: EventsOptions): AsyncGenerator<EventRecord<WorkflowEventJson>>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;
 }
@@ -45,6 +49,11 @@ export function createClient({ limits, clock, ...options }: ClientOptions): Clie
 		api: createApi(http),
 		follow: (source, given = {}) => follow(http, source, withDefaults(given)),
 		watch: (source, given = {}) => watch(http, source, withDefaults(given)),
+		watchWorkflow: (workflow, given = {}) =>
+			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withDefaults(given)),
 		open: (source, given) => openStream(http, source, withDefaults(given)),
 	};
 }
+
+const isLastEvent = ({ type }: WorkflowEventJson): boolean =>
+	type === "completed" || type === "failed" || type === "canceled";

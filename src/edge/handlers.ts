@@ -27,6 +27,7 @@ import {
 	SSE,
 	upTo,
 } from "./stream/stream.ts";
+import { workflowHandlers } from "./workflows.ts";
 
 export interface HandlerParts {
 	deps: EdgeDeps;
@@ -52,6 +53,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...connectorHandlers(parts.deps),
+		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
 }

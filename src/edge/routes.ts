@@ -9,6 +9,7 @@ import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
+import { WORKFLOW_ROUTES } from "./routes-workflows.ts";
 import * as shape from "./schema.ts";
 import * as work from "./schema-sessions.ts";
 
@@ -201,6 +202,7 @@ export const ROUTES = {
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	...CONNECTOR_ROUTES,
+	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",
 		path: "/v1/sign-in",

@@ -27,6 +27,8 @@ export * from "./principal.ts";
 export * from "./scenarios/port.ts";
 export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
+export * from "./workflows/port.ts";
+export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
 import type { Artifacts } from "./artifacts/port.ts";
 import type { AuditLog } from "./audit/log.ts";
@@ -34,6 +36,7 @@ import type { Connectors } from "./connectors/port.ts";
 import type { Jobs } from "./jobs/port.ts";
 import type { NoticeLogs } from "./notices/notices.ts";
 import type { Scenarios } from "./scenarios/port.ts";
+import type { Workflows } from "./workflows/port.ts";
 
 /** All of them, as the edge sees them. */
 export interface Services {
@@ -44,4 +47,5 @@ export interface Services {
 	readonly audit: AuditLog;
 	/** Endless logs: events of agents, of memory and for applications. */
 	readonly notices: NoticeLogs;
+	readonly workflows: Workflows;
 }

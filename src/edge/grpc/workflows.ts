@@ -1,7 +1,59 @@
-/** Workflows. */
+/** Workflows: submit, look up, cancel, list, and watch (close mode B). */
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeWorkflowService } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
-import type { RpcDeps } from "./rpc.ts";
+import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
+import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { definitionJson, definitionMessage, eventMessages, stateNameOf, workflowMessage } from "./workflow-codec.ts";
 
-export const workflowMethods = (_: RpcDeps): Partial<ServiceImpl<typeof RuntimeWorkflowService>> => ({});
+const PAGE_SIZE = 50;
+
+export const workflowMethods = ({
+	services: { workflows },
+	limits,
+}: RpcDeps): Partial<ServiceImpl<typeof RuntimeWorkflowService>> => ({
+	async submitWorkflow({ appId, subjectUserId: userId, definition, idempotencyKey }, context) {
+		const principal = principalOf(context);
+		if (!definition) throw new NexusError("invalid", "definition is missing", { reason: "WORKFLOW_INVALID" });
+		if (appId === "" && principal.owner)
+			throw new NexusError("invalid", "app_id is missing: name the application that the workflow is for", {
+				reason: "APP_ID_REQUIRED",
+			});
+		const metadata = (name: string) => context.requestHeader.get(name) ?? undefined;
+		const submitted = { appId, userId, definition: definitionJson(definition), idempotencyKey, metadata };
+		return { workflow: workflowMessage(await workflows.submit(submitted, principal)) };
+	},
+
+	async getWorkflow({ workflowId }, context) {
+		const found = await workflows.find(workflowId, principalOf(context));
+		if (!found) throw new NexusError("not_found", `there is no workflow ${workflowId}`);
+		return { workflow: workflowMessage(found.workflow), definition: definitionMessage(found.definition) };
+	},
+
+	async cancelWorkflow({ workflowId, reason }, context) {
+		return { workflow: workflowMessage(await workflows.cancel(workflowId, reason, principalOf(context))) };
+	},
+
+	async listWorkflows({ appId, states, pageSize, pageToken }, context) {
+		const limit = Math.min(pageSize > 0 ? pageSize : PAGE_SIZE, limits.listItemsMax);
+		const query = {
+			limit,
+			...(appId !== "" && { appId }),
+			...(states.length > 0 && { states: states.flatMap((state) => stateNameOf(state) ?? []) }),
+			...(pageToken !== "" && { before: pageToken }),
+		};
+		const found = await workflows.list(query, principalOf(context));
+		return {
+			workflows: found.map(workflowMessage),
+			nextPageToken: found.length === limit ? found.at(-1)!.workflow_id : "",
+		};
+	},
+
+	async *subscribeWorkflowEvents({ workflowId, after }, context) {
+		if (after !== undefined && after > BigInt(Number.MAX_SAFE_INTEGER))
+			throw new NexusError("invalid", "`after` is larger than any sequence");
+		const from = after === undefined ? undefined : Number(after);
+		const cursor = await workflows.cursor(workflowId, from, principalOf(context));
+		yield* logStream(context, { cursor, messages: eventMessages, closes: LOG_KINDS.workflow.closes });
+	},
+});

@@ -171,18 +171,21 @@ class Going {
 				this.#tell("node_external_submitted", id);
 				return;
 			case "running":
-				return this.#running(id, report);
+				this.#running(id, report);
+				return;
 			case "progress":
 				if (node.progress === report.percent) return;
 				this.#set(id, { ...node, progress: report.percent });
 				this.#tell("node_progress", id);
 				return;
 			case "completed":
-				return this.#complete(id, report.taken);
+				this.#complete(id, report.taken);
+				return;
 			case "failed":
-				return this.#fail(id, report.error, report.retryable);
+				this.#fail(id, report.error, report.retryable);
+				return;
 			default:
-				return report satisfies never;
+				report satisfies never;
 		}
 	}
 
@@ -214,7 +217,7 @@ class Going {
 		let room = this.#limits.nodesRunningMax - activeCount(this.#run);
 		for (const planned of this.#plan.nodes) {
 			const { state, active, dueAt = 0 } = this.#node(planned.id);
-			if (room === 0) return;
+			if (room <= 0) break;
 			if (state !== "queued" || active || dueAt > this.#now) continue;
 			this.#start(planned);
 			room--;

@@ -1,0 +1,94 @@
+/** A workflow as it is told and as it is stored. */
+
+import type { StoredNode, StoredWorkflow, WorkflowProgress } from "../../ledger/ledger.ts";
+import type {
+	WorkflowErrorJson,
+	WorkflowEventJson,
+	WorkflowJson,
+	WorkflowNodeStatusJson,
+	WorkflowState,
+} from "../../protocol/protocol.ts";
+import type { Plan, PlannedNode } from "./plan.ts";
+import { type NodeRun, percentOf, type Told, type WorkflowRun } from "./step.ts";
+
+/** What never changes. */
+export type WorkflowHead = Pick<StoredWorkflow, "id" | "appId" | "userId" | "name">;
+
+export const workflowJson = (head: WorkflowHead, plan: Plan, run: WorkflowRun): WorkflowJson => ({
+	workflow_id: head.id,
+	app_id: head.appId,
+	user_id: head.userId,
+	name: head.name,
+	state: run.state,
+	...(run.error && { error: run.error }),
+	progress_percent: percentOf(run),
+	nodes: plan.nodes.map((node) => nodeJson(node, run.nodes.get(node.id)!)),
+	created_at: run.createdAt,
+	...(run.startedAt !== undefined && { started_at: run.startedAt }),
+	...(run.finishedAt !== undefined && { finished_at: run.finishedAt }),
+});
+
+const nodeJson = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun): WorkflowNodeStatusJson => ({
+	node_id: id,
+	kind,
+	state: run.state,
+	depends_on: [...dependsOn],
+	attempt: run.attempt,
+	...(run.afterCrash && { after_crash: true }),
+	...(run.runId !== undefined && { run_id: run.runId }),
+	...(run.jobId !== undefined && { job_id: run.jobId }),
+	...(run.error && { error: run.error }),
+	...(run.progress !== undefined && { progress_percent: run.progress }),
+	...(run.startedAt !== undefined && { started_at: run.startedAt }),
+	...(run.finishedAt !== undefined && { finished_at: run.finishedAt }),
+});
+
+/** With what its nodes gave. */
+export function withOutputs(json: WorkflowJson, plan: Plan, outputs: ReadonlyMap<string, Output>): WorkflowJson {
+	const last = plan.nodes.filter(({ id }) => plan.dependants(id).length === 0 && outputs.has(id));
+	const nodes = json.nodes.map((node) => {
+		const output = outputs.get(node.node_id);
+		return output ? { ...node, output } : node;
+	});
+	return { ...json, nodes, output: Object.fromEntries(last.map(({ id }) => [id, outputs.get(id)])) };
+}
+
+export type Output = Record<string, unknown>;
+
+export const recordOf = (head: WorkflowHead, plan: Plan, { type, node, run }: Told, now: number): string =>
+	JSON.stringify({
+		type,
+		at: now,
+		...(node !== undefined && { node_id: node }),
+		workflow: workflowJson(head, plan, run),
+	} satisfies WorkflowEventJson);
+
+export const progressOf = ({ state, error, startedAt, finishedAt }: WorkflowRun): WorkflowProgress => ({
+	state,
+	...(error && { error }),
+	...(startedAt !== undefined && { startedAt }),
+	...(finishedAt !== undefined && { finishedAt }),
+});
+
+export const storedNode = (nodeId: string, run: NodeRun, output?: Output): StoredNode => ({
+	nodeId,
+	state: run.state,
+	status: run,
+	...(output && { output }),
+});
+
+/** What the store has of a workflow, as it was when it was committed last. */
+export function restored(stored: StoredWorkflow, nodes: readonly StoredNode[]) {
+	const run: WorkflowRun = {
+		state: stored.state as WorkflowState,
+		...(stored.error !== undefined && { error: stored.error as WorkflowErrorJson }),
+		createdAt: stored.createdAt,
+		...(stored.startedAt !== undefined && { startedAt: stored.startedAt }),
+		...(stored.finishedAt !== undefined && { finishedAt: stored.finishedAt }),
+		nodes: new Map(nodes.map(({ nodeId, status }) => [nodeId, status as NodeRun])),
+	};
+	const outputs = new Map(
+		nodes.flatMap(({ nodeId, output }) => (output === undefined ? [] : [[nodeId, output as Output] as const])),
+	);
+	return { run, outputs };
+}

@@ -1,0 +1,257 @@
+/** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
+
+import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
+import { type Ledger, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
+import { NexusError, newId, type WorkflowDefinitionJson, type WorkflowJson } from "../../protocol/protocol.ts";
+import { type Clock, within } from "../../std/clock.ts";
+import { loadOnce } from "../../std/load-once.ts";
+import type { Log } from "../../std/log.ts";
+import type { Write } from "../../std/write.ts";
+import type { Audit } from "../audit/port.ts";
+import { once } from "../once.ts";
+import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
+import type { VerifyUserToken } from "../scenarios/user-token.ts";
+import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
+import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
+import type { PerformDeps } from "./perform.ts";
+import { type Plan, planOf } from "./plan.ts";
+import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
+import type { Scripts } from "./script.ts";
+import { progressOf, recordOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
+import { newRun, type WorkflowRun } from "./step.ts";
+import { userOf } from "./submitter.ts";
+
+export interface WorkflowsDeps {
+	bus: Bus;
+	ledger: Pick<Ledger, "workflows" | "idempotency">;
+	scenarios: PerformDeps["scenarios"];
+	jobs: PerformDeps["jobs"];
+	agents: AgentTurns;
+	audit?: Audit;
+	verifyUser: VerifyUserToken;
+	clock: Clock;
+	log: Log;
+	limits?: Partial<WorkflowLimits>;
+}
+
+export const createWorkflows = (deps: WorkflowsDeps): Workflows => new WorkflowService(deps);
+
+class WorkflowService implements Workflows {
+	readonly #deps: WorkflowsDeps;
+	readonly #limits: WorkflowLimits;
+	readonly #execution: ExecutionDeps;
+	/** In the order in which they came: those under way, and those that wait. */
+	readonly #running = new Map<string, Execution>();
+	readonly #waiting = new Map<string, Execution>();
+	#scripts: Scripts | undefined;
+	#isClosing = false;
+
+	constructor(deps: WorkflowsDeps) {
+		this.#deps = deps;
+		this.#limits = { ...WORKFLOW_LIMITS, ...deps.limits };
+		const { bus, clock, log, scenarios, jobs, agents } = deps;
+		const scripts = loadOnce(async () => {
+			const { createScripts } = await import("./script.ts");
+			this.#scripts = createScripts(this.#limits, clock);
+			return this.#scripts;
+		});
+		this.#execution = {
+			...{ bus, clock, log, limits: this.#limits },
+			perform: { scenarios, jobs, agents, scripts },
+			ended: (head, run) => this.#audited(head, run.state, run),
+		};
+	}
+
+	get counts() {
+		return { waiting: this.#waiting.size, running: this.#running.size };
+	}
+
+	async submit(workflow: NewWorkflow, principal: Principal): Promise<WorkflowJson> {
+		const { definition, idempotencyKey: key } = workflow;
+		const userId = await userOf(workflow, this.#deps.verifyUser);
+		const appId = appOf(principal, workflow.appId);
+		const plan = planOf(definition, this.#limits);
+		if (plan.nodes.some(({ kind }) => kind === "AGENT_RUN")) requireOwner(principal);
+		if (this.#isClosing) throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
+		const head = { id: newId("wf", this.#deps.bus.now()), appId, userId, name: plan.name };
+		const body = { definition, userId };
+		let made: WorkflowJson | undefined;
+		const { id } = await once(this.#deps, { appId, key, body, result: head.id }, async (claim) => {
+			this.#admit();
+			const isWaiting = !this.#hasRoom;
+			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
+			const begun = { head, plan, run, principal, definition };
+			const writer = await this.#create(begun, claim);
+			made = workflowJson(head, plan, run);
+			this.#take({ ...begun, outputs: new Map(), writer });
+		});
+		return made ?? (await this.#of(id, principal)).workflow;
+	}
+
+	#admit(): void {
+		const { workflowsWaitingMax } = this.#limits;
+		if (this.#waiting.size >= workflowsWaitingMax)
+			throw new NexusError("busy", `${workflowsWaitingMax} workflows wait already; try again later`);
+	}
+
+	get #hasRoom(): boolean {
+		return this.#running.size < this.#limits.workflowsRunningMax;
+	}
+
+	#create(
+		{ head, plan, run, principal, definition }: Omit<Begun, "outputs" | "writer"> & { definition: unknown },
+		claim: readonly Write[],
+	): Promise<LogWriter> {
+		const { bus } = this.#deps;
+		const record = recordOf(head, plan, { type: "accepted", run }, run.createdAt);
+		const stored: StoredWorkflow = {
+			...head,
+			...progressOf(run),
+			...{ owner: principal.owner, definition, createdAt: run.createdAt },
+		};
+		const nodes = plan.nodes.map(({ id }) => storedNode(id, run.nodes.get(id)!));
+		return bus.create({ log: head.id, kind: "workflow" }, [record], {
+			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
+		});
+	}
+
+	#audited({ id, appId, userId }: WorkflowHead, operation: string, { nodes }: WorkflowRun, principal?: Principal) {
+		const { audit } = this.#deps;
+		if (!audit) return [];
+		const payload = { workflow_id: id, nodes: nodes.size };
+		return [
+			audit({
+				...{ domain: "workflow", operation, appId, payload },
+				...(userId !== "" && { userId }),
+				...(principal && { caller: principal.address }),
+			}),
+		];
+	}
+
+	/** Begins it, goes on with it, or lets it wait for its turn. */
+	#take(begun: Begun): void {
+		const execution = new Execution(this.#execution, begun);
+		const { id } = begun.head;
+		if (begun.run.state === "running" || this.#hasRoom) this.#begin(execution);
+		else this.#waiting.set(id, execution);
+		void execution.over.then(() => {
+			this.#running.delete(id);
+			this.#waiting.delete(id);
+			const [next] = this.#waiting.values();
+			if (!next || this.#isClosing || !this.#hasRoom) return;
+			this.#waiting.delete(next.head.id);
+			this.#begin(next);
+		});
+	}
+
+	#begin(execution: Execution): void {
+		this.#running.set(execution.head.id, execution);
+		execution.give({ type: execution.run.state === "running" ? "recover" : "begin" });
+	}
+
+	async find(id: string, principal: Principal) {
+		const stored = await this.#deps.ledger.workflows.get(id);
+		if (!stored || !seesApp(principal, stored.appId)) return undefined;
+		const { plan, run, outputs } = await this.#restore(stored);
+		return {
+			workflow: withOutputs(workflowJson(stored, plan, run), plan, outputs),
+			definition: stored.definition as WorkflowDefinitionJson,
+		};
+	}
+
+	async #of(id: string, principal: Principal) {
+		const found = await this.find(id, principal);
+		if (!found) throw new NexusError("not_found", `there is no workflow ${id}`);
+		return found;
+	}
+
+	async #restore(stored: StoredWorkflow) {
+		const nodes = await this.#deps.ledger.workflows.nodes(stored.id);
+		return { plan: this.#planOf(stored), ...restored(stored, nodes) };
+	}
+
+	/** It was accepted once: limits that have changed since do not matter. */
+	#planOf({ definition }: StoredWorkflow): Plan {
+		const any = Number.POSITIVE_INFINITY;
+		const asAccepted = { nodesMax: any, edgesMax: any, definitionBytesMax: any, attemptsMax: any };
+		return planOf(definition, {
+			...this.#limits,
+			...asAccepted,
+			backoffMsMax: any,
+			timeoutMsMax: any,
+			scriptMsMax: any,
+		});
+	}
+
+	async list(query: Parameters<Workflows["list"]>[0], principal: Principal): Promise<WorkflowJson[]> {
+		const { appId = principal.appId, ...rest } = query;
+		if (appId !== undefined && !seesApp(principal, appId))
+			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
+		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
+		return Promise.all(
+			rows.map(async (stored) => {
+				const { plan, run } = await this.#restore(stored);
+				return workflowJson(stored, plan, run);
+			}),
+		);
+	}
+
+	async cancel(id: string, reason: string, principal: Principal): Promise<WorkflowJson> {
+		await this.#of(id, principal);
+		const execution = this.#running.get(id) ?? this.#waiting.get(id);
+		execution?.give({ type: "cancel", reason });
+		await execution?.over;
+		return (await this.#of(id, principal)).workflow;
+	}
+
+	async cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor> {
+		const { bus, ledger } = this.#deps;
+		const stored = await ledger.workflows.get(id);
+		if (!stored || !seesApp(principal, stored.appId)) throw new NexusError("not_found", `there is no workflow ${id}`);
+		const info = await bus.describe(id);
+		if (!info)
+			throw new NexusError("expired", `the events of ${id} were removed by retention; read the workflow itself`);
+		const newest = Math.max(0, info.head - 1);
+		const from = info.sealedAt === undefined ? (after ?? newest) : Math.min(after ?? newest, newest);
+		return bus.cursor({ log: id }, from);
+	}
+
+	async recover(): Promise<number> {
+		const { bus, ledger, log } = this.#deps;
+		const left = await bus.list({ kind: "workflow", left: true });
+		let recovered = 0;
+		// Oldest first: those that waited go on waiting in their order.
+		for (const { log: id } of left.toReversed()) {
+			const stored = await ledger.workflows.get(id);
+			if (!stored) continue;
+			try {
+				const { plan, run, outputs } = await this.#restore(stored);
+				const writer = await bus.reopen(id);
+				this.#take({ head: headOf(stored), principal: principalOf(stored), plan, run, outputs, writer });
+				recovered++;
+			} catch (cause) {
+				log.error({ err: cause, workflow: id }, "a workflow that was left behind cannot go on");
+			}
+		}
+		return recovered;
+	}
+
+	async close(deadlineMs: number): Promise<void> {
+		this.#isClosing = true;
+		const all = [...this.#running.values(), ...this.#waiting.values()];
+		await within(this.#deps.clock, deadlineMs, Promise.all(all.map((execution) => execution.close())));
+		for (const execution of all) execution.leave();
+		this.#scripts?.close();
+	}
+}
+
+const headOf = ({ id, appId, userId, name }: StoredWorkflow): WorkflowHead => ({ id, appId, userId, name });
+
+/** Whoever submitted it, as far as it matters to what it does. */
+const principalOf = ({ owner, appId, userId }: StoredWorkflow): Principal => ({
+	owner,
+	...(!owner && { appId }),
+	...(userId !== "" && { userId }),
+	address: "workflow",
+	isPrivate: true,
+});
