@@ -8,6 +8,7 @@ import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import { connectorHandlers } from "./connectors.ts";
 import type { Handlers } from "./handler.ts";
+import { jobHandlers } from "./jobs.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
@@ -50,6 +51,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...approvalHandlers(parts.deps, parts.limits),
 		...auditHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
+		...jobHandlers(parts),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...connectorHandlers(parts.deps),

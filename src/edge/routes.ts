@@ -7,6 +7,7 @@ import { APPROVAL_ROUTES } from "./routes-approvals.ts";
 import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
+import { JOB_ROUTES } from "./routes-jobs.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
 import { WORKFLOW_ROUTES } from "./routes-workflows.ts";
@@ -199,6 +200,7 @@ export const ROUTES = {
 	...APPROVAL_ROUTES,
 	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
+	...JOB_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	...CONNECTOR_ROUTES,

@@ -14,7 +14,6 @@ export const startedWith = (config: NexusConfig, token: string, engine: string):
 });
 
 export function changedAccounts(changes: AccountChanges): AuditPayload {
-	const names = (accounts: AccountChanges["added"]) =>
-		accounts.map(({ channel, id }) => `${channel}/${id}`).join(" ");
+	const names = (accounts: AccountChanges["added"]) => accounts.map(({ channel, id }) => `${channel}/${id}`).join(" ");
 	return { added: names(changes.added), changed: names(changes.changed), removed: names(changes.removed) };
 }
