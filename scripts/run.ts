@@ -7,11 +7,7 @@ import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
-const PACKAGE_OF: Record<string, string> = {
-	biome: "@biomejs/biome",
-	buf: "@bufbuild/buf",
-	tsc: "typescript",
-};
+const PACKAGE_OF: Record<string, string> = { biome: "@biomejs/biome", buf: "@bufbuild/buf", tsc: "typescript" };
 
 /** The script behind a package's binary, so that it runs on this very Node whatever the PATH says. */
 function binOf(name: string): string {

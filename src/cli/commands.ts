@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
 import { type Adding, addApprovals } from "./commands-approvals.ts";
+import { addApps } from "./commands-apps.ts";
 import { addConnectors } from "./commands-connectors.ts";
 import { addJobs } from "./commands-jobs.ts";
 import { addWorkflows } from "./commands-workflows.ts";
@@ -13,7 +14,8 @@ export function addCommands(nexus: Command, local: Local, called: string | undef
 	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	const adding: Adding = { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) };
-	for (const add of called === "up" ? [] : [addApprovals, addConnectors, addJobs, addWorkflows]) add(nexus, adding);
+	const withAdding = [addApprovals, addApps, addConnectors, addJobs, addWorkflows];
+	for (const add of called === "up" ? [] : withAdding) add(nexus, adding);
 	pointToHelp(nexus, "nexus");
 }
 

@@ -93,6 +93,12 @@ export function createApi({ json, request }: Http) {
 		labQuestion: (question: wire.LabRequest) => post<wire.LabAsked>(pathOf("lab", "question"), question),
 		labPress: (press: wire.LabPressRequest) => post<wire.LabPressed>(pathOf("lab", "press"), press),
 		signIn: (credentials: wire.SignInRequest) => post<wire.SignedInJson>(pathOf("sign-in"), credentials),
+		/** Signs this page out: its cookie is worth nothing any more. */
+		signOut: () => post<wire.SignedOutJson>(pathOf("sign-out")),
+		apps: () => get<wire.AppListJson>(pathOf("apps")),
+		/** The token is told once. */
+		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
+		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};
 }

@@ -9,7 +9,7 @@ import type { z } from "zod";
 import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
-import { type Caller, requireAuth } from "./gate.ts";
+import { type Caller, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
 import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
@@ -31,7 +31,12 @@ export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono
 		const handle = handlers[id as RouteId] as (input: object, context: Context) => Promise<object> | object;
 		app.on(route.method, honoPath(route.path), async (c) => {
 			const { caller, outgoing } = c.env;
-			if (route.auth) requireAuth(caller);
+			if (route.auth) {
+				requireAuth(caller);
+				requireReach(caller, route.apps);
+			}
+			// At once, and without a terminal.
+			if (route.close) whenEnded(caller, outgoing, () => outgoing.destroy());
 			// hono answers HEAD with the GET handler, and a stream would never end.
 			if (c.req.raw.method === "HEAD" && !hasFixedAnswer(route)) throw notAllowed(route.method);
 			const input = {

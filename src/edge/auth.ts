@@ -1,25 +1,51 @@
-/** Who is calling: the bearer token, the page's cookie that is derived from it, and the one-time codes that a cookie is got with. */
+/** Who is calling: the owner's token, an application's, the cookie of a sign-in, and the one-time codes that a cookie is got with. */
 
 import { createHmac, hash, randomBytes, timingSafeEqual } from "node:crypto";
 import { NexusError } from "../protocol/protocol.ts";
+import type { Applications, Principal, SignInRegister } from "../services/services.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { EdgeLimits } from "./port.ts";
 
 export type Credential = { code: string } | { token: string };
 
+/** What a caller has proved, and until when that holds. */
+export interface Proof {
+	by: "owner" | "app" | "sign-in";
+	/** Whose token it is, of an application. */
+	appId?: string;
+	/** Of a page. */
+	signInId?: string;
+	/** Aborts when it is taken back: what was opened by it ends. */
+	ended?: AbortSignal;
+}
+
 export interface Auth {
-	isToken(text: string): boolean;
-	/** The value of a cookie that `cookie()` made, still good. */
-	isCookie(value: string): boolean;
-	/** A fresh cookie value; it outlives restarts because only the token and the clock decide about it. */
-	cookie(): string;
+	/** Who sent this token; undefined: nobody who is known. */
+	authenticate(bearer: string): Proof | undefined;
+	/** Whose cookie it is, if it is still good. */
+	byCookie(value: string): Proof | undefined;
 	newCode(): string;
-	/** Throws `unauthenticated`, or `busy` after too many failures from one address. A code is good once. */
-	signIn(credential: Credential, address: string): void;
+	/**
+	 * The value of a fresh cookie, which outlives restarts. Rejects with `unauthenticated`, or `busy` after too many failures from one
+	 * address. A code is good once.
+	 */
+	signIn(credential: Credential, address: string): Promise<string>;
+	/** The cookie of that sign-in is worth nothing any more. */
+	signOut(signInId: string, principal: Principal): Promise<void>;
+}
+
+export interface AuthParts {
+	token: string;
+	limits: AuthLimits;
+	clock: Clock;
+	apps: Pick<Applications, "authenticate"> | undefined;
+	signIns: SignInRegister;
 }
 
 type AuthLimits = Pick<EdgeLimits, "signInCodeMs" | "signInCodesMax" | "signInFailuresPerMinuteMax" | "signedInMs">;
 
+/** Cookies of version 1 stood for themselves and could not be signed out: they are not taken any more. */
+const COOKIE_VERSION = "v2";
 const FAILURE_WINDOW_MS = 60_000;
 /** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
 const ADDRESSES_MAX = 10_000;
@@ -29,28 +55,34 @@ const digest = (text: string): Buffer => hash("sha256", text, "buffer");
 /** Takes the same time wherever the texts differ, and whatever their lengths. */
 const same = (left: Buffer, right: string): boolean => timingSafeEqual(left, digest(right));
 
-export function createAuth(token: string, limits: AuthLimits, clock: Clock): Auth {
+export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): Auth {
 	if (token === "") throw new NexusError("config", "the edge needs a token that is not empty");
 	const tokenDigest = digest(token);
-	const sign = (expiry: string) => createHmac("sha256", token).update(`nexus cookie ${expiry}`).digest("base64url");
+	/** Whoever can read the store knows the ids, and cannot make a cookie of one. */
+	const sign = (id: string) => createHmac("sha256", token).update(`nexus sign-in ${id}`).digest("base64url");
 	const codes = createCodes(limits, clock);
-	const failures = createFailures(limits.signInFailuresPerMinuteMax, clock);
+	const failures = createFailures(limits.signInFailuresPerMinuteMax, clock, signIns);
 	const isToken = (text: string) => same(tokenDigest, text);
 	return {
-		isToken,
-		isCookie(value) {
-			const [version, expiry = "", signature = "", ...rest] = value.split(".");
-			if (version !== "v1" || rest.length > 0 || !/^\d{1,16}$/.test(expiry)) return false;
-			return same(digest(sign(expiry)), signature) && Number(expiry) > clock.now();
+		authenticate(bearer) {
+			if (isToken(bearer)) return { by: "owner" };
+			const app = apps?.authenticate(bearer);
+			return app && { by: "app", ...app };
 		},
-		cookie() {
-			const expiry = String(clock.now() + limits.signedInMs);
-			return `v1.${expiry}.${sign(expiry)}`;
+		byCookie(value) {
+			const [version, id = "", signature = "", ...rest] = value.split(".");
+			if (version !== COOKIE_VERSION || rest.length > 0) return undefined;
+			if (!same(digest(sign(id)), signature)) return undefined;
+			const found = signIns.find(id);
+			return found && { by: "sign-in", signInId: id, ended: found.ended };
 		},
 		newCode: codes.make,
-		signIn(credential, address) {
+		async signIn(credential, address) {
 			failures.check(address);
-			if ("token" in credential ? isToken(credential.token) : codes.redeem(credential.code)) return;
+			if ("token" in credential ? isToken(credential.token) : codes.redeem(credential.code)) {
+				const { id } = await signIns.open(address, limits.signedInMs);
+				return `${COOKIE_VERSION}.${id}.${sign(id)}`;
+			}
 			failures.add(address);
 			throw new NexusError(
 				"unauthenticated",
@@ -59,6 +91,7 @@ export function createAuth(token: string, limits: AuthLimits, clock: Clock): Aut
 					: "this sign-in link was used already or is too old; run `nexus url` for a new one",
 			);
 		},
+		signOut: (signInId, principal) => signIns.end(signInId, principal),
 	};
 }
 
@@ -85,7 +118,8 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 	};
 }
 
-function createFailures(perMinuteMax: number, clock: Clock) {
+/** The first failure of an address is told at once, those of the following minute together. */
+function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignInRegister, "refused">) {
 	const now = elapsing(clock);
 	const windows = new Map<string, { since: number; count: number }>();
 	const current = (address: string) => {
@@ -98,8 +132,13 @@ function createFailures(perMinuteMax: number, clock: Clock) {
 			throw new NexusError("busy", "too many failed sign-ins; wait a minute");
 		},
 		add(address: string): void {
-			const window = current(address) ?? { since: now(), count: 0 };
+			const known = current(address);
+			const window = known ?? { since: now(), count: 0 };
 			window.count++;
+			if (!known) {
+				signIns.refused(address, 1);
+				clock.after(FAILURE_WINDOW_MS, () => window.count > 1 && signIns.refused(address, window.count - 1));
+			}
 			windows.delete(address);
 			windows.set(address, window);
 			for (const oldest of windows.keys()) {

@@ -4,7 +4,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
-import { createGate, hostNameOf, requireAuth } from "./gate.ts";
+import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import { createRpc } from "./grpc/grpc.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
@@ -87,7 +87,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 /** Puts gate, routes, readers and sockets behind a server that does not listen yet. */
 function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) {
 	const { log } = deps;
-	const auth = createAuth(deps.token, limits, clock);
+	const auth = createAuth({ token: deps.token, limits, clock, apps: deps.apps, signIns: deps.signIns });
 	const cookieName = () => `nexus_${door.port}`;
 	const proxies = createProxies(deps.trustedProxies ?? []);
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
@@ -141,7 +141,9 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 			const caller = admit(request, socket);
 			if (pathOf(request) !== "/v1/ws") throw new NexusError("not_found", "there is no WebSocket at this address");
 			requireAuth(caller);
+			requireReach(caller, false);
 			admitStream();
+			whenEnded(caller, socket, () => socket.destroy());
 			void sockets.upgrade(request, socket, head);
 		},
 		closing: () => door.closing,

@@ -1,17 +1,18 @@
 /** The gate: every request and every upgrade passes it first. It refuses foreign hosts and origins and says who is calling. */
 
+import type { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Principal } from "../services/services.ts";
 import { addressKind } from "../std/address-guard.ts";
-import type { Auth } from "./auth.ts";
+import type { Auth, Proof } from "./auth.ts";
 import type { Proxies } from "./proxies.ts";
 
 export interface Caller {
-	/** How the caller proved itself, if it did. */
-	auth: "bearer" | "cookie" | "none";
+	/** What the caller has proved, if anything. */
+	proof?: Proof;
 	/** The client's own, also behind proxies that are trusted. */
 	address: string;
 	/** It came over a trusted proxy, whose connection others share. */
@@ -40,19 +41,37 @@ export interface GateFacts {
 }
 
 export function requireAuth(caller: Caller): void {
-	if (caller.auth !== "none") return;
+	if (caller.proof) return;
 	throw new NexusError(
 		"unauthenticated",
 		"send `Authorization: Bearer <token>`, or open the sign-in link that `nexus url` prints",
 	);
 }
 
+/** Deny by default: an application reaches what is made for applications, and nothing else. */
+export function requireReach(caller: Caller, isForApps: boolean | undefined): void {
+	if (caller.proof?.by !== "app" || isForApps) return;
+	throw new NexusError("forbidden", "an application's token does not reach this: use the owner's");
+}
+
+/** Calls back when what the caller has proved is taken back, unless the connection has closed before. */
+export function whenEnded({ proof }: Caller, connection: Pick<EventEmitter, "once">, cut: () => void): void {
+	const ended = proof?.ended;
+	if (!ended) return;
+	if (ended.aborted) cut();
+	else ended.addEventListener("abort", cut, { once: true });
+	connection.once("close", () => ended.removeEventListener("abort", cut));
+}
+
 /** On whose behalf a route calls a service. */
-export const principalOfCaller = ({ address, https }: Caller): Principal => ({
-	owner: true,
-	address,
-	isPrivate: https || addressKind(address) === "loopback",
-});
+export function principalOfCaller({ proof, address, https }: Caller): Principal {
+	const isPrivate = https || addressKind(address) === "loopback";
+	return { ...whoOf(proof), address, isPrivate };
+}
+
+/** The owner, or an application; whoever has proved nothing is nobody. */
+export const whoOf = (proof: Proof | undefined): Pick<Principal, "owner" | "appId"> =>
+	proof?.appId === undefined ? { owner: proof !== undefined } : { owner: false, appId: proof.appId };
 
 export function createGate(facts: GateFacts): Gate {
 	return {
@@ -63,25 +82,27 @@ export function createGate(facts: GateFacts): Gate {
 			checkHost(host, facts.hosts());
 			const client = facts.proxies.clientOf(request);
 			// Platforms prove themselves by a signature that the adapter checks; they have no credential of ours to be misused.
-			if (isWebhook(request.url ?? "")) return { auth: "none", ...client };
+			if (isWebhook(request.url ?? "")) return client;
 			const cookie = cookieOf(headers.cookie, facts.cookieName());
-			const auth = credentialOf(headers, cookie, facts.auth);
+			const proof = proofOf(headers, cookie, facts.auth);
+			const isPage = proof?.by === "sign-in";
 			const origin = headers.origin;
 			const sameOrigin = origin !== undefined && isSameOrigin(origin, host);
-			if (origin !== undefined && !sameOrigin && !(auth === "bearer" && cookie === undefined)) {
+			if (origin !== undefined && !sameOrigin && !(proof && !isPage && cookie === undefined)) {
 				throw new NexusError("forbidden", "pages of other sites may not call this daemon");
 			}
 			const changes = request.method !== "GET" && request.method !== "HEAD";
-			if (auth === "cookie" && !sameOrigin && (changes || headers.upgrade !== undefined)) {
+			if (isPage && !sameOrigin && (changes || headers.upgrade !== undefined)) {
 				throw new NexusError("forbidden", "a signed-in page must send its Origin with this request");
 			}
-			return { auth, ...client };
+			return { ...client, ...(proof && { proof }) };
 		},
 		identify(request) {
 			const { headers, socket } = request;
 			const client = facts.proxies.clientOf(request);
 			const https = client.https || (socket as Partial<TLSSocket>).encrypted === true;
-			return { auth: isBearer(headers, facts.auth) ? "bearer" : "none", ...client, https };
+			const proof = proofOf(headers, undefined, facts.auth);
+			return { ...client, https, ...(proof && { proof }) };
 		},
 	};
 }
@@ -121,18 +142,17 @@ function isSameOrigin(origin: string, host: string | undefined): boolean {
 	return url !== null && url.host !== "" && url.host === host?.toLowerCase();
 }
 
-function isBearer({ authorization }: IncomingMessage["headers"], auth: Auth): boolean {
-	const bearer = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-	return bearer !== undefined && auth.isToken(bearer);
-}
-
-function credentialOf(headers: IncomingMessage["headers"], cookie: string | undefined, auth: Auth): Caller["auth"] {
-	if (isBearer(headers, auth)) return "bearer";
-	if (cookie === undefined || !auth.isCookie(cookie)) return "none";
+function proofOf(headers: IncomingMessage["headers"], cookie: string | undefined, auth: Auth): Proof | undefined {
+	const bearer = bearerIn(headers.authorization);
+	const proof = bearer === undefined ? undefined : auth.authenticate(bearer);
+	if (proof || cookie === undefined) return proof;
 	// A neighbouring port is the same site to a browser, so SameSite alone would let its pages use the cookie.
 	const site = headers["sec-fetch-site"];
-	return site === undefined || site === "same-origin" || site === "none" ? "cookie" : "none";
+	return site === undefined || site === "same-origin" || site === "none" ? auth.byCookie(cookie) : undefined;
 }
+
+/** The token in an `authorization` header. */
+export const bearerIn = (header: string | undefined): string | undefined => /^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
 
 function cookieOf(header: string | undefined, name: string): string | undefined {
 	for (const pair of header?.split(";") ?? []) {

@@ -3,11 +3,14 @@
 import type { ServerResponse } from "node:http";
 import { NexusError, toNexusError, traceIdIn } from "../protocol/protocol.ts";
 import { approvalHandlers } from "./approvals.ts";
+import { appHandlers } from "./apps.ts";
 import { auditHandlers } from "./audit.ts";
 import type { Auth } from "./auth.ts";
 import { channelHandlers } from "./channels.ts";
 import { connectorHandlers } from "./connectors.ts";
+import { principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
+import { healthFeed, healthView } from "./health.ts";
 import { jobHandlers } from "./jobs.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
@@ -20,6 +23,7 @@ import { sendStream } from "./send-stream.ts";
 import { sessionHandlers } from "./sessions.ts";
 import {
 	type Answer,
+	feedCursor,
 	framesMissing,
 	NDJSON,
 	type Readers,
@@ -55,6 +59,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...connectorHandlers(parts.deps),
+		...appHandlers(parts.deps),
 		...workflowHandlers(parts),
 		...daemonHandlers(parts),
 	};
@@ -114,7 +119,7 @@ function readHandlers({ deps: { bus, ledger, broker, engine }, limits }: Handler
 	} satisfies Partial<Handlers>;
 }
 
-function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admitStream }: HandlerParts) {
+function streamHandlers({ deps: { bus, ledger, services }, limits, sources, readers, admitStream }: HandlerParts) {
 	const send = (outgoing: ServerResponse, answer: Answer) => sendStream({ readers, admitStream }, outgoing, answer);
 	return {
 		async streamRun({ params, query }, { headers, outgoing }) {
@@ -141,6 +146,13 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 			const cursor = upTo(await sources.run(run, after), last);
 			return send(outgoing, { cursor, dialect: NDJSON, closes: ROUTES.getFrames.close });
 		},
+		async streamHealth(_, { outgoing }) {
+			admitStream();
+			const health = services?.health;
+			if (!health) throw new NexusError("unavailable", "this daemon has no services to tell how it is");
+			const cursor = feedCursor({ ...healthFeed(health), record: (state) => JSON.stringify(healthView(state)) });
+			return send(outgoing, { cursor, dialect: SSE, closes: ROUTES.streamHealth.close });
+		},
 		webSocket() {
 			throw new NexusError("invalid", "this address speaks WebSocket: send an upgrade request");
 		},
@@ -150,21 +162,27 @@ function streamHandlers({ deps: { bus, ledger }, limits, sources, readers, admit
 function daemonHandlers({ deps, limits, auth, cookieName, signIn }: HandlerParts) {
 	let document: Json | undefined;
 	return {
-		signIn({ body }, { caller, headers }) {
-			try {
-				auth.signIn(body, caller.address);
-			} catch (cause) {
+		async signIn({ body }, { caller, headers }) {
+			const value = await auth.signIn(body, caller.address).catch((cause: unknown) => {
 				const { code, message } = toNexusError(cause);
 				// Not those that are refused for being too many: they would fill the log.
 				if (code === "unauthenticated") deps.log.warn({ client: caller.address, error: message }, "a sign-in failed");
 				throw cause;
-			}
+			});
 			const secure = caller.https || headers.get("origin")?.startsWith("https:") ? "; Secure" : "";
 			const attributes = `Path=/; Max-Age=${Math.floor(limits.signedInMs / 1000)}; HttpOnly; SameSite=Strict${secure}`;
 			return Response.json(
 				{ signed_in: true },
-				{ headers: { "Set-Cookie": `${cookieName()}=${auth.cookie()}; ${attributes}` } },
+				{ headers: { "Set-Cookie": `${cookieName()}=${value}; ${attributes}` } },
 			);
+		},
+		async signOut(_, { caller }) {
+			const { proof } = caller;
+			if (proof?.signInId === undefined)
+				throw new NexusError("invalid", "a page signs out by the cookie of its sign-in; a token is not signed in");
+			await auth.signOut(proof.signInId, principalOfCaller(caller));
+			const gone = `${cookieName()}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict`;
+			return Response.json({ signed_out: true }, { headers: { "Set-Cookie": gone } });
 		},
 		createSignInCode: () => signIn(),
 		openapi() {

@@ -14,7 +14,7 @@ import type {
 	Outbound,
 } from "../nex/nex.ts";
 import type { DaemonState, LabCallJson, LabFaultRequest, LabMessageJson, ReadinessJson } from "../protocol/protocol.ts";
-import type { Services } from "../services/services.ts";
+import type { Applications, Services, SignInRegister } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 
@@ -203,7 +203,11 @@ export interface EdgeDeps {
 	channels?: Channels;
 	/** MCP servers; without it there are none. */
 	mcp?: Pick<Mcp, "status" | "start">;
+	/** The owner's. */
 	token: string;
+	/** Applications with tokens of their own; without it there are none. */
+	apps?: Applications;
+	signIns: SignInRegister;
 	/** The built page; without it `/` answers with a hint. */
 	pageDir?: string;
 	limits?: Partial<EdgeLimits>;

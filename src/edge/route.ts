@@ -10,6 +10,8 @@ export interface Route {
 	summary: string;
 	/** False: open to who has no token. */
 	auth: boolean;
+	/** An application's token reaches it, too: what it answers is the application's own. */
+	apps?: true;
 	params?: z.ZodObject;
 	query?: z.ZodObject;
 	body?: z.ZodType;

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import { STREAM_ENDPOINTS } from "../protocol/protocol.ts";
 import { json, type Route, route } from "./route.ts";
 import { APPROVAL_ROUTES } from "./routes-approvals.ts";
+import { APP_ROUTES } from "./routes-apps.ts";
 import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
@@ -204,6 +205,17 @@ export const ROUTES = {
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	...CONNECTOR_ROUTES,
+	...APP_ROUTES,
+	streamHealth: route({
+		method: "GET",
+		path: "/v1/health/stream",
+		summary: "Server-sent events of how the daemon is: the current state, then one sample a second and every change.",
+		auth: true,
+		status: 200,
+		answer: { type: "text/event-stream" },
+		errors: [],
+		close: STREAM_ENDPOINTS["GET /v1/health/stream"].closes,
+	}),
 	...WORKFLOW_ROUTES,
 	signIn: route({
 		method: "POST",
@@ -214,6 +226,15 @@ export const ROUTES = {
 		status: 200,
 		answer: json(shape.SignedIn),
 		errors: ["unauthenticated", "too_large"],
+	}),
+	signOut: route({
+		method: "POST",
+		path: "/v1/sign-out",
+		summary: "Signs the page out: its cookie is worth nothing any more, and its streams end.",
+		auth: true,
+		status: 200,
+		answer: json(shape.SignedOut),
+		errors: [],
 	}),
 	createSignInCode: route({
 		method: "POST",

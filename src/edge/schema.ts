@@ -315,6 +315,10 @@ export const SignedIn = component(
 	"SignedIn",
 	z.object({ signed_in: z.literal(true) } satisfies Fields<wire.SignedInJson>),
 );
+export const SignedOut = component(
+	"SignedOut",
+	z.object({ signed_out: z.literal(true) } satisfies Fields<wire.SignedOutJson>),
+);
 export const SignInCode = component(
 	"SignInCode",
 	z.object({ code: z.string(), url: z.string() } satisfies Fields<wire.SignInCodeJson>),

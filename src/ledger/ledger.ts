@@ -1,5 +1,6 @@
 /** The Ledger: settled truth. The door of this folder. */
 export * from "./approvals/port.ts";
+export * from "./apps/port.ts";
 export * from "./artifacts/port.ts";
 export * from "./checkpoints/port.ts";
 export * from "./connectors/port.ts";
@@ -16,7 +17,9 @@ export * from "./notices/port.ts";
 export * from "./pairings/port.ts";
 export * from "./phases/port.ts";
 export * from "./port.ts";
+export * from "./receipts/port.ts";
 export * from "./sessions/port.ts";
+export * from "./signins/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
 export * from "./turns/port.ts";
 export * from "./workflows/port.ts";

@@ -2,6 +2,7 @@
 
 import { queriesOf } from "../std/write.ts";
 import type { Approvals } from "./approvals/port.ts";
+import type { Apps } from "./apps/port.ts";
 import type { StoredArtifacts } from "./artifacts/port.ts";
 import type { Checkpoints } from "./checkpoints/port.ts";
 import type { StoredConnectors } from "./connectors/port.ts";
@@ -16,7 +17,9 @@ import type { Notes } from "./notes/port.ts";
 import type { Notices } from "./notices/port.ts";
 import type { Pairings } from "./pairings/port.ts";
 import type { Phases } from "./phases/port.ts";
+import type { Receipts } from "./receipts/port.ts";
 import type { Sessions } from "./sessions/port.ts";
+import type { SignIns } from "./signins/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
 import type { WorkflowRows } from "./workflows/port.ts";
 
@@ -33,6 +36,9 @@ export interface Ledger {
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
 	readonly execution: Execution;
+	readonly apps: Apps;
+	readonly signins: SignIns;
+	readonly receipts: Receipts;
 	readonly workflows: WorkflowRows;
 	readonly artifacts: StoredArtifacts;
 	readonly jobs: StoredJobs;

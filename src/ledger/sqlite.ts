@@ -2,6 +2,7 @@
 
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
+import { appsInSqlite } from "./apps/sqlite.ts";
 import { artifactsInSqlite } from "./artifacts/sqlite.ts";
 import { checkpointsInSqlite } from "./checkpoints/sqlite.ts";
 import { connectorsInSqlite } from "./connectors/sqlite.ts";
@@ -17,7 +18,9 @@ import { noticesInSqlite } from "./notices/sqlite.ts";
 import { pairingsInSqlite } from "./pairings/sqlite.ts";
 import { phasesInSqlite } from "./phases/sqlite.ts";
 import type { Ledger, LedgerQuestions } from "./port.ts";
+import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
+import { signInsInSqlite } from "./signins/sqlite.ts";
 import { openThings } from "./thing.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 import { workflowsInSqlite } from "./workflows/sqlite.ts";
@@ -36,6 +39,9 @@ export const THINGS = {
 	checkpoints: checkpointsInSqlite,
 	phases: phasesInSqlite,
 	execution: executionInSqlite,
+	apps: appsInSqlite,
+	signins: signInsInSqlite,
+	receipts: receiptsInSqlite,
 	workflows: workflowsInSqlite,
 	artifacts: artifactsInSqlite,
 	jobs: jobsInSqlite,

@@ -46,6 +46,8 @@ export interface AccountOptions {
 	/** Aborts when the daemon stops. */
 	stopping: AbortSignal;
 	onCall?: (call: PlatformCall) => void;
+	/** Called whenever an account's status may say something else. */
+	onStatus(): void;
 	/** Hears of messages that the platform had taken and did not deliver. */
 	onFailure(failure: MessageFailure & { channel: string; account: string }): void;
 }
@@ -55,6 +57,8 @@ export interface InfoCacheOptions {
 	/** Aborts when nobody will ask any more. */
 	signal: AbortSignal;
 	dataDir: string;
+	/** Called when more is known of an adapter. */
+	onKnown(): void;
 }
 
 /** What the adapter of a channel says of itself. Asked once; a failure is asked again the next time. */
@@ -65,7 +69,7 @@ export interface InfoCache {
 }
 
 export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
-	const { limits, signal, dataDir } = options;
+	const { limits, signal, dataDir, onKnown } = options;
 	const asked = new Map<string, Promise<AdapterInfo>>();
 	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
 	return {
@@ -79,10 +83,14 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, { limits, signal, born });
 			asked.set(channel, answer);
 			answer.then(
-				(info) => known.set(channel, { info }),
+				(info) => {
+					known.set(channel, { info });
+					onKnown();
+				},
 				(cause: Error) => {
 					asked.delete(channel);
 					known.set(channel, { error: cause.message });
+					onKnown();
 				},
 			);
 			return answer;
@@ -254,6 +262,7 @@ export class Account {
 			// Without it a monitor only misses the acks.
 			mayIgnoreInput: verb === "monitor",
 			born: (pid) => this.#places.born(verb, pid),
+			changed: this.#options.onStatus,
 			...{ clock, random, log },
 		};
 	}
@@ -273,14 +282,17 @@ export class Account {
 	}
 
 	#notice(status: Extract<StreamStatus, { type: "rate_limited" | "call" }>): void {
-		const { onCall, clock, log } = this.#options;
+		const { onCall, onStatus, clock, log } = this.#options;
 		const { channel, id: account } = this;
 		if (status.type === "call") {
+			const before = this.#calls.error();
 			this.#calls.note(status);
+			if (this.#calls.error() !== before) onStatus();
 			onCall?.({ ...status, channel, account, at: clock.now() });
 			return;
 		}
 		this.gate.pause(status.retryAfterMs);
+		onStatus();
 		log.info({ channel, account, retryAfterMs: status.retryAfterMs }, "the platform slowed the account down");
 	}
 }

@@ -34,8 +34,9 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 	let adapters = configured;
 	const ending = new AbortController();
 	const stopping = ending.signal;
-	const { limits, dataDir } = deps;
-	const infos = createInfoCache(() => adapters, { limits: limits.oneShot, signal: stopping, dataDir });
+	const { limits, dataDir, onStatus } = deps;
+	const oneShot = { limits: limits.oneShot, signal: stopping, dataDir, onKnown: onStatus };
+	const infos = createInfoCache(() => adapters, oneShot);
 	const made = new Map<string, Account>();
 	const configOf = (channel: string, id: string): ChannelConfig => {
 		const config = own(adapters, channel);
@@ -77,6 +78,7 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 				made.delete(key);
 				return account ?? [];
 			});
+			onStatus();
 			return { ...found, retired };
 		},
 		async stop() {

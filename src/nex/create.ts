@@ -41,6 +41,8 @@ export interface NexOptions {
 }
 
 export interface NexStats extends InboxStats {
+	/** Messages that wait for their turn. */
+	waiting: number;
 	plugins: PluginStats[];
 }
 

@@ -80,6 +80,10 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		},
 		deliveries: async (query) => (await deliveries.list(query)).map(current),
 		accounts: () => accounts.all().map((account) => account.status(carrier.count(account))),
+		onAccounts(listener) {
+			parts.watching.add(listener);
+			return () => void parts.watching.delete(listener);
+		},
 		counts: async (channel, account) => deliveries.counts(channel, account),
 		get live() {
 			return carrier.count();
@@ -137,13 +141,17 @@ function assemble(options: OutboundOptions) {
 	const records = new Records({ committer, clock, log });
 	const failures = createFailures({ deliveries, records, stamp, log, carrier: () => carrier });
 	const notes = createNoteKeeping({ notes: ledger.notes, write, log });
-	const shared = { notes, dataDir, limits, clock, random, log, onFailure: failures.take };
+	const watching = new Set<() => void>();
+	const onStatus = () => {
+		for (const listener of watching) listener();
+	};
+	const shared = { notes, dataDir, limits, clock, random, log, onStatus, onFailure: failures.take };
 	const accounts = createAccounts(adapters, { ...shared, ...(onCall && { onCall }) });
 	const carrier = new Carrier({ bus, records, accounts, limits, clock, stamp, random, log, signal });
 	const retirement = createRetirement({ carrier, clock, log, limits, signal });
 	const inOrder = createKeyedLock();
 	return {
-		...{ bus, write, deliveries, notes, dataDir, log, clock, stamp, limits, inOrder },
+		...{ bus, write, deliveries, notes, dataDir, log, clock, stamp, limits, inOrder, watching },
 		...{ records, failures, accounts, carrier, retirement, stopping },
 	};
 }

@@ -160,6 +160,8 @@ export interface Outbound {
 	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;
 	/** Every configured account. */
 	accounts(): AccountStatus[];
+	/** Calls whenever `accounts` may say something else, but not when time alone changes it; returns how to stop it. */
+	onAccounts(listener: () => void): () => void;
 	/** How many deliveries of an account are on record, by state. */
 	counts(channel: string, account: string): Promise<DeliveryCounts>;
 	/** How many deliveries are under way or waiting here. */

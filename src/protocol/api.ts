@@ -257,6 +257,10 @@ export interface SignedInJson {
 	signed_in: true;
 }
 
+export interface SignedOutJson {
+	signed_out: true;
+}
+
 export interface SignInCodeJson {
 	code: string;
 	url: string;

@@ -1,7 +1,7 @@
 /** The daemon's life: starts the parts in the one safe order, and stops them in the reverse. */
 
 import { BROKER_LIMITS, type Broker, createBroker, type RunObserver } from "../broker/broker.ts";
-import { createEdge, type Edge } from "../edge/edge.ts";
+import { createEdge, type Edge, type EdgeDeps } from "../edge/edge.ts";
 import {
 	chooseEngine,
 	type Engine,
@@ -12,7 +12,7 @@ import {
 	type MemoryPort,
 } from "../engine/engine.ts";
 import { createNex, createOutbound, type Nex, type Outbound } from "../nex/nex.ts";
-import { type DaemonState, NexusError } from "../protocol/protocol.ts";
+import { type DaemonState, NexusError, type ReadinessJson } from "../protocol/protocol.ts";
 import { systemClock } from "../std/clock.ts";
 import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
@@ -23,7 +23,7 @@ import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from ".
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { openGrpcPort } from "./grpc-port.ts";
-import { createHealth } from "./health.ts";
+import { stateFeed } from "./health.ts";
 import { createHouse, openMcp } from "./house.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
@@ -161,6 +161,7 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 async function stop(life: Life): Promise<void> {
 	if (life.state === "STOPPING" || life.state === "STOPPED") return;
 	life.state = "STOPPING";
+	// Before anybody is cut: it is the last thing that a reader of the health feed hears.
 	life.changed();
 	// Once the port is closed nothing else may hold the process: an engine that waits for nothing, and time limits that do not count.
 	const awake = setInterval(() => {}, AWAKE_MS);
@@ -247,32 +248,43 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
-				audited.configured("accounts_changed", changedAccounts(changes));
+				services.audit.configured("accounts_changed", changedAccounts(changes));
 			}
 			return changes;
 		} finally {
 			release();
 		}
 	};
-	const health = createHealth(() => stateOf(life, store, broker), systemClock);
-	life.changed = () => health.check();
-	const running = createServices({ bus, ledger, broker, engine, config, clock: systemClock, log });
-	const audited = running.services.audit;
-	audited.configured("started", startedWith(config, token, engine.name));
+	const readiness = (): ReadinessJson => {
+		const state = stateOf(life, store, broker);
+		if (state === "DEGRADED") {
+			const refused = "answers cannot be saved: see the log";
+			const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
+			return { ready: false, state, detail: life.problem() ?? unhealthy };
+		}
+		return { ready: state === "READY", state };
+	};
+	const submit: EdgeDeps["submit"] = async (message) => {
+		try {
+			return await nex.receive(message);
+		} catch (cause) {
+			services.audit.messageRefused(message.session, cause);
+			throw cause;
+		}
+	};
+	const running = createServices({
+		...{ bus, ledger, broker, engine, config, nex, outbound, readiness, submit, clock: systemClock, log },
+	});
+	const { services } = running;
+	life.changed = () => services.health.changed();
+	services.audit.configured("started", startedWith(config, token, engine.name));
 	const page = pageDir();
 	const edge: Edge = createEdge({
 		bus,
 		ledger,
 		broker,
 		engine,
-		async submit(message) {
-			try {
-				return await nex.receive(message);
-			} catch (cause) {
-				audited.messageRefused(message.session, cause);
-				throw cause;
-			}
-		},
+		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
 		remembers: config.memory?.enabled === true,
@@ -282,22 +294,16 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		proceed: (runId) => nex.continue(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
+		apps: services.apps,
+		signIns: services.signIns,
 		limits: config.edge,
 		allowedHosts: config.allowedHosts,
 		trustedProxies: config.trustedProxies,
 		log,
 		version: packageVersion(),
-		services: running.services,
-		health,
-		readiness() {
-			const state = stateOf(life, store, broker);
-			if (state === "DEGRADED") {
-				const refused = "answers cannot be saved: see the log";
-				const unhealthy = store.bus.healthy ? refused : "commits fail: is the disk full?";
-				return { ready: false, state, detail: life.problem() ?? unhealthy };
-			}
-			return { ready: state === "READY", state };
-		},
+		services,
+		health: stateFeed(services.health),
+		readiness,
 		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),

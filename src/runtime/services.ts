@@ -4,9 +4,12 @@ import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { createAudit, createAuditLog, noticeLogs, type Services } from "../services/services.ts";
+import type { Accepted, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
+import type { ReadinessJson } from "../protocol/protocol.ts";
+import { createAudit, createAuditLog, createRealtime, noticeLogs, type Services } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
 
@@ -16,6 +19,11 @@ export interface ServiceParts {
 	broker: Broker;
 	engine: Engine;
 	config: NexusConfig;
+	nex: Pick<Nex, "stats">;
+	outbound: Pick<Outbound, "accounts" | "onAccounts">;
+	readiness(): ReadinessJson;
+	/** Takes a message into its session. */
+	submit(message: ClientMessage): Promise<Accepted>;
 	clock: Clock;
 	log: Log;
 }
@@ -31,21 +39,32 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const { bus, ledger, clock, log } = parts;
+	const { bus, ledger, clock, log, submit } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
-	const connectors = openConnectors(parts);
+	const connectors = openConnectors({ ...parts, audit });
+	const realtime = createRealtime({ bus, connectors, submit, clock, log });
+	const apps = createAppServices({ ...parts, audit });
 	const services: Partial<Services> = {
+		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
 		connectors,
+		realtime,
 	};
 	return {
 		// A service that is not there yet has no method that could ask for it.
 		services: services as Services,
-		async recover() {},
-		async drain() {},
+		async recover() {
+			await apps.load();
+			const closed = await realtime.recover();
+			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
+		},
+		async drain() {
+			await realtime.stop();
+		},
 		async close() {
+			apps.close();
 			connectors.close();
 		},
 	};

@@ -1,4 +1,10 @@
 /** What the runtime contract offers beside sessions: scenarios, jobs, workflows, connectors, applications, feeds. The door of this folder. */
+export type { PlatformStatus } from "./accounts/platform-state.ts";
+export * from "./accounts/port.ts";
+export { createAccountSessions } from "./accounts/sessions.ts";
+export { createApplications } from "./apps/applications.ts";
+export { createAppMessages } from "./apps/messages.ts";
+export * from "./apps/port.ts";
 export { createArtifacts } from "./artifacts/artifacts.ts";
 export { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./artifacts/limits.ts";
 export * from "./artifacts/port.ts";
@@ -17,6 +23,8 @@ export {
 	type SecretKey,
 } from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
+export { createRuntimeHealth } from "./health/health.ts";
+export * from "./health/port.ts";
 export { createJobs, type JobsDeps } from "./jobs/jobs.ts";
 export { JOB_LIMITS, type JobLimits } from "./jobs/limits.ts";
 export * from "./jobs/port.ts";
@@ -24,18 +32,27 @@ export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
+export * from "./realtime/port.ts";
+export * from "./realtime/realtime.ts";
 export * from "./scenarios/port.ts";
 export { createScenarios, type ScenariosOptions } from "./scenarios/scenarios.ts";
 export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenarios/user-token.ts";
+export * from "./signins/port.ts";
+export { createSignIns } from "./signins/register.ts";
 export * from "./workflows/port.ts";
 export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
 
+import type { AccountSessions } from "./accounts/port.ts";
+import type { Applications, AppMessages } from "./apps/port.ts";
 import type { Artifacts } from "./artifacts/port.ts";
 import type { AuditLog } from "./audit/log.ts";
 import type { Connectors } from "./connectors/port.ts";
+import type { RuntimeHealthFeed } from "./health/port.ts";
 import type { Jobs } from "./jobs/port.ts";
 import type { NoticeLogs } from "./notices/notices.ts";
+import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
+import type { SignInRegister } from "./signins/port.ts";
 import type { Workflows } from "./workflows/port.ts";
 
 /** All of them, as the edge sees them. */
@@ -47,5 +64,11 @@ export interface Services {
 	readonly audit: AuditLog;
 	/** Endless logs: events of agents, of memory and for applications. */
 	readonly notices: NoticeLogs;
+	readonly apps: Applications;
+	readonly appMessages: AppMessages;
+	readonly signIns: SignInRegister;
+	readonly accounts: AccountSessions;
+	readonly health: RuntimeHealthFeed;
+	readonly realtime: Realtime;
 	readonly workflows: Workflows;
 }

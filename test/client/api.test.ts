@@ -8,7 +8,7 @@ const CALLED_BY_NOBODY: readonly string[] = [
 	// Platforms call these.
 	...["getWebhook", "postWebhook"],
 	// Followed, not called.
-	...["streamRun", "streamSession", "webSocket"],
+	...["streamRun", "streamSession", "streamHealth", "webSocket"],
 	// For operators and tools.
 	...["openapi", "healthz", "readyz", "metrics"],
 ];

@@ -1,12 +1,15 @@
 /** Who may call: token, cookie, sign-in codes, Host and Origin. */
 
+import { createHmac } from "node:crypto";
 import { request } from "node:http";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { WebSocket } from "ws";
-import { createAuth } from "../../src/edge/auth.ts";
+import { type Auth, createAuth } from "../../src/edge/auth.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
-import type { Log } from "../../src/std/log.ts";
+import { createSignIns } from "../../src/services/services.ts";
+import { type Log, silentLog } from "../../src/std/log.ts";
 import { manualClock } from "../clock.ts";
+import { storeForTest } from "../store.ts";
 import { BEARER, createRig, expectError, type Rig, rawClient, TOKEN } from "./rig.ts";
 
 interface Answer {
@@ -167,7 +170,7 @@ describe("gate", () => {
 		expect(await response.json()).toEqual({ signed_in: true });
 		const cookie = response.headers.get("set-cookie")!;
 		expect(cookie).toMatch(
-			new RegExp(`^nexus_${rig.port}=v1\\.\\d+\\.[\\w-]+; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict$`),
+			new RegExp(`^nexus_${rig.port}=v2\\.signin_\\w+\\.[\\w-]+; Path=/; Max-Age=2592000; HttpOnly; SameSite=Strict$`),
 		);
 		expect(cookie).not.toContain(TOKEN);
 		await expectError(await send(), 401, "unauthenticated");
@@ -252,58 +255,103 @@ describe("gate", () => {
 });
 
 describe("auth", () => {
-	const make = (token = TOKEN, clock = manualClock(1_000_000)) => ({
-		auth: createAuth(token, EDGE_LIMITS, clock),
-		clock,
-	});
+	/** On a store that the next process opens, too. */
+	const make = async (token = TOKEN, store = storeForTest(), clock = manualClock(1_000_000)) => {
+		const signIns = createSignIns({ ...store, clock, log: silentLog });
+		await signIns.load();
+		onTestFinished(() => signIns.close());
+		const auth = createAuth({ token, limits: EDGE_LIMITS, clock, apps: undefined, signIns });
+		return { auth, clock, store, signIns };
+	};
+	const enter = ({ auth }: { auth: Auth }) => auth.signIn({ token: TOKEN }, "192.0.2.1");
+	const OWNER = { owner: true, address: "192.0.2.1", isPrivate: true };
 
-	it("a cookie is good until it expires, for the same token only, also in the next process", () => {
-		const { auth, clock } = make();
-		const cookie = auth.cookie();
-		expect(auth.isCookie(cookie)).toBe(true);
-		expect(make(TOKEN).auth.isCookie(cookie)).toBe(true);
-		expect(make("another-token").auth.isCookie(cookie)).toBe(false);
+	it("Z24: a cookie is good until it expires, for the same token only, also in the next process", async () => {
+		const first = await make();
+		const { auth, clock, store } = first;
+		const cookie = await enter(first);
+		expect(auth.byCookie(cookie)).toMatchObject({ by: "sign-in", signInId: cookie.split(".")[1] });
+		expect((await make(TOKEN, store, clock)).auth.byCookie(cookie)).toBeDefined();
+		expect((await make("another-token", store, clock)).auth.byCookie(cookie)).toBeUndefined();
+		const ended = auth.byCookie(cookie)?.ended;
 		clock.advance(EDGE_LIMITS.signedInMs - 1);
-		expect(auth.isCookie(cookie)).toBe(true);
+		expect(auth.byCookie(cookie)).toBeDefined();
+		expect(ended?.aborted).toBe(false);
 		clock.advance(1);
-		expect(auth.isCookie(cookie)).toBe(false);
+		expect(auth.byCookie(cookie)).toBeUndefined();
+		expect(ended?.aborted).toBe(true);
 	});
 
-	it("a cookie that was changed is not good", () => {
-		const { auth } = make();
-		const cookie = auth.cookie();
-		const [version, expiry, signature] = cookie.split(".");
+	it("Z24: who signed out is out at once, also in the next process", async () => {
+		const first = await make();
+		const { auth, store, clock } = first;
+		const [mine, other] = [await enter(first), await enter(first)];
+		const proof = auth.byCookie(mine)!;
+		await auth.signOut(proof.signInId!, OWNER);
+		expect(auth.byCookie(mine)).toBeUndefined();
+		expect(proof.ended?.aborted).toBe(true);
+		const next = await make(TOKEN, store, clock);
+		expect(next.auth.byCookie(mine)).toBeUndefined();
+		expect(next.auth.byCookie(other)).toBeDefined();
+	});
+
+	it("a cookie that was changed is not good, nor is one that could not be signed out", async () => {
+		const rig = await make();
+		const cookie = await enter(rig);
+		const [version, id, signature] = cookie.split(".");
+		const expiry = "2000000";
+		const stateless = createHmac("sha256", TOKEN).update(`nexus cookie ${expiry}`).digest("base64url");
 		for (const wrong of [
 			"",
-			"v1..",
-			`v2.${expiry}.${signature}`,
-			`v1.${Number(expiry) + 1}.${signature}`,
-			`v1.0${expiry}.${signature}`,
+			"v2..",
+			`v1.${id}.${signature}`,
+			`v1.${expiry}.${stateless}`,
+			`v2.${id}0.${signature}`,
 			`${cookie}.`,
 			cookie.slice(0, -1),
-			`${version}.${expiry}.`,
+			`${version}.${id}.`,
 		]) {
-			expect(auth.isCookie(wrong), wrong).toBe(false);
+			expect(rig.auth.byCookie(wrong), wrong).toBeUndefined();
 		}
 	});
 
-	it("a code is good for ten minutes", () => {
-		const { auth, clock } = make();
+	it("a code is good for ten minutes", async () => {
+		const { auth, clock } = await make();
 		const [early, late] = [auth.newCode(), auth.newCode()];
 		clock.advance(10 * 60_000 - 1);
-		auth.signIn({ code: early }, "a");
+		await auth.signIn({ code: early }, "a");
 		clock.advance(1);
-		expect(() => auth.signIn({ code: late }, "a")).toThrow(/too old/);
+		await expect(auth.signIn({ code: late }, "a")).rejects.toThrow(/too old/);
 	});
 
-	it("failures of one address do not lock out another, and pass after a minute", () => {
-		const { auth, clock } = make();
-		for (let i = 0; i < 10; i++) expect(() => auth.signIn({ token: "x" }, "a")).toThrow("wrong token");
-		expect(() => auth.signIn({ token: TOKEN }, "a")).toThrow(/too many/);
-		auth.signIn({ token: TOKEN }, "b");
+	it("failures of one address do not lock out another, and pass after a minute", async () => {
+		const { auth, clock } = await make();
+		for (let i = 0; i < 10; i++) await expect(auth.signIn({ token: "x" }, "a")).rejects.toThrow("wrong token");
+		await expect(auth.signIn({ token: TOKEN }, "a")).rejects.toThrow(/too many/);
+		await auth.signIn({ token: TOKEN }, "b");
 		clock.advance(60_000);
-		auth.signIn({ token: TOKEN }, "a");
+		await auth.signIn({ token: TOKEN }, "a");
 	});
 
-	it("without a token there is no edge", () => expect(() => make("")).toThrow(/token/));
+	it("Z28: failed sign-ins are told per address and minute", async () => {
+		const { auth, clock, signIns } = await make();
+		const told: [string, number][] = [];
+		signIns.refused = (address, count) => void told.push([address, count]);
+		const fresh = createAuth({ token: TOKEN, limits: EDGE_LIMITS, clock, apps: undefined, signIns });
+		for (let i = 0; i < 4; i++) await fresh.signIn({ token: "x" }, "a").catch(() => {});
+		await fresh.signIn({ token: "x" }, "b").catch(() => {});
+		expect(told).toEqual([
+			["a", 1],
+			["b", 1],
+		]);
+		clock.advance(60_000);
+		expect(told).toEqual([
+			["a", 1],
+			["b", 1],
+			["a", 3],
+		]);
+		expect(auth.authenticate("x")).toBeUndefined();
+	});
+
+	it("without a token there is no edge", async () => await expect(make("")).rejects.toThrow(/token/));
 });

@@ -13,7 +13,8 @@ import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
 import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../src/nex/nex.ts";
-import type { Clock } from "../../src/std/clock.ts";
+import { type Applications, createApplications, createSignIns } from "../../src/services/services.ts";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { type OpenStore, openStore } from "../store.ts";
@@ -75,6 +76,7 @@ export interface Rig {
 	bus: Bus;
 	ledger: Ledger;
 	broker: Broker;
+	apps: Applications;
 	/** Or another method without a body. */
 	get(path: string, headers?: Record<string, string>, method?: string): Promise<Response>;
 	post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
@@ -108,6 +110,10 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 		const outbound = createOutbound({ bus, ledger, dataDir: dir, adapters: {}, log: silentLog });
 		const nex = createNex({ broker, bus, ledger, outbound, engine, log: silentLog });
 		await nex.recover();
+		const clock = options.clock ?? systemClock;
+		const signIns = createSignIns({ bus, ledger, clock, log: silentLog });
+		const apps = createApplications({ bus, ledger, clock, log: silentLog });
+		await Promise.all([signIns.load(), apps.load()]);
 		const edge = createEdge({
 			bus,
 			ledger,
@@ -116,6 +122,8 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			cancel: (eventId) => nex.cancel(eventId),
 			proceed: (runId) => nex.continue(runId),
 			token: TOKEN,
+			signIns,
+			apps,
 			log: silentLog,
 			readiness: () => ({ ready: true, state: "READY" }),
 			metrics: { contentType: "text/plain; version=0.0.4", render: async () => "nexus_up 1\n" },
@@ -125,9 +133,11 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);
-		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker });
+		Object.assign(rig, { url, port: Number(new URL(url).port), edge, bus, ledger, broker, apps });
 		stop = async () => {
 			await edge.close(200);
+			signIns.close();
+			apps.close();
 			nex.close();
 			await broker.drain(0);
 			await nex.stop(0);

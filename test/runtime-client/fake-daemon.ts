@@ -19,6 +19,7 @@ import {
 	type RuntimeEvent,
 	type RuntimeOptions,
 	RuntimeRealtimeService,
+	ScenarioJobEventType,
 	ScenarioJobState,
 	StreamScenarioResponseSchema,
 	SubscribeAccountSessionEventsResponseSchema,
@@ -39,6 +40,8 @@ export interface Script {
 	cuts?: readonly Cut[];
 	/** Messages of the log, the terminal included. */
 	length?: number;
+	/** Mode D: where a reader begins that names no place. */
+	now?: bigint;
 	/** Mode D: closes cleanly after the last message. */
 	closesD?: boolean;
 }
@@ -130,7 +133,7 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 				return log(SubscribeScenarioJobEventsResponseSchema, context, from, (sequence, isLast) => ({
 					sequence,
 					// The same type again and again, with a newer snapshot.
-					eventType: isLast ? 6 : 4,
+					eventType: isLast ? ScenarioJobEventType.COMPLETED : ScenarioJobEventType.PROGRESS,
 					job: {
 						jobId: "job_1",
 						progressPercent: Number(sequence),
@@ -153,12 +156,14 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 			readRealtimeEvents(request, context) {
 				asked.push(request);
 				const message = (sequence: bigint) => ({ sequence, textDelta: `${sequence} ` });
-				return log(ReadRealtimeEventsResponseSchema, context, request.after ?? 0n, message, script.closesD !== true);
+				const after = request.after ?? script.now ?? 0n;
+				context.responseHeader.set("x-nexus-after", String(after));
+				return log(ReadRealtimeEventsResponseSchema, context, after, message, script.closesD !== true);
 			},
 		});
 		router.service(RuntimeAccountService, {
-			subscribeAccountSessionEvents(request, context) {
-				asked.push(request);
+			subscribeAccountSessionEvents(_, context) {
+				asked.push({});
 				const message = (sequence: bigint) => ({ sequence, account: { accountId: `a${sequence}` } });
 				return log(SubscribeAccountSessionEventsResponseSchema, context, 0n, message, true);
 			},

@@ -148,6 +148,14 @@ describe("runtime client: mode D", () => {
 		expect(await sequences(reading, 5)).toEqual([1, 2, 1, 2, 3]);
 	});
 
+	it("Z3: a reader from now on that is cut before its first event misses nothing", async () => {
+		const daemon = fakeDaemon({ cuts: [{ messages: 0, code: Code.Unavailable }], now: 2n });
+		expect(await sequences(daemon.runtime.realtime.readRealtimeEvents({ realtimeSessionId: "rt_1" }), 3)).toEqual([
+			3, 4, 5,
+		]);
+		expect(daemon.asked.map(({ after }) => after)).toEqual([undefined, 2n]);
+	});
+
 	it("Z21: a clean close ends a realtime session's events", async () => {
 		const daemon = fakeDaemon({ closesD: true });
 		const reading = daemon.runtime.realtime.readRealtimeEvents({ realtimeSessionId: "rt_1", after: 2n });

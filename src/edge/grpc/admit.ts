@@ -8,6 +8,7 @@ import type { Flusher } from "../stream/stream.ts";
 import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
+import { requireProcedure } from "./reach.ts";
 import { PRINCIPAL, SERVING } from "./rpc.ts";
 import type { Streams } from "./streams.ts";
 
@@ -43,8 +44,11 @@ export function admit(context: HandlerContext, parts: AdmitParts): void {
 	const explain = () => void (signal.reason instanceof ConnectError && explained(signal.reason));
 	signal.addEventListener("abort", explain, { once: true });
 	try {
-		if (service.typeName !== OPEN_SERVICE && !values.get(PRINCIPAL))
-			throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+		if (service.typeName !== OPEN_SERVICE) {
+			const principal = values.get(PRINCIPAL);
+			if (!principal) throw new NexusError("unauthenticated", "send `authorization: Bearer <token>`");
+			requireProcedure(principal, `${service.typeName}/${method.name}`);
+		}
 		if (parts.stopping() && (method.methodKind !== "unary" || !PASSES_WHILE_STOPPING.test(method.name)))
 			throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
 		if (method.methodKind !== "unary") open(context, parts);

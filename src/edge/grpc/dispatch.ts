@@ -6,10 +6,10 @@ import { createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import type { CloseMode } from "../../protocol/protocol.ts";
-import { type Caller, principalOfCaller } from "../gate.ts";
+import { type Caller, principalOfCaller, whenEnded } from "../gate.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
 import { type RpcResponse, refuseUnknown, reset, send } from "./answer.ts";
-import { stopping } from "./errors.ts";
+import { revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
 import { addServices } from "./routes.ts";
 import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
@@ -67,6 +67,7 @@ async function call(
 	const controller = new AbortController();
 	universal.signal.addEventListener("abort", () => controller.abort(universal.signal.reason), { once: true });
 	const contextValues = createContextValues().set(CALL, { response, controller });
-	if (caller.auth !== "none") contextValues.set(PRINCIPAL, principalOfCaller(caller));
+	if (caller.proof) contextValues.set(PRINCIPAL, principalOfCaller(caller));
+	whenEnded(caller, response, () => controller.abort(revoked()));
 	await send(await handler({ ...universal, signal: controller.signal, contextValues }), response);
 }

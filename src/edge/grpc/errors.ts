@@ -26,6 +26,10 @@ export const refusal = (code: ErrorCode, message: string, reason: Reason = reaso
 export const stopping = (): ConnectError =>
 	refusal("aborted", "the daemon is stopping; subscribe again when it is back", "STOPPING");
 
+/** The caller's token was taken back, or it was signed out: a cut as well. */
+export const revoked = (): ConnectError =>
+	refusal("aborted", "the token that opened this was taken back", "UNAUTHENTICATED");
+
 /** Connect's own errors, such as a message that is too large, get a reason as well. */
 export function explained(error: ConnectError): ConnectError {
 	if (error.metadata.has(REASON_TRAILER)) return error;

@@ -47,8 +47,12 @@ export interface LogStream<Message> {
 	end?(): readonly Message[];
 }
 
+/** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
+const BEGINS_HEADER = "x-nexus-after";
+
 /** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
 export function logStream<Message>(context: HandlerContext, stream: LogStream<Message>): AsyncIterable<Message> {
+	context.responseHeader.set(BEGINS_HEADER, String(stream.cursor.offset));
 	return new Outlet(servingOf(context), stream, context.signal);
 }
 

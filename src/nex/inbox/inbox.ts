@@ -340,8 +340,8 @@ export class Inbox {
 		return cancelWaiting(this.#deps.ledger, this.#sessions, eventId);
 	}
 
-	stats(): InboxStats {
-		return { ...this.#stats };
+	stats(): InboxStats & { waiting: number } {
+		return { ...this.#stats, waiting: this.#sessions.waitingInAll };
 	}
 
 	/** Takes nothing in and starts nothing any more; what waits is the next daemon's. */

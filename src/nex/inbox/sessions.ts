@@ -118,6 +118,13 @@ export class Sessions {
 		);
 	}
 
+	/** Messages that wait for their turn. */
+	get waitingInAll(): number {
+		let waiting = 0;
+		for (const session of this.#sessions.values()) waiting += session.waiting.size;
+		return waiting;
+	}
+
 	get closed(): boolean {
 		return this.#closed;
 	}

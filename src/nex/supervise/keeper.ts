@@ -41,6 +41,8 @@ export interface KeeperOptions {
 	log: Log;
 	/** Told of every process, so that one that outlives the daemon can be found. */
 	born?(pid: number): void;
+	/** Told whenever `status` may say something else. */
+	changed?(): void;
 	/** What the daemon keeps for its account. */
 	notes?: KeptNotes;
 	/** What its lines must look like. */
@@ -95,6 +97,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 				cancelWake = clock.after(Math.max(0, effect.at - clock.now()), () => apply({ type: "tick" }));
 			}
 		}
+		options.changed?.();
 	}
 
 	function skip(fault: LineFault): void {
@@ -175,6 +178,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		apply({ type: "exited", clean, unreachable: exit.code === UNREACHABLE });
 		if (clean) return;
 		failure = { error: exit.detail, at: clock.now() };
+		options.changed?.();
 		const until = "until" in state.phase ? state.phase.until : undefined;
 		log.warn({ ...facts, exit: exit.detail, state: state.phase.at, until }, "the adapter process ended");
 	}
@@ -190,6 +194,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 	return {
 		recovered() {
 			failure = undefined;
+			options.changed?.();
 		},
 		get current() {
 			return state.phase.at === "running" ? process : undefined;

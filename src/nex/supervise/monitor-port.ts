@@ -151,6 +151,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		} else if (line.type === "listening") {
 			unheard = line.ok ? undefined : (line.error ?? "the platform cannot be heard");
 			if (line.ok) keeper.recovered();
+			else options.changed?.();
 		} else if (line.type === "webhook_response") {
 			const { id, status, headers = {}, body = "" } = line;
 			webhooks.get(id)?.({ status, headers, body });

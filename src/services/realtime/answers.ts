@@ -34,9 +34,9 @@ interface Answer {
 export interface Answers {
 	/** Ends with the signal. Rejects when the session's log cannot be read. */
 	listen(signal: AbortSignal): Promise<void>;
-	/** Newer input is on its way: the answer under way is to be stopped. Returns how to take that back. */
-	interrupting(): () => void;
-	/** It was taken: nothing more of the answer is spoken. */
+	/** Newer input is on its way. The answer under way now is stopped for it, when it was taken. */
+	interrupting(): { taken(): void; refused(): void };
+	/** Nothing more is spoken. */
 	silence(): void;
 	readonly busy: boolean;
 }
@@ -59,20 +59,21 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 				return current?.voice?.push(frame.payload);
 			case "stream.end":
 				texts.delete(frame.message_id);
-				return frame.final ? settle(runId, frame) : undefined;
+				// Of a run that had begun before, nothing was heard here.
+				return frame.final && current ? settle(current, frame) : undefined;
 			default:
 				return frame satisfies never;
 		}
 	}
 
 	/** The text is whole; the answer has ended when it was spoken, too. */
-	async function settle(runId: string, end: EndFrame): Promise<void> {
-		const fault = await current?.voice?.end();
+	async function settle(answer: Answer, end: EndFrame): Promise<void> {
+		const { silenced = false, fault } = (await answer.voice?.end()) ?? {};
+		const { runId } = answer;
 		const { usage, error, reason } = end;
 		const used = usage ? { usage: { input: usage.input, output: usage.output } } : {};
-		const wasInterrupted = current?.interrupted === true;
 		current = undefined;
-		if (wasInterrupted && (reason === "aborted" || reason === "completed"))
+		if (reason === "aborted" ? answer.interrupted : reason === "completed" && silenced)
 			return tell({ type: "interrupted", runId, ...used });
 		if (reason !== "completed") {
 			const message = error?.message ?? `the answer ended: ${reason}`;
@@ -96,8 +97,11 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 		interrupting() {
 			const answer = current;
 			if (answer) answer.interrupted = true;
-			return () => {
-				if (answer) answer.interrupted = false;
+			return {
+				taken: () => answer?.voice?.silence(),
+				refused() {
+					if (answer) answer.interrupted = false;
+				},
 			};
 		},
 		silence: () => current?.voice?.silence(),

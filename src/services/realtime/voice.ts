@@ -21,8 +21,8 @@ export interface VoiceOptions {
 export interface Voice {
 	/** Resolves when not too many sentences wait. */
 	push(delta: string): Promise<void>;
-	/** All of it was spoken. Resolves with why not, if so; silence is no fault. */
-	end(): Promise<NexusError | undefined>;
+	/** Resolves when all of it was spoken, or will not be: it was silenced before its end, or a fault kept it. */
+	end(): Promise<{ silenced: boolean; fault?: NexusError }>;
 	silence(): void;
 }
 
@@ -33,11 +33,17 @@ export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voic
 	const sentences = createSentences();
 	const silenced = new AbortController();
 	let fault: NexusError | undefined;
+	let isWhole = true;
 	let waiting = 0;
 	let last = Promise.resolve();
 
+	const leaveOut = () => {
+		isWhole = false;
+	};
+
 	async function say(text: string): Promise<void> {
-		if (silenced.signal.aborted || fault || text.trim() === "") return;
+		if (text.trim() === "" || fault) return;
+		if (silenced.signal.aborted) return leaveOut();
 		const late = new AbortController();
 		const cancel = clock.after(limits.speakMs, () => late.abort(tooLate()));
 		const signal = AbortSignal.any([silenced.signal, late.signal]);
@@ -45,12 +51,13 @@ export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voic
 			const { mimeType, audio } = await speak(text.trim(), signal);
 			for await (const bytes of audio) {
 				for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-					if (silenced.signal.aborted) return;
+					if (silenced.signal.aborted) return leaveOut();
 					await heard(bytes.subarray(at, at + PIECE_BYTES), mimeType);
 				}
 			}
 		} catch (cause) {
-			if (!silenced.signal.aborted) fault = late.signal.aborted ? tooLate() : toNexusError(cause, "engine_failed");
+			if (silenced.signal.aborted) return leaveOut();
+			fault = late.signal.aborted ? tooLate() : toNexusError(cause, "engine_failed");
 		} finally {
 			cancel();
 		}
@@ -71,7 +78,7 @@ export function createVoice({ speak, heard, limits, clock }: VoiceOptions): Voic
 		async end() {
 			enqueue(sentences.end());
 			await last;
-			return fault;
+			return { silenced: !isWhole, ...(fault && { fault }) };
 		},
 		silence: () => silenced.abort(),
 	};

@@ -22,6 +22,7 @@ it("I11: what was waited until the account is listened to is not granted again",
 		infos: { known: () => ({}), ask: () => Promise.reject(new Error("nobody asks")) },
 		notes: { of: () => expect.unreachable(), catchUp: async () => {}, settled: async () => {} },
 		stopping: new AbortController().signal,
+		onStatus: () => {},
 		onFailure() {},
 	});
 	onTestFinished(async () => {

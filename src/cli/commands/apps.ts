@@ -1,0 +1,49 @@
+/** `nexus app`: applications with tokens of their own, for the owner who lets them in. */
+
+import type { Context, Outcome } from "../command.ts";
+import { since, table } from "../table.ts";
+import { oneLine } from "../terminal.ts";
+
+export async function addApp(
+	{ client, terminal }: Context,
+	id: string,
+	{ name, json }: { name?: string; json?: boolean },
+): Outcome {
+	const added = await client.api.addApp({ app_id: id, ...(name !== undefined && { name }) });
+	if (json) terminal.json(added);
+	else {
+		terminal.out(`${added.token}\n`);
+		terminal.note(`This is the token of ${oneLine(added.app.app_id, 100)}. Keep it: it cannot be shown again.`);
+	}
+	return 0;
+}
+
+export async function listApps(
+	{ client, terminal }: Context,
+	{ all, json }: { all?: boolean; json?: boolean },
+): Outcome {
+	const { apps } = await client.api.apps();
+	const shown = all ? apps : apps.filter(({ removed_at }) => removed_at === undefined);
+	if (shown.length === 0) terminal.note("there are no applications; `nexus app add <id>` adds one");
+	if (json) for (const app of shown) terminal.json(app);
+	else
+		table(
+			terminal,
+			["APP", "NAME", "ADDED", "REMOVED"],
+			shown.map(({ app_id, name, created_at, removed_at }) => [
+				app_id,
+				oneLine(name, 80),
+				since(created_at),
+				removed_at === undefined ? "" : since(removed_at),
+			]),
+		);
+	return 0;
+}
+
+export async function removeApps({ client, terminal }: Context, ids: readonly string[]): Outcome {
+	for (const id of ids) {
+		await client.api.removeApp(id);
+		terminal.out(`removed: ${oneLine(id, 100)}\n`);
+	}
+	return 0;
+}

@@ -1,0 +1,42 @@
+/** The shapes of the API about applications. */
+
+import { z } from "zod";
+import type * as wire from "../protocol/protocol.ts";
+import { component, type Fields, time } from "./schema.ts";
+
+const appId = z
+	.string()
+	.min(1)
+	.max(64)
+	.describe("1 to 64 letters, digits and . _ - beginning with a letter or digit; not `owner`.");
+
+export const appParams = z.object({ app: appId });
+
+const AppView = component(
+	"App",
+	z.object({
+		app_id: appId,
+		name: z.string(),
+		created_at: time,
+		removed_at: time.exactOptional().describe("Since when its token is worth nothing."),
+	} satisfies Fields<wire.AppJson>),
+);
+export const AppList = component("AppList", z.object({ apps: z.array(AppView) } satisfies Fields<wire.AppListJson>));
+export const AppRequest = component(
+	"AppRequest",
+	z.object({
+		app_id: appId,
+		name: z.string().min(1).max(200).exactOptional().describe("For people; the id when left out."),
+	} satisfies Fields<wire.AppRequest>),
+);
+export const AppAdded = component(
+	"AppAdded",
+	z.object({
+		app: AppView,
+		token: z.string().describe("Told once: only its hash is kept."),
+	} satisfies Fields<wire.AppAddedJson>),
+);
+export const AppRemoved = component(
+	"AppRemoved",
+	z.object({ removed: z.literal(true) } satisfies Fields<wire.AppRemovedJson>),
+);

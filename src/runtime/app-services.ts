@@ -1,0 +1,81 @@
+/** Who may call, and how the daemon, its accounts and its sign-ins are: made from what the daemon has. */
+
+import type { Broker } from "../broker/broker.ts";
+import type { Nex, Outbound } from "../nex/nex.ts";
+import type { ReadinessJson } from "../protocol/protocol.ts";
+import {
+	type Audit,
+	createAccountSessions,
+	createApplications,
+	createAppMessages,
+	createRuntimeHealth,
+	createSignIns,
+	noticeLogs,
+	type RuntimeHealth,
+	type Services,
+} from "../services/services.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { Store } from "./store.ts";
+
+export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
+	broker: Pick<Broker, "liveRuns">;
+	nex: Pick<Nex, "stats">;
+	outbound: Pick<Outbound, "accounts" | "onAccounts">;
+	readiness(): ReadinessJson;
+	/** Of the services that have them. */
+	work?(): Partial<Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">>;
+	audit?: Audit;
+	clock: Clock;
+	log: Log;
+}
+
+export interface AppServices {
+	services: Pick<Services, "apps" | "appMessages" | "signIns" | "accounts" | "health">;
+	/** Before the ports open: until then nobody but the owner's token is known. */
+	load(): Promise<void>;
+	close(): void;
+}
+
+export function createAppServices(parts: AppServiceParts): AppServices {
+	const { bus, ledger, outbound, audit, clock, log } = parts;
+	const recorded = { bus, ledger, clock, log, ...(audit && { audit }) };
+	const apps = createApplications(recorded);
+	const signIns = createSignIns(recorded);
+	const accounts = createAccountSessions({ platforms: outbound, signIns, clock, log });
+	const health = healthOf(parts);
+	return {
+		services: {
+			apps,
+			appMessages: createAppMessages({ bus, ledger, apps, notices: noticeLogs({ bus, ledger }), clock }),
+			signIns,
+			accounts,
+			health,
+		},
+		async load() {
+			await Promise.all([apps.load(), signIns.load()]);
+		},
+		close() {
+			for (const service of [apps, signIns, accounts, health]) service.close();
+		},
+	};
+}
+
+const healthOf = ({ broker, nex, readiness, work, clock, log }: AppServiceParts) =>
+	createRuntimeHealth({
+		status() {
+			const { state, detail } = readiness();
+			return { status: state, ...(detail !== undefined && { reason: detail }) };
+		},
+		work() {
+			const { queueDepth = 0, activeWorkflows = 0, activeInferenceJobs = 0 } = work?.() ?? {};
+			const activeRuns = broker.liveRuns().length;
+			return { queueDepth: nex.stats().waiting + queueDepth, activeWorkflows, activeInferenceJobs, activeRuns };
+		},
+		usage() {
+			const { user, system } = process.cpuUsage();
+			return { cpuMicros: user + system, memoryBytes: process.memoryUsage.rss() };
+		},
+		clock,
+		log,
+	});

@@ -1,0 +1,63 @@
+/** How fast applications may write to one another, as pure steps: a rate for each sender, and a breaker for two that answer each other without end. */
+
+export interface MessageLimits {
+	payloadBytesMax: number;
+	/** Of one sender, within any second. */
+	perSecondMax: number;
+	/** Between two applications, both ways together, within any second. More opens the breaker. */
+	loopPerSecondMax: number;
+	/** How long the breaker lets nothing pass between the two. */
+	loopOpenMs: number;
+}
+
+export const MESSAGE_LIMITS: MessageLimits = {
+	payloadBytesMax: 64 * 1024,
+	perSecondMax: 100,
+	loopPerSecondMax: 20,
+	loopOpenMs: 60_000,
+};
+
+const WINDOW_MS = 1000;
+
+/** When a sender's messages of the last second were sent. */
+export type Sent = readonly number[];
+
+export interface RateStep {
+	state: Sent;
+	allowed: boolean;
+}
+
+/** What is refused does not count. */
+export function stepRate(state: Sent, now: number, perSecondMax: number): RateStep {
+	const recent = state.filter((at) => at > now - WINDOW_MS);
+	return recent.length < perSecondMax ? { state: [...recent, now], allowed: true } : { state: recent, allowed: false };
+}
+
+/** Two applications: their messages of the last second, and until when the breaker is open. */
+export interface Pair {
+	readonly sent: readonly { readonly from: string; readonly at: number }[];
+	readonly openUntil?: number;
+}
+
+export const QUIET: Pair = { sent: [] };
+
+export interface PairStep {
+	state: Pair;
+	allowed: boolean;
+}
+
+/** One direction alone is no loop, however busy: its sender's rate limits it. */
+export function stepPair(state: Pair, from: string, now: number, limits: MessageLimits): PairStep {
+	if (state.openUntil !== undefined && now < state.openUntil) return { state, allowed: false };
+	const sent = [...state.sent.filter(({ at }) => at > now - WINDOW_MS), { from, at: now }];
+	const bothWays = sent.some((one) => one.from !== from);
+	if (bothWays && sent.length > limits.loopPerSecondMax)
+		return { state: { sent: [], openUntil: now + limits.loopOpenMs }, allowed: false };
+	return { state: { sent }, allowed: true };
+}
+
+/** Nothing of it matters any more. */
+export const isQuiet = ({ sent, openUntil = 0 }: Pair, now: number): boolean =>
+	now >= openUntil && sent.every(({ at }) => at <= now - WINDOW_MS);
+
+export const isIdle = (state: Sent, now: number): boolean => state.every((at) => at <= now - WINDOW_MS);

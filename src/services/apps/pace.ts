@@ -1,0 +1,49 @@
+/** Who has sent how much lately: the shell around the steps in `limits.ts`. In memory, and only of those who sent within the last minute. */
+
+import { NexusError } from "../../protocol/protocol.ts";
+import { isIdle, isQuiet, type MessageLimits, type Pair, QUIET, type Sent, stepPair, stepRate } from "./limits.ts";
+
+/** Beyond it those that matter no more are forgotten. */
+const REMEMBERED_MAX = 1000;
+
+export interface Pace {
+	/** Counts a message, or throws `busy` (APP_MESSAGE_LOOP_DETECTED, APP_MESSAGE_RATE_LIMITED). */
+	take(from: string, to: string): void;
+}
+
+/** `now` is a time that nobody sets back. */
+export function createPace(limits: MessageLimits, now: () => number): Pace {
+	const senders = new Map<string, Sent>();
+	const pairs = new Map<string, Pair>();
+	return {
+		take(from, to) {
+			const at = now();
+			const key = JSON.stringify([from, to].toSorted());
+			const rate = stepRate(senders.get(from) ?? [], at, limits.perSecondMax);
+			if (!rate.allowed) throw rateLimited(from, limits);
+			const pair = stepPair(pairs.get(key) ?? QUIET, from, at, limits);
+			pairs.set(key, pair.state);
+			// One that the breaker refused was not sent.
+			if (!pair.allowed) throw loopDetected(from, to, (pair.state.openUntil ?? at) - at);
+			senders.set(from, rate.state);
+			if (senders.size > REMEMBERED_MAX) drop(senders, (state) => isIdle(state, at));
+			if (pairs.size > REMEMBERED_MAX) drop(pairs, (state) => isQuiet(state, at));
+		},
+	};
+}
+
+function drop<State>(states: Map<string, State>, isOver: (state: State) => boolean): void {
+	for (const [key, state] of states) if (isOver(state)) states.delete(key);
+}
+
+const rateLimited = (from: string, { perSecondMax }: MessageLimits) =>
+	new NexusError("busy", `${from} may send ${perSecondMax} messages a second; wait a second`, {
+		reason: "APP_MESSAGE_RATE_LIMITED",
+	});
+
+const loopDetected = (from: string, to: string, leftMs: number) =>
+	new NexusError(
+		"busy",
+		`${from} and ${to} answer each other without end; nothing passes between them for ${Math.ceil(leftMs / 1000)} s`,
+		{ reason: "APP_MESSAGE_LOOP_DETECTED" },
+	);

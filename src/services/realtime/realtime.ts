@@ -1,0 +1,200 @@
+/** Opens, finds and closes realtime sessions. */
+
+import { chainOf } from "../../broker/broker.ts";
+import type { Bus } from "../../bus/bus.ts";
+import { NexusError, newId } from "../../protocol/protocol.ts";
+import { type Clock, systemClock } from "../../std/clock.ts";
+import type { Log } from "../../std/log.ts";
+import type { Connectors } from "../connectors/port.ts";
+import { type Principal, seesApp } from "../principal.ts";
+import { findConnector, useConnector } from "./connector.ts";
+import { type OpenRealtime, REALTIME_LIMITS, type Realtime, type RealtimeLimits } from "./port.ts";
+import { RealtimeSession } from "./session.ts";
+import { createVoice } from "./voice.ts";
+
+/** A message of a realtime session: it stops the answer under way. */
+export interface RealtimeMessage {
+	session: string;
+	text: string;
+	interrupt: true;
+	/** Left out: the owner speaks. */
+	app?: string;
+	idempotencyKey?: string;
+}
+
+export interface RealtimeDeps {
+	bus: Bus;
+	connectors: Pick<Connectors, "find" | "open" | "report">;
+	/** Takes a message into its session, as any other. */
+	submit(message: RealtimeMessage): Promise<{ eventId: string; disposition: { state: string; because?: string } }>;
+	limits?: Partial<RealtimeLimits>;
+	clock?: Clock;
+	log: Log;
+}
+
+interface Meta {
+	appId: string;
+	session: string;
+}
+
+const INPUT_ID_CHARS_MAX = 128;
+
+export function createRealtime(deps: RealtimeDeps): Realtime {
+	const { bus, clock = systemClock, log } = deps;
+	const limits = { ...REALTIME_LIMITS, ...deps.limits };
+	const sessions = new Map<string, RealtimeSession>();
+	let isStopped = false;
+
+	const heldBytes = () => [...sessions.values()].reduce((sum, { audioBytes }) => sum + audioBytes, 0);
+
+	function refuseTooMany(appId: string): void {
+		if (isStopped) throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
+		const ofApp = [...sessions.values()].filter((session) => session.appId === appId).length;
+		if (sessions.size >= limits.sessionsMax || ofApp >= limits.sessionsPerAppMax)
+			throw new NexusError("busy", "too many realtime sessions are open: close one first");
+	}
+
+	/** The label of its session: an application's are its own, whatever it calls them. */
+	const labelOf = (id: string, { appId, session }: OpenRealtime, { owner }: Principal): string =>
+		owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
+
+	async function submit(session: string, app: string | undefined, text: string, key: string | undefined) {
+		const { eventId, disposition } = await deps.submit({
+			session,
+			text,
+			interrupt: true,
+			...(app !== undefined && { app }),
+			...(key !== undefined && { idempotencyKey: key }),
+		});
+		if (disposition.state === "rejected")
+			throw new NexusError("forbidden", `the message was not let in: ${disposition.because ?? "a plugin refused it"}`);
+		return eventId;
+	}
+
+	function voiceOf({ speech }: OpenRealtime, principal: Principal, heard: Heard) {
+		if (!speech) return undefined;
+		const { voice, mimeType } = speech;
+		return (runId: string) =>
+			createVoice({
+				speak: (text, signal) =>
+					useConnector(deps.connectors, speech, "speech", principal, (provider, model) =>
+						provider.speak(
+							{ model, text, ...(voice !== undefined && { voice }), ...(mimeType !== undefined && { mimeType }) },
+							signal,
+						),
+					),
+				heard: (audio, type) => heard(runId, audio, type),
+				limits,
+				clock,
+			});
+	}
+
+	function transcriberOf({ transcription, inputMimeType: mimeType }: OpenRealtime, principal: Principal) {
+		if (!transcription) return undefined;
+		return async (data: Uint8Array, closed: AbortSignal): Promise<string> => {
+			const late = new AbortController();
+			const cancel = clock.after(limits.transcribeMs, () => late.abort());
+			const signal = AbortSignal.any([closed, late.signal]);
+			try {
+				const call = useConnector(deps.connectors, transcription, "transcribe", principal, (provider, model) =>
+					provider.transcribe({ model, audio: { mimeType, data } }, signal),
+				);
+				return (await call).text;
+			} catch (cause) {
+				if (!late.signal.aborted) throw cause;
+				const why = `the audio was not transcribed within ${limits.transcribeMs} ms`;
+				throw new NexusError("timeout", why, { cause, reason: "AI_PROVIDER_TIMEOUT" });
+			} finally {
+				cancel();
+			}
+		};
+	}
+
+	async function check(request: OpenRealtime, principal: Principal): Promise<void> {
+		const { transcription, speech } = request;
+		if (transcription) await findConnector(deps.connectors, transcription, "transcribe", principal);
+		if (speech) await findConnector(deps.connectors, speech, "speech", principal);
+	}
+
+	async function open(request: OpenRealtime, principal: Principal) {
+		const { appId } = request;
+		refuseTooMany(appId);
+		await check(request, principal);
+		const id = newId("rt", clock.now());
+		const session = labelOf(id, request, principal);
+		const chain = chainOf(session);
+		const { head } = (await bus.describeChain(chain)) ?? { head: 0 };
+		const cursor = await bus.cursor({ chain }, head);
+		const meta: Meta = { appId, session };
+		const opened = JSON.stringify({ type: "opened", at: clock.now() });
+		const writer = await bus.create({ log: id, kind: "realtime", meta }, [opened]);
+		const heard: Heard = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
+		const voice = voiceOf(request, principal, heard);
+		const app = principal.owner ? undefined : appId;
+		const made = new RealtimeSession({
+			id,
+			appId,
+			session,
+			writer,
+			answers: { cursor, ...(voice && { voice }) },
+			transcribe: transcriberOf(request, principal),
+			submit: (text, key) => submit(session, app, text, key),
+			reserve: (bytes) => heldBytes() + bytes <= limits.audioBytesTotalMax,
+			limits,
+			clock,
+			log,
+			onClosed: () => void sessions.delete(id),
+		});
+		sessions.set(id, made);
+		return { id, session, idleClosesAt: clock.now() + limits.idleMs };
+	}
+
+	/** Live or closed; of another application it is as if it were not there. */
+	async function find(id: string, principal: Principal): Promise<{ live?: RealtimeSession; head: number }> {
+		const info = await bus.describe(id);
+		const meta = info?.kind === "realtime" ? (info.meta as Meta) : undefined;
+		if (!info || !meta || !seesApp(principal, meta.appId))
+			throw new NexusError("not_found", `there is no realtime session ${id}`);
+		const live = sessions.get(id);
+		return { head: info.head, ...(live && { live }) };
+	}
+
+	return {
+		open,
+		async append(id, input, principal) {
+			if (input.inputId.length > INPUT_ID_CHARS_MAX)
+				throw new NexusError("invalid", `an input_id has at most ${INPUT_ID_CHARS_MAX} characters`);
+			const { live } = await find(id, principal);
+			if (live) return live.append(input);
+			throw new NexusError("precondition", `the realtime session ${id} is closed: open another one`);
+		},
+		async cursor(id, after, principal) {
+			const { head } = await find(id, principal);
+			return bus.cursor({ log: id }, after ?? head);
+		},
+		async close(id, principal) {
+			await (await find(id, principal)).live?.close();
+		},
+		recover: () => closeLeft(bus, clock),
+		get live() {
+			return sessions.size;
+		},
+		async stop() {
+			isStopped = true;
+			const why = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
+			await Promise.all([...sessions.values()].map((session) => session.close(why)));
+		},
+	};
+}
+
+type Heard = (runId: string, audio: Uint8Array, mimeType: string) => Promise<void>;
+
+async function closeLeft(bus: Bus, clock: Clock): Promise<number> {
+	const left = await bus.list({ kind: "realtime", left: true });
+	for (const { log } of left) {
+		const writer = await bus.reopen(log);
+		const message = "the daemon died during this session: open another one";
+		await writer.seal([JSON.stringify({ type: "failed", reason: "CRASHED", message, at: clock.now() })]);
+	}
+	return left.length;
+}

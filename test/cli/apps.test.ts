@@ -1,0 +1,31 @@
+/** `nexus app`: an application is let in, listed and put out again. */
+
+import { join } from "node:path";
+import { expect, it, onTestFinished } from "vitest";
+import { freshFolder } from "../runtime/folder.ts";
+import { daemonHere, run } from "./in-process.ts";
+
+it("Z25: add prints the token alone, once; list never does; rm takes it back", async () => {
+	const cwd = freshFolder();
+	const data = join(cwd, "data");
+	const daemon = await daemonHere(data, { cwd });
+	onTestFinished(() => daemon.close());
+	const on = (...args: string[]) => run([...args, "--data", data], { cwd });
+	expect((await on("app")).err).toContain("there are no applications");
+	const added = await on("app", "add", "shop", "--name", "Web shop");
+	expect(added.code).toBe(0);
+	expect(added.out).toMatch(/^nxa_[\w-]{43}\n$/);
+	expect(added.err).toContain("cannot be shown again");
+	const token = added.out.trim();
+	const listed = await on("app", "list", "--json");
+	expect(JSON.parse(listed.out)).toEqual({ app_id: "shop", name: "Web shop", created_at: expect.any(Number) });
+	expect(listed.out).not.toContain(token);
+	expect((await on("app", "add", "shop")).code).toBe(5);
+	// With an application's token the command line reaches nothing of the owner's.
+	expect((await on("sessions", "--token", token)).code).toBe(3);
+	expect((await on("app", "list", "--token", token)).code).toBe(3);
+	expect((await on("app", "rm", "shop")).out).toBe("removed: shop\n");
+	expect((await on("app", "rm", "shop")).code).toBe(4);
+	expect((await on("app", "list")).out).toBe("");
+	expect((await on("app", "list", "--all")).out).toMatch(/^shop\tWeb shop\t/);
+});

@@ -1,0 +1,144 @@
+/** How the daemon and its accounts are, over the wire: the current state first, then every change. */
+
+import { createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcWebTransport } from "@connectrpc/connect-node";
+import { expect, it, onTestFinished } from "vitest";
+import {
+	AccountKind,
+	RuntimeAccountService,
+	AccountSessionState as State,
+} from "../../../src/gen/nexus/runtime/v1/account_pb.ts";
+import { RuntimeAuditService, RuntimeStatus as Status } from "../../../src/gen/nexus/runtime/v1/audit_pb.ts";
+import { startDaemon } from "../../../src/runtime/runtime.ts";
+import { createRuntimeHealth, type RuntimeHealth } from "../../../src/services/services.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
+import { freshFolder } from "../../runtime/folder.ts";
+import { until } from "../../until.ts";
+import { readSse, TOKEN } from "../rig.ts";
+import { readStream, startGrpcKit, statusOf } from "./kit.ts";
+
+async function healthKit() {
+	const clock = manualClock(10_000);
+	const now: { status: RuntimeHealth["status"] } = { status: "READY" };
+	const health = createRuntimeHealth({
+		status: () => ({ ...now, ...(now.status === "STOPPING" && { reason: "asked to" }) }),
+		work: () => ({ queueDepth: 1, activeWorkflows: 2, activeInferenceJobs: 3, activeRuns: 4 }),
+		usage: () => ({ cpuMicros: 0, memoryBytes: 5_000_000_000 }),
+		clock,
+		log: silentLog,
+	});
+	const kit = await startGrpcKit({ services: { health } });
+	onTestFinished(() => kit.close());
+	return { kit, clock, now, health };
+}
+
+it("R4-13: runtime health begins with the current state, then one sample a second, and STOPPING at once", async () => {
+	const { kit, clock, now, health } = await healthKit();
+	const client = kit.client(RuntimeAuditService);
+	expect((await client.getRuntimeHealth({})).health).toMatchObject({
+		status: Status.READY,
+		memoryBytes: 5_000_000_000n,
+	});
+	const abort = new AbortController();
+	const seen: [bigint, Status, string, bigint][] = [];
+	const reading = readStream(
+		client.subscribeRuntimeHealthEvents({}, { signal: abort.signal }),
+		({ sequence, health }) => {
+			expect(health).toMatchObject({ queueDepth: 1, activeWorkflows: 2, activeInferenceJobs: 3, activeRuns: 4 });
+			seen.push([sequence, health!.status, health!.reason, health!.sampledAt!.seconds]);
+		},
+	);
+	await until("the current state", () => seen.length === 1);
+	clock.advance(1000);
+	await until("a sample", () => seen.length === 2);
+	now.status = "STOPPING";
+	health.changed();
+	await until("the last word", () => seen.length === 3);
+	abort.abort();
+	await reading;
+	expect(seen).toEqual([
+		[1n, Status.READY, "", 10n],
+		[2n, Status.READY, "", 11n],
+		[3n, Status.STOPPING, "asked to", 11n],
+	]);
+});
+
+it("Z2: the same over HTTP, and what was said before the cut arrives", async () => {
+	const { kit, clock, now, health } = await healthKit();
+	const reader = await readSse(`${kit.rig.url}/v1/health/stream`);
+	await reader.until((events) => events.length === 1);
+	clock.advance(1000);
+	now.status = "STOPPING";
+	health.changed();
+	const closing = kit.rig.edge.close(100);
+	expect(await reader.ended).toBe("cut");
+	await closing;
+	expect(reader.events.map(({ id, data }) => [id, JSON.parse(data).status, JSON.parse(data).sampled_at])).toEqual([
+		["1", "READY", 10_000],
+		["2", "READY", 11_000],
+		["3", "STOPPING", 11_000],
+	]);
+	expect(JSON.parse(reader.events[2]!.data)).toEqual({
+		status: "STOPPING",
+		reason: "asked to",
+		queue_depth: 1,
+		active_workflows: 2,
+		active_inference_jobs: 3,
+		active_runs: 4,
+		cpu_milli: 0,
+		memory_bytes: 5_000_000_000,
+		sampled_at: 11_000,
+	});
+});
+
+it("R4-65 to R4-68: account sessions are followed over a restart of the daemon", async () => {
+	const data = freshFolder();
+	const start = async () => {
+		const daemon = await startDaemon({ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog });
+		const bearer: Interceptor = (next) => (request) => {
+			request.header.set("authorization", `Bearer ${TOKEN}`);
+			return next(request);
+		};
+		const transport = createGrpcWebTransport({ baseUrl: daemon.url, httpVersion: "1.1", interceptors: [bearer] });
+		const client = createClient(RuntimeAccountService, transport);
+		const seen: [id: string, State][] = [];
+		const stream = client.subscribeAccountSessionEvents({});
+		const ended = readStream(stream, ({ account }) => seen.push([account!.accountId, account!.state]));
+		const signIn = async () => {
+			const code = daemon.signInUrl().split("#code=")[1];
+			const body = JSON.stringify({ code });
+			const headers = { "content-type": "application/json" };
+			const answer = await fetch(`${daemon.url}/v1/sign-in`, { method: "POST", headers, body });
+			return answer.headers.get("set-cookie")!.split(";")[0]!;
+		};
+		return { daemon, client, seen, ended, signIn };
+	};
+	const first = await start();
+	onTestFinished(() => first.daemon.close());
+	const [one, other] = [await first.signIn(), await first.signIn()];
+	await until("both sign-ins", () => first.seen.length === 2);
+	const idOf = (cookie: string) => cookie.split(".")[1]!;
+	expect(first.seen).toEqual([
+		[idOf(one), State.CONNECTED],
+		[idOf(other), State.CONNECTED],
+	]);
+	await first.daemon.close();
+	// A cut, and no end: the daemon may be back.
+	expect(statusOf((await first.ended).error)).toEqual({ code: "Canceled", reason: "REASON_CODE_STOPPING" });
+
+	const next = await start();
+	onTestFinished(() => next.daemon.close());
+	await until("the current states", () => next.seen.length === 2);
+	expect(next.seen).toEqual(first.seen);
+	const { port } = new URL(next.daemon.url);
+	const headers = { cookie: `nexus_${port}=${one.split("=")[1]}`, origin: next.daemon.url };
+	expect((await fetch(`${next.daemon.url}/v1/sign-out`, { method: "POST", headers })).status).toBe(200);
+	await until("the sign-out", () => next.seen.length === 3);
+	expect(next.seen[2]).toEqual([idOf(one), State.REMOVED]);
+	const { accounts } = await next.client.listAccounts({});
+	expect(accounts.map(({ accountId, kind, state }) => [accountId, kind, state])).toEqual([
+		[idOf(one), AccountKind.SIGN_IN, State.REMOVED],
+		[idOf(other), AccountKind.SIGN_IN, State.CONNECTED],
+	]);
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import { appWrites, receiptWrites, signInWrites } from "../../src/ledger/ledger.ts";
+import { stores } from "./rig.ts";
+
+const appOf = (id: string, createdAt = 1) => ({
+	id,
+	name: `the ${id}`,
+	tokenHash: `hash of ${id} ${createdAt}`,
+	createdAt,
+});
+const LIMITS = { appsMax: 2 };
+const conflict = (message: string) => expect.objectContaining({ refusal: "conflict", message });
+
+describe.each(stores)("apps %s", (_name, open) => {
+	test("an application comes back as it was added, and is there once", async () => {
+		const { ledger, write } = open();
+		write(appWrites.add(appOf("shop"), LIMITS));
+		expect(await ledger.apps.list()).toEqual([appOf("shop")]);
+		expect(() => write(appWrites.add(appOf("shop", 2), LIMITS))).toThrow(
+			conflict("There is an application shop already."),
+		);
+	});
+
+	test("Z25: a removed one stays on the list, and can be added again with another token", async () => {
+		const { ledger, write } = open();
+		write(appWrites.add(appOf("shop"), LIMITS));
+		write(appWrites.revoke("shop", 5));
+		expect(await ledger.apps.list()).toEqual([{ ...appOf("shop"), revokedAt: 5 }]);
+		expect(() => write(appWrites.revoke("shop", 6))).toThrow(conflict("There is no application shop."));
+		write(appWrites.add(appOf("shop", 7), LIMITS));
+		expect(await ledger.apps.list()).toEqual([appOf("shop", 7)]);
+	});
+
+	test("I11: those with a good token are limited", () => {
+		const { write } = open();
+		write(appWrites.add(appOf("one"), LIMITS), appWrites.add(appOf("two"), LIMITS));
+		expect(() => write(appWrites.add(appOf("three"), LIMITS))).toThrow(/2 applications already/);
+		write(appWrites.revoke("one", 5));
+		write(appWrites.add(appOf("three"), LIMITS));
+	});
+});
+
+describe.each(stores)("sign-ins %s", (_name, open) => {
+	const signInOf = (id: string, createdAt: number, expiresAt: number) => ({
+		id,
+		address: "192.0.2.1",
+		createdAt,
+		expiresAt,
+	});
+
+	test("Z24: a sign-in is on record until a while after its end, by time or by sign-out", async () => {
+		const { ledger, write } = open();
+		write(signInWrites.add(signInOf("a", 1, 100)), signInWrites.add(signInOf("b", 2, 10)));
+		write(signInWrites.add(signInOf("c", 3, 100)), signInWrites.revoke("c", 5));
+		expect(await ledger.signins.list()).toEqual([
+			signInOf("a", 1, 100),
+			signInOf("b", 2, 10),
+			{ ...signInOf("c", 3, 100), revokedAt: 5 },
+		]);
+		expect(() => write(signInWrites.revoke("c", 6))).toThrow(conflict("There is no sign-in c."));
+		write(signInWrites.forget(6));
+		expect((await ledger.signins.list()).map(({ id }) => id)).toEqual(["a", "b"]);
+		write(signInWrites.forget(11));
+		expect((await ledger.signins.list()).map(({ id }) => id)).toEqual(["a"]);
+	});
+});
+
+describe.each(stores)("receipts %s", (_name, open) => {
+	const receipt = { messageId: "msg_1", from: "a", to: "b", messageType: "t", sentAt: 5 };
+
+	test("Z22: a receipt is settled once, and forgotten by age", async () => {
+		const { ledger, write } = open();
+		write(receiptWrites.add({ ...receipt, subjectUserId: "u" }));
+		expect(await ledger.receipts.get("msg_1")).toEqual({ ...receipt, subjectUserId: "u" });
+		expect(await ledger.receipts.get("msg_2")).toBeUndefined();
+		write(receiptWrites.settle("msg_1", 9));
+		expect(await ledger.receipts.get("msg_1")).toMatchObject({ settledAt: 9 });
+		expect(() => write(receiptWrites.settle("msg_1", 10))).toThrow(conflict("Nobody waits for a receipt of msg_1."));
+		write(receiptWrites.forget(5));
+		expect(await ledger.receipts.get("msg_1")).toBeDefined();
+		write(receiptWrites.forget(6));
+		expect(await ledger.receipts.get("msg_1")).toBeUndefined();
+	});
+});

@@ -1,0 +1,90 @@
+/** Applications and their tokens. */
+
+import { expect, onTestFinished, test } from "vitest";
+import { noticeWrites } from "../../src/ledger/ledger.ts";
+import { type AuditEntry, createApplications, type Principal } from "../../src/services/services.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { manualClock } from "../clock.ts";
+import { storeForTest } from "../store.ts";
+
+const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
+const APP: Principal = { owner: false, appId: "shop", address: "127.0.0.1", isPrivate: true };
+
+async function applications(store = storeForTest(), more: Partial<Parameters<typeof createApplications>[0]> = {}) {
+	const apps = createApplications({ ...store, clock: manualClock(1000), log: silentLog, ...more });
+	await apps.load();
+	onTestFinished(() => apps.close());
+	return { apps, store };
+}
+
+test("Z25: a token is told once, proves its application, and only its hash is kept", async () => {
+	const { apps, store } = await applications();
+	const { app, token } = await apps.add({ id: "shop", name: "Web shop" }, OWNER);
+	expect(app).toEqual({ id: "shop", name: "Web shop", createdAt: 1000 });
+	expect(token).toMatch(/^nxa_[\w-]{43}$/);
+	expect(apps.authenticate(token)).toMatchObject({ appId: "shop" });
+	expect(apps.authenticate(`${token}x`)).toBeUndefined();
+	expect(apps.authenticate(`nxa_${"A".repeat(43)}`)).toBeUndefined();
+	expect(apps.authenticate("shop")).toBeUndefined();
+	expect(JSON.stringify([apps.list(), store.stored.apps.list()])).not.toContain(token);
+});
+
+test("Z25: tokens outlive a restart, and each is its own application's", async () => {
+	const { apps, store } = await applications();
+	const tokens = await Promise.all(["a", "b"].map(async (id) => (await apps.add({ id }, OWNER)).token));
+	const next = await applications(store);
+	expect(tokens.map((token) => next.apps.authenticate(token)?.appId)).toEqual(["a", "b"]);
+});
+
+test("Z25: a removed application's token is worth nothing at once, in every daemon of the store; what it had open ends", async () => {
+	const { apps, store } = await applications();
+	const other = (await applications(store)).apps;
+	const { token } = await apps.add({ id: "shop" }, OWNER);
+	await expect.poll(() => other.authenticate(token)).toBeDefined();
+	const [here, there] = [apps.authenticate(token)!, other.authenticate(token)!];
+	await apps.remove("shop", OWNER);
+	expect(apps.authenticate(token)).toBeUndefined();
+	expect(here.ended.aborted).toBe(true);
+	await expect.poll(() => there.ended.aborted).toBe(true);
+	expect(other.authenticate(token)).toBeUndefined();
+	expect(apps.has("shop")).toBe(false);
+	await expect(apps.remove("shop", OWNER)).rejects.toMatchObject({ code: "not_found" });
+	const again = await apps.add({ id: "shop" }, OWNER);
+	expect(apps.authenticate(token)).toBeUndefined();
+	expect(apps.authenticate(again.token)?.ended.aborted).toBe(false);
+});
+
+test.each(["", "owner", "-x", "a b", "a/b", "x".repeat(65)])("%j is no application's name", async (id) => {
+	const { apps } = await applications();
+	await expect(apps.add({ id }, OWNER)).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("Z25: only the owner adds and removes; one name is one application; their number is limited", async () => {
+	const { apps } = await applications(storeForTest(), { appsMax: 1 });
+	await expect(apps.add({ id: "shop" }, APP)).rejects.toMatchObject({ code: "forbidden" });
+	await apps.add({ id: "shop" }, OWNER);
+	await expect(apps.remove("shop", APP)).rejects.toMatchObject({ code: "forbidden" });
+	await expect(apps.add({ id: "shop" }, OWNER)).rejects.toMatchObject({ code: "conflict" });
+	await expect(apps.add({ id: "other" }, OWNER)).rejects.toMatchObject({ code: "conflict" });
+});
+
+test("Z28: what is done to an application is audited in the same commit, without its token", async () => {
+	const told: AuditEntry[] = [];
+	const store = storeForTest();
+	const audit = (entry: AuditEntry) => {
+		told.push(entry);
+		return noticeWrites.post("audit", JSON.stringify(entry), 1);
+	};
+	const { apps } = await applications(store, { audit });
+	const { token } = await apps.add({ id: "shop" }, OWNER);
+	await apps.remove("shop", OWNER);
+	const entries = store.stored.notices
+		.read("audit", 0, 10)!
+		.text.split("\n")
+		.map((text) => JSON.parse(text));
+	expect(entries).toEqual([
+		{ domain: "apps", operation: "added", appId: "shop", caller: "127.0.0.1" },
+		{ domain: "apps", operation: "removed", appId: "shop", caller: "127.0.0.1" },
+	]);
+	expect(JSON.stringify(told)).not.toContain(token);
+});

@@ -1,0 +1,124 @@
+/** Realtime sessions on a real inbox, Broker and Bus, with connectors that play. */
+
+import { follow } from "../../../src/bus/bus.ts";
+import { NexusError } from "../../../src/protocol/protocol.ts";
+import {
+	type ConnectorInfo,
+	type Connectors,
+	createRealtime,
+	type OpenRealtime,
+	type Principal,
+	type Provider,
+	type RealtimeEvent,
+	type RealtimeLimits,
+} from "../../../src/services/services.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import type { Play } from "../../broker/rig.ts";
+import { manualClock } from "../../clock.ts";
+import { type NexRigOptions, nexRig } from "../../nex/inbox/rig.ts";
+import { until } from "../../until.ts";
+
+export const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
+export const appPrincipal = (appId: string): Principal => ({ ...OWNER, owner: false, appId });
+
+export interface PlayedConnectors extends Pick<Connectors, "find" | "open" | "report"> {
+	/** What was to be spoken, in order. */
+	readonly spoken: string[];
+	readonly reports: { id: string; ok: boolean }[];
+}
+
+const info = (id: string, kinds: ConnectorInfo["kinds"], fields: Partial<ConnectorInfo> = {}): ConnectorInfo => ({
+	...{ id, kinds, providerType: "demo", enabled: true, models: [], createdAt: 0, updatedAt: 0, builtIn: false },
+	...fields,
+});
+
+/** `voice` speaks, `ear` understands, `off` is disabled, `mine` belongs to the application `a`. */
+export function playedConnectors(provider: Partial<Provider> = {}): PlayedConnectors {
+	const spoken: string[] = [];
+	const reports: PlayedConnectors["reports"] = [];
+	const all = [
+		info("voice", ["speech"]),
+		info("ear", ["transcribe"]),
+		info("off", ["speech"], { enabled: false }),
+		info("mine", ["speech"], { appId: "a" }),
+	];
+	return {
+		spoken,
+		reports,
+		find: async (id, { owner, appId }) =>
+			all.find((one) => one.id === id && (owner || one.appId === undefined || one.appId === appId)),
+		report: (id, { ok }) => void reports.push({ id, ok }),
+		open: async () =>
+			({
+				demo: true,
+				async speak({ text }) {
+					spoken.push(text);
+					return { mimeType: "audio/test", audio: bytesOf(text) };
+				},
+				transcribe: async ({ audio }) => ({ text: Buffer.from(audio.data).toString() }),
+				...provider,
+			}) as Provider,
+	};
+}
+
+async function* bytesOf(text: string): AsyncIterable<Uint8Array> {
+	yield Buffer.from(text);
+}
+
+export interface RealtimeRigOptions extends NexRigOptions {
+	provider?: Partial<Provider>;
+	realtime?: Partial<RealtimeLimits>;
+}
+
+export function realtimeRig(play: Play, { provider, realtime: limits = {}, ...options }: RealtimeRigOptions = {}) {
+	const parts = nexRig(play, options);
+	const clock = manualClock(1_000_000);
+	const connectors = playedConnectors(provider);
+	const logged: unknown[] = [];
+	const log = { ...silentLog, error: (...said: unknown[]) => void logged.push(said) };
+	const { bus, nex } = parts;
+	const realtime = createRealtime({ bus, connectors, submit: (message) => nex.receive(message), limits, clock, log });
+
+	const open = (fields: Partial<OpenRealtime> = {}, principal = OWNER) =>
+		realtime.open({ appId: "owner", userId: "", session: "", inputMimeType: "audio/wav", ...fields }, principal);
+	const say = (id: string, text: string, fields: { inputId?: string; commit?: boolean } = {}, principal = OWNER) =>
+		realtime.append(id, { text, audio: new Uint8Array(), commit: true, inputId: "", ...fields }, principal);
+	const speak = (id: string, words: string, fields: { inputId?: string; commit?: boolean } = {}) =>
+		realtime.append(id, { text: "", audio: Buffer.from(words), commit: true, inputId: "", ...fields }, OWNER);
+
+	/** Everything in the log until `enough`, or until it has ended. */
+	async function heard(id: string, enough: (events: readonly RealtimeEvent[]) => boolean = () => false) {
+		const events: RealtimeEvent[] = [];
+		for await (const batch of follow(await realtime.cursor(id, 0, OWNER))) {
+			for (const record of batch.records) events.push(JSON.parse(record) as RealtimeEvent);
+			if (enough(events)) break;
+		}
+		return events;
+	}
+
+	/** Reads in the background what the log holds. */
+	function listenTo(id: string) {
+		const events: RealtimeEvent[] = [];
+		const ended = (async () => {
+			for await (const batch of follow(await realtime.cursor(id, 0, OWNER)))
+				events.push(...batch.records.map((record) => JSON.parse(record) as RealtimeEvent));
+		})();
+		// At the end of a test its store is closed.
+		ended.catch(() => {});
+		const has = (type: RealtimeEvent["type"], count = 1) =>
+			until(`${count} ${type} event(s)`, () => events.filter((event) => event.type === type).length >= count);
+		return { events, ended, has };
+	}
+
+	return { ...parts, realtime, clock, connectors, logged, open, say, speak, heard, listenTo };
+}
+
+export const typesOf = (events: readonly RealtimeEvent[]): string[] => events.map(({ type }) => type);
+
+/** The answers' text, joined. */
+export const textOf = (events: readonly RealtimeEvent[]): string =>
+	events.map((event) => (event.type === "text" ? event.text : "")).join("");
+
+export const failing = (message: string) => (): never => {
+	throw new NexusError("engine_failed", message, { reason: "AI_PROVIDER_FAILED" });
+};
