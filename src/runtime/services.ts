@@ -6,12 +6,20 @@ import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
 import type { ReadinessJson } from "../protocol/protocol.ts";
-import { createAudit, createAuditLog, createRealtime, noticeLogs, type Services } from "../services/services.ts";
+import {
+	createAudit,
+	createAuditLog,
+	createRealtime,
+	createScenarios,
+	noticeLogs,
+	type Services,
+} from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
+import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
 	bus: Bus;
@@ -39,10 +47,20 @@ export interface RunningServices {
 }
 
 export function createServices(parts: ServiceParts): RunningServices {
-	const { bus, ledger, clock, log, submit } = parts;
+	const { bus, ledger, config, clock, log, submit } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
 	const connectors = openConnectors({ ...parts, audit });
+	const scenarios = createScenarios({
+		bus,
+		ledger,
+		connectors,
+		clock,
+		log,
+		audit,
+		verifyUser: userTokensOf(config, clock),
+		abortGraceMs: config.broker.abortGraceMs,
+	});
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
 	const apps = createAppServices({ ...parts, audit });
 	const services: Partial<Services> = {
@@ -50,6 +68,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
 		connectors,
+		scenarios,
 		realtime,
 	};
 	return {
@@ -57,11 +76,13 @@ export function createServices(parts: ServiceParts): RunningServices {
 		services: services as Services,
 		async recover() {
 			await apps.load();
+			const ended = await scenarios.recover();
+			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
 			const closed = await realtime.recover();
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
-		async drain() {
-			await realtime.stop();
+		async drain(deadlineMs) {
+			await Promise.all([scenarios.drain(deadlineMs), realtime.stop()]);
 		},
 		async close() {
 			apps.close();

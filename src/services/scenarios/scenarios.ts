@@ -36,9 +36,9 @@ export interface ScenariosOptions {
 	ledger: Pick<Ledger, "idempotency">;
 	connectors: Connectors;
 	/** Left out: no user token is taken. */
-	verifyUser?: VerifyUserToken;
+	verifyUser?: VerifyUserToken | undefined;
 	audit?: Audit;
-	abortGraceMs?: number;
+	abortGraceMs?: number | undefined;
 	clock?: Clock;
 	log?: Log;
 	random?: Random;
