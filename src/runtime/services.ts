@@ -72,7 +72,15 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const agents = agentTurns({ ...parts, receive: submit });
 	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
-	const apps = createAppServices({ ...parts, audit });
+	const work = () => {
+		const { jobs, workflows } = services;
+		return {
+			queueDepth: jobs?.counts.queued ?? 0,
+			activeInferenceJobs: jobs?.counts.running ?? 0,
+			activeWorkflows: workflows?.counts.running ?? 0,
+		};
+	};
+	const apps = createAppServices({ ...parts, audit, notices, work });
 	const services: Partial<Services> = {
 		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),

@@ -1,6 +1,6 @@
 /** The kinds of model providers: where each is, what it can do, and which model it is asked for when nobody names one. */
 
-import { DEFAULT_MODELS } from "../../engine/engine.ts";
+import { usualModel } from "../../engine/engine.ts";
 import { own } from "../../std/own.ts";
 import type { ConnectorInfo, ScenarioKind } from "./port.ts";
 
@@ -21,7 +21,7 @@ const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 		key: "required",
 		kinds: ALL_KINDS,
 		models: {
-			text: DEFAULT_MODELS.openai!,
+			text: usualModel("openai")!,
 			speech: "gpt-4o-mini-tts",
 			image: "gpt-image-1",
 			embed: "text-embedding-3-small",
@@ -32,14 +32,14 @@ const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 		endpoint: "https://api.anthropic.com",
 		key: "required",
 		kinds: ["text"],
-		models: { text: DEFAULT_MODELS.anthropic! },
+		models: { text: usualModel("anthropic")! },
 	},
 	google: {
 		// Its own wire takes no guarded connection, this one does.
 		endpoint: "https://generativelanguage.googleapis.com/v1beta/openai",
 		key: "required",
 		kinds: ["text", "image", "embed"],
-		models: { text: DEFAULT_MODELS.google!, embed: "gemini-embedding-001" },
+		models: { text: usualModel("google")!, embed: "gemini-embedding-001" },
 	},
 	"openai-compatible": { key: "optional", kinds: ALL_KINDS, models: {} },
 	demo: {

@@ -94,7 +94,7 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it.each(PROTOCOLS)("Z5: over %s a deadline and a log that cannot be read have their own statuses", async (protocol) => {
+it.each(PROTOCOLS)("P8.3, Z5: over %s a deadline and a log that cannot be read have their own statuses", async (protocol) => {
 	const { rig, client } = await start();
 	const ai = client(RuntimeAiService, protocol);
 	await textLog(rig.bus, "s1", "a");
@@ -118,7 +118,7 @@ it.each(PROTOCOLS)("Z5: over %s a deadline and a log that cannot be read have th
 	expect(statusOf(damaged.error)).toEqual({ code: "DataLoss", reason: "REASON_CODE_DATA_LOSS" });
 });
 
-it("Z6, R4-23, R4-46: stopping tells the health streams, cancels B and D, lets A and C end, and turns new work away", async () => {
+it("P8.6, Z6, R4-23, R4-46: stopping tells the health streams, cancels B and D, lets A and C end, and turns new work away", async () => {
 	const listeners = new Set<(state: DaemonState) => void>();
 	let state: DaemonState = "READY";
 	const health = {
@@ -195,7 +195,7 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it("Z8, I6: a reader that takes nothing is read for by one batch, and then reset: RESOURCE_EXHAUSTED", async () => {
+it("P8.5, Z8, I6: a reader that takes nothing is read for by one batch, and then reset: RESOURCE_EXHAUSTED", async () => {
 	const clock = manualClock();
 	const { rig, grpcUrl } = await start({ clock, limits: { stalledReaderMs: 4000 } });
 	const cursors = watchCursors(rig.bus);
