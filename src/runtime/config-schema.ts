@@ -93,6 +93,13 @@ const grpc = group({
 	),
 	cert: text("a PEM file with the certificate and its chain"),
 	key: text("a PEM file with the private key of grpc.cert"),
+	jwt: group({
+		issuer: text("the `iss` of user tokens"),
+		audience: text("the `aud` of user tokens"),
+		jwksFile: text("a JSON Web Key Set with the issuer's public keys"),
+		secretFile: text("a file with a shared secret of at least 32 bytes"),
+		algorithms: say(z.array(z.string().min(1)).min(1), "a list such as [RS256], or [HS256] for a shared secret"),
+	}),
 });
 
 type SectionShape = {

@@ -9,24 +9,30 @@ import { ServerReflection } from "../../../src/gen/grpc/reflection/v1/reflection
 import { ServerReflection as Alpha } from "../../../src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import type { DaemonState } from "../../../src/protocol/protocol.ts";
 import { stateFeed } from "../../../src/runtime/health.ts";
-import { createRuntimeHealth } from "../../../src/services/health/health.ts";
+import { createRuntimeHealth } from "../../../src/services/services.ts";
+import type { Clock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
 import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
+const feedOf = (state: () => DaemonState, clock: Clock) =>
+	stateFeed(
+		createRuntimeHealth({
+			status: () => ({ status: state() }),
+			work: () => ({ queueDepth: 0, activeWorkflows: 0, activeInferenceJobs: 0, activeRuns: 0 }),
+			usage: () => ({ cpuMicros: 0, memoryBytes: 0 }),
+			clock,
+			log: silentLog,
+		}),
+	);
+
 async function start(state: () => DaemonState = () => "READY") {
 	const clock = manualClock();
-	const health = createRuntimeHealth({
-		status: () => ({ status: state() }),
-		work: () => ({ queueDepth: 0, activeWorkflows: 0, activeInferenceJobs: 0, activeRuns: 0 }),
-		usage: () => ({ cpuMicros: 0, memoryBytes: 0 }),
-		clock,
-		log: silentLog,
-	});
-	const kit = await startGrpcKit({ deps: { health: stateFeed(health) } });
+	const health = feedOf(state, clock);
+	const kit = await startGrpcKit({ deps: { health } });
 	onTestFinished(() => kit.close());
-	return { ...kit, clock };
+	return { ...kit, health, clock };
 }
 
 it("P8.4, Z12, Y10: a watcher gets the current status first, then changes, and DEGRADED is NOT_SERVING", async () => {
@@ -70,6 +76,22 @@ it("P8.4, Z12: an unknown service is NOT_FOUND to a check; a watch says so and s
 	expect(Object.keys((await probe.list({})).statuses).toSorted()).toEqual(
 		["", ...SERVICES.map(({ typeName }) => typeName)].toSorted(),
 	);
+});
+
+it("nobody looks at the state while nobody watches", () => {
+	let looks = 0;
+	const clock = manualClock();
+	const health = feedOf(() => {
+		looks++;
+		return "READY";
+	}, clock);
+	const stop = health.subscribe(() => {});
+	clock.advance(3000);
+	stop();
+	const before = looks;
+	clock.advance(10_000);
+	expect(looks).toBe(before);
+	expect(before).toBeGreaterThanOrEqual(3);
 });
 
 it.each([ServerReflection, Alpha])(
