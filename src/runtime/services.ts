@@ -19,6 +19,7 @@ import type { Log } from "../std/log.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
+import { openJobs } from "./jobs.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
@@ -61,6 +62,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 		verifyUser: userTokensOf(config, clock),
 		abortGraceMs: config.broker.abortGraceMs,
 	});
+	const { artifacts, jobs } = openJobs({ ...parts, connectors, scenarios, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
 	const apps = createAppServices({ ...parts, audit });
 	const services: Partial<Services> = {
@@ -69,6 +71,8 @@ export function createServices(parts: ServiceParts): RunningServices {
 		notices,
 		connectors,
 		scenarios,
+		artifacts,
+		jobs,
 		realtime,
 	};
 	return {
@@ -78,14 +82,18 @@ export function createServices(parts: ServiceParts): RunningServices {
 			await apps.load();
 			const ended = await scenarios.recover();
 			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+			await artifacts.recover();
+			const settled = await jobs.recover();
+			if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
 			const closed = await realtime.recover();
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
 		async drain(deadlineMs) {
-			await Promise.all([scenarios.drain(deadlineMs), realtime.stop()]);
+			await Promise.all([jobs.close(deadlineMs), scenarios.drain(deadlineMs), realtime.stop()]);
 		},
 		async close() {
 			apps.close();
+			await artifacts.close();
 			connectors.close();
 		},
 	};
