@@ -1,6 +1,8 @@
 /** Jobs and artifacts of a daemon: made from its configuration. */
 
 import { join } from "node:path";
+import type { Bus } from "../bus/bus.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import {
 	type Artifacts,
 	type Audit,
@@ -10,12 +12,19 @@ import {
 	type Jobs,
 	type Scenarios,
 } from "../services/services.ts";
-import type { ServiceParts } from "./services.ts";
+import type { Clock } from "../std/clock.ts";
+import type { Log } from "../std/log.ts";
+import type { NexusConfig } from "./config.ts";
 
 /** Where the files of artifacts are. */
-export const artifactsDir = (dataDir: string): string => join(dataDir, "artifacts");
+const artifactsDir = (dataDir: string): string => join(dataDir, "artifacts");
 
-export interface JobParts extends Pick<ServiceParts, "bus" | "ledger" | "config" | "clock" | "log"> {
+export interface JobParts {
+	bus: Bus;
+	ledger: Ledger;
+	config: NexusConfig;
+	clock: Clock;
+	log: Log;
 	connectors: Connectors;
 	scenarios: Scenarios;
 	audit: Audit;
