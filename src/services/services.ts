@@ -19,7 +19,7 @@ export {
 	type ConfiguredAnswerer,
 	type ConnectorDeps,
 	createConnectors,
-	modelFor,
+	defaultModelOf,
 	type SecretKey,
 } from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
@@ -61,6 +61,8 @@ export interface Services {
 	readonly scenarios: Scenarios;
 	readonly artifacts: Artifacts;
 	readonly jobs: Jobs;
+	readonly realtime: Realtime;
+	readonly workflows: Workflows;
 	readonly audit: AuditLog;
 	/** Endless logs: events of agents, of memory and for applications. */
 	readonly notices: NoticeLogs;
@@ -69,6 +71,4 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
-	readonly realtime: Realtime;
-	readonly workflows: Workflows;
 }

@@ -19,13 +19,13 @@ import { addressFailure, WIRE_LIMITS } from "./wire.ts";
 
 export type { ConfiguredAnswerer } from "./built-in.ts";
 export type { SecretKey } from "./keys.ts";
-export { modelFor } from "./provider-types.ts";
+export { defaultModelOf } from "./provider-types.ts";
 
 export interface ConnectorDeps extends StoreDeps {
 	/** What `default` is. */
 	configured: ConfiguredAnswerer;
 	/** What connectors of the type `demo` say. */
-	demo(): Promise<Engine>;
+	offline(): Promise<Engine>;
 	/** For tests: all addresses of a name. */
 	resolve?: ResolveName;
 }
@@ -159,7 +159,7 @@ function testOf(seen: { ok: true; models: string[] | undefined } | { ok: false; 
 type GuardFetch = ReturnType<typeof guardedFetch>["fetch"];
 
 /** Opens what is stored at the moment of the call: a connector may have been changed since somebody looked it up. */
-function createOpener({ ledger, secret, rules = {}, demo }: ConnectorDeps, standard: BuiltIn, fetch: GuardFetch) {
+function createOpener({ ledger, secret, rules = {}, offline }: ConnectorDeps, standard: BuiltIn, fetch: GuardFetch) {
 	const http = async (
 		name: string,
 		given: { providerType: string; baseUrl: string; apiKey?: string | undefined; kinds: readonly ScenarioKind[] },
@@ -177,7 +177,7 @@ function createOpener({ ledger, secret, rules = {}, demo }: ConnectorDeps, stand
 				throw new NexusError("precondition", `the connector ${id} is switched off`, {
 					reason: "AI_CONNECTOR_DISABLED",
 				});
-			if (stored.providerType === DEMO) return demoProvider(await demo());
+			if (stored.providerType === DEMO) return demoProvider(await offline());
 			const { sealedKey, providerType } = stored;
 			if (sealedKey === undefined && checkType(providerType).key === "required") throw keyless(id);
 			const apiKey = sealedKey === undefined ? undefined : openKey(sealedKey, bindingOf(stored), secret);

@@ -1,0 +1,199 @@
+/** The three reader scenarios of the contract against a real daemon, with the TypeScript client and with plain grpcio in Python. */
+
+import { join } from "node:path";
+import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
+import {
+	Code,
+	ConnectError,
+	createRuntime,
+	ReasonCode,
+	type Runtime,
+	reasonCodeOf,
+	StreamScenarioResponseSchema,
+	SubscribeAccountSessionEventsResponseSchema,
+	SubscribeScenarioJobEventsResponseSchema,
+} from "../../src/runtime-client/runtime-client.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { ownPort } from "../port.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { until } from "../until.ts";
+import { cuttingProxy } from "./cutting-proxy.ts";
+import {
+	buildDescriptors,
+	hasPython,
+	itInPython,
+	type Line,
+	type Reading,
+	readInPython,
+	type Where,
+} from "./python.ts";
+
+const TOKEN = "a-token-of-the-reader-scenarios";
+let descriptors = "";
+beforeAll(() => {
+	descriptors = join(freshFolder(), "runtime.binpb");
+	if (hasPython) buildDescriptors(descriptors);
+});
+
+interface Ports {
+	port?: number;
+	grpc?: number;
+	data?: string;
+}
+
+async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }: Ports = {}): Promise<Daemon> {
+	const daemon = await startDaemon({
+		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 5000, logger: silentLog },
+	});
+	onTestFinished(() => daemon.close());
+	return daemon;
+}
+
+const whereOf = (grpc: string): Where => ({ grpc, token: TOKEN, descriptors });
+
+/** The example's commands. */
+type Command = "text" | "job" | "accounts";
+
+const scenario = (prompt: string, connectorId = "default") => ({
+	head: { appId: "example", connectorId },
+	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text: prompt }] } },
+});
+
+/** What the Python example does, with the TypeScript client over gRPC: the same lines. */
+function readInTypeScript([command, prompt]: readonly [Command, string], { grpc }: Where, env: Env = {}): Reading {
+	const runtime = createRuntime({ transport: createGrpcTransport({ baseUrl: grpc }), token: TOKEN });
+	const lines: Line[] = [];
+	for (const type of ["runtime.disconnected", "runtime.reconnected"] as const)
+		runtime.on(type, (event) => lines.push({ ...event, ...("code" in event && { code: nameOf(event.code) }) }));
+	const say = <Desc extends DescMessage>(schema: Desc, event: MessageShape<Desc>) =>
+		void lines.push(toJson(schema, event, { useProtoFieldName: true }) as Line);
+	const ended = play(runtime, command, prompt, env, say, lines).then(
+		() => true,
+		(cause: unknown) => {
+			const error = ConnectError.from(cause);
+			const reason = `REASON_CODE_${Object.entries(ReasonCode).find(([, code]) => code === reasonCodeOf(error))?.[0]}`;
+			lines.push({ refused: nameOf(error.code), reason_code: reason, message: error.rawMessage });
+			return false;
+		},
+	);
+	return { lines, ended, stop: () => runtime.close() };
+}
+
+interface Env {
+	NEXUS_CONNECTOR?: string;
+}
+
+/** As gRPC spells it. */
+const nameOf = (code: Code): string =>
+	code === Code.Canceled ? "CANCELLED" : Code[code].replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
+
+async function play(
+	runtime: Runtime,
+	command: Command,
+	prompt: string,
+	{ NEXUS_CONNECTOR }: Env,
+	say: <Desc extends DescMessage>(schema: Desc, event: MessageShape<Desc>) => void,
+	lines: Line[],
+): Promise<void> {
+	if (command === "text") {
+		const stream = runtime.ai.streamScenario({ scenario: scenario(prompt, NEXUS_CONNECTOR) });
+		for await (const event of stream) say(StreamScenarioResponseSchema, event);
+	} else if (command === "job") {
+		const { job } = await runtime.ai.submitScenarioJob({ scenario: scenario(prompt) });
+		const stream = runtime.ai.subscribeScenarioJobEvents({ jobId: job!.jobId, after: 0n });
+		for await (const event of stream) say(SubscribeScenarioJobEventsResponseSchema, event);
+		lines.push({ result: (lines.at(-1) as { job: Line }).job });
+	} else {
+		const stream = runtime.accounts.subscribeAccountSessionEvents({});
+		for await (const event of stream) say(SubscribeAccountSessionEventsResponseSchema, event);
+	}
+}
+
+type Read = (args: readonly [Command, string], where: Where, env?: Env) => Reading;
+
+const CLIENTS: readonly (readonly [name: string, test: typeof it | typeof itInPython, read: Read])[] = [
+	["TypeScript", it, readInTypeScript],
+	["Python", itInPython, readInPython],
+];
+
+const typesOf = (lines: readonly Line[]): unknown[] => lines.map(({ type }) => type);
+
+describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
+	test("K-STREAM-003: a text call: deltas, then a terminal with usage, then OK", async () => {
+		const { grpc } = await start();
+		const { lines, ended } = read(["text", "hello"], whereOf(grpc!));
+		expect(await ended, JSON.stringify(lines)).toBe(true);
+		const terminal = lines.at(-1)!;
+		expect(lines.length).toBeGreaterThan(2);
+		for (const { done, text_delta: delta } of lines.slice(0, -1)) {
+			expect(done).toBeUndefined();
+			expect(delta).toMatch(/\S/);
+		}
+		expect(terminal).toMatchObject({ done: true, demo: true, usage: expect.anything() });
+		expect(terminal.reason_code).toBeUndefined();
+	});
+
+	test("K-STREAM-002: what fails before the call is established is a status with a reason, and no event", async () => {
+		const { grpc } = await start();
+		const { lines, ended } = read(["text", "hello"], whereOf(grpc!), { NEXUS_CONNECTOR: "nobody" });
+		expect(await ended).toBe(false);
+		expect(lines).toMatchObject([{ refused: "NOT_FOUND", reason_code: "REASON_CODE_AI_CONNECTOR_NOT_FOUND" }]);
+	});
+
+	test("R4-58: a call whose connection breaks is read on, and executed once", async () => {
+		const { grpc } = await start();
+		const proxy = await cuttingProxy(grpc!, 1500);
+		const { lines, ended } = read(["text", "hello"], whereOf(proxy.url));
+		expect(await ended, JSON.stringify(lines)).toBe(true);
+		expect(proxy.cuts()).toBe(1);
+		const events = lines.filter(({ type }) => type === undefined);
+		expect(typesOf(lines).filter((type) => type !== undefined)).toEqual([
+			"runtime.disconnected",
+			"runtime.reconnected",
+		]);
+		expect(new Set(events.map(({ run_id: run }) => run)).size).toBe(1);
+		const sequences = events.map(({ sequence }) => Number(sequence));
+		expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other));
+		const again = read(["text", "hello"], whereOf(grpc!));
+		await again.ended;
+		const textOf = (all: readonly Line[]) => all.map(({ text_delta: delta = "" }) => String(delta)).join("");
+		expect(textOf(events)).toBe(textOf(again.lines));
+	});
+
+	test("K-STREAM-010: a subscription survives a restart of the daemon, and waits for no terminal", async () => {
+		const [port, grpcPort] = [await ownPort(), await ownPort()];
+		const data = join(freshFolder(), "data");
+		const first = await start({ port, grpc: grpcPort, data });
+		expect((await fetch(first.signInUrl(), { redirect: "manual" })).status).toBeLessThan(400);
+		const { lines, stop } = read(["accounts", ""], whereOf(first.grpc!));
+		onTestFinished(stop);
+		await until("the current state", () => lines.length > 0);
+		expect(lines[0]).toMatchObject({ account: { kind: "ACCOUNT_KIND_SIGN_IN" } });
+		await first.close();
+		await until("the cut", () => typesOf(lines).includes("runtime.disconnected"));
+		expect(lines.find(({ type }) => type === "runtime.disconnected")).toMatchObject({ code: "CANCELLED" });
+		await start({ port, grpc: grpcPort, data });
+		await until(
+			"the same state again",
+			() => lines.at(-1)!.account !== undefined && typesOf(lines).includes("runtime.reconnected"),
+		);
+		expect((lines.at(-1)!.account as Line).account_id).toBe((lines[0]!.account as Line).account_id);
+		stop();
+	});
+
+	test("K-STREAM-005: a job's events repeat; the newest snapshot counts; after the terminal the stream ends", async () => {
+		const { grpc } = await start();
+		const { lines, ended } = read(["job", "hello"], whereOf(grpc!));
+		expect(await ended, JSON.stringify(lines)).toBe(true);
+		const events = lines.slice(0, -1);
+		const states = events.map(({ job }) => (job as Line).state);
+		expect(states.at(-1)).toBe("SCENARIO_JOB_STATE_COMPLETED");
+		expect(states.slice(0, -1)).not.toContain("SCENARIO_JOB_STATE_COMPLETED");
+		expect(lines.at(-1)).toMatchObject({
+			result: { state: "SCENARIO_JOB_STATE_COMPLETED", text: expect.stringMatching(/\S/) },
+		});
+	});
+});
