@@ -7,10 +7,11 @@ import {
 	executionWrites,
 	IDEMPOTENCY_KEPT_MS,
 	idempotencyWrites,
+	jobWrites,
 	type Ledger,
 	noticeWrites,
 } from "../ledger/ledger.ts";
-import { kindRetention } from "../protocol/protocol.ts";
+import { kindRetention, LOG_KINDS } from "../protocol/protocol.ts";
 import { keptNotices } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -25,7 +26,9 @@ const ENTRIES_PER_COMMIT = 5000;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs">;
+	/** Removes files that are too old; returns how many. */
+	sweepFiles?(): Promise<number>;
 }
 
 export interface RetentionRules extends RetentionConfig {
@@ -34,7 +37,12 @@ export interface RetentionRules extends RetentionConfig {
 }
 
 /** Returns how to stop it. */
-export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, clock: Clock, log: Log): () => void {
+export function keepRetention(
+	{ bus, ledger, sweepFiles }: Kept,
+	rules: RetentionRules,
+	clock: Clock,
+	log: Log,
+): () => void {
 	let stopped = false;
 	let cancel = () => {};
 	const forgetBefore = async (time: number) => {
@@ -57,6 +65,11 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 		while (!stopped && (await ledger.idempotency.isOlder(time)))
 			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
+	/** They go with their logs. */
+	const forgetJobs = async () => {
+		const time = clock.now() - LOG_KINDS.job.keptMs;
+		while (!stopped && (await ledger.jobs.isOlder(time))) await bus.write([jobWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
 	const sweep = async () => {
 		try {
 			const { ageDaysMax, totalBytesMax } = rules;
@@ -64,6 +77,9 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
 			await forgetNotices();
 			await forgetKeys();
+			await forgetJobs();
+			const files = (await sweepFiles?.()) ?? 0;
+			if (files > 0) log.info({ files }, "retention removed artifacts");
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");
