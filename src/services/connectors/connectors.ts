@@ -19,7 +19,7 @@ import { addressFailure, WIRE_LIMITS } from "./wire.ts";
 
 export type { ConfiguredAnswerer } from "./built-in.ts";
 export type { SecretKey } from "./keys.ts";
-export { modelFor } from "./provider-types.ts";
+export { defaultModelOf } from "./provider-types.ts";
 
 export interface ConnectorDeps extends StoreDeps {
 	/** What `default` is. */
