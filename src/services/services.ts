@@ -70,6 +70,5 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
-	readonly realtime: Realtime;
 	readonly workflows: Workflows;
 }
