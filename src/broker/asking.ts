@@ -141,6 +141,11 @@ export class AskingDesk implements Questions {
 		this.#live.add(runId);
 	}
 
+	/** Whether something of the run is not decided yet. */
+	asks(runId: string): boolean {
+		return this.#of((row) => row.runId === runId).length > 0;
+	}
+
 	/** The run has ended: what it left open stays for a new one, or was withdrawn with its turn. */
 	release(runId: string, withdrawn: Decided | undefined): void {
 		for (const { row } of this.#of((row) => row.runId === runId)) {

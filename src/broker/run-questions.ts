@@ -100,7 +100,7 @@ export class RunQuestions {
 	atEnd(reason: string): { writes: readonly Write[]; done(): void } {
 		const { now, request } = this.#options;
 		const { runId } = request;
-		if (this.#asked.size === 0 || this.#kept) return { writes: [], done: () => this.#desk.release(runId, undefined) };
+		if (!this.#desk.asks(runId) || this.#kept) return { writes: [], done: () => this.#desk.release(runId, undefined) };
 		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: now() };
 		return { writes: [approvalWrites.withdrawRun(runId, decided)], done: () => this.#desk.release(runId, decided) };
 	}

@@ -1,5 +1,6 @@
 /** Agents behind one small port, and how the configured one is found. The door of this folder. */
 export { agentProblems, agentsConfigSchema, phasesConfigSchema } from "./agents/agents.ts";
+export { callModel, usualModel } from "./call-model.ts";
 export {
 	chooseEngine,
 	ENGINES,
@@ -10,7 +11,7 @@ export {
 	engineNamed,
 	sectionFor,
 } from "./engines.ts";
-export type { ConfiguredModel, EngineHouse } from "./entry.ts";
+export type { EngineHouse } from "./entry.ts";
 export { loadEngine } from "./load.ts";
 export {
 	createMcp,
@@ -20,8 +21,7 @@ export {
 	mcpConfigSchema,
 	mcpProblems,
 } from "./mcp/mcp.ts";
-export { callModel, type ModelCallEvent, type ModelCallRequest } from "./model-call.ts";
-export { DEFAULT_MODELS } from "./pi/entry.ts";
+export type { ConfiguredModel } from "./model.ts";
 export * from "./port.ts";
 export type { PiConfig } from "./registry.ts";
 export {

@@ -4,6 +4,7 @@ import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
 import type { Counters } from "../std/counters.ts";
 import type { Environment } from "./environment.ts";
+import type { CallModel, ConfiguredModel } from "./model.ts";
 import type { Engine } from "./port.ts";
 import type { ToolSource } from "./tools/tools.ts";
 
@@ -46,15 +47,6 @@ export interface KeyCheck {
 	todo?: string;
 }
 
-/** What reaches the model that an engine asks. */
-export interface ConfiguredModel {
-	provider: string;
-	model: string;
-	/** Undefined: the provider's own endpoint. */
-	baseUrl?: string;
-	apiKey: string;
-}
-
 /** `Config` is what `configSchema` lets through; an engine without one has no configuration. */
 export interface EngineEntry<Config = unknown> {
 	/** What `engine:` calls it. */
@@ -74,6 +66,10 @@ export interface EngineEntry<Config = unknown> {
 	checkKeys?(config: Config | undefined, env: Environment): KeyCheck;
 	/** The one that it asks unless an agent has its own; undefined when it asks none. Throws what `load` would. */
 	model?(config: Config | undefined, env: Environment): ConfiguredModel | undefined;
+	/** By provider: what it asks when nobody names a model. */
+	readonly usualModels?: Readonly<Record<string, string>>;
+	/** Loads what asks a model without an agent. */
+	caller?(): Promise<CallModel>;
 	/** Rejects with a `config` error that says what to change. */
 	load(config: Config | undefined, place: EnginePlace): Promise<Engine>;
 }

@@ -10,7 +10,7 @@ import {
 	createAppMessages,
 	createRuntimeHealth,
 	createSignIns,
-	noticeLogs,
+	type NoticeLogs,
 	type RuntimeHealth,
 	type Services,
 } from "../services/services.ts";
@@ -25,6 +25,7 @@ export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
 	readiness(): ReadinessJson;
 	/** Of the services that have them. */
 	work?(): Partial<Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">>;
+	notices: NoticeLogs;
 	audit?: Audit;
 	clock: Clock;
 	log: Log;
@@ -38,7 +39,7 @@ export interface AppServices {
 }
 
 export function createAppServices(parts: AppServiceParts): AppServices {
-	const { bus, ledger, outbound, audit, clock, log } = parts;
+	const { bus, ledger, outbound, notices, audit, clock, log } = parts;
 	const recorded = { bus, ledger, clock, log, ...(audit && { audit }) };
 	const apps = createApplications(recorded);
 	const signIns = createSignIns(recorded);
@@ -47,7 +48,7 @@ export function createAppServices(parts: AppServiceParts): AppServices {
 	return {
 		services: {
 			apps,
-			appMessages: createAppMessages({ bus, ledger, apps, notices: noticeLogs({ bus, ledger }), clock }),
+			appMessages: createAppMessages({ bus, ledger, apps, notices, clock }),
 			signIns,
 			accounts,
 			health,

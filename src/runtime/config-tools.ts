@@ -2,9 +2,8 @@
 
 import { z } from "zod";
 import type { BashConfig, ToolsConfig } from "../engine/engine.ts";
-import { isAllowEntry } from "../std/address-guard.ts";
+import { type GuardRules, isAllowEntry } from "../std/address-guard.ts";
 import { byTool, bytes, count, flag, group, say, text } from "../std/config-words.ts";
-import type { ConnectorsConfig } from "./connectors.ts";
 import type { MemoryConfig } from "./memory.ts";
 
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/);
@@ -38,4 +37,4 @@ export const connectors = group({
 		"a list of hosts with their ports and of CIDR blocks, such as models.lan:11434 or 10.0.0.0/8",
 	),
 	allowLoopback: flag,
-} satisfies Record<keyof ConnectorsConfig, z.ZodType>);
+} satisfies Record<keyof GuardRules, z.ZodType>);

@@ -1,20 +1,13 @@
 /** Connectors of a daemon: what `default` is, which addresses the operator vouches for, and where the secret key comes from. */
 
 import type { Bus } from "../bus/bus.ts";
-import { type Engine, engineNamed, loadEngine, sectionFor } from "../engine/engine.ts";
+import { chooseEngine, type Engine, engineNamed, loadEngine, sectionFor } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { type Audit, type ConfiguredAnswerer, type Connectors, createConnectors } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { NexusConfig } from "./config.ts";
 import { dataPaths } from "./data-dir.ts";
 import { secretKey } from "./secret-key.ts";
-
-/** The `connectors:` section of `nexus.yaml`. */
-export interface ConnectorsConfig {
-	/** Hosts with their ports and blocks of addresses that connectors may dial although they are not on the internet. */
-	allow?: string[];
-	allowLoopback?: boolean;
-}
 
 export interface ConnectorParts {
 	bus: Pick<Bus, "write">;
@@ -36,7 +29,8 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 		audit,
 		secret: secretKey(dataPaths(config.data), env),
 		configured: configuredOf(engine, config, env),
-		demo: () => loadEngine("demo", { base: config.base }),
+		// What answers when nothing is configured.
+		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
 		rules: config.connectors,
 	});
 }

@@ -15,6 +15,7 @@ export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir
 export { isDataDirLocked } from "./data-lock.ts";
 export { packageVersion, pageDir } from "./package.ts";
 export type { Daemon, DaemonOptions } from "./port.ts";
+export { secretKey } from "./secret-key.ts";
 export { removeAccount, storeAccount } from "./stored-accounts.ts";
 
 /** Starts a daemon and resolves once its port is open. Its parts are loaded here: a client that enters this door needs none of them. */

@@ -1,5 +1,6 @@
 /** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
 
+import { join } from "node:path";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -7,15 +8,19 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
 import type { ReadinessJson } from "../protocol/protocol.ts";
 import {
+	createArtifacts,
 	createAudit,
 	createAuditLog,
+	createJobs,
 	createRealtime,
 	createScenarios,
+	createWorkflows,
 	noticeLogs,
 	type Services,
 } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { agentTurns } from "./agent-turns.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
@@ -51,6 +56,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
 	const connectors = openConnectors({ ...parts, audit });
+	const verifyUser = userTokensOf(config, clock);
 	const scenarios = createScenarios({
 		bus,
 		ledger,
@@ -58,17 +64,32 @@ export function createServices(parts: ServiceParts): RunningServices {
 		clock,
 		log,
 		audit,
-		verifyUser: userTokensOf(config, clock),
+		verifyUser,
 		abortGraceMs: config.broker.abortGraceMs,
 	});
+	const artifacts = createArtifacts({ dir: join(config.data, "artifacts"), bus, ledger, clock, log });
+	const jobs = createJobs({ bus, ledger, connectors, scenarios, artifacts, clock, log, audit });
+	const agents = agentTurns({ ...parts, receive: submit });
+	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
-	const apps = createAppServices({ ...parts, audit });
+	const work = () => {
+		const { jobs, workflows } = services;
+		return {
+			queueDepth: jobs?.counts.queued ?? 0,
+			activeInferenceJobs: jobs?.counts.running ?? 0,
+			activeWorkflows: workflows?.counts.running ?? 0,
+		};
+	};
+	const apps = createAppServices({ ...parts, audit, notices, work });
 	const services: Partial<Services> = {
 		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
 		connectors,
 		scenarios,
+		artifacts,
+		jobs,
+		workflows,
 		realtime,
 	};
 	return {
@@ -78,14 +99,26 @@ export function createServices(parts: ServiceParts): RunningServices {
 			await apps.load();
 			const ended = await scenarios.recover();
 			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+			const crashed = await jobs.recover();
+			if (crashed > 0) log.warn({ crashed }, "settled jobs that an earlier process left behind");
+			// Its nodes ask what became of their jobs and runs.
+			const resumed = await workflows.recover();
+			if (resumed > 0) log.info({ resumed }, "workflows go on");
 			const closed = await realtime.recover();
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
 		async drain(deadlineMs) {
-			await Promise.all([realtime.stop(), scenarios.drain(deadlineMs)]);
+			// First whoever would begin more work.
+			await Promise.all([
+				workflows.close(deadlineMs),
+				jobs.close(deadlineMs),
+				scenarios.drain(deadlineMs),
+				realtime.stop(),
+			]);
 		},
 		async close() {
 			apps.close();
+			await artifacts.close();
 			connectors.close();
 		},
 	};

@@ -97,3 +97,21 @@ it("Z27: an address of one's own network is refused, and the error says where to
 	expect(refused.err).toContain("allowLoopback: true");
 	expect((await on(["add", "mine", "--endpoint", "https://x.example"], { input: KEY })).err).toContain("--type");
 });
+
+it("nexus doctor says what is wrong with the secret key", async () => {
+	const { cwd, data } = await house();
+	const secretIn = async (env: RunOptions["env"] = {}) => {
+		const { out } = await run(["doctor", "--data", data, "--json"], { cwd, env });
+		return out
+			.trim()
+			.split("\n")
+			.map((line) => JSON.parse(line))
+			.find(({ check }) => check === "secret");
+	};
+	expect(await secretIn()).toMatchObject({ result: "ok", detail: expect.stringContaining("none yet") });
+	expect(await secretIn({ NEXUS_SECRET_KEY: "short" })).toMatchObject({
+		...{ result: "fail", detail: expect.stringContaining("not 32 bytes") },
+	});
+	writeFileSync(join(data, "secret.key"), "0".repeat(64), { mode: 0o644 });
+	expect(await secretIn()).toMatchObject({ result: "fail", todo: expect.stringContaining("chmod 600") });
+});

@@ -1,8 +1,10 @@
 /** State feeds: how the daemon is, and how its accounts and sign-ins are. */
 
 import { expect, onTestFinished, test } from "vitest";
+import { noticeWrites } from "../../src/ledger/ledger.ts";
 import {
 	type AccountSession,
+	type AuditEntry,
 	createAccountSessions,
 	createRuntimeHealth,
 	createSignIns,
@@ -197,4 +199,33 @@ test("I11: of very many sign-ins the oldest are signed out", async () => {
 	for (let n = 0; n < 1000; n++) await signIns.open("a", 60_000);
 	expect(signIns.find(first.id)).toBeUndefined();
 	expect(signIns.list().filter(({ state }) => state === "connected")).toHaveLength(1000);
+});
+
+test("Z28: sign-ins, sign-outs and refusals are audited; strangers cannot fill the log", async () => {
+	const clock = manualClock(60_000);
+	const store = storeForTest();
+	const told: AuditEntry[] = [];
+	const audit = (entry: AuditEntry) => {
+		told.push(entry);
+		return noticeWrites.post("audit", "{}", 1);
+	};
+	const signIns = createSignIns({ ...store, clock, log: silentLog, audit });
+	onTestFinished(() => signIns.close());
+	const { id } = await signIns.open("192.0.2.1", 1000);
+	await signIns.end(id, { owner: true, address: "192.0.2.9", isPrivate: true });
+	expect(told).toEqual([
+		{ domain: "sign-in", operation: "signed_in", caller: "192.0.2.1", payload: { sign_in: id } },
+		{ domain: "sign-in", operation: "signed_out", caller: "192.0.2.9", payload: { sign_in: id } },
+	]);
+	told.length = 0;
+	for (let n = 0; n < 100; n++) signIns.refused(`192.0.2.${n}`, 1);
+	expect(told).toHaveLength(60);
+	expect(told[0]).toEqual({
+		...{ domain: "sign-in", operation: "refused", reason: "UNAUTHENTICATED" },
+		...{ caller: "192.0.2.0", payload: { count: 1 } },
+	});
+	clock.advance(60_000);
+	signIns.refused("192.0.2.1", 5);
+	expect(told.at(-1)?.payload).toEqual({ count: 5, untold: 40 });
+	await store.bus.write([]);
 });

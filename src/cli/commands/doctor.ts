@@ -18,6 +18,7 @@ import {
 	readDaemonRecord,
 	readToken,
 	refuseOpenDoor,
+	secretKey,
 	storeCheck,
 } from "../../runtime/runtime.ts";
 import type { Local, Outcome } from "../command.ts";
@@ -99,6 +100,7 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["disk", async () => disk(config)],
 	["database", () => database(config, deep)],
 	["token", async () => token(config)],
+	["secret", async () => secret(config, env)],
 	["daemon", () => daemon(config)],
 	["port", () => port(config)],
 	["engine", () => engine(config, env)],
@@ -182,6 +184,16 @@ function token(config: NexusConfig): Seen {
 	if ((statSync(paths.token).mode & 0o077) !== 0)
 		return fail(`${paths.token} can be read by other users`, `chmod 600 ${paths.token}, or delete it to get a new one`);
 	return ok("kept in the data directory, readable by its owner only");
+}
+
+/** Without it the keys of connectors cannot be read. */
+function secret({ data }: NexusConfig, env: Host["env"]): Seen {
+	const paths = dataPaths(data);
+	if (!secretKey(paths, env).read()) return ok("none yet: the first connector with a key makes one");
+	if (env.NEXUS_SECRET_KEY?.trim()) return ok("given by NEXUS_SECRET_KEY");
+	if ((statSync(paths.secret).mode & 0o077) !== 0)
+		return fail(`${paths.secret} can be read by other users`, `chmod 600 ${paths.secret}`);
+	return ok("kept in the data directory; `nexus connector test` asks the providers");
 }
 
 async function daemon({ data }: NexusConfig): Promise<Seen> {

@@ -69,12 +69,12 @@ function withInput(definition: WorkflowDefinitionJson, given: readonly string[])
 	for (const one of given) {
 		const at = one.indexOf("=");
 		if (at < 1) throw new NexusError("invalid", `--input ${one}: write it as name=value`);
-		input[one.slice(0, at)] = valueOf(one.slice(at + 1));
+		input[one.slice(0, at)] = inputValue(one.slice(at + 1));
 	}
 	return given.length === 0 ? definition : { ...definition, input };
 }
 
-function valueOf(text: string): unknown {
+function inputValue(text: string): unknown {
 	try {
 		return JSON.parse(text);
 	} catch {

@@ -37,7 +37,7 @@ export const scenarioMethods = ({ services }: RpcDeps): Partial<ServiceImpl<type
 		if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
 		const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
 		const cursor = await services.scenarios.cursor(runId, after, principal);
-		if (request.abortOnCancel) context.signal.addEventListener("abort", () => abort(services, runId, principal));
+		if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
 		const messages = scenarioEvents(runId, facts, sound);
 		yield* logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
 	},
@@ -82,9 +82,10 @@ const notStreamed = (): NexusError =>
 		reason: "AI_SCENARIO_UNSUPPORTED",
 	});
 
-/** A run that has ended since needs nothing. */
-function abort({ scenarios }: Services, runId: string, principal: Principal): void {
-	void scenarios.abort(runId, principal);
+/** The caller may have gone while the run was established. */
+function whenCancelled({ signal }: HandlerContext, abort: () => void): void {
+	if (signal.aborted) abort();
+	else signal.addEventListener("abort", abort, { once: true });
 }
 
 /** What was said of the sound before the reader's place. */

@@ -1,7 +1,7 @@
 /** One call of a model without an agent around it: no session, no tools, no second try. */
 
 import type { Message } from "@earendil-works/pi-ai";
-import type { ModelCallEvent, ModelCallRequest, ModelTarget } from "../model-call.ts";
+import type { ModelCallEvent, ModelCallRequest, ModelTarget } from "../model.ts";
 import { loadModel } from "./model.ts";
 import { assistantMessages } from "./past.ts";
 

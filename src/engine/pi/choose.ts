@@ -1,7 +1,8 @@
 /** From configuration and environment to one model with its key; every mistake is said here, before anything is loaded. */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import type { ConfiguredModel, Environment } from "../entry.ts";
+import type { Environment } from "../entry.ts";
+import type { ConfiguredModel } from "../model.ts";
 import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, KEY_VARIABLES, keyVariable, setting } from "./detect.ts";
 

@@ -6,7 +6,7 @@ import { chooseModel } from "./choose.ts";
 import { type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, keyVariable } from "./detect.ts";
 
-export { DEFAULT_MODELS, type PiConfig, piConfigShape };
+export { type PiConfig, piConfigShape };
 
 const GET_A_MODEL =
 	"for a real model set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, or pi.baseUrl in nexus.yaml";
@@ -24,6 +24,8 @@ export const piSection = {
 export const pi = {
 	...piSection,
 	name: "pi",
+	usualModels: DEFAULT_MODELS,
+	caller: async () => (await import("./pi.ts")).callModel,
 	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),
 	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
 		const { createPiEngine } = await import("./pi.ts");

@@ -85,7 +85,10 @@ export function createTelling(clock: Clock): Tell {
 	return ({ writes, log, isNew = false }: Changes) => {
 		const telling = new Telling(clock.now(), refusals, log);
 		if (isNew && log?.kind === "run") begun(telling, log, writes);
-		for (const { thing, op, args } of writes) TELLERS[thing]?.[op]?.(telling, ...args);
+		const tell = ({ thing, op, args }: Write) => TELLERS[thing]?.[op]?.(telling, ...args);
+		for (const write of writes) if (write.thing !== "turns") tell(write);
+		// The end of a run is the last that is told of it.
+		for (const write of writes) if (write.thing === "turns") tell(write);
 		return telling.writes;
 	};
 }

@@ -1,6 +1,6 @@
 /** The kinds of model providers: where each is, what it can do, and which model it is asked for when nobody names one. */
 
-import { DEFAULT_MODELS } from "../../engine/engine.ts";
+import { usualModel } from "../../engine/engine.ts";
 import { own } from "../../std/own.ts";
 import type { ConnectorInfo, ScenarioKind } from "./port.ts";
 
@@ -21,7 +21,7 @@ const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 		key: "required",
 		kinds: ALL_KINDS,
 		models: {
-			text: DEFAULT_MODELS.openai!,
+			text: usualModel("openai")!,
 			speech: "gpt-4o-mini-tts",
 			image: "gpt-image-1",
 			embed: "text-embedding-3-small",
@@ -32,14 +32,14 @@ const PROVIDER_TYPES: Readonly<Record<string, ProviderType>> = {
 		endpoint: "https://api.anthropic.com",
 		key: "required",
 		kinds: ["text"],
-		models: { text: DEFAULT_MODELS.anthropic! },
+		models: { text: usualModel("anthropic")! },
 	},
 	google: {
 		// Its own wire takes no guarded connection, this one does.
 		endpoint: "https://generativelanguage.googleapis.com/v1beta/openai",
 		key: "required",
 		kinds: ["text", "image", "embed"],
-		models: { text: DEFAULT_MODELS.google!, embed: "gemini-embedding-001" },
+		models: { text: usualModel("google")!, embed: "gemini-embedding-001" },
 	},
 	"openai-compatible": { key: "optional", kinds: ALL_KINDS, models: {} },
 	demo: {
@@ -56,14 +56,12 @@ export const ANTHROPIC = "anthropic";
 export const providerTypeNames: readonly string[] = Object.keys(PROVIDER_TYPES);
 export const providerType = (name: string): ProviderType | undefined => own(PROVIDER_TYPES, name);
 
-/** The model that is asked: the one that was named, or the usual one. Undefined when it is not allowed or there is no usual one. */
-export function modelFor(
-	connector: Pick<ConnectorInfo, "providerType"> & Partial<Pick<ConnectorInfo, "defaultModel" | "models" | "kinds">>,
+/** The model that is asked when nobody names one: the connector's own for what it is there for first, else its provider's usual one. */
+export function defaultModelOf(
+	connector: Pick<ConnectorInfo, "providerType"> & Partial<Pick<ConnectorInfo, "defaultModel" | "kinds">>,
 	kind: ScenarioKind,
-	asked: string | undefined,
 ): string | undefined {
-	const { models = [], kinds = [], defaultModel } = connector;
-	const isItsMain = kind === "text" || kinds.length === 1;
-	const model = asked || (isItsMain ? defaultModel : undefined) || providerType(connector.providerType)?.models[kind];
-	return model !== undefined && (models.length === 0 || models.includes(model)) ? model : undefined;
+	const { kinds = [], defaultModel } = connector;
+	const usual = providerType(connector.providerType)?.models[kind];
+	return kind === "text" || kinds.length === 1 ? (defaultModel ?? usual) : (usual ?? defaultModel);
 }

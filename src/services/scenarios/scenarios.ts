@@ -182,7 +182,7 @@ const factsOf = ({ meta }: LogInfo): ScenarioFacts => meta as ScenarioFacts;
 /** What makes two requests the same. A key of a request is in nothing that is kept. */
 function bodyOf({ spec, model, userId, timeoutMs, source }: AdmittedScenario, audio?: Media): unknown {
 	const heard = audio && createHash("sha256").update(audio.data).digest("hex");
-	const asked = { spec, model, userId, timeoutMs, heard };
+	const asked = { call: "scenario", spec, model, userId, timeoutMs, heard };
 	if ("connector" in source) return { ...asked, connector: source.connector.id };
 	const { providerType, endpoint } = source.inline;
 	return { ...asked, inline: { providerType, endpoint } };

@@ -5,6 +5,7 @@ import { type Ledger, type StoredSignIn, signInWrites } from "../../ledger/ledge
 import { NexusError, newId, toNexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
+import { Flood } from "../audit/flood.ts";
 import type { Audit, AuditEntry } from "../audit/port.ts";
 import { type Listeners, listeners } from "../listeners.ts";
 import type { SignInInfo, SignInRegister } from "./port.ts";
@@ -37,6 +38,8 @@ class Register implements SignInRegister {
 	readonly #entries = new Map<string, Entry>();
 	readonly #listeners: Listeners<SignInInfo>;
 	readonly #stop: () => void;
+	/** Anybody can try: strangers must not be able to fill the disk. */
+	readonly #refusals = new Flood();
 	#cancel = () => {};
 
 	constructor(deps: SignInDeps) {
@@ -79,11 +82,13 @@ class Register implements SignInRegister {
 	}
 
 	refused(address: string, count: number): void {
+		const told = this.#refusals.next(this.#deps.clock.now());
+		if (!told) return;
 		const writes = this.#told({
 			operation: "refused",
 			reason: "UNAUTHENTICATED",
 			caller: address,
-			payload: { count },
+			payload: { count, ...(told.untold > 0 && { untold: told.untold }) },
 		});
 		if (writes.length > 0) this.#deps.bus.write(writes).catch(this.#failed);
 	}

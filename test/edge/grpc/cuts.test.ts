@@ -56,7 +56,7 @@ async function* once(): AsyncIterable<object> {
 }
 
 it.each(Object.keys(MANNERS) as Manner[])(
-	"every stream whose method %s ends with CANCELLED when the daemon stops",
+	"P8.3, Z7: every stream whose method %s ends with CANCELLED when the daemon stops",
 	async (how) => {
 		manner = how;
 		const kit = await startGrpcKit();

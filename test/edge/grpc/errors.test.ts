@@ -57,7 +57,7 @@ export async function rawCall(
 }
 
 it.each(PROTOCOLS)(
-	"every code of the error table is its status over %s, with its reason as detail and as trailer",
+	"P8.2: every code of the error table is its status over %s, with its reason as detail and as trailer",
 	async (protocol) => {
 		const memory = (await start()).client(RuntimeMemoryService, protocol);
 		for (const code of Object.keys(ERROR_TABLE) as ErrorCode[]) {
@@ -108,7 +108,7 @@ it.each(PROTOCOLS)("Z9: no or a wrong token is UNAUTHENTICATED over %s", async (
 	}
 });
 
-it("Z9: the token is checked before the body is read", async () => {
+it("P8.1, Z9: the token is checked before the body is read", async () => {
 	const { grpcUrl } = await start();
 	// The body never comes.
 	const { trailers } = await rawCall(grpcUrl, RECALL, undefined, {});

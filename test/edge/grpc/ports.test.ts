@@ -1,8 +1,12 @@
 /** One router on two ports: gRPC on its own, gRPC-web and Connect on the main one. */
 
+import { connect as http2Connect, type Settings } from "node:http2";
+import { connect } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../../src/gen/grpc/health/v1/health_pb.ts";
 import type { DaemonState } from "../../../src/protocol/protocol.ts";
+import { manualClock } from "../../clock.ts";
+import { waitFor } from "../rig.ts";
 import { errorOf, type GrpcKitOptions, PROTOCOLS, startGrpcKit, statusOf } from "./kit.ts";
 
 async function start(options?: GrpcKitOptions) {
@@ -30,7 +34,7 @@ function feed() {
 	};
 }
 
-it.each(PROTOCOLS)("Z11: %s carries a unary call and a stream", async (protocol) => {
+it.each(PROTOCOLS)("P8.1, Z11: %s carries a unary call and a stream", async (protocol) => {
 	const { set, listeners, health } = feed();
 	const kit = await start({ deps: { health } });
 	const client = kit.client(Health, protocol, "");
@@ -51,4 +55,40 @@ it.each(PROTOCOLS)("Z11: %s carries a unary call and a stream", async (protocol)
 	await expect(reading).rejects.toMatchObject({ code: 1 });
 	expect(seen).toEqual([Status.SERVING, Status.NOT_SERVING]);
 	await expect.poll(() => listeners.size).toBe(0);
+});
+
+it("P8.5, Z13: connections are pinged, and one whose peer does not answer is dropped", async () => {
+	const clock = manualClock();
+	const kit = await start({ clock, limits: { heartbeatMs: 1000 } });
+	const { port } = new URL(kit.grpcUrl);
+	// Says hello and reads, but never answers.
+	const mute = connect(Number(port), "127.0.0.1");
+	const closed = new Promise<void>((resolve) => mute.on("close", () => resolve()));
+	mute.on("error", () => {});
+	mute.resume();
+	mute.write(
+		Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0])]),
+	);
+	const client = kit.client(Health);
+	await client.check({});
+	await waitFor(() => kit.rig.edge.stats().grpcConnections === 2);
+	clock.advance(1000);
+	// Who answers has done so by the end of another call.
+	await client.check({});
+	clock.advance(1000);
+	await closed;
+	await client.check({});
+	expect(kit.rig.edge.stats().grpcConnections).toBe(1);
+});
+
+it("Z13: one address has so many connections, and one connection so many calls", async () => {
+	const kit = await start({ limits: { connectionsPerClientMax: 3, grpcStreamsPerConnectionMax: 7 } });
+	const session = http2Connect(kit.grpcUrl);
+	const settings = await new Promise<Settings>((resolve) => session.on("remoteSettings", resolve));
+	expect(settings).toMatchObject({ maxConcurrentStreams: 7, maxHeaderListSize: 16_384 });
+	const others = Array.from({ length: 3 }, () => connect(Number(new URL(kit.grpcUrl).port), "127.0.0.1"));
+	await Promise.race(others.map((socket) => new Promise<void>((resolve) => socket.on("close", () => resolve()))));
+	expect(kit.rig.edge.stats().grpcConnections).toBe(3);
+	for (const socket of others) socket.destroy();
+	session.destroy();
 });

@@ -8,20 +8,34 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from "../../../sr
 import { ServerReflection } from "../../../src/gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as Alpha } from "../../../src/gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import type { DaemonState } from "../../../src/protocol/protocol.ts";
-import { createHealth } from "../../../src/runtime/health.ts";
+import { stateFeed } from "../../../src/runtime/health.ts";
+import { createRuntimeHealth } from "../../../src/services/services.ts";
+import type { Clock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { waitFor } from "../rig.ts";
 import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
+const feedOf = (state: () => DaemonState, clock: Clock) =>
+	stateFeed(
+		createRuntimeHealth({
+			status: () => ({ status: state() }),
+			work: () => ({ queueDepth: 0, activeWorkflows: 0, activeInferenceJobs: 0, activeRuns: 0 }),
+			usage: () => ({ cpuMicros: 0, memoryBytes: 0 }),
+			clock,
+			log: silentLog,
+		}),
+	);
+
 async function start(state: () => DaemonState = () => "READY") {
 	const clock = manualClock();
-	const health = createHealth(state, clock);
+	const health = feedOf(state, clock);
 	const kit = await startGrpcKit({ deps: { health } });
 	onTestFinished(() => kit.close());
 	return { ...kit, health, clock };
 }
 
-it("Z12, Y10: a watcher gets the current status first, then changes, and DEGRADED is NOT_SERVING", async () => {
+it("P8.4, Z12, Y10: a watcher gets the current status first, then changes, and DEGRADED is NOT_SERVING", async () => {
 	let state: DaemonState = "READY";
 	const { client, clock } = await start(() => state);
 	const probe = client(Health, "grpc", "");
@@ -45,7 +59,7 @@ it("Z12, Y10: a watcher gets the current status first, then changes, and DEGRADE
 	await watching;
 });
 
-it("Z12: an unknown service is NOT_FOUND to a check; a watch says so and stays open", async () => {
+it("P8.4, Z12: an unknown service is NOT_FOUND to a check; a watch says so and stays open", async () => {
 	const { client, rig } = await start();
 	const probe = client(Health, "grpc", "");
 	expect(statusOf(await errorOf(probe.check({ service: "x.Y" })))?.code).toBe("NotFound");
@@ -67,7 +81,7 @@ it("Z12: an unknown service is NOT_FOUND to a check; a watch says so and stays o
 it("nobody looks at the state while nobody watches", () => {
 	let looks = 0;
 	const clock = manualClock();
-	const health = createHealth(() => {
+	const health = feedOf(() => {
 		looks++;
 		return "READY";
 	}, clock);

@@ -30,7 +30,9 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 		});
 		say({ type: "listening", ok: true, error: 7 });
 	`;
+	const seen = new Set<string>();
 	const monitor = createMonitorPort({
+		changed: () => queueMicrotask(() => seen.add(monitor.status().state)),
 		...{ ...common, command: node(program), rules: RESTART_RULES, clock: systemClock },
 		...{ onMessage: async () => {}, onFailure() {}, onChoice: async () => undefined },
 		...{ waitingMax: 10, webhookMs: 25_000, retryMs: 10, retryMsMax: 10 },
@@ -44,6 +46,8 @@ it("a monitor that cannot hear its platform is unreachable, and running again wi
 	await change();
 	expect(monitor.status()).toMatchObject({ state: "running" });
 	expect(monitor.status()).not.toHaveProperty("lastError");
+	// Whoever watches was called each time.
+	expect([...seen]).toEqual(["running", "unreachable"]);
 });
 
 it("a process that has lived for a while has no old error", async () => {

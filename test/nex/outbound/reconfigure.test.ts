@@ -41,6 +41,24 @@ describe("accounts of a running daemon", () => {
 		expect(outbound.accounts()[0]!.processes.stream!.pid).toBe(pid);
 	});
 
+	it("whoever watches the accounts is called when one may have changed, until it stops", async () => {
+		rig = createRigWith((channel) => ({ full: channel("full") }));
+		const { outbound } = rig;
+		const seen: string[] = [];
+		const stop = outbound.onAccounts(() => {
+			const [main] = outbound.accounts();
+			const state = main?.processes.stream?.state ?? (main ? "idle" : "gone");
+			if (seen.at(-1) !== state) seen.push(state);
+		});
+		const { id } = await outbound.deliver({ ...place("main"), text: "hello" });
+		await outbound.settled(id);
+		await outbound.reconfigure({});
+		expect(seen).toEqual(["idle", "starting", "running", "gone"]);
+		stop();
+		await outbound.reconfigure(config(rig, { main: {} }));
+		expect(seen.at(-1)).toBe("gone");
+	});
+
 	it("a removed one whose adapter cannot be asked keeps no delivery waiting", async () => {
 		const limits = { ...FAST, retireMs: 50 };
 		const broken = { command: ["/nonexistent/adapter"], accounts: { main: { settings: {} } } };

@@ -47,7 +47,7 @@ export function rig(fields: Partial<ConnectorDeps> = {}): Rig {
 			},
 		},
 		configured: { engine: quickDemo },
-		demo: async () => quickDemo,
+		offline: async () => quickDemo,
 		rules: { allowLoopback: true },
 		...fields,
 	});

@@ -31,8 +31,8 @@ describe("paths", () => {
 
 describe("templates", () => {
 	test("placeholders become texts, and other values JSON; nothing is evaluated", () => {
-		expect(fill("{{text}}: {{ a.n }} {{list}} {{{text}}} ${text}", data)).toBe(
-			'hello: 0 [{"v":1},{"v":2},{}] {hello} ${text}',
+		expect(fill("{{text}}: {{ a.n }} {{list}} {{{text}}} $(text)", data)).toBe(
+			'hello: 0 [{"v":1},{"v":2},{}] {hello} $(text)',
 		);
 		expect(fill("{{text}}", { text: "{{a}} $& $1" })).toBe("{{a}} $& $1");
 	});

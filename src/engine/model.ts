@@ -1,6 +1,13 @@
-/** One call of a model, for whoever has no run of an agent: what is asked, and what comes. */
+/** One call of a model, for whoever has no run of an agent: what reaches it, what is asked, and what comes. */
 
-import { loadOnce } from "../std/load-once.ts";
+/** What reaches the model that an engine asks. */
+export interface ConfiguredModel {
+	provider: string;
+	model: string;
+	/** Undefined: the provider's own endpoint. */
+	baseUrl?: string;
+	apiKey: string;
+}
 
 export interface ModelTarget {
 	/** `anthropic`, or any name of an OpenAI-compatible endpoint. */
@@ -26,10 +33,5 @@ export type ModelCallEvent =
 	/** -1 = the provider did not say. */
 	| { type: "usage"; input: number; output: number };
 
-/** The library is loaded by the first call. */
-const load = loadOnce(async () => (await import("./pi/pi.ts")).callModel);
-
 /** Throws what the provider's library says; `fetch` knows better what happened. */
-export async function* callModel(target: ModelTarget, request: ModelCallRequest): AsyncGenerator<ModelCallEvent, void> {
-	yield* (await load())(target, request);
-}
+export type CallModel = (target: ModelTarget, request: ModelCallRequest) => AsyncIterable<ModelCallEvent>;

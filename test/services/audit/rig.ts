@@ -1,0 +1,85 @@
+/** A daemon's inside with everything told: a model that is played, tools, approvals, messages from a platform. */
+
+import { createBroker } from "../../../src/broker/broker.ts";
+import { reasonActEngine, setupOf } from "../../../src/engine/reason-act/reason-act.ts";
+import type { Tool } from "../../../src/engine/tools/tools.ts";
+import { createNex } from "../../../src/nex/nex.ts";
+import {
+	type AgentEvent,
+	type AuditRecord,
+	auditLine,
+	createAudit,
+	createAuditLog,
+	createTelling,
+	type MemoryEvent,
+	noticeLogs,
+} from "../../../src/services/services.ts";
+import type { Clock } from "../../../src/std/clock.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { manualClock } from "../../clock.ts";
+import { answer, modelOf, text } from "../../engine/reason-act/kit.ts";
+import { outboundOf } from "../../nex/inbox/rig.ts";
+import { storeForTest } from "../../store.ts";
+import { until } from "../../until.ts";
+
+export interface ToldOptions {
+	answers?: Parameters<typeof modelOf>[0];
+	tools?: Tool[];
+	clock?: Clock;
+	path?: string;
+	dies?: boolean;
+}
+
+/** A store whose Bus tells, with the audit log over it. */
+export function toldStore({ clock = manualClock(1000), path, dies }: ToldOptions = {}) {
+	const tell = createTelling(clock);
+	const options = { ...(path !== undefined && { path }), ...(dies && { dies }) };
+	const store = storeForTest({ tell, connection: "none", ...options });
+	const { bus, ledger, stored } = store;
+	const notices = noticeLogs({ bus, ledger });
+	const audit = createAudit(clock);
+	const auditLog = createAuditLog({ bus, ledger, notices, audit, clock, log: silentLog });
+	const lines = (topic: string): string[] => {
+		const found: string[] = [];
+		for (let page = stored.notices.read(topic, 0, 1000); page; page = stored.notices.read(topic, found.length, 1000))
+			found.push(...page.text.split("\n"));
+		return found;
+	};
+	const records = <T>(topic: string) => lines(topic).map((line) => JSON.parse(line) as T);
+	return {
+		...store,
+		clock,
+		notices,
+		audit,
+		auditLog,
+		lines,
+		/** All that is told, spelled as in an export. */
+		everything: () =>
+			["audit", "agents", "memory"]
+				.flatMap((topic) => lines(topic).map((line, n) => auditLine(n + 1, line)))
+				.join("\n"),
+		events: () => records<AuditRecord>("audit"),
+		agentEvents: () => records<AgentEvent>("agents"),
+		memoryEvents: () => records<MemoryEvent>("memory"),
+		/** `domain/operation` of each, in order. */
+		told: () => records<AuditRecord>("audit").map(({ domain, operation }) => `${domain}/${operation}`),
+	};
+}
+
+const config = { channels: { telegram: { acl: { owner: ["ann"] }, accounts: { bot: {} } } } };
+
+export async function toldRig(options: ToldOptions = {}) {
+	const { answers = [answer(text("Fine."))], tools = [], clock } = options;
+	const store = toldStore(options);
+	const { bus, ledger } = store;
+	const { model } = modelOf(answers);
+	const engine = reasonActEngine(await setupOf({}, model, tools));
+	const broker = createBroker({ bus, ledger, engine, ...(clock && { clock }), execution: { arguments: true } });
+	const { outbound, launched } = outboundOf();
+	const nex = createNex({ broker, bus, ledger, outbound, engine, config, ...(clock && { clock }) });
+	await nex.load();
+	const { recovered } = await nex.recover();
+	const settled = (runId: string) =>
+		until(`${runId} settles`, () => store.stored.turns.get(runId) !== undefined && !broker.live(runId));
+	return { ...store, broker, nex, settled, launched, recovered };
+}
