@@ -85,6 +85,12 @@ export function createApi({ json, request }: Http) {
 			get<wire.WorkflowListJson>(pathOf("workflows"), query),
 		cancelWorkflow: (workflow: string, reason = "") =>
 			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
+		jobs: (query?: Page & { app_id?: Param; state?: Param }) => get<wire.JobListJson>(pathOf("jobs"), query),
+		job: (job: string) => get<wire.JobJson>(pathOf("jobs", job)),
+		/** Ends a job; resolves once it has ended. */
+		cancelJob: (job: string, reason = "") => post<wire.JobJson>(pathOf("jobs", job, "cancel"), { reason }),
+		/** The bytes of an artifact. */
+		artifact: (artifact: string) => request("GET", pathOf("artifacts", artifact), { accept: "*/*" }),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),

@@ -19,7 +19,7 @@ export {
 	type ConfiguredAnswerer,
 	type ConnectorDeps,
 	createConnectors,
-	modelFor,
+	defaultModelOf,
 	type SecretKey,
 } from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
@@ -71,4 +71,5 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
+	readonly workflows: Workflows;
 }
