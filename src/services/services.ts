@@ -71,4 +71,5 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
+	readonly workflows: Workflows;
 }
