@@ -26,6 +26,8 @@ export interface ConnectorDeps extends StoreDeps {
 	configured: ConfiguredAnswerer;
 	/** What connectors of the type `demo` say. */
 	offline(): Promise<Engine>;
+	/** What is done with a fetch of an address that a provider's answer names. */
+	fetched?(fetch: GuardFetch): GuardFetch;
 	/** For tests: all addresses of a name. */
 	resolve?: ResolveName;
 }
@@ -159,14 +161,22 @@ function testOf(seen: { ok: true; models: string[] | undefined } | { ok: false; 
 type GuardFetch = ReturnType<typeof guardedFetch>["fetch"];
 
 /** Opens what is stored at the moment of the call: a connector may have been changed since somebody looked it up. */
-function createOpener({ ledger, secret, rules = {}, offline }: ConnectorDeps, standard: BuiltIn, fetch: GuardFetch) {
+function createOpener(deps: ConnectorDeps, standard: BuiltIn, fetch: GuardFetch) {
+	const { ledger, secret, rules = {}, offline, fetched = (plain) => plain } = deps;
 	const http = async (
 		name: string,
 		given: { providerType: string; baseUrl: string; apiKey?: string | undefined; kinds: readonly ScenarioKind[] },
 	) => {
 		const { httpProvider } = await import("./http-provider.ts");
 		const { responseBytesMax } = WIRE_LIMITS;
-		return httpProvider({ ...given, apiKey: given.apiKey, name, fetch, fetchElsewhere: fetch, responseBytesMax });
+		return httpProvider({
+			...given,
+			apiKey: given.apiKey,
+			name,
+			fetch,
+			fetchElsewhere: fetched(fetch),
+			responseBytesMax,
+		});
 	};
 	return {
 		async open(id: string): Promise<OpenProvider> {
