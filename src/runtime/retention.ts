@@ -7,6 +7,7 @@ import {
 	executionWrites,
 	IDEMPOTENCY_KEPT_MS,
 	idempotencyWrites,
+	jobWrites,
 	type Ledger,
 	noticeWrites,
 	workflowWrites,
@@ -28,7 +29,9 @@ const WORKFLOWS_PER_COMMIT = 50;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "workflows">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs" | "workflows">;
+	/** Removes files that are too old; returns how many. */
+	sweepFiles?(): Promise<number>;
 }
 
 export interface RetentionRules extends RetentionConfig {
@@ -37,7 +40,12 @@ export interface RetentionRules extends RetentionConfig {
 }
 
 /** Returns how to stop it. */
-export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, clock: Clock, log: Log): () => void {
+export function keepRetention(
+	{ bus, ledger, sweepFiles }: Kept,
+	rules: RetentionRules,
+	clock: Clock,
+	log: Log,
+): () => void {
 	let stopped = false;
 	let cancel = () => {};
 	const forgetBefore = async (time: number) => {
@@ -66,6 +74,11 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 		while (!stopped && (await ledger.idempotency.isOlder(time)))
 			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
+	/** They go with their logs. */
+	const forgetJobs = async () => {
+		const time = clock.now() - LOG_KINDS.job.keptMs;
+		while (!stopped && (await ledger.jobs.isOlder(time))) await bus.write([jobWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
 	const sweep = async () => {
 		try {
 			const { ageDaysMax, totalBytesMax } = rules;
@@ -73,7 +86,10 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
 			await forgetNotices();
 			await forgetKeys();
+			await forgetJobs();
 			await forgetWorkflows();
+			const files = (await sweepFiles?.()) ?? 0;
+			if (files > 0) log.info({ files }, "retention removed artifacts");
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

@@ -1,6 +1,6 @@
 /** Retention in the background: at its intervals, through failures, and never after a stop. */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
 import {
 	type Approval,
@@ -8,6 +8,7 @@ import {
 	checkpointWrites,
 	executionWrites,
 	idempotencyWrites,
+	jobWrites,
 	noticeWrites,
 	workflowWrites,
 } from "../../src/ledger/ledger.ts";
@@ -34,6 +35,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
+		jobs: { get: () => undefined, list: () => [], isOlder: () => false },
 		workflows: { get: () => undefined, nodes: () => [], list: () => [], isOlder: () => false },
 	},
 });
@@ -93,6 +95,20 @@ describe("keepRetention", () => {
 		await turn();
 		clock.advance(10 * 60_000);
 		expect(tries).toBe(1);
+	});
+
+	it("forgets jobs with their logs, a week after their end, and has old files removed", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger } = storeForTest({ connection: "none" });
+		const job = (id: string, finishedAt: number) =>
+			jobWrites.submit({ id, appId: "app", state: "failed", createdAt: 1, finishedAt, scenario: {}, job: {} });
+		await bus.write([job("job_old", 3 * 86_400_000), job("job_young", 3 * 86_400_000 + 30_000)]);
+		let swept = 0;
+		const sweepFiles = async () => ++swept;
+		onTestFinished(keepRetention({ bus, ledger, sweepFiles }, RULES, clock, silentLog));
+		clock.advance(30_000);
+		await until("files are swept", () => swept === 1);
+		expect((await ledger.jobs.list({ limit: 9 })).map(({ id }) => id)).toEqual(["job_young"]);
 	});
 
 	it("forgets checkpoints and entries of the execution log by their age, in small commits", async () => {
