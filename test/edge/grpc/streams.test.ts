@@ -94,29 +94,32 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it.each(PROTOCOLS)("P8.3, Z5: over %s a deadline and a log that cannot be read have their own statuses", async (protocol) => {
-	const { rig, client } = await start();
-	const ai = client(RuntimeAiService, protocol);
-	await textLog(rig.bus, "s1", "a");
-	const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 100 }));
-	expect(late.messages).toHaveLength(1);
-	expect(late.error?.code).toBe(4);
-	await waitFor(() => rig.bus.stats.cursors === 0);
-	const cursorOf = rig.bus.cursor.bind(rig.bus);
-	rig.bus.cursor = async (...source) => {
-		const cursor = await cursorOf(...source);
-		let reads = 0;
-		const next = cursor.next.bind(cursor);
-		cursor.next = () => {
-			if (reads++ > 0) throw new NexusError("data_loss", "record 2 is damaged");
-			return next();
+it.each(PROTOCOLS)(
+	"P8.3, Z5: over %s a deadline and a log that cannot be read have their own statuses",
+	async (protocol) => {
+		const { rig, client } = await start();
+		const ai = client(RuntimeAiService, protocol);
+		await textLog(rig.bus, "s1", "a");
+		const late = await readStream(ai.streamScenario({ runId: "s1" }, { timeoutMs: 100 }));
+		expect(late.messages).toHaveLength(1);
+		expect(late.error?.code).toBe(4);
+		await waitFor(() => rig.bus.stats.cursors === 0);
+		const cursorOf = rig.bus.cursor.bind(rig.bus);
+		rig.bus.cursor = async (...source) => {
+			const cursor = await cursorOf(...source);
+			let reads = 0;
+			const next = cursor.next.bind(cursor);
+			cursor.next = () => {
+				if (reads++ > 0) throw new NexusError("data_loss", "record 2 is damaged");
+				return next();
+			};
+			return cursor;
 		};
-		return cursor;
-	};
-	const damaged = await readStream(ai.streamScenario({ runId: "s1" }));
-	expect(damaged.messages).toHaveLength(1);
-	expect(statusOf(damaged.error)).toEqual({ code: "DataLoss", reason: "REASON_CODE_DATA_LOSS" });
-});
+		const damaged = await readStream(ai.streamScenario({ runId: "s1" }));
+		expect(damaged.messages).toHaveLength(1);
+		expect(statusOf(damaged.error)).toEqual({ code: "DataLoss", reason: "REASON_CODE_DATA_LOSS" });
+	},
+);
 
 it("P8.6, Z6, R4-23, R4-46: stopping tells the health streams, cancels B and D, lets A and C end, and turns new work away", async () => {
 	const listeners = new Set<(state: DaemonState) => void>();
