@@ -32,8 +32,8 @@ export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 export * from "./port.ts";
 export { chainOf, type RunMeta } from "./run-log.ts";
-export type { SoloEnd, SoloEvent, SoloRequest } from "./solo-run.ts";
-export { createSoloRuns, type SoloRuns, type SoloRunsOptions } from "./solo-runs.ts";
+export type { SoloEnd, SoloEvent } from "./solo-run.ts";
+export { createSoloRuns, type SoloRuns } from "./solo-runs.ts";
 
 export interface BrokerOptions {
 	bus: Bus;

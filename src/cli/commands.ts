@@ -5,7 +5,9 @@ import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
 import { type Adding, addApprovals } from "./commands-approvals.ts";
 import { addApps } from "./commands-apps.ts";
+import { addAudit } from "./commands-audit.ts";
 import { addConnectors } from "./commands-connectors.ts";
+import { addJobs } from "./commands-jobs.ts";
 import { addWorkflows } from "./commands-workflows.ts";
 
 /** `called` is the first word of the command line: a daemon's start need not describe all the other commands. */
@@ -13,7 +15,8 @@ export function addCommands(nexus: Command, local: Local, called: string | undef
 	const all = [addUp, addAnswers, addLists, addWork, addMemory, addChats, addMcp, addAccounts, addChecks];
 	for (const add of called === "up" ? [addUp] : all) add(nexus, local);
 	const adding: Adding = { remote, asJson, whole, run: (options, command) => withDaemon(local, options, command) };
-	for (const add of called === "up" ? [] : [addApprovals, addApps, addConnectors, addWorkflows]) add(nexus, adding);
+	const others = [addApprovals, addApps, addAudit, addConnectors, addJobs, addWorkflows];
+	for (const add of called === "up" ? [] : others) add(nexus, adding);
 	pointToHelp(nexus, "nexus");
 }
 

@@ -15,6 +15,8 @@ export interface Terminal {
 	feed(lines: 1 | 2): void;
 	/** About the answer; begins on a fresh line. */
 	note(line: string): void;
+	/** About the answer; a person sees it in the place of the status before. */
+	status(line: string): void;
 	dim(text: string): string;
 	bold(text: string): string;
 	paint(colour: Colour, text: string): string;
@@ -38,23 +40,39 @@ export function createTerminal(stdout: Output, stderr: Output, env: Host["env"])
 	const shown = (text: string) => printable(text).replace(marks, "\x1b[$1m");
 	/** The line feeds at the end of what stands on stdout; as if there were two before the first word. */
 	let feeds = 2;
+	/** The cursor stands behind a status. */
+	let isStatus = false;
+	const endStatus = () => {
+		if (isStatus) stderr.write("\n");
+		isStatus = false;
+	};
 	const out = (given: string) => {
 		const text = shown(given);
 		if (text === "") return;
+		endStatus();
 		stdout.write(text);
 		const ending = /\n*$/.exec(text)![0].length;
 		feeds = Math.min(2, ending === text.length ? feeds + ending : ending);
 	};
 	const feed = (lines: number) => out("\n".repeat(Math.max(0, lines - feeds)));
+	const note = (line: string) => {
+		const shared = stdout.isTTY && stderr.isTTY;
+		endStatus();
+		if (shared) feed(1);
+		stderr.write(`${shown(line)}\n`);
+		if (shared) feeds = 1;
+	};
 	return {
 		out,
 		json: (value) => out(`${printableJson(typeof value === "string" ? value : JSON.stringify(value))}\n`),
 		feed,
-		note(line) {
-			const shared = stdout.isTTY && stderr.isTTY;
-			if (shared) feed(1);
-			stderr.write(`${shown(line)}\n`);
-			if (shared) feeds = 1;
+		note,
+		status(line) {
+			if (!stderr.isTTY || env.TERM === "dumb") return note(line);
+			if (!isStatus && stdout.isTTY) feed(1);
+			// To the beginning of the line, and everything in it away.
+			stderr.write(`\r\x1b[2K${shown(line)}`);
+			isStatus = true;
 		},
 		dim: (text) => wrap(2, 22, text),
 		bold: (text) => wrap(1, 22, text),

@@ -1,7 +1,7 @@
 /** The HTTP API as typed calls: the one place on the client's side that knows its paths. */
 
 import type * as wire from "../protocol/protocol.ts";
-import { type Http, linesOf } from "./http.ts";
+import { type Http, linesOf, textOf } from "./http.ts";
 
 type Param = string | number | undefined;
 
@@ -9,6 +9,15 @@ type Param = string | number | undefined;
 interface Page {
 	limit?: number | undefined;
 	before?: Param;
+}
+
+/** Times are RFC 3339. */
+export interface AuditQuery {
+	domain?: Param;
+	operation?: Param;
+	app_id?: Param;
+	since?: Param;
+	until?: Param;
 }
 
 export type Api = ReturnType<typeof createApi>;
@@ -50,6 +59,11 @@ export function createApi({ json, request }: Http) {
 			post<wire.ApprovalJson>(pathOf("runs", run, "questions", id), answer),
 		grants: () => get<wire.GrantListJson>(pathOf("grants")),
 		revokeGrant: (grant: string) => json<wire.GrantRevokedJson>("DELETE", pathOf("grants", grant)),
+		audit: (query?: Page & AuditQuery) => get<wire.AuditListJson>(pathOf("audit"), query),
+		/** The audit log as a file, piece by piece. Throws when it was cut: what came is not whole then. */
+		async *exportAudit(query: AuditQuery & { format?: "ndjson" | "csv" | undefined; after?: number | undefined } = {}) {
+			yield* textOf(await request("GET", pathOf("audit", "export") + queryOf(query), { accept: "*/*" }));
+		},
 		accounts: () => get<wire.AccountListJson>(pathOf("accounts")),
 		checkAccount: (channel: string, account: string) =>
 			post<wire.AccountHealthJson>(pathOf("accounts", channel, account, "health")),
@@ -71,6 +85,12 @@ export function createApi({ json, request }: Http) {
 			get<wire.WorkflowListJson>(pathOf("workflows"), query),
 		cancelWorkflow: (workflow: string, reason = "") =>
 			post<wire.WorkflowJson>(pathOf("workflows", workflow, "cancel"), { reason }),
+		jobs: (query?: Page & { app_id?: Param; state?: Param }) => get<wire.JobListJson>(pathOf("jobs"), query),
+		job: (job: string) => get<wire.JobJson>(pathOf("jobs", job)),
+		/** Ends a job; resolves once it has ended. */
+		cancelJob: (job: string, reason = "") => post<wire.JobJson>(pathOf("jobs", job, "cancel"), { reason }),
+		/** The bytes of an artifact. */
+		artifact: (artifact: string) => request("GET", pathOf("artifacts", artifact), { accept: "*/*" }),
 		mcp: () => get<wire.McpListJson>(pathOf("mcp")),
 		/** Starts all MCP servers; resolves when each has started or failed. */
 		startMcp: () => post<wire.McpListJson>(pathOf("mcp", "start")),

@@ -1,6 +1,6 @@
 /** A client of the daemon: its API as typed calls, and runs and sessions that are followed, verified and folded. For Node, and for pages of the daemon's own origin. The door of this folder. */
 
-import type { RunView, WorkflowEventJson } from "../protocol/protocol.ts";
+import type { JobEventJson, RunView, WorkflowEventJson } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import { type Api, createApi, pathOf } from "./api.ts";
 import { type EventRecord, type EventsOptions, followEvents } from "./events.ts";
@@ -34,6 +34,8 @@ export interface Client {
 	watch(source: Source, options?: Omit<FollowOptions, "partial">): AsyncGenerator<RunView>;
 	/** What happens in a workflow, each with the workflow as it was then; ends with its end. */
 	watchWorkflow(workflow: string, options?: EventsOptions): AsyncGenerator<EventRecord<WorkflowEventJson>>;
+	/** What happens to a job, each with the job as it was then; ends with its end. */
+	watchJob(job: string, options?: EventsOptions): AsyncGenerator<EventRecord<JobEventJson>>;
 	/** The same stream by callbacks, with a say in its connection: pause it, resume it, hurry it. */
 	open(source: Source, options: StreamOptions): Stream;
 }
@@ -51,9 +53,12 @@ export function createClient({ limits, clock, ...options }: ClientOptions): Clie
 		watch: (source, given = {}) => watch(http, source, withDefaults(given)),
 		watchWorkflow: (workflow, given = {}) =>
 			followEvents(http, pathOf("workflows", workflow, "stream"), isLastEvent, withDefaults(given)),
+		watchJob: (job, given = {}) => followEvents(http, pathOf("jobs", job, "stream"), isJobsEnd, withDefaults(given)),
 		open: (source, given) => openStream(http, source, withDefaults(given)),
 	};
 }
 
 const isLastEvent = ({ type }: WorkflowEventJson): boolean =>
 	type === "completed" || type === "failed" || type === "canceled";
+
+const isJobsEnd = ({ job: { finished_at } }: JobEventJson): boolean => finished_at !== undefined;

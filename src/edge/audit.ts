@@ -60,9 +60,8 @@ export function auditHandlers({ deps, limits, ...streaming }: Parts) {
 	} satisfies Partial<Handlers>;
 }
 
-/** An edge without services has no such addresses. */
 function servicesOf({ services }: EdgeDeps): Services {
-	if (!services) throw new NexusError("not_found", "there is nothing at this address");
+	if (!services) throw new NexusError("unavailable", "this daemon keeps no audit log");
 	return services;
 }
 

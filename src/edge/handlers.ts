@@ -11,6 +11,7 @@ import { connectorHandlers } from "./connectors.ts";
 import { principalOfCaller } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
 import { healthFeed, healthView } from "./health.ts";
+import { jobHandlers } from "./jobs.ts";
 import { mcpHandlers } from "./mcp.ts";
 import { memoryHandlers } from "./memory.ts";
 import { type Json, openapi } from "./openapi.ts";
@@ -54,6 +55,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 		...approvalHandlers(parts.deps, parts.limits),
 		...auditHandlers(parts),
 		...channelHandlers(parts.deps, parts.limits),
+		...jobHandlers(parts),
 		...memoryHandlers(parts.deps, parts.limits),
 		...mcpHandlers(parts.deps),
 		...connectorHandlers(parts.deps),

@@ -84,7 +84,8 @@ function responses(route: Route): Json {
 	const { schema, type } = route.answer;
 	const content = route.status === 101 ? {} : { content: { [type]: { schema: schema ? schemaOf(schema) : {} } } };
 	const answers: Json = { [route.status]: { description: route.summary, ...content } };
-	if (route.close === "A") answers[204] = { description: "The stream has ended and everything was sent before." };
+	if (route.close === "A" || route.close === "B")
+		answers[204] = { description: "The stream has ended and everything was sent before." };
 	if (route.path === "/readyz") answers[503] = { ...(answers[200] as Json), description: "Not ready." };
 	const codes: ErrorCode[] = [...route.errors, ...ANYWHERE, ...(route.auth ? (["unauthenticated"] as const) : [])];
 	for (const code of codes) {

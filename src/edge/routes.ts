@@ -8,6 +8,7 @@ import { APP_ROUTES } from "./routes-apps.ts";
 import { AUDIT_ROUTES } from "./routes-audit.ts";
 import { CHANNEL_ROUTES } from "./routes-channels.ts";
 import { CONNECTOR_ROUTES } from "./routes-connectors.ts";
+import { JOB_ROUTES } from "./routes-jobs.ts";
 import { MCP_ROUTES } from "./routes-mcp.ts";
 import { MEMORY_ROUTES } from "./routes-memory.ts";
 import { WORKFLOW_ROUTES } from "./routes-workflows.ts";
@@ -200,6 +201,7 @@ export const ROUTES = {
 	...APPROVAL_ROUTES,
 	...AUDIT_ROUTES,
 	...CHANNEL_ROUTES,
+	...JOB_ROUTES,
 	...MEMORY_ROUTES,
 	...MCP_ROUTES,
 	...CONNECTOR_ROUTES,

@@ -7,6 +7,7 @@ export type * from "./api-channels.ts";
 export type * from "./api-channels.ts";
 export type * from "./api-connectors.ts";
 export type * from "./api-health.ts";
+export type * from "./api-jobs.ts";
 export type * from "./api-mcp.ts";
 export type * from "./api-memory.ts";
 export type * from "./api-workflows.ts";

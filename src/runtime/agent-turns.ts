@@ -3,7 +3,7 @@
 import type { Broker } from "../broker/broker.ts";
 import { type Bus, follow } from "../bus/bus.ts";
 import type { Ledger, Turn } from "../ledger/ledger.ts";
-import type { Nex } from "../nex/nex.ts";
+import type { Accepted, ClientMessage } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { AgentOutcome, AgentTurns } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
@@ -15,7 +15,7 @@ interface Parts {
 	bus: Bus;
 	ledger: Ledger;
 	broker: Broker;
-	receive: Nex["receive"];
+	receive(message: ClientMessage): Promise<Accepted>;
 	clock: Clock;
 }
 

@@ -11,14 +11,17 @@ import {
 	createAuditLog,
 	createRealtime,
 	createScenarios,
+	createWorkflows,
 	noticeLogs,
 	type Services,
 } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
+import { agentTurns } from "./agent-turns.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
+import { openJobs } from "./jobs.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
@@ -51,6 +54,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
 	const connectors = openConnectors({ ...parts, audit });
+	const verifyUser = userTokensOf(config, clock);
 	const scenarios = createScenarios({
 		bus,
 		ledger,
@@ -58,9 +62,12 @@ export function createServices(parts: ServiceParts): RunningServices {
 		clock,
 		log,
 		audit,
-		verifyUser: userTokensOf(config, clock),
+		verifyUser,
 		abortGraceMs: config.broker.abortGraceMs,
 	});
+	const { artifacts, jobs } = openJobs({ ...parts, connectors, scenarios, audit });
+	const agents = agentTurns({ ...parts, receive: submit });
+	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
 	const work = () => {
 		const { jobs, workflows } = services;
@@ -77,6 +84,9 @@ export function createServices(parts: ServiceParts): RunningServices {
 		notices,
 		connectors,
 		scenarios,
+		artifacts,
+		jobs,
+		workflows,
 		realtime,
 	};
 	return {
@@ -86,14 +96,27 @@ export function createServices(parts: ServiceParts): RunningServices {
 			await apps.load();
 			const ended = await scenarios.recover();
 			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
+			await artifacts.recover();
+			const settled = await jobs.recover();
+			if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
+			// Its nodes ask what became of their jobs and runs.
+			const resumed = await workflows.recover();
+			if (resumed > 0) log.info({ resumed }, "workflows go on");
 			const closed = await realtime.recover();
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
 		async drain(deadlineMs) {
-			await Promise.all([scenarios.drain(deadlineMs), realtime.stop()]);
+			// First whoever would begin more work.
+			await Promise.all([
+				workflows.close(deadlineMs),
+				jobs.close(deadlineMs),
+				scenarios.drain(deadlineMs),
+				realtime.stop(),
+			]);
 		},
 		async close() {
 			apps.close();
+			await artifacts.close();
 			connectors.close();
 		},
 	};

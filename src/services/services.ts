@@ -19,7 +19,7 @@ export {
 	type ConfiguredAnswerer,
 	type ConnectorDeps,
 	createConnectors,
-	modelFor,
+	defaultModelOf,
 	type SecretKey,
 } from "./connectors/connectors.ts";
 export * from "./connectors/port.ts";
@@ -49,8 +49,8 @@ import type { AuditLog } from "./audit/log.ts";
 import type { Connectors } from "./connectors/port.ts";
 import type { RuntimeHealthFeed } from "./health/port.ts";
 import type { Jobs } from "./jobs/port.ts";
-import type { Realtime } from "./realtime/port.ts";
 import type { NoticeLogs } from "./notices/notices.ts";
+import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 import type { SignInRegister } from "./signins/port.ts";
 import type { Workflows } from "./workflows/port.ts";
@@ -71,4 +71,5 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
+	readonly workflows: Workflows;
 }

@@ -13,7 +13,7 @@ import { ROUTES, type Route, type RouteId } from "../../src/edge/routes.ts";
 import type { Engine, EngineEvent } from "../../src/engine/engine.ts";
 import type { Ledger } from "../../src/ledger/ledger.ts";
 import { createNex, createOutbound } from "../../src/nex/nex.ts";
-import { type Applications, createApplications, createSignIns } from "../../src/services/services.ts";
+import { type Applications, createApplications, createSignIns, type Services } from "../../src/services/services.ts";
 import { type Clock, systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { removeFolder } from "../runtime/folder.ts";
@@ -67,6 +67,8 @@ export interface RigOptions {
 	clock?: Clock;
 	engine?: Engine;
 	open?: OpenStore;
+	/** Made anew with every start. */
+	services?(store: { bus: Bus; ledger: Ledger }): Partial<Services>;
 }
 
 export interface Rig {
@@ -130,6 +132,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			version: "0.0.0-test",
 			...(options.limits && { limits: options.limits }),
 			...(options.clock && { clock: options.clock }),
+			...(options.services && { services: options.services({ bus, ledger }) as Services }),
 			...options.deps,
 		});
 		const { url } = await edge.listen("127.0.0.1", 0);

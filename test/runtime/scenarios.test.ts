@@ -5,13 +5,13 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
 import { RuntimeAiService, type StreamScenarioResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { type Daemon, dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
+import { type Daemon, type DaemonOptions, dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { errorOf, readStream, statusOf } from "../edge/grpc/kit.ts";
 import { freshFolder } from "./folder.ts";
 
-async function start(data: string): Promise<Daemon> {
-	const daemon = await startDaemon({ port: 0, engine: "demo", logger: silentLog, data });
+async function start(data: string, options: DaemonOptions = {}): Promise<Daemon> {
+	const daemon = await startDaemon({ port: 0, engine: "demo", logger: silentLog, data, ...options });
 	onTestFinished(() => daemon.close());
 	return daemon;
 }
@@ -35,13 +35,14 @@ const asking = (text: string) => ({
 	head,
 	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } },
 });
+const SHORT = "/demo tokens=60 rate=0";
 const textOf = (events: readonly StreamScenarioResponse[]) => events.map(({ textDelta }) => textDelta).join("");
 
 test("R4-59 to R4-63: text and speech stream offline, labelled as a demonstration, and outlive the daemon", async () => {
 	const data = freshFolder();
 	const first = await start(data);
 	const client = clientOf(first);
-	const text = await readStream(client.streamScenario({ scenario: asking("hello"), idempotencyKey: "k" }));
+	const text = await readStream(client.streamScenario({ scenario: asking(SHORT), idempotencyKey: "k" }));
 	expect(text.error).toBeUndefined();
 	expect(textOf(text.messages).length).toBeGreaterThan(10);
 	expect(text.messages.at(-1)).toMatchObject({ done: true, reasonCode: ReasonCode.UNSPECIFIED, demo: true });
@@ -60,8 +61,23 @@ test("R4-59 to R4-63: text and speech stream offline, labelled as a demonstratio
 	const { runId } = text.messages[0]!;
 	const resumed = await readStream(again.streamScenario({ runId, after: text.messages[0]!.sequence }));
 	expect(textOf([text.messages[0]!, ...resumed.messages])).toBe(textOf(text.messages));
-	const repeated = await again.executeScenario({ scenario: asking("hello"), idempotencyKey: "k" });
+	const repeated = await again.executeScenario({ scenario: asking(SHORT), idempotencyKey: "k" });
 	expect(repeated).toMatchObject({ runId, text: textOf(text.messages) });
 	const conflict = await errorOf(again.executeScenario({ scenario: asking("bye"), idempotencyKey: "k" }));
 	expect(statusOf(conflict)).toEqual({ code: "InvalidArgument", reason: "REASON_CODE_IDEMPOTENCY_CONFLICT" });
+});
+
+test("Z6, Y3: a daemon that stops waits for a run, whose reader gets its end, then OK", async () => {
+	const daemon = await start(freshFolder(), { stopDeadlineMs: 600_000 });
+	const client = clientOf(daemon);
+	let stopped: Promise<void> | undefined;
+	const stream = client.streamScenario({ scenario: asking("/demo tokens=40 rate=100") });
+	const { messages, error } = await readStream(stream, () => {
+		stopped ??= daemon.close();
+	});
+	expect(stopped).toBeDefined();
+	await stopped;
+	expect(error).toBeUndefined();
+	expect(messages.at(-1)).toMatchObject({ done: true, reasonCode: ReasonCode.UNSPECIFIED });
+	expect(messages.length).toBeGreaterThan(1);
 });

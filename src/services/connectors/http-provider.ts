@@ -31,7 +31,7 @@ const Embeddings = z.object({
 });
 const Images = z.object({
 	data: z.array(z.object({ b64_json: z.string().optional(), url: z.string().optional() })).min(1),
-	output_format: z.string().optional(),
+	output_format: z.enum(["png", "jpeg", "webp"]).optional().catch(undefined),
 });
 const Transcript = z.object({ text: z.string() });
 
@@ -39,32 +39,31 @@ export function httpProvider(options: HttpProviderOptions): OpenProvider {
 	const isAnthropic = options.providerType === ANTHROPIC;
 	const wire = new Wire({ ...options, auth: isAnthropic ? "x-api-key" : "bearer" });
 	const elsewhere = new Wire({ ...options, apiKey: undefined, auth: "bearer", fetch: options.fetchElsewhere });
-	const require = (kind: ScenarioKind) => {
+	const mustOffer = (kind: ScenarioKind) => {
 		if (!options.kinds.includes(kind)) throw unsupported(options.name, kind);
 	};
 	return {
 		demo: false,
 		text: (request, signal) => {
-			require("text");
+			mustOffer("text");
 			return text(wire, isAnthropic, request, signal);
 		},
 		async speak({ model, text: input, voice = "alloy", mimeType }, signal) {
-			require("speech");
+			mustOffer("speech");
 			const format = formatOf(mimeType);
 			const response = await wire.post("/audio/speech", { model, input, voice, response_format: format }, signal);
-			const told = response.headers.get("content-type")?.split(";")[0]?.trim();
 			return {
-				mimeType: told?.startsWith("audio/") ? told : AUDIO_TYPES[format]!,
+				mimeType: typeIn(response, "audio") ?? AUDIO_TYPES[format]!,
 				audio: bytesOf(wire, response, signal),
 			};
 		},
 		async image({ model, prompt, size, count = 1 }, signal) {
-			require("image");
+			mustOffer("image");
 			const body = { model, prompt, n: Math.min(count, IMAGES_MAX), ...(size !== undefined && { size }) };
 			const answer = await wire.json(await wire.post("/images/generations", body, signal), signal);
 			const { data, output_format = "png" } = parsed(wire, Images, answer, "pictures");
 			return await Promise.all(
-				data.slice(0, IMAGES_MAX).map(({ b64_json, url }) => {
+				data.slice(0, IMAGES_MAX).map(async ({ b64_json, url }) => {
 					if (b64_json !== undefined)
 						return { mimeType: `image/${output_format}`, data: Buffer.from(b64_json, "base64") };
 					if (url === undefined) throw wire.unusable("a picture");
@@ -73,7 +72,7 @@ export function httpProvider(options: HttpProviderOptions): OpenProvider {
 			);
 		},
 		async embed({ model, inputs }, signal) {
-			require("embed");
+			mustOffer("embed");
 			const response = await wire.post("/embeddings", { model, input: inputs, encoding_format: "float" }, signal);
 			const { data, usage } = parsed(wire, Embeddings, await wire.json(response, signal), "embeddings");
 			if (data.length !== inputs.length) throw wire.unusable("one embedding for each text");
@@ -81,7 +80,7 @@ export function httpProvider(options: HttpProviderOptions): OpenProvider {
 			return { vectors: inOrder.map(({ embedding }) => embedding), inputTokens: usage?.prompt_tokens ?? -1 };
 		},
 		async transcribe({ model, audio, language }, signal) {
-			require("transcribe");
+			mustOffer("transcribe");
 			const response = await wire.send(`${wire.baseUrl}/audio/transcriptions`, {
 				...(await multipart(model, audio, language)),
 				signal,
@@ -150,10 +149,16 @@ async function picture(wire: Wire, address: string, signal: AbortSignal): Promis
 	const url = URL.parse(address);
 	if (url === null) throw wire.unusable("an address of the picture");
 	const response = await wire.send(url, { signal });
-	const type = response.headers.get("content-type")?.split(";")[0]?.trim() ?? "";
+	const type = typeIn(response, "image");
 	const chunks: Uint8Array[] = [];
 	for await (const chunk of bytesOf(wire, response, signal)) chunks.push(chunk);
-	return { mimeType: type.startsWith("image/") ? type : "application/octet-stream", data: Buffer.concat(chunks) };
+	return { mimeType: type ?? "application/octet-stream", data: Buffer.concat(chunks) };
+}
+
+/** What an answer says it is, if that is of this kind. */
+function typeIn({ headers }: Response, kind: "audio" | "image"): string | undefined {
+	const type = headers.get("content-type")?.split(";")[0]?.trim().toLowerCase() ?? "";
+	return type.startsWith(`${kind}/`) && /^[a-z]+\/[a-z0-9.+-]{1,40}$/.test(type) ? type : undefined;
 }
 
 const AUDIO_TYPES: Readonly<Record<string, string>> = {

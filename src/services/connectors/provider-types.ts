@@ -56,14 +56,12 @@ export const ANTHROPIC = "anthropic";
 export const providerTypeNames: readonly string[] = Object.keys(PROVIDER_TYPES);
 export const providerType = (name: string): ProviderType | undefined => own(PROVIDER_TYPES, name);
 
-/** The model that is asked: the one that was named, or the usual one. Undefined when it is not allowed or there is no usual one. */
-export function modelFor(
-	connector: Pick<ConnectorInfo, "providerType"> & Partial<Pick<ConnectorInfo, "defaultModel" | "models" | "kinds">>,
+/** The model that is asked when nobody names one: the connector's own for what it is there for first, else its provider's usual one. */
+export function defaultModelOf(
+	connector: Pick<ConnectorInfo, "providerType"> & Partial<Pick<ConnectorInfo, "defaultModel" | "kinds">>,
 	kind: ScenarioKind,
-	asked: string | undefined,
 ): string | undefined {
-	const { models = [], kinds = [], defaultModel } = connector;
-	const isItsMain = kind === "text" || kinds.length === 1;
-	const model = asked || (isItsMain ? defaultModel : undefined) || providerType(connector.providerType)?.models[kind];
-	return model !== undefined && (models.length === 0 || models.includes(model)) ? model : undefined;
+	const { kinds = [], defaultModel } = connector;
+	const usual = providerType(connector.providerType)?.models[kind];
+	return kind === "text" || kinds.length === 1 ? (defaultModel ?? usual) : (usual ?? defaultModel);
 }

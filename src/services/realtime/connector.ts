@@ -2,6 +2,7 @@
 
 import { NexusError } from "../../protocol/protocol.ts";
 import type { ConnectorInfo, Connectors, Provider, ScenarioKind } from "../connectors/port.ts";
+import { defaultModelOf } from "../connectors/provider-types.ts";
 import type { Principal } from "../principal.ts";
 
 export interface Wanted {
@@ -27,12 +28,12 @@ export async function findConnector(
 		throw new NexusError("precondition", `the connector ${connectorId} cannot do this (${kind}): name another one`, {
 			reason: "AI_SCENARIO_UNSUPPORTED",
 		});
-	const { models, defaultModel = "" } = connector;
+	const { models } = connector;
 	if (model !== "" && models.length > 0 && !models.includes(model))
 		throw new NexusError("not_found", `the connector ${connectorId} has no model ${model}`, {
 			reason: "AI_MODEL_NOT_FOUND",
 		});
-	return { connector, model: model === "" ? defaultModel : model };
+	return { connector, model: model === "" ? (defaultModelOf(connector, kind) ?? "") : model };
 }
 
 /** Once more for every use: a connector may have been changed or removed meanwhile. The call's outcome counts for its health. */

@@ -2,6 +2,7 @@
 
 import { NexusError, type Reason } from "../../protocol/protocol.ts";
 import type { ConnectorInfo, Connectors, InlineCredential } from "../connectors/port.ts";
+import { defaultModelOf } from "../connectors/provider-types.ts";
 import { appOf, type Principal } from "../principal.ts";
 import { metadataOf, type ScenarioMetadata } from "./metadata.ts";
 import { type AdmittedScenario, SCENARIO_TIMEOUT_MS, type ScenarioHead, type ScenarioRequest } from "./port.ts";
@@ -131,10 +132,10 @@ function modelOf(
 	connector: ConnectorInfo,
 	kind: AdmittedScenario["spec"]["kind"],
 ): string {
-	const { id, models, kinds, defaultModel = "" } = connector;
+	const { id, models, kinds } = connector;
 	if (!kinds.includes(kind))
 		throw fault("not_found", "AI_SCENARIO_UNSUPPORTED", `the connector ${id} has no model for ${kind}`);
-	const wanted = model === "" ? defaultModel : model;
+	const wanted = model === "" ? (defaultModelOf(connector, kind) ?? "") : model;
 	if (wanted === "") throw modelNotFound(`the connector ${id} has no default model: name a model_id`);
 	if (models.length > 0 && !models.includes(wanted))
 		throw modelNotFound(`the connector ${id} has no model ${wanted}; it has ${models.join(", ")}`);

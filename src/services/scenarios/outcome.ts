@@ -23,6 +23,12 @@ export async function outcomeOf(open: () => Promise<Cursor>): Promise<ScenarioOu
 	}
 }
 
+/** The Bus was closed before: recovery writes the end. */
+const UNENDED: Pick<EndFrame, "reason" | "error" | "usage"> = {
+	reason: "error",
+	error: { code: "unavailable", message: "The daemon stopped before the run had ended.", reason: "STOPPING" },
+};
+
 function errorOf(end: Pick<EndFrame, "reason" | "error">): NonNullable<ScenarioOutcome["error"]> {
 	const { code = "aborted", message = "The run was stopped." } = end.error ?? {};
 	return { code, message, reason: reasonOfEnd(end) };
@@ -52,7 +58,7 @@ class Answer {
 	}
 
 	outcome(): ScenarioOutcome {
-		const { reason = "crashed", error, usage = { input: -1, output: -1 } } = this.#end ?? {};
+		const { reason, error, usage = { input: -1, output: -1 } } = this.#end ?? UNENDED;
 		return {
 			status: reason === "completed" || reason === "aborted" ? reason : "failed",
 			text: this.#text.join(""),

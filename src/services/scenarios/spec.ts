@@ -14,6 +14,7 @@ const IMAGES_MAX = 10;
 const INPUTS_MAX = 2048;
 const MAX_TOKENS_MAX = 1_000_000;
 const TEMPERATURE_MAX = 2;
+const ROLES: ReadonlySet<string> = new Set(["user", "assistant"]);
 
 /** Throws `invalid` with the name of the field. */
 export function checkHead(
@@ -56,8 +57,7 @@ export function checkSpec(spec: ScenarioSpec, hasAudio: boolean): void {
 
 function checkText({ messages, system = "", maxTokens, temperature }: Extract<ScenarioSpec, { kind: "text" }>): void {
 	checkCount("text_generate.messages", messages.length, MESSAGES_MAX);
-	for (const { role } of messages)
-		if (role !== "user" && role !== "assistant") throw invalid(`a message's role is user or assistant, not ${role}`);
+	if (messages.some(({ role }) => !ROLES.has(role))) throw invalid("a message's role is user or assistant");
 	if (messages.at(-1)!.role !== "user") throw invalid("the last message must be the user's");
 	checkAll(
 		"text_generate.messages",

@@ -10,7 +10,7 @@ import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
-import type { VerifyUserToken } from "../scenarios/user-token.ts";
+import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import type { PerformDeps } from "./perform.ts";
@@ -28,7 +28,8 @@ export interface WorkflowsDeps {
 	jobs: PerformDeps["jobs"];
 	agents: AgentTurns;
 	audit?: Audit;
-	verifyUser: VerifyUserToken;
+	/** Left out: no user tokens are taken. */
+	verifyUser?: VerifyUserToken | undefined;
 	clock: Clock;
 	log: Log;
 	limits?: Partial<WorkflowLimits>;
@@ -68,7 +69,7 @@ class WorkflowService implements Workflows {
 
 	async submit(workflow: NewWorkflow, principal: Principal): Promise<WorkflowJson> {
 		const { definition, idempotencyKey: key } = workflow;
-		const userId = await userOf(workflow, this.#deps.verifyUser);
+		const userId = await userOf(workflow, this.#deps.verifyUser ?? noUserTokens);
 		const appId = appOf(principal, workflow.appId);
 		const plan = planOf(definition, this.#limits);
 		if (plan.nodes.some(({ kind }) => kind === "AGENT_RUN")) requireOwner(principal);

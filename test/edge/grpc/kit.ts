@@ -9,8 +9,9 @@ import { createRig, type Rig, type RigOptions, TOKEN } from "../rig.ts";
 export const PROTOCOLS = ["grpc", "grpc-web", "connect"] as const;
 export type Protocol = (typeof PROTOCOLS)[number];
 
-export interface GrpcKitOptions extends RigOptions {
-	services?: Partial<Services>;
+export interface GrpcKitOptions extends Omit<RigOptions, "services"> {
+	/** As they are, or made of the store. */
+	services?: Partial<Services> | RigOptions["services"];
 }
 
 export interface GrpcKit {
@@ -35,7 +36,8 @@ const withToken =
 	};
 
 export async function startGrpcKit({ services = {}, ...options }: GrpcKitOptions = {}): Promise<GrpcKit> {
-	const rig = await createRig({ ...options, deps: { services: services as Services, ...options.deps } });
+	const made = typeof services === "function" ? services : () => services;
+	const rig = await createRig({ ...options, services: made });
 	const { url: grpcUrl } = await rig.edge.listenGrpc("127.0.0.1", 0);
 	const transport = (protocol: Protocol = "grpc", token = TOKEN): Transport => {
 		const interceptors = [withToken(token)];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "../../../src/services/services.ts";
-import { modelFor } from "../../../src/services/services.ts";
+import { defaultModelOf } from "../../../src/services/services.ts";
 import { fakeProvider } from "./fake-provider.ts";
 import { all, app, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 
@@ -253,14 +253,14 @@ describe("connectors: what they are made of", () => {
 		expect(JSON.stringify(entries)).not.toContain(KEY);
 	});
 
-	test("the model is the one that was named, or the usual one for what is asked", () => {
-		const openai = { providerType: "openai", models: [], kinds: ["text", "speech"] as const, defaultModel: "my-model" };
-		expect(modelFor(openai, "text", undefined)).toBe("my-model");
-		expect(modelFor(openai, "text", "other")).toBe("other");
-		expect(modelFor(openai, "speech", undefined)).toBe("gpt-4o-mini-tts");
-		expect(modelFor({ ...openai, models: ["my-model"] }, "text", "other")).toBeUndefined();
-		expect(modelFor({ providerType: "openai-compatible" }, "text", undefined)).toBeUndefined();
-		expect(modelFor({ ...openai, kinds: ["speech"], defaultModel: "voice" }, "speech", undefined)).toBe("voice");
+	test("without a name, the model is the connector's own for what it is there for, else its provider's usual one", () => {
+		const openai = { providerType: "openai", kinds: ["text", "speech"] as const, defaultModel: "my-model" };
+		expect(defaultModelOf(openai, "text")).toBe("my-model");
+		expect(defaultModelOf(openai, "speech")).toBe("gpt-4o-mini-tts");
+		expect(defaultModelOf({ ...openai, kinds: ["speech"], defaultModel: "voice" }, "speech")).toBe("voice");
+		expect(defaultModelOf({ ...openai, providerType: "openai-compatible" }, "speech")).toBe("my-model");
+		expect(defaultModelOf({ providerType: "anthropic" }, "text")).toBe("claude-sonnet-4-6");
+		expect(defaultModelOf({ providerType: "openai-compatible" }, "text")).toBeUndefined();
 	});
 });
 

@@ -2,11 +2,12 @@
 
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { NexusError } from "../../../src/protocol/protocol.ts";
+import { idempotencyWrites } from "../../../src/ledger/ledger.ts";
+import { kindRetention, NexusError, timeOfId } from "../../../src/protocol/protocol.ts";
 import { createScenarios, SCENARIO_TIMEOUT_MS, type TextEvent } from "../../../src/services/services.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
-import { storeForTest } from "../../store.ts";
+import { refuseWrites, storeForTest } from "../../store.ts";
 import { until } from "../../until.ts";
 import {
 	admittedOf,
@@ -114,6 +115,20 @@ describe("Z4: a run without a session", () => {
 		await scenarios.abort(runId, OWNER);
 	});
 
+	test("Z1, Z3: retention removes it after its day, and whoever reads it is told so", async () => {
+		const clock = manualClock(1000);
+		const { scenarios, bus, frames } = rig(saying("a"), { clock });
+		const { runId } = await scenarios.start(admittedOf());
+		await frames(runId);
+		const day = kindRetention().scenario!;
+		expect(day.ageMsMax).toBe(86_400_000);
+		expect(await bus.retain({ ageMsMax: 0, kinds: kindRetention() })).toBe(0);
+		expect(await bus.retain({ kinds: { scenario: { ageMsMax: -1 } } })).toBe(1);
+		await expect(scenarios.cursor(runId, 0, OWNER)).rejects.toMatchObject({ code: "not_found" });
+		clock.advance(timeOfId(runId)! + day.ageMsMax - clock.now());
+		await expect(scenarios.cursor(runId, 0, OWNER)).rejects.toMatchObject({ code: "expired" });
+	});
+
 	test("abort ends it with what was said, and counts it no more", async () => {
 		const { scenarios, frames } = rig(hanging);
 		const { runId } = await scenarios.start(admittedOf());
@@ -131,6 +146,7 @@ describe("Z14: two clocks, neither is reset", () => {
 		const clock = manualClock(1000);
 		const silent: Play = async function* (signal) {
 			await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+			yield { type: "alive" };
 		};
 		const { scenarios, frames, connectors } = rig(silent, { clock });
 		const { runId } = await scenarios.start(admittedOf());
@@ -242,6 +258,36 @@ describe("I3: every log ends", () => {
 		expect(await again.outcome).toMatchObject({ status: "failed", text: "so far", error: { reason: "CRASHED" } });
 		expect(calls).toBe(1);
 		expect(await scenarios.recover()).toBe(0);
+	});
+
+	test("what belongs beside its end cannot keep a log from ending", async () => {
+		const audit = ({ operation }: { operation: string }) => idempotencyWrites.forget(operation === "start" ? 0 : 1, 1);
+		const { scenarios, frames, file } = rig(saying("all of it"), { audit });
+		refuseWrites({ file }, ({ thing, args }) => thing === "idempotency" && args[0] === 1);
+		const { runId } = await scenarios.start(admittedOf());
+		expect(finalOf(await frames(runId))).toMatchObject({ reason: "completed", final: true });
+	});
+
+	test("a beginning that is refused leaves nothing, and no call", async () => {
+		let calls = 0;
+		const counted: Play = async function* () {
+			calls++;
+			yield { type: "alive" };
+		};
+		const { scenarios, bus, file } = rig(counted);
+		refuseWrites({ file }, () => true);
+		const begin = [idempotencyWrites.forget(0, 1)];
+		await expect(scenarios.start(admittedOf(), { begin })).rejects.toMatchObject({ refusal: "conflict" });
+		expect([await bus.list(), scenarios.live, calls]).toEqual([[], 0, 0]);
+	});
+
+	test("a run whose end cannot be read has failed, with what there is of it", async () => {
+		const { scenarios, bus } = rig(hanging);
+		const { runId } = await scenarios.start(admittedOf());
+		const { outcome } = await scenarios.start(admittedOf(), { runId: "run_2" });
+		await until("it has said something", async () => ((await bus.describe(runId))?.head ?? 0) > 1);
+		await bus.close();
+		expect(await outcome).toMatchObject({ status: "failed", error: { reason: expect.any(String) } });
 	});
 
 	test("Z6: draining refuses new ones, waits, and aborts what is left with a real end", async () => {

@@ -1,0 +1,123 @@
+/** `nexus workflow`, against a daemon with its real jobs and the demonstration model. */
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { WorkflowEventJson, WorkflowJson } from "../../src/protocol/protocol.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { daemonHere, nexus } from "./in-process.ts";
+
+const EXAMPLE = join(import.meta.dirname, "../../examples/workflows/summary.yaml");
+
+async function house() {
+	const cwd = freshFolder();
+	const data = join(cwd, "data");
+	const daemon = await daemonHere(data, { cwd });
+	onTestFinished(() => daemon.close());
+	const start = (...args: string[]) => nexus(["workflow", ...args, "--data", data], { cwd });
+	return {
+		cwd,
+		start,
+		on: (...args: string[]) => start(...args).end(),
+		/** Writes a definition and gives its name. */
+		file(definition: object) {
+			writeFileSync(join(cwd, "w.yaml"), JSON.stringify(definition));
+			return "w.yaml";
+		},
+	};
+}
+
+const lines = <T>(out: string): T[] =>
+	out
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as T);
+
+describe("nexus workflow", () => {
+	test("the example runs offline: its nodes are shown, its output is printed, and its text can be read by its run", async () => {
+		const { on } = await house();
+		const question = "/demo tokens=60 rate=0";
+		const ran = await on("run", EXAMPLE, "--input", `question=${question}`, "--input", "words_max=5");
+		expect(ran).toMatchObject({ code: 0 });
+		expect(ran.out).toMatch(/^\/demo tokens=60 rate=0 \(\d+ words, a vector of \d+ numbers\)\n\n\S/);
+		for (const node of ["answer", "question-vector", "measure", "is-long", "chosen", "report"])
+			expect(ran.err).toMatch(new RegExp(`${node} +completed`));
+		expect(ran.err).toMatch(/answer +running +run_/);
+		expect(ran.err).toMatch(/(?:shorten|keep) +skipped/);
+		const id = /^wf_\w+/m.exec(ran.err)![0];
+		const shown = lines<{ workflow: WorkflowJson }>((await on("show", id, "--json")).out)[0]!.workflow;
+		const byId = Object.fromEntries(shown.nodes.map((node) => [node.node_id, node]));
+		expect(byId.answer!.output).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
+		expect(byId["question-vector"]!.output).toMatchObject({ embeddings: [expect.any(Array)] });
+		expect(shown.state).toBe("completed");
+		const table = await on("show", id);
+		expect(table.out).toMatch(/report\tTRANSFORM_TEMPLATE\tcompleted/);
+		expect((await on("list")).out).toContain(`${id}\tcompleted\t100 %`);
+	});
+
+	test("--json prints every event, then the workflow; watch tells the same of one that has ended", async () => {
+		const { on, file } = await house();
+		const definition = { nodes: [{ id: "a", kind: "TRANSFORM_TEMPLATE", config: { template: "hi" } }] };
+		const ran = await on("run", file(definition), "--json");
+		const all = lines<WorkflowEventJson & { output: object }>(ran.out);
+		expect(all.map(({ type }) => type)).toEqual([
+			"accepted",
+			"started",
+			"node_started",
+			"node_completed",
+			"completed",
+			undefined,
+		]);
+		expect(all.at(-1)!.output).toEqual({ a: { text: "hi" } });
+		const { workflow_id: id } = all[0]!.workflow;
+		const watched = await on("watch", id);
+		expect(watched).toMatchObject({ code: 0, out: "hi\n" });
+		expect(lines<WorkflowEventJson>((await on("watch", id, "--json", "--after", "2")).out)[0]!.type).toBe(
+			"node_started",
+		);
+	});
+
+	test("the exit code says how it ended, and words why", async () => {
+		const { on, file } = await house();
+		const failing = { nodes: [{ id: "a", kind: "TRANSFORM_SCRIPT", config: { code: "throw 1" } }] };
+		expect(await on("run", file(failing))).toMatchObject({ code: 2, err: expect.stringContaining("node a failed") });
+		const missing = { nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt: "x", connector_id: "nope" } }] };
+		expect(await on("run", file(missing))).toMatchObject({ code: 4, err: expect.stringContaining("nope") });
+		expect(await on("run", file({ nodes: [{ id: "a", kind: "X" }] }))).toMatchObject({
+			code: 2,
+			err: expect.stringContaining("node a: there is no kind X"),
+		});
+		expect(await on("run", file({ name: "x" }))).toMatchObject({
+			code: 2,
+			err: expect.stringContaining("it has no nodes"),
+		});
+		expect(await on("run", "nothing.yaml")).toMatchObject({ code: 2 });
+		expect(await on("run", EXAMPLE, "--input", "question")).toMatchObject({
+			code: 2,
+			err: expect.stringContaining("name=value"),
+		});
+		expect(await on("watch", "wf_0")).toMatchObject({ code: 4 });
+	});
+
+	test("Ctrl-C leaves it running and says how to watch and cancel it; cancel ends it", async () => {
+		const { on, start, file } = await house();
+		const prompt = "/demo tokens=100000 rate=50";
+		const running = start("run", file({ nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt } }] }));
+		await running.until(({ err }) => /a +running/.test(err));
+		const left = await running.end("SIGINT");
+		const id = /^wf_\w+/m.exec(left.err)![0];
+		expect(left).toMatchObject({ code: 130, err: expect.stringContaining(`nexus workflow cancel ${id}`) });
+		expect((await on("list", "--state", "running")).out).toContain(id);
+		expect(await on("cancel", id, "not", "needed")).toMatchObject({ code: 0, out: `${id}: canceled\n` });
+		expect(await on("watch", id)).toMatchObject({ code: 130, err: expect.stringContaining("canceled: not needed") });
+	});
+
+	test("AGENT_RUN is a turn of a session", async () => {
+		const { on, file } = await house();
+		const agent = { id: "ask", kind: "AGENT_RUN", config: { session: "work", text: "/demo tokens=3 rate=1000" } };
+		const ran = await on("run", file({ nodes: [agent] }), "--json");
+		const workflow = lines<WorkflowJson>(ran.out).at(-1)!;
+		expect(workflow).toMatchObject({ state: "completed", nodes: [{ run_id: expect.stringMatching(/^run_/) }] });
+		expect(workflow.nodes[0]!.output).toMatchObject({ text: expect.stringMatching(/\S/) });
+	});
+});

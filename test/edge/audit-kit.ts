@@ -1,0 +1,17 @@
+/** The services over notices, on an edge whose store tells. */
+
+import { createAudit, createAuditLog, createTelling, noticeLogs, type Services } from "../../src/services/services.ts";
+import { type Clock, systemClock } from "../../src/std/clock.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { type OpenStore, openStore } from "../store.ts";
+import type { RigOptions } from "./rig.ts";
+
+export function auditOptions(clock: Clock = systemClock) {
+	const open: OpenStore = (path, options) => openStore(path, { ...options, tell: createTelling(clock) });
+	const services: NonNullable<RigOptions["services"]> = ({ bus, ledger }): Partial<Services> => {
+		const notices = noticeLogs({ bus, ledger });
+		const audit = createAudit(clock);
+		return { notices, audit: createAuditLog({ bus, ledger, notices, audit, clock, log: silentLog }) };
+	};
+	return { open, services };
+}

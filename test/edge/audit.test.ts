@@ -1,0 +1,108 @@
+/** The audit log and the events of agents over HTTP. */
+
+import { describe, expect, it, onTestFinished } from "vitest";
+import { noticeWrites } from "../../src/ledger/ledger.ts";
+import type { AuditListJson } from "../../src/protocol/protocol.ts";
+import { auditText } from "../../src/services/services.ts";
+import { auditOptions } from "./audit-kit.ts";
+import { createRig, readSse } from "./rig.ts";
+
+async function started(limits = {}) {
+	const rig = await createRig({ ...auditOptions(), limits });
+	onTestFinished(() => rig.close());
+	const fill = (count: number) =>
+		rig.bus.write([
+			noticeWrites.postAll(
+				"audit",
+				Array.from({ length: count }, (_, n) => auditText({ domain: "runs", operation: "started", payload: { n } }, n)),
+				1,
+			),
+		]);
+	return { rig, fill };
+}
+
+describe("GET /v1/audit", () => {
+	it("lists newest first, filtered, in pages", async () => {
+		const { rig, fill } = await started({ listItemsMax: 2 });
+		await fill(3);
+		const list = async (query: string) => (await (await rig.get(`/v1/audit${query}`)).json()) as AuditListJson;
+		const first = await list("");
+		expect(first.events.map(({ sequence }) => sequence)).toEqual([3, 2]);
+		expect((await list(`?before=${first.next_before}`)).events.map(({ sequence }) => sequence)).toEqual([1]);
+		expect(await list("?domain=tools")).toEqual({ events: [] });
+		expect((await list("?until=1970-01-01T00:00:00.001Z")).events).toHaveLength(1);
+		expect((await rig.get("/v1/audit?since=yesterday")).status).toBe(400);
+	});
+});
+
+describe("GET /v1/audit/export", () => {
+	it("P5.4, Z23: the whole log as a body that ends cleanly, NDJSON or CSV, resumable", async () => {
+		const { rig, fill } = await started();
+		await fill(2500);
+		const ndjson = await rig.get("/v1/audit/export");
+		expect(ndjson.headers.get("content-type")).toBe("application/x-ndjson");
+		expect(ndjson.headers.get("content-disposition")).toContain("audit.ndjson");
+		const lines = (await ndjson.text()).trimEnd().split("\n");
+		expect(lines.map((line) => (JSON.parse(line) as { sequence: number }).sequence)).toEqual(
+			Array.from({ length: 2500 }, (_, n) => n + 1),
+		);
+		const csv = (await (await rig.get("/v1/audit/export?format=csv&domain=runs")).text()).split("\n");
+		expect(csv[0]).toMatch(/^sequence,/);
+		expect(csv).toHaveLength(2502);
+		const rest = await (await rig.get("/v1/audit/export?after=2499&domain=runs")).text();
+		expect(rest).toBe(`${lines.at(-1)}\n`);
+	});
+
+	it("an empty one is an empty body, and what was removed is 410 before the first byte", async () => {
+		const { rig, fill } = await started();
+		await fill(3);
+		await fill(3);
+		await rig.bus.write([noticeWrites.forget("audit", 2, 1)]);
+		expect((await rig.get("/v1/audit/export?after=1")).status).toBe(410);
+		expect((await rig.get("/v1/audit/export?after=9999")).status).toBe(400);
+		expect((await rig.get("/v1/audit/export?after=3")).status).toBe(200);
+		expect(await (await rig.get("/v1/audit/export?domain=none")).text()).toBe("");
+	});
+});
+
+describe("GET /v1/agents/stream", () => {
+	it("tells of the runs of all sessions, and resumes by Last-Event-ID over a restart", async () => {
+		const { rig } = await started();
+		const reader = await readSse(`${rig.url}/v1/agents/stream`);
+		const { runId, puppet } = await rig.start("main");
+		const before = await reader.until((events) => events.length === 2);
+		expect(before.map(({ id, data }) => [id, (JSON.parse(data) as { event_type: string }).event_type])).toEqual([
+			["1", "started"],
+			["2", "message"],
+		]);
+		const seen = before.at(-1)!.id!;
+		reader.stop();
+		puppet.finish();
+		await rig.settled(runId);
+		await rig.restart();
+		const again = await readSse(`${rig.url}/v1/agents/stream`, { "last-event-id": seen });
+		onTestFinished(() => again.stop());
+		const [settled] = await again.until((events) => events.length === 1);
+		expect(settled).toMatchObject({ id: "3", event: "message" });
+		expect(JSON.parse(settled!.data)).toMatchObject({ event_type: "settled", run_id: runId, state: "completed" });
+	});
+
+	it("begins with the place where the reader is, so that nothing is lost before its first event", async () => {
+		const { rig } = await started();
+		const { puppet } = await rig.start("main");
+		const response = await rig.get("/v1/agents/stream");
+		const { value } = await response.body!.getReader().read();
+		expect(Buffer.from(value!).toString()).toContain("id: 2\n\n");
+		puppet.finish();
+	});
+
+	it("is filtered by session", async () => {
+		const { rig } = await started();
+		await rig.start("one");
+		await rig.start("two");
+		const reader = await readSse(`${rig.url}/v1/agents/stream?after=0&session=two`);
+		onTestFinished(() => reader.stop());
+		const events = await reader.until((seen) => seen.length === 2);
+		expect(events.map(({ id }) => id)).toEqual(["3", "4"]);
+	});
+});

@@ -1,0 +1,101 @@
+/** RuntimeAgentService over gRPC: messages, aborts, and the events of all sessions' runs. */
+
+import { Code } from "@connectrpc/connect";
+import { describe, expect, it, onTestFinished } from "vitest";
+import {
+	AgentEventType,
+	RuntimeAgentService,
+	type SubscribeAgentEventsResponse,
+} from "../../../src/gen/nexus/runtime/v1/agent_pb.ts";
+import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
+import { until } from "../../until.ts";
+import { auditOptions } from "../audit-kit.ts";
+import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
+
+async function started() {
+	const agents = { lead: { model: "m1" }, helper: {} };
+	const kit = await startGrpcKit({ ...auditOptions(), deps: { engine: { name: "puppet" }, agents } });
+	onTestFinished(() => kit.close());
+	return { kit, client: kit.client(RuntimeAgentService) };
+}
+
+/** Follows until it is stopped. */
+function follow(stream: (signal: AbortSignal) => AsyncIterable<SubscribeAgentEventsResponse>) {
+	const abort = new AbortController();
+	const seen: SubscribeAgentEventsResponse[] = [];
+	const ended = readStream(stream(abort.signal), (event) => seen.push(event));
+	onTestFinished(() => abort.abort());
+	return { seen, ended, stop: () => abort.abort() };
+}
+
+const typesOf = (events: readonly SubscribeAgentEventsResponse[]) => events.map(({ eventType }) => eventType);
+const { STARTED, MESSAGE, TOOL, SETTLED } = AgentEventType;
+
+describe("RuntimeAgentService", () => {
+	it("sends a message, follows its run, and aborts it", async () => {
+		const { kit, client } = await started();
+		const all = follow((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));
+		const { runId, disposition, eventId } = await client.sendMessage({ session: "main", text: "hi" });
+		expect(disposition).toBe("started");
+		const tool = { type: "tool", callId: "c1", name: "look" } as const;
+		kit.rig.puppet(runId).yield({ ...tool, status: "started" }, { ...tool, status: "completed" });
+		await until("the tool", () => all.seen.length === 4);
+		expect(await client.abortRun({ runId })).toMatchObject({ runId, status: "aborted" });
+		await until("the end", () => all.seen.length === 5);
+		expect(typesOf(all.seen)).toEqual([STARTED, MESSAGE, TOOL, TOOL, SETTLED]);
+		expect(all.seen).toMatchObject([
+			{ sequence: 1n, session: "main", runId },
+			{ sequence: 2n, id: eventId, state: "started" },
+			{ sequence: 3n, id: "c1", tool: "look", state: "started" },
+			{ sequence: 4n, state: "completed" },
+			{ sequence: 5n, state: "aborted", reasonCode: ReasonCode.ABORTED },
+		]);
+		await until("who asked is on record", async () => {
+			const { events } = (await (await kit.rig.get("/v1/audit?operation=abort_asked")).json()) as { events: object[] };
+			return events.length === 1;
+		});
+	});
+
+	it("Z3: begins now without a place, resumes after one, and is filtered by session and agent", async () => {
+		const { kit, client } = await started();
+		const first = await client.sendMessage({ session: "one", text: "hi" });
+		kit.rig.puppet(first.runId).finish();
+		await kit.rig.settled(first.runId);
+		const resumed = follow((signal) => client.subscribeAgentEvents({ after: 2n }, { signal }));
+		const other = follow((signal) => client.subscribeAgentEvents({ after: 0n, session: "two" }, { signal }));
+		const lead = follow((signal) => client.subscribeAgentEvents({ after: 0n, agent: "lead" }, { signal }));
+		const now = follow((signal) => client.subscribeAgentEvents({}, { signal }));
+		await until("what was before", () => resumed.seen.length === 1);
+		const second = await client.sendMessage({ session: "two", text: "hi" });
+		const by = { type: "tool", callId: "c1", name: "look", agent: "lead" } as const;
+		kit.rig.puppet(second.runId).yield({ ...by, status: "started" });
+		await until("the tool", () => lead.seen.length === 1 && other.seen.length === 3 && resumed.seen.length === 4);
+		expect(typesOf(resumed.seen)).toEqual([SETTLED, STARTED, MESSAGE, TOOL]);
+		expect(lead.seen).toMatchObject([{ session: "two", agent: "lead", tool: "look" }]);
+		expect(other.seen.every(({ session }) => session === "two")).toBe(true);
+		expect(now.seen.every(({ sequence }) => sequence > 3n)).toBe(true);
+		expect((await readStream(client.subscribeAgentEvents({ after: 99n }))).error?.code).toBe(Code.InvalidArgument);
+	});
+
+	it("Z15: the same key is the same message, another text under it INVALID_ARGUMENT", async () => {
+		const { client } = await started();
+		const message = { session: "main", text: "hi", idempotencyKey: "k1" };
+		const first = await client.sendMessage(message);
+		expect((await client.sendMessage(message)).eventId).toBe(first.eventId);
+		const error = await errorOf(client.sendMessage({ ...message, text: "other" }));
+		expect(statusOf(error)).toEqual({ code: "InvalidArgument", reason: "REASON_CODE_IDEMPOTENCY_CONFLICT" });
+		expect((await errorOf(client.sendMessage({ session: "a b", text: "x" }))).code).toBe(Code.InvalidArgument);
+		expect((await errorOf(client.abortRun({ runId: "run_x" }))).code).toBe(Code.NotFound);
+	});
+
+	it("lists the engine and its agents", async () => {
+		const { client } = await started();
+		expect(await client.listAgents({})).toMatchObject({
+			engine: "puppet",
+			agents: [
+				{ name: "lead", modelId: "m1" },
+				{ name: "helper", modelId: "" },
+			],
+		});
+	});
+});

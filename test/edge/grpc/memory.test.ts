@@ -1,0 +1,59 @@
+/** RuntimeMemoryService over gRPC. */
+
+import { Code } from "@connectrpc/connect";
+import { expect, it, onTestFinished } from "vitest";
+import { MemoryEventType, RuntimeMemoryService } from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
+import { createMemory } from "../../../src/runtime/memory.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+import { until } from "../../until.ts";
+import { auditOptions } from "../audit-kit.ts";
+import { errorOf, type GrpcKit, readStream, startGrpcKit } from "./kit.ts";
+
+async function started(remembers = true) {
+	const memory = () => createMemory({ bus: kit.rig.bus, ledger: kit.rig.ledger, clock: systemClock });
+	const kit: GrpcKit = await startGrpcKit({
+		...auditOptions(),
+		deps: {
+			remembers,
+			forget: (id) => memory().forget(id, {}),
+			retain: async (bank, text) => (await memory().get((await memory().add(bank, text, {})).id))!,
+		},
+	});
+	onTestFinished(() => kit.close());
+	return kit.client(RuntimeMemoryService);
+}
+
+it("notes, recalls and forgets, and tells of it bank by bank", async () => {
+	const client = await started();
+	const seen: object[] = [];
+	const abort = new AbortController();
+	onTestFinished(() => abort.abort());
+	const only = { banks: ["agent:main"], after: 0n };
+	void readStream(client.subscribeMemoryEvents(only, { signal: abort.signal }), (event) => seen.push(event));
+	const { item } = await client.retain({ bank: "agent:main", text: "likes green tea" });
+	await client.retain({ bank: "agent:other", text: "likes coffee" });
+	const { items } = await client.recall({ query: "tea", banks: ["agent:main"] });
+	expect(items).toMatchObject([{ memoryId: item!.memoryId, bank: "agent:main", text: "likes green tea" }]);
+	expect((await client.recall({})).items).toHaveLength(2);
+	await client.forget({ memoryId: item!.memoryId });
+	await until("both events", () => seen.length === 2);
+	expect(seen).toMatchObject([
+		{ sequence: 1n, eventType: MemoryEventType.RETAINED, memoryId: item!.memoryId, bank: "agent:main" },
+		{ sequence: 3n, eventType: MemoryEventType.FORGOTTEN, memoryId: item!.memoryId },
+	]);
+	expect((await errorOf(client.forget({ memoryId: item!.memoryId }))).code).toBe(Code.NotFound);
+});
+
+it("says what is wrong with a request", async () => {
+	const client = await started();
+	const codes = [
+		client.retain({ bank: "elsewhere", text: "x" }),
+		client.retain({ bank: "agent:a", text: " " }),
+		client.recall({ banks: ["x"] }),
+		client.recall({ limit: -1 }),
+		client.recall({ query: "x".repeat(1001) }),
+	].map(async (call) => (await errorOf(call)).code);
+	expect(await Promise.all(codes)).toEqual(Array.from(codes, () => Code.InvalidArgument));
+	const off = await started(false);
+	expect((await errorOf(off.retain({ bank: "agent:a", text: "x" }))).code).toBe(Code.FailedPrecondition);
+});
