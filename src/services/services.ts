@@ -71,5 +71,4 @@ export interface Services {
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;
 	readonly health: RuntimeHealthFeed;
-	readonly workflows: Workflows;
 }
