@@ -58,9 +58,8 @@ export function jobHandlers({ deps, limits, ...streaming }: Parts) {
 	} satisfies Partial<Handlers>;
 }
 
-/** An edge without services has no such addresses. */
 function servicesOf({ services }: EdgeDeps): Services {
-	if (!services) throw new NexusError("not_found", "there is nothing at this address");
+	if (!services) throw new NexusError("unavailable", "this daemon has no jobs");
 	return services;
 }
 

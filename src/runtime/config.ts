@@ -57,6 +57,9 @@ export interface NexusConfig extends EngineSections {
 	memory?: FileConfig["memory"];
 	/** Which addresses model providers may have. */
 	connectors?: FileConfig["connectors"];
+	/** What jobs and artifacts may take. */
+	jobs?: FileConfig["jobs"];
+	artifacts?: FileConfig["artifacts"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };

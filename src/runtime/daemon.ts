@@ -110,7 +110,15 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	writeDaemonRecord(paths, { pid: process.pid, ...ports, started_at: Date.now() });
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
-	undo.push({ what: "retention", stop: keepRetention(store, kept, systemClock, log) });
+	undo.push({
+		what: "retention",
+		stop: keepRetention(
+			{ ...store, sweepFiles: () => parts.running.services.artifacts.sweep() },
+			kept,
+			systemClock,
+			log,
+		),
+	});
 	life.state = "READY";
 	life.changed();
 	const accounts = parts.outbound.accounts().map(({ channel, account }) => `${channel}/${account}`);

@@ -1,4 +1,4 @@
-/** Removes old finished logs, checkpoints, decided questions, idempotency keys, entries of the execution log and notices now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions, idempotency keys, workflows, entries of the execution log and notices now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
 import {
@@ -7,10 +7,12 @@ import {
 	executionWrites,
 	IDEMPOTENCY_KEPT_MS,
 	idempotencyWrites,
+	jobWrites,
 	type Ledger,
 	noticeWrites,
+	workflowWrites,
 } from "../ledger/ledger.ts";
-import { kindRetention } from "../protocol/protocol.ts";
+import { kindRetention, LOG_KINDS } from "../protocol/protocol.ts";
 import { keptNotices } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -22,10 +24,14 @@ const FIRST_SWEEP_MS = 30_000;
 
 /** In one commit. */
 const ENTRIES_PER_COMMIT = 5000;
+/** Each with its nodes. */
+const WORKFLOWS_PER_COMMIT = 50;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs" | "workflows">;
+	/** Removes files that are too old; returns how many. */
+	sweepFiles?(): Promise<number>;
 }
 
 export interface RetentionRules extends RetentionConfig {
@@ -34,7 +40,12 @@ export interface RetentionRules extends RetentionConfig {
 }
 
 /** Returns how to stop it. */
-export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, clock: Clock, log: Log): () => void {
+export function keepRetention(
+	{ bus, ledger, sweepFiles }: Kept,
+	rules: RetentionRules,
+	clock: Clock,
+	log: Log,
+): () => void {
 	let stopped = false;
 	let cancel = () => {};
 	const forgetBefore = async (time: number) => {
@@ -52,10 +63,21 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
 		}
 	};
+	/** As long as their logs. */
+	const forgetWorkflows = async () => {
+		const time = clock.now() - LOG_KINDS.workflow.keptMs;
+		while (!stopped && (await ledger.workflows.isOlder(time)))
+			await bus.write([workflowWrites.forget(time, WORKFLOWS_PER_COMMIT)]);
+	};
 	const forgetKeys = async () => {
 		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
 		while (!stopped && (await ledger.idempotency.isOlder(time)))
 			await bus.write([idempotencyWrites.forget(time, ENTRIES_PER_COMMIT)]);
+	};
+	/** They go with their logs. */
+	const forgetJobs = async () => {
+		const time = clock.now() - LOG_KINDS.job.keptMs;
+		while (!stopped && (await ledger.jobs.isOlder(time))) await bus.write([jobWrites.forget(time, ENTRIES_PER_COMMIT)]);
 	};
 	const sweep = async () => {
 		try {
@@ -64,6 +86,10 @@ export function keepRetention({ bus, ledger }: Kept, rules: RetentionRules, cloc
 			await forgetBefore(clock.now() - ageDaysMax * DAY_MS);
 			await forgetNotices();
 			await forgetKeys();
+			await forgetJobs();
+			await forgetWorkflows();
+			const files = (await sweepFiles?.()) ?? 0;
+			if (files > 0) log.info({ files }, "retention removed artifacts");
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");
 		} catch (cause) {
 			log.error({ cause }, "the retention sweep failed; it will be tried again");

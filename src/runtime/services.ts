@@ -1,6 +1,5 @@
 /** The services of the runtime contract: made here, each from what it needs, and stopped together with the daemon. */
 
-import { join } from "node:path";
 import type { Broker } from "../broker/broker.ts";
 import type { Bus } from "../bus/bus.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -8,10 +7,8 @@ import type { Ledger } from "../ledger/ledger.ts";
 import type { Accepted, ClientMessage, Nex, Outbound } from "../nex/nex.ts";
 import type { ReadinessJson } from "../protocol/protocol.ts";
 import {
-	createArtifacts,
 	createAudit,
 	createAuditLog,
-	createJobs,
 	createRealtime,
 	createScenarios,
 	createWorkflows,
@@ -24,6 +21,7 @@ import { agentTurns } from "./agent-turns.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
+import { openJobs } from "./jobs.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
@@ -67,8 +65,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 		verifyUser,
 		abortGraceMs: config.broker.abortGraceMs,
 	});
-	const artifacts = createArtifacts({ dir: join(config.data, "artifacts"), bus, ledger, clock, log });
-	const jobs = createJobs({ bus, ledger, connectors, scenarios, artifacts, clock, log, audit });
+	const { artifacts, jobs } = openJobs({ ...parts, connectors, scenarios, audit });
 	const agents = agentTurns({ ...parts, receive: submit });
 	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
@@ -99,8 +96,9 @@ export function createServices(parts: ServiceParts): RunningServices {
 			await apps.load();
 			const ended = await scenarios.recover();
 			if (ended > 0) log.warn({ ended }, "ended model calls that an earlier process left behind");
-			const crashed = await jobs.recover();
-			if (crashed > 0) log.warn({ crashed }, "settled jobs that an earlier process left behind");
+			await artifacts.recover();
+			const settled = await jobs.recover();
+			if (settled > 0) log.warn({ settled }, "settled jobs that were running when an earlier process ended");
 			// Its nodes ask what became of their jobs and runs.
 			const resumed = await workflows.recover();
 			if (resumed > 0) log.info({ resumed }, "workflows go on");

@@ -7,12 +7,20 @@ import { EDGE_LIMITS } from "../../src/edge/edge.ts";
 import { MCP_LIMITS } from "../../src/engine/mcp/port.ts";
 import { CONFIG_DEFAULTS } from "../../src/runtime/config.ts";
 import { MEMORY_DEFAULTS } from "../../src/runtime/memory.ts";
+import { ARTIFACT_LIMITS, JOB_LIMITS } from "../../src/services/services.ts";
 
 const page = readFileSync(new URL("../../docs/configuration.md", import.meta.url), "utf8");
 
 describe("docs/configuration.md", () => {
 	const { stopDeadlineMs, retention } = CONFIG_DEFAULTS;
-	const limits = { ...BROKER_LIMITS, ...EDGE_LIMITS, ...MCP_LIMITS, ...MEMORY_DEFAULTS };
+	const limits = {
+		...BROKER_LIMITS,
+		...EDGE_LIMITS,
+		...MCP_LIMITS,
+		...MEMORY_DEFAULTS,
+		...JOB_LIMITS,
+		...ARTIFACT_LIMITS,
+	};
 	it.each(Object.entries({ ...limits, ...retention, stopDeadlineMs }))("%s is %s by default", (key, value) => {
 		expect(page).toMatch(new RegExp(`^\\| \`${key}\` \\|.*\\| \`${value}\`.*\\|$`, "m"));
 	});

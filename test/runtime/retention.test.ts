@@ -1,6 +1,6 @@
 /** Retention in the background: at its intervals, through failures, and never after a stop. */
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Bus, Retention } from "../../src/bus/bus.ts";
 import {
 	type Approval,
@@ -8,7 +8,9 @@ import {
 	checkpointWrites,
 	executionWrites,
 	idempotencyWrites,
+	jobWrites,
 	noticeWrites,
+	workflowWrites,
 } from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
@@ -33,6 +35,8 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
+		jobs: { get: () => undefined, list: () => [], isOlder: () => false },
+		workflows: { get: () => undefined, nodes: () => [], list: () => [], isOlder: () => false },
 	},
 });
 
@@ -93,6 +97,20 @@ describe("keepRetention", () => {
 		expect(tries).toBe(1);
 	});
 
+	it("forgets jobs with their logs, a week after their end, and has old files removed", async () => {
+		const clock = manualClock(10 * 86_400_000);
+		const { bus, ledger } = storeForTest({ connection: "none" });
+		const job = (id: string, finishedAt: number) =>
+			jobWrites.submit({ id, appId: "app", state: "failed", createdAt: 1, finishedAt, scenario: {}, job: {} });
+		await bus.write([job("job_old", 3 * 86_400_000), job("job_young", 3 * 86_400_000 + 30_000)]);
+		let swept = 0;
+		const sweepFiles = async () => ++swept;
+		onTestFinished(keepRetention({ bus, ledger, sweepFiles }, RULES, clock, silentLog));
+		clock.advance(30_000);
+		await until("files are swept", () => swept === 1);
+		expect((await ledger.jobs.list({ limit: 9 })).map(({ id }) => id)).toEqual(["job_young"]);
+	});
+
 	it("forgets checkpoints and entries of the execution log by their age, in small commits", async () => {
 		const clock = manualClock(10 * 86_400_000);
 		const { bus, ledger, stored } = storeForTest({ connection: "none" });
@@ -108,6 +126,27 @@ describe("keepRetention", () => {
 		await until("the old entries are gone", () => !stored.execution.isOlder(before + 30_000));
 		expect(stored.execution.list({ session: "s", limit: 10 }).map(({ at }) => at)).toEqual([before + 40_000]);
 		expect([stored.checkpoints.get("old"), stored.checkpoints.get("new")?.runId]).toEqual([undefined, "new"]);
+		stop();
+	});
+
+	it("forgets workflows 30 days after their end, with their nodes, whatever the configuration says", async () => {
+		const day = 86_400_000;
+		const clock = manualClock(100 * day);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const row = { appId: "a", userId: "", owner: true, name: "", definition: {}, state: "completed", createdAt: 1 };
+		const node = { nodeId: "n", state: "completed", status: {} };
+		const ended = (id: string, daysAgo: number) =>
+			workflowWrites.create({ ...row, id, finishedAt: (100 - daysAgo) * day }, [node]);
+		await bus.write([
+			ended("wf_old", 31),
+			ended("wf_new", 29),
+			workflowWrites.create({ ...row, id: "wf_live" }, [node]),
+		]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old one is gone", () => stored.workflows.get("wf_old") === undefined);
+		expect(stored.workflows.nodes("wf_old")).toEqual([]);
+		expect(stored.workflows.list({ limit: 9 }).map(({ id }) => id)).toEqual(["wf_new", "wf_live"]);
 		stop();
 	});
 

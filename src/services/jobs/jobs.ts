@@ -165,7 +165,8 @@ class JobService implements Jobs {
 
 	/** The daemon's own stop is no outcome of a job: recovery says what became of it. */
 	#isLeft(live: LiveJob, error: NexusError | undefined): boolean {
-		return this.#phase === "closed" || (this.#phase === "stopping" && error?.code === "aborted" && !live.canceled);
+		if (this.#phase !== "stopping") return this.#phase === "closed";
+		return !live.canceled && (error?.code === "aborted" || error?.reason === "STOPPING");
 	}
 
 	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {

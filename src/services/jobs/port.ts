@@ -1,12 +1,13 @@
 /** Jobs: model calls that are submitted, wait their turn, survive the daemon, and can be watched. */
 
 import type { Cursor } from "../../bus/bus.ts";
+import type { JobState } from "../../protocol/protocol.ts";
 import type { ArtifactInfo } from "../artifacts/port.ts";
 import type { ScenarioKind } from "../connectors/port.ts";
 import type { Principal } from "../principal.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 
-export type JobState = "submitted" | "queued" | "running" | "completed" | "failed" | "canceled" | "timeout";
+export type { JobState };
 
 export interface Job {
 	id: string;

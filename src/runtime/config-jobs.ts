@@ -1,0 +1,27 @@
+/** The keys of the configuration about jobs and artifacts. */
+
+import type { z } from "zod";
+import type { ArtifactLimits, JobLimits } from "../services/services.ts";
+import { bytes, count, group, ms } from "../std/config-words.ts";
+
+export const jobs = group({
+	runningMax: count,
+	runningPerAppMax: count,
+	queuedMax: count,
+	queuedPerAppMax: count,
+	attemptsMax: count,
+	backoffMsMax: ms,
+	cancelGraceMs: ms,
+	progressMs: ms,
+	inlineBytesMax: bytes,
+	audioBytesMax: bytes,
+} satisfies Record<keyof JobLimits, z.ZodType>);
+
+export const artifacts = group({
+	artifactBytesMax: bytes,
+	bytesPerAppMax: bytes,
+	bytesMax: bytes,
+	countPerAppMax: count,
+	ageMsMax: ms,
+	transferIdleMs: ms,
+} satisfies Record<keyof ArtifactLimits, z.ZodType>);

@@ -1,0 +1,130 @@
+/** `nexus jobs` and the procedures about jobs, against a whole daemon, offline: the connector `default` is the demonstration. */
+
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { expect, onTestFinished, test } from "vitest";
+import { RuntimeAiService, ScenarioJobState } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import type { JobEventJson, JobJson } from "../../src/protocol/protocol.ts";
+import { type Daemon, dataPaths, readToken } from "../../src/runtime/runtime.ts";
+import { readStream } from "../edge/grpc/kit.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { until } from "../until.ts";
+import { daemonHere, nexus } from "./in-process.ts";
+
+function clientOf({ grpc, data }: Daemon) {
+	const authorization = `Bearer ${readToken(dataPaths(data))}`;
+	const transport = createGrpcTransport({
+		baseUrl: grpc!,
+		interceptors: [
+			(next) => (request) => {
+				request.header.set("authorization", authorization);
+				return next(request);
+			},
+		],
+	});
+	return createClient(RuntimeAiService, transport);
+}
+
+const head = { appId: "shop", connectorId: "default" };
+const asking = (text: string) => ({
+	head,
+	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } },
+});
+
+async function house() {
+	const cwd = freshFolder();
+	const data = join(cwd, "data");
+	let daemon = await daemonHere(data, { cwd });
+	onTestFinished(() => daemon.close());
+	const start = (args: string[], tty = false) => nexus(["jobs", ...args, "--data", data], { cwd, tty });
+	return {
+		ai: () => clientOf(daemon),
+		authorization: { authorization: `Bearer ${readToken(dataPaths(data))}` },
+		url: () => daemon.url,
+		start,
+		on: (...args: string[]) => start(args).end(),
+		async restart() {
+			await daemon.close();
+			daemon = await daemonHere(data, { cwd });
+		},
+	};
+}
+
+const lines = <T>(out: string): T[] =>
+	out
+		.trim()
+		.split("\n")
+		.map((line) => JSON.parse(line) as T);
+
+test("a text is watched to its end, read by its run, listed and shown; it outlives the daemon", async () => {
+	const { ai, on, restart } = await house();
+	const { job } = await ai().submitScenarioJob({ scenario: asking("hello") });
+	const { jobId } = job!;
+	const watched = await on("watch", jobId, "--json", "--after", "0");
+	expect(watched.code).toBe(0);
+	const events = lines<JobEventJson>(watched.out);
+	expect(events[0]!.type).toBe("submitted");
+	expect(events.at(-1)).toMatchObject({ type: "completed", job: { state: "completed", demo: true } });
+	const { text, run_id: runId } = events.at(-1)!.job;
+	expect(text).toMatch(/\S/);
+	const run = await readStream(ai().streamScenario({ runId: runId! }));
+	expect(run.messages.map(({ textDelta }) => textDelta).join("")).toBe(text);
+	expect((await on("watch", jobId)).out.trim()).toBe(text!.trim());
+	expect((await on()).out).toMatch(new RegExp(`^${jobId}\tcompleted\ttext\t`));
+	const [listed] = lines<JobJson>((await on("list", "--state", "completed", "--json")).out);
+	expect(listed).toMatchObject({ job_id: jobId, app_id: "shop" });
+	expect(listed!.text).toBeUndefined();
+	await restart();
+	expect(lines<JobJson>((await on("show", jobId, "--json")).out)[0]).toMatchObject({ text, state: "completed" });
+	expect((await ai().getScenarioJob({ jobId })).job).toMatchObject({ text, state: ScenarioJobState.COMPLETED });
+	expect((await on("show", "job_none")).code).toBe(4);
+});
+
+test("speech and an image become artifacts that can be downloaded", async () => {
+	const { ai, on, url, authorization } = await house();
+	const speech = { head, spec: { case: "speechSynthesize" as const, value: { text: "good morning" } } };
+	const image = { head, spec: { case: "imageGenerate" as const, value: { prompt: "a log", count: 2 } } };
+	for (const [scenario, count, type] of [
+		[speech, 1, /^audio\//],
+		[image, 2, /^image\//],
+	] as const) {
+		const { job } = await ai().submitScenarioJob({ scenario });
+		const watched = await on("watch", job!.jobId, "--json");
+		const { artifacts, state, error } = lines<JobEventJson>(watched.out).at(-1)!.job;
+		expect([state, error, artifacts.length]).toEqual(["completed", undefined, count]);
+		for (const { artifact_id: id, size_bytes: size, mime_type } of artifacts) {
+			expect(mime_type).toMatch(type);
+			const response = await fetch(`${url()}/v1/artifacts/${id}`, { headers: authorization });
+			expect((await response.arrayBuffer()).byteLength).toBe(size);
+			expect((await ai().getArtifact({ artifactId: id })).chunk).toHaveLength(size);
+		}
+	}
+});
+
+test("one that runs is cancelled, and its watcher hears of it; a person sees each snapshot in the place of the one before", async () => {
+	const { ai, on, start } = await house();
+	const { job } = await ai().submitScenarioJob({ scenario: asking("/demo tokens=100000 rate=10") });
+	const { jobId } = job!;
+	const watching = start(["watch", jobId], true);
+	await until("its run is known", async () => (await ai().getScenarioJob({ jobId })).job!.runId !== "");
+	await until("it is shown", () => watching.err.includes("running"));
+	expect((await on("cancel", jobId, "too", "long")).out).toBe(`${jobId}: canceled\n`);
+	const { code, err } = await watching.end();
+	expect(code).toBe(130);
+	expect(err).toMatch(new RegExp(`\\r\\x1b\\[2K${jobId}  .*running[^]*\\r\\x1b\\[2K${jobId}  .*canceled`));
+	expect((await on("show", jobId, "--json")).out).toContain('"message":"it was cancelled: too long"');
+});
+
+test("Z18: what ran when the daemon stopped is settled by the next one, and its watcher follows it there", async () => {
+	const { ai, on, start, restart } = await house();
+	const { job } = await ai().submitScenarioJob({ scenario: asking("/demo tokens=100000 rate=10") });
+	const { jobId } = job!;
+	await until("it runs", async () => (await ai().getScenarioJob({ jobId })).job!.runId !== "");
+	const watching = start(["watch", jobId, "--json"]);
+	await until("it is watched", () => watching.out.includes("\n"));
+	await restart();
+	const { out } = await watching.end();
+	expect(lines<JobEventJson>(out).at(-1)).toMatchObject({ type: "failed", job: { error: { reason: "CRASHED" } } });
+	expect((await on("list", "--state", "failed")).out).toContain(jobId);
+});

@@ -1,0 +1,149 @@
+/** The endpoints about jobs and artifacts. */
+
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { JobEventJson } from "../../src/protocol/protocol.ts";
+import { createArtifacts, type Services } from "../../src/services/services.ts";
+import { systemClock } from "../../src/std/clock.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { freshFolder } from "../runtime/folder.ts";
+import { admittedOf, jobsRig } from "../services/jobs-rig.ts";
+import { until } from "../until.ts";
+import { BEARER, createRig, expectAnswer, expectError, readAll, readSse } from "./rig.ts";
+
+async function started() {
+	const played = jobsRig({ limits: { runningMax: 1 } });
+	const artifacts = createArtifacts({
+		...played,
+		dir: join(freshFolder(), "artifacts"),
+		clock: systemClock,
+		log: silentLog,
+	});
+	const services = { jobs: played.jobs, artifacts } as unknown as Services;
+	const rig = await createRig({ limits: { listItemsMax: 2 }, deps: { services } });
+	onTestFinished(() => rig.close());
+	return { ...played, rig, artifacts, submit: () => played.jobs.submit(admittedOf()) };
+}
+
+const eventsIn = (events: readonly { data: string }[]) =>
+	events.map(({ data }) => JSON.parse(data) as JobEventJson).filter(({ type }) => type !== "progress");
+
+describe("jobs over HTTP", () => {
+	it("are listed with the queue, shown and cancelled, as documented", async () => {
+		const { rig, submit, calls } = await started();
+		const [running, waiting] = [await submit(), await submit()];
+		await until("it runs", () => calls.length === 1);
+		const list = await expectAnswer("listJobs", await rig.get("/v1/jobs?state=queued"));
+		expect(list).toMatchObject({ jobs: [{ job_id: waiting.id, queue_position: 0 }], queued: 1, running: 1 });
+		expect(await expectAnswer("listJobs", await rig.get(`/v1/jobs?before=${waiting.id}&app_id=app`))).toMatchObject({
+			jobs: [{ job_id: running.id, state: "running" }],
+		});
+		const cancel = (id: string) => rig.post(`/v1/jobs/${id}/cancel`, { reason: "enough" });
+		expect(await expectAnswer("cancelJob", await cancel(waiting.id))).toMatchObject({
+			state: "canceled",
+			error: { code: "aborted", message: "it was cancelled: enough", reason: "ABORTED" },
+		});
+		calls[0]!.answer();
+		await until("it is done", async () => {
+			const job = (await expectAnswer("getJob", await rig.get(`/v1/jobs/${running.id}`))) as { state: string };
+			return job.state === "completed";
+		});
+		expect(await expectAnswer("getJob", await rig.get(`/v1/jobs/${running.id}`))).toMatchObject({
+			embeddings: [[1]],
+			progress_percent: 100,
+		});
+		await expectError(await rig.get("/v1/jobs/job_none"), 404, "not_found");
+		await expectError(await cancel("job_none"), 404, "not_found");
+	});
+
+	it("R4-45: stream to their terminal and close cleanly; a browser that has it all is told so", async () => {
+		const { rig, submit, calls } = await started();
+		const { id } = await submit();
+		await until("it runs", () => calls.length === 1);
+		const path = `${rig.url}/v1/jobs/${id}/stream`;
+		const reader = await readSse(path);
+		await reader.until((events) => events.length > 0);
+		calls[0]!.answer();
+		expect(await reader.ended).toBe("clean");
+		const events = eventsIn(reader.events);
+		expect(events.map(({ type }) => type)).toEqual(["running", "completed"]);
+		expect(events.at(-1)!.job).toMatchObject({ job_id: id, state: "completed", embeddings: [[1]] });
+		const all = await readAll(`${path}?after=0`);
+		expect(eventsIn(all).map(({ type }) => type)).toEqual(["submitted", "running", "completed"]);
+		expect(eventsIn(await readAll(path, { "last-event-id": "1" })).map(({ type }) => type)).toEqual([
+			"running",
+			"completed",
+		]);
+		expect(eventsIn(await readAll(path)).map(({ type }) => type)).toEqual(["completed"]);
+		const again = await fetch(path, { headers: { ...BEARER, "last-event-id": all.at(-1)!.id! } });
+		expect(again.status).toBe(204);
+		await expectError(await rig.get("/v1/jobs/job_none/stream"), 404, "not_found");
+	});
+});
+
+describe("artifacts over HTTP", () => {
+	it("Z20: are saved, never shown, whatever they are called and are", async () => {
+		const { rig, artifacts } = await started();
+		const page = Buffer.from("<script>alert(1)</script>");
+		const stored = await artifacts.store({ appId: "app", name: 'a"b\r\nü.html', mimeType: "text/html" }, page);
+		const response = await rig.get(`/v1/artifacts/${stored.id}`);
+		expect(response.status).toBe(200);
+		expect(await response.text()).toBe(page.toString());
+		expect(Object.fromEntries(response.headers)).toMatchObject({
+			"content-type": "text/html",
+			"content-length": String(page.length),
+			"content-disposition": `attachment; filename="a_b___.html"; filename*=UTF-8''a%22b%0D%0A%C3%BC.html`,
+			"x-content-type-options": "nosniff",
+			"content-security-policy": "sandbox; default-src 'none'",
+		});
+		expect((await rig.get(`/v1/artifacts/${stored.id}`, {}, "HEAD")).headers.get("content-length")).toBe(
+			String(page.length),
+		);
+		await until("its transfer is over", () =>
+			artifacts.transfers
+				.list({ owner: true, address: "", isPrivate: true })
+				.some(({ state }) => state === "completed"),
+		);
+		expect((await fetch(`${rig.url}/v1/artifacts/${stored.id}`)).status).toBe(401);
+		await expectError(await rig.get("/v1/artifacts/art_none"), 404, "not_found");
+		await expectError(await rig.get("/v1/artifacts/..%2F..%2Fnexus.db"), 404, "not_found");
+	});
+
+	it.each([
+		["bytes=2-4", 206, "llo", "bytes 2-4/11"],
+		["bytes=6-", 206, "world", "bytes 6-10/11"],
+		["bytes=-3", 206, "rld", "bytes 8-10/11"],
+		["bytes=6-99", 206, "world", "bytes 6-10/11"],
+		["bytes=11-", 416, "", "bytes */11"],
+		["bytes=4-2", 200, "hello world", null],
+		["bytes=0-1,3-4", 200, "hello world", null],
+	])("answer the range %s with %i", async (range, status, body, contentRange) => {
+		const { rig, artifacts } = await started();
+		const { id } = await artifacts.store(
+			{ appId: "app", name: "a", mimeType: "text/plain" },
+			Buffer.from("hello world"),
+		);
+		const response = await rig.get(`/v1/artifacts/${id}`, { range });
+		expect([response.status, await response.text(), response.headers.get("content-range")]).toEqual([
+			status,
+			body,
+			contentRange,
+		]);
+	});
+
+	it("are refused until they are whole", async () => {
+		const { rig, artifacts } = await started();
+		const owner = { owner: true, address: "", isPrivate: true };
+		const piece = {
+			appId: "app",
+			name: "a",
+			mimeType: "",
+			sizeBytes: 9,
+			sha256: "",
+			offset: 0,
+			chunk: new Uint8Array(3),
+		};
+		const { artifact } = await artifacts.upload(piece, owner);
+		await expectError(await rig.get(`/v1/artifacts/${artifact.id}`), 409, "precondition");
+	});
+});
