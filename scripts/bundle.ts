@@ -76,6 +76,7 @@ const ENTRIES = {
 	"fakes/main": "test/fakes/main.ts",
 	// Found beside the file that starts it.
 	"chunks/checkpoint-worker": "src/std/checkpoint-worker.ts",
+	"chunks/script-worker": "src/services/workflows/script-worker.ts",
 };
 
 /** Small files that import nothing: a browser loads them with the client, too. */
@@ -111,7 +112,7 @@ export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void>
 const TEST_FOLDER = "dist-test";
 const TEST_ENTRIES = { ...ENTRIES, "time/adapter": "test/time/adapter.ts" };
 /** Optional native addons, and libraries that find files of their own at run time. */
-const NOT_BUNDLED = ["zlib-sync", "bufferutil", "utf-8-validate", "pino", "prom-client"];
+const NOT_BUNDLED = ["zlib-sync", "bufferutil", "utf-8-validate", "pino", "prom-client", "quickjs-emscripten"];
 
 /** For tests: with the platforms' libraries, which are most of what a process loads at its start. Built when a source is newer. */
 export async function bundleForTests(): Promise<void> {

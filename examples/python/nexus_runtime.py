@@ -45,7 +45,7 @@ CUTS = {
     grpc.StatusCode.INTERNAL,
     grpc.StatusCode.UNKNOWN,
 }
-RETRY_FIRST_S, RETRY_MAX_S, TRIES_MAX = 0.1, 2.0, 60
+RETRY_FIRST_S, RETRY_MAX_S, TRIES_MAX = 0.1, 1.0, 120
 
 
 class Runtime:
@@ -58,8 +58,14 @@ class Runtime:
                 self.pool.Add(proto)
         self.on_event = on_event
         self.metadata = [("authorization", f"Bearer {token}")]
-        # Tried again soon after a restart of the daemon, not after gRPC's own two minutes.
-        options = [("grpc.max_reconnect_backoff_ms", 500), ("grpc.min_reconnect_backoff_ms", 100)]
+        options = [
+            # Soon after a restart of the daemon, not after gRPC's own two minutes.
+            ("grpc.initial_reconnect_backoff_ms", 100),
+            ("grpc.min_reconnect_backoff_ms", 100),
+            ("grpc.max_reconnect_backoff_ms", 500),
+            # What is asked again is decided in `read`. Besides, gRPC's own retry may hang after a GOAWAY (seen with 1.51).
+            ("grpc.enable_retries", 0),
+        ]
         self.channel = grpc.insecure_channel(target, options=options)
 
     def close(self):

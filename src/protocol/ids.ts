@@ -66,6 +66,19 @@ export function newId(prefix: string, now: number = Date.now(), random: Random =
 	return `${prefix}_${last.timeText}${tailText()}`;
 }
 
+/** When an id was made, in milliseconds since the epoch; undefined when it is not one of these. */
+export function timeOfId(id: string): number | undefined {
+	const digits = id.slice(id.indexOf("_") + 1);
+	if (digits.length !== TIME_CHARS + TAIL_CHARS) return undefined;
+	let time = 0;
+	for (const digit of digits.slice(0, TIME_CHARS)) {
+		const value = ALPHABET.indexOf(digit);
+		if (value < 0) return undefined;
+		time = time * 32 + value;
+	}
+	return time;
+}
+
 export const newRunId = (now?: number, random?: Random): string => newId("run", now, random);
 export const newEventId = (now?: number, random?: Random): string => newId("evt", now, random);
 

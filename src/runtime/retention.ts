@@ -1,4 +1,4 @@
-/** Removes old finished logs, checkpoints, decided questions, idempotency keys, entries of the execution log and notices now and then, in the background. */
+/** Removes old finished logs, checkpoints, decided questions, idempotency keys, workflows, entries of the execution log and notices now and then, in the background. */
 
 import type { Bus } from "../bus/bus.ts";
 import {
@@ -10,6 +10,7 @@ import {
 	jobWrites,
 	type Ledger,
 	noticeWrites,
+	workflowWrites,
 } from "../ledger/ledger.ts";
 import { kindRetention, LOG_KINDS } from "../protocol/protocol.ts";
 import { keptNotices } from "../services/services.ts";
@@ -23,10 +24,12 @@ const FIRST_SWEEP_MS = 30_000;
 
 /** In one commit. */
 const ENTRIES_PER_COMMIT = 5000;
+/** Each with its nodes. */
+const WORKFLOWS_PER_COMMIT = 50;
 
 interface Kept {
 	bus: Bus;
-	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs">;
+	ledger: Pick<Ledger, "execution" | "approvals" | "notices" | "idempotency" | "jobs" | "workflows">;
 	/** Removes files that are too old; returns how many. */
 	sweepFiles?(): Promise<number>;
 }
@@ -60,6 +63,12 @@ export function keepRetention(
 					await bus.write([noticeWrites.forget(topic, before, ENTRIES_PER_COMMIT)]);
 		}
 	};
+	/** As long as their logs. */
+	const forgetWorkflows = async () => {
+		const time = clock.now() - LOG_KINDS.workflow.keptMs;
+		while (!stopped && (await ledger.workflows.isOlder(time)))
+			await bus.write([workflowWrites.forget(time, WORKFLOWS_PER_COMMIT)]);
+	};
 	const forgetKeys = async () => {
 		const time = clock.now() - IDEMPOTENCY_KEPT_MS;
 		while (!stopped && (await ledger.idempotency.isOlder(time)))
@@ -78,6 +87,7 @@ export function keepRetention(
 			await forgetNotices();
 			await forgetKeys();
 			await forgetJobs();
+			await forgetWorkflows();
 			const files = (await sweepFiles?.()) ?? 0;
 			if (files > 0) log.info({ files }, "retention removed artifacts");
 			if (removed > 0) log.info({ removed }, "retention removed finished logs");

@@ -70,14 +70,11 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const agents = agentTurns({ ...parts, receive: submit });
 	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
-	const work = () => {
-		const { jobs, workflows } = services;
-		return {
-			queueDepth: jobs?.counts.queued ?? 0,
-			activeInferenceJobs: jobs?.counts.running ?? 0,
-			activeWorkflows: workflows?.counts.running ?? 0,
-		};
-	};
+	const work = () => ({
+		queueDepth: jobs.counts.queued,
+		activeInferenceJobs: jobs.counts.running,
+		activeWorkflows: workflows.counts.running,
+	});
 	const apps = createAppServices({ ...parts, audit, notices, work });
 	const services: Partial<Services> = {
 		...apps.services,

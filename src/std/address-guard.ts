@@ -93,6 +93,17 @@ export interface GuardRules {
 	allow?: readonly string[];
 }
 
+/** The guard refused, or there was nothing to dial: nothing was sent. */
+export class AddressRefused extends Error {
+	readonly refusal: "forbidden" | "unresolved";
+
+	constructor(refusal: AddressRefused["refusal"], message: string, options?: { cause?: unknown }) {
+		super(message, options);
+		this.name = "AddressRefused";
+		this.refusal = refusal;
+	}
+}
+
 /** A host with its port, or an address or a block of them in CIDR notation. */
 export const isAllowEntry = (text: string): boolean => isAddressBlock(text) || hostAndPort(text) !== undefined;
 

@@ -5,24 +5,13 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { Readable } from "node:stream";
-import { addressKind, addressProblem, type GuardRules, urlProblem } from "./address-guard.ts";
+import { AddressRefused, addressKind, addressProblem, type GuardRules, urlProblem } from "./address-guard.ts";
 
 /** All addresses of a name. */
 export type ResolveName = (name: string) => Promise<readonly string[]>;
 
 const resolveName: ResolveName = async (name) =>
 	(await lookup(name, { all: true, verbatim: true })).map(({ address }) => address);
-
-/** The guard refused, or there was nothing to dial: nothing was sent. */
-export class AddressRefused extends Error {
-	readonly refusal: "forbidden" | "unresolved";
-
-	constructor(refusal: AddressRefused["refusal"], message: string, options?: { cause?: unknown }) {
-		super(message, options);
-		this.name = "AddressRefused";
-		this.refusal = refusal;
-	}
-}
 
 export interface GuardedFetch {
 	/** Whether it could be dialled now. Rejects with `AddressRefused`. */

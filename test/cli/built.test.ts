@@ -3,9 +3,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { WebSocket } from "ws";
 import { bundle } from "../../scripts/bundle.ts";
+import { Health } from "../../src/gen/grpc/health/v1/health_pb.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { run, up } from "./nexus.ts";
@@ -81,6 +84,9 @@ describe("the build", () => {
 		// Each file costs a start about half a millisecond.
 		expect(idle.files.length).toBeLessThanOrEqual(FILES_MAX);
 		// The watch sees what is loaded later.
+		const probe = createClient(Health, createGrpcTransport({ baseUrl: daemon.ready.grpc }));
+		expect((await probe.check({})).status).toBe(1);
+		expect((await daemon.loaded()).builtins).toContain("internal/http2/core");
 		await fetch(`${daemon.ready.url}/healthz`);
 		expect((await daemon.loaded()).builtins).toContain("internal/deps/undici/undici");
 	});

@@ -42,6 +42,7 @@ export const run = (args: readonly string[], options?: RunOptions): Promise<Fini
 interface Ready {
 	ready: true;
 	url: string;
+	grpc: string;
 	sign_in_url: string;
 	pid: number;
 	engine: string;

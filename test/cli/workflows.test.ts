@@ -36,18 +36,19 @@ const lines = <T>(out: string): T[] =>
 describe("nexus workflow", () => {
 	test("the example runs offline: its nodes are shown, its output is printed, and its text can be read by its run", async () => {
 		const { on } = await house();
-		const ran = await on("run", EXAMPLE, "--input", "topic=two clocks", "--input", "words_max=5");
+		const question = "/demo tokens=60 rate=0";
+		const ran = await on("run", EXAMPLE, "--input", `question=${question}`, "--input", "words_max=5");
 		expect(ran).toMatchObject({ code: 0 });
-		expect(ran.out).toMatch(/^two clocks \(\d+ words, a vector of \d+ numbers\)\n\n\S/);
-		for (const node of ["draft", "topic-vector", "measure", "is-long", "chosen", "report"])
+		expect(ran.out).toMatch(/^\/demo tokens=60 rate=0 \(\d+ words, a vector of \d+ numbers\)\n\n\S/);
+		for (const node of ["answer", "question-vector", "measure", "is-long", "chosen", "report"])
 			expect(ran.err).toMatch(new RegExp(`${node} +completed`));
-		expect(ran.err).toMatch(/draft +running +run_/);
+		expect(ran.err).toMatch(/answer +running +run_/);
 		expect(ran.err).toMatch(/(?:shorten|keep) +skipped/);
 		const id = /^wf_\w+/m.exec(ran.err)![0];
 		const shown = lines<{ workflow: WorkflowJson }>((await on("show", id, "--json")).out)[0]!.workflow;
 		const byId = Object.fromEntries(shown.nodes.map((node) => [node.node_id, node]));
-		expect(byId.draft!.output).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
-		expect(byId["topic-vector"]!.output).toMatchObject({ embeddings: [expect.any(Array)] });
+		expect(byId.answer!.output).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
+		expect(byId["question-vector"]!.output).toMatchObject({ embeddings: [expect.any(Array)] });
 		expect(shown.state).toBe("completed");
 		const table = await on("show", id);
 		expect(table.out).toMatch(/report\tTRANSFORM_TEMPLATE\tcompleted/);
@@ -91,7 +92,7 @@ describe("nexus workflow", () => {
 			err: expect.stringContaining("it has no nodes"),
 		});
 		expect(await on("run", "nothing.yaml")).toMatchObject({ code: 2 });
-		expect(await on("run", EXAMPLE, "--input", "topic")).toMatchObject({
+		expect(await on("run", EXAMPLE, "--input", "question")).toMatchObject({
 			code: 2,
 			err: expect.stringContaining("name=value"),
 		});

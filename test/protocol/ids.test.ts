@@ -7,6 +7,7 @@ import {
 	newId,
 	newRunId,
 	runIdOf,
+	timeOfId,
 	traceIdIn,
 	traceIdOf,
 } from "../../src/protocol/protocol.ts";
@@ -89,4 +90,11 @@ test("P6.3: a W3C traceparent names its trace; a malformed one names none", () =
 		`00-${trace}-${"0".repeat(16)}-01`,
 	];
 	for (const header of wrong) expect(traceIdIn(header)).toBeUndefined();
+});
+
+test("an id tells when it was made; what is none tells nothing", () => {
+	const now = 2 ** 46;
+	expect(timeOfId(newRunId(now))).toBe(now);
+	for (const text of ["", "run_", "run_1", `run_${"U".repeat(26)}`, `${newRunId()}.1`])
+		expect(timeOfId(text)).toBeUndefined();
 });

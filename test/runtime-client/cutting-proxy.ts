@@ -14,8 +14,8 @@ export async function cuttingProxy(to: string, afterBytes: number): Promise<{ ur
 			carried += bytes.length;
 			if (cuts === 0 && carried > afterBytes) {
 				cuts++;
-				client.destroy();
 				daemon.destroy();
+				client.write(bytes.subarray(0, bytes.length - (carried - afterBytes)), () => client.destroy());
 			} else client.write(bytes);
 		});
 		client.on("data", (bytes) => daemon.write(bytes));
@@ -24,7 +24,7 @@ export async function cuttingProxy(to: string, afterBytes: number): Promise<{ ur
 			[daemon, client],
 		] as const) {
 			one.on("error", () => {});
-			one.on("close", () => other.destroy());
+			one.on("close", () => other.destroySoon());
 		}
 	});
 	server.listen(0, "127.0.0.1");

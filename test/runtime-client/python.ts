@@ -3,7 +3,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { it } from "vitest";
+import { it, onTestFinished } from "vitest";
 
 const PYTHON = "/usr/bin/python3";
 const EXAMPLE = fileURLToPath(new URL("../../examples/python/nexus_runtime.py", import.meta.url));
@@ -48,5 +48,7 @@ export function readInPython(args: readonly string[], { grpc, token, descriptors
 	const lines: Line[] = [];
 	createInterface({ input: child.stdout }).on("line", (line) => lines.push(JSON.parse(line) as Line));
 	const ended = new Promise<boolean>((resolve) => child.on("close", (code) => resolve(code === 0)));
-	return { lines, ended, stop: () => void child.kill("SIGKILL") };
+	const stop = () => void child.kill("SIGKILL");
+	onTestFinished(stop);
+	return { lines, ended, stop };
 }

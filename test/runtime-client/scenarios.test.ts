@@ -1,9 +1,11 @@
 /** The three reader scenarios of the contract against a real daemon, with the TypeScript client and with plain grpcio in Python. */
 
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
 import {
 	Code,
@@ -18,7 +20,7 @@ import {
 } from "../../src/runtime-client/runtime-client.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { ownPort } from "../port.ts";
-import { freshFolder } from "../runtime/folder.ts";
+import { freshFolder, removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { cuttingProxy } from "./cutting-proxy.ts";
 import {
@@ -32,11 +34,10 @@ import {
 } from "./python.ts";
 
 const TOKEN = "a-token-of-the-reader-scenarios";
-let descriptors = "";
-beforeAll(() => {
-	descriptors = join(freshFolder(), "runtime.binpb");
-	if (hasPython) buildDescriptors(descriptors);
-});
+const folder = mkdtempSync(join(tmpdir(), "nexus-descriptors-"));
+const descriptors = join(folder, "runtime.binpb");
+beforeAll(() => void (hasPython && buildDescriptors(descriptors)));
+afterAll(() => removeFolder(folder));
 
 interface Ports {
 	port?: number;
@@ -46,11 +47,19 @@ interface Ports {
 
 async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }: Ports = {}): Promise<Daemon> {
 	const daemon = await startDaemon({
-		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 5000, logger: silentLog },
+		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 2000, logger: silentLog },
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;
 }
+
+/** Of the demonstration: some words, soon. */
+const PROMPT = "/demo tokens=80 rate=400 seed=7";
+
+/** Takes long enough for a job to tell of its progress. */
+const SLOW_PROMPT = "/demo tokens=60 rate=40 seed=7";
+/** Does not end by itself. */
+const ENDLESS_PROMPT = "/demo tokens=60 rate=400 stall_after=10";
 
 const whereOf = (grpc: string): Where => ({ grpc, token: TOKEN, descriptors });
 
@@ -112,6 +121,21 @@ async function play(
 	}
 }
 
+/** The page of a person who signs in is an account session, too. */
+async function signIn(daemon: Daemon): Promise<void> {
+	const code = daemon.signInUrl().split("#code=")[1];
+	const headers = { "content-type": "application/json", origin: daemon.url };
+	const { ok } = await fetch(`${daemon.url}/v1/sign-in`, { method: "POST", headers, body: JSON.stringify({ code }) });
+	expect(ok).toBe(true);
+}
+
+/** Ids of all jobs. */
+async function jobsOf({ url }: Daemon): Promise<string[]> {
+	const runtime = createRuntime({ url, token: TOKEN });
+	const { jobs } = await runtime.ai.listScenarioJobs({ appId: "example" });
+	return jobs.map(({ jobId }) => jobId);
+}
+
 type Read = (args: readonly [Command, string], where: Where, env?: Env) => Reading;
 
 const CLIENTS: readonly (readonly [name: string, test: typeof it | typeof itInPython, read: Read])[] = [
@@ -124,7 +148,7 @@ const typesOf = (lines: readonly Line[]): unknown[] => lines.map(({ type }) => t
 describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 	test("K-STREAM-003: a text call: deltas, then a terminal with usage, then OK", async () => {
 		const { grpc } = await start();
-		const { lines, ended } = read(["text", "hello"], whereOf(grpc!));
+		const { lines, ended } = read(["text", PROMPT], whereOf(grpc!));
 		expect(await ended, JSON.stringify(lines)).toBe(true);
 		const terminal = lines.at(-1)!;
 		expect(lines.length).toBeGreaterThan(2);
@@ -138,15 +162,15 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 
 	test("K-STREAM-002: what fails before the call is established is a status with a reason, and no event", async () => {
 		const { grpc } = await start();
-		const { lines, ended } = read(["text", "hello"], whereOf(grpc!), { NEXUS_CONNECTOR: "nobody" });
+		const { lines, ended } = read(["text", PROMPT], whereOf(grpc!), { NEXUS_CONNECTOR: "nobody" });
 		expect(await ended).toBe(false);
 		expect(lines).toMatchObject([{ refused: "NOT_FOUND", reason_code: "REASON_CODE_AI_CONNECTOR_NOT_FOUND" }]);
 	});
 
 	test("R4-58: a call whose connection breaks is read on, and executed once", async () => {
 		const { grpc } = await start();
-		const proxy = await cuttingProxy(grpc!, 1500);
-		const { lines, ended } = read(["text", "hello"], whereOf(proxy.url));
+		const proxy = await cuttingProxy(grpc!, 800);
+		const { lines, ended } = read(["text", PROMPT], whereOf(proxy.url));
 		expect(await ended, JSON.stringify(lines)).toBe(true);
 		expect(proxy.cuts()).toBe(1);
 		const events = lines.filter(({ type }) => type === undefined);
@@ -157,7 +181,7 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 		expect(new Set(events.map(({ run_id: run }) => run)).size).toBe(1);
 		const sequences = events.map(({ sequence }) => Number(sequence));
 		expect(sequences).toEqual([...new Set(sequences)].toSorted((one, other) => one - other));
-		const again = read(["text", "hello"], whereOf(grpc!));
+		const again = read(["text", PROMPT], whereOf(grpc!));
 		await again.ended;
 		const textOf = (all: readonly Line[]) => all.map(({ text_delta: delta = "" }) => String(delta)).join("");
 		expect(textOf(events)).toBe(textOf(again.lines));
@@ -167,7 +191,7 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 		const [port, grpcPort] = [await ownPort(), await ownPort()];
 		const data = join(freshFolder(), "data");
 		const first = await start({ port, grpc: grpcPort, data });
-		expect((await fetch(first.signInUrl(), { redirect: "manual" })).status).toBeLessThan(400);
+		await signIn(first);
 		const { lines, stop } = read(["accounts", ""], whereOf(first.grpc!));
 		onTestFinished(stop);
 		await until("the current state", () => lines.length > 0);
@@ -186,14 +210,33 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 
 	test("K-STREAM-005: a job's events repeat; the newest snapshot counts; after the terminal the stream ends", async () => {
 		const { grpc } = await start();
-		const { lines, ended } = read(["job", "hello"], whereOf(grpc!));
+		const { lines, ended } = read(["job", SLOW_PROMPT], whereOf(grpc!));
 		expect(await ended, JSON.stringify(lines)).toBe(true);
 		const events = lines.slice(0, -1);
+		const progress = events.filter(({ event_type: type }) => type === "SCENARIO_JOB_EVENT_TYPE_PROGRESS");
+		expect(progress.length).toBeGreaterThan(1);
+		expect(new Set(progress.map((event) => JSON.stringify(event.job))).size).toBe(progress.length);
 		const states = events.map(({ job }) => (job as Line).state);
 		expect(states.at(-1)).toBe("SCENARIO_JOB_STATE_COMPLETED");
 		expect(states.slice(0, -1)).not.toContain("SCENARIO_JOB_STATE_COMPLETED");
 		expect(lines.at(-1)).toMatchObject({
 			result: { state: "SCENARIO_JOB_STATE_COMPLETED", text: expect.stringMatching(/\S/) },
 		});
+	});
+
+	test("R4-72: a daemon that stops cuts a job's events; the subscription is rebuilt and finds the terminal", async () => {
+		const [port, grpcPort] = [await ownPort(), await ownPort()];
+		const data = join(freshFolder(), "data");
+		const first = await start({ port, grpc: grpcPort, data });
+		const { lines, ended } = read(["job", ENDLESS_PROMPT], whereOf(first.grpc!));
+		await until("the job runs", () => lines.some(({ job }) => (job as Line)?.state === "SCENARIO_JOB_STATE_RUNNING"));
+		await first.close();
+		const second = await start({ port, grpc: grpcPort, data });
+		expect(await ended, JSON.stringify(lines)).toBe(true);
+		expect(lines.find(({ type }) => type === "runtime.disconnected")).toMatchObject({ code: "CANCELLED" });
+		expect(typesOf(lines)).toContain("runtime.reconnected");
+		const { result } = lines.at(-1) as { result: Line };
+		expect(result.state).toMatch(/FAILED|CANCELED/);
+		expect(await jobsOf(second)).toEqual([result.job_id]);
 	});
 });

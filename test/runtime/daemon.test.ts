@@ -253,6 +253,8 @@ describe("/metrics", () => {
 		expect(value("nexus_commits_total")).toBeGreaterThan(0);
 		expect(value("nexus_runs_live")).toBe(0);
 		expect(value('nexus_streams_open{wire="sse"}')).toBe(0);
+		expect(value('nexus_streams_open{wire="grpc"}')).toBe(0);
+		expect(value("nexus_grpc_connections")).toBe(0);
 		expect(value("nexus_flush_spacing_seconds")).toBe(0);
 		expect(value("nexus_flushes_deferred_total")).toBe(0);
 		expect(value("process_resident_memory_bytes")).toBeGreaterThan(1e6);

@@ -10,6 +10,7 @@ import {
 	idempotencyWrites,
 	jobWrites,
 	noticeWrites,
+	workflowWrites,
 } from "../../src/ledger/ledger.ts";
 import { kindRetention } from "../../src/protocol/protocol.ts";
 import { keepRetention } from "../../src/runtime/retention.ts";
@@ -35,6 +36,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
 		jobs: { get: () => undefined, list: () => [], isOlder: () => false },
+		workflows: { get: () => undefined, nodes: () => [], list: () => [], isOlder: () => false },
 	},
 });
 
@@ -124,6 +126,27 @@ describe("keepRetention", () => {
 		await until("the old entries are gone", () => !stored.execution.isOlder(before + 30_000));
 		expect(stored.execution.list({ session: "s", limit: 10 }).map(({ at }) => at)).toEqual([before + 40_000]);
 		expect([stored.checkpoints.get("old"), stored.checkpoints.get("new")?.runId]).toEqual([undefined, "new"]);
+		stop();
+	});
+
+	it("forgets workflows 30 days after their end, with their nodes, whatever the configuration says", async () => {
+		const day = 86_400_000;
+		const clock = manualClock(100 * day);
+		const { bus, ledger, stored } = storeForTest({ connection: "none" });
+		const row = { appId: "a", userId: "", owner: true, name: "", definition: {}, state: "completed", createdAt: 1 };
+		const node = { nodeId: "n", state: "completed", status: {} };
+		const ended = (id: string, daysAgo: number) =>
+			workflowWrites.create({ ...row, id, finishedAt: (100 - daysAgo) * day }, [node]);
+		await bus.write([
+			ended("wf_old", 31),
+			ended("wf_new", 29),
+			workflowWrites.create({ ...row, id: "wf_live" }, [node]),
+		]);
+		const stop = keepRetention({ bus, ledger }, RULES, clock, silentLog);
+		clock.advance(30_000);
+		await until("the old one is gone", () => stored.workflows.get("wf_old") === undefined);
+		expect(stored.workflows.nodes("wf_old")).toEqual([]);
+		expect(stored.workflows.list({ limit: 9 }).map(({ id }) => id)).toEqual(["wf_new", "wf_live"]);
 		stop();
 	});
 

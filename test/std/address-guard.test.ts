@@ -1,8 +1,14 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import { type AddressKind, addressKind, isAllowEntry, urlProblem } from "../../src/std/address-guard.ts";
-import { AddressRefused, guardedFetch } from "../../src/std/guarded-fetch.ts";
+import {
+	type AddressKind,
+	AddressRefused,
+	addressKind,
+	isAllowEntry,
+	urlProblem,
+} from "../../src/std/address-guard.ts";
+import { guardedFetch } from "../../src/std/guarded-fetch.ts";
 
 const ADDRESSES: Record<AddressKind, string[]> = {
 	public: [

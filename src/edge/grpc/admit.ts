@@ -65,7 +65,7 @@ function open({ service, method, values, responseHeader }: HandlerContext, parts
 		controller,
 		establish: () => sendHeaders(response, responseHeader),
 		reset: () => resetStalled(response),
-		shown: (cause) => toConnectError(cause, parts.log),
+		shown: (cause, signal) => toConnectError(cause, parts.log, signal),
 	});
 	response.once("close", parts.streams.add(stream));
 	keepOpen(response, parts.limits.heartbeatMs);

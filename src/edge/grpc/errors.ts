@@ -8,8 +8,12 @@ import type { Log } from "../../std/log.ts";
 export const REASON_DOMAIN = "nexus.runtime.v1";
 export const REASON_TRAILER = "x-nexus-reason-code";
 
-/** What a client sees of an error. What is no NexusError may name paths or keys of this machine: it is logged instead. */
-export function toConnectError(cause: unknown, log: Log): ConnectError {
+/**
+ * What a client sees of an error. What is no NexusError may name paths or keys of this machine: it is logged instead, unless the call was cut.
+ * Then the signal's reason is what counts, whatever it made the method do.
+ */
+export function toConnectError(cause: unknown, log: Log, signal?: AbortSignal): ConnectError {
+	if (signal?.aborted) return cutBy(signal);
 	if (cause instanceof ConnectError) return explained(cause);
 	if (cause instanceof NexusError) return statusOf(cause);
 	log.error({ err: cause }, "a remote procedure failed");
@@ -21,6 +25,10 @@ const statusOf = (error: NexusError): ConnectError => refusal(error.code, error.
 /** gRPC's numbers are Connect's. */
 export const refusal = (code: ErrorCode, message: string, reason: Reason = reasonOf(code), cause?: unknown) =>
 	withReason(new ConnectError(message, grpcStatusOf(code) as Code, undefined, undefined, cause), reason);
+
+/** Who goes away without a word leaves no reason that would be a status. */
+const cutBy = ({ reason }: AbortSignal): ConnectError =>
+	reason instanceof ConnectError ? explained(reason) : refusal("aborted", "the call was cancelled");
 
 /** The daemon stops: a cut, never an outcome (Z5). */
 export const stopping = (): ConnectError =>

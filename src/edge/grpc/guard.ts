@@ -40,7 +40,7 @@ const unary =
 		try {
 			return await (method(request, context) as Promise<object>);
 		} catch (cause) {
-			throw toConnectError(cause, log);
+			throw toConnectError(cause, log, context.signal);
 		}
 	};
 

@@ -11,8 +11,8 @@ export interface StreamParts {
 	establish(): void;
 	/** Ends the HTTP stream without trailers: a reader that does not read could not get them (Z8). */
 	reset(): void;
-	/** What a client sees of an error. */
-	shown(cause: unknown): ConnectError;
+	/** What a client sees of an error, or of a cut when the signal has aborted. */
+	shown(cause: unknown, signal: AbortSignal): ConnectError;
 }
 
 export class OpenStream {
@@ -52,10 +52,10 @@ export class OpenStream {
 		try {
 			inner = begin()[Symbol.asyncIterator]();
 		} catch (cause) {
-			throw this.#parts.shown(cause);
+			throw this.#parts.shown(cause, signal);
 		}
 		let refuse: ((cause: unknown) => void) | undefined;
-		const shown = () => this.#parts.shown(signal.reason);
+		const shown = (cause?: unknown) => this.#parts.shown(cause, signal);
 		const leave = () => void inner.return?.().catch(() => {});
 		signal.addEventListener(
 			"abort",
@@ -82,7 +82,7 @@ export class OpenStream {
 							if (result.done && signal.aborted) reject(shown());
 							else resolve(result);
 						},
-						(cause: unknown) => reject(this.#parts.shown(signal.aborted ? signal.reason : cause)),
+						(cause: unknown) => reject(shown(cause)),
 					);
 				});
 			},

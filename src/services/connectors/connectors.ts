@@ -3,19 +3,19 @@
 import type { Engine } from "../../engine/engine.ts";
 import type { StoredConnector } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { AddressRefused, guardedFetch, type ResolveName } from "../../std/guarded-fetch.ts";
+import { AddressRefused } from "../../std/address-guard.ts";
+import type { GuardedFetch, ResolveName } from "../../std/guarded-fetch.ts";
+import { loadOnce } from "../../std/load-once.ts";
 import { type Principal, requireOwner } from "../principal.ts";
-import { type BuiltIn, builtIn, type ConfiguredAnswerer } from "./built-in.ts";
-import { checkedEndpoint, checkKey, checkType, DEFAULT_ID } from "./checks.ts";
-import { demoProvider } from "./demo.ts";
+import { builtIn, type ConfiguredAnswerer } from "./built-in.ts";
+import { DEFAULT_ID } from "./checks.ts";
 import { watchHealth } from "./health-watch.ts";
-import type { OpenProvider } from "./http-provider.ts";
-import { openKey } from "./keys.ts";
-import type { ConnectorInfo, Connectors, ConnectorTest, ScenarioKind } from "./port.ts";
-import { DEMO } from "./provider-types.ts";
+import { lookAt, testOf } from "./look.ts";
+import { createOpener } from "./opener.ts";
+import type { ConnectorInfo, Connectors, ScenarioKind } from "./port.ts";
 import { outcomeOf, reporting } from "./reporting.ts";
-import { bindingOf, connectorStore, endpointOf, missing, type StoreDeps } from "./store.ts";
-import { addressFailure, WIRE_LIMITS } from "./wire.ts";
+import { connectorStore, endpointOf, missing, type StoreDeps } from "./store.ts";
+import { addressFailure, type Fetch } from "./wire.ts";
 
 export type { ConfiguredAnswerer } from "./built-in.ts";
 export type { SecretKey } from "./keys.ts";
@@ -27,28 +27,33 @@ export interface ConnectorDeps extends StoreDeps {
 	/** What connectors of the type `demo` say. */
 	offline(): Promise<Engine>;
 	/** What is done with a fetch of an address that a provider's answer names. */
-	fetched?(fetch: GuardFetch): GuardFetch;
+	fetched?(fetch: Fetch): Fetch;
 	/** For tests: all addresses of a name. */
 	resolve?: ResolveName;
 }
-
-/** A look at a provider takes no longer. */
-const TEST_MS_MAX = 10_000;
 
 export function createConnectors(deps: ConnectorDeps): Connectors {
 	const { ledger, clock, rules = {}, resolve } = deps;
 	const standard = builtIn(deps.configured, clock.now());
 	const store = connectorStore(deps);
-	const guard = guardedFetch({ ...rules, ...(resolve && { resolve }) });
-	const opener = createOpener(deps, standard, (url, init) => guard.fetch(url, init));
+	const stopped = new AbortController();
+	/** Made by the first request: most daemons never make one. */
+	let made: GuardedFetch | undefined;
+	const guard = loadOnce(async () => {
+		const { guardedFetch } = await import("../../std/guarded-fetch.ts");
+		made = guardedFetch({ ...rules, ...(resolve && { resolve }) });
+		return made;
+	});
+	const fetch: Fetch = async (url, init) => (await guard()).fetch(url, init);
+	const opener = createOpener({ ...deps, standard, fetch });
 	/** An error that a provider's call has told already is not told again by whoever made the call. */
 	const told = new WeakSet<Error>();
 
 	const health = watchHealth({
 		clock,
 		async probe(name, signal) {
-			const { ok, error } = await look(name, signal);
-			return ok ? { ok } : outcomeOf(error);
+			const looked = await look(name, signal);
+			return looked.ok ? { ok: true } : outcomeOf(looked.error);
 		},
 	});
 	health.know(DEFAULT_ID, true);
@@ -56,14 +61,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		for (const { id, enabled } of all) health.know(id, enabled);
 	});
 
-	const look = async (id: string, signal: AbortSignal) => {
-		const late = AbortSignal.any([signal, AbortSignal.timeout(TEST_MS_MAX)]);
-		try {
-			return { ok: true as const, models: await (await opener.open(id)).models(late) };
-		} catch (cause) {
-			return { ok: false as const, error: lateOr(cause, late) };
-		}
-	};
+	const look = (id: string, signal: AbortSignal) => lookAt(() => opener.open(id), signal);
 	const report: Connectors["report"] = (id, outcome) => {
 		if (outcome.ok) return health.outcome(id, outcome);
 		if (told.has(outcome.error)) return;
@@ -107,13 +105,13 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		async test(id, principal) {
 			requireOwner(principal);
 			if (!(await find(id, principal))) throw missing(id);
-			const seen = await look(id, new AbortController().signal);
-			report(id, seen);
-			return testOf(seen);
+			const looked = await look(id, stopped.signal);
+			report(id, looked);
+			return testOf(looked);
 		},
 		async checkEndpoint(endpoint) {
 			if (URL.parse(endpoint) === null) throw new NexusError("invalid", "the endpoint is not an address");
-			await guard.check(endpoint).catch((cause: unknown) => {
+			await (await guard()).check(endpoint).catch((cause: unknown) => {
 				throw cause instanceof AddressRefused ? addressFailure(cause) : toNexusError(cause, "unavailable");
 			});
 		},
@@ -124,8 +122,9 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		},
 		openInline: (credential) => opener.inline(credential),
 		close() {
+			stopped.abort();
 			health.close();
-			guard.close();
+			made?.close();
 		},
 	};
 }
@@ -136,75 +135,3 @@ const isFor = ({ owner, appId }: Principal, connector: StoredConnector): boolean
 function infoOf({ sealedKey: _, revision: __, kinds, ...shown }: StoredConnector): ConnectorInfo {
 	return { ...shown, kinds: kinds as ScenarioKind[], builtIn: false };
 }
-
-/** The limit of a look says it better than what it cut off. */
-function lateOr(cause: unknown, signal: AbortSignal): NexusError {
-	if ((signal.reason as Error | undefined)?.name !== "TimeoutError") return toNexusError(cause, "engine_failed");
-	const message = `it did not answer within ${TEST_MS_MAX / 1000} seconds`;
-	return new NexusError("timeout", message, { reason: "AI_PROVIDER_TIMEOUT", cause });
-}
-
-function testOf(seen: { ok: true; models: string[] | undefined } | { ok: false; error: NexusError }): ConnectorTest {
-	if (!seen.ok) {
-		const { reason, message } = seen.error;
-		return { ok: false, message, models: [], ...(reason !== undefined && { reason }) };
-	}
-	const { models } = seen;
-	if (models === undefined) return { ok: true, message: "it answers, but has no list of models", models: [] };
-	return {
-		ok: true,
-		message: `it answers and has ${models.length} ${models.length === 1 ? "model" : "models"}`,
-		models,
-	};
-}
-
-type GuardFetch = ReturnType<typeof guardedFetch>["fetch"];
-
-/** Opens what is stored at the moment of the call: a connector may have been changed since somebody looked it up. */
-function createOpener(deps: ConnectorDeps, standard: BuiltIn, fetch: GuardFetch) {
-	const { ledger, secret, rules = {}, offline, fetched = (plain) => plain } = deps;
-	const http = async (
-		name: string,
-		given: { providerType: string; baseUrl: string; apiKey?: string | undefined; kinds: readonly ScenarioKind[] },
-	) => {
-		const { httpProvider } = await import("./http-provider.ts");
-		const { responseBytesMax } = WIRE_LIMITS;
-		return httpProvider({
-			...given,
-			apiKey: given.apiKey,
-			name,
-			fetch,
-			fetchElsewhere: fetched(fetch),
-			responseBytesMax,
-		});
-	};
-	return {
-		async open(id: string): Promise<OpenProvider> {
-			if (id === DEFAULT_ID) return standard.open();
-			const stored = await ledger.connectors.get(id);
-			if (!stored) throw missing(id);
-			if (!stored.enabled)
-				throw new NexusError("precondition", `the connector ${id} is switched off`, {
-					reason: "AI_CONNECTOR_DISABLED",
-				});
-			if (stored.providerType === DEMO) return demoProvider(await offline());
-			const { sealedKey, providerType } = stored;
-			if (sealedKey === undefined && checkType(providerType).key === "required") throw keyless(id);
-			const apiKey = sealedKey === undefined ? undefined : openKey(sealedKey, bindingOf(stored), secret);
-			return http(id, { providerType, baseUrl: endpointOf(stored)!, apiKey, kinds: stored.kinds as ScenarioKind[] });
-		},
-		async inline({ providerType, endpoint, apiKey }: Parameters<Connectors["openInline"]>[0]) {
-			const type = checkType(providerType);
-			if (type.key === undefined) throw new NexusError("invalid", `${providerType} takes no key of a request`);
-			checkKey(apiKey);
-			const baseUrl = endpoint === undefined ? type.endpoint : checkedEndpoint(endpoint, providerType, rules);
-			if (baseUrl === undefined) throw new NexusError("invalid", `${providerType} needs an endpoint`);
-			return http(providerType, { providerType, baseUrl, apiKey, kinds: type.kinds });
-		},
-	};
-}
-
-const keyless = (id: string): NexusError =>
-	new NexusError("precondition", `the connector ${id} has no key: give it one with \`nexus connector key ${id}\``, {
-		reason: "AI_CONNECTOR_CREDENTIAL_MISSING",
-	});

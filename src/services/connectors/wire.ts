@@ -1,7 +1,7 @@
 /** Requests to one provider: the key goes where it belongs and nowhere else, answers are bounded, and every failure is a NexusError without a key in it. */
 
 import { NexusError, toNexusError, wordsOf } from "../../protocol/protocol.ts";
-import { AddressRefused } from "../../std/guarded-fetch.ts";
+import { AddressRefused } from "../../std/address-guard.ts";
 import { printable } from "../../std/printable.ts";
 
 export type Fetch = (url: string | URL, init?: RequestInit) => Promise<Response>;

@@ -4,7 +4,15 @@ import { createHash } from "node:crypto";
 import { createSoloRuns, type SoloEnd, type SoloRuns } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import { NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
+import {
+	LOG_KINDS,
+	NexusError,
+	newRunId,
+	type Random,
+	type Reason,
+	reasonOfEnd,
+	timeOfId,
+} from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import { type Log, silentLog } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
@@ -143,11 +151,12 @@ class RunningScenarios implements Scenarios {
 	}
 
 	async #find(runId: string, principal: Principal): Promise<LogInfo> {
-		const { bus } = this.#options;
+		const { bus, clock } = this.#options;
 		const info = await bus.describe(runId);
 		if (info?.kind === "scenario" && seesApp(principal, factsOf(info).appId)) return info;
-		// The Bus knows whether retention has removed it.
-		if (!info) (await bus.cursor({ log: runId }, 0)).close();
+		const { keptMs } = LOG_KINDS.scenario;
+		if (!info && (timeOfId(runId) ?? Infinity) <= clock.now() - keptMs)
+			throw new NexusError("expired", `scenario runs are kept for ${keptMs / 3_600_000} hours; ${runId} is older`);
 		throw new NexusError("not_found", `there is no scenario run ${runId}`);
 	}
 

@@ -1,7 +1,7 @@
 /** How the daemon and its accounts are, over the wire: the current state first, then every change. */
 
 import { createClient, type Interceptor } from "@connectrpc/connect";
-import { createGrpcWebTransport } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
 import {
 	AccountKind,
@@ -92,15 +92,35 @@ it("Z2: the same over HTTP, and what was said before the cut arrives", async () 
 	});
 });
 
+const bearer: Interceptor = (next) => (request) => {
+	request.header.set("authorization", `Bearer ${TOKEN}`);
+	return next(request);
+};
+
+async function daemonWith(data: string) {
+	const daemon = await startDaemon({ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog });
+	onTestFinished(() => daemon.close());
+	return { daemon, transport: createGrpcTransport({ baseUrl: daemon.grpc!, interceptors: [bearer] }) };
+}
+
+it("Y10, Z6: STOPPING is the last that a reader of runtime health hears, then CANCELLED", async () => {
+	const { daemon, transport } = await daemonWith(freshFolder());
+	const seen: Status[] = [];
+	const stream = createClient(RuntimeAuditService, transport).subscribeRuntimeHealthEvents({});
+	const reading = readStream(stream, ({ health }) => seen.push(health!.status));
+	const sse = await readSse(`${daemon.url}/v1/health/stream`);
+	await until("the current state", () => seen.length > 0 && sse.events.length > 0);
+	await daemon.close();
+	expect(statusOf((await reading).error)).toEqual({ code: "Canceled", reason: "REASON_CODE_STOPPING" });
+	expect([seen[0], seen.at(-1)]).toEqual([Status.READY, Status.STOPPING]);
+	expect(await sse.ended).toBe("cut");
+	expect(JSON.parse(sse.events.at(-1)!.data)).toMatchObject({ status: "STOPPING" });
+});
+
 it("R4-65 to R4-68: account sessions are followed over a restart of the daemon", async () => {
 	const data = freshFolder();
 	const start = async () => {
-		const daemon = await startDaemon({ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog });
-		const bearer: Interceptor = (next) => (request) => {
-			request.header.set("authorization", `Bearer ${TOKEN}`);
-			return next(request);
-		};
-		const transport = createGrpcWebTransport({ baseUrl: daemon.url, httpVersion: "1.1", interceptors: [bearer] });
+		const { daemon, transport } = await daemonWith(data);
 		const client = createClient(RuntimeAccountService, transport);
 		const seen: [id: string, State][] = [];
 		const stream = client.subscribeAccountSessionEvents({});
@@ -115,7 +135,6 @@ it("R4-65 to R4-68: account sessions are followed over a restart of the daemon",
 		return { daemon, client, seen, ended, signIn };
 	};
 	const first = await start();
-	onTestFinished(() => first.daemon.close());
 	const [one, other] = [await first.signIn(), await first.signIn()];
 	await until("both sign-ins", () => first.seen.length === 2);
 	const idOf = (cookie: string) => cookie.split(".")[1]!;
@@ -128,7 +147,6 @@ it("R4-65 to R4-68: account sessions are followed over a restart of the daemon",
 	expect(statusOf((await first.ended).error)).toEqual({ code: "Canceled", reason: "REASON_CODE_STOPPING" });
 
 	const next = await start();
-	onTestFinished(() => next.daemon.close());
 	await until("the current states", () => next.seen.length === 2);
 	expect(next.seen).toEqual(first.seen);
 	const { port } = new URL(next.daemon.url);

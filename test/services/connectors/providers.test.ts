@@ -1,6 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { LLMock } from "@copilotkit/aimock";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { stopMock } from "../../engine/pi-kit.ts";
 import { until } from "../../until.ts";
 import { chat, fakeProvider, PIXEL, refuse } from "./fake-provider.ts";
 import { all, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
@@ -68,6 +70,23 @@ describe("connectors: text", () => {
 		const { headers, path } = fake.seen.at(-1)!;
 		expect([path, headers["x-api-key"], headers.authorization]).toEqual(["/v1/messages", KEY, undefined]);
 	});
+
+	test.each(["openai", "anthropic", "google", "openai-compatible"])(
+		"%s, against a fake that others wrote",
+		async (type) => {
+			const mock = await LLMock.create({ port: 0, host: "127.0.0.1", chunkSize: 4 });
+			onTestFinished(() => stopMock(mock));
+			mock.onMessage("hello", { content: "Hello from the other fake." });
+			const { connectors } = rig();
+			await connectors.create({ id: "c", providerType: type, endpoint: `${mock.url}/v1`, apiKey: KEY }, OWNER);
+			const events = await all((await open(connectors, "c")).text(ask("hello"), signal()));
+			expect(events.map((event) => (event.type === "text" ? event.delta : "")).join("")).toBe(
+				"Hello from the other fake.",
+			);
+			expect(events.filter(({ type }) => type === "text").length).toBeGreaterThan(1);
+			expect(events.at(-1)).toMatchObject({ type: "usage" });
+		},
+	);
 
 	test("nothing of the environment travels to a connector's address", async () => {
 		for (const name of ["OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_API_KEY"]) vi.stubEnv(name, "of-the-operator");

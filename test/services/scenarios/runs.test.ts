@@ -3,7 +3,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { idempotencyWrites } from "../../../src/ledger/ledger.ts";
-import { NexusError } from "../../../src/protocol/protocol.ts";
+import { kindRetention, NexusError, timeOfId } from "../../../src/protocol/protocol.ts";
 import { createScenarios, SCENARIO_TIMEOUT_MS, type TextEvent } from "../../../src/services/services.ts";
 import { tempFile } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
@@ -113,6 +113,20 @@ describe("Z4: a run without a session", () => {
 		await expect(scenarios.facts("run_of_a_session", OWNER)).rejects.toMatchObject(gone);
 		expect(await scenarios.facts(runId, appPrincipal("shop"))).toMatchObject({ appId: "shop", kind: "text" });
 		await scenarios.abort(runId, OWNER);
+	});
+
+	test("Z1, Z3: retention removes it after its day, and whoever reads it is told so", async () => {
+		const clock = manualClock(1000);
+		const { scenarios, bus, frames } = rig(saying("a"), { clock });
+		const { runId } = await scenarios.start(admittedOf());
+		await frames(runId);
+		const day = kindRetention().scenario!;
+		expect(day.ageMsMax).toBe(86_400_000);
+		expect(await bus.retain({ ageMsMax: 0, kinds: kindRetention() })).toBe(0);
+		expect(await bus.retain({ kinds: { scenario: { ageMsMax: -1 } } })).toBe(1);
+		await expect(scenarios.cursor(runId, 0, OWNER)).rejects.toMatchObject({ code: "not_found" });
+		clock.advance(timeOfId(runId)! + day.ageMsMax - clock.now());
+		await expect(scenarios.cursor(runId, 0, OWNER)).rejects.toMatchObject({ code: "expired" });
 	});
 
 	test("abort ends it with what was said, and counts it no more", async () => {

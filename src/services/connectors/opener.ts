@@ -1,0 +1,67 @@
+/** From a connector to its provider. Opens what is stored at the moment of the call: it may have been changed since somebody looked it up. */
+
+import { NexusError } from "../../protocol/protocol.ts";
+import type { BuiltIn } from "./built-in.ts";
+import { checkedEndpoint, checkKey, checkType, DEFAULT_ID } from "./checks.ts";
+import { demoProvider } from "./demo.ts";
+import type { OpenProvider } from "./http-provider.ts";
+import { openKey } from "./keys.ts";
+import type { InlineCredential, ScenarioKind } from "./port.ts";
+import { DEMO } from "./provider-types.ts";
+import { bindingOf, endpointOf, missing, type StoreDeps } from "./store.ts";
+import { type Fetch, WIRE_LIMITS } from "./wire.ts";
+
+export interface OpenerDeps extends Pick<StoreDeps, "ledger" | "secret" | "rules"> {
+	standard: BuiltIn;
+	/** What connectors of the type `demo` are. */
+	offline: () => Promise<Parameters<typeof demoProvider>[0]>;
+	/** Behind the guard. */
+	fetch: Fetch;
+	/** What is done with a fetch of an address that a provider's answer names. */
+	fetched?(fetch: Fetch): Fetch;
+}
+
+interface HttpTarget {
+	providerType: string;
+	baseUrl: string;
+	apiKey: string | undefined;
+	kinds: readonly ScenarioKind[];
+}
+
+export function createOpener(deps: OpenerDeps) {
+	const { ledger, secret, rules = {}, standard, offline, fetch, fetched = (plain) => plain } = deps;
+	const http = async (name: string, target: HttpTarget): Promise<OpenProvider> => {
+		const { httpProvider } = await import("./http-provider.ts");
+		const { responseBytesMax } = WIRE_LIMITS;
+		return httpProvider({ ...target, name, fetch, fetchElsewhere: fetched(fetch), responseBytesMax });
+	};
+	return {
+		async open(id: string): Promise<OpenProvider> {
+			if (id === DEFAULT_ID) return standard.open();
+			const stored = await ledger.connectors.get(id);
+			if (!stored) throw missing(id);
+			if (!stored.enabled) throw switchedOff(id);
+			if (stored.providerType === DEMO) return demoProvider(await offline());
+			const { sealedKey, providerType } = stored;
+			if (sealedKey === undefined && checkType(providerType).key === "required") throw keyless(id);
+			const apiKey = sealedKey === undefined ? undefined : openKey(sealedKey, bindingOf(stored), secret);
+			return http(id, { providerType, baseUrl: endpointOf(stored)!, apiKey, kinds: stored.kinds as ScenarioKind[] });
+		},
+		async inline({ providerType, endpoint, apiKey }: InlineCredential): Promise<OpenProvider> {
+			const type = checkType(providerType);
+			if (type.key === undefined) throw new NexusError("invalid", `${providerType} takes no key of a request`);
+			checkKey(apiKey);
+			const baseUrl = endpoint === undefined ? type.endpoint : checkedEndpoint(endpoint, providerType, rules);
+			if (baseUrl === undefined) throw new NexusError("invalid", `${providerType} needs an endpoint`);
+			return http(providerType, { providerType, baseUrl, apiKey, kinds: type.kinds });
+		},
+	};
+}
+
+const switchedOff = (id: string): NexusError =>
+	new NexusError("precondition", `the connector ${id} is switched off`, { reason: "AI_CONNECTOR_DISABLED" });
+
+const keyless = (id: string): NexusError =>
+	new NexusError("precondition", `the connector ${id} has no key: give it one with \`nexus connector key ${id}\``, {
+		reason: "AI_CONNECTOR_CREDENTIAL_MISSING",
+	});
