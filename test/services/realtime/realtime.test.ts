@@ -232,10 +232,12 @@ describe("realtime: voice", () => {
 		["off", { code: "precondition", reason: "AI_CONNECTOR_DISABLED" }],
 		["ear", { code: "precondition", reason: "AI_SCENARIO_UNSUPPORTED" }],
 		["mine", { code: "not_found", reason: "AI_CONNECTOR_NOT_FOUND" }],
-	])("a speech connector that cannot be used is refused at the opening: %s", async (connectorId, refusal) => {
+	] as const)("a speech connector that cannot be used is refused at the opening: %s", async (connectorId, refusal) => {
 		const { open, realtime } = realtimeRig(echo);
 		const opening = open({ appId: "b", speech: { connectorId } }, appPrincipal("b"));
 		await expect(opening).rejects.toMatchObject(refusal);
+		const asOwner = open({ appId: "b", speech: { connectorId } });
+		await expect(asOwner).rejects.toMatchObject(refusal);
 		expect(realtime.live).toBe(0);
 	});
 });
