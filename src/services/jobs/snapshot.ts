@@ -52,6 +52,7 @@ export const newJob = (
 });
 
 export const recordOf = (event: JobEvent): string => JSON.stringify(event);
+export const jobEventOf = (record: string): JobEvent => JSON.parse(record) as JobEvent;
 
 export const jobEventOf = (record: string): JobEvent => JSON.parse(record) as JobEvent;
 
