@@ -52,6 +52,7 @@ export const newJob = (
 });
 
 export const recordOf = (event: JobEvent): string => JSON.stringify(event);
+export const jobEventOf = (record: string): JobEvent => JSON.parse(record) as JobEvent;
 
 /** A new attempt knows nothing of what the one before found. */
 function begun({ runId: _, text: _text, embeddings: _embeddings, usage: _usage, error: _error, ...job }: Job): Job {
