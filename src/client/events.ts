@@ -10,6 +10,8 @@ import { isTemporary, LINK_LIMITS, type LinkLimits, retryDelayMs } from "./link.
 export interface EventsOptions {
 	/** Strictly after this offset; without it the newest event comes first. */
 	after?: number;
+	/** A connection was made: from here on events come as they are written. */
+	onOpen?(): void;
 	/** The connection was lost and is being made again. */
 	onDrop?(because: string): void;
 	signal?: AbortSignal;
@@ -30,7 +32,7 @@ export async function* followEvents<T>(
 	{ request }: Pick<Http, "request">,
 	path: string,
 	isLast: (event: T) => boolean,
-	{ signal, clock = systemClock, random = Math.random, onDrop, ...options }: EventsOptions = {},
+	{ signal, clock = systemClock, random = Math.random, onOpen, onDrop, ...options }: EventsOptions = {},
 ): AsyncGenerator<EventRecord<T>> {
 	const limits = { ...LINK_LIMITS, ...options.limits };
 	let { after } = options;
@@ -40,6 +42,10 @@ export async function* followEvents<T>(
 		try {
 			for await (const record of connection<T>(request, path + queryOf({ after }), limits.silenceMs, clock, signal)) {
 				if (record === "nothing-more") return;
+				if (record === "open") {
+					onOpen?.();
+					continue;
+				}
 				if (after !== undefined && record.offset <= after) continue;
 				after = record.offset;
 				[attempt, internals, lostAt] = [0, 0, undefined];
@@ -66,19 +72,20 @@ async function* connection<T>(
 	silenceMs: number,
 	clock: Clock,
 	signal: AbortSignal | undefined,
-): AsyncGenerator<EventRecord<T> | "nothing-more"> {
+): AsyncGenerator<EventRecord<T> | "open" | "nothing-more"> {
 	const own = new AbortController();
 	const stop = () => own.abort();
 	signal?.addEventListener("abort", stop, { once: true });
 	let cancel = () => {};
 	const heard = () => {
 		cancel();
-		cancel = clock.after(silenceMs, stop);
+		cancel = clock.after(silenceMs, stop, "due");
 	};
 	try {
 		heard();
 		const response = await request("GET", path, { accept: "text/event-stream", signal: own.signal });
 		if (response.status === 204) return yield "nothing-more";
+		yield "open";
 		const records: EventRecord<T>[] = [];
 		const parser = createParser({
 			onEvent: ({ id, data }) => records.push({ offset: Number(id), event: JSON.parse(data) as T, text: data }),

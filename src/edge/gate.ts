@@ -70,7 +70,7 @@ export function principalOfCaller({ proof, address, https }: Caller): Principal 
 }
 
 /** The owner, or an application; whoever has proved nothing is nobody. */
-export const whoOf = (proof: Proof | undefined): Pick<Principal, "owner" | "appId"> =>
+const whoOf = (proof: Proof | undefined): Pick<Principal, "owner" | "appId"> =>
 	proof?.appId === undefined ? { owner: proof !== undefined } : { owner: false, appId: proof.appId };
 
 export function createGate(facts: GateFacts): Gate {
@@ -152,7 +152,7 @@ function proofOf(headers: IncomingMessage["headers"], cookie: string | undefined
 }
 
 /** The token in an `authorization` header. */
-export const bearerIn = (header: string | undefined): string | undefined => /^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
+const bearerIn = (header: string | undefined): string | undefined => /^Bearer +(\S+)$/i.exec(header ?? "")?.[1];
 
 function cookieOf(header: string | undefined, name: string): string | undefined {
 	for (const pair of header?.split(";") ?? []) {

@@ -54,8 +54,7 @@ export function workflowHandlers({ deps, limits, ...streaming }: Parts) {
 	} satisfies Partial<Handlers>;
 }
 
-/** An edge without services has no such addresses. */
 function workflowsOf({ services }: EdgeDeps): Workflows {
-	if (!services) throw new NexusError("not_found", "there is nothing at this address");
+	if (!services) throw new NexusError("unavailable", "this daemon has no workflows");
 	return services.workflows;
 }

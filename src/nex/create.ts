@@ -17,7 +17,7 @@ import type { Answered } from "./inbox/continuing.ts";
 import { Inbox, type InboxOutbound } from "./inbox/inbox.ts";
 import { INBOX_LIMITS, type InboxLimits } from "./inbox/limits.ts";
 import { createListening } from "./inbox/listening.ts";
-import type { Accepted, Destination, Inbound } from "./inbox/message.ts";
+import type { Accepted, ChannelMessage, Destination, Inbound } from "./inbox/message.ts";
 import type { InboxStats } from "./inbox/refusals.ts";
 import type { AccountName, Outbound } from "./port.ts";
 
@@ -35,6 +35,8 @@ export interface NexOptions {
 	limits?: Partial<InboxLimits>;
 	/** Plugins that are at hand already; they come before those of the config. */
 	plugins?: readonly Plugin[];
+	/** Called with every message of a platform that was let in, once it is safe. */
+	arrived?(message: ChannelMessage): void;
 	clock?: Clock;
 	random?: Random;
 	log?: Log;
@@ -121,7 +123,11 @@ export function createNex(options: NexOptions): Nex {
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
 	const listening = createListening({
-		...{ outbound, config, knows, limits, clock, log, receive },
+		...{ outbound, config, knows, limits, clock, log },
+		async receive(message) {
+			const { disposition } = await receive(message);
+			if (!("because" in disposition)) options.arrived?.(message);
+		},
 		onChoice: (choice) => asking.pressed(choice),
 	});
 	const letIn = (approved: Pairing) =>

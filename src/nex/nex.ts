@@ -7,7 +7,7 @@ export { loadPlugins } from "./hooks/load.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./hooks/port.ts";
 export { type InboundChannelConfig, type InboundConfig, type QueueConfig, WEB } from "./inbox/config.ts";
 export type { InboxLimits } from "./inbox/limits.ts";
-export type { Accepted, ClientMessage } from "./inbox/message.ts";
+export type { Accepted, ChannelMessage, ClientMessage } from "./inbox/message.ts";
 export { createOutbound } from "./outbound.ts";
 export * from "./port.ts";
 export { forgetSettings } from "./supervise/places.ts";

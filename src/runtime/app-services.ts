@@ -23,10 +23,10 @@ export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
 	nex: Pick<Nex, "stats">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
 	readiness(): ReadinessJson;
-	/** Of the services that have them. */
-	work?(): Partial<Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">>;
+	/** Beside sessions: what waits, and what is under way. */
+	work(): Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">;
 	notices: NoticeLogs;
-	audit?: Audit;
+	audit: Audit;
 	clock: Clock;
 	log: Log;
 }
@@ -40,7 +40,7 @@ export interface AppServices {
 
 export function createAppServices(parts: AppServiceParts): AppServices {
 	const { bus, ledger, outbound, notices, audit, clock, log } = parts;
-	const recorded = { bus, ledger, clock, log, ...(audit && { audit }) };
+	const recorded = { bus, ledger, clock, log, audit };
 	const apps = createApplications(recorded);
 	const signIns = createSignIns(recorded);
 	const accounts = createAccountSessions({ platforms: outbound, signIns, clock, log });
@@ -69,9 +69,8 @@ const healthOf = ({ broker, nex, readiness, work, clock, log }: AppServiceParts)
 			return { status: state, ...(detail !== undefined && { reason: detail }) };
 		},
 		work() {
-			const { queueDepth = 0, activeWorkflows = 0, activeInferenceJobs = 0 } = work?.() ?? {};
-			const activeRuns = broker.liveRuns().length;
-			return { queueDepth: nex.stats().waiting + queueDepth, activeWorkflows, activeInferenceJobs, activeRuns };
+			const { queueDepth, ...active } = work();
+			return { ...active, queueDepth: nex.stats().waiting + queueDepth, activeRuns: broker.liveRuns().length };
 		},
 		usage() {
 			const { user, system } = process.cpuUsage();

@@ -3,7 +3,14 @@
 import type { Bus } from "../bus/bus.ts";
 import { chooseEngine, type Engine, engineNamed, loadEngine, sectionFor } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { type Audit, type ConfiguredAnswerer, type Connectors, createConnectors } from "../services/services.ts";
+import {
+	type Audit,
+	type ConfiguredAnswerer,
+	type Connectors,
+	createConnectors,
+	OWNER_APP,
+	type Transfers,
+} from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { NexusConfig } from "./config.ts";
 import { dataPaths } from "./data-dir.ts";
@@ -16,12 +23,14 @@ export interface ConnectorParts {
 	config: NexusConfig;
 	clock: Clock;
 	audit?: Audit | undefined;
+	/** What the daemon fetches for itself is shown there. */
+	transfers: Pick<Transfers, "tracked">;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export function openConnectors(parts: ConnectorParts, env: Environment = process.env): Connectors {
-	const { bus, ledger, engine, config, clock, audit } = parts;
+	const { bus, ledger, engine, config, clock, audit, transfers } = parts;
 	return createConnectors({
 		bus,
 		ledger,
@@ -32,6 +41,7 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 		// What answers when nothing is configured.
 		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
 		rules: config.connectors,
+		fetched: (fetch) => transfers.tracked(fetch, OWNER_APP),
 	});
 }
 

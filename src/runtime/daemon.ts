@@ -25,6 +25,7 @@ import { lockDataDir } from "./data-lock.ts";
 import { openGrpcPort } from "./grpc-port.ts";
 import { stateFeed } from "./health.ts";
 import { createHouse, openMcp } from "./house.ts";
+import { reportAttachments } from "./jobs.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
 import { createMemory } from "./memory.ts";
@@ -241,7 +242,10 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	});
 	const { adapters, inbound } = nexConfig(config);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
-	const nex = createNex({ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log });
+	const nex = createNex({
+		...{ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log },
+		arrived: (message) => reportAttachments(running.services.artifacts.transfers, message, systemClock.now()),
+	});
 	const lab = createLab({
 		...{ bus, receive: nex.receive, dataDir: config.data, tuned: adapters, clock: systemClock, log },
 	});

@@ -26,13 +26,14 @@ export async function openGrpcPort(
 			throw cause instanceof NexusError && cause.code === "conflict" ? inUse(grpc.port, host, cause) : cause;
 		}
 	}
+	const usual = config.port === 0 ? 0 : nextPort(mainPort);
 	try {
-		return (await edge.listenGrpc(host, config.port === 0 ? 0 : nextPort(mainPort), tls)).url;
+		return (await edge.listenGrpc(host, usual, tls)).url;
 	} catch (cause) {
 		if (!(cause instanceof NexusError) || cause.code !== "conflict") throw cause;
 		// Nobody asked for this very port: a free one serves as well, and is in the ready line and in the daemon's record.
 		const { url } = await edge.listenGrpc(host, 0, tls);
-		log.warn({ wanted: nextPort(mainPort), grpc: url }, "the gRPC port is in use; a free one was taken instead");
+		log.warn({ wanted: usual, grpc: url }, "the gRPC port is in use; a free one was taken instead");
 		return url;
 	}
 }

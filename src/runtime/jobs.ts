@@ -1,8 +1,9 @@
-/** Jobs and artifacts of a daemon: made from its configuration. */
+/** Jobs, artifacts and transfers of a daemon: made from its configuration. */
 
 import { join } from "node:path";
 import type { Bus } from "../bus/bus.ts";
 import type { Ledger } from "../ledger/ledger.ts";
+import type { ChannelMessage } from "../nex/nex.ts";
 import {
 	type Artifacts,
 	type Audit,
@@ -10,41 +11,57 @@ import {
 	createArtifacts,
 	createJobs,
 	type Jobs,
+	OWNER_APP,
 	type Scenarios,
+	type Transfers,
 } from "../services/services.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { NexusConfig } from "./config.ts";
 
-/** Where the files of artifacts are. */
-const artifactsDir = (dataDir: string): string => join(dataDir, "artifacts");
-
-export interface JobParts {
+interface Parts {
 	bus: Bus;
 	ledger: Ledger;
 	config: NexusConfig;
 	clock: Clock;
 	log: Log;
+}
+
+export function openArtifacts({ bus, ledger, config, clock, log }: Parts): Artifacts {
+	const dir = join(config.data, "artifacts");
+	return createArtifacts({ dir, bus, ledger, clock, log, ...(config.artifacts && { limits: config.artifacts }) });
+}
+
+export interface JobParts extends Parts {
 	connectors: Connectors;
 	scenarios: Scenarios;
+	artifacts: Artifacts;
 	audit: Audit;
 }
 
-export function openJobs(parts: JobParts): { artifacts: Artifacts; jobs: Jobs } {
-	const { config, bus, ledger, clock, log, connectors, scenarios, audit } = parts;
-	const stored = { bus, ledger, clock, log };
-	const artifacts = createArtifacts({
-		...stored,
-		dir: artifactsDir(config.data),
-		...(config.artifacts && { limits: config.artifacts }),
-	});
-	const jobs = createJobs({
-		...stored,
-		connectors,
-		scenarios,
-		artifacts,
-		audit,
-		...(config.jobs && { limits: config.jobs }),
-	});
-	return { artifacts, jobs };
+export function openJobs({ config, bus, ledger, clock, log, connectors, scenarios, artifacts, audit }: JobParts): Jobs {
+	const made = { bus, ledger, clock, log, connectors, scenarios, artifacts, audit };
+	return createJobs({ ...made, ...(config.jobs && { limits: config.jobs }) });
+}
+
+/** What came with a message of a platform: its adapter has fetched it. */
+export function reportAttachments(
+	transfers: Pick<Transfers, "report">,
+	{ channel, account, message: { eventId, attachments = [] } }: ChannelMessage,
+	now: number,
+): void {
+	for (const [n, { name, data }] of attachments.entries()) {
+		const bytes = Buffer.byteLength(data, "base64");
+		transfers.report({
+			id: ["attachment", channel, account, eventId, n].join("/"),
+			appId: OWNER_APP,
+			kind: "attachment",
+			state: "completed",
+			name,
+			transferredBytes: bytes,
+			totalBytes: bytes,
+			startedAt: now,
+			updatedAt: now,
+		});
+	}
 }

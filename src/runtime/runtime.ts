@@ -30,6 +30,9 @@ export const storeCheck = () => import("./store.ts");
 /** What of the database is damaged; loaded when asked for. */
 export const deepCheck = () => import("./deep-check.ts");
 
+/** Which gRPC port a start would open, and whether its certificate can be used; loaded when asked for. */
+export const grpcCheck = () => import("./grpc-port.ts");
+
 /** What an engine is loaded with that is only looked at; loaded when asked for. */
 export const houseCheck = () => import("./house.ts");
 

@@ -21,7 +21,7 @@ import { agentTurns } from "./agent-turns.ts";
 import { createAppServices } from "./app-services.ts";
 import type { NexusConfig } from "./config.ts";
 import { openConnectors } from "./connectors.ts";
-import { openJobs } from "./jobs.ts";
+import { openArtifacts, openJobs } from "./jobs.ts";
 import { userTokensOf } from "./user-tokens.ts";
 
 export interface ServiceParts {
@@ -53,7 +53,8 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const { bus, ledger, config, clock, log, submit } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
-	const connectors = openConnectors({ ...parts, audit });
+	const artifacts = openArtifacts(parts);
+	const connectors = openConnectors({ ...parts, audit, transfers: artifacts.transfers });
 	const verifyUser = userTokensOf(config, clock);
 	const scenarios = createScenarios({
 		bus,
@@ -65,18 +66,15 @@ export function createServices(parts: ServiceParts): RunningServices {
 		verifyUser,
 		abortGraceMs: config.broker.abortGraceMs,
 	});
-	const { artifacts, jobs } = openJobs({ ...parts, connectors, scenarios, audit });
+	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit });
 	const agents = agentTurns({ ...parts, receive: submit });
 	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
-	const work = () => {
-		const { jobs, workflows } = services;
-		return {
-			queueDepth: jobs?.counts.queued ?? 0,
-			activeInferenceJobs: jobs?.counts.running ?? 0,
-			activeWorkflows: workflows?.counts.running ?? 0,
-		};
-	};
+	const work = () => ({
+		queueDepth: jobs.counts.queued,
+		activeInferenceJobs: jobs.counts.running,
+		activeWorkflows: workflows.counts.running,
+	});
 	const apps = createAppServices({ ...parts, audit, notices, work });
 	const services: Partial<Services> = {
 		...apps.services,

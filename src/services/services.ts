@@ -40,7 +40,7 @@ export { type UserTokenConfig, userTokens, type VerifyUserToken } from "./scenar
 export * from "./signins/port.ts";
 export { createSignIns } from "./signins/register.ts";
 export * from "./workflows/port.ts";
-export { createWorkflows, type WorkflowsDeps } from "./workflows/workflows.ts";
+export { createWorkflows } from "./workflows/workflows.ts";
 
 import type { AccountSessions } from "./accounts/port.ts";
 import type { Applications, AppMessages } from "./apps/port.ts";

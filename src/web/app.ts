@@ -16,6 +16,10 @@ import { formatRoute, parseRoute, type Route, signInCodeOf } from "./route.ts";
 import { openSession, type SessionFeed } from "./session-feed.ts";
 import { isOrdinary, type Store, type Theme } from "./store.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
+import { newWorkflowView, type WorkflowView } from "./workflow.ts";
+import { openWorkflow, type WorkflowFeed } from "./workflow-feed.ts";
+import { NEW_WORKFLOWS, type WorkflowsView } from "./workflows.ts";
+import { openWorkflows, type WorkflowsFeed } from "./workflows-feed.ts";
 
 const SESSIONS_EVERY_MS = 15_000;
 const SESSIONS_PER_PAGE = 50;
@@ -27,6 +31,8 @@ const THEME_KEY = "nexus.theme";
 
 export interface App {
 	signIn(token: string): Promise<void>;
+	/** Rejects with why it cannot. */
+	signOut(): Promise<void>;
 	go(route: Route): void;
 	newSession(): void;
 	send(text: string): void;
@@ -48,6 +54,10 @@ export interface App {
 	adapters(): AdaptersFeed | undefined;
 	/** The memory page, while it is open. */
 	memory(): MemoryFeed | undefined;
+	/** The lists of workflows and jobs, while they are open. */
+	workflows(): WorkflowsFeed | undefined;
+	/** One workflow, while it is open. */
+	workflow(): WorkflowFeed | undefined;
 	/** Where the questions of a run are answered. */
 	deskOf(runId: string): Omit<Desk, "isAsked">;
 	/** Goes on with a run that was cut off. Rejects with why it cannot. */
@@ -62,6 +72,8 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	let lab: LabFeed | undefined;
 	let adapters: AdaptersFeed | undefined;
 	let memory: MemoryFeed | undefined;
+	let workflows: WorkflowsFeed | undefined;
+	let workflow: WorkflowFeed | undefined;
 	let hiddenTimer: ReturnType<typeof setTimeout> | undefined;
 	let sessionsWanted = SESSIONS_PER_PAGE;
 
@@ -74,11 +86,13 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	}
 
 	function closeOthers(): void {
-		for (const open of [inspector, lab, adapters, memory]) open?.close();
+		for (const open of [inspector, lab, adapters, memory, workflows, workflow]) open?.close();
 		inspector = undefined;
 		lab = undefined;
 		adapters = undefined;
 		memory = undefined;
+		workflows = undefined;
+		workflow = undefined;
 	}
 
 	/** Written down before another session or a reload takes the place of this one. */
@@ -133,6 +147,11 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		}
 	}
 
+	async function signOut(): Promise<void> {
+		await api.signOut();
+		signedOut();
+	}
+
 	async function refreshSessions(): Promise<void> {
 		try {
 			const [read, { approvals }] = await Promise.all([
@@ -164,6 +183,8 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		else if (route.name === "lab") enterLab();
 		else if (route.name === "adapters") enterAdapters();
 		else if (route.name === "memory") enterMemory();
+		else if (route.name === "workflows") enterWorkflows();
+		else if (route.name === "workflow") enterWorkflow(route.workflowId);
 		else if (feed?.session !== route.session) enterChat(route.session);
 	}
 
@@ -200,6 +221,19 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		store.dispatch({ type: "memory", memory: NEW_MEMORY });
 		const onChange = (view: MemoryView) => store.dispatch({ type: "memory", memory: view });
 		memory = openMemory({ onChange, onSignedOut: signedOut });
+	}
+
+	function enterWorkflows(): void {
+		const before = store.state.workflows ?? NEW_WORKFLOWS;
+		store.dispatch({ type: "workflows", workflows: before });
+		const onChange = (view: WorkflowsView) => store.dispatch({ type: "workflows", workflows: view });
+		workflows = openWorkflows({ before, onChange, onSignedOut: signedOut });
+	}
+
+	function enterWorkflow(workflowId: string): void {
+		store.dispatch({ type: "workflow", workflow: newWorkflowView(workflowId) });
+		const onChange = (view: WorkflowView) => store.dispatch({ type: "workflow", workflow: view });
+		workflow = openWorkflow({ workflowId, onChange, onSignedOut: signedOut, schedule: onNextFrame });
 	}
 
 	function enterChat(session: string): void {
@@ -261,6 +295,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 	return {
 		start,
 		signIn,
+		signOut,
 		go,
 		newSession: () => go({ name: "chat", session: newSessionLabel() }),
 		send: (text) => void deliver(newId("msg"), text),
@@ -287,6 +322,8 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		lab: () => lab,
 		adapters: () => adapters,
 		memory: () => memory,
+		workflows: () => workflows,
+		workflow: () => workflow,
 		deskOf: (runId) => ({
 			async decide(id, decision, remember) {
 				await api.decideApproval(runId, id, { decision, ...(remember && { remember }) });

@@ -6,16 +6,20 @@ export type Route =
 	| { name: "run"; runId: string }
 	| { name: "lab" }
 	| { name: "adapters" }
-	| { name: "memory" };
+	| { name: "memory" }
+	| { name: "workflows" }
+	| { name: "workflow"; workflowId: string };
 
 export function parseRoute(hash: string): Route {
 	if (hash === "#/lab") return { name: "lab" };
 	if (hash === "#/adapters") return { name: "adapters" };
 	if (hash === "#/memory") return { name: "memory" };
-	const [, kind, rest] = /^#\/(s|run)\/([^/]+)$/.exec(hash) ?? [];
+	if (hash === "#/workflows") return { name: "workflows" };
+	const [, kind, rest] = /^#\/(s|run|workflow)\/([^/]+)$/.exec(hash) ?? [];
 	const value = rest === undefined ? undefined : decode(rest);
 	if (kind === "s" && value) return { name: "chat", session: value };
 	if (kind === "run" && value) return { name: "run", runId: value };
+	if (kind === "workflow" && value) return { name: "workflow", workflowId: value };
 	return { name: "home" };
 }
 
@@ -27,9 +31,12 @@ export function formatRoute(route: Route): string {
 			return `#/s/${encodeURIComponent(route.session)}`;
 		case "run":
 			return `#/run/${encodeURIComponent(route.runId)}`;
+		case "workflow":
+			return `#/workflow/${encodeURIComponent(route.workflowId)}`;
 		case "lab":
 		case "adapters":
 		case "memory":
+		case "workflows":
 			return `#/${route.name}`;
 		default:
 			return route satisfies never;

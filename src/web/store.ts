@@ -8,6 +8,8 @@ import type { InspectorState } from "./inspect.ts";
 import type { LabView } from "./lab.ts";
 import type { MemoryView } from "./memory.ts";
 import type { Route } from "./route.ts";
+import type { WorkflowView } from "./workflow.ts";
+import type { WorkflowsView } from "./workflows.ts";
 
 export type Theme = "auto" | "light" | "dark";
 
@@ -27,6 +29,8 @@ export interface AppState {
 	readonly lab?: LabView;
 	readonly adapters?: AdaptersView;
 	readonly memory?: MemoryView;
+	readonly workflows?: WorkflowsView;
+	readonly workflow?: WorkflowView;
 	/** What somebody has to decide, in any session. */
 	readonly pending?: readonly ApprovalJson[];
 	readonly theme: Theme;
@@ -53,6 +57,8 @@ export type Action =
 	| { type: "lab"; lab: LabView }
 	| { type: "adapters"; adapters: AdaptersView }
 	| { type: "memory"; memory: MemoryView }
+	| { type: "workflows"; workflows: WorkflowsView }
+	| { type: "workflow"; workflow: WorkflowView }
 	| { type: "theme"; theme: Theme }
 	| { type: "drawer"; open: boolean };
 
@@ -81,6 +87,10 @@ export function reduce(state: AppState, action: Action): AppState {
 			return { ...state, adapters: action.adapters };
 		case "memory":
 			return { ...state, memory: action.memory };
+		case "workflows":
+			return { ...state, workflows: action.workflows };
+		case "workflow":
+			return { ...state, workflow: action.workflow };
 		case "theme":
 			return { ...state, theme: action.theme };
 		case "drawer":

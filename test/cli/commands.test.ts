@@ -417,6 +417,8 @@ describe("nexus doctor", () => {
 		);
 		expect(findings.daemon).toMatchObject({ result: "ok", detail: expect.stringContaining(daemon.url) });
 		expect(findings.port).toMatchObject({ result: "ok", detail: `${port}, used by the running daemon` });
+		const { port: grpc } = new URL(daemon.grpc!);
+		expect(findings.grpc).toMatchObject({ result: "ok", detail: `${grpc}, used by the running daemon` });
 		expect(findings.accounts).toMatchObject({ result: "ok", detail: expect.stringContaining("none") });
 		expect(findings.engine).toMatchObject({ result: "ok", detail: expect.stringContaining("demo") });
 		expect(Object.keys(findings)).toEqual(
@@ -438,6 +440,8 @@ describe("nexus doctor", () => {
 		const taken = await run(["doctor", "--port", port, "--json"], { cwd });
 		expect(taken.code).toBe(1);
 		expect(taken.out).toMatch(/"check":"port","result":"fail".*--port/);
+		const takenGrpc = await run(["doctor", "--port", "0", "--grpc-port", port, "--json"], { cwd });
+		expect(takenGrpc.out).toMatch(/"check":"grpc","result":"fail".*--grpc-port/);
 		writeFileSync(join(cwd, "nexus.yaml"), "engine: pi\npi: { apiKeyEnv: MY_KEY, provider: openai }\n");
 		const keyless = await run(["doctor", "--json"], { cwd });
 		expect(keyless.code).toBe(1);

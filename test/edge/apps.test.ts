@@ -33,6 +33,13 @@ describe("an application's token over HTTP", () => {
 		await expectError(answer, 403, "forbidden");
 	});
 
+	it.each(routes.filter(([, { apps }]) => apps))("Z25: %s is not", async (_, route) => {
+		const path = route.path.replace(/\{\w+\}/g, "x");
+		const answer = await (route.method === "POST" ? rig.post(path, {}, bearer) : rig.get(path, bearer, route.method));
+		expect([401, 403]).not.toContain(answer.status);
+		await answer.body?.cancel();
+	});
+
 	it("Z25: a WebSocket is refused", async () => {
 		const ws = new WebSocket(`${rig.url}/v1/ws`, { headers: bearer });
 		ws.on("error", () => {});

@@ -6,6 +6,7 @@ import {
 	type ChunkFrame,
 	checksumOf,
 	crc32,
+	type EndError,
 	type EndFrame,
 	type Frame,
 	type UsageShare,
@@ -38,6 +39,10 @@ const compact = <T extends object>(value: object): T =>
 const share = fc
 	.record({ agent: optional(name), model: optional(name), usage: fc.constant({ input: 1, output: -1 }) })
 	.map((value) => compact<UsageShare>(value));
+
+const fault = fc
+	.record({ code: anyText, message: anyText, reason: optional(name) })
+	.map((value) => compact<EndError>(value));
 
 export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
 	fc
@@ -77,7 +82,7 @@ export const anyFrame: fc.Arbitrary<Frame> = fc.oneof(
 			checksum: fc.nat({ max: 0xffffffff }).map(checksumOf),
 			final: fc.boolean(),
 			reason: fc.constantFrom("completed", "aborted", "error", "timeout", "crashed"),
-			error: optional(fc.record({ code: anyText, message: anyText })),
+			error: optional(fault),
 			usage: optional(fc.record({ input: fc.integer({ min: -1 }), output: fc.integer({ min: -1 }) })),
 			usage_by: optional(fc.array(share, { maxLength: 2 })),
 			model: optional(name),

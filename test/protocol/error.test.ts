@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
 import {
 	ERROR_TABLE,
 	type ErrorCode,
@@ -7,6 +8,9 @@ import {
 	httpStatusOf,
 	isErrorCode,
 	NexusError,
+	type Reason,
+	reasonOf,
+	reasonOfEnd,
 	toNexusError,
 } from "../../src/protocol/protocol.ts";
 
@@ -43,4 +47,19 @@ test("P7.2: every error becomes one with a code, and the body says code and mess
 	expect(toNexusError({ status: 500 })).toMatchObject({ message: '{"status":500}' });
 	expect(toNexusError(Object.assign(Object.create(null), { n: 1n })).message).toBe("something that cannot be shown");
 	expect(JSON.parse(JSON.stringify(own))).toEqual({ error: { code: "busy", message: "try later" } });
+});
+
+test.each<[Parameters<typeof reasonOfEnd>[0], Reason]>([
+	[{ reason: "completed" }, "UNSPECIFIED"],
+	[{ reason: "aborted" }, "ABORTED"],
+	[{ reason: "aborted", error: { code: "unavailable", message: "", reason: "STOPPING" } }, "STOPPING"],
+	[{ reason: "crashed", error: { code: "data_loss", message: "" } }, "CRASHED"],
+	[{ reason: "timeout", error: { code: "timeout", message: "" } }, "TIMEOUT"],
+	[{ reason: "error", error: { code: "too_large", message: "" } }, "TOO_LARGE"],
+	[{ reason: "error", error: { code: "of a plugin", message: "" } }, "ENGINE_FAILED"],
+	[{ reason: "error" }, "ENGINE_FAILED"],
+])("Y2: the reason code of %j is %s", (end, reason) => expect(reasonOfEnd(end)).toBe(reason));
+
+test("Y2: every error code has a reason of the contract", () => {
+	for (const code of Object.keys(ERROR_TABLE) as ErrorCode[]) expect(ReasonCode[reasonOf(code)]).toBeTypeOf("number");
 });

@@ -47,7 +47,7 @@ interface Ports {
 
 async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }: Ports = {}): Promise<Daemon> {
 	const daemon = await startDaemon({
-		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 5000, logger: silentLog },
+		...{ data, port, token: TOKEN, grpc: { port: grpc }, engine: "demo", stopDeadlineMs: 2000, logger: silentLog },
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;
@@ -55,6 +55,11 @@ async function start({ port = 0, grpc = 0, data = join(freshFolder(), "data") }:
 
 /** Of the demonstration: some words, soon. */
 const PROMPT = "/demo tokens=80 rate=400 seed=7";
+
+/** Takes long enough for a job to tell of its progress. */
+const SLOW_PROMPT = "/demo tokens=60 rate=40 seed=7";
+/** Does not end by itself. */
+const ENDLESS_PROMPT = "/demo tokens=60 rate=400 stall_after=10";
 
 const whereOf = (grpc: string): Where => ({ grpc, token: TOKEN, descriptors });
 
@@ -124,6 +129,13 @@ async function signIn(daemon: Daemon): Promise<void> {
 	expect(ok).toBe(true);
 }
 
+/** Ids of all jobs. */
+async function jobsOf({ url }: Daemon): Promise<string[]> {
+	const runtime = createRuntime({ url, token: TOKEN });
+	const { jobs } = await runtime.ai.listScenarioJobs({ appId: "example" });
+	return jobs.map(({ jobId }) => jobId);
+}
+
 type Read = (args: readonly [Command, string], where: Where, env?: Env) => Reading;
 
 const CLIENTS: readonly (readonly [name: string, test: typeof it | typeof itInPython, read: Read])[] = [
@@ -157,7 +169,7 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 
 	test("R4-58: a call whose connection breaks is read on, and executed once", async () => {
 		const { grpc } = await start();
-		const proxy = await cuttingProxy(grpc!, 1500);
+		const proxy = await cuttingProxy(grpc!, 800);
 		const { lines, ended } = read(["text", PROMPT], whereOf(proxy.url));
 		expect(await ended, JSON.stringify(lines)).toBe(true);
 		expect(proxy.cuts()).toBe(1);
@@ -198,14 +210,33 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 
 	test("K-STREAM-005: a job's events repeat; the newest snapshot counts; after the terminal the stream ends", async () => {
 		const { grpc } = await start();
-		const { lines, ended } = read(["job", PROMPT], whereOf(grpc!));
+		const { lines, ended } = read(["job", SLOW_PROMPT], whereOf(grpc!));
 		expect(await ended, JSON.stringify(lines)).toBe(true);
 		const events = lines.slice(0, -1);
+		const progress = events.filter(({ event_type: type }) => type === "SCENARIO_JOB_EVENT_TYPE_PROGRESS");
+		expect(progress.length).toBeGreaterThan(1);
+		expect(new Set(progress.map((event) => JSON.stringify(event.job))).size).toBe(progress.length);
 		const states = events.map(({ job }) => (job as Line).state);
 		expect(states.at(-1)).toBe("SCENARIO_JOB_STATE_COMPLETED");
 		expect(states.slice(0, -1)).not.toContain("SCENARIO_JOB_STATE_COMPLETED");
 		expect(lines.at(-1)).toMatchObject({
 			result: { state: "SCENARIO_JOB_STATE_COMPLETED", text: expect.stringMatching(/\S/) },
 		});
+	});
+
+	test("R4-72: a daemon that stops cuts a job's events; the subscription is rebuilt and finds the terminal", async () => {
+		const [port, grpcPort] = [await ownPort(), await ownPort()];
+		const data = join(freshFolder(), "data");
+		const first = await start({ port, grpc: grpcPort, data });
+		const { lines, ended } = read(["job", ENDLESS_PROMPT], whereOf(first.grpc!));
+		await until("the job runs", () => lines.some(({ job }) => (job as Line)?.state === "SCENARIO_JOB_STATE_RUNNING"));
+		await first.close();
+		const second = await start({ port, grpc: grpcPort, data });
+		expect(await ended, JSON.stringify(lines)).toBe(true);
+		expect(lines.find(({ type }) => type === "runtime.disconnected")).toMatchObject({ code: "CANCELLED" });
+		expect(typesOf(lines)).toContain("runtime.reconnected");
+		const { result } = lines.at(-1) as { result: Line };
+		expect(result.state).toMatch(/FAILED|CANCELED/);
+		expect(await jobsOf(second)).toEqual([result.job_id]);
 	});
 });

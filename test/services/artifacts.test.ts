@@ -280,22 +280,23 @@ describe("transfers", () => {
 		expect(transfers.list(APP)).toMatchObject([{ state: "canceled" }]);
 	});
 
-	it("the daemon's own fetches are told, and can be cancelled", async () => {
+	it("the daemon's own fetches are told without what may be secret, and can be cancelled", async () => {
 		const { artifacts, seen } = rig();
 		const { transfers } = artifacts;
-		const get = transfers.tracked(async () => new Response("picture"), { appId: "app", name: "picture.png" });
-		expect(await (await get("https://pictures.example")).text()).toBe("picture");
+		const get = transfers.tracked(async () => new Response("picture"), "app");
+		expect(await (await get("https://pictures.example/secret/cat.png?key=secret")).text()).toBe("picture");
 		expect(seen.at(-1)).toMatchObject({ kind: "fetch", state: "completed", transferredBytes: 7 });
+		expect(JSON.stringify(seen)).not.toContain("secret");
 		const hanging = transfers.tracked(
 			(_url, init) =>
 				new Promise((_, reject) =>
 					init!.signal!.addEventListener("abort", () => reject(init!.signal!.reason as Error)),
 				),
-			{ appId: "app", name: "slow.png" },
-		)("https://pictures.example");
+			"app",
+		)("https://pictures.example/slow.png");
 		await transfers.cancel(transfers.list(APP).at(-1)!.id, APP);
 		await expect(hanging).rejects.toMatchObject({ code: "aborted" });
-		expect(seen.at(-1)).toMatchObject({ name: "slow.png", state: "canceled" });
+		expect(seen.at(-1)).toMatchObject({ name: "pictures.example/slow.png", state: "canceled" });
 	});
 
 	it("a platform's attachment is reported, and cannot be paused", async () => {
@@ -316,6 +317,15 @@ describe("transfers", () => {
 		await expect(transfers.pause("att_1", OWNER)).rejects.toMatchObject({ code: "precondition" });
 		expect(transfers.list(APP)).toEqual([]);
 		await expect(transfers.pause("att_1", APP)).rejects.toMatchObject({ code: "not_found" });
+	});
+
+	it("I11: a flood of those that are over is cut to the newest", () => {
+		const { artifacts } = rig();
+		for (let n = 0; n < 1000; n++)
+			artifacts.transfers.begin({ kind: "fetch", appId: "app", name: `${n}`, totalBytes: -1 }).complete();
+		const names = artifacts.transfers.list(APP).map(({ name }) => name);
+		expect(names.length).toBeLessThanOrEqual(400);
+		expect(names.at(-1)).toBe("999");
 	});
 
 	it("I11: those that are over go after an hour, and downloads that nobody goes on with end", async () => {

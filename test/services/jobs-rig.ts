@@ -69,14 +69,20 @@ export interface Call {
 export interface RigOptions {
 	path?: string;
 	dies?: boolean;
+	/** Other daemons use the store, too. */
+	shared?: boolean;
 	clock?: Clock;
 	limits?: Partial<JobLimits>;
 	audit?: Audit;
 	deps?: Partial<JobsDeps>;
 }
 
-export function jobsRig({ path, dies, clock = systemClock, limits, audit, deps }: RigOptions = {}) {
-	const store = storeForTest({ ...(path !== undefined && { path }), ...(dies !== undefined && { dies }) });
+export function jobsRig({ path, dies, shared, clock = systemClock, limits, audit, deps }: RigOptions = {}) {
+	const store = storeForTest({
+		...(path !== undefined && { path }),
+		...(dies !== undefined && { dies }),
+		...(shared && { shared }),
+	});
 	const calls: Call[] = [];
 	const stored: { info: ArtifactInfo; data: Uint8Array }[] = [];
 	const connector = { ...CONNECTOR };

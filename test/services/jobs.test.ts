@@ -109,6 +109,38 @@ describe("a job", () => {
 		expect((await rig.jobs.list({ limit: 9 }, appPrincipal("app"))).jobs).toHaveLength(1);
 	});
 
+	it("Z13: has a result that is too large for a message as an artifact", async () => {
+		const rig = jobsRig({ limits: { inlineBytesMax: 8 } });
+		const { id } = await rig.jobs.submit(admittedOf({ inputs: ["a", "bc", "def"] }));
+		await called(rig, 1);
+		rig.calls[0]!.answer();
+		const { embeddings, artifacts } = await rig.jobs.settled(id);
+		expect(embeddings).toBeUndefined();
+		expect(artifacts).toMatchObject([{ name: "embeddings.json", mimeType: "application/json", appId: "app" }]);
+		expect(JSON.parse(Buffer.from(rig.stored[0]!.data).toString())).toEqual([[1], [2], [3]]);
+	});
+
+	it("R4-47: tells how far it is, again and again", async () => {
+		const clock = manualClock(1000);
+		const rig = jobsRig({ clock });
+		const { id } = await rig.jobs.submit(
+			admittedOf({ inputs: Array.from({ length: 160 }, () => "x") }, { timeoutMs: 1e9 }),
+		);
+		for (const percent of [40, 80]) {
+			await until("the next call", () => rig.calls.length > 0);
+			rig.calls.splice(0)[0]!.answer();
+			await until(`${percent} %`, async () => {
+				clock.advance(1000);
+				return (await rig.get(id)).progress === percent;
+			});
+		}
+		await until("the last call", () => rig.calls.length > 0);
+		rig.calls[0]!.answer();
+		expect(await rig.jobs.settled(id)).toMatchObject({ progress: 100, usage: { input: 160, output: 0 } });
+		const told = (await rig.events(id)).filter(({ type }) => type === "progress").map(({ job }) => job.progress);
+		expect(told).toEqual(expect.arrayContaining([40, 80]));
+	});
+
 	it("tells beside it what happened, in its commits", async () => {
 		const told: string[] = [];
 		const rig = jobsRig({
@@ -316,6 +348,21 @@ describe("after a crash (Z18)", () => {
 		expect(await rig.jobs.settled(again.id)).toMatchObject({ state: "completed", attempt: 2, afterCrash: true });
 		expect(await rig.jobs.settled(waited.id)).toMatchObject({ state: "completed" });
 		expect(typesOf(await rig.events(again.id))).toEqual(["submitted", "running", "retrying", "running", "completed"]);
+	});
+
+	it("what another daemon runs is its own: it is seen and awaited here, and neither taken over nor cancelled", async () => {
+		const path = tempPath();
+		const one = jobsRig({ path, shared: true });
+		const two = jobsRig({ path, shared: true });
+		const { id } = await one.jobs.submit(admittedOf());
+		await called(one, 1);
+		expect(await two.jobs.recover()).toBe(0);
+		expect(await two.get(id)).toMatchObject({ state: "running" });
+		await expect(two.jobs.cancel(id, "", OWNER)).rejects.toMatchObject({ code: "unavailable" });
+		const awaited = two.jobs.settled(id);
+		one.calls[0]!.answer();
+		expect(await awaited).toMatchObject({ state: "completed" });
+		expect(two.calls).toHaveLength(0);
 	});
 
 	it("R4-50: a subscriber gets the snapshot, the terminal, and a clean end", async () => {

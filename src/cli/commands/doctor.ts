@@ -9,6 +9,7 @@ import {
 	type ConfigFlags,
 	dataPaths,
 	deepCheck,
+	grpcCheck,
 	houseCheck,
 	isDataDirLocked,
 	isWeakToken,
@@ -103,6 +104,7 @@ const checksOf = (config: NexusConfig, env: Host["env"], deep: boolean): Check[]
 	["secret", async () => secret(config, env)],
 	["daemon", () => daemon(config)],
 	["port", () => port(config)],
+	["grpc", () => grpcPort(config)],
 	["engine", () => engine(config, env)],
 	["keys", async () => keys(config, env)],
 	["tools", async () => tools(config, env)],
@@ -227,6 +229,10 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 		const { port: used } = new URL(ours);
 		return ok(`${used}, used by the running daemon${Number(used) === port ? "" : ` (configured: ${port})`}`);
 	}
+	return listenable(host, port, "--port");
+}
+
+async function listenable(host: string, port: number, flag: string): Promise<Seen> {
 	const server = createServer();
 	const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | undefined>();
 	server.once("error", resolve);
@@ -234,8 +240,20 @@ async function port({ host, port, data }: NexusConfig): Promise<Seen> {
 	const trouble = await promise;
 	if (!trouble) return ok(`${port} is free on ${host}`);
 	if (trouble.code === "EADDRINUSE")
-		return fail(`${port} is in use on ${host}`, "stop the program that uses it, or choose another with --port");
-	return fail(`cannot listen on ${host}:${port} (${trouble.code})`, "choose another with --host and --port");
+		return fail(`${port} is in use on ${host}`, `stop the program that uses it, or choose another with ${flag}`);
+	return fail(`cannot listen on ${host}:${port} (${trouble.code})`, `choose another with --host and ${flag}`);
+}
+
+/** The default one gives way when it is in use: only a port that was asked for can be a problem. */
+async function grpcPort(config: NexusConfig): Promise<Seen> {
+	const { grpc: { port } = {}, host, data } = config;
+	if (port === "off") return ok("off");
+	await (await grpcCheck()).readTls(config);
+	const paths = dataPaths(data);
+	const ours = isDataDirLocked(paths) ? readDaemonRecord(paths)?.grpc : undefined;
+	if (ours !== undefined) return ok(`${new URL(ours).port}, used by the running daemon`);
+	if (port === undefined) return ok("the one after the main port, or a free one");
+	return port === 0 ? ok("any free one") : listenable(host, port, "--grpc-port");
 }
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {

@@ -48,7 +48,7 @@ export const artifactsInSqlite: SqliteThing<AtOnce<StoredArtifacts>> = {
 				sha256 === undefined ? undefined : one(same.get(sha256, appId, name, sizeBytes)),
 			unfinished: () => unfinished.all().map(artifactOf),
 			expired: (at, limit) => expired.all(at, limit).map(artifactOf),
-			usage(appId = undefined) {
+			usage(appId) {
 				const { bytes, count } = usage.get(appId ?? null)!;
 				return { bytes: Number(bytes), count: Number(count) };
 			},

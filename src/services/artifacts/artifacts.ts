@@ -147,8 +147,11 @@ class ArtifactService implements Artifacts {
 	/** The pieces that one caller reads of one artifact are one transfer. */
 	#download(artifact: ArtifactInfo, offset: number, { appId = "", address }: Principal): Transfer {
 		const key = [artifact.id, appId, address].join(" ");
-		for (const [other, { info }] of this.#downloads)
-			if (info.state === "completed" || info.state === "failed") this.#downloads.delete(other);
+		const idleSince = this.#deps.clock.now() - this.#limits.transferIdleMs;
+		for (const [other, { info }] of this.#downloads) {
+			const isLong = info.state === "canceled" && info.updatedAt < idleSince;
+			if (info.state === "completed" || info.state === "failed" || isLong) this.#downloads.delete(other);
+		}
 		const known = this.#downloads.get(key);
 		if (known && (known.info.state !== "canceled" || offset > 0)) return known;
 		const begun = this.#beginDownload(artifact);

@@ -115,5 +115,5 @@ export interface Transfers {
 	/** What others move, such as a platform's attachment: it is shown, and cannot be paused or cancelled here. */
 	report(transfer: TransferInfo): void;
 	/** As the given `fetch`, except that the body it brings is a transfer of the daemon's own. */
-	tracked(fetch: Fetch, of: Pick<NewTransfer, "appId" | "name">): Fetch;
+	tracked(fetch: Fetch, appId: string): Fetch;
 }

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { NexusError, newId } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { seesApp } from "../principal.ts";
-import type { Fetch, NewTransfer, Transfer, TransferInfo, Transfers } from "./port.ts";
+import type { Fetch, Transfer, TransferInfo, Transfers } from "./port.ts";
 
 /** Those that are over are shown so long, and at most so many. */
 const OVER_SHOWN_MS = 60 * 60_000;
@@ -41,6 +41,8 @@ export function createTransfers(clock: Clock, idleMs: number): TransferTable {
 	const keep = (info: TransferInfo, foreign: boolean, canceled = async () => {}): Kept => {
 		const one = { info, foreign, canceled, stop: new AbortController(), wakes: new Set<() => void>() };
 		kept.set(info.id, one);
+		// A flood does not wait for the next sweep.
+		if (kept.size > 2 * OVER_SHOWN_MAX) forgetOver(kept, clock.now());
 		return one;
 	};
 	const movable = (id: string, principal: Parameters<Transfers["pause"]>[1]): Kept => {
@@ -87,7 +89,7 @@ export function createTransfers(clock: Clock, idleMs: number): TransferTable {
 			const one = kept.get(info.id) ?? keep(info, true);
 			change(one, info);
 		},
-		tracked: (fetch, of) => trackedFetch(begin, fetch, of),
+		tracked: (fetch, appId) => trackedFetch(begin, fetch, appId),
 		sweep() {
 			const now = clock.now();
 			for (const one of kept.values()) {
@@ -148,9 +150,9 @@ function forgetOver(kept: Map<string, Kept>, now: number): void {
 	});
 }
 
-function trackedFetch(begin: Transfers["begin"], fetch: Fetch, of: Pick<NewTransfer, "appId" | "name">): Fetch {
+function trackedFetch(begin: Transfers["begin"], fetch: Fetch, appId: string): Fetch {
 	return async (url, init = {}) => {
-		const transfer = begin({ ...of, kind: "fetch", totalBytes: -1 });
+		const transfer = begin({ kind: "fetch", appId, name: nameOf(url), totalBytes: -1 });
 		try {
 			const signal = AbortSignal.any([transfer.signal, ...(init.signal ? [init.signal] : [])]);
 			const response = await fetch(url, { ...init, signal });
@@ -166,6 +168,14 @@ function trackedFetch(begin: Transfers["begin"], fetch: Fetch, of: Pick<NewTrans
 			throw cause;
 		}
 	};
+}
+
+const NAME_CHARS_MAX = 255;
+
+/** Host and file: what else an address holds may be a secret. */
+function nameOf(url: string | URL): string {
+	const { hostname, pathname } = new URL(url);
+	return `${hostname}/${pathname.slice(pathname.lastIndexOf("/") + 1)}`.slice(0, NAME_CHARS_MAX);
 }
 
 async function* passing(body: AsyncIterable<Uint8Array>, transfer: Transfer): AsyncGenerator<Uint8Array> {

@@ -26,6 +26,8 @@ export interface ConnectorDeps extends StoreDeps {
 	configured: ConfiguredAnswerer;
 	/** What connectors of the type `demo` say. */
 	offline(): Promise<Engine>;
+	/** What is done with a fetch of an address that a provider's answer names. */
+	fetched?(fetch: Fetch): Fetch;
 	/** For tests: all addresses of a name. */
 	resolve?: ResolveName;
 }

@@ -17,6 +17,8 @@ export interface OpenerDeps extends Pick<StoreDeps, "ledger" | "secret" | "rules
 	offline: () => Promise<Parameters<typeof demoProvider>[0]>;
 	/** Behind the guard. */
 	fetch: Fetch;
+	/** What is done with a fetch of an address that a provider's answer names. */
+	fetched?(fetch: Fetch): Fetch;
 }
 
 interface HttpTarget {
@@ -26,11 +28,12 @@ interface HttpTarget {
 	kinds: readonly ScenarioKind[];
 }
 
-export function createOpener({ ledger, secret, rules = {}, standard, offline, fetch }: OpenerDeps) {
+export function createOpener(deps: OpenerDeps) {
+	const { ledger, secret, rules = {}, standard, offline, fetch, fetched = (plain) => plain } = deps;
 	const http = async (name: string, target: HttpTarget): Promise<OpenProvider> => {
 		const { httpProvider } = await import("./http-provider.ts");
 		const { responseBytesMax } = WIRE_LIMITS;
-		return httpProvider({ ...target, name, fetch, fetchElsewhere: fetch, responseBytesMax });
+		return httpProvider({ ...target, name, fetch, fetchElsewhere: fetched(fetch), responseBytesMax });
 	};
 	return {
 		async open(id: string): Promise<OpenProvider> {

@@ -52,7 +52,6 @@ export const newJob = (
 });
 
 export const recordOf = (event: JobEvent): string => JSON.stringify(event);
-
 export const jobEventOf = (record: string): JobEvent => JSON.parse(record) as JobEvent;
 
 /** A new attempt knows nothing of what the one before found. */

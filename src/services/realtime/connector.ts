@@ -8,17 +8,19 @@ import type { Principal } from "../principal.ts";
 export interface Wanted {
 	connectorId: string;
 	model?: string;
+	/** The application that the session is for. */
+	appId: string;
 }
 
 /** Rejects as a scenario with this connector would be refused. */
 export async function findConnector(
 	connectors: Pick<Connectors, "find">,
-	{ connectorId, model = "" }: Wanted,
+	{ connectorId, model = "", appId }: Wanted,
 	kind: ScenarioKind,
 	principal: Principal,
 ): Promise<{ connector: ConnectorInfo; model: string }> {
 	const connector = await connectors.find(connectorId, principal);
-	if (!connector)
+	if (!connector || (connector.appId !== undefined && connector.appId !== appId))
 		throw new NexusError("not_found", `there is no connector ${connectorId}`, { reason: "AI_CONNECTOR_NOT_FOUND" });
 	if (!connector.enabled)
 		throw new NexusError("precondition", `the connector ${connectorId} is disabled: enable it first`, {

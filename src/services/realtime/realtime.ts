@@ -71,13 +71,13 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		return eventId;
 	}
 
-	function voiceOf({ speech }: OpenRealtime, principal: Principal, heard: Heard) {
+	function voiceOf({ speech, appId }: OpenRealtime, principal: Principal, heard: Heard) {
 		if (!speech) return undefined;
 		const { voice, mimeType } = speech;
 		return (runId: string) =>
 			createVoice({
 				speak: (text, signal) =>
-					useConnector(deps.connectors, speech, "speech", principal, (provider, model) =>
+					useConnector(deps.connectors, { ...speech, appId }, "speech", principal, (provider, model) =>
 						provider.speak(
 							{ model, text, ...(voice !== undefined && { voice }), ...(mimeType !== undefined && { mimeType }) },
 							signal,
@@ -89,14 +89,15 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 			});
 	}
 
-	function transcriberOf({ transcription, inputMimeType: mimeType }: OpenRealtime, principal: Principal) {
+	function transcriberOf({ transcription, appId, inputMimeType: mimeType }: OpenRealtime, principal: Principal) {
 		if (!transcription) return undefined;
+		const wanted = { ...transcription, appId };
 		return async (data: Uint8Array, closed: AbortSignal): Promise<string> => {
 			const late = new AbortController();
 			const cancel = clock.after(limits.transcribeMs, () => late.abort());
 			const signal = AbortSignal.any([closed, late.signal]);
 			try {
-				const call = useConnector(deps.connectors, transcription, "transcribe", principal, (provider, model) =>
+				const call = useConnector(deps.connectors, wanted, "transcribe", principal, (provider, model) =>
 					provider.transcribe({ model, audio: { mimeType, data } }, signal),
 				);
 				return (await call).text;
@@ -111,9 +112,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	}
 
 	async function check(request: OpenRealtime, principal: Principal): Promise<void> {
-		const { transcription, speech } = request;
-		if (transcription) await findConnector(deps.connectors, transcription, "transcribe", principal);
-		if (speech) await findConnector(deps.connectors, speech, "speech", principal);
+		const { transcription, speech, appId } = request;
+		if (transcription) await findConnector(deps.connectors, { ...transcription, appId }, "transcribe", principal);
+		if (speech) await findConnector(deps.connectors, { ...speech, appId }, "speech", principal);
 	}
 
 	async function open(request: OpenRealtime, principal: Principal) {

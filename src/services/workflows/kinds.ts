@@ -79,5 +79,3 @@ const EXTERNAL: ReadonlySet<WorkflowNodeKind> = new Set([
 ] as const);
 
 export const isExternal = (kind: WorkflowNodeKind): boolean => EXTERNAL.has(kind);
-/** One that is a job. */
-export const isJob = (kind: WorkflowNodeKind): boolean => EXTERNAL.has(kind) && kind !== "AGENT_RUN";

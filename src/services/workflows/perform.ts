@@ -3,6 +3,7 @@
 import { follow } from "../../bus/bus.ts";
 import { isErrorCode, NexusError, type Reason, type WorkflowNodeKind } from "../../protocol/protocol.ts";
 import type { Job, JobEvent, Jobs } from "../jobs/port.ts";
+import { jobEventOf } from "../jobs/snapshot.ts";
 import type { Principal } from "../principal.ts";
 import { SCENARIO_TIMEOUT_MS, type ScenarioSpec, type Scenarios } from "../scenarios/port.ts";
 import type { PlannedNode } from "./plan.ts";
@@ -74,7 +75,7 @@ async function runJob(deps: PerformDeps, attempt: Attempt): Promise<Output> {
 		signal.throwIfAborted();
 		const cursor = await jobs.cursor(job.id, undefined, principal);
 		for await (const batch of follow(cursor, signal))
-			for (const record of batch.records) tell(JSON.parse(record) as JobEvent, attempt);
+			for (const record of batch.records) tell(jobEventOf(record), attempt);
 		signal.throwIfAborted();
 		return outputOf(await jobs.settled(job.id));
 	} finally {

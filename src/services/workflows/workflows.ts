@@ -135,14 +135,17 @@ class WorkflowService implements Workflows {
 		const { id } = begun.head;
 		if (begun.run.state === "running" || this.#hasRoom) this.#begin(execution);
 		else this.#waiting.set(id, execution);
-		void execution.over.then(() => {
-			this.#running.delete(id);
-			this.#waiting.delete(id);
-			const [next] = this.#waiting.values();
-			if (!next || this.#isClosing || !this.#hasRoom) return;
-			this.#waiting.delete(next.head.id);
-			this.#begin(next);
-		});
+		void execution.over.then(() => this.#leave(id));
+	}
+
+	/** Makes room for the one that has waited longest. */
+	#leave(id: string): void {
+		this.#running.delete(id);
+		this.#waiting.delete(id);
+		const [oldest] = this.#waiting.values();
+		if (!oldest || this.#isClosing || !this.#hasRoom) return;
+		this.#waiting.delete(oldest.head.id);
+		this.#begin(oldest);
 	}
 
 	#begin(execution: Execution): void {

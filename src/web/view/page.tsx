@@ -14,6 +14,8 @@ import { Lab } from "./lab.tsx";
 import { Memory } from "./memory.tsx";
 import { Sessions } from "./sessions.tsx";
 import { SignIn } from "./sign-in.tsx";
+import { Workflow } from "./workflow.tsx";
+import { Workflows } from "./workflows.tsx";
 
 export function Page({ state, app }: { state: AppState; app: App }) {
 	useTitle(state);
@@ -42,11 +44,13 @@ export function Page({ state, app }: { state: AppState; app: App }) {
 
 /** What the address points at. */
 function Open({ state, app }: { state: AppState; app: App }) {
-	const { route, inspector, lab, adapters, memory, chat } = state;
+	const { route, inspector, lab, adapters, memory, workflows, workflow, chat } = state;
 	if (route.name === "run" && inspector) return <Inspector key={inspector.runId} inspector={inspector} app={app} />;
 	if (route.name === "lab" && lab) return <Lab lab={lab} engine={state.engine} app={app} />;
 	if (route.name === "adapters" && adapters) return <Adapters adapters={adapters} app={app} />;
 	if (route.name === "memory" && memory) return <Memory memory={memory} app={app} />;
+	if (route.name === "workflows" && workflows) return <Workflows workflows={workflows} app={app} />;
+	if (route.name === "workflow" && workflow) return <Workflow key={workflow.workflowId} view={workflow} app={app} />;
 	return (
 		<>
 			<ChatHead state={state} app={app} />
@@ -128,7 +132,7 @@ function useDrawer(drawer: boolean, app: App): void {
 
 /** The way to another view goes with the view it was in: the focus arrives with the person, and a screen reader says where. */
 function useArrival({ route }: AppState): void {
-	const place = route.name === "run" ? route.runId : route.name;
+	const place = route.name === "run" ? route.runId : route.name === "workflow" ? route.workflowId : route.name;
 	const before = useRef(place);
 	useEffect(() => {
 		if (before.current === place) return;
@@ -151,5 +155,7 @@ function titleOf(state: AppState): string | undefined {
 	if (route.name === "lab") return "Channel lab";
 	if (route.name === "adapters") return "Adapters";
 	if (route.name === "memory") return "Memory";
+	if (route.name === "workflows") return "Workflows";
+	if (route.name === "workflow") return state.workflow?.workflow?.name || `Workflow ${route.workflowId}`;
 	return chat && sessionTitle(state);
 }

@@ -15,6 +15,7 @@ const PAGES: readonly PageLink[] = [
 	{ name: "Chat", icon: "chat", route: { name: "home" }, of: ["home", "chat", "run"] },
 	{ name: "Lab", icon: "flask", route: { name: "lab" }, of: ["lab"] },
 	{ name: "Adapters", icon: "plug", route: { name: "adapters" }, of: ["adapters"] },
+	{ name: "Workflows", icon: "graph", route: { name: "workflows" }, of: ["workflows", "workflow"] },
 	{ name: "Memory", icon: "thought", route: { name: "memory" }, of: ["memory"] },
 ];
 

@@ -10,6 +10,7 @@ import { type AppState, isOrdinary } from "../store.ts";
 import { ageText, plural, sessionTitle } from "../words.ts";
 import { Icon } from "./icon.tsx";
 import { Pages } from "./pages.tsx";
+import { SignOut } from "./sign-out.tsx";
 import { ThemeButton } from "./theme-button.tsx";
 
 export function Sessions({ state, app }: { state: AppState; app: App }) {
@@ -76,6 +77,7 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 			</nav>
 			<div class="sessions-foot">
 				<ThemeButton theme={state.theme} onChange={app.setTheme} />
+				<SignOut app={app} />
 			</div>
 		</div>
 	);

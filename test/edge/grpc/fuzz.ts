@@ -60,25 +60,26 @@ function call(session: ClientHttp2Session, token: string, random: Random): Promi
 	};
 	return new Promise((resolve, reject) => {
 		const stream = session.request(headers);
-		let status: unknown;
+		let status: string | undefined;
 		// Methods that answer for ever are hung up on once they have answered something.
 		const isOpen = method.methodKind !== "unary";
 		stream.on("response", (got) => {
 			const isGrpc = /^application\/grpc(\+|$)/.test(String(got["content-type"]));
-			status = got["grpc-status"] ?? (isGrpc && got[":status"] === 200 ? undefined : `http ${got[":status"]}`);
-			if (!isOpen || got["grpc-status"] !== undefined) return;
+			const said = got["grpc-status"] as string | undefined;
+			status = said ?? (isGrpc && got[":status"] === 200 ? undefined : `http ${got[":status"]}`);
+			if (!isOpen || said !== undefined) return;
 			setTimeout(() => {
 				status ??= "open";
 				stream.close();
 			}, HANG_UP_MS).unref();
 		});
 		stream.on("trailers", (got) => {
-			status = String(got["grpc-status"]);
+			status = got["grpc-status"] as string | undefined;
 		});
 		stream.on("error", () => {});
 		stream.on("close", () => {
 			clearTimeout(late);
-			resolve(String(status ?? (stream.rstCode === 0 ? "none" : "reset")));
+			resolve(status ?? (stream.rstCode === 0 ? "none" : "reset"));
 		});
 		const late = setTimeout(() => {
 			reject(new Error(`no answer to ${JSON.stringify(headers)}`));

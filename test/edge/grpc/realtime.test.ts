@@ -1,6 +1,7 @@
 /** Realtime sessions over the wire, read with the runtime's client. */
 
 import { Code } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
 import {
 	createRuntime,
@@ -12,8 +13,10 @@ import {
 } from "../../../src/runtime-client/runtime-client.ts";
 import { createRealtime, type Services } from "../../../src/services/services.ts";
 import { silentLog } from "../../../src/std/log.ts";
+import { cuttingProxy } from "../../runtime-client/cutting-proxy.ts";
 import { playedConnectors } from "../../services/realtime/rig.ts";
 import { until } from "../../until.ts";
+import { TOKEN } from "../rig.ts";
 import { errorOf, PROTOCOLS, type Protocol, startGrpcKit } from "./kit.ts";
 
 async function start(protocol: Protocol = "grpc") {
@@ -102,4 +105,18 @@ it("Z3: a stream from now on says where it begins before its first event", async
 	});
 	expect(await began).toBe("1");
 	leaving.abort();
+});
+
+it("S-RUNTIME-028: a subscription that is open again and has nothing to say is connected, too", async () => {
+	const { kit, runtime } = await start();
+	const { realtimeSessionId } = await runtime.realtime.openRealtimeSession({ appId: "app" });
+	const proxy = await cuttingProxy(kit.grpcUrl, 10);
+	const cut = createRuntime({ transport: createGrpcTransport({ baseUrl: proxy.url }), token: TOKEN });
+	const types: string[] = [];
+	for (const type of ["runtime.disconnected", "runtime.reconnected"] as const) cut.on(type, () => types.push(type));
+	const next = cut.realtime.readRealtimeEvents({ realtimeSessionId }).next();
+	await until("both events", () => types.length === 2);
+	expect(types).toEqual(["runtime.disconnected", "runtime.reconnected"]);
+	cut.close();
+	expect(await next).toEqual({ done: true, value: undefined });
 });

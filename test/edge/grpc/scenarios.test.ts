@@ -39,7 +39,7 @@ async function edge(play: Play, options: RigOptions = {}) {
 }
 
 type Scenario = MessageInitShape<typeof ScenarioSchema>;
-const head = { appId: "shop", connectorId: "main" };
+const head = { appId: "shop", connectorId: "main", modelId: "small" };
 const HELLO: Scenario = {
 	head,
 	spec: { case: "textGenerate", value: { messages: [{ role: "user", text: "hello" }] } },

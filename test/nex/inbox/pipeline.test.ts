@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
 import type { Plugin } from "../../../src/nex/nex.ts";
+import { reportAttachments } from "../../../src/runtime/jobs.ts";
+import type { TransferInfo } from "../../../src/services/services.ts";
 import { gate, never, type Play, tempFile, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { refuseWrites } from "../../store.ts";
@@ -513,6 +515,26 @@ describe("start and stop", () => {
 		expect(listeners.size).toBe(0);
 		clock.advance(30_000);
 		await until(() => listeners.size === 1);
+	});
+
+	test("Z20: files of platforms are shown as transfers, those of strangers are not", async () => {
+		const reported: TransferInfo[] = [];
+		const { nex, listeners } = nexRig(echo, {
+			config: { channels: { telegram: { acl: { allow: ["ann"], unknown: "deny" }, accounts: { main: {} } } } },
+			arrived: (message) => reportAttachments({ report: (one) => void reported.push(one) }, message, 7),
+		});
+		nex.start();
+		await until(() => listeners.size === 1);
+		const hear = listeners.get("telegram/main")!;
+		const attachments = [{ name: "cat.png", contentType: "image/png", data: "aGVsbG8=" }];
+		await hear(messageOf("hi", { eventId: "e1", attachments }));
+		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }));
+		expect(reported).toEqual([
+			{
+				...{ id: "attachment/telegram/main/e1/0", appId: "owner", kind: "attachment", state: "completed" },
+				...{ name: "cat.png", transferredBytes: 5, totalBytes: 5, startedAt: 7, updatedAt: 7 },
+			},
+		]);
 	});
 
 	test("I10: what was queued goes on after a restart, with its stages and its target", async () => {

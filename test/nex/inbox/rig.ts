@@ -58,7 +58,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 	return { outbound, asked, launched, settled, listeners, texts, questions, outcomes };
 }
 
-export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptions, "plugins"> {
+export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptions, "plugins" | "arrived"> {
 	config?: InboundConfig;
 	limits?: Partial<BrokerLimits & InboxLimits>;
 	outbound?: Partial<NexOutbound>;
@@ -69,7 +69,7 @@ export interface NexRigOptions extends Omit<RigOptions, "limits">, Pick<NexOptio
 const rigsOf = new Map<string | undefined, number>();
 
 export function nexRig(play: Play, options: NexRigOptions = {}) {
-	const { config = {}, plugins, outbound: fields, engine, ...broker } = options;
+	const { config = {}, plugins, arrived, outbound: fields, engine, ...broker } = options;
 	const parts = rig(play, broker);
 	const opened = (rigsOf.get(options.path) ?? 0) + 1;
 	if (options.path !== undefined) rigsOf.set(options.path, opened);
@@ -84,6 +84,7 @@ export function nexRig(play: Play, options: NexRigOptions = {}) {
 		...(engine && { engine }),
 		...(limits && { limits }),
 		...(plugins && { plugins }),
+		...(arrived && { arrived }),
 		...(clock && { clock }),
 		...(log && { log }),
 	});

@@ -7,9 +7,14 @@ import { until } from "../../until.ts";
 import { chat, fakeProvider, PIXEL, refuse } from "./fake-provider.ts";
 import { all, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 
-async function opened(providerType = "openai-compatible", path = "/v1", fields = {}) {
+async function opened(
+	providerType = "openai-compatible",
+	path = "/v1",
+	fields = {},
+	deps: Parameters<typeof rig>[0] = {},
+) {
 	const fake = await fakeProvider();
-	const { connectors } = rig();
+	const { connectors } = rig(deps);
 	await connectors.create({ id: "c", providerType, endpoint: fake.url + path, apiKey: KEY, ...fields }, OWNER);
 	return { fake, connectors, provider: await open(connectors, "c") };
 }
@@ -230,6 +235,28 @@ describe("connectors: speech, pictures, embeddings, transcription", () => {
 		const [fetched] = await provider.image({ model: "i", prompt: "a boat" }, signal());
 		expect(fetched).toEqual({ mimeType: "image/webp", data: Buffer.from("pixel") });
 		expect(fake.seen.at(-1)!.headers.authorization).toBeUndefined();
+	});
+
+	test("Z20: what is fetched from elsewhere is handed to whoever watches it, and nothing else is", async () => {
+		const urls: string[] = [];
+		const { fake, provider } = await opened(
+			"openai-compatible",
+			"/v1",
+			{},
+			{
+				fetched: (plain) => (url, init) => {
+					urls.push(String(url));
+					return plain(url, init);
+				},
+			},
+		);
+		fake.on("/pixel", (_, response) => void response.writeHead(200, { "content-type": "image/webp" }).end("pixel"));
+		fake.on(
+			"/v1/images/generations",
+			(_, response) => void response.end(JSON.stringify({ data: [{ url: `${fake.url}/pixel` }] })),
+		);
+		await provider.image({ model: "i", prompt: "a boat" }, signal());
+		expect(urls).toEqual([`${fake.url}/pixel`]);
 	});
 
 	test("Z27: a picture's address passes the same guard", async () => {

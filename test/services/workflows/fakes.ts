@@ -19,6 +19,11 @@ export const app = (appId: string): Principal => ({ owner: false, appId, address
 /** What a job is to do, by what it is asked. */
 export type JobScript = (job: Job, request: AdmittedScenario) => Promise<Partial<Job>> | Partial<Job>;
 
+/** The test ended before its jobs. */
+const storeClosed = (cause: unknown) => {
+	if (!(cause instanceof NexusError) || cause.code !== "unavailable") throw cause;
+};
+
 export interface FakeJobs extends Pick<Jobs, "submit" | "find" | "cancel" | "cursor" | "settled"> {
 	readonly all: Map<string, Job>;
 	readonly submitted: AdmittedScenario[];
@@ -39,7 +44,7 @@ export function fakeJobs(bus: () => Bus, script: JobScript): FakeJobs {
 		all.set(id, job);
 		const record = JSON.stringify({ type, at: 1, job } satisfies JobEvent);
 		if (!last) return logs.get(id)!.append(record);
-		void logs.get(id)!.seal([record]);
+		void logs.get(id)!.seal([record]).catch(storeClosed);
 		settling.get(id)!.resolve(job);
 	};
 	const isLive = (id: string) => ["queued", "running"].includes(all.get(id)!.state);
@@ -71,7 +76,7 @@ export function fakeJobs(bus: () => Bus, script: JobScript): FakeJobs {
 			settling.set(job.id, Promise.withResolvers());
 			const record = JSON.stringify({ type: "queued", at: 1, job } satisfies JobEvent);
 			logs.set(job.id, await bus().create({ log: job.id, kind: "job" }, [record]));
-			void run(job.id, request);
+			run(job.id, request).catch(storeClosed);
 			return job;
 		},
 		find: async (id) => all.get(id),

@@ -405,8 +405,10 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		});
 		expect(one.jobs.submitted).toHaveLength(3);
 		expect(await one.restart()).toBe(1);
-		await until("the retry runs", () => one.jobs.submitted.length === 4);
-		await until("the others have ended", async () => (await running()).lost === "failed");
+		await until("the retry runs and the others have ended", async () => {
+			const { lost, retried } = await running();
+			return one.jobs.submitted.length === 4 && lost === "failed" && retried === "running";
+		});
 		const { workflow } = (await one.workflows.find(id, owner))!;
 		expect(states(workflow)).toEqual({
 			...{ done: "completed", lost: "failed", retried: "running" },

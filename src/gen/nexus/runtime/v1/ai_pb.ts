@@ -562,6 +562,8 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   state: ScenarioJobState;
 
   /**
+   * Of the last attempt, also while the next one waits.
+   *
    * @generated from field: nexus.runtime.v1.ReasonCode reason_code = 8;
    */
   reasonCode: ReasonCode;
@@ -637,6 +639,8 @@ export type ScenarioJob = Message<"nexus.runtime.v1.ScenarioJob"> & {
   runId: string;
 
   /**
+   * So far, while it runs. A text that is too large is an artifact, and so are embeddings.
+   *
    * @generated from field: string text = 21;
    */
   text: string;
@@ -837,6 +841,8 @@ export const ListScenarioJobsRequestSchema: GenMessage<ListScenarioJobsRequest> 
  */
 export type ListScenarioJobsResponse = Message<"nexus.runtime.v1.ListScenarioJobsResponse"> & {
   /**
+   * Newest first, without their texts and embeddings.
+   *
    * @generated from field: repeated nexus.runtime.v1.ScenarioJob jobs = 1;
    */
   jobs: ScenarioJob[];
@@ -847,6 +853,8 @@ export type ListScenarioJobsResponse = Message<"nexus.runtime.v1.ListScenarioJob
   nextPageToken: string;
 
   /**
+   * How many wait and run now.
+   *
    * @generated from field: int32 queued = 3;
    */
   queued: number;
