@@ -347,3 +347,12 @@ it("a full disk says so", async () => {
 	expect(full).toBeInstanceOf(NexusError);
 	expect(full).toMatchObject({ code: "unavailable", message: /disk is full/ });
 });
+
+it.each(["text/html\r\nSet-Cookie: a=b", "x".repeat(5000), "image/png; name=\u2603", ""])(
+	"Z20: what is called %j is stored as bytes: a file is sent with its type in a header",
+	async (mimeType) => {
+		const { artifacts } = rig();
+		const stored = await artifacts.store({ appId: "app", name: "a", mimeType }, bytes("hello"));
+		expect(stored.mimeType).toBe("application/octet-stream");
+	},
+);

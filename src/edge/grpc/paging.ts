@@ -1,4 +1,4 @@
-/** Pages and places in requests. */
+/** Pages, places and reasons in requests. */
 
 import { NexusError } from "../../protocol/protocol.ts";
 
@@ -14,4 +14,12 @@ export function pageSizeOf(size: number, most: number): number {
 export function placeOf(sequence: bigint): number {
 	if (sequence <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(sequence);
 	throw new NexusError("invalid", `${sequence} is no sequence of this stream`);
+}
+
+/** As over HTTP: it is kept with what was cancelled. */
+const REASON_CHARS_MAX = 1000;
+
+export function checkedReason(reason: string): string {
+	if (reason.length <= REASON_CHARS_MAX) return reason;
+	throw new NexusError("invalid", `reason: at most ${REASON_CHARS_MAX} characters`);
 }

@@ -3,6 +3,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeWorkflowService } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
+import { checkedReason, placeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { definitionJson, definitionMessage, eventMessages, stateNameOf, workflowMessage } from "./workflow-codec.ts";
 
@@ -31,7 +32,9 @@ export const workflowMethods = ({
 	},
 
 	async cancelWorkflow({ workflowId, reason }, context) {
-		return { workflow: workflowMessage(await workflows.cancel(workflowId, reason, principalOf(context))) };
+		return {
+			workflow: workflowMessage(await workflows.cancel(workflowId, checkedReason(reason), principalOf(context))),
+		};
 	},
 
 	async listWorkflows({ appId, states, pageSize, pageToken }, context) {
@@ -50,9 +53,7 @@ export const workflowMethods = ({
 	},
 
 	async *subscribeWorkflowEvents({ workflowId, after }, context) {
-		if (after !== undefined && after > BigInt(Number.MAX_SAFE_INTEGER))
-			throw new NexusError("invalid", "`after` is larger than any sequence");
-		const from = after === undefined ? undefined : Number(after);
+		const from = after === undefined ? undefined : placeOf(after);
 		const cursor = await workflows.cursor(workflowId, from, principalOf(context));
 		yield* logStream(context, { cursor, messages: eventMessages, closes: LOG_KINDS.workflow.closes });
 	},

@@ -12,7 +12,7 @@ import { type ArtifactFiles, artifactFiles } from "./files.ts";
 import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
 import type { ArtifactInfo, ArtifactPiece, Artifacts, NewArtifact, Transfer } from "./port.ts";
 import { createTransfers, type TransferTable } from "./transfers.ts";
-import { checkedAnnouncement, checkOffset } from "./upload-rules.ts";
+import { checkedAnnouncement, checkOffset, safeMimeType } from "./upload-rules.ts";
 
 export interface ArtifactsDeps {
 	/** The folder for their files. */
@@ -49,7 +49,8 @@ class ArtifactService implements Artifacts {
 		this.transfers = createTransfers(deps.clock, this.#limits.transferIdleMs);
 	}
 
-	async store(artifact: NewArtifact, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<ArtifactInfo> {
+	async store(given: NewArtifact, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<ArtifactInfo> {
+		const artifact = { ...given, mimeType: safeMimeType(given.mimeType) };
 		const id = newArtifactId();
 		this.#storing.add(id);
 		try {

@@ -39,6 +39,9 @@ import { noUserTokens, type VerifyUserToken } from "./user-token.ts";
 /** Of the text, or of the audio as base64 (12 MiB of sound). */
 const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
 
+/** Model calls of one application at a time: an answer is in memory while it comes. */
+const LIVE_PER_APP_MAX = 2048;
+
 export interface ScenariosOptions {
 	bus: Bus;
 	ledger: Pick<Ledger, "idempotency">;
@@ -47,6 +50,7 @@ export interface ScenariosOptions {
 	verifyUser?: VerifyUserToken | undefined;
 	audit?: Audit;
 	abortGraceMs?: number | undefined;
+	livePerAppMax?: number;
 	clock?: Clock;
 	log?: Log;
 	random?: Random;
@@ -57,6 +61,8 @@ export const createScenarios = (options: ScenariosOptions): Scenarios => new Run
 class RunningScenarios implements Scenarios {
 	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
 	readonly #runs: SoloRuns;
+	/** By application. */
+	readonly #live = new Map<string, number>();
 
 	constructor(options: ScenariosOptions) {
 		const { clock = systemClock, verifyUser = noUserTokens, log = silentLog, bus, abortGraceMs } = options;
@@ -131,6 +137,30 @@ class RunningScenarios implements Scenarios {
 	}
 
 	async #begin(admitted: AdmittedScenario, runId: string, { begin = [], audio }: StartOptions): Promise<void> {
+		const leave = this.#enter(admitted.appId);
+		try {
+			void (await this.#call(admitted, runId, begin, audio)).ended.then(leave, leave);
+		} catch (cause) {
+			leave();
+			throw cause;
+		}
+	}
+
+	/** Counts one more; returns how to count it out. */
+	#enter(appId: string): () => void {
+		const { livePerAppMax = LIVE_PER_APP_MAX } = this.#options;
+		const count = this.#live.get(appId) ?? 0;
+		if (count >= livePerAppMax)
+			throw new NexusError("busy", `${appId} has ${livePerAppMax} model calls under way; try later`);
+		this.#live.set(appId, count + 1);
+		return () => {
+			const left = this.#live.get(appId)! - 1;
+			if (left === 0) this.#live.delete(appId);
+			else this.#live.set(appId, left);
+		};
+	}
+
+	async #call(admitted: AdmittedScenario, runId: string, begin: readonly Write[], audio?: Media) {
 		const { appId, userId, model, timeoutMs: totalMs, spec, source } = admitted;
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
@@ -148,6 +178,7 @@ class RunningScenarios implements Scenarios {
 			failure: providerFailure,
 		});
 		if (connectorId !== undefined) void ended.then((end) => this.#report(connectorId, end));
+		return { ended };
 	}
 
 	async #find(runId: string, principal: Principal): Promise<LogInfo> {

@@ -11,7 +11,7 @@ import type { AgentOutcome, AgentTurns } from "./port.ts";
 import type { Scripts } from "./script.ts";
 import type { Output } from "./status.ts";
 import type { NodeReport, NodeRun } from "./step.ts";
-import { fill, fillAll, type Scope } from "./template.ts";
+import { fill, fillAll, newRoom, type Scope } from "./template.ts";
 
 export interface PerformDeps {
 	scenarios: Pick<Scenarios, "admit">;
@@ -46,7 +46,8 @@ export async function perform(deps: PerformDeps, attempt: Attempt): Promise<Outp
 			return runAgent(deps.agents, attempt, node.config);
 		case "TRANSFORM_SCRIPT": {
 			const scripts = await deps.scripts();
-			const value = await scripts.run(node.config.code, attempt.scope, node.timeoutMs, attempt.signal);
+			const { appId, scope: inputs, signal } = attempt;
+			const value = await scripts.run({ appId, code: node.config.code, inputs, deadlineMs: node.timeoutMs }, signal);
 			return isObject(value) ? value : { value };
 		}
 		default:
@@ -129,7 +130,8 @@ interface Call {
 }
 
 function callOf(node: PlannedNode, scope: Scope): Call {
-	const text = (template: string) => fill(template, scope);
+	const room = newRoom();
+	const text = (template: string) => fill(template, scope, room);
 	const { connector_id: connectorId = CONNECTOR, model } = node.config as { connector_id?: string; model?: string };
 	return { spec: specOf(node, text, scope), connectorId: text(connectorId), model: model && text(model) };
 }

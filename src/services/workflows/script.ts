@@ -4,6 +4,7 @@ import { Worker } from "node:worker_threads";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { WorkflowLimits } from "./limits.ts";
+import { createTurns } from "./turns.ts";
 
 export interface ScriptTask {
 	code: string;
@@ -13,11 +14,19 @@ export interface ScriptTask {
 	memoryBytesMax: number;
 }
 
+export interface Script {
+	/** Applications take turns. */
+	appId: string;
+	code: string;
+	inputs: unknown;
+	deadlineMs: number;
+}
+
 export type ScriptAnswer = { json: string } | { failure: string } | { late: true };
 
 export interface Scripts {
 	/** What the script returned. Rejects with `invalid` for what the script threw, `timeout`, or the signal's reason. */
-	run(code: string, inputs: unknown, deadlineMs: number, signal: AbortSignal): Promise<unknown>;
+	run(script: Script, signal: AbortSignal): Promise<unknown>;
 	close(): void;
 }
 
@@ -28,19 +37,8 @@ const THREAD_MB_MAX = 64;
 
 export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 	const idle: { worker: Worker; cancel: () => void }[] = [];
-	const waiting: (() => void)[] = [];
-	let running = 0;
+	const turns = createTurns(limits.scriptsRunningMax);
 	let closed = false;
-
-	const enter = async () => {
-		if (running >= limits.scriptsRunningMax) await new Promise<void>((resolve) => waiting.push(resolve));
-		else running++;
-	};
-	const leave = () => {
-		const next = waiting.shift();
-		if (next) next();
-		else running--;
-	};
 	const take = (): Worker => {
 		const kept = idle.pop();
 		kept?.cancel();
@@ -58,10 +56,9 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 		idle.push({ worker, cancel });
 	};
 	return {
-		async run(code, inputs, deadlineMs, signal) {
-			await enter();
+		async run({ appId, code, inputs, deadlineMs }, signal) {
+			await turns.enter(appId, signal);
 			try {
-				signal.throwIfAborted();
 				const task = { code, input: JSON.stringify(inputs), deadlineMs, memoryBytesMax: limits.scriptMemoryBytesMax };
 				const worker = take();
 				const answer = await answerOf(worker, task, signal, clock);
@@ -74,7 +71,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 				if ("failure" in answer) throw new NexusError("invalid", `the script failed: ${answer.failure}`);
 				return JSON.parse(answer.json) as unknown;
 			} finally {
-				leave();
+				turns.leave();
 			}
 		},
 		close() {

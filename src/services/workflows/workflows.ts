@@ -78,8 +78,8 @@ class WorkflowService implements Workflows {
 		const body = { definition, userId };
 		let made: WorkflowJson | undefined;
 		const { id } = await once(this.#deps, { appId, key, body, result: head.id }, async (claim) => {
-			this.#admit();
-			const isWaiting = !this.#hasRoom;
+			this.#admit(appId);
+			const isWaiting = !this.#hasRoom(appId);
 			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
 			const begun = { head, plan, run, principal, definition };
 			const writer = await this.#create(begun, claim);
@@ -89,14 +89,17 @@ class WorkflowService implements Workflows {
 		return made ?? (await this.#of(id, principal)).workflow;
 	}
 
-	#admit(): void {
-		const { workflowsWaitingMax } = this.#limits;
+	#admit(appId: string): void {
+		const { workflowsWaitingMax, workflowsWaitingPerAppMax } = this.#limits;
 		if (this.#waiting.size >= workflowsWaitingMax)
 			throw new NexusError("busy", `${workflowsWaitingMax} workflows wait already; try again later`);
+		if (countOf(this.#waiting, appId) >= workflowsWaitingPerAppMax)
+			throw new NexusError("busy", `${workflowsWaitingPerAppMax} workflows of ${appId} wait already; try again later`);
 	}
 
-	get #hasRoom(): boolean {
-		return this.#running.size < this.#limits.workflowsRunningMax;
+	#hasRoom(appId: string): boolean {
+		const { workflowsRunningMax, workflowsRunningPerAppMax } = this.#limits;
+		return this.#running.size < workflowsRunningMax && countOf(this.#running, appId) < workflowsRunningPerAppMax;
 	}
 
 	#create(
@@ -132,20 +135,21 @@ class WorkflowService implements Workflows {
 	/** Begins it, goes on with it, or lets it wait for its turn. */
 	#take(begun: Begun): void {
 		const execution = new Execution(this.#execution, begun);
-		const { id } = begun.head;
-		if (begun.run.state === "running" || this.#hasRoom) this.#begin(execution);
+		const { id, appId } = begun.head;
+		if (begun.run.state === "running" || this.#hasRoom(appId)) this.#begin(execution);
 		else this.#waiting.set(id, execution);
 		void execution.over.then(() => this.#leave(id));
 	}
 
-	/** Makes room for the one that has waited longest. */
+	/** Makes room for the one that has waited longest, of those whose application may have one more. */
 	#leave(id: string): void {
 		this.#running.delete(id);
 		this.#waiting.delete(id);
-		const [oldest] = this.#waiting.values();
-		if (!oldest || this.#isClosing || !this.#hasRoom) return;
-		this.#waiting.delete(oldest.head.id);
-		this.#begin(oldest);
+		if (this.#isClosing) return;
+		const next = [...this.#waiting.values()].find(({ head }) => this.#hasRoom(head.appId));
+		if (!next) return;
+		this.#waiting.delete(next.head.id);
+		this.#begin(next);
 	}
 
 	#begin(execution: Execution): void {
@@ -247,6 +251,12 @@ class WorkflowService implements Workflows {
 		for (const execution of all) execution.leave();
 		this.#scripts?.close();
 	}
+}
+
+function countOf(executions: ReadonlyMap<string, Execution>, appId: string): number {
+	let count = 0;
+	for (const { head } of executions.values()) if (head.appId === appId) count++;
+	return count;
 }
 
 const headOf = ({ id, appId, userId, name }: StoredWorkflow): WorkflowHead => ({ id, appId, userId, name });

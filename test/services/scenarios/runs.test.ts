@@ -385,3 +385,26 @@ test("embeddings and transcriptions are runs, too", async () => {
 	await expect(image).rejects.toMatchObject({ code: "invalid", reason: "AI_SCENARIO_UNSUPPORTED" });
 	await expect(image).rejects.toBeInstanceOf(NexusError);
 });
+
+test("I11: an application has so many calls at a time, and takes none of the others'", async () => {
+	const ending = Promise.withResolvers<void>();
+	const { scenarios } = rig(
+		async function* () {
+			yield { type: "text", delta: "so far" };
+			await ending.promise;
+		},
+		{ livePerAppMax: 1 },
+	);
+	const start = (appId: string) => scenarios.start({ ...admittedOf(), appId });
+	const first = await start("shop");
+	await expect(start("shop")).rejects.toMatchObject({ code: "busy" });
+	await start("till");
+	ending.resolve();
+	await first.outcome;
+	await until("room again", () =>
+		start("shop").then(
+			() => true,
+			() => false,
+		),
+	);
+});

@@ -459,3 +459,25 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		expect((await one.ended(second)).state).toBe("completed");
 	});
 });
+
+test("I11: one application's workflows leave room for those of others, which go first when it has had its share", async () => {
+	const ends = new Map<string, () => void>();
+	const script: JobScript = (job) =>
+		new Promise((resolve) => ends.set(job.appId + ends.size, () => resolve({ text: "done" })));
+	const limits = { workflowsRunningMax: 2, workflowsRunningPerAppMax: 1, workflowsWaitingPerAppMax: 1 };
+	const one = rig({ script, limits });
+	const submit = async (appId: string) => (await one.submit([call("a", "hello")], { appId })).workflow_id;
+	const [shop, waits, till] = [await submit("shop"), await submit("shop"), await submit("till")];
+	await expect(submit("shop")).rejects.toMatchObject({ code: "busy" });
+	expect(one.workflows.counts).toEqual({ waiting: 1, running: 2 });
+	await until("two calls", () => ends.size === 2);
+	for (const [name, end] of ends) if (name.startsWith("till")) end();
+	await one.ended(till);
+	// There is room, but the application that waits has its share.
+	expect((await one.workflows.find(waits, owner))!.workflow.state).toBe("queued");
+	for (const end of ends.values()) end();
+	await one.ended(shop);
+	await until("the call of the one that waited", () => ends.size === 3);
+	for (const end of ends.values()) end();
+	expect(await one.ended(waits)).toMatchObject({ state: "completed" });
+});
