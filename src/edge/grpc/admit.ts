@@ -4,6 +4,7 @@ import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { EdgeLimits } from "../port.ts";
+import type { HoldStream } from "../shares.ts";
 import type { Flusher } from "../stream/stream.ts";
 import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
 import { explained, toConnectError } from "./errors.ts";
@@ -17,6 +18,8 @@ export interface AdmitParts {
 	streams: Streams;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;
+	/** Counts a stream of its caller, or throws `busy`. */
+	holdStream: HoldStream;
 	/** New work and subscriptions are refused, reading goes on (Z6). */
 	stopping(): boolean;
 	limits: EdgeLimits;
@@ -60,6 +63,7 @@ export function admit(context: HandlerContext, parts: AdmitParts): void {
 function open({ service, method, values, responseHeader }: HandlerContext, parts: AdmitParts): void {
 	parts.admitStream();
 	const { response, controller } = values.get(CALL)!;
+	parts.holdStream(values.get(PRINCIPAL), response);
 	const stream = new OpenStream({
 		closes: closesOf(`${service.typeName}/${method.name}`),
 		controller,

@@ -170,7 +170,7 @@ class RunningScenarios implements Scenarios {
 		const { appId, userId, kind, model, connectorId = "inline" } = facts;
 		if (!audit) return [];
 		const payload = { run_id: runId, kind, model, connector_id: connectorId };
-		return [audit({ domain: "scenario", operation, appId, userId, payload, reason })];
+		return [audit({ domain: "scenarios", operation, appId, userId, payload, reason })];
 	}
 }
 

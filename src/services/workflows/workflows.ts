@@ -133,7 +133,7 @@ class WorkflowService implements Workflows {
 		const payload = { workflow_id: id, nodes: nodes.size };
 		return [
 			audit({
-				...{ domain: "workflow", operation, appId, payload },
+				...{ domain: "workflows", operation, appId, payload },
 				...(userId !== "" && { userId }),
 				...(principal && { caller: principal.address }),
 			}),
