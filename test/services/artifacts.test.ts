@@ -134,6 +134,21 @@ describe("an artifact", () => {
 	});
 });
 
+it("a sweep spares what is added again meanwhile", async () => {
+	const { artifacts, clock, ledger } = rig({ limits: { ageMsMax: 1000 } });
+	const store = () => artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, bytes("same"));
+	const { id } = await store();
+	clock.advance(1000);
+	const { expired } = ledger.artifacts;
+	ledger.artifacts.expired = async (...args) => {
+		const found = await expired(...args);
+		expect((await store()).id).toBe(id);
+		return found;
+	};
+	expect(await artifacts.sweep()).toBe(0);
+	expect(await readAll(artifacts, id)).toBe("same");
+});
+
 describe("an upload", () => {
 	const data = bytes("hello world");
 	const first = pieceOf(data, { chunk: data.subarray(0, 5) });

@@ -4,20 +4,13 @@ import { createHash } from "node:crypto";
 import { createSoloRuns, type SoloEnd, type SoloRuns } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import {
-	LOG_KINDS,
-	NexusError,
-	newRunId,
-	type Random,
-	type Reason,
-	reasonOfEnd,
-	timeOfId,
-} from "../../protocol/protocol.ts";
+import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import { type Log, silentLog } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
+import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import { admitScenario } from "./admission.ts";
@@ -185,10 +178,7 @@ class RunningScenarios implements Scenarios {
 		const { bus, clock } = this.#options;
 		const info = await bus.describe(runId);
 		if (info?.kind === "scenario" && seesApp(principal, factsOf(info).appId)) return info;
-		const { keptMs } = LOG_KINDS.scenario;
-		if (!info && (timeOfId(runId) ?? Infinity) <= clock.now() - keptMs)
-			throw new NexusError("expired", `scenario runs are kept for ${keptMs / 3_600_000} hours; ${runId} is older`);
-		throw new NexusError("not_found", `there is no scenario run ${runId}`);
+		throw gone("scenario run", runId, LOG_KINDS.scenario.keptMs, clock.now());
 	}
 
 	#outcome(runId: string): Promise<ScenarioOutcome> {
