@@ -5,7 +5,6 @@ import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufb
 
 const WINDOW_BYTES = 1 << 24;
 const HEAD_BYTES = 5;
-const NOTHING: Buffer = Buffer.alloc(0);
 
 /** Windows that no measured stream fills. */
 export async function connectGrpc(port: number): Promise<ClientHttp2Session> {
@@ -89,19 +88,25 @@ function framed(message: Uint8Array): Buffer {
 	return Buffer.concat([head, message]);
 }
 
-/** Cuts what arrives into messages. */
+/** Cuts what arrives into messages. A large one comes in many pieces, which are joined once. */
 export function framesInto(take: (message: Buffer) => void): (bytes: Buffer) => void {
-	let before = NOTHING;
+	let pieces: Buffer[] = [];
+	let has = 0;
+	let wants = HEAD_BYTES;
 	return (bytes) => {
-		const all = before.length === 0 ? bytes : Buffer.concat([before, bytes]);
+		pieces.push(bytes);
+		has += bytes.length;
+		if (has < wants) return;
+		const all = pieces.length === 1 ? bytes : Buffer.concat(pieces);
 		let at = 0;
-		while (at + HEAD_BYTES <= all.length) {
-			const end = at + HEAD_BYTES + all.readUInt32BE(at + 1);
-			if (end > all.length) break;
-			take(all.subarray(at + HEAD_BYTES, end));
-			at = end;
+		for (wants = HEAD_BYTES; all.length - at >= wants; wants = HEAD_BYTES) {
+			wants += all.readUInt32BE(at + 1);
+			if (all.length - at < wants) break;
+			take(all.subarray(at + HEAD_BYTES, at + wants));
+			at += wants;
 		}
-		before = at === all.length ? NOTHING : all.subarray(at);
+		pieces = at === all.length ? [] : [all.subarray(at)];
+		has = all.length - at;
 	};
 }
 

@@ -5,7 +5,7 @@ import { BARE_GRPC, type Server, startBare, startNexus, withFolder } from "../pr
 import { inTurns, type Round } from "../round.ts";
 import { median } from "../statistics.ts";
 
-const PACED = { streams: 1000, readers: 1, tokens: 250, rate: 50, rounds: 3 };
+const PACED = { streams: 1000, readers: 1, tokens: 200, rate: 50, rounds: 3 };
 const FLOOD = { streams: 1, readers: 1, tokens: 200_000, rate: 0, rounds: 3 };
 const CONNECT = "connect-node";
 

@@ -77,8 +77,8 @@ async function run(server: Server, agent: Agent, nodes: readonly WorkflowNodeJso
 	const path = `/v1/workflows/${submitted.workflow_id}`;
 	await ask(server, agent, "GET", `${path}/stream`);
 	const ms = performance.now() - started;
-	const { state } = JSON.parse(await ask(server, agent, "GET", path));
-	if (state !== "completed") throw new Error(`${path} is ${state}`);
+	const { workflow: ended } = JSON.parse(await ask(server, agent, "GET", path));
+	if (ended.state !== "completed") throw new Error(`${path} is ${ended.state}`);
 	return ms;
 }
 

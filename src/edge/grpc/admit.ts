@@ -7,6 +7,7 @@ import type { EdgeLimits } from "../port.ts";
 import type { HoldStream } from "../shares.ts";
 import type { Flusher } from "../stream/stream.ts";
 import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
+import { directTo } from "./direct.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
 import { requireProcedure } from "./reach.ts";
@@ -60,7 +61,8 @@ export function admit(context: HandlerContext, parts: AdmitParts): void {
 	}
 }
 
-function open({ service, method, values, responseHeader }: HandlerContext, parts: AdmitParts): void {
+function open(context: HandlerContext, parts: AdmitParts): void {
+	const { service, method, values, responseHeader, requestHeader } = context;
 	parts.admitStream();
 	const { response, controller } = values.get(CALL)!;
 	parts.holdStream(values.get(PRINCIPAL), response);
@@ -69,6 +71,7 @@ function open({ service, method, values, responseHeader }: HandlerContext, parts
 		controller,
 		establish: () => sendHeaders(response, responseHeader),
 		reset: () => resetStalled(response),
+		direct: directTo(response, method.output, requestHeader.get("content-type") ?? "", parts.limits.grpcWriteBytesMax),
 		shown: (cause, signal) => toConnectError(cause, parts.log, signal),
 	});
 	response.once("close", parts.streams.add(stream));

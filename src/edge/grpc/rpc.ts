@@ -56,6 +56,27 @@ export function logStream<Message>(context: HandlerContext, stream: LogStream<Me
 	return new Outlet(servingOf(context), stream, context.signal);
 }
 
+/** A stream that takes time to open. A generator around it would cost each of its messages three promises more. */
+export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): AsyncIterable<Message> {
+	let inner: AsyncIterator<Message> | undefined;
+	let isLeft = false;
+	const begin = async (): Promise<IteratorResult<Message>> => {
+		const opened = (await open())[Symbol.asyncIterator]();
+		if (isLeft) await opened.return?.();
+		inner = opened;
+		return opened.next();
+	};
+	const iterator: AsyncIterator<Message> = {
+		next: () => (inner ? inner.next() : begin()),
+		async return() {
+			isLeft = true;
+			await inner?.return?.();
+			return { done: true, value: undefined };
+		},
+	};
+	return { [Symbol.asyncIterator]: () => iterator };
+}
+
 export interface FeedStream<State, Message> extends Feed<State> {
 	message(state: State, sequence: bigint): Message;
 }
