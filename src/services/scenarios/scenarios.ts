@@ -12,6 +12,7 @@ import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import { admitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
@@ -129,10 +130,10 @@ class RunningScenarios implements Scenarios {
 		return this.#runs.drain(deadlineMs);
 	}
 
-	async #begin(admitted: AdmittedScenario, runId: string, { begin = [], audio }: StartOptions): Promise<void> {
+	async #begin(admitted: AdmittedScenario, runId: string, options: StartOptions): Promise<void> {
 		const leave = this.#enter(admitted.appId);
 		try {
-			void (await this.#call(admitted, runId, begin, audio)).ended.then(leave, leave);
+			void (await this.#call(admitted, runId, options)).ended.then(leave, leave);
 		} catch (cause) {
 			leave();
 			throw cause;
@@ -153,7 +154,7 @@ class RunningScenarios implements Scenarios {
 		};
 	}
 
-	async #call(admitted: AdmittedScenario, runId: string, begin: readonly Write[], audio?: Media) {
+	async #call(admitted: AdmittedScenario, runId: string, { begin = [], audio, patient }: StartOptions) {
 		const { appId, userId, model, timeoutMs: totalMs, spec, source, caller } = admitted;
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
@@ -164,6 +165,7 @@ class RunningScenarios implements Scenarios {
 		const { ended } = await this.#runs.start({
 			...{ runId, kind: "scenario", meta: facts, model, totalMs },
 			firstEventMs: FIRST_PACKET_MS,
+			...(!patient && { patienceMs: ADMIT_MS_MAX }),
 			charsMax: ANSWER_CHARS_MAX,
 			run: callOf(admitted, provider, audio),
 			begin: [...begin, ...this.#audit("started", runId, facts, { caller })],
