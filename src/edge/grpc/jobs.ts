@@ -6,11 +6,9 @@ import type { RuntimeAiService, SubmitScenarioJobRequest } from "../../gen/nexus
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
 import type { AdmittedScenario, Job, Principal, ScenarioRequest, Services } from "../../services/services.ts";
 import { jobEventMessages, jobMessage, jobStateOf } from "./job-codec.ts";
-import { checkedReason, placeOf } from "./paging.ts";
+import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { scenarioRequestOf } from "./scenario-codec.ts";
-
-const PAGE_DEFAULT = 50;
 
 export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
 	async submitScenarioJob(request, context) {
@@ -23,7 +21,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 		return { job: jobMessage(await services.jobs.cancel(jobId, checkedReason(reason), principalOf(context))) };
 	},
 	async listScenarioJobs({ appId, states, pageSize, pageToken }, context) {
-		const limit = Math.min(Math.max(pageSize, 0) || PAGE_DEFAULT, limits.listItemsMax);
+		const limit = pageSizeOf(pageSize, limits.listItemsMax);
 		const query = {
 			limit,
 			states: states.map(jobStateOf),
@@ -35,8 +33,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 		return { jobs: jobs.map(jobMessage), queued, running, nextPageToken };
 	},
 	async *subscribeScenarioJobEvents({ jobId, after }, context) {
-		const from = after === undefined ? undefined : placeOf(after);
-		const cursor = await services.jobs.cursor(jobId, from, principalOf(context));
+		const cursor = await services.jobs.cursor(jobId, afterOf(after), principalOf(context));
 		yield* logStream(context, { cursor, messages: jobEventMessages, closes: LOG_KINDS.job.closes });
 	},
 });

@@ -13,7 +13,7 @@ import {
 } from "../../gen/nexus/runtime/v1/realtime_pb.ts";
 import { LOG_KINDS } from "../../protocol/protocol.ts";
 import { appOf, type OpenRealtime, type Principal, type RealtimeEvent } from "../../services/services.ts";
-import { placeOf } from "./paging.ts";
+import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 export const realtimeMethods = ({
@@ -30,8 +30,7 @@ export const realtimeMethods = ({
 		return { audioBytes: BigInt(audioBytes), eventId };
 	},
 	async *readRealtimeEvents({ realtimeSessionId, after }, context) {
-		const from = after === undefined ? undefined : placeOf(after);
-		const cursor = await realtime.cursor(realtimeSessionId, from, principalOf(context));
+		const cursor = await realtime.cursor(realtimeSessionId, afterOf(after), principalOf(context));
 		yield* logStream(context, {
 			cursor,
 			closes: LOG_KINDS.realtime.closes,

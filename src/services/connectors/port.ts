@@ -1,5 +1,6 @@
 /** Connectors: model providers with an address and a key, and what can be asked of them. */
 
+import type { Reason } from "../../protocol/protocol.ts";
 import type { Principal } from "../principal.ts";
 
 export type ScenarioKind = "text" | "speech" | "image" | "embed" | "transcribe";
@@ -51,7 +52,7 @@ export interface InlineCredential {
 
 export interface ConnectorTest {
 	ok: boolean;
-	reason?: string;
+	reason?: Reason;
 	message: string;
 	models: readonly string[];
 }

@@ -2,7 +2,7 @@
 
 import { type Bus, follow } from "../../bus/bus.ts";
 import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
-import { NexusError, newId, type Reason, toNexusError } from "../../protocol/protocol.ts";
+import { NexusError, newId, reasonOfFailure, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
@@ -77,7 +77,8 @@ class JobService implements Jobs {
 			this.#admit(appId);
 			this.#arriving.set(id, appId);
 			try {
-				await this.#create(newJob(id, admitted, scenario.connector.id, attempts, this.#now()), scenario, claim);
+				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
+				await this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
 			} finally {
 				this.#arriving.delete(id);
 			}
@@ -97,13 +98,11 @@ class JobService implements Jobs {
 			throw full(`${queuedPerAppMax} jobs of ${appId} wait already`);
 	}
 
-	async #create(job: Job, scenario: JobScenario, claim: readonly Write[]): Promise<void> {
+	async #create(job: Job, scenario: JobScenario, writes: readonly Write[]): Promise<void> {
 		const { id, appId, state, createdAt } = job;
 		const row = jobWrites.submit({ id, appId, state, createdAt, scenario, job });
 		const first = recordOf({ type: "submitted", at: createdAt, job });
-		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
-			with: [row, ...claim, ...this.#told(job)],
-		});
+		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], { with: [row, ...writes] });
 		this.#live.set(id, new LiveJob(job, scenario, writer, this.#liveDeps));
 	}
 
@@ -194,7 +193,7 @@ class JobService implements Jobs {
 	async #end(live: LiveJob, error: NexusError | undefined): Promise<void> {
 		const isCanceled = live.canceled !== undefined;
 		const job = ended(live.job, error, isCanceled, this.#now());
-		await live.end(job, this.#told(job));
+		await live.end(job, this.#told(job, live.canceledBy));
 		this.#forget(live);
 		live.settled.resolve(job);
 	}
@@ -204,7 +203,7 @@ class JobService implements Jobs {
 		this.#step({ type: "leave", id: live.job.id });
 	}
 
-	#told({ id, appId, userId, kind, state, error, attempt }: Job): Write[] {
+	#told({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		return [
@@ -213,7 +212,8 @@ class JobService implements Jobs {
 				operation: state,
 				appId,
 				...(userId !== "" && { userId }),
-				...(error?.reason !== undefined && { reason: error.reason as Reason }),
+				...(error && { reason: reasonOfFailure(error) }),
+				...(caller !== undefined && { caller }),
 				payload: { job_id: id, kind, attempt },
 			}),
 		];
@@ -233,6 +233,7 @@ class JobService implements Jobs {
 		}
 		if (this.#phase !== "open") throw stopping();
 		live.canceled ??= new NexusError("aborted", reason === "" ? "it was cancelled" : `it was cancelled: ${reason}`);
+		live.canceledBy ??= principal.address;
 		if (live.stop) live.stop.abort(live.canceled);
 		else if (this.#schedule.waiting.some((job) => job.id === id)) {
 			this.#step({ type: "leave", id });

@@ -30,6 +30,8 @@ export class LiveJob {
 	attempt: Promise<void> | undefined;
 	/** Why somebody wants it to end. */
 	canceled: NexusError | undefined;
+	/** For the audit log. */
+	canceledBy: string | undefined;
 	readonly settled = Promise.withResolvers<Job>();
 	readonly #deps: LiveJobDeps;
 	#writer: LogWriter;

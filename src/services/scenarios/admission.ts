@@ -28,7 +28,8 @@ export async function admitScenario(
 	const userId = await userOf(deps, head, metadata);
 	const appId = applicationOf(head, principal);
 	const source = keySourceOf(deps, request, metadata);
-	const admitted = { appId, userId, spec, timeoutMs: head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind] };
+	const timeoutMs = head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind];
+	const admitted = { appId, userId, spec, timeoutMs, caller: principal.address };
 	if ("inline" in source) {
 		await checkInlineEndpoint(deps, source.inline, principal);
 		return { ...admitted, source, model: inlineModelOf(head) };

@@ -161,7 +161,7 @@ class RunningScenarios implements Scenarios {
 	}
 
 	async #call(admitted: AdmittedScenario, runId: string, begin: readonly Write[], audio?: Media) {
-		const { appId, userId, model, timeoutMs: totalMs, spec, source } = admitted;
+		const { appId, userId, model, timeoutMs: totalMs, spec, source, caller } = admitted;
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
 		const facts = {
@@ -173,7 +173,7 @@ class RunningScenarios implements Scenarios {
 			firstEventMs: FIRST_PACKET_MS,
 			charsMax: ANSWER_CHARS_MAX,
 			run: callOf(admitted, provider, audio),
-			begin: [...begin, ...this.#audit("start", runId, facts)],
+			begin: [...begin, ...this.#audit("started", runId, facts, { caller })],
 			settle: (end) => this.#auditEnd(runId, facts, end),
 			failure: providerFailure,
 		});
@@ -203,15 +203,22 @@ class RunningScenarios implements Scenarios {
 	}
 
 	#auditEnd(runId: string, facts: AuditedFacts, end: SoloEnd): readonly Write[] {
-		return this.#audit(end.reason, runId, facts, reasonOfEnd(end));
+		const operation = end.reason === "completed" || end.reason === "aborted" ? end.reason : "failed";
+		return this.#audit(operation, runId, facts, { reason: reasonOfEnd(end) });
 	}
 
-	#audit(operation: string, runId: string, facts: AuditedFacts, reason: Reason = "UNSPECIFIED"): readonly Write[] {
+	#audit(
+		operation: "started" | ScenarioOutcome["status"],
+		runId: string,
+		facts: AuditedFacts,
+		{ reason = "UNSPECIFIED", caller }: { reason?: Reason; caller?: string | undefined },
+	): readonly Write[] {
 		const { audit } = this.#options;
 		const { appId, userId, kind, model, connectorId = "inline" } = facts;
 		if (!audit) return [];
 		const payload = { run_id: runId, kind, model, connector_id: connectorId };
-		return [audit({ domain: "scenario", operation, appId, userId, payload, reason })];
+		const entry = { domain: "scenarios", operation, appId, userId, payload, reason };
+		return [audit({ ...entry, ...(caller !== undefined && { caller }) })];
 	}
 }
 

@@ -2,7 +2,13 @@
 
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
 import { type Ledger, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
-import { NexusError, newId, type WorkflowDefinitionJson, type WorkflowJson } from "../../protocol/protocol.ts";
+import {
+	NexusError,
+	newId,
+	reasonOfFailure,
+	type WorkflowDefinitionJson,
+	type WorkflowJson,
+} from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
@@ -119,13 +125,19 @@ class WorkflowService implements Workflows {
 		});
 	}
 
-	#audited({ id, appId, userId }: WorkflowHead, operation: string, { nodes }: WorkflowRun, principal?: Principal) {
+	#audited(
+		{ id, appId, userId }: WorkflowHead,
+		operation: string,
+		{ nodes, error }: WorkflowRun,
+		principal?: Principal,
+	) {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		const payload = { workflow_id: id, nodes: nodes.size };
 		return [
 			audit({
-				...{ domain: "workflow", operation, appId, payload },
+				...{ domain: "workflows", operation, appId, payload },
+				...(error && { reason: reasonOfFailure(error) }),
 				...(userId !== "" && { userId }),
 				...(principal && { caller: principal.address }),
 			}),

@@ -336,7 +336,13 @@ test("Z26: a key of the request is in no error, log or record, though the provid
 	expect(all).not.toContain("sk-secret");
 	expect(said.length).toBeGreaterThan(0);
 	expect(audited).toMatchObject([
-		{ domain: "scenario", operation: "start", appId: "shop", payload: { connector_id: "inline", model: "small" } },
-		{ operation: "error", reason: "AI_PROVIDER_FAILED" },
+		{
+			domain: "scenarios",
+			operation: "started",
+			caller: OWNER.address,
+			appId: "shop",
+			payload: { connector_id: "inline", model: "small" },
+		},
+		{ operation: "failed", reason: "AI_PROVIDER_FAILED" },
 	]);
 });

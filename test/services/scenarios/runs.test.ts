@@ -261,7 +261,8 @@ describe("I3: every log ends", () => {
 	});
 
 	test("what belongs beside its end cannot keep a log from ending", async () => {
-		const audit = ({ operation }: { operation: string }) => idempotencyWrites.forget(operation === "start" ? 0 : 1, 1);
+		const audit = ({ operation }: { operation: string }) =>
+			idempotencyWrites.forget(operation === "started" ? 0 : 1, 1);
 		const { scenarios, frames, file } = rig(saying("all of it"), { audit });
 		refuseWrites({ file }, ({ thing, args }) => thing === "idempotency" && args[0] === 1);
 		const { runId } = await scenarios.start(admittedOf());
