@@ -46,6 +46,8 @@ let daemon: RuntimeProcess;
 /** Reads on over every kill, and asks again with the same key when nobody knows whether a request arrived. */
 let runtime: Runtime;
 let lives = 0;
+/** One after the other, also those of a life behind those of the life before. */
+let sending = Promise.resolve();
 
 /** What somebody reads over all lives. */
 interface Followed<Event> {
@@ -173,7 +175,8 @@ async function live(life: number): Promise<void> {
 	submitFlow(`flow ${life} retried`, RETRIES);
 	startRun(`run ${life} fast`);
 	startRun(`run ${life} ${HANGS}`);
-	keep(sendMessages(life));
+	sending = sending.then(() => sendMessages(life));
+	keep(sending);
 	const last = before + random.between(CALLS.low, CALLS.high);
 	await until(`call ${last} in life ${life}`, () => provider.total >= last);
 	expect(await daemon.kill()).toBe(true);

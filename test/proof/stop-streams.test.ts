@@ -217,7 +217,10 @@ async function openRound(round: number): Promise<void> {
 }
 
 beforeAll(async () => {
-	daemon = await runtimeIn(folder, `stopDeadlineMs: ${STOP_DEADLINE_MS}\nbroker: { abortGraceMs: 300 }\n`);
+	daemon = await runtimeIn(
+		folder,
+		`stopDeadlineMs: ${STOP_DEADLINE_MS}\nbroker: { abortGraceMs: 300 }\njobs: { queuedPerAppMax: 1000 }\n`,
+	);
 	await daemon.start();
 	await addApps(daemon.url, "proof", "inbox");
 	const clients = clientsOf(daemon.grpc);

@@ -7,6 +7,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { createKeyedLock } from "../../std/lock.ts";
 import type { Log } from "../../std/log.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, seesApp } from "../principal.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
 import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
@@ -97,11 +98,11 @@ class ArtifactService implements Artifacts {
 		return this.#lock("room", this.#closed.signal, async () => {
 			const same = await ledger.artifacts.same(row);
 			if (same && mayBe(same)) {
-				await bus.write([artifactWrites.renew(same.id, row.expiresAt)]);
+				await bus.write([artifactWrites.renew(same.id, row.expiresAt)], ADMIT_MS_MAX);
 				return { ...same, expiresAt: row.expiresAt };
 			}
 			await this.#checkRoom(row.appId, row.sizeBytes);
-			await bus.write([artifactWrites.add(row)]);
+			await bus.write([artifactWrites.add(row)], ADMIT_MS_MAX);
 			return row;
 		});
 	}

@@ -53,7 +53,7 @@ export async function perform(deps: AttemptDeps, attempt: Attempt): Promise<void
 async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
 	const { scenarios } = deps;
 	const { admitted, signal, found } = attempt;
-	const { runId, outcome } = await scenarios.start(admitted, { runId: newRunId() });
+	const { runId, outcome } = await scenarios.start(admitted, { runId: newRunId(), patient: true });
 	const { demo } = await scenarios.facts(runId, DAEMON);
 	found({ runId, demo });
 	const stop = () => void scenarios.abort(runId, DAEMON);

@@ -8,6 +8,7 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 import { type AttemptDeps, perform } from "./attempt.ts";
@@ -103,6 +104,8 @@ class JobService implements Jobs {
 		const first = recordOf({ type: "submitted", at: createdAt, job });
 		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
 			with: [row, ...claim, ...this.#told(job)],
+			// A workflow has the time that it takes.
+			...(job.workflowId === undefined && { patienceMs: ADMIT_MS_MAX }),
 		});
 		this.#live.set(id, new LiveJob(job, scenario, writer, this.#liveDeps));
 	}

@@ -19,6 +19,7 @@ import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import { admitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
@@ -130,7 +131,7 @@ class RunningScenarios implements Scenarios {
 		return this.#runs.drain(deadlineMs);
 	}
 
-	async #begin(admitted: AdmittedScenario, runId: string, { begin = [], audio }: StartOptions): Promise<void> {
+	async #begin(admitted: AdmittedScenario, runId: string, { begin = [], audio, patient }: StartOptions): Promise<void> {
 		const { appId, userId, model, timeoutMs: totalMs, spec, source } = admitted;
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
@@ -141,6 +142,7 @@ class RunningScenarios implements Scenarios {
 		const { ended } = await this.#runs.start({
 			...{ runId, kind: "scenario", meta: facts, model, totalMs },
 			firstEventMs: FIRST_PACKET_MS,
+			...(!patient && { patienceMs: ADMIT_MS_MAX }),
 			charsMax: ANSWER_CHARS_MAX,
 			run: callOf(admitted, provider, audio),
 			begin: [...begin, ...this.#audit("start", runId, facts)],

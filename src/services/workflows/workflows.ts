@@ -9,6 +9,7 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
@@ -113,6 +114,7 @@ class WorkflowService implements Workflows {
 		const nodes = plan.nodes.map(({ id }) => storedNode(id, run.nodes.get(id)!));
 		return bus.create({ log: head.id, kind: "workflow" }, [record], {
 			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
+			patienceMs: ADMIT_MS_MAX,
 		});
 	}
 
