@@ -6,7 +6,7 @@ import type { RuntimeAiService, SubmitScenarioJobRequest } from "../../gen/nexus
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
 import type { AdmittedScenario, Job, Principal, ScenarioRequest, Services } from "../../services/services.ts";
 import { jobEventMessages, jobMessage, jobStateOf } from "./job-codec.ts";
-import { afterOf, pageSizeOf } from "./paging.ts";
+import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { scenarioRequestOf } from "./scenario-codec.ts";
 
@@ -18,7 +18,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 		return { job: jobMessage(await found(services, jobId, principalOf(context))) };
 	},
 	async cancelScenarioJob({ jobId, reason }, context) {
-		return { job: jobMessage(await services.jobs.cancel(jobId, reason, principalOf(context))) };
+		return { job: jobMessage(await services.jobs.cancel(jobId, checkedReason(reason), principalOf(context))) };
 	},
 	async listScenarioJobs({ appId, states, pageSize, pageToken }, context) {
 		const limit = pageSizeOf(pageSize, limits.listItemsMax);
@@ -59,8 +59,7 @@ async function withArtifact(
 	const { spec, appId } = admitted;
 	if (spec.kind !== "transcribe" || !audio) return admitted;
 	const name = `audio-${createHash("sha256").update(audio.data).digest("hex").slice(0, 16)}`;
-	const mimeType = audio.mimeType === "" ? "application/octet-stream" : audio.mimeType;
-	const { id } = await artifacts.store({ appId, name, mimeType }, audio.data);
+	const { id } = await artifacts.store({ appId, name, mimeType: audio.mimeType }, audio.data);
 	return { ...admitted, spec: { ...spec, artifactId: id } };
 }
 

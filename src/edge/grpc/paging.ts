@@ -1,4 +1,4 @@
-/** Pages and places in requests. */
+/** Pages, places and reasons in requests. */
 
 import { NexusError } from "../../protocol/protocol.ts";
 
@@ -14,6 +14,14 @@ export function pageSizeOf(size: number, most: number, field = "page_size"): num
 export function placeOf(sequence: bigint): number {
 	if (sequence <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(sequence);
 	throw new NexusError("invalid", `${sequence} is larger than any sequence`);
+}
+
+/** As over HTTP: it is kept with what was cancelled. */
+const REASON_CHARS_MAX = 1000;
+
+export function checkedReason(reason: string): string {
+	if (reason.length <= REASON_CHARS_MAX) return reason;
+	throw new NexusError("invalid", `reason: at most ${REASON_CHARS_MAX} characters`);
 }
 
 /** Where a reader begins; undefined: where the stream begins for one that does not say (Z3). */

@@ -20,7 +20,7 @@ import type {
 	Services,
 } from "../../services/services.ts";
 import { placeOf } from "./paging.ts";
-import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf, SCENARIO_TYPE, scenarioEvents, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
 
 /** Of the answer in one message; a larger one is read as a stream. */
@@ -31,18 +31,20 @@ const AUDIO_BYTES_MAX = 25 * 1024 * 1024;
 export const scenarioMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
 	executeScenario: (request, context) => execute(services, request, context),
 
-	async *streamScenario(request, context) {
-		const principal = principalOf(context);
-		const { runId, after } = await established(services, request, context, principal);
-		const facts = await services.scenarios.facts(runId, principal);
-		if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
-		const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
-		const cursor = await services.scenarios.cursor(runId, after, principal);
-		if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
-		const messages = scenarioEvents(runId, facts, sound);
-		yield* logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
-	},
+	streamScenario: (request, context) => opening(() => stream(services, request, context)),
 });
+
+async function stream(services: Services, request: StreamScenarioRequest, context: HandlerContext) {
+	const principal = principalOf(context);
+	const { runId, after } = await established(services, request, context, principal);
+	const facts = await services.scenarios.facts(runId, principal);
+	if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
+	const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
+	const cursor = await services.scenarios.cursor(runId, after, principal);
+	if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
+	const messages = scenarioEvents(runId, facts, sound);
+	return logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
+}
 
 /** The run, new or named, and where its reader begins. */
 async function established(

@@ -3,7 +3,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeWorkflowService } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
-import { afterOf, pageSizeOf } from "./paging.ts";
+import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import {
 	definitionJson,
@@ -36,7 +36,9 @@ export const workflowMethods = ({
 	},
 
 	async cancelWorkflow({ workflowId, reason }, context) {
-		return { workflow: workflowMessage(await workflows.cancel(workflowId, reason, principalOf(context))) };
+		return {
+			workflow: workflowMessage(await workflows.cancel(workflowId, checkedReason(reason), principalOf(context))),
+		};
 	},
 
 	async listWorkflows({ appId, states, pageSize, pageToken }, context) {

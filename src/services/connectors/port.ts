@@ -120,6 +120,8 @@ export interface Connectors {
 	endpointOf(connector: Pick<ConnectorInfo, "providerType" | "endpoint">): string | undefined;
 	/** Checks the address once more at every dial. Rejects with `precondition` when there is no usable key. */
 	open(connector: ConnectorInfo): Promise<Provider>;
+	/** Whether they can be understood at all; throws `invalid`. */
+	checkInline(credential: InlineCredential): void;
 	openInline(credential: InlineCredential): Promise<Provider>;
 	/** Real calls tell how their provider is. */
 	report(id: string, outcome: { ok: true } | { ok: false; error: Error }): void;

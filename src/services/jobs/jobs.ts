@@ -8,6 +8,7 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 import { type AttemptDeps, perform } from "./attempt.ts";
@@ -55,7 +56,7 @@ class JobService implements Jobs {
 		this.#deps = deps;
 		this.#limits = { ...JOB_LIMITS, ...deps.limits };
 		this.#readmit = readmission(deps.connectors);
-		this.#reads = jobReads(deps.bus, deps.ledger, () => this.#schedule);
+		this.#reads = jobReads(deps, () => this.#schedule);
 		const { bus, clock, log } = deps;
 		const { progressMs } = this.#limits;
 		this.#liveDeps = { bus, clock, log, progressMs, closed: () => this.#phase === "closed" };
@@ -102,7 +103,11 @@ class JobService implements Jobs {
 		const { id, appId, state, createdAt } = job;
 		const row = jobWrites.submit({ id, appId, state, createdAt, scenario, job });
 		const first = recordOf({ type: "submitted", at: createdAt, job });
-		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], { with: [row, ...writes] });
+		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
+			with: [row, ...writes],
+			// A workflow has the time that it takes.
+			...(job.workflowId === undefined && { patienceMs: ADMIT_MS_MAX }),
+		});
 		this.#live.set(id, new LiveJob(job, scenario, writer, this.#liveDeps));
 	}
 
@@ -260,7 +265,7 @@ class JobService implements Jobs {
 		let settled = 0;
 		for (const { log: id } of left.toReversed()) {
 			try {
-				if (await this.#resume(id)) settled++;
+				if (await this.#takeOver(id)) settled++;
 			} catch (cause) {
 				log.error({ jobId: id, err: cause }, "a job of the last process could not be taken over");
 			}
@@ -269,7 +274,7 @@ class JobService implements Jobs {
 	}
 
 	/** True when it was running: then it is settled, or begun again where its submitter allowed that. */
-	async #resume(id: string): Promise<boolean> {
+	async #takeOver(id: string): Promise<boolean> {
 		const { bus, ledger } = this.#deps;
 		const writer = await bus.reopen(id);
 		const row = await ledger.jobs.get(id);
@@ -277,13 +282,16 @@ class JobService implements Jobs {
 		const job = row.job as Job;
 		const live = new LiveJob(job, row.scenario as JobScenario, writer, this.#liveDeps);
 		this.#live.set(id, live);
-		if (job.state !== "running") await this.#queue(live);
-		else if (job.attempt >= job.attemptsMax) await this.#end(live, crashed());
-		else {
-			await live.change("retrying", retrying(job, crashed(), true, this.#now()));
-			await this.#queue(live);
-		}
+		await this.#resume(live).catch((cause: unknown) => this.#giveUp(live, toNexusError(cause)));
 		return job.state === "running";
+	}
+
+	async #resume(live: LiveJob): Promise<void> {
+		const { job } = live;
+		if (job.state !== "running") return this.#queue(live);
+		if (job.attempt >= job.attemptsMax) return this.#end(live, crashed());
+		await live.change("retrying", retrying(job, crashed(), true, this.#now()));
+		return this.#queue(live);
 	}
 
 	async close(deadlineMs: number): Promise<void> {

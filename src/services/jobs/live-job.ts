@@ -103,7 +103,7 @@ export class LiveJob {
 				log.error({ jobId: id, err: cause, againMs: SEAL_AGAIN_MS }, "a job cannot be settled yet");
 				await new Promise<void>((resolve) => clock.after(SEAL_AGAIN_MS, resolve));
 				if (closed()) throw cause;
-				this.#writer = await bus.reopen(id);
+				this.#writer = await bus.reopen(id).catch(() => this.#writer);
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import { checkHead, checkSpec } from "./spec.ts";
 import type { VerifyUserToken } from "./user-token.ts";
 
 export interface AdmissionDeps {
-	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "open">;
+	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "checkInline" | "open">;
 	verifyUser: VerifyUserToken;
 }
 
@@ -83,6 +83,11 @@ function keySourceOf(
 	}
 	if (providerType === undefined || apiKey === undefined) throw credentialMissing("x-nexus-provider-{type,api-key}");
 	const inline = { providerType, apiKey, ...(providerEndpoint !== undefined && { endpoint: providerEndpoint }) };
+	try {
+		connectors.checkInline(inline);
+	} catch (cause) {
+		throw scrubbedError(cause, apiKey);
+	}
 	if (connectors.endpointOf(inline) === undefined) throw credentialMissing("x-nexus-provider-endpoint");
 	if (durable)
 		throw fault(

@@ -94,6 +94,8 @@ export interface StartOptions {
 	audio?: Media;
 	/** What commits with the log's beginning. */
 	begin?: readonly Write[];
+	/** Nobody waits for it: a store that cannot be written is waited for. */
+	patient?: true;
 }
 
 export interface Scenarios {

@@ -202,7 +202,7 @@ describe("what else each step refuses", () => {
 			"AI_REQUEST_CREDENTIAL_MISSING",
 			(draft) => {
 				delete draft.head.connectorId;
-				draft.metadata = { ...KEY, "x-nexus-provider-type": "custom" };
+				draft.metadata = { ...KEY, "x-nexus-provider-type": "openai-compatible" };
 			},
 		],
 		[
@@ -279,6 +279,31 @@ describe("who calls", () => {
 		Object.assign(draft.head, { model: "large", timeoutMs: 5000 });
 		expect(await send(draft).admitted).toMatchObject({ model: "large", timeoutMs: 5000 });
 	});
+});
+
+const inlineType: Fault = {
+	...{ step: 4, name: "an unknown provider", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: ({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
+};
+const inlineQuery: Fault = {
+	...{ step: 4, name: "an endpoint with a query", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
+};
+test.each([inlineType, inlineQuery])(
+	"R4-31: $name is told before where it leads and which model it asks",
+	async (fault) => {
+		const draft = inlineDraft();
+		inlineEndpoint.spoil(draft);
+		inlineModel.spoil(draft);
+		fault.spoil(draft);
+		await expectFault(draft, fault);
+	},
+);
+
+test("I11: names in a request have an end", async () => {
+	const draft = managedDraft();
+	draft.spec = { kind: "speech", text: "hello", voice: "x".repeat(201) };
+	await expectFault(draft, parse);
 });
 
 test("Z26: a key of the request is in no error, log or record, though the provider quotes it", async () => {
