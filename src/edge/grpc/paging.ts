@@ -23,6 +23,7 @@ export function checkedReason(reason: string): string {
 	if (reason.length <= REASON_CHARS_MAX) return reason;
 	throw new NexusError("invalid", `reason: at most ${REASON_CHARS_MAX} characters`);
 }
+
 /** Where a reader begins; undefined: where the stream begins for one that does not say (Z3). */
 export const afterOf = (after: bigint | undefined): number | undefined =>
 	after === undefined ? undefined : placeOf(after);

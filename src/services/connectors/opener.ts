@@ -58,7 +58,7 @@ export function createOpener(deps: OpenerDeps) {
 }
 
 const switchedOff = (id: string): NexusError =>
-	new NexusError("precondition", `the connector ${id} is switched off`, { reason: "AI_CONNECTOR_DISABLED" });
+	new NexusError("precondition", `the connector ${id} is disabled`, { reason: "AI_CONNECTOR_DISABLED" });
 
 const keyless = (id: string): NexusError =>
 	new NexusError("precondition", `the connector ${id} has no key: give it one with \`nexus connector key ${id}\``, {
