@@ -1,18 +1,28 @@
-/** The load client: a process of its own that opens raw sockets and counts events without parsing them. */
+/** The load client: a process of its own that opens raw sockets, or calls of gRPC, and counts events without decoding them. */
 
 import { writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
 import { performance } from "node:perf_hooks";
+import { StreamScenarioRequestSchema } from "../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { connectGrpc, fieldOf, readGrpc } from "./grpc.ts";
 import { nowUs, STAMP_CHARS } from "./pace.ts";
 import { percentile } from "./statistics.ts";
+import { checkFull, type Tally, time } from "./tally.ts";
 
 /** One stream: `{run}` in the path stands for the run that the message started. */
-export interface Subscription {
+interface HttpSubscription {
 	message?: { session: string; text: string };
 	path: string;
 	readers: number;
 }
+
+/** One call of StreamScenario. */
+interface GrpcSubscription {
+	scenario: string;
+}
+
+export type Subscription = HttpSubscription | GrpcSubscription;
 
 export interface Job {
 	port: number;
@@ -29,6 +39,8 @@ export interface Job {
 
 export interface Outcome {
 	events: number;
+	/** What they arrived in. */
+	messages: number;
 	bytes: number;
 	/** From the signal to go, or the first request, to the last byte, or to the hold. */
 	seconds: number;
@@ -48,43 +60,67 @@ const DATA = Buffer.from("\ndata: ");
 const NOTHING = Buffer.alloc(0);
 const buffer = Buffer.allocUnsafe(1 << 18);
 
-interface Tally {
-	events: number;
-	bytes: number;
-	latenciesMs: number[];
-	timed: boolean;
-	/** Called once, when so many events have arrived. */
-	full: { events: number; reached: () => void };
-}
-
 /** Adds what one read brought, given the end of the read before; returns the end of this one. */
 function count(tally: Tally, bytes: Buffer, before: Buffer): Buffer {
 	tally.bytes += bytes.length;
 	for (let at = bytes.indexOf(DATA); at >= 0; at = bytes.indexOf(DATA, at + DATA.length)) tally.events++;
 	if (before.length > 0 && Buffer.concat([before, bytes.subarray(0, DATA.length - 1)]).includes(DATA)) tally.events++;
-	if (tally.timed) time(tally, bytes);
-	if (tally.events >= tally.full.events) {
-		tally.full.events = Infinity;
-		tally.full.reached();
-	}
+	if (tally.timed) timeAll(tally, bytes);
+	checkFull(tally);
 	// Servers write whole events: mostly there is nothing to carry over.
 	const whole = bytes.at(-1) === 10 && (bytes.at(-2) === 10 || bytes.at(-2) === 13);
 	return whole ? NOTHING : Buffer.concat([before, bytes]).subarray(1 - DATA.length);
 }
 
-function time(tally: Tally, bytes: Buffer) {
+function timeAll(tally: Tally, bytes: Buffer) {
 	const now = nowUs();
 	for (let at = bytes.indexOf(PAYLOAD); at >= 0; at = bytes.indexOf(PAYLOAD, at)) {
 		at += PAYLOAD.length;
 		if (at + STAMP_CHARS > bytes.length) return;
-		let due = 0;
-		for (let digit = 0; digit < STAMP_CHARS; digit++) due = due * 10 + (bytes[at + digit] ?? 48) - 48;
-		tally.latenciesMs.push((now - due) / 1000);
+		time(tally, bytes, at, now);
 	}
 }
 
+const PROCEDURE = "nexus.runtime.v1.RuntimeAiService/StreamScenario";
+const TEXT_DELTA = 4;
+/** As a channel of gRPC has by default; the next hundred take another connection. */
+const STREAMS_PER_CONNECTION = 100;
+
+/** The token that completes a chunk is the last in it: what is measured (Z14). */
+function countMessage(tally: Tally, message: Buffer): void {
+	tally.bytes += message.length;
+	const text = fieldOf(message, TEXT_DELTA);
+	if (text === undefined) return;
+	tally.messages++;
+	tally.events += text.length / STAMP_CHARS;
+	if (tally.timed) time(tally, text, text.length - STAMP_CHARS);
+	checkFull(tally);
+}
+
+type Opened = { opened: Promise<void>; ended: Promise<void> };
+
+/** Opens calls over as many connections as they need. */
+function caller({ port, token }: Job, tally: Tally): { open(text: string): Promise<Opened>; close(): void } {
+	const sessions: ReturnType<typeof connectGrpc>[] = [];
+	let calls = 0;
+	return {
+		async open(text) {
+			const index = Math.floor(calls++ / STREAMS_PER_CONNECTION);
+			const session = sessions[index] ?? connectGrpc(port);
+			sessions[index] = session;
+			const spec = { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } };
+			const request = { scenario: { head: { appId: "bench", connectorId: "default" }, spec } };
+			const procedure = { path: PROCEDURE, schema: StreamScenarioRequestSchema, request, token };
+			return readGrpc(await session, procedure, (message) => countMessage(tally, message));
+		},
+		close() {
+			for (const session of sessions) void session.then((open) => open.close());
+		},
+	};
+}
+
 /** Resolves `opened` with the first bytes, `ended` when the server closes. */
-function read(job: Job, path: string, tally: Tally): { opened: Promise<void>; ended: Promise<void> } {
+function read(job: Job, path: string, tally: Tally): Opened {
 	const opened = Promise.withResolvers<void>();
 	const ended = Promise.withResolvers<void>();
 	let first = true;
@@ -159,11 +195,17 @@ async function work(job: Job): Promise<Outcome> {
 		process.send?.({ held: true });
 	};
 	const full = { events: job.hold?.events ?? Infinity, reached };
-	const tally: Tally = { events: 0, bytes: 0, latenciesMs: [], timed: job.latency, full };
+	const tally: Tally = { events: 0, messages: 0, bytes: 0, latenciesMs: [], timed: job.latency, full };
+	const calls = caller(job, tally);
 	const ends: Promise<void>[] = [];
-	const open = async ({ message, path, readers }: Subscription) => {
+	const streamsOf = async (subscription: Subscription): Promise<Opened[]> => {
+		if ("scenario" in subscription) return [await calls.open(subscription.scenario)];
+		const { message, path, readers } = subscription;
 		const target = message ? path.replace("{run}", await post(job, message)) : path;
-		const streams = Array.from({ length: readers }, () => read(job, target, tally));
+		return Array.from({ length: readers }, () => read(job, target, tally));
+	};
+	const open = async (subscription: Subscription) => {
+		const streams = await streamsOf(subscription);
 		ends.push(...streams.map((stream) => stream.ended));
 		await Promise.all(streams.map((stream) => stream.opened));
 	};
@@ -178,10 +220,12 @@ async function work(job: Job): Promise<Outcome> {
 		writeFileSync(job.go, "");
 	}
 	await Promise.all(ends);
+	calls.close();
 	const { events, bytes, latenciesMs } = tally;
+	const messages = tally.messages || events;
 	const p50Ms = percentile(latenciesMs, 50);
 	const p99Ms = percentile(latenciesMs, 99);
-	return { events, bytes, ...(measured ?? watch()), p50Ms, p99Ms };
+	return { events, messages, bytes, ...(measured ?? watch()), p50Ms, p99Ms };
 }
 
 process.on("message", (job: Job) => {

@@ -4,8 +4,10 @@ import { existsSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { type Figure, markdown, table, verdict } from "./figure.ts";
 import { agents } from "./lines/agents.ts";
+import { audit } from "./lines/audit.ts";
 import { blocks } from "./lines/blocks.ts";
 import { type Cell, growth, growthRows } from "./lines/growth.ts";
+import { grpc } from "./lines/grpc.ts";
 import { flood, pace, readers1000 } from "./lines/live.ts";
 import { message } from "./lines/message.ts";
 import { nostr } from "./lines/nostr.ts";
@@ -14,6 +16,7 @@ import { replay } from "./lines/replay.ts";
 import { router } from "./lines/router.ts";
 import { idle, startup } from "./lines/startup.ts";
 import { append, turns } from "./lines/store.ts";
+import { workflow } from "./lines/workflow.ts";
 import { BUILT, endAll } from "./processes.ts";
 
 const figures: Figure[] = [];
@@ -37,6 +40,9 @@ const LINES: Record<string, (choice?: string) => Promise<void>> = {
 	blocks: figuresOf(blocks),
 	agents: figuresOf(agents),
 	nostr: figuresOf(nostr),
+	grpc: figuresOf(grpc),
+	audit: figuresOf(audit),
+	workflow: figuresOf(workflow),
 };
 
 const words = process.argv.slice(2);

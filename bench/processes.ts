@@ -15,12 +15,15 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 export const BUILT = path("../dist/cli/main.js");
 export const SOURCE = path("../src/cli/main.ts");
 const BARE = path("./bare.ts");
+export const BARE_GRPC = path("./bare-grpc.ts");
 
 const READY_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 15_000;
 
 export interface Server {
 	port: number;
+	/** Where it answers gRPC; 0 when it does not. */
+	grpcPort: number;
 	token?: string;
 	pid: number;
 	/** When it was spawned, on the clock of `performance.now()`. */
@@ -96,9 +99,10 @@ async function start(script: string, args: readonly string[], memory?: string): 
 			once(lines, "line", { signal }) as Promise<[string]>,
 			once(child, "exit", { signal }).then(() => Promise.reject(new Error("it ended"))),
 		]);
-		const { url } = JSON.parse(ready[0]) as { url: string };
+		const { url, grpc } = JSON.parse(ready[0]) as { url: string; grpc?: string };
 		return {
 			port: Number(new URL(url).port),
+			grpcPort: grpc === undefined ? 0 : Number(new URL(grpc).port),
 			pid: child.pid ?? 0,
 			spawnedAt,
 			readyMs: performance.now() - spawnedAt,

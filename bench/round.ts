@@ -18,6 +18,8 @@ export interface Side {
 	server: Server;
 	/** The path of a bare server. */
 	path?: string;
+	/** Calls of StreamScenario instead: one reader each. */
+	grpc?: boolean;
 	/** So many tokens at once from the engine. */
 	burst?: number;
 }
@@ -34,27 +36,29 @@ const MARGIN_MS = 60_000;
 /** The daemon frames a stream with a begin and an end. */
 const FRAMING_EVENTS = 2;
 
-let rounds = 0;
+let roundsMade = 0;
 
 /** With `held` the streams stay open after their last token until it has returned, and are measured up to their last token. */
 export async function round(side: Side, folder: string, shape: Shape, held?: () => Promise<void>): Promise<Round> {
-	const { server, path, burst } = side;
+	const { server, path, burst, grpc } = side;
 	const { streams, readers, tokens, rate } = shape;
-	const id = `r${++rounds}`;
+	const id = `r${++roundsMade}`;
 	const go = join(folder, `${id}.go`);
 	const end = join(folder, `${id}.end`);
 	const text = textOf({ tokens, rate, go, ...(held && { end }), ...(burst && { burst }) });
 	const subscriptions = Array.from({ length: streams }, (_, index): Subscription => {
+		if (grpc) return { scenario: text };
 		const group = `${id}-${index}`;
 		if (!path) return { message: { session: group, text }, path: "/v1/runs/{run}/stream", readers };
 		return { path: `${path}?rhythm=${encodeURIComponent(text)}&readers=${readers}&group=${group}`, readers };
 	});
-	const begins = path ? 0 : 1;
+	const isFramed = !path && !grpc;
+	const begins = isFramed ? 1 : 0;
 	const hold = held && { events: streams * readers * (tokens + begins), end };
 	const timeoutMs = (rate > 0 ? (tokens / rate) * 1000 : 0) + MARGIN_MS;
-	const { port, token } = server;
+	const { port, grpcPort, token } = server;
 	const job: Job = {
-		port,
+		port: grpc ? grpcPort : port,
 		...(token && { token }),
 		subscriptions,
 		latency: rate >= STAMPED_RATE_MIN,
@@ -73,7 +77,7 @@ export async function round(side: Side, folder: string, shape: Shape, held?: () 
 			await held?.();
 		},
 	});
-	const framing = path ? 0 : streams * readers * FRAMING_EVENTS;
+	const framing = isFramed ? streams * readers * FRAMING_EVENTS : 0;
 	const events = outcome.events - framing;
 	const delivered = (events / (streams * readers * tokens)) * 100;
 	if (delivered !== 100) console.error(`${path ?? "nexus"}: ${delivered} % of the tokens were delivered`);
@@ -86,4 +90,19 @@ const WARM_SECONDS = 2;
 export async function warm(sides: readonly Side[], folder: string, shape: Shape): Promise<void> {
 	const tokens = shape.rate > 0 ? Math.min(shape.tokens, shape.rate * WARM_SECONDS) : shape.tokens;
 	for (const side of sides) await round(side, folder, { ...shape, tokens });
+}
+
+/** The rounds of each side. All sides take turns, so that whatever else the machine does falls on all of them. */
+export async function inTurns<Name extends string>(
+	sides: Readonly<Record<Name, Side>>,
+	folder: string,
+	{ rounds, ...shape }: Shape & { rounds: number },
+): Promise<Record<Name, Round[]>> {
+	const named = Object.entries<Side>(sides);
+	await warm(Object.values(sides), folder, shape);
+	const results = Object.fromEntries(named.map(([name]): [string, Round[]] => [name, []]));
+	for (let turn = 0; turn < rounds; turn++) {
+		for (const [name, side] of named) results[name]?.push(await round(side, folder, shape));
+	}
+	return results as Record<Name, Round[]>;
 }

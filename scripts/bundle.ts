@@ -89,8 +89,18 @@ const LEAVES = [
 	"std/printable",
 	"std/seed",
 ];
-/** Small files that import only Node's modules. */
-const NODE_LEAVES = ["adapter/nonce", "runtime/package", "std/address-block"];
+/** Small files that import only Node's modules, or one another. */
+const NODE_LEAVES = [
+	"adapter/bundled",
+	"adapter/nonce",
+	"runtime/package",
+	"std/address-block",
+	"std/address-guard",
+	"std/lock",
+	"std/supervision",
+];
+/** What every command and every start reads of the data directory and the configuration. */
+const DATA = ["channels", "config", "data-dir", "data-lock", "runtime", "secret-key", "stored-accounts"];
 
 const sourceIn = (names: readonly string[]): RegExp => new RegExp(`/src/(?:${names.join("|")})\\.ts$`);
 
@@ -101,6 +111,7 @@ const GROUPS = [
 	{ name: "chats", test: /\/src\/adapter\/\w+\/chat\.ts$/ },
 	{ name: "leaves", test: sourceIn(LEAVES) },
 	{ name: "node-leaves", test: sourceIn(NODE_LEAVES) },
+	{ name: "data", test: sourceIn(DATA.map((name) => `runtime/${name}`)) },
 ];
 
 /** `outDir` stands directly in the package, as `dist` does. */

@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Figure } from "../figure.ts";
 import { type Server, startBare, startNexus, withFolder } from "../processes.ts";
-import { type Round, round, type Shape, type Side, warm } from "../round.ts";
+import { inTurns, type Round, type Shape, type Side } from "../round.ts";
 import { median } from "../statistics.ts";
 
 interface Servers {
@@ -31,25 +31,10 @@ async function withServers<T>(work: (servers: Servers, folder: string) => Promis
 	});
 }
 
-/** The rounds of each side. All sides take turns, so that whatever else the machine does falls on all of them. */
-async function interleaved<Name extends string>(
-	{ rounds, ...shape }: Shape & { rounds: number },
+const interleaved = <Name extends string>(
+	shape: Shape & { rounds: number },
 	sidesOf: (servers: Servers) => Record<Name, Side>,
-): Promise<Record<Name, Round[]>> {
-	return withServers(async (servers, folder) => {
-		const sides = Object.entries<Side>(sidesOf(servers));
-		await warm(
-			sides.map(([, side]) => side),
-			folder,
-			shape,
-		);
-		const results = Object.fromEntries(sides.map(([name]): [string, Round[]] => [name, []]));
-		for (let turn = 0; turn < rounds; turn++) {
-			for (const [name, side] of sides) results[name]?.push(await round(side, folder, shape));
-		}
-		return results as Record<Name, Round[]>;
-	});
-}
+): Promise<Record<Name, Round[]>> => withServers((servers, folder) => inTurns(sidesOf(servers), folder, shape));
 
 const of = (results: readonly Round[], value: (result: Round) => number) => median(results.map(value));
 const cpuPerEvent = ({ cpuUs }: Round) => cpuUs;

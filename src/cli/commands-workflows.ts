@@ -13,7 +13,7 @@ export function addWorkflows(nexus: Command, { remote, asJson, whole, run }: Add
 		.description("graphs of model calls, scripts and agent runs that survive the daemon")
 		.addHelpText(
 			"after",
-			"\nExamples:\n  nexus workflow run examples/workflows/review.yaml --input topic=logs\n  nexus workflow watch wf_01JD…",
+			"\nExamples:\n  nexus workflow run examples/workflows/summary.yaml\n  nexus workflow watch wf_01JD…",
 		);
 
 	asJson(remote(workflow.command("run")), "print the events as NDJSON, then the workflow with its outputs")

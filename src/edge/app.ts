@@ -9,22 +9,24 @@ import type { z } from "zod";
 import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
-import { type Caller, requireAuth, requireReach, whenEnded } from "./gate.ts";
+import { type Caller, principalOfCaller, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
 import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
 import { jsonHeaders } from "./server.ts";
+import type { HoldStream } from "./shares.ts";
 
 export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
 
 export interface AppParts {
 	handlers: Handlers;
 	page: Page;
+	holdStream: HoldStream;
 	bodyBytesMax: number;
 	log: Log;
 }
 
-export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono<AppEnv> {
+export function createApp({ handlers, page, holdStream, bodyBytesMax, log }: AppParts): Hono<AppEnv> {
 	const app = new Hono<AppEnv>();
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
 		// The table ties each id to its input; over the union of all of them the compiler cannot follow.
@@ -35,8 +37,11 @@ export function createApp({ handlers, page, bodyBytesMax, log }: AppParts): Hono
 				requireAuth(caller);
 				requireReach(caller, route.apps);
 			}
-			// At once, and without a terminal.
-			if (route.close) whenEnded(caller, outgoing, () => outgoing.destroy());
+			if (route.close) {
+				holdStream(principalOfCaller(caller), outgoing);
+				// At once, and without a terminal.
+				whenEnded(caller, outgoing, () => outgoing.destroy());
+			}
 			// hono answers HEAD with the GET handler, and a stream would never end.
 			if (c.req.raw.method === "HEAD" && !hasFixedAnswer(route)) throw notAllowed(route.method);
 			const input = {

@@ -5,6 +5,7 @@ import type { Server } from "node:http";
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { httpStatusOf, NexusError } from "../protocol/protocol.ts";
+import { createCounts } from "./counts.ts";
 import type { EdgeLimits } from "./port.ts";
 import type { Proxies } from "./proxies.ts";
 
@@ -58,24 +59,6 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 
 const tooMany = ({ connectionsPerClientMax }: EdgeLimits) =>
 	new NexusError("busy", `${connectionsPerClientMax} connections from one address are the limit`);
-
-function createCounts() {
-	const counts = new Map<string, number>();
-	const of = (key: string) => counts.get(key) ?? 0;
-	return {
-		of,
-		/** Until `ended` closes; returns how many there are now. */
-		add(key: string, ended: EventEmitter): number {
-			counts.set(key, of(key) + 1);
-			ended.once("close", () => {
-				const left = of(key) - 1;
-				if (left === 0) counts.delete(key);
-				else counts.set(key, left);
-			});
-			return of(key);
-		},
-	};
-}
 
 function clientError(code: string | undefined): [status: number, NexusError] {
 	switch (code) {

@@ -10,6 +10,7 @@ import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
 import { type Admit, createHttpServer, listen, pathOf, serve } from "./server.ts";
+import { createShares } from "./shares.ts";
 import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
 
 export * from "./port.ts";
@@ -116,10 +117,11 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		if (readers.count + sockets.count + (rpc?.streams ?? 0) < limits.streamsMax) return;
 		throw new NexusError("busy", `${limits.streamsMax} streams are open already; close one or try later`);
 	};
+	const holdStream = createShares(limits);
 	const rpc =
 		deps.services &&
 		createRpc({
-			...{ deps, services: deps.services, limits, flusher, admitStream, clock, log },
+			...{ deps, services: deps.services, limits, flusher, admitStream, holdStream, clock, log },
 			identify(request) {
 				door.requests++;
 				return gate.identify(request);
@@ -135,7 +137,13 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		async load() {
 			const { createListener } = await import("./listener.ts");
 			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
-			return createListener({ ...parts, page, admit, ...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer } }) });
+			return createListener({
+				...parts,
+				page,
+				admit,
+				holdStream,
+				...(rpc && { rpc: { enter: enterRpc, answer: rpc.answer } }),
+			});
 		},
 		upgrade(request, socket, head) {
 			const caller = admit(request, socket);

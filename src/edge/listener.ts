@@ -10,19 +10,21 @@ import { isRpcPath, type Rpc } from "./grpc/grpc.ts";
 import { createHandlers, type HandlerParts } from "./handlers.ts";
 import type { Page } from "./page.ts";
 import type { Admit, Listener } from "./server.ts";
+import type { HoldStream } from "./shares.ts";
 
 export interface ListenerParts extends HandlerParts {
 	page: Page;
 	/** Throws when the request is refused. */
 	admit: Admit;
+	holdStream: HoldStream;
 	/** Lets in and answers remote procedures, where there are any. */
 	rpc?: { enter: Admit; answer: Rpc["answer"] };
 }
 
-export function createListener({ page, admit, rpc, ...parts }: ListenerParts): Listener {
+export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): Listener {
 	const { log } = parts.deps;
 	const { bodyBytesMax } = parts.limits;
-	const app = createApp({ handlers: createHandlers(parts), page, bodyBytesMax, log });
+	const app = createApp({ handlers: createHandlers(parts), page, holdStream, bodyBytesMax, log });
 	const answer: Listener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;

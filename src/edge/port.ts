@@ -41,6 +41,10 @@ export interface EdgeLimits {
 	connectionsPerClientMax: number;
 	/** SSE readers, WebSockets and streams of remote procedures together. */
 	streamsMax: number;
+	/** Those of one application. */
+	streamsPerAppMax: number;
+	/** Those of all who have no token: they watch the daemon's health. */
+	streamsTokenlessMax: number;
 	/** A larger message of a remote call is refused with RESOURCE_EXHAUSTED. */
 	grpcReadBytesMax: number;
 	/** A larger message is not sent. */
@@ -94,6 +98,8 @@ export const EDGE_LIMITS: EdgeLimits = {
 	connectionsMax: 16_384,
 	connectionsPerClientMax: 4096,
 	streamsMax: 8192,
+	streamsPerAppMax: 2048,
+	streamsTokenlessMax: 256,
 	grpcReadBytesMax: 4 * 1024 * 1024,
 	grpcWriteBytesMax: 1024 * 1024,
 	grpcStreamsPerConnectionMax: 1024,

@@ -21,15 +21,22 @@ const HEADERS: readonly (readonly [name: string, value: string])[] = [
 /** How often at least requests are looked at that do not arrive. */
 const CHECK_MS_MAX = 30_000;
 
-export function createHttpServer(limits: EdgeLimits): Server {
+/** What a request of HTTP/1.1 may take, on either port. */
+export function requestOptions(limits: EdgeLimits) {
 	// A part of the request cannot take longer than the whole; Node would refuse to start.
 	const headersTimeout = Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs);
-	const server = createServer({
+	return {
 		maxHeaderSize: limits.headersBytesMax,
 		headersTimeout,
 		requestTimeout: limits.requestTimeoutMs,
 		keepAliveTimeout: limits.keepAliveMs,
 		connectionsCheckingInterval: Math.min(Math.ceil(headersTimeout / 4), CHECK_MS_MAX),
+	};
+}
+
+export function createHttpServer(limits: EdgeLimits): Server {
+	const server = createServer({
+		...requestOptions(limits),
 		noDelay: true,
 		// Node would refuse without a body; the gate refuses with one.
 		requireHostHeader: false,
@@ -78,7 +85,8 @@ export function serve(server: Server, { load, upgrade, closing, clientOf, log }:
 			// Who hung up meanwhile will not close again: it would count as there for ever.
 			.then((answer) => (incoming.socket.destroyed ? undefined : answer(incoming, outgoing)))
 			.catch((cause: unknown) => {
-				log.error({ err: cause }, "an answer could not be sent");
+				// What the gate refuses is an answer: strangers must not be able to fill the log.
+				if (!(cause instanceof NexusError)) log.error({ err: cause }, "an answer could not be sent");
 				fail(outgoing, cause);
 			});
 	});

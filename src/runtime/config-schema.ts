@@ -63,6 +63,8 @@ const edgeLimits = {
 	connectionsMax: count,
 	connectionsPerClientMax: count,
 	streamsMax: count,
+	streamsPerAppMax: count,
+	streamsTokenlessMax: count,
 	grpcReadBytesMax: bytes,
 	grpcWriteBytesMax: bytes,
 	grpcStreamsPerConnectionMax: count,

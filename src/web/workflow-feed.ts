@@ -31,6 +31,8 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 	const closing = new AbortController();
 	const { signal } = closing;
 	let readTimer: ReturnType<typeof setTimeout> | undefined;
+	/** Before it was, nobody knows which texts the outputs have. */
+	let wasAsked = false;
 	/** By the runs' ids; undefined once there is nothing more to read. */
 	const texts = new Map<string, Stream | undefined>();
 
@@ -78,14 +80,17 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 	const reader = startPolling(async () => {
 		try {
 			const read = await api.workflow(workflowId);
+			// As it is now: events came meanwhile.
 			change(withRead(view, read));
-			readTexts();
 			readSoon();
 			return undefined;
 		} catch (cause) {
 			// The stream says it, too, and better.
 			console.warn(`nexus: what ${workflowId} gave could not be read:`, wordsOf(cause));
 			return view.link === "refused" ? undefined : AGAIN_MS;
+		} finally {
+			wasAsked = true;
+			readTexts();
 		}
 	});
 
@@ -98,6 +103,7 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 	}
 
 	function readTexts(): void {
+		if (!wasAsked) return;
 		for (const runId of textRunsOf(view)) {
 			if ([...texts.values()].filter(Boolean).length >= TEXTS_MAX) return;
 			if (!texts.has(runId) && !signal.aborted) texts.set(runId, textOf(runId));

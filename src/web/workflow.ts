@@ -54,11 +54,13 @@ export const hasUnreadOutputs = ({ workflow, outputs }: WorkflowView): boolean =
 
 const WRITES: ReadonlySet<WorkflowNodeKind> = new Set(["AI_STREAM", "AI_GENERATE", "AGENT_RUN"] as const);
 
+export const writes = ({ kind }: Pick<WorkflowNodeStatusJson, "kind">): boolean => WRITES.has(kind);
+
 /** The runs to read for their text, in the order of the nodes: those whose text no output has. */
 export const textRunsOf = ({ workflow, outputs }: WorkflowView): string[] =>
-	(workflow?.nodes ?? []).flatMap(({ node_id: id, kind, run_id: runId }) =>
-		WRITES.has(kind) && runId !== undefined && !outputs[id] ? [runId] : [],
-	);
+	(workflow?.nodes ?? [])
+		.filter(writes)
+		.flatMap(({ node_id: id, run_id: runId }) => (runId === undefined || outputs[id] ? [] : [runId]));
 
 /** Nodes by how far they are from the beginning. Within a layer, each is near what it depends on. */
 export function layersOf(nodes: readonly WorkflowNodeStatusJson[]): WorkflowNodeStatusJson[][] {
@@ -192,7 +194,7 @@ const VALUE_CHARS_MAX = 1000;
 const JSON_CHARS_MAX = 6000;
 const ITEMS_MAX = 8;
 /** Said elsewhere, or of no use to a person. */
-const ASIDE: ReadonlySet<string> = new Set(["text", "artifacts", "artifact_id"]);
+const ASIDE: ReadonlySet<string> = new Set(["text", "artifacts", "artifact_id", "run_id"]);
 const FACTS: ReadonlySet<string> = new Set(["model", "usage", "demo"]);
 
 /** Undefined for what no model gave. */

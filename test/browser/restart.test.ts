@@ -1,7 +1,7 @@
 /** A daemon that is started, killed and started again in front of the page: its printed address, a crash, other data. */
 
 import { expect, it } from "vitest";
-import { startDaemon } from "./daemon.ts";
+import { startDaemon, TOKEN } from "./daemon.ts";
 import {
 	describeInBrowser,
 	lastWords,
@@ -87,6 +87,9 @@ describeInBrowser("a daemon that comes and goes", () => {
 		await waitForEnd(page);
 		await world.daemon.forget();
 		await page.unroute("**/v1/runs/*");
+		// Who has signed in is on record with the rest.
+		await page.fill("#token", TOKEN);
+		await page.click(".sign-in .primary");
 		await waitForLink(page, "live");
 		await expect.poll(() => page.locator(".turn").count()).toBe(0);
 		await say(page, "count 6 0");

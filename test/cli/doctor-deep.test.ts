@@ -14,7 +14,7 @@ it.each([true, false])(
 		const data = freshFolder();
 		const path = join(data, "nexus.db");
 		const store = openStore(path, "process", silentLog);
-		await (await store.bus.create({ log: "run_1", kind: "run" }, ["one"])).seal(["two"]);
+		await (await store.bus.create({ log: "run_1", kind: "text" }, ["one"])).seal(["two"]);
 		await store.close();
 		const db = new DatabaseSync(path);
 		db.exec("UPDATE segment SET records = replace(records, 'two', 'tWo')");

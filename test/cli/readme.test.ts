@@ -40,18 +40,8 @@ describe("README.md", () => {
 	});
 
 	it("shows a client that works, with what is published", async () => {
-		const folder = freshFolder();
-		const daemon = await daemonHere(join(folder, "data"));
-		onTestFinished(() => daemon.close());
-		// As `npm install` would put it there.
-		const installed = join(folder, "node_modules/nexus-stream");
-		mkdirSync(installed, { recursive: true });
-		symlinkSync(fileURLToPath(new URL("../../package.json", import.meta.url)), join(installed, "package.json"));
-		symlinkSync(fileURLToPath(new URL("../../dist-test", import.meta.url)), join(installed, "dist"));
-		writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+		const { folder, env } = await published();
 		writeFileSync(join(folder, "ask.ts"), block("// ask.ts"));
-		const token = readFileSync(join(folder, "data/token"), "utf8").trim();
-		const env = { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token };
 		const asked = promisify(execFile)(process.execPath, ["ask.ts"], { cwd: folder, env });
 		const { stdout } = await asked;
 		const { out } = await run(["runs", "--session", "notes", "--json", "--data", join(folder, "data")]);
@@ -60,7 +50,22 @@ describe("README.md", () => {
 		expect(stdout).toBe(said.join("\n\n"));
 	});
 
-	it("names only endpoints that are served", async () => {
+	it("shows calls of the runtime contract that work offline", async () => {
+		const { folder, env, daemon } = await published();
+		const shown = block("curl -s http://127.0.0.1:7777/nexus.runtime.v1.RuntimeAiService/ExecuteScenario \\");
+		const response = await fetch(`${daemon.url}/nexus.runtime.v1.RuntimeAiService/ExecuteScenario`, {
+			method: "POST",
+			headers: { authorization: `Bearer ${env.NEXUS_TOKEN}`, "content-type": "application/json" },
+			body: /-d '([^']+)'/.exec(shown)![1]!,
+		});
+		expect(await response.json()).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
+		// At the demonstration's own pace it would take some seconds.
+		writeFileSync(join(folder, "story.ts"), block("// story.ts").replace("Tell me a story", "/demo tokens=30 rate=0"));
+		const { stdout, stderr } = await promisify(execFile)(process.execPath, ["story.ts"], { cwd: folder, env });
+		expect([stderr, stdout.split(/\s+/).length > 10]).toEqual(["", true]);
+	});
+
+	it("names only endpoints that are served, and all of them", async () => {
 		const daemon = await daemonHere(freshFolder());
 		onTestFinished(() => daemon.close());
 		const { paths } = (await (await fetch(`${daemon.url}/openapi.json`)).json()) as {
@@ -72,6 +77,8 @@ describe("README.md", () => {
 		]);
 		expect(named.length).toBeGreaterThan(8);
 		for (const [method, path] of named) expect(Object.keys(paths[path!] ?? {}), `${method} ${path}`).toContain(method);
+		const words = new Set(readme.split(/[\s`?]+/));
+		expect(Object.keys(paths).filter((path) => !words.has(path))).toEqual([]);
 	});
 
 	it.skipIf(!hasJq)("prints the text and nothing else with jq, here and in every --help", async () => {
@@ -107,6 +114,20 @@ describe("README.md", () => {
 		expect([shown.join(""), closed]).toEqual([text, 1]);
 	});
 });
+
+/** A daemon, and a folder beside it where `npm install` has put the package. */
+async function published() {
+	const folder = freshFolder();
+	const daemon = await daemonHere(join(folder, "data"));
+	onTestFinished(() => daemon.close());
+	const installed = join(folder, "node_modules/nexus-stream");
+	mkdirSync(installed, { recursive: true });
+	symlinkSync(fileURLToPath(new URL("../../package.json", import.meta.url)), join(installed, "package.json"));
+	symlinkSync(fileURLToPath(new URL("../../dist-test", import.meta.url)), join(installed, "dist"));
+	writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+	const token = readFileSync(join(folder, "data/token"), "utf8").trim();
+	return { folder, daemon, env: { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token } };
+}
 
 /** A run with reasoning, a tool and a card beside its text: its frames, its text, and what `runs --json` says of it. */
 async function answered(): Promise<{ frames: string; text: string; json: string }> {

@@ -27,6 +27,7 @@ describe("nexus up", () => {
 		expect(daemon.ready).toEqual({
 			ready: true,
 			url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+			grpc: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
 			sign_in_url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/#code=[\w-]{20,}$/),
 			pid: daemon.child.pid,
 			engine: "demo",

@@ -8,7 +8,9 @@ const CALLED_BY_NOBODY: readonly string[] = [
 	// Platforms call these.
 	...["getWebhook", "postWebhook"],
 	// Followed, not called.
-	...["streamRun", "streamSession", "streamHealth", "webSocket"],
+	...["streamRun", "streamSession", "streamHealth", "streamAgents", "streamJob", "streamWorkflow", "webSocket"],
+	// A file.
+	"exportAudit",
 	// For operators and tools.
 	...["openapi", "healthz", "readyz", "metrics"],
 ];

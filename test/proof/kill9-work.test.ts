@@ -395,12 +395,12 @@ describe(`proof: ${KILLS} kills of work`, () => {
 		for (const { jobId, state } of await allJobs())
 			expect([jobId, told.get(jobId)]).toEqual([jobId, ["submitted", names[state]]]);
 		expect(told.size).toBe((await allJobs()).length);
-		const flowRows = byId(rows("workflow"), "workflow_id");
+		const flowRows = byId(rows("workflows"), "workflow_id");
 		expect([...flowRows.keys()].toSorted()).toEqual(flows.map(({ id }) => id!).toSorted());
 		for (const operations of flowRows.values()) expect(operations).toHaveLength(2);
 		// Every run that began has its end, also those of jobs: a run is one call.
-		const scenario = byId(rows("scenario"), "run_id");
-		for (const [run, operations] of scenario) expect([run, operations]).toEqual([run, ["start", expect.any(String)]]);
+		const scenario = byId(rows("scenarios"), "run_id");
+		for (const [run, operations] of scenario) expect([run, operations]).toEqual([run, ["started", expect.any(String)]]);
 		for (const { reading } of runs) expect(scenario.has(reading!.events.at(-1)!.runId)).toBe(true);
 		const probes = callsOf("/v1/models");
 		expect(provider.total - probes).toBeLessThanOrEqual(scenario.size);

@@ -4,8 +4,10 @@ import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { EdgeLimits } from "../port.ts";
+import type { HoldStream } from "../shares.ts";
 import type { Flusher } from "../stream/stream.ts";
 import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
+import { directTo } from "./direct.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
 import { requireProcedure } from "./reach.ts";
@@ -17,6 +19,8 @@ export interface AdmitParts {
 	streams: Streams;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;
+	/** Counts a stream of its caller, or throws `busy`. */
+	holdStream: HoldStream;
 	/** New work and subscriptions are refused, reading goes on (Z6). */
 	stopping(): boolean;
 	limits: EdgeLimits;
@@ -57,14 +61,17 @@ export function admit(context: HandlerContext, parts: AdmitParts): void {
 	}
 }
 
-function open({ service, method, values, responseHeader }: HandlerContext, parts: AdmitParts): void {
+function open(context: HandlerContext, parts: AdmitParts): void {
+	const { service, method, values, responseHeader, requestHeader } = context;
 	parts.admitStream();
 	const { response, controller } = values.get(CALL)!;
+	parts.holdStream(values.get(PRINCIPAL), response);
 	const stream = new OpenStream({
 		closes: closesOf(`${service.typeName}/${method.name}`),
 		controller,
 		establish: () => sendHeaders(response, responseHeader),
 		reset: () => resetStalled(response),
+		direct: directTo(response, method.output, requestHeader.get("content-type") ?? "", parts.limits.grpcWriteBytesMax),
 		shown: (cause, signal) => toConnectError(cause, parts.log, signal),
 	});
 	response.once("close", parts.streams.add(stream));

@@ -9,6 +9,7 @@ import type { Log } from "../../std/log.ts";
 import type { Caller } from "../gate.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
 import { listen } from "../server.ts";
+import type { HoldStream } from "../shares.ts";
 import type { Flusher } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
@@ -26,6 +27,8 @@ export interface RpcParts {
 	admits(socket: Socket): boolean;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;
+	/** Counts a stream of its caller, or throws `busy`. */
+	holdStream: HoldStream;
 	clock: Clock;
 	log: Log;
 }

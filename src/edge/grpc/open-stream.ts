@@ -2,6 +2,7 @@
 
 import type { ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "../../protocol/protocol.ts";
+import type { Direct } from "./direct.ts";
 
 export interface StreamParts {
 	/** Undefined for server reflection, which is a dialogue. */
@@ -11,6 +12,8 @@ export interface StreamParts {
 	establish(): void;
 	/** Ends the HTTP stream without trailers: a reader that does not read could not get them (Z8). */
 	reset(): void;
+	/** How messages are written without Connect, if they can be. */
+	direct: Direct | undefined;
 	/** What a client sees of an error, or of a cut when the signal has aborted. */
 	shown(cause: unknown, signal: AbortSignal): ConnectError;
 }
@@ -65,25 +68,30 @@ export class OpenStream {
 			},
 			{ once: true },
 		);
+		let begun = false;
 		const iterator: AsyncIterator<Message> = {
 			next: () => {
 				this.#handed = false;
 				return new Promise((resolve, reject) => {
 					refuse = reject;
-					if (signal.aborted) {
-						reject(shown());
-						return;
-					}
-					inner.next().then(
-						(result) => {
-							refuse = undefined;
-							this.#handed = result.done !== true;
-							this.#sweeps = 0;
-							if (result.done && signal.aborted) reject(shown());
-							else resolve(result);
-						},
-						(cause: unknown) => reject(shown(cause)),
-					);
+					const give = (result: IteratorResult<Message>) => {
+						refuse = undefined;
+						begun = true;
+						this.#handOver(result.done !== true);
+						if (result.done && signal.aborted) reject(shown());
+						else resolve(result);
+					};
+					const fail = (cause: unknown) => reject(shown(cause));
+					const take = (result: IteratorResult<Message>) => {
+						// The first message is Connect's: it brings the headers, unless they were sent before.
+						if (result.done || !begun || signal.aborted) give(result);
+						else this.#write(result, give, fail, pull);
+					};
+					const pull = () => {
+						if (signal.aborted) reject(shown());
+						else inner.next().then(take, fail);
+					};
+					pull();
 				});
 			},
 			async return() {
@@ -92,5 +100,34 @@ export class OpenStream {
 			},
 		};
 		return { [Symbol.asyncIterator]: () => iterator };
+	}
+
+	/** Writes a message and goes on, or gives it to Connect. */
+	#write<Message>(
+		result: IteratorYieldResult<Message>,
+		give: (result: IteratorResult<Message>) => void,
+		fail: (cause: unknown) => void,
+		pull: () => void,
+	): void {
+		const { direct } = this.#parts;
+		try {
+			const room = direct?.write(result.value as Readonly<Record<string, unknown>>);
+			if (room === undefined) give(result);
+			else if (room) pull();
+			else {
+				this.#handOver(true);
+				direct?.whenDrained(() => {
+					this.#handed = false;
+					pull();
+				});
+			}
+		} catch (cause) {
+			fail(cause);
+		}
+	}
+
+	#handOver(handed: boolean): void {
+		this.#handed = handed;
+		this.#sweeps = 0;
 	}
 }

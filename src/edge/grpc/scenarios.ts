@@ -19,7 +19,8 @@ import type {
 	ScenarioRequest,
 	Services,
 } from "../../services/services.ts";
-import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
+import { placeOf } from "./paging.ts";
+import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf, SCENARIO_TYPE, scenarioEvents, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
 
 /** Of the answer in one message; a larger one is read as a stream. */
@@ -30,18 +31,20 @@ const AUDIO_BYTES_MAX = 25 * 1024 * 1024;
 export const scenarioMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
 	executeScenario: (request, context) => execute(services, request, context),
 
-	async *streamScenario(request, context) {
-		const principal = principalOf(context);
-		const { runId, after } = await established(services, request, context, principal);
-		const facts = await services.scenarios.facts(runId, principal);
-		if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
-		const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
-		const cursor = await services.scenarios.cursor(runId, after, principal);
-		if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
-		const messages = scenarioEvents(runId, facts, sound);
-		yield* logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
-	},
+	streamScenario: (request, context) => opening(() => stream(services, request, context)),
 });
+
+async function stream(services: Services, request: StreamScenarioRequest, context: HandlerContext) {
+	const principal = principalOf(context);
+	const { runId, after } = await established(services, request, context, principal);
+	const facts = await services.scenarios.facts(runId, principal);
+	if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
+	const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
+	const cursor = await services.scenarios.cursor(runId, after, principal);
+	if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
+	const messages = scenarioEvents(runId, facts, sound);
+	return logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
+}
 
 /** The run, new or named, and where its reader begins. */
 async function established(
@@ -52,14 +55,14 @@ async function established(
 ): Promise<{ runId: string; after: number }> {
 	if (runId !== "") {
 		if (scenario) throw new NexusError("invalid", "send a scenario to begin, or a run_id to go on, not both");
-		return { runId, after: offsetOf(after) };
+		return { runId, after: placeOf(after) };
 	}
 	if (after > 0n && idempotencyKey === "")
 		throw new NexusError("invalid", "`after` needs a run_id or an idempotency_key");
 	const { admitted } = await admit(scenarios, scenario, context, principal);
 	if (admitted.spec.kind !== "text" && admitted.spec.kind !== "speech") throw notStreamed();
 	const started = await scenarios.start(admitted, { idempotencyKey });
-	return { runId: started.runId, after: started.isFirst ? 0 : offsetOf(after) };
+	return { runId: started.runId, after: started.isFirst ? 0 : placeOf(after) };
 }
 
 async function admit(
@@ -70,11 +73,6 @@ async function admit(
 ): Promise<{ request: ScenarioRequest; admitted: AdmittedScenario }> {
 	const request = scenarioRequestOf(scenario, (name) => requestHeader.get(name) ?? undefined);
 	return { request, admitted: await scenarios.admit(request, principal) };
-}
-
-function offsetOf(after: bigint): number {
-	if (after <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(after);
-	throw new NexusError("invalid", "`after` is larger than any sequence");
 }
 
 const notStreamed = (): NexusError =>

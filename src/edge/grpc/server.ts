@@ -5,6 +5,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { EdgeLimits, GrpcTls } from "../port.ts";
+import { requestOptions } from "../server.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { RpcRequest } from "./dispatch.ts";
 
@@ -31,8 +32,10 @@ export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
 	const { limits, log } = parts;
 	const sockets = new Set<Socket>();
 	const connections = new Map<ServerHttp2Session, { answered: boolean }>();
+	let loaded: Http2Server | Http2SecureServer | undefined;
 	const load = loadOnce(async () => {
 		const server = await createHttp2(parts);
+		loaded = server;
 		server.on("session", (session) => {
 			connections.set(session, { answered: true });
 			session.on("close", () => connections.delete(session));
@@ -72,6 +75,8 @@ export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
 		close() {
 			const closed = new Promise<void>((resolve) => front.close(() => resolve()));
 			for (const session of connections.keys()) session.close();
+			// Of HTTP/1.1, what is idle.
+			loaded?.close();
 			return closed;
 		},
 		destroy() {
@@ -112,10 +117,14 @@ async function createHttp2({ limits, tls, answer }: GrpcServerParts): Promise<Ht
 		),
 		maxSessionMemory: SESSION_MEGABYTES_MAX,
 	};
-	return tls
-		? http2.createSecureServer({ ...options, ...tls, allowHTTP1: true }, answer)
-		: http2.createServer(options, answer);
+	if (!tls) return http2.createServer(options, answer);
+	const server = http2.createSecureServer({ ...options, ...tls, ...http1Options(limits) }, answer);
+	// The port is another server's: Node begins to watch for HTTP/1.1 requests that do not arrive when its own listens.
+	server.emit("listening");
+	return server;
 }
+
+const http1Options = (limits: EdgeLimits) => ({ allowHTTP1: true, ...requestOptions(limits) });
 
 /** What one connection may hold of streams that are not read; Node's own limit of 10 is for a page and its pictures. */
 const SESSION_MEGABYTES_MAX = 64;

@@ -59,7 +59,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 				result: messageId,
 			};
 			const { id } = await once({ ledger, clock }, request, async (claim) => {
-				pace.take(from, to);
+				pace.take(from, to, message.payload.byteLength);
 				const at = clock.now();
 				const record = recordOf(messageId, from, message, at);
 				await bus.write(

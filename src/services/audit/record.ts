@@ -17,7 +17,7 @@ export function auditText(entry: AuditEntry, at: number): string {
 	const { domain, operation, appId, userId, reason, traceId, caller, payload } = entry;
 	const text = (value: string | undefined) => (value === undefined ? undefined : clipped(value, VALUE_BYTES_MAX));
 	return JSON.stringify({
-		timestamp: new Date(at).toISOString(),
+		timestamp: timestampOf(at),
 		domain,
 		operation,
 		app_id: text(appId),
@@ -29,10 +29,26 @@ export function auditText(entry: AuditEntry, at: number): string {
 	} satisfies { [Field in keyof Omit<AuditRecord, "sequence">]: AuditRecord[Field] | undefined });
 }
 
+/** The same object when nothing in it is too long: every message makes some of them. */
 function clippedPayload(payload: AuditPayload): AuditPayload {
-	const clip = (value: string | number | boolean) =>
-		typeof value === "string" ? clipped(value, VALUE_BYTES_MAX) : value;
-	return Object.fromEntries(Object.entries(payload).map(([name, value]) => [name, clip(value)]));
+	let copy: Record<string, string | number | boolean> | undefined;
+	for (const name of Object.keys(payload)) {
+		const value = payload[name]!;
+		if (typeof value !== "string") continue;
+		const short = clipped(value, VALUE_BYTES_MAX);
+		if (short === value) continue;
+		copy ??= { ...payload };
+		copy[name] = short;
+	}
+	return copy ?? payload;
+}
+
+let spelled = { at: 0, text: "1970-01-01T00:00:00.000Z" };
+
+/** Many events of one millisecond follow each other. */
+function timestampOf(at: number): string {
+	if (at !== spelled.at) spelled = { at, text: new Date(at).toISOString() };
+	return spelled.text;
 }
 
 /** The line as it is exported. */

@@ -33,14 +33,19 @@ export function reporting(provider: Provider, report: Report): Provider {
 		report({ ok: false, error });
 		throw error;
 	};
-	async function* streamed<T>(items: AsyncIterable<T>): AsyncGenerator<T, void> {
-		try {
-			yield* items;
-			report({ ok: true });
-		} catch (cause) {
-			failed(cause as Error);
-		}
-	}
+	/** No generator: each token would pass through it. */
+	const streamed = <T>(items: AsyncIterable<T>): AsyncIterable<T> => {
+		const inner = items[Symbol.asyncIterator]();
+		const told = (result: IteratorResult<T>): IteratorResult<T> => {
+			if (result.done) report({ ok: true });
+			return result;
+		};
+		const iterator: AsyncIterator<T> = {
+			next: () => inner.next().then(told, failed),
+			return: async () => (await inner.return?.()) ?? { done: true, value: undefined },
+		};
+		return { [Symbol.asyncIterator]: () => iterator };
+	};
 	const told =
 		<Request, Answer>(call: (request: Request, signal: AbortSignal) => Promise<Answer>) =>
 		async (request: Request, signal: AbortSignal): Promise<Answer> => {

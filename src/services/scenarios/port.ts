@@ -48,6 +48,8 @@ export interface AdmittedScenario {
 	spec: ScenarioSpec;
 	model: string;
 	timeoutMs: number;
+	/** Whose call it is, for the audit log; nothing else may depend on it. */
+	caller?: string;
 	source: { connector: ConnectorInfo } | { inline: InlineCredential };
 }
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import type { MessageView, RunView, WorkflowErrorJson, WorkflowNodeStatusJson } from "../../protocol/protocol.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
-import { adviceOf, attemptWords, nodeKindWords, shownOutput, skippedWords } from "../workflow.ts";
+import { adviceOf, attemptWords, nodeKindWords, shownOutput, skippedWords, writes } from "../workflow.ts";
 import { stateWords } from "../workflows.ts";
 import { Answer, Dots } from "./answer.tsx";
 import { Status } from "./channel-parts.tsx";
@@ -47,7 +47,7 @@ export function WorkflowNode({ node, nodes, output, text, isResult, workflowId }
 			{state === "skipped" && <p class="note">{skippedWords(node, nodes)}</p>}
 			{error !== undefined && <NodeError error={error} again={isWaiting(node)} />}
 			<Written node={node} text={text} output={output} />
-			{output && <Output output={output} open={isResult} hasText={text !== undefined} workflowId={workflowId} />}
+			{output && <Output output={output} open={isResult} hasText={writes(node)} workflowId={workflowId} />}
 		</li>
 	);
 }
@@ -72,15 +72,24 @@ function NodeError({ error, again }: { error: WorkflowErrorJson; again: boolean 
 const withCode = (text: string): ComponentChildren =>
 	text.split("`").map((part, at) => (at % 2 === 1 ? <code>{part}</code> : part));
 
+/** The text of a node that writes: as it comes, and afterwards from what it gave. */
 function Written({ node, text, output }: Pick<NodeProps, "node" | "text" | "output">) {
-	const isWriting = node.state === "running" && (node.kind === "AI_STREAM" || node.kind === "AI_GENERATE");
+	const given = useMemo(() => (output && !text ? shownOutput(output).text : undefined), [output, text]);
+	if (!writes(node)) return null;
+	const label = `Text of ${node.node_id}`;
 	if (text)
 		return (
-			<Growing label={`Text of ${node.node_id}`} mark={text}>
-				{<Answer view={text} />}
+			<Growing label={label} mark={text}>
+				<Answer view={text} />
 			</Growing>
 		);
-	return isWriting && !output ? (
+	if (given !== undefined)
+		return (
+			<Scrollable as="div" class="node-text" label={label}>
+				<Message message={plain(given)} />
+			</Scrollable>
+		);
+	return node.state === "running" ? (
 		<div class="node-text">
 			<Dots />
 		</div>

@@ -3,6 +3,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import type { GrpcTls } from "../../../src/edge/edge.ts";
 import type { Services } from "../../../src/services/services.ts";
 import { createRig, type Rig, type RigOptions, TOKEN } from "../rig.ts";
 
@@ -12,6 +13,8 @@ export type Protocol = (typeof PROTOCOLS)[number];
 export interface GrpcKitOptions extends Omit<RigOptions, "services"> {
 	/** As they are, or made of the store. */
 	services?: Partial<Services> | RigOptions["services"];
+	/** Of the gRPC port. */
+	tls?: GrpcTls;
 }
 
 export interface GrpcKit {
@@ -35,10 +38,10 @@ const withToken =
 		return next(request);
 	};
 
-export async function startGrpcKit({ services = {}, ...options }: GrpcKitOptions = {}): Promise<GrpcKit> {
+export async function startGrpcKit({ services = {}, tls, ...options }: GrpcKitOptions = {}): Promise<GrpcKit> {
 	const made = typeof services === "function" ? services : () => services;
 	const rig = await createRig({ ...options, services: made });
-	const { url: grpcUrl } = await rig.edge.listenGrpc("127.0.0.1", 0);
+	const { url: grpcUrl } = await rig.edge.listenGrpc("127.0.0.1", 0, tls);
 	const transport = (protocol: Protocol = "grpc", token = TOKEN): Transport => {
 		const interceptors = [withToken(token)];
 		switch (protocol) {

@@ -1,0 +1,29 @@
+/** What a load client counts, whatever the protocol. */
+
+import { nowUs, STAMP_CHARS } from "./pace.ts";
+
+export interface Tally {
+	/** Tokens, and the frames around them where a protocol has any. */
+	events: number;
+	/** What they arrived in. */
+	messages: number;
+	bytes: number;
+	latenciesMs: number[];
+	timed: boolean;
+	/** Called once, when so many events have arrived. */
+	full: { events: number; reached: () => void };
+}
+
+/** Calls back when everything has arrived. */
+export function checkFull({ events, full }: Tally): void {
+	if (events < full.events) return;
+	full.events = Infinity;
+	full.reached();
+}
+
+/** Adds the latency of a token that begins at `at`. */
+export function time(tally: Tally, bytes: Buffer, at: number, now: number = nowUs()): void {
+	let due = 0;
+	for (let digit = 0; digit < STAMP_CHARS; digit++) due = due * 10 + (bytes[at + digit] ?? 48) - 48;
+	tally.latenciesMs.push((now - due) / 1000);
+}

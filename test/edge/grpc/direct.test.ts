@@ -1,0 +1,128 @@
+/** Messages that are written past Connect: in order, with back-pressure, and never after a cut. */
+
+import { EventEmitter } from "node:events";
+import { fromBinary } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import type { RpcResponse } from "../../../src/edge/grpc/answer.ts";
+import { type Direct, directTo } from "../../../src/edge/grpc/direct.ts";
+import { OpenStream } from "../../../src/edge/grpc/open-stream.ts";
+import { opening } from "../../../src/edge/grpc/rpc.ts";
+import { StreamScenarioResponseSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { until } from "../../until.ts";
+
+/** Takes so many writes before it is full. */
+class Pipe extends EventEmitter {
+	readonly written: Buffer[] = [];
+	room = Infinity;
+
+	write(chunk: Buffer): boolean {
+		this.written.push(chunk);
+		return this.written.length < this.room;
+	}
+}
+
+const directOver = (pipe: Pipe, type = "application/grpc", bytesMax = 1024): Direct | undefined =>
+	directTo(pipe as unknown as RpcResponse, StreamScenarioResponseSchema, type, bytesMax);
+
+function openStream(direct: Direct | undefined) {
+	const controller = new AbortController();
+	const stream = new OpenStream({
+		closes: "A",
+		controller,
+		establish() {},
+		reset() {},
+		direct,
+		shown: (cause, signal) => ConnectError.from(signal.aborted ? signal.reason : cause),
+	});
+	return { stream, signal: controller.signal };
+}
+
+async function* texts(...all: string[]) {
+	for (const textDelta of all) yield { textDelta };
+}
+
+const decoded = (chunk: Buffer) => {
+	expect([chunk[0], chunk.readUInt32BE(1)]).toEqual([0, chunk.length - 5]);
+	return fromBinary(StreamScenarioResponseSchema, chunk.subarray(5)).textDelta;
+};
+
+describe("messages written past Connect", () => {
+	it("gives the first message and the end to Connect, and writes the rest in order", async () => {
+		const pipe = new Pipe();
+		const { stream, signal } = openStream(directOver(pipe));
+		const given: string[] = [];
+		for await (const { textDelta } of stream.carry(() => texts("a", "b", "c"), signal)) given.push(textDelta);
+		expect(given).toEqual(["a"]);
+		expect(pipe.written.map(decoded)).toEqual(["b", "c"]);
+	});
+
+	it("I6: takes nothing more while the connection is full, and counts as stalled then", async () => {
+		const pipe = new Pipe();
+		pipe.room = 1;
+		const { stream, signal } = openStream(directOver(pipe));
+		const reader = stream.carry(() => texts("a", "b", "c"), signal)[Symbol.asyncIterator]();
+		await reader.next();
+		const end = reader.next();
+		await until("the pipe is full", () => pipe.listenerCount("drain") === 1);
+		expect(pipe.written).toHaveLength(1);
+		expect([stream.isStalled(1), stream.isStalled(1)]).toEqual([false, true]);
+		pipe.room = Infinity;
+		pipe.emit("drain");
+		expect((await end).done).toBe(true);
+		expect(pipe.written.map(decoded)).toEqual(["b", "c"]);
+		expect(stream.isStalled(0)).toBe(false);
+	});
+
+	it("Z7: a cut while the connection is full is an error, and nothing is written after it", async () => {
+		const pipe = new Pipe();
+		pipe.room = 1;
+		const { stream, signal } = openStream(directOver(pipe));
+		const reader = stream.carry(() => texts("a", "b", "c"), signal)[Symbol.asyncIterator]();
+		await reader.next();
+		const end = reader.next();
+		await until("the pipe is full", () => pipe.listenerCount("drain") === 1);
+		stream.cut(new ConnectError("stopping"));
+		await expect(end).rejects.toThrow("stopping");
+		pipe.emit("drain");
+		await expect(reader.next()).rejects.toThrow("stopping");
+		expect(pipe.written).toHaveLength(1);
+	});
+
+	it("Z13: leaves a message that is too large to Connect, which refuses it", async () => {
+		const pipe = new Pipe();
+		const { stream, signal } = openStream(directOver(pipe, "application/grpc", 8));
+		const given: string[] = [];
+		for await (const { textDelta } of stream.carry(() => texts("a", "x".repeat(9), "c"), signal)) given.push(textDelta);
+		expect(given).toEqual(["a", "x".repeat(9)]);
+		expect(pipe.written.map(decoded)).toEqual(["c"]);
+	});
+
+	it.each([
+		["application/grpc", true],
+		["application/grpc-web+proto", true],
+		["application/connect+proto", true],
+		["application/connect+json", false],
+		["application/grpc-web-text", false],
+	])("%s: %s", (type, isDirect) => {
+		expect(directOver(new Pipe(), type) !== undefined).toBe(isDirect);
+	});
+});
+
+it("a stream that is left while it opens is closed once it has", async () => {
+	const open = Promise.withResolvers<AsyncIterable<string>>();
+	const reader = opening(() => open.promise)[Symbol.asyncIterator]();
+	const first = reader.next();
+	await reader.return?.();
+	let closed = 0;
+	const inner = {
+		next: async () => ({ done: true, value: undefined }) as const,
+		async return() {
+			closed++;
+			return { done: true, value: undefined } as const;
+		},
+	};
+	open.resolve({ [Symbol.asyncIterator]: () => inner });
+	expect((await first).done).toBe(true);
+	expect(closed).toBe(1);
+});
