@@ -7,9 +7,11 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
 	type AuditEvent,
+	ConnectError,
 	createRuntime,
 	ReasonCode,
 	type Runtime,
+	reasonCodeOf,
 	type ScenarioJob,
 	ScenarioJobEventType,
 	ScenarioJobState,
@@ -157,10 +159,20 @@ async function sendMessages(life: number): Promise<void> {
 			const messageType = `${life}.${n}`;
 			sent.set(to, [...(sent.get(to) ?? []), messageType]);
 			// In their order: the next is sent when this one has arrived.
-			await runtime.apps.sendAppMessage({
+			const message = {
 				...{ fromAppId: "sender", toAppId: to, messageType, payload: Buffer.from(messageType) },
 				idempotencyKey: `message ${to} ${messageType}`,
-			});
+			};
+			// What earlier lives did not get to is more than a second's worth.
+			await until(`${messageType} may be sent`, () =>
+				runtime.apps.sendAppMessage(message).then(
+					() => true,
+					(cause: unknown) => {
+						if (reasonCodeOf(ConnectError.from(cause)) !== ReasonCode.APP_MESSAGE_RATE_LIMITED) throw cause;
+						return false;
+					},
+				),
+			);
 		}
 }
 
@@ -367,8 +379,10 @@ describe(`proof: ${KILLS} kills of work`, () => {
 			events.filter((event) => event.domain === domain && (operation === undefined || event.operation === operation));
 		const byId = (list: readonly AuditEvent[], id: string) => {
 			const found = new Map<string, string[]>();
-			for (const { payload, operation } of list)
-				found.set(String(payload?.[id]), [operation, ...(found.get(String(payload?.[id])) ?? [])]);
+			for (const { payload, operation } of list) {
+				const of = payload?.[id] as string;
+				found.set(of, [operation, ...(found.get(of) ?? [])]);
+			}
 			return found;
 		};
 		expect(rows("configuration", "started")).toHaveLength(lives);

@@ -107,9 +107,7 @@ const FAULTS: readonly Fault[] = [
 				if (!response.headersSent) response.writeHead(200, { "content-type": "text/event-stream" });
 				for (let line = 0; line < 20; line++)
 					response.write(
-						random.between(0, 1) === 0
-							? garbage(random.between(1, 300))
-							: `data: ${garbage(40).toString("latin1")}\n\n`,
+						random.between(0, 1) === 0 ? garbage(random.between(1, 300)) : `data: ${garbage(40).toString()}\n\n`,
 					);
 				response.end();
 			},
