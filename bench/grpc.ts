@@ -1,6 +1,6 @@
 /** The least that reads a stream of a remote procedure: node:http2, the frames of gRPC, and one field of each message. */
 
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from "node:http2";
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 
 const WINDOW_BYTES = 1 << 24;
@@ -68,12 +68,10 @@ export function readGrpc<Request extends DescMessage>(
 function statusOf(stream: ClientHttp2Stream): Promise<{ code: string; message: string }> {
 	return new Promise((resolve, reject) => {
 		let found = { code: "missing", message: "" };
-		const look = (headers: Readonly<Record<string, unknown>>) => {
-			if (headers["grpc-status"] === undefined) return;
-			found = {
-				code: String(headers["grpc-status"]),
-				message: decodeURIComponent(String(headers["grpc-message"] ?? "")),
-			};
+		const look = (headers: IncomingHttpHeaders) => {
+			const { "grpc-status": code, "grpc-message": message } = headers;
+			if (typeof code === "string")
+				found = { code, message: typeof message === "string" ? decodeURIComponent(message) : "" };
 		};
 		stream.on("response", look);
 		stream.on("trailers", look);
