@@ -68,9 +68,10 @@ export function readGrpc<Request extends DescMessage>(
 function statusOf(stream: ClientHttp2Stream): Promise<{ code: string; message: string }> {
 	return new Promise((resolve, reject) => {
 		let found = { code: "missing", message: "" };
-		const look = ({ "grpc-status": code, "grpc-message": message = "" }: IncomingHttpHeaders) => {
-			if (typeof code !== "string") return;
-			found = { code, message: decodeURIComponent(String(message)) };
+		const look = (headers: IncomingHttpHeaders) => {
+			const { "grpc-status": code, "grpc-message": message } = headers;
+			if (typeof code === "string")
+				found = { code, message: typeof message === "string" ? decodeURIComponent(message) : "" };
 		};
 		stream.on("response", look);
 		stream.on("trailers", look);
