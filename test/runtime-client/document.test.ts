@@ -31,11 +31,10 @@ async function start() {
 
 it("K-STREAM-001: the client in Python knows how every procedure closes", () => {
 	const source = readFileSync(here("examples/python/nexus_runtime.py"), "utf8");
-	const known = [...source.matchAll(/^ {4}"([\w.]+\/\w+)": "([ABCD])",$/gm)].map(([, name, mode]) => [name, mode]);
-	const table = Object.entries(STREAM_PROCEDURES).map(([name, { closes }]) => [
-		name.replace(/^nexus\.runtime\.v1\./, ""),
-		closes,
-	]);
+	const known = [...source.matchAll(/^ {4}"([\w.]+\/\w+)": "([ABCD])",$/gm)].map(([, name, mode]) => `${name} ${mode}`);
+	const table = Object.entries(STREAM_PROCEDURES).map(
+		([name, { closes }]) => `${name.replace(/^nexus\.runtime\.v1\./, "")} ${closes}`,
+	);
 	expect(known.toSorted()).toEqual(table.toSorted());
 });
 
