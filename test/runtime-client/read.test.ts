@@ -130,7 +130,7 @@ describe("runtime client: modes with a terminal", () => {
 });
 
 describe("runtime client: mode D", () => {
-	it("K-STREAM-010: for all cuts a log goes on after the last sequence, and no terminal is waited for", async () => {
+	it("K-STREAM-010, R4-22, R4-25, R4-26: for all cuts a log goes on after the last sequence, and no terminal is waited for", async () => {
 		await fc.assert(
 			fc.asyncProperty(cuts, async (drawn) => {
 				const withCode = drawn.filter(({ code }) => code !== undefined);
@@ -171,7 +171,7 @@ describe("runtime client: what it tells and when it stops", () => {
 		{ messages: 1, code: Code.ResourceExhausted },
 	];
 
-	it("S-RUNTIME-028: one runtime.disconnected and one runtime.reconnected for each outage, with the status", async () => {
+	it("S-RUNTIME-028, R4-24: one runtime.disconnected and one runtime.reconnected for each outage, with the status", async () => {
 		const daemon: FakeDaemon = fakeDaemon({ cuts: twoOutages });
 		await sequences(READS.A(daemon.runtime));
 		const where = { procedure: "nexus.runtime.v1.RuntimeAiService/StreamScenario", closes: "A" };

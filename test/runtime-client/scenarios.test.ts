@@ -208,7 +208,7 @@ describe.each(CLIENTS)("reader scenarios in %s", (_, test, read) => {
 		stop();
 	});
 
-	test("K-STREAM-005: a job's events repeat; the newest snapshot counts; after the terminal the stream ends", async () => {
+	test("K-STREAM-005, R4-69, R4-70: a job's events repeat; the newest snapshot counts; after the terminal the stream ends", async () => {
 		const { grpc } = await start();
 		const { lines, ended } = read(["job", SLOW_PROMPT], whereOf(grpc!));
 		expect(await ended, JSON.stringify(lines)).toBe(true);

@@ -31,7 +31,7 @@ const sequencesIn = (text: string) =>
 		.map((line) => (JSON.parse(line) as { sequence: number }).sequence);
 
 describe("ExportAuditEvents", () => {
-	it.each(PROTOCOLS)("K-STREAM-009, Z23: chunks, then an empty one with eof, then OK (%s)", async (protocol) => {
+	it.each(PROTOCOLS)("K-STREAM-009, Z23, R4-51: chunks, then an empty one with eof, then OK (%s)", async (protocol) => {
 		const { kit, fill } = await started();
 		await fill(3000);
 		const { messages, error } = await readStream(kit.client(RuntimeAuditService, protocol).exportAuditEvents({}));

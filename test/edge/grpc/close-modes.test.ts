@@ -12,11 +12,11 @@ const modes: Readonly<Record<string, { closes: CloseMode }>> = STREAM_PROCEDURES
 const streaming = methods.filter(({ methodKind }) => methodKind === "server_streaming");
 const modeOf = (method: DescMethod) => modes[procedureOf(method)]?.closes;
 
-it("R4-1, R4-80: every server-streaming procedure has its row, and every row is one", () => {
+it("R4-1 to R4-3, R4-78 to R4-80: every server-streaming procedure has its row, and every row is one", () => {
 	expect(streaming.map(procedureOf).toSorted()).toEqual(Object.keys(STREAM_PROCEDURES).toSorted());
 });
 
-it("R4-8 to R4-21: the modes are those of the contract", () => {
+it("R4-4 to R4-21: the modes are those of the contract", () => {
 	const inMode = (mode: CloseMode) =>
 		streaming.filter((method) => modeOf(method) === mode).map(({ name, parent }) => `${parent.name}/${name}`);
 	expect(inMode("A")).toEqual(["RuntimeAiService/StreamScenario"]);

@@ -77,7 +77,7 @@ function expectText(events: readonly StreamScenarioResponse[], text: string): St
 }
 
 describe("StreamScenario, text", () => {
-	test("R4-59 to R4-63, K-STREAM-003: text, then a terminal with usage, then OK", async () => {
+	test("R4-33, R4-34, R4-37, R4-59 to R4-63, K-STREAM-003: text, then a terminal with usage, then OK", async () => {
 		const play: Play = async function* () {
 			for (const delta of WORDS) {
 				yield { type: "text", delta };
@@ -242,7 +242,7 @@ describe("StreamScenario, speech (K-STREAM-004)", () => {
 		},
 	});
 
-	test("R4-39, R4-40: sound in chunks that are not empty, then a terminal without any", async () => {
+	test("R4-39, R4-40, R4-42: sound in chunks that are not empty, then a terminal without any", async () => {
 		const { stream } = await edge(saying(), speaking());
 		const events = await stream({ scenario: SPEAK });
 		const sound = events.slice(0, -1);

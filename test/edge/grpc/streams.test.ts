@@ -121,7 +121,7 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it("P8.6, Z6, R4-23, R4-46: stopping tells the health streams, cancels B and D, lets A and C end, and turns new work away", async () => {
+it("P8.6, Z6, K-DAEMON-003, R4-23, R4-46: stopping tells the health streams, cancels B and D, lets A and C end, and turns new work away", async () => {
 	const listeners = new Set<(state: DaemonState) => void>();
 	let state: DaemonState = "READY";
 	const health = {
@@ -198,7 +198,7 @@ it.each(PROTOCOLS)(
 	},
 );
 
-it("P8.5, Z8, I6: a reader that takes nothing is read for by one batch, and then reset: RESOURCE_EXHAUSTED", async () => {
+it("P8.5, Z8, I6, R4-56: a reader that takes nothing is read for by one batch, and then reset: RESOURCE_EXHAUSTED", async () => {
 	const clock = manualClock();
 	const { rig, grpcUrl } = await start({ clock, limits: { stalledReaderMs: 4000 } });
 	const cursors = watchCursors(rig.bus);

@@ -122,7 +122,7 @@ describe("connectors: Z26 keys at rest", () => {
 	});
 });
 
-describe("connectors: Z27 addresses", () => {
+describe("connectors: Z27, R4-32: addresses", () => {
 	test.each([
 		"http://models.example/v1",
 		"https://10.0.0.1/v1",

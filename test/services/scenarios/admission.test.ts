@@ -124,7 +124,7 @@ const pairsOf = (faults: readonly Fault[]) =>
 describe.each([
 	["managed", MANAGED, managedDraft],
 	["inline", INLINE, inlineDraft],
-] as const)("%s credentials", (_, faults, draftOf) => {
+] as const)("K-KEYSRC-004: %s credentials", (_, faults, draftOf) => {
 	test("without a fault the call is admitted", async () => {
 		const admitted = await send(draftOf()).admitted;
 		expect(admitted).toMatchObject({ appId: "shop", userId: "owner", model: "small", timeoutMs: 120_000 });

@@ -141,7 +141,7 @@ describe("Z4: a run without a session", () => {
 	});
 });
 
-describe("Z14: two clocks, neither is reset", () => {
+describe("Z14, R4-55: two clocks, neither is reset", () => {
 	test("nothing within 60 s is a timeout, whatever the request allows", async () => {
 		const clock = manualClock(1000);
 		const silent: Play = async function* (signal) {

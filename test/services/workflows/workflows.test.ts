@@ -286,7 +286,7 @@ describe("a workflow", () => {
 		expect(one.agents.aborted).toEqual([]);
 	});
 
-	test("a script that fails, hangs or returns too much ends its node with words about it", async () => {
+	test("Z19: a script that fails, hangs or returns too much ends its node with words about it", async () => {
 		const one = rig({ limits: { outputsBytesMax: 1000 } });
 		const script = (id: string, code: string): WorkflowNodeJson => ({ id, kind: "TRANSFORM_SCRIPT", config: { code } });
 		const { workflow_id: id } = await one.submit([
