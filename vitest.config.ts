@@ -29,7 +29,7 @@ const WAITING = ["adapter", "cli", "nex/outbound", "proof", "runtime"].map((fold
 /** They share a browser and a daemon. */
 const BROWSER = ["test/browser/*.test.ts"];
 /** What they measure is disturbed by others, or fills a disk. */
-const ALONE = ["test/proof/slow-reader.test.ts", "test/proof/disk-full.test.ts"];
+const ALONE = ["slow-reader", "disk-full", "disk-full-work"].map((name) => `test/proof/${name}.test.ts`);
 /** What stands on a store: it runs a second time behind a bad connection to it (ST27). */
 const STORED = ["broker", "nex/inbox", "edge"].map((folder) => `test/${folder}/**/*.test.ts`);
 const STORED_AND_WAITING = ["test/nex/outbound/**/*.test.ts"];

@@ -32,9 +32,14 @@ MODES = {
     "RuntimeWorkflowService/SubscribeWorkflowEvents": "B",
     "RuntimeAuditService/ExportAuditEvents": "C",
     "RuntimeAuditService/SubscribeRuntimeHealthEvents": "D",
+    "RuntimeAuditService/SubscribeAIProviderHealthEvents": "D",
     "RuntimeAccountService/SubscribeAccountSessionEvents": "D",
+    "RuntimeMemoryService/SubscribeMemoryEvents": "D",
+    "RuntimeAgentService/SubscribeAgentEvents": "D",
     "RuntimeAppService/SubscribeAppMessages": "D",
     "RuntimeRealtimeService/ReadRealtimeEvents": "D",
+    "RuntimeLocalService/WatchLocalTransfers": "D",
+    "grpc.health.v1.Health/Watch": "D",
 }
 TERMINAL = {"COMPLETED", "FAILED", "CANCELED", "TIMEOUT", "SKIPPED"}
 # Cuts of the transport, never outcomes: the same stream is asked for again, after the last sequence.
@@ -45,6 +50,8 @@ CUTS = {
     grpc.StatusCode.INTERNAL,
     grpc.StatusCode.UNKNOWN,
 }
+# Reasons for which the same call may succeed later; "" is the network's.
+PASSING = {"", "REASON_CODE_UNAVAILABLE", "REASON_CODE_STOPPING", "REASON_CODE_STALLED", "REASON_CODE_BUSY"}
 RETRY_FIRST_S, RETRY_MAX_S, TRIES_MAX = 0.1, 1.0, 120
 
 
@@ -106,6 +113,10 @@ class Runtime:
         while True:
             stream = self._call(method, "unary_stream", asked)
             try:
+                if mode == "D" and is_log and "after" not in asked:
+                    # Where "from now on" is, for a reader that is cut before its first event.
+                    begins = dict(stream.initial_metadata() or ()).get("x-nexus-after")
+                    asked = asked if begins is None else {**asked, "after": int(begins)}
                 for message in stream:
                     event, tries = _dict(message), 0
                     if down:
@@ -124,7 +135,7 @@ class Runtime:
                     return
                 code, details = grpc.StatusCode.UNKNOWN, "closed without its end"
             except grpc.RpcError as error:
-                if error.code() not in CUTS or tries >= TRIES_MAX:
+                if error.code() not in CUTS or _reason(error) not in PASSING or tries >= TRIES_MAX:
                     raise
                 code, details = error.code(), error.details()
             finally:
@@ -138,6 +149,10 @@ class Runtime:
 
 def _full(method):
     return method if method.startswith("grpc.") else PACKAGE + method
+
+
+def _reason(error):
+    return dict(error.trailing_metadata() or ()).get("x-nexus-reason-code", "")
 
 
 def _dict(message):
@@ -198,8 +213,7 @@ def main(command, *words):
         else:
             sys.exit(f"unknown command {command}: text, job, accounts or health")
     except grpc.RpcError as error:
-        reason = dict(error.trailing_metadata() or ()).get("x-nexus-reason-code", "")
-        say({"refused": error.code().name, "reason_code": reason, "message": error.details()})
+        say({"refused": error.code().name, "reason_code": _reason(error), "message": error.details()})
         sys.exit(1)
     finally:
         runtime.close()

@@ -45,6 +45,8 @@ export interface SoloRequest {
 	charsMax: number;
 	/** What commits with the log's beginning; when one of these is refused, the call is. */
 	begin?: readonly Write[];
+	/** How long the beginning may wait for a store that refuses it; left out: until the store gives up. */
+	patienceMs?: number;
 	/** What commits with its end. */
 	settle?(end: SoloEnd): readonly Write[];
 	/** What is said about what it threw. */
@@ -107,13 +109,16 @@ export class SoloRun {
 
 	/** Makes the first begin durable, then lets the call go (I9). */
 	async establish(): Promise<void> {
-		const { runId, kind, meta, model, begin = [] } = this.request;
+		const { runId, kind, meta, model, begin = [], patienceMs } = this.request;
 		const records: string[] = [];
 		this.#framer.open(this.#startedAt, (record) => records.push(record));
 		this.#framer.take({ type: "usage", model, ...UNKNOWN_USAGE }, this.#startedAt, () => {});
 		try {
 			const spec = { log: runId, kind, meta: { ...meta, startedAt: this.#startedAt } };
-			this.#writer = await this.#deps.bus.create(spec, records, { with: begin });
+			this.#writer = await this.#deps.bus.create(spec, records, {
+				with: begin,
+				...(patienceMs !== undefined && { patienceMs }),
+			});
 		} catch (cause) {
 			this.#settled = true;
 			this.#ended.reject(cause);

@@ -16,7 +16,9 @@ const withKey = (command: Command): Command =>
 export function addConnectors(nexus: Command, { remote, asJson, run }: Adding): void {
 	const connector = nexus
 		.command("connector")
-		.description("model providers that jobs, workflows and applications may use");
+		.description(
+			"model providers that jobs, workflows and applications may use: add, list, test or remove them; alone it lists",
+		);
 
 	withKey(remote(connector.command("add")))
 		.description("add a model provider: ask for its key, test the connection, and keep the key encrypted")
@@ -32,7 +34,7 @@ export function addConnectors(nexus: Command, { remote, asJson, run }: Adding): 
 		)
 		.action((id, options) => run(options, async (context) => (await commands()).add(context, id, options)));
 
-	asJson(remote(connector.command("list")), "one JSON object a line")
+	asJson(remote(connector.command("list", { isDefault: true })), "one JSON object a line")
 		.description("list connectors, with the last four characters of their keys")
 		.action((options) => run(options, async (context) => (await commands()).list(context, options)));
 

@@ -10,10 +10,12 @@ const each = (value: string, earlier: string[] = []): string[] => [...earlier, v
 export function addWorkflows(nexus: Command, { remote, asJson, whole, run }: Adding): void {
 	const workflow = nexus
 		.command("workflow")
-		.description("graphs of model calls, scripts and agent runs that survive the daemon")
+		.description(
+			"graphs of model calls, scripts and agent runs that survive the daemon: run, list, show, watch or cancel them; alone it lists",
+		)
 		.addHelpText(
 			"after",
-			"\nExamples:\n  nexus workflow run examples/workflows/summary.yaml\n  nexus workflow watch wf_01JD…",
+			'\nExamples:\n  nexus workflow run examples/workflows/summary.yaml --input question="What is a log?"\n  nexus workflow watch wf_01JD…',
 		);
 
 	asJson(remote(workflow.command("run")), "print the events as NDJSON, then the workflow with its outputs")
@@ -23,11 +25,11 @@ export function addWorkflows(nexus: Command, { remote, asJson, whole, run }: Add
 		.option("--app <app>", "the application that it is for")
 		.addHelpText(
 			"after",
-			"\nExample:\n  nexus workflow run review.yaml --input topic=logs --input strict=true\n\nThe output goes to stdout, what happens to stderr. The exit code says how it ended.",
+			'\nExample:\n  nexus workflow run examples/workflows/summary.yaml --input question="What is a log?" --input words_max=20\n\nThe output goes to stdout, what happens to stderr. The exit code says how it ended.',
 		)
 		.action((file, options) => run(options, async (context) => (await commands()).runWorkflow(context, file, options)));
 
-	asJson(remote(workflow.command("list")), "one JSON object a line")
+	asJson(remote(workflow.command("list", { isDefault: true })), "one JSON object a line")
 		.description("list workflows, newest first")
 		.option("--state <state>", "accepted, queued, running, completed, failed or canceled")
 		.option("--app <app>", "only this application's")

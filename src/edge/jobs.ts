@@ -4,7 +4,7 @@ import type { Batch } from "../bus/bus.ts";
 import { type ArtifactJson, type JobEventJson, type JobJson, NexusError, type Reason } from "../protocol/protocol.ts";
 import type { ArtifactInfo, Job, JobEvent, Services } from "../services/services.ts";
 import { sendArtifact } from "./artifact-file.ts";
-import { principalOfCaller } from "./gate.ts";
+import { principalOfCaller, whenEnded } from "./gate.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { defined } from "./present.ts";
@@ -49,10 +49,11 @@ export function jobHandlers({ deps, limits, ...streaming }: Parts) {
 			cursor.close();
 			return new Response(null, { status: 204 });
 		},
-		async getArtifact({ params: { artifact } }, { caller, headers }) {
+		async getArtifact({ params: { artifact } }, { caller, headers, outgoing }) {
 			const { artifacts } = servicesOf(deps);
 			const found = await artifacts.find(artifact, principalOfCaller(caller));
 			if (!found) throw new NexusError("not_found", `there is no artifact ${artifact}`);
+			whenEnded(caller, outgoing, () => outgoing.destroy());
 			return sendArtifact(artifacts, found, headers.get("range"));
 		},
 	} satisfies Partial<Handlers>;

@@ -82,12 +82,23 @@ const ANYWHERE = ["invalid", "forbidden", "busy", "internal", "unavailable"] as 
 
 function responses(route: Route): Json {
 	const { schema, type } = route.answer;
-	const content = route.status === 101 ? {} : { content: { [type]: { schema: schema ? schemaOf(schema) : {} } } };
+	const other = route.otherType === undefined ? {} : { [route.otherType]: { schema: {} } };
+	const body = { [type]: { schema: schema ? schemaOf(schema) : {} }, ...other };
+	const content = route.status === 101 ? {} : { content: body };
 	const answers: Json = { [route.status]: { description: route.summary, ...content } };
 	if (route.close === "A" || route.close === "B")
 		answers[204] = { description: "The stream has ended and everything was sent before." };
+	if (route.ranges) {
+		answers[206] = { description: "The part that a Range asked for.", ...content };
+		answers[416] = { description: "The Range lies beyond the end." };
+	}
 	if (route.path === "/readyz") answers[503] = { ...(answers[200] as Json), description: "Not ready." };
-	const codes: ErrorCode[] = [...route.errors, ...ANYWHERE, ...(route.auth ? (["unauthenticated"] as const) : [])];
+	const codes: ErrorCode[] = [
+		...route.errors,
+		...ANYWHERE,
+		...(route.body ? (["too_large"] as const) : []),
+		...(route.auth ? (["unauthenticated"] as const) : []),
+	];
 	for (const code of codes) {
 		answers[httpStatusOf(code)] ??= {
 			description: code,

@@ -20,6 +20,10 @@ export interface Route {
 	/** Of success. */
 	status: number;
 	answer: { type: string; schema?: z.ZodType };
+	/** Of a file that is asked for in another format. */
+	otherType?: string;
+	/** A part of the answer may be asked for by a Range. */
+	ranges?: true;
 	/** Errors besides those that every route may have. */
 	errors: readonly ErrorCode[];
 	/** How a stream closes; absent for everything that is not one. */

@@ -24,7 +24,7 @@ export const APPROVAL_ROUTES = {
 		body: shape.ApprovalRequest,
 		status: 200,
 		answer: json(shape.ApprovalView),
-		errors: ["not_found", "conflict", "too_large"],
+		errors: ["not_found", "conflict"],
 	}),
 	answerQuestion: route({
 		method: "POST",
@@ -35,7 +35,7 @@ export const APPROVAL_ROUTES = {
 		body: shape.AnswerRequest,
 		status: 200,
 		answer: json(shape.ApprovalView),
-		errors: ["not_found", "conflict", "too_large"],
+		errors: ["not_found", "conflict"],
 	}),
 	listGrants: route({
 		method: "GET",

@@ -21,7 +21,7 @@ export const APP_ROUTES = {
 		body: shape.AppRequest,
 		status: 201,
 		answer: json(shape.AppAdded),
-		errors: ["conflict", "too_large"],
+		errors: ["conflict"],
 	}),
 	removeApp: route({
 		method: "DELETE",

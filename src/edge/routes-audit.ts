@@ -23,6 +23,7 @@ export const AUDIT_ROUTES = {
 		query: shape.auditExportQuery,
 		status: 200,
 		answer: { type: "application/x-ndjson" },
+		otherType: "text/csv",
 		errors: ["expired"],
 		close: STREAM_ENDPOINTS["GET /v1/audit/export"].closes,
 	}),

@@ -61,7 +61,7 @@ export const CHANNEL_ROUTES = {
 		body: shape.DeliveryRequest,
 		status: 202,
 		answer: json(shape.DeliveryAccepted),
-		errors: ["not_found", "too_large"],
+		errors: ["not_found"],
 	}),
 	listPairings: route({
 		method: "GET",
@@ -110,7 +110,7 @@ export const CHANNEL_ROUTES = {
 		body: shape.LabRequest,
 		status: 202,
 		answer: json(shape.LabAccepted),
-		errors: ["not_found", "conflict", "too_large"],
+		errors: ["not_found", "conflict"],
 	}),
 	getLabState: route({
 		method: "GET",
@@ -129,7 +129,7 @@ export const CHANNEL_ROUTES = {
 		body: shape.LabFaultRequest,
 		status: 200,
 		answer: json(shape.LabFaultSet),
-		errors: ["not_found", "too_large"],
+		errors: ["not_found"],
 	}),
 	postLabQuestion: route({
 		method: "POST",
@@ -139,7 +139,7 @@ export const CHANNEL_ROUTES = {
 		body: shape.LabRequest,
 		status: 202,
 		answer: json(shape.LabAsked),
-		errors: ["not_found", "too_large"],
+		errors: ["not_found"],
 	}),
 	postLabPress: route({
 		method: "POST",
@@ -149,6 +149,6 @@ export const CHANNEL_ROUTES = {
 		body: shape.LabPressRequest,
 		status: 200,
 		answer: json(shape.LabPressed),
-		errors: ["not_found", "too_large"],
+		errors: ["not_found"],
 	}),
 };

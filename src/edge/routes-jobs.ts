@@ -62,6 +62,7 @@ export const JOB_ROUTES = {
 		params: shape.artifactParams,
 		status: 200,
 		answer: { type: "*/*" },
+		ranges: true,
 		errors: ["not_found", "precondition"],
 	}),
 };

@@ -14,7 +14,7 @@ export const WORKFLOW_ROUTES = {
 		body: shape.WorkflowSubmission,
 		status: 202,
 		answer: json(shape.WorkflowView),
-		errors: ["too_large"],
+		errors: ["precondition"],
 	}),
 	listWorkflows: route({
 		method: "GET",

@@ -27,7 +27,7 @@ export const ROUTES = {
 		body: shape.MessageRequest,
 		status: 202,
 		answer: json(shape.MessageAccepted),
-		errors: ["conflict", "too_large", "engine_failed"],
+		errors: ["conflict", "engine_failed"],
 	}),
 	getEvent: route({
 		method: "GET",
@@ -225,7 +225,7 @@ export const ROUTES = {
 		body: shape.SignInRequest,
 		status: 200,
 		answer: json(shape.SignedIn),
-		errors: ["unauthenticated", "too_large"],
+		errors: ["unauthenticated"],
 	}),
 	signOut: route({
 		method: "POST",

@@ -84,7 +84,7 @@ const REASON_OF_CODE: Readonly<Record<ErrorCode, Reason>> = {
 	not_found: "NOT_FOUND",
 	method_not_allowed: "METHOD_NOT_ALLOWED",
 	conflict: "CONFLICT",
-	precondition: "CONFLICT",
+	precondition: "PRECONDITION",
 	expired: "EXPIRED",
 	too_large: "TOO_LARGE",
 	busy: "BUSY",
@@ -100,6 +100,10 @@ const REASON_OF_CODE: Readonly<Record<ErrorCode, Reason>> = {
 
 /** What an error is called when nobody said it more exactly. */
 export const reasonOf = (code: ErrorCode): Reason => REASON_OF_CODE[code];
+
+/** Why something failed, as it is on record: by its code where nobody said it more exactly. */
+export const reasonOfFailure = ({ code, reason }: { code: string; reason?: string }): Reason =>
+	(reason as Reason | undefined) ?? (isErrorCode(code) ? reasonOf(code) : "INTERNAL");
 
 /** Why a run ended, as the runtime contract names it; UNSPECIFIED when it completed. */
 export function reasonOfEnd({ reason, error }: Pick<EndFrame, "reason" | "error">): Reason {

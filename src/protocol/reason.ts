@@ -9,6 +9,7 @@ export type Reason =
 	| "NOT_FOUND"
 	| "EXPIRED"
 	| "CONFLICT"
+	| "PRECONDITION"
 	| "TOO_LARGE"
 	| "BUSY"
 	| "UNAVAILABLE"

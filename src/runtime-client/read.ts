@@ -5,7 +5,7 @@ import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 import type { CloseMode } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Asked, Place } from "./place.ts";
-import { FRESH, type RetryLimits, type RetryState, reasonCodeOf, stepRetry, verdictOf } from "./retry.ts";
+import { endOf, FRESH, type RetryLimits, type RetryState, reasonCodeOf, stepRetry, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
 export type RuntimeEvent =
@@ -164,7 +164,7 @@ async function* attempt<Message>(
 }
 
 const nextOf = <Message>(messages: AsyncIterator<Message>): Promise<IteratorResult<Message> | ConnectError> =>
-	messages.next().catch((cause: unknown) => ConnectError.from(cause));
+	messages.next().catch(endOf);
 
 /** A clean close without its terminal is none: the reader does not know the outcome (P5.2). */
 const closedEarly = () => new ConnectError("the stream was closed without its end", Code.Internal);

@@ -1,6 +1,6 @@
 /** When a call is made again, as a value: which status is a cut, which a refusal, and how long to wait. */
 
-import { Code, type ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { LINK_LIMITS, type LinkLimits, retryDelayMs } from "../client/client.ts";
 import { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 
@@ -23,6 +23,14 @@ const REASON_HEADER = "x-nexus-reason-code";
 export function reasonCodeOf({ metadata }: Pick<ConnectError, "metadata">): ReasonCode {
 	const name = metadata.get(REASON_HEADER)?.replace(/^REASON_CODE_/, "") ?? "";
 	return Object.hasOwn(ReasonCode, name) ? ReasonCode[name as keyof typeof ReasonCode] : ReasonCode.UNSPECIFIED;
+}
+
+/** What ended a call. A reader that was reset because it took nothing is RESOURCE_EXHAUSTED (Z8): over Node's HTTP/2, Connect calls it INTERNAL. */
+export function endOf(cause: unknown): ConnectError {
+	const error = ConnectError.from(cause);
+	const isReset = error.code === Code.Internal && error.rawMessage.includes("NGHTTP2_ENHANCE_YOUR_CALM");
+	if (!isReset) return error;
+	return new ConnectError("the reader took nothing for too long", Code.ResourceExhausted, undefined, undefined, cause);
 }
 
 /**

@@ -2,24 +2,21 @@
 
 import type { Broker } from "../broker/broker.ts";
 import { type Bus, follow } from "../bus/bus.ts";
-import type { Ledger, Turn } from "../ledger/ledger.ts";
+import { disposedCall, type InboundEvent, type Ledger, type Turn } from "../ledger/ledger.ts";
 import type { Accepted, ClientMessage } from "../nex/nex.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import type { AgentOutcome, AgentTurns } from "../services/services.ts";
-import type { Clock } from "../std/clock.ts";
-
-/** A message that waits for its session is looked after this often. */
-const QUEUE_LOOK_MS = 200;
 
 interface Parts {
 	bus: Bus;
 	ledger: Ledger;
 	broker: Broker;
 	receive(message: ClientMessage): Promise<Accepted>;
-	clock: Clock;
+	/** Takes a message back that waits; a `conflict` once it does not. */
+	cancel(eventId: string): Promise<unknown>;
 }
 
-export function agentTurns({ bus, ledger, broker, receive, clock }: Parts): AgentTurns {
+export function agentTurns({ bus, ledger, broker, receive, cancel }: Parts): AgentTurns {
 	const settled = async (runId: string): Promise<AgentOutcome | undefined> => {
 		const info = await bus.describe(runId);
 		// The turn is saved with the end of the log.
@@ -28,31 +25,57 @@ export function agentTurns({ bus, ledger, broker, receive, clock }: Parts): Agen
 		const turn = await ledger.turns.get(runId);
 		return turn && outcomeOf(turn);
 	};
+	/** Waits behind whatever its session is busy with. */
 	const runOf = async (eventId: string): Promise<string> => {
-		for (;;) {
-			const event = await ledger.inbox.get(eventId);
-			if (!event) throw new NexusError("not_found", `the message ${eventId} is gone`);
-			const { disposition } = event;
-			if ("runId" in disposition && disposition.runId !== undefined) return disposition.runId;
-			if (disposition.state !== "queued") {
-				const because = "because" in disposition ? `: ${disposition.because}` : "";
-				throw new NexusError("precondition", `the message became no run, it was ${disposition.state}${because}`);
+		let wake = () => {};
+		const unlisten = bus.listen(disposedCall(eventId), () => wake());
+		try {
+			for (;;) {
+				const changed = new Promise<void>((resolve) => (wake = resolve));
+				const runId = runIn(eventId, await ledger.inbox.get(eventId));
+				if (runId !== undefined) return runId;
+				await changed;
 			}
-			await new Promise<void>((resolve) => clock.after(QUEUE_LOOK_MS, resolve));
+		} finally {
+			unlisten();
 		}
 	};
 	return {
 		async start({ session, text, idempotencyKey }) {
 			const { eventId, runId } = await receive({ session, text, idempotencyKey });
-			const id = runId ?? (await runOf(eventId));
-			const outcome = settled(id).then((found) => found ?? unsettled(id));
-			return { runId: id, outcome };
+			const begun = runId === undefined ? runOf(eventId) : Promise.resolve(runId);
+			const outcome = begun.then(async (id) => (await settled(id)) ?? unsettled(id));
+			// Whoever waits for the beginning hears of it there.
+			outcome.catch(() => {});
+			return {
+				begun,
+				outcome,
+				async stop() {
+					const waits = await cancel(eventId).then(() => true, isConflict);
+					if (!waits) await broker.abort(await begun);
+				},
+			};
 		},
 		outcomeOf: settled,
 		async abort(runId) {
 			await broker.abort(runId);
 		},
 	};
+}
+
+/** Undefined while it waits. */
+function runIn(eventId: string, event: InboundEvent | undefined): string | undefined {
+	if (!event) throw new NexusError("not_found", `the message ${eventId} is gone`);
+	const { disposition } = event;
+	if ("runId" in disposition && disposition.runId !== undefined) return disposition.runId;
+	if (disposition.state === "queued") return undefined;
+	const because = "because" in disposition ? `: ${disposition.because}` : "";
+	throw new NexusError("precondition", `the message became no run, it was ${disposition.state}${because}`);
+}
+
+function isConflict(cause: unknown): false {
+	if (cause instanceof NexusError && cause.code === "conflict") return false;
+	throw cause;
 }
 
 const outcomeOf = ({ status, error, reason, messages }: Turn): AgentOutcome => ({

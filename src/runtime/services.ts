@@ -30,7 +30,7 @@ export interface ServiceParts {
 	broker: Broker;
 	engine: Engine;
 	config: NexusConfig;
-	nex: Pick<Nex, "stats">;
+	nex: Pick<Nex, "stats" | "cancel">;
 	outbound: Pick<Outbound, "accounts" | "onAccounts">;
 	readiness(): ReadinessJson;
 	/** Takes a message into its session. */
@@ -67,7 +67,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 		abortGraceMs: config.broker.abortGraceMs,
 	});
 	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit });
-	const agents = agentTurns({ ...parts, receive: submit });
+	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
 	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
 	const work = () => ({
@@ -76,7 +76,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 		activeWorkflows: workflows.counts.running,
 	});
 	const apps = createAppServices({ ...parts, audit, notices, work });
-	const services: Partial<Services> = {
+	const services: Services = {
 		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
@@ -88,8 +88,7 @@ export function createServices(parts: ServiceParts): RunningServices {
 		realtime,
 	};
 	return {
-		// A service that is not there yet has no method that could ask for it.
-		services: services as Services,
+		services,
 		async recover() {
 			await apps.load();
 			const ended = await scenarios.recover();

@@ -79,7 +79,9 @@ export function openWorkflow({ workflowId, onChange, onSignedOut, schedule }: Wo
 	/** What nodes gave is in no event. */
 	const reader = startPolling(async () => {
 		try {
-			change(withRead(view, await api.workflow(workflowId)));
+			const read = await api.workflow(workflowId);
+			// As it is now: events came meanwhile.
+			change(withRead(view, read));
 			readSoon();
 			return undefined;
 		} catch (cause) {

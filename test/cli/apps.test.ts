@@ -24,7 +24,7 @@ it("Z25: add prints the token alone, once; list never does; rm takes it back", a
 	// With an application's token the command line reaches nothing of the owner's.
 	expect((await on("sessions", "--token", token)).code).toBe(3);
 	expect((await on("app", "list", "--token", token)).code).toBe(3);
-	expect((await on("app", "rm", "shop")).out).toBe("removed: shop\n");
+	expect((await on("app", "rm", "shop")).out).toBe("removed shop\n");
 	expect((await on("app", "rm", "shop")).code).toBe(4);
 	expect((await on("app", "list")).out).toBe("");
 	expect((await on("app", "list", "--all")).out).toMatch(/^shop\tWeb shop\t/);

@@ -1,36 +1,15 @@
 /** `nexus jobs` and the procedures about jobs, against a whole daemon, offline: the connector `default` is the demonstration. */
 
 import { join } from "node:path";
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
-import { RuntimeAiService, ScenarioJobState } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ScenarioJobState } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import type { JobEventJson, JobJson } from "../../src/protocol/protocol.ts";
-import { type Daemon, dataPaths, readToken } from "../../src/runtime/runtime.ts";
+import { dataPaths, readToken } from "../../src/runtime/runtime.ts";
+import { asking, clientOf, head } from "../ai-client.ts";
 import { readStream } from "../edge/grpc/kit.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { daemonHere, nexus } from "./in-process.ts";
-
-function clientOf({ grpc, data }: Daemon) {
-	const authorization = `Bearer ${readToken(dataPaths(data))}`;
-	const transport = createGrpcTransport({
-		baseUrl: grpc!,
-		interceptors: [
-			(next) => (request) => {
-				request.header.set("authorization", authorization);
-				return next(request);
-			},
-		],
-	});
-	return createClient(RuntimeAiService, transport);
-}
-
-const head = { appId: "shop", connectorId: "default" };
-const asking = (text: string) => ({
-	head,
-	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } },
-});
 
 async function house() {
 	const cwd = freshFolder();

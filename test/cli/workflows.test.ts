@@ -1,6 +1,6 @@
 /** `nexus workflow`, against a daemon with its real jobs and the demonstration model. */
 
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WorkflowEventJson, WorkflowJson } from "../../src/protocol/protocol.ts";
@@ -34,6 +34,16 @@ const lines = <T>(out: string): T[] =>
 		.map((line) => JSON.parse(line) as T);
 
 describe("nexus workflow", () => {
+	test("help names files that there are", async () => {
+		for (const args of [["--help"], ["run", "--help"]]) {
+			const { out } = await nexus(["workflow", ...args]).end();
+			const named = [...out.matchAll(/workflow run (\S+\.yaml)/g)].map(([, file]) => file!);
+			expect(named.length).toBeGreaterThan(0);
+			for (const file of named)
+				expect([file, existsSync(join(import.meta.dirname, "../..", file))]).toEqual([file, true]);
+		}
+	});
+
 	test("the example runs offline: its nodes are shown, its output is printed, and its text can be read by its run", async () => {
 		const { on } = await house();
 		const question = "/demo tokens=60 rate=0";
@@ -53,6 +63,7 @@ describe("nexus workflow", () => {
 		const table = await on("show", id);
 		expect(table.out).toMatch(/report\tTRANSFORM_TEMPLATE\tcompleted/);
 		expect((await on("list")).out).toContain(`${id}\tcompleted\t100 %`);
+		expect((await on()).out).toContain(`${id}\tcompleted\t100 %`);
 	});
 
 	test("--json prints every event, then the workflow; watch tells the same of one that has ended", async () => {

@@ -147,3 +147,15 @@ describe("artifacts over HTTP", () => {
 		await expectError(await rig.get(`/v1/artifacts/${artifact.id}`), 409, "precondition");
 	});
 });
+
+it("Z25: a download ends when its token is taken back", async () => {
+	const { rig, artifacts } = await started();
+	const owner = { owner: true, address: "", isPrivate: true };
+	const { token } = await rig.apps.add({ id: "shop" }, owner);
+	// More than what is on its way to a reader that does not read.
+	const { id } = await artifacts.store({ appId: "shop", name: "a", mimeType: "" }, Buffer.alloc(64 * 1024 ** 2));
+	const answer = await rig.get(`/v1/artifacts/${id}`, { authorization: `Bearer ${token}` });
+	expect(answer.status).toBe(200);
+	await rig.apps.remove("shop", owner);
+	await expect(answer.arrayBuffer()).rejects.toThrow();
+});

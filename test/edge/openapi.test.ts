@@ -70,6 +70,24 @@ describe("OpenAPI", () => {
 			expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(["429", "503"]));
 	});
 
+	it("every operation with a body tells that it may be too large", () => {
+		const bodies = routes.filter(([, { body }]) => body);
+		expect(bodies.length).toBeGreaterThan(10);
+		for (const [id, { path, method }] of bodies)
+			expect([id, Object.keys(document.paths[path]![method.toLowerCase()]!.responses)]).toEqual([
+				id,
+				expect.arrayContaining(["413"]),
+			]);
+	});
+
+	it("files are documented in all their formats, and with their parts", () => {
+		const { responses: audit } = document.paths["/v1/audit/export"]!.get!;
+		expect(Object.keys((audit["200"] as { content?: object }).content!)).toEqual(["application/x-ndjson", "text/csv"]);
+		expect(Object.keys(document.paths["/v1/artifacts/{artifact}"]!.get!.responses)).toEqual(
+			expect.arrayContaining(["200", "206", "416"]),
+		);
+	});
+
 	it("path parameters are the ones in the path", () => {
 		for (const { path, operation } of operations()) {
 			const inPath = operation.parameters.filter((parameter) => parameter.in === "path").map(({ name }) => name);

@@ -27,6 +27,7 @@ describe.each(stores)("workflows %s", (_name, openStore) => {
 		write(create(full, nodes));
 		expect(await ledger.workflows.get("wf_1")).toEqual(full);
 		expect(await ledger.workflows.nodes("wf_1")).toEqual([nodeOf("z", "completed", { text: "t\uFFFD" }), nodes[1]]);
+		expect(await ledger.workflows.statuses("wf_1")).toEqual([nodeOf("z", "completed"), nodes[1]]);
 		expect(await ledger.workflows.get("wf_2")).toBeUndefined();
 	});
 

@@ -1,7 +1,6 @@
 /** A disk that fills up in the middle of an answer: the daemon says so, waits, goes on when there is room, and loses nothing. */
 
-import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -12,6 +11,7 @@ import { atEffort, effort, FULL_EFFORT } from "../effort.ts";
 import { removeFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
 import { AUTHORIZATION, call, type DaemonProcess, daemonIn, framesOf } from "./daemon.ts";
+import { smallDisk } from "./disk.ts";
 import { follow } from "./reader.ts";
 
 const DISK_MB = 96;
@@ -22,24 +22,8 @@ const isFull = effort >= FULL_EFFORT;
 const CONFIG = "engine: demo\nlog: { level: warn }\n";
 
 const folder = mkdtempSync(join(tmpdir(), "nexus-full-"));
-const disk = join(folder, "disk");
-mkdirSync(disk);
-// A small disk of its own needs the right to mount one.
-const mounted =
-	process.platform === "linux" &&
-	spawnSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MB}m`, "tmpfs", disk]).status === 0;
-const ballast = join(disk, "ballast");
+const { path: disk, mounted, fill, free, unmount } = smallDisk(folder, DISK_MB);
 let daemon: DaemonProcess | undefined;
-
-/** Where a daemon writes at the same time, how much fits is not known. */
-function fill(roomBytes = 0): void {
-	const { bavail, bsize } = statfsSync(disk);
-	try {
-		writeFileSync(ballast, Buffer.alloc(bavail * bsize - roomBytes));
-	} catch (cause) {
-		if ((cause as NodeJS.ErrnoException).code !== "ENOSPC") throw cause;
-	}
-}
 
 const readyz = async (url: string) => {
 	const answer = await fetch(`${url}/readyz`);
@@ -60,7 +44,7 @@ async function refusesAtOnce(url: string, session: string): Promise<void> {
 
 afterAll(async () => {
 	await daemon?.stop();
-	if (mounted) spawnSync("umount", [disk]);
+	unmount();
 	removeFolder(folder);
 });
 
@@ -92,7 +76,7 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 			// What cannot be saved is not shown.
 			const shown = reader.records.length;
 			const [turn, health] = await Promise.all([call(`${url}/v1/runs/${run}`), fetch(`${url}/healthz`)]);
-			rmSync(ballast);
+			free();
 			expect(ready.text).toMatch(/disk/i);
 			expect(shown).toBeLessThan(TOKENS);
 			expect(turn).toMatchObject({ status: "running" });
@@ -140,7 +124,7 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 			fill();
 			const starting = daemon.start();
 			await until("the start is refused room", () => /refuses commits/.test(daemon?.log ?? ""));
-			rmSync(ballast);
+			free();
 			await starting;
 			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "failed", reason: "crashed" });
 		});
@@ -157,7 +141,7 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 				message: expect.stringMatching(/^(?!.*delete).*disk.* full.*[Ff]ree/),
 			});
 		} finally {
-			rmSync(ballast);
+			free();
 		}
 	});
 });

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
+import { STREAM_PROCEDURES } from "../../src/protocol/protocol.ts";
 import { daemonHere } from "../cli/in-process.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { buildDescriptors, itInPython, readInPython } from "./python.ts";
@@ -27,6 +28,15 @@ async function start() {
 	const token = readFileSync(join(folder, "data/token"), "utf8").trim();
 	return { folder, daemon, token, env: { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token } };
 }
+
+it("K-STREAM-001: the client in Python knows how every procedure closes", () => {
+	const source = readFileSync(here("examples/python/nexus_runtime.py"), "utf8");
+	const known = [...source.matchAll(/^ {4}"([\w.]+\/\w+)": "([ABCD])",$/gm)].map(([, name, mode]) => `${name} ${mode}`);
+	const table = Object.entries(STREAM_PROCEDURES).map(
+		([name, { closes }]) => `${name.replace(/^nexus\.runtime\.v1\./, "")} ${closes}`,
+	);
+	expect(known.toSorted()).toEqual(table.toSorted());
+});
 
 it("shows a call with nothing but HTTP", async () => {
 	const { daemon, token } = await start();

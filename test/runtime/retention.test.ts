@@ -36,7 +36,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
 		jobs: { get: () => undefined, list: () => [], isOlder: () => false },
-		workflows: { get: () => undefined, nodes: () => [], list: () => [], isOlder: () => false },
+		workflows: { get: () => undefined, nodes: () => [], statuses: () => [], list: () => [], isOlder: () => false },
 	},
 });
 

@@ -1,12 +1,11 @@
 /** Model calls against a whole daemon, offline: the connector `default` is the demonstration. */
 
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
-import { RuntimeAiService, type StreamScenarioResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import type { StreamScenarioResponse } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
-import { type Daemon, type DaemonOptions, dataPaths, readToken, startDaemon } from "../../src/runtime/runtime.ts";
+import { type Daemon, type DaemonOptions, startDaemon } from "../../src/runtime/runtime.ts";
 import { silentLog } from "../../src/std/log.ts";
+import { asking, clientOf, head } from "../ai-client.ts";
 import { errorOf, readStream, statusOf } from "../edge/grpc/kit.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -16,25 +15,6 @@ async function start(data: string, options: DaemonOptions = {}): Promise<Daemon>
 	return daemon;
 }
 
-function clientOf({ grpc, data }: Daemon) {
-	const authorization = `Bearer ${readToken(dataPaths(data))}`;
-	const transport = createGrpcTransport({
-		baseUrl: grpc!,
-		interceptors: [
-			(next) => (request) => {
-				request.header.set("authorization", authorization);
-				return next(request);
-			},
-		],
-	});
-	return createClient(RuntimeAiService, transport);
-}
-
-const head = { appId: "shop", connectorId: "default" };
-const asking = (text: string) => ({
-	head,
-	spec: { case: "textGenerate" as const, value: { messages: [{ role: "user", text }] } },
-});
 const SHORT = "/demo tokens=60 rate=0";
 const textOf = (events: readonly StreamScenarioResponse[]) => events.map(({ textDelta }) => textDelta).join("");
 

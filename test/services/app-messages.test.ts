@@ -6,6 +6,7 @@ import type { Cursor } from "../../src/bus/bus.ts";
 import {
 	isQuiet,
 	MESSAGE_LIMITS,
+	type MessageLimits,
 	type Pair,
 	QUIET,
 	type Sent,
@@ -26,7 +27,7 @@ import { storeForTest } from "../store.ts";
 const as = (appId: string): Principal => ({ owner: false, appId, address: "127.0.0.1", isPrivate: true });
 const OWNER: Principal = { owner: true, address: "127.0.0.1", isPrivate: true };
 
-function rig() {
+function rig(limits: Partial<MessageLimits> = {}) {
 	const store = storeForTest();
 	const clock = manualClock(1_000_000);
 	const known = new Set(["a", "b", "c"]);
@@ -35,6 +36,7 @@ function rig() {
 		apps: { has: (id) => known.has(id) },
 		notices: noticeLogs(store),
 		clock,
+		limits,
 	});
 	const send = (from: string, to: string, more: Partial<NewAppMessage> = {}) =>
 		messages.send(
@@ -132,6 +134,15 @@ test("Z22: a payload has 64 KB at most", async () => {
 		reason: "APP_MESSAGE_PAYLOAD_TOO_LARGE",
 	});
 	await expect(send("a", "b", { messageType: "" })).rejects.toMatchObject({ code: "invalid" });
+});
+
+test("I11: a sender fills no disk: its payloads of a day have a limit", async () => {
+	const { send, clock } = rig({ bytesPerDayMax: 10 });
+	await send("a", "b", { payload: new Uint8Array(10) });
+	await expect(send("a", "c")).rejects.toMatchObject(busy("QUOTA_EXCEEDED"));
+	await send("b", "a", { payload: new Uint8Array(10) });
+	clock.advance(24 * 60 * 60_000);
+	await send("a", "c");
 });
 
 test("Z22: a sender has 100 messages a second, and others are not held up", async () => {

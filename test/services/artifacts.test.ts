@@ -134,6 +134,21 @@ describe("an artifact", () => {
 	});
 });
 
+it("a sweep spares what is added again meanwhile", async () => {
+	const { artifacts, clock, ledger } = rig({ limits: { ageMsMax: 1000 } });
+	const store = () => artifacts.store({ appId: "app", name: "a", mimeType: "a/b" }, bytes("same"));
+	const { id } = await store();
+	clock.advance(1000);
+	const { expired } = ledger.artifacts;
+	ledger.artifacts.expired = async (...args) => {
+		const found = await expired(...args);
+		expect((await store()).id).toBe(id);
+		return found;
+	};
+	expect(await artifacts.sweep()).toBe(0);
+	expect(await readAll(artifacts, id)).toBe("same");
+});
+
 describe("an upload", () => {
 	const data = bytes("hello world");
 	const first = pieceOf(data, { chunk: data.subarray(0, 5) });
@@ -347,3 +362,12 @@ it("a full disk says so", async () => {
 	expect(full).toBeInstanceOf(NexusError);
 	expect(full).toMatchObject({ code: "unavailable", message: /disk is full/ });
 });
+
+it.each(["text/html\r\nSet-Cookie: a=b", "x".repeat(5000), "image/png; name=\u2603", ""])(
+	"Z20: what is called %j is stored as bytes: a file is sent with its type in a header",
+	async (mimeType) => {
+		const { artifacts } = rig();
+		const stored = await artifacts.store({ appId: "app", name: "a", mimeType }, bytes("hello"));
+		expect(stored.mimeType).toBe("application/octet-stream");
+	},
+);

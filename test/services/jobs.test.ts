@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LogWriter } from "../../src/bus/bus.ts";
-import { encodeFrame, NexusError } from "../../src/protocol/protocol.ts";
+import { encodeFrame, NexusError, newId, newRunId } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { until } from "../until.ts";
 import { admittedOf, appPrincipal, jobsRig, OWNER, outcomeOf, tempPath, typesOf } from "./jobs-rig.ts";
@@ -281,8 +281,8 @@ describe("a text", () => {
 			clock,
 			deps: {
 				scenarios: {
-					async start(_, options) {
-						run.id = options!.runId!;
+					async start() {
+						run.id = newRunId();
 						run.writer = await rig.bus.create({ log: run.id, kind: "scenario" }, [begin(run.id)]);
 						return { runId: run.id, isFirst: true, outcome: promise };
 					},
@@ -348,6 +348,51 @@ describe("after a crash (Z18)", () => {
 		expect(await rig.jobs.settled(again.id)).toMatchObject({ state: "completed", attempt: 2, afterCrash: true });
 		expect(await rig.jobs.settled(waited.id)).toMatchObject({ state: "completed" });
 		expect(typesOf(await rig.events(again.id))).toEqual(["submitted", "running", "retrying", "running", "completed"]);
+	});
+
+	it("I3: what cannot be taken up for want of a store ends as soon as it can be", async () => {
+		const path = tempPath();
+		const dead = jobsRig({ path, dies: true });
+		const { id } = await dead.jobs.submit(admittedOf(), { attemptsMax: 2 });
+		await called(dead, 1);
+		const next = jobsRig({ path });
+		const reopen = next.bus.reopen.bind(next.bus);
+		next.bus.reopen = async (log) =>
+			Object.assign(await reopen(log), { appendWith: () => Promise.reject(new NexusError("unavailable", "full")) });
+		expect(await next.jobs.recover()).toBe(1);
+		expect(await next.get(id)).toMatchObject({ state: "failed", error: { code: "unavailable" } });
+	});
+
+	it("I3: an end that the store refuses is tried again until it takes it", async () => {
+		const clock = manualClock();
+		const rig = jobsRig({ clock });
+		const refuse = () => Promise.reject(new NexusError("unavailable", "full"));
+		const create = rig.bus.create.bind(rig.bus);
+		rig.bus.create = async (...args) => {
+			const writer = await create(...args);
+			const seal = writer.seal.bind(writer);
+			let refusals = 2;
+			return Object.assign(writer, {
+				seal: (...last: Parameters<typeof seal>) => (refusals-- > 0 ? refuse() : seal(...last)),
+			});
+		};
+		rig.bus.reopen = refuse;
+		const { id } = await rig.jobs.submit(admittedOf());
+		await called(rig, 1);
+		rig.calls[0]!.answer();
+		await until("it is settled", async () => {
+			clock.advance(5000);
+			return (await rig.get(id)).state === "completed";
+		});
+	});
+
+	it("Z3: a job that retention removed is expired for whoever subscribes", async () => {
+		const clock = manualClock(Date.now());
+		const { jobs } = jobsRig({ clock });
+		const id = newId("job", clock.now());
+		await expect(jobs.cursor(id, 0, OWNER)).rejects.toMatchObject({ code: "not_found" });
+		clock.advance(7 * 24 * 60 * 60_000);
+		await expect(jobs.cursor(id, 0, OWNER)).rejects.toMatchObject({ code: "expired" });
 	});
 
 	it("what another daemon runs is its own: it is seen and awaited here, and neither taken over nor cancelled", async () => {

@@ -43,7 +43,7 @@ export async function listApps(
 export async function removeApps({ client, terminal }: Context, ids: readonly string[]): Outcome {
 	for (const id of ids) {
 		await client.api.removeApp(id);
-		terminal.out(`removed: ${oneLine(id, 100)}\n`);
+		terminal.out(`removed ${oneLine(id, 100)}\n`);
 	}
 	return 0;
 }

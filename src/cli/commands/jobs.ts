@@ -15,7 +15,7 @@ export async function listJobs(
 	{ json, state, app, limit }: Json & { state?: string; app?: string; limit: number },
 ): Outcome {
 	const { jobs, queued, running } = await client.api.jobs({ state, app_id: app, limit });
-	if (jobs.length === 0) terminal.note("there is no such job");
+	if (jobs.length === 0) terminal.note(state || app ? "there is no such job" : "there are no jobs");
 	if (json) for (const job of jobs) terminal.json(job);
 	else
 		table(

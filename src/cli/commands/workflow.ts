@@ -162,7 +162,10 @@ export async function listWorkflows(
 	{ json, state, app, limit }: Json & { state?: string; app?: string; limit: number },
 ): Outcome {
 	const { workflows } = await client.api.workflows({ state, app_id: app, limit });
-	if (workflows.length === 0) terminal.note("there is no workflow; `nexus workflow run <file>` runs one");
+	if (workflows.length === 0)
+		terminal.note(
+			state || app ? "there is no such workflow" : "there are no workflows; `nexus workflow run <file>` runs one",
+		);
 	if (json) for (const workflow of workflows) terminal.json(workflow);
 	else
 		table(

@@ -19,7 +19,7 @@ import {
 	type Principal,
 	requireOwner,
 } from "../../services/services.ts";
-import { placeOf } from "./paging.ts";
+import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf } from "./scenario-codec.ts";
 
@@ -48,8 +48,7 @@ export const agentMethods = (rpc: RpcDeps): Partial<ServiceImpl<typeof RuntimeAg
 	async *subscribeAgentEvents({ session, agent, after }, context) {
 		requireOwner(principalOf(context));
 		const filter = { ...(session !== "" && { session }), ...(agent !== "" && { agent }) };
-		const place = after === undefined ? undefined : placeOf(after);
-		const cursor = await rpc.services.notices.cursor(AGENTS_TOPIC, place);
+		const cursor = await rpc.services.notices.cursor(AGENTS_TOPIC, afterOf(after));
 		yield* logStream(context, { cursor, messages: agentMessages(filter), closes });
 	},
 });

@@ -13,6 +13,7 @@ import {
 	SubscribeAppMessagesResponseSchema,
 } from "../../gen/nexus/runtime/v1/app_pb.ts";
 import type { AppMessageRecord } from "../../services/services.ts";
+import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 export const appMethods = ({ services: { appMessages } }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAppService>> => ({
@@ -27,8 +28,7 @@ export const appMethods = ({ services: { appMessages } }: RpcDeps): Partial<Serv
 		return create(AckAppMessageResponseSchema);
 	},
 	async *subscribeAppMessages({ appId, after }, context) {
-		const place = after === undefined ? undefined : Number(after);
-		const cursor = await appMessages.open(appId, place, principalOf(context));
+		const cursor = await appMessages.open(appId, afterOf(after), principalOf(context));
 		yield* logStream(context, { cursor, messages: eventsOf, closes: "D" });
 	},
 });

@@ -24,7 +24,7 @@ import {
 	requireOwner,
 } from "../../services/services.ts";
 import { upTo } from "../stream/stream.ts";
-import { pageSizeOf, placeOf } from "./paging.ts";
+import { afterOf, pageSizeOf, placeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf } from "./scenario-codec.ts";
 
@@ -49,7 +49,7 @@ export const auditMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl
 	async *exportAuditEvents(request, context) {
 		const principal = principalOf(context);
 		requireOwner(principal);
-		const after = request.after === undefined ? undefined : placeOf(request.after);
+		const after = afterOf(request.after);
 		const chunks = chunksOf(request, after);
 		const { cursor, head } = await services.audit.export(after, principal.address);
 		yield* logStream(context, { cursor: upTo(cursor, head), closes, ...chunks(head) });

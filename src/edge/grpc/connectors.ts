@@ -3,12 +3,12 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { ScenarioType } from "../../gen/nexus/runtime/v1/ai_pb.ts";
-import { ReasonCode } from "../../gen/nexus/runtime/v1/common_pb.ts";
+import type { ScenarioType } from "../../gen/nexus/runtime/v1/ai_pb.ts";
 import { ConnectorSchema, type RuntimeConnectorService } from "../../gen/nexus/runtime/v1/connector_pb.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import { type ConnectorInfo, type Principal, requireOwner, type ScenarioKind } from "../../services/services.ts";
 import { principalOf, type RpcDeps } from "./rpc.ts";
+import { reasonCodeOf, SCENARIO_TYPE } from "./scenario-codec.ts";
 
 export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeConnectorService>> => ({
 	async createConnector(request, context) {
@@ -54,7 +54,7 @@ export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typ
 	},
 	async testConnector({ connectorId }, context) {
 		const { ok, reason, message, models } = await services.connectors.test(connectorId, ownerOf(context));
-		return { ok, message, modelIds: [...models], reasonCode: reasonCodeOf(reason) };
+		return { ok, message, modelIds: [...models], reasonCode: reasonCodeOf(reason ?? "UNSPECIFIED") };
 	},
 });
 
@@ -64,22 +64,11 @@ function ownerOf(context: HandlerContext): Principal {
 	return principal;
 }
 
-const TYPES: Readonly<Record<ScenarioKind, ScenarioType>> = {
-	text: ScenarioType.TEXT_GENERATE,
-	speech: ScenarioType.SPEECH_SYNTHESIZE,
-	image: ScenarioType.IMAGE_GENERATE,
-	embed: ScenarioType.TEXT_EMBED,
-	transcribe: ScenarioType.SPEECH_TRANSCRIBE,
-};
-
 function kindOf(type: ScenarioType): ScenarioKind {
-	const found = Object.entries(TYPES).find(([, each]) => each === type);
+	const found = Object.entries(SCENARIO_TYPE).find(([, each]) => each === type);
 	if (found) return found[0] as ScenarioKind;
 	throw new NexusError("invalid", `there is no scenario type ${type}`);
 }
-
-const reasonCodeOf = (reason: string | undefined): ReasonCode =>
-	(ReasonCode as Readonly<Record<string, ReasonCode | undefined>>)[reason ?? "UNSPECIFIED"] ?? ReasonCode.UNSPECIFIED;
 
 const messageOf = (info: ConnectorInfo) =>
 	create(ConnectorSchema, {
@@ -91,7 +80,7 @@ const messageOf = (info: ConnectorInfo) =>
 		enabled: info.enabled,
 		defaultModelId: info.defaultModel ?? "",
 		modelIds: [...info.models],
-		scenarioTypes: info.kinds.map((kind) => TYPES[kind]),
+		scenarioTypes: info.kinds.map((kind) => SCENARIO_TYPE[kind]),
 		createdAt: timestampFromMs(info.createdAt),
 		updatedAt: timestampFromMs(info.updatedAt),
 		builtIn: info.builtIn,

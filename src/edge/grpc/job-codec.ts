@@ -15,7 +15,7 @@ import {
 	type LocalTransferSchema,
 	LocalTransferState,
 } from "../../gen/nexus/runtime/v1/local_pb.ts";
-import { isErrorCode, NexusError, type Reason, reasonOf } from "../../protocol/protocol.ts";
+import { NexusError, reasonOfFailure } from "../../protocol/protocol.ts";
 import type { ArtifactInfo, Job, JobEvent, JobState, TransferInfo } from "../../services/services.ts";
 import { reasonCodeOf, SCENARIO_TYPE } from "./scenario-codec.ts";
 
@@ -95,10 +95,9 @@ const timeFields = ({ createdAt, startedAt, updatedAt, finishedAt }: Job) => ({
 });
 
 /** The last failure, also while the next attempt waits. */
-function reasonFields(error: { code: string; message: string; reason?: string } | undefined) {
+export function reasonFields(error: { code: string; message: string; reason?: string } | undefined) {
 	if (!error) return {};
-	const { code, message, reason = isErrorCode(code) ? reasonOf(code) : "INTERNAL" } = error;
-	return { reasonCode: reasonCodeOf(reason as Reason), reason: message };
+	return { reasonCode: reasonCodeOf(reasonOfFailure(error)), reason: error.message };
 }
 
 type JobEventMessage = MessageInitShape<typeof SubscribeScenarioJobEventsResponseSchema>;

@@ -6,10 +6,9 @@ import type { RuntimeAiService, SubmitScenarioJobRequest } from "../../gen/nexus
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
 import type { AdmittedScenario, Job, Principal, ScenarioRequest, Services } from "../../services/services.ts";
 import { jobEventMessages, jobMessage, jobStateOf } from "./job-codec.ts";
+import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { scenarioRequestOf } from "./scenario-codec.ts";
-
-const PAGE_DEFAULT = 50;
 
 export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
 	async submitScenarioJob(request, context) {
@@ -19,10 +18,10 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 		return { job: jobMessage(await found(services, jobId, principalOf(context))) };
 	},
 	async cancelScenarioJob({ jobId, reason }, context) {
-		return { job: jobMessage(await services.jobs.cancel(jobId, reason, principalOf(context))) };
+		return { job: jobMessage(await services.jobs.cancel(jobId, checkedReason(reason), principalOf(context))) };
 	},
 	async listScenarioJobs({ appId, states, pageSize, pageToken }, context) {
-		const limit = Math.min(Math.max(pageSize, 0) || PAGE_DEFAULT, limits.listItemsMax);
+		const limit = pageSizeOf(pageSize, limits.listItemsMax);
 		const query = {
 			limit,
 			states: states.map(jobStateOf),
@@ -34,8 +33,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 		return { jobs: jobs.map(jobMessage), queued, running, nextPageToken };
 	},
 	async *subscribeScenarioJobEvents({ jobId, after }, context) {
-		const from = after === undefined ? undefined : offsetOf(after);
-		const cursor = await services.jobs.cursor(jobId, from, principalOf(context));
+		const cursor = await services.jobs.cursor(jobId, afterOf(after), principalOf(context));
 		yield* logStream(context, { cursor, messages: jobEventMessages, closes: LOG_KINDS.job.closes });
 	},
 });
@@ -61,8 +59,7 @@ async function withArtifact(
 	const { spec, appId } = admitted;
 	if (spec.kind !== "transcribe" || !audio) return admitted;
 	const name = `audio-${createHash("sha256").update(audio.data).digest("hex").slice(0, 16)}`;
-	const mimeType = audio.mimeType === "" ? "application/octet-stream" : audio.mimeType;
-	const { id } = await artifacts.store({ appId, name, mimeType }, audio.data);
+	const { id } = await artifacts.store({ appId, name, mimeType: audio.mimeType }, audio.data);
 	return { ...admitted, spec: { ...spec, artifactId: id } };
 }
 
@@ -70,9 +67,4 @@ async function found({ jobs }: Services, id: string, principal: Principal): Prom
 	const job = await jobs.find(id, principal);
 	if (!job) throw new NexusError("not_found", `there is no job ${id}`);
 	return job;
-}
-
-function offsetOf(after: bigint): number {
-	if (after <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(after);
-	throw new NexusError("invalid", "`after` is larger than any sequence");
 }

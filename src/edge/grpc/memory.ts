@@ -13,7 +13,7 @@ import {
 import type { MemoryItem } from "../../ledger/ledger.ts";
 import { NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import { MEMORY_TOPIC, type MemoryEvent, requireOwner } from "../../services/services.ts";
-import { pageSizeOf, placeOf } from "./paging.ts";
+import { afterOf, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 const { closes } = STREAM_PROCEDURES["nexus.runtime.v1.RuntimeMemoryService/SubscribeMemoryEvents"];
@@ -40,7 +40,7 @@ export const memoryMethods = ({
 	async recall({ query, banks, limit }, context) {
 		requireOwner(principalOf(context));
 		const { memory } = deps.ledger;
-		const asked = { limit: pageSizeOf(limit, limits.listItemsMax), ...inBanks(banks) };
+		const asked = { limit: pageSizeOf(limit, limits.listItemsMax, "limit"), ...inBanks(banks) };
 		if (query.length > QUERY_CHARS_MAX) throw new NexusError("invalid", `query: at most ${QUERY_CHARS_MAX} characters`);
 		const found = query.trim() === "" ? await memory.list(asked) : await memory.search(query, asked);
 		return { items: found.map(itemOf) };
@@ -56,8 +56,7 @@ export const memoryMethods = ({
 	async *subscribeMemoryEvents({ banks, after }, context) {
 		requireOwner(principalOf(context));
 		const wanted = inBanks(banks).banks;
-		const place = after === undefined ? undefined : placeOf(after);
-		const cursor = await services.notices.cursor(MEMORY_TOPIC, place);
+		const cursor = await services.notices.cursor(MEMORY_TOPIC, afterOf(after));
 		yield* logStream(context, { cursor, messages: memoryMessages(wanted && new Set(wanted)), closes });
 	},
 });

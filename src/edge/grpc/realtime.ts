@@ -11,8 +11,9 @@ import {
 	RealtimeEventType,
 	type RuntimeRealtimeService,
 } from "../../gen/nexus/runtime/v1/realtime_pb.ts";
-import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
+import { LOG_KINDS } from "../../protocol/protocol.ts";
 import { appOf, type OpenRealtime, type Principal, type RealtimeEvent } from "../../services/services.ts";
+import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 export const realtimeMethods = ({
@@ -29,8 +30,7 @@ export const realtimeMethods = ({
 		return { audioBytes: BigInt(audioBytes), eventId };
 	},
 	async *readRealtimeEvents({ realtimeSessionId, after }, context) {
-		const from = after === undefined ? undefined : positionOf(after);
-		const cursor = await realtime.cursor(realtimeSessionId, from, principalOf(context));
+		const cursor = await realtime.cursor(realtimeSessionId, afterOf(after), principalOf(context));
 		yield* logStream(context, {
 			cursor,
 			closes: LOG_KINDS.realtime.closes,
@@ -62,11 +62,6 @@ function openingOf(request: OpenRealtimeSessionRequest, principal: Principal): O
 			},
 		}),
 	};
-}
-
-function positionOf(after: bigint): number {
-	if (after > BigInt(Number.MAX_SAFE_INTEGER)) throw new NexusError("invalid", "`after` is no sequence of this stream");
-	return Number(after);
 }
 
 const TYPE_OF: Readonly<Record<RealtimeEvent["type"], RealtimeEventType>> = {

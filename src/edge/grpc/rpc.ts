@@ -5,7 +5,7 @@ import type { Batch, Cursor } from "../../bus/bus.ts";
 import { type CloseMode, NexusError } from "../../protocol/protocol.ts";
 import type { Principal, Services } from "../../services/services.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
-import type { Flusher } from "../stream/stream.ts";
+import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";
 import { Outlet } from "./outlet.ts";
 
@@ -77,37 +77,23 @@ export function opening<Message>(open: () => Promise<AsyncIterable<Message>>): A
 	return { [Symbol.asyncIterator]: () => iterator };
 }
 
-export interface FeedStream<State, Message> {
-	/** What is so now. */
-	current(): readonly State[];
-	/** Called with every change from now on; returns how to stop it. */
-	subscribe(listener: (state: State) => void): () => void;
-	/** Of what it is the state: a reader that is behind gets the newest of each. */
-	key(state: State): string;
+export interface FeedStream<State, Message> extends Feed<State> {
 	message(state: State, sequence: bigint): Message;
 }
 
 /** Serves a state feed: what is so now, then what changes. It never ends by itself. */
 export async function* feedStream<State, Message>(
 	context: HandlerContext,
-	{ current, subscribe, key, message }: FeedStream<State, Message>,
+	{ message, ...feed }: FeedStream<State, Message>,
 ): AsyncIterable<Message> {
 	const { signal } = context;
 	const { stream } = servingOf(context);
-	const waiting = new Map<string, State>();
 	let wake = () => {};
-	const take = (state: State) => {
-		// Anew at the end: changes arrive in their order.
-		waiting.delete(key(state));
-		waiting.set(key(state), state);
-		wake();
-	};
 	const onAbort = () => wake();
-	const stop = subscribe(take);
+	const { waiting, stop } = backlogOf(feed, () => wake());
 	signal.addEventListener("abort", onAbort, { once: true });
 	let sequence = 0n;
 	try {
-		for (const state of current()) take(state);
 		while (!signal.aborted) {
 			for (const [name, state] of waiting) {
 				waiting.delete(name);

@@ -19,6 +19,7 @@ import type {
 	ScenarioRequest,
 	Services,
 } from "../../services/services.ts";
+import { placeOf } from "./paging.ts";
 import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf, SCENARIO_TYPE, scenarioEvents, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
 
@@ -54,14 +55,14 @@ async function established(
 ): Promise<{ runId: string; after: number }> {
 	if (runId !== "") {
 		if (scenario) throw new NexusError("invalid", "send a scenario to begin, or a run_id to go on, not both");
-		return { runId, after: offsetOf(after) };
+		return { runId, after: placeOf(after) };
 	}
 	if (after > 0n && idempotencyKey === "")
 		throw new NexusError("invalid", "`after` needs a run_id or an idempotency_key");
 	const { admitted } = await admit(scenarios, scenario, context, principal);
 	if (admitted.spec.kind !== "text" && admitted.spec.kind !== "speech") throw notStreamed();
 	const started = await scenarios.start(admitted, { idempotencyKey });
-	return { runId: started.runId, after: started.isFirst ? 0 : offsetOf(after) };
+	return { runId: started.runId, after: started.isFirst ? 0 : placeOf(after) };
 }
 
 async function admit(
@@ -72,11 +73,6 @@ async function admit(
 ): Promise<{ request: ScenarioRequest; admitted: AdmittedScenario }> {
 	const request = scenarioRequestOf(scenario, (name) => requestHeader.get(name) ?? undefined);
 	return { request, admitted: await scenarios.admit(request, principal) };
-}
-
-function offsetOf(after: bigint): number {
-	if (after <= BigInt(Number.MAX_SAFE_INTEGER)) return Number(after);
-	throw new NexusError("invalid", "`after` is larger than any sequence");
 }
 
 const notStreamed = (): NexusError =>

@@ -3,7 +3,6 @@
 import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Batch } from "../../bus/bus.ts";
-import { ReasonCode } from "../../gen/nexus/runtime/v1/common_pb.ts";
 import {
 	type SubscribeWorkflowEventsResponseSchema,
 	type WorkflowDefinition,
@@ -15,17 +14,16 @@ import {
 	WorkflowState,
 } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
 import {
-	isErrorCode,
-	reasonOf,
+	NexusError,
 	type WorkflowDefinitionJson,
-	type WorkflowErrorJson,
 	type WorkflowEventJson,
 	type WorkflowJson,
 	type WorkflowNodeStatusJson,
 	type WorkflowState as WorkflowStateName,
 } from "../../protocol/protocol.ts";
+import { reasonFields } from "./job-codec.ts";
 
-/** As it is checked: a kind that has no name is told as one that is not known. */
+/** As it is checked. Connect's JSON takes names that it does not know for none: the name of a kind has its prefix there. */
 export const definitionJson = ({ name, nodes, edges, input = {} }: WorkflowDefinition) => ({
 	name,
 	nodes: nodes.map((node) => ({
@@ -46,8 +44,10 @@ export const definitionJson = ({ name, nodes, edges, input = {} }: WorkflowDefin
 	input,
 });
 
-const kindNameOf = (kind: WorkflowNodeKind): string =>
-	Object.entries(WorkflowNodeKind).find(([, value]) => value === kind)?.[0] ?? String(kind);
+function kindNameOf(kind: WorkflowNodeKind): string {
+	if (kind === WorkflowNodeKind.UNSPECIFIED) return "";
+	return Object.entries(WorkflowNodeKind).find(([, value]) => value === kind)?.[0] ?? String(kind);
+}
 
 export const definitionMessage = ({
 	name = "",
@@ -83,9 +83,10 @@ const STATES: Readonly<Record<WorkflowStateName, WorkflowState>> = {
 	skipped: WorkflowState.SKIPPED,
 };
 
-/** Undefined for a state that is not known. */
-export const stateNameOf = (state: WorkflowState): WorkflowStateName | undefined =>
-	(Object.keys(STATES) as WorkflowStateName[]).find((name) => STATES[name] === state);
+export function workflowStateOf(state: WorkflowState): WorkflowStateName {
+	for (const [name, value] of Object.entries(STATES)) if (value === state) return name as WorkflowStateName;
+	throw new NexusError("invalid", "states: name those that WorkflowState has");
+}
 
 export const workflowMessage = (workflow: WorkflowJson): MessageInitShape<typeof WorkflowSchema> => ({
 	workflowId: workflow.workflow_id,
@@ -114,13 +115,6 @@ const nodeMessage = (node: WorkflowNodeStatusJson): MessageInitShape<typeof Work
 	progressPercent: node.state === "completed" ? 100 : (node.progress_percent ?? 0),
 	...timeFields(node),
 });
-
-function reasonFields(error: WorkflowErrorJson | undefined) {
-	if (!error) return {};
-	const reason = error.reason ?? (isErrorCode(error.code) ? reasonOf(error.code) : "INTERNAL");
-	const known = ReasonCode[reason as keyof typeof ReasonCode] as ReasonCode | undefined;
-	return { reasonCode: known ?? ReasonCode.INTERNAL, reason: error.message };
-}
 
 const timeFields = ({ started_at: startedAt, finished_at: finishedAt }: WorkflowJson | WorkflowNodeStatusJson) => ({
 	...(startedAt !== undefined && { startedAt: timestampFromMs(startedAt) }),

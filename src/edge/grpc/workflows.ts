@@ -3,10 +3,15 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeWorkflowService } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
+import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
-import { definitionJson, definitionMessage, eventMessages, stateNameOf, workflowMessage } from "./workflow-codec.ts";
-
-const PAGE_SIZE = 50;
+import {
+	definitionJson,
+	definitionMessage,
+	eventMessages,
+	workflowMessage,
+	workflowStateOf,
+} from "./workflow-codec.ts";
 
 export const workflowMethods = ({
 	services: { workflows },
@@ -31,15 +36,17 @@ export const workflowMethods = ({
 	},
 
 	async cancelWorkflow({ workflowId, reason }, context) {
-		return { workflow: workflowMessage(await workflows.cancel(workflowId, reason, principalOf(context))) };
+		return {
+			workflow: workflowMessage(await workflows.cancel(workflowId, checkedReason(reason), principalOf(context))),
+		};
 	},
 
 	async listWorkflows({ appId, states, pageSize, pageToken }, context) {
-		const limit = Math.min(pageSize > 0 ? pageSize : PAGE_SIZE, limits.listItemsMax);
+		const limit = pageSizeOf(pageSize, limits.listItemsMax);
 		const query = {
 			limit,
 			...(appId !== "" && { appId }),
-			...(states.length > 0 && { states: states.flatMap((state) => stateNameOf(state) ?? []) }),
+			...(states.length > 0 && { states: states.map(workflowStateOf) }),
 			...(pageToken !== "" && { before: pageToken }),
 		};
 		const found = await workflows.list(query, principalOf(context));
@@ -50,10 +57,7 @@ export const workflowMethods = ({
 	},
 
 	async *subscribeWorkflowEvents({ workflowId, after }, context) {
-		if (after !== undefined && after > BigInt(Number.MAX_SAFE_INTEGER))
-			throw new NexusError("invalid", "`after` is larger than any sequence");
-		const from = after === undefined ? undefined : Number(after);
-		const cursor = await workflows.cursor(workflowId, from, principalOf(context));
+		const cursor = await workflows.cursor(workflowId, afterOf(after), principalOf(context));
 		yield* logStream(context, { cursor, messages: eventMessages, closes: LOG_KINDS.workflow.closes });
 	},
 });

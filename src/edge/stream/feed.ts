@@ -1,4 +1,4 @@
-/** A state feed as a cursor: what is so now, then what changes. A reader that is behind gets the newest of each. */
+/** State feeds: what is so now, then what changes. A reader that is behind gets the newest of each. */
 
 import { Batch, type Cursor, type Wake } from "../../bus/bus.ts";
 
@@ -9,22 +9,32 @@ export interface Feed<State> {
 	subscribe(listener: (state: State) => void): () => void;
 	/** Of what it is the state. */
 	key(state: State): string;
-	/** One line. */
-	record(state: State): string;
 }
 
-/** Offsets count what this reader got: they are no places to resume from. */
-export function feedCursor<State>({ current, subscribe, key, record }: Feed<State>): Cursor {
+export interface Backlog<State> {
+	/** What one reader has not got yet, by key. */
+	readonly waiting: Map<string, State>;
+	stop(): void;
+}
+
+export function backlogOf<State>({ current, subscribe, key }: Feed<State>, grown: () => void): Backlog<State> {
 	const waiting = new Map<string, State>();
-	let offset = 0;
-	let wake: Wake = () => {};
 	const take = (state: State) => {
+		// Anew at the end: changes arrive in their order.
 		waiting.delete(key(state));
 		waiting.set(key(state), state);
-		wake();
+		grown();
 	};
 	const stop = subscribe(take);
 	for (const state of current()) take(state);
+	return { waiting, stop };
+}
+
+/** Each state is a record of one line. Offsets count what this reader got: they are no places to resume from. */
+export function feedCursor<State>(feed: Feed<State> & { record(state: State): string }): Cursor {
+	let offset = 0;
+	let wake: Wake = () => {};
+	const { waiting, stop } = backlogOf(feed, () => wake());
 	return {
 		get offset() {
 			return offset;
@@ -32,7 +42,7 @@ export function feedCursor<State>({ current, subscribe, key, record }: Feed<Stat
 		ended: false,
 		next() {
 			if (waiting.size === 0) return undefined;
-			const batch = Batch.of(offset + 1, [...waiting.values()].map(record));
+			const batch = Batch.of(offset + 1, [...waiting.values()].map(feed.record));
 			waiting.clear();
 			offset = batch.last;
 			return batch;

@@ -23,6 +23,8 @@ const NEWLINE = 0x0a;
 const STDERR_CHARS_MAX = 500;
 const STDERR_LINES_PER_SECOND_MAX = 20;
 
+const STOPPED = "stopped";
+
 export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, events: LinkEvents): Link {
 	const { promise: over, resolve: ended } = Promise.withResolvers<void>();
 	let child: Child | undefined;
@@ -31,9 +33,11 @@ export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, even
 	let gone = false;
 	let lastWords = "";
 
-	const exit = (detail: string) => {
+	const exit = (detail: string, hasFailed = false) => {
 		if (gone) return;
 		gone = true;
+		// Its pipes may break before it is known that it failed: then it was not the stop that ended it.
+		if (hasFailed && why === STOPPED) why = undefined;
 		group?.end();
 		for (const pipe of [child?.stdin, child?.stdout, child?.stderr]) pipe?.destroy();
 		events.lost(why ?? (lastWords === "" ? detail : `${detail}; its last words: ${lastWords}`));
@@ -59,11 +63,11 @@ export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, even
 					exit(cause.message);
 				});
 				child.stdin.on("error", (cause) => link.onerror?.(cause));
-				child.on("close", (code, signal) => exit(endOf(code, signal)));
+				child.on("close", (code, signal) => exit(endOf(code, signal), isFailure(code)));
 				child.on("exit", (code, signal) => {
 					// What it left behind may hold its pipes: that hears that it is over, and does not keep the dead one alive.
 					group?.signal("SIGTERM");
-					clock.after(limits.stopMs, () => exit(endOf(code, signal)), "due");
+					clock.after(limits.stopMs, () => exit(endOf(code, signal), isFailure(code)), "due");
 				});
 				readMessages(child.stdout, limits, clock, { message: (message) => link.onmessage?.(message), kill });
 				readErrors(child.stderr, clock, (line) => {
@@ -74,10 +78,10 @@ export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, even
 		send: (message) => write(child, serializeMessage(message)),
 		async close() {
 			if (gone || child?.pid === undefined) return;
-			why ??= "stopped";
+			why ??= STOPPED;
 			child.stdin.end();
 			const term = clock.after(limits.stopMs, () => group?.signal("SIGTERM"), "due");
-			const last = clock.after(limits.stopMs * 2, () => kill("stopped"), "due");
+			const last = clock.after(limits.stopMs * 2, () => kill(STOPPED), "due");
 			await over;
 			term();
 			last();
@@ -85,6 +89,8 @@ export function stdioLink(spec: StdioSpec, limits: McpLimits, clock: Clock, even
 	};
 	return link;
 }
+
+const isFailure = (code: number | null): boolean => code !== null && code !== 0;
 
 const endOf = (code: number | null, signal: NodeJS.Signals | null): string =>
 	signal ? `ended by ${signal}` : `ended with code ${code}`;

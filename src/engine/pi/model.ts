@@ -22,6 +22,7 @@ export async function loadModel(
 	thinking: PiConfig["thinking"],
 	section = "pi",
 ): Promise<LoadedModel> {
+	quietLibraries(process.env);
 	const { createModels } = await import("@earendil-works/pi-ai");
 	const builtIn = await builtInProvider(choice);
 	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice, section);
@@ -34,6 +35,12 @@ export async function loadModel(
 	const models = createModels();
 	models.setProvider(provider);
 	return { model, provider, models };
+}
+
+/** They print answers that they cannot read, which may be what somebody said: not for a log. Whoever sets them wants that. */
+function quietLibraries(env: NodeJS.ProcessEnv): void {
+	env.OPENAI_LOG ??= "off";
+	env.ANTHROPIC_LOG ??= "off";
 }
 
 /** `openai` at another address means the chat-completions wire that everyone copies, not OpenAI's own newest one. */

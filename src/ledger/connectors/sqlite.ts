@@ -60,7 +60,7 @@ function applier(file: SqliteFile): ApplierOf<ConnectorOps> {
 	const remove = statement(file, "DELETE FROM connector WHERE id = ?");
 	return {
 		add(_, connector, connectorsMax) {
-			if (taken.get(connector.id)) throw new Refused("duplicate", `There is a connector ${connector.id} already.`);
+			if (taken.get(connector.id)) throw new Refused("duplicate", `there is a connector ${connector.id} already`);
 			if (Number(count.get()?.count) >= connectorsMax)
 				throw new Refused("conflict", `There are ${connectorsMax} connectors already: remove one first.`);
 			add.run(...valuesOf(connector));

@@ -113,4 +113,12 @@ export interface InboxOps {
 	adopt(eventIds: readonly string[]): void;
 }
 
-export const inboxWrites = writesOf<InboxOps>("inbox", ["accept", "dispose", "forgetRejected", "adopt"]);
+const writes = writesOf<InboxOps>("inbox", ["accept", "dispose", "forgetRejected", "adopt"]);
+
+/** What somebody who waits for a message's turn listens to on the Bus. */
+export const disposedCall = (eventId: string): string => `inbox:${eventId}`;
+
+export const inboxWrites: typeof writes = {
+	...writes,
+	dispose: (eventId, ...rest) => ({ ...writes.dispose(eventId, ...rest), topic: disposedCall(eventId) }),
+};

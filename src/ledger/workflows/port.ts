@@ -43,6 +43,8 @@ export interface WorkflowRows {
 	get(id: string): Reading<StoredWorkflow | undefined>;
 	/** In the order of their creation. */
 	nodes(id: string): Reading<StoredNode[]>;
+	/** The same without what they gave, which may be large. */
+	statuses(id: string): Reading<Omit<StoredNode, "output">[]>;
 	/** Newest first. */
 	list(query: WorkflowQuery): Reading<StoredWorkflow[]>;
 	/** Whether any finished before a time. */

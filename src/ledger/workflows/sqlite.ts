@@ -43,6 +43,10 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 		file.things.register<WorkflowOps>("workflows", applier(file));
 		const get = statement(file, "SELECT * FROM workflow WHERE id = ?");
 		const nodes = statement(file, "SELECT * FROM workflow_node WHERE workflow_id = ? ORDER BY position");
+		const statuses = statement(
+			file,
+			"SELECT node_id, state, status, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
+		);
 		const list = statement(
 			file,
 			`SELECT * FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
@@ -55,6 +59,7 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 				return row && workflowOf(row);
 			},
 			nodes: (id) => nodes.all(id).map(nodeOf),
+			statuses: (id) => statuses.all(id).map(nodeOf),
 			list: ({ appId, states, limit, before }) =>
 				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(workflowOf),
 			isOlder: (before) => older.get(before) !== undefined,

@@ -4,6 +4,8 @@ export interface MessageLimits {
 	payloadBytesMax: number;
 	/** Of one sender, within any second. */
 	perSecondMax: number;
+	/** Bytes of one sender's payloads within a day: they are kept for seven. */
+	bytesPerDayMax: number;
 	/** Between two applications, both ways together, within any second. More opens the breaker. */
 	loopPerSecondMax: number;
 	/** How long the breaker lets nothing pass between the two. */
@@ -13,6 +15,7 @@ export interface MessageLimits {
 export const MESSAGE_LIMITS: MessageLimits = {
 	payloadBytesMax: 64 * 1024,
 	perSecondMax: 100,
+	bytesPerDayMax: 256 * 1024 ** 2,
 	loopPerSecondMax: 20,
 	loopOpenMs: 60_000,
 };
@@ -32,6 +35,28 @@ export function stepRate(state: Sent, now: number, perSecondMax: number): RateSt
 	const recent = state.filter((at) => at > now - WINDOW_MS);
 	return recent.length < perSecondMax ? { state: [...recent, now], allowed: true } : { state: recent, allowed: false };
 }
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** What a sender has sent since its day began. */
+export interface Volume {
+	readonly since: number;
+	readonly bytes: number;
+}
+
+export interface VolumeStep {
+	state: Volume;
+	allowed: boolean;
+}
+
+/** What is refused does not count. */
+export function stepVolume(state: Volume | undefined, now: number, bytes: number, bytesPerDayMax: number): VolumeStep {
+	const today = state && now - state.since < DAY_MS ? state : { since: now, bytes: 0 };
+	const next = { since: today.since, bytes: today.bytes + bytes };
+	return next.bytes <= bytesPerDayMax ? { state: next, allowed: true } : { state: today, allowed: false };
+}
+
+export const isOverDay = ({ since }: Volume, now: number): boolean => now - since >= DAY_MS;
 
 /** Two applications: their messages of the last second, and until when the breaker is open. */
 export interface Pair {

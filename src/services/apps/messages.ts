@@ -7,6 +7,7 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { NoticeLogs } from "../notices/notices.ts";
 import { appTopic } from "../notices/topics.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, OWNER_APP } from "../principal.ts";
 import { MESSAGE_LIMITS, type MessageLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
@@ -58,15 +59,18 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 				result: messageId,
 			};
 			const { id } = await once({ ledger, clock }, request, async (claim) => {
-				pace.take(from, to);
+				pace.take(from, to, message.payload.byteLength);
 				const at = clock.now();
 				const record = recordOf(messageId, from, message, at);
-				await bus.write([
-					...claim,
-					noticeWrites.post(appTopic(to), JSON.stringify(record), at),
-					...(message.requireAck ? [receiptWrites.add(receiptOf(record))] : []),
-					...sweep(at),
-				]);
+				await bus.write(
+					[
+						...claim,
+						noticeWrites.post(appTopic(to), JSON.stringify(record), at),
+						...(message.requireAck ? [receiptWrites.add(receiptOf(record))] : []),
+						...sweep(at),
+					],
+					ADMIT_MS_MAX,
+				);
 			});
 			return { messageId: id };
 		},
@@ -83,10 +87,10 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 				...(reason ? { reason: reason.slice(0, REASON_CHARS_MAX).toWellFormed() } : {}),
 			};
 			try {
-				await bus.write([
-					receiptWrites.settle(messageId, at),
-					noticeWrites.post(appTopic(receipt.from), JSON.stringify(record), at),
-				]);
+				await bus.write(
+					[receiptWrites.settle(messageId, at), noticeWrites.post(appTopic(receipt.from), JSON.stringify(record), at)],
+					ADMIT_MS_MAX,
+				);
 			} catch (cause) {
 				// Two at once: the first one was told.
 				if (cause instanceof Refused && cause.refusal === "conflict") return;

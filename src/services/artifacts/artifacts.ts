@@ -7,12 +7,13 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { createKeyedLock } from "../../std/lock.ts";
 import type { Log } from "../../std/log.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, seesApp } from "../principal.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
 import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
 import type { ArtifactInfo, ArtifactPiece, Artifacts, NewArtifact, Transfer } from "./port.ts";
 import { createTransfers, type TransferTable } from "./transfers.ts";
-import { checkedAnnouncement, checkOffset } from "./upload-rules.ts";
+import { checkedAnnouncement, checkOffset, safeMimeType } from "./upload-rules.ts";
 
 export interface ArtifactsDeps {
 	/** The folder for their files. */
@@ -27,6 +28,8 @@ export interface ArtifactsDeps {
 export const createArtifacts = (deps: ArtifactsDeps): Artifacts => new ArtifactService(deps);
 
 const newArtifactId = () => `art_${randomBytes(16).toString("hex")}`;
+/** Whoever adds or removes rows holds it: no id of an artifact looks like this. */
+const ROOM = "room";
 /** Rows of one step of a sweep. */
 const SWEEP_ROWS = 500;
 
@@ -49,7 +52,8 @@ class ArtifactService implements Artifacts {
 		this.transfers = createTransfers(deps.clock, this.#limits.transferIdleMs);
 	}
 
-	async store(artifact: NewArtifact, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<ArtifactInfo> {
+	async store(given: NewArtifact, data: Uint8Array | AsyncIterable<Uint8Array>): Promise<ArtifactInfo> {
+		const artifact = { ...given, mimeType: safeMimeType(given.mimeType) };
 		const id = newArtifactId();
 		this.#storing.add(id);
 		try {
@@ -94,14 +98,14 @@ class ArtifactService implements Artifacts {
 	 */
 	#add(row: StoredArtifact, mayBe: (same: StoredArtifact) => boolean): Promise<StoredArtifact> {
 		const { bus, ledger } = this.#deps;
-		return this.#lock("room", this.#closed.signal, async () => {
+		return this.#lock(ROOM, this.#closed.signal, async () => {
 			const same = await ledger.artifacts.same(row);
 			if (same && mayBe(same)) {
-				await bus.write([artifactWrites.renew(same.id, row.expiresAt)]);
+				await bus.write([artifactWrites.renew(same.id, row.expiresAt)], ADMIT_MS_MAX);
 				return { ...same, expiresAt: row.expiresAt };
 			}
 			await this.#checkRoom(row.appId, row.sizeBytes);
-			await bus.write([artifactWrites.add(row)]);
+			await bus.write([artifactWrites.add(row)], ADMIT_MS_MAX);
 			return row;
 		});
 	}
@@ -275,11 +279,7 @@ class ArtifactService implements Artifacts {
 		let removed = 0;
 		for (;;) {
 			const expired = await ledger.artifacts.expired(clock.now(), SWEEP_ROWS);
-			for (const { id } of expired) {
-				this.#uploads.get(id)?.fail(new NexusError("expired", "it was not finished in time"));
-				await this.#lock(id, this.#closed.signal, () => this.#remove(id));
-			}
-			removed += expired.length;
+			for (const { id } of expired) if (await this.#expire(id)) removed++;
 			if (expired.length < SWEEP_ROWS) break;
 		}
 		for (const id of await this.#files.ids()) {
@@ -289,6 +289,21 @@ class ArtifactService implements Artifacts {
 		}
 		this.transfers.sweep();
 		return removed;
+	}
+
+	/** Not while the same content is being added: whoever adds it is given this one. */
+	#expire(id: string): Promise<boolean> {
+		const { ledger, clock } = this.#deps;
+		const { signal } = this.#closed;
+		return this.#lock(id, signal, () =>
+			this.#lock(ROOM, signal, async () => {
+				const row = await ledger.artifacts.get(id);
+				if (!row || row.expiresAt > clock.now()) return false;
+				this.#uploads.get(id)?.fail(new NexusError("expired", "it was not finished in time"));
+				await this.#remove(id);
+				return true;
+			}),
+		);
 	}
 
 	async close(): Promise<void> {

@@ -1,20 +1,11 @@
 /** Artifacts: files that model calls make and callers bring, kept with limits; and the transfers by which they come and go. */
 
+import type { StoredArtifact } from "../../ledger/ledger.ts";
 import type { NexusError } from "../../protocol/protocol.ts";
 import type { Principal } from "../principal.ts";
 
-export interface ArtifactInfo {
-	id: string;
-	appId: string;
-	name: string;
-	mimeType: string;
-	sizeBytes: number;
-	/** Once it is whole. */
-	sha256?: string;
-	createdAt: number;
-	expiresAt: number;
-	complete: boolean;
-}
+/** As it is stored. */
+export type ArtifactInfo = StoredArtifact;
 
 export interface NewArtifact {
 	appId: string;

@@ -2,7 +2,7 @@
 
 import { NexusError } from "../../protocol/protocol.ts";
 import { type GuardRules, urlProblem } from "../../std/address-guard.ts";
-import type { NewConnector, ScenarioKind } from "./port.ts";
+import type { InlineCredential, NewConnector, ScenarioKind } from "./port.ts";
 import { ALL_KINDS, ANTHROPIC, type ProviderType, providerType, providerTypeNames } from "./provider-types.ts";
 
 export const DEFAULT_ID = "default";
@@ -34,11 +34,23 @@ export function checkType(name: string): ProviderType {
 	return type;
 }
 
-/** As it is kept. Names are resolved when it is dialled, not here. */
-export function checkedEndpoint(text: string, typeName: string, rules: GuardRules): string {
+function endpointUrl(text: string): URL {
 	const url = text.length <= CONNECTOR_LIMITS.endpointCharsMax ? URL.parse(text) : null;
 	if (url === null) throw wrong("the endpoint is not an address: write it like https://models.example/v1");
 	if (url.search !== "" || url.hash !== "") throw wrong("the endpoint has a ? or # in it: leave that out");
+	return url;
+}
+
+/** What can be wrong with credentials of a request before anybody looks at where they lead. */
+export function checkInline({ providerType, endpoint, apiKey }: InlineCredential): void {
+	if (checkType(providerType).key === undefined) throw wrong(`${providerType} takes no key of a request`);
+	checkKey(apiKey);
+	if (endpoint !== undefined) endpointUrl(endpoint);
+}
+
+/** As it is kept. Names are resolved when it is dialled, not here. */
+export function checkedEndpoint(text: string, typeName: string, rules: GuardRules): string {
+	const url = endpointUrl(text);
 	const problem = urlProblem(url, rules);
 	if (problem !== undefined)
 		throw new NexusError("forbidden", `the endpoint is not allowed: ${problem}`, { reason: "AI_ENDPOINT_FORBIDDEN" });

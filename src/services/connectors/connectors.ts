@@ -8,7 +8,7 @@ import type { GuardedFetch, ResolveName } from "../../std/guarded-fetch.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import { type Principal, requireOwner } from "../principal.ts";
 import { builtIn, type ConfiguredAnswerer } from "./built-in.ts";
-import { DEFAULT_ID } from "./checks.ts";
+import { checkInline, DEFAULT_ID } from "./checks.ts";
 import { watchHealth } from "./health-watch.ts";
 import { lookAt, testOf } from "./look.ts";
 import { createOpener } from "./opener.ts";
@@ -80,6 +80,7 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		report,
 		health,
 		endpointOf,
+		checkInline,
 		async list(principal) {
 			const all = await ledger.connectors.list();
 			return [standard.info, ...all.filter((one) => isFor(principal, one)).map(infoOf)];

@@ -2,7 +2,7 @@
 
 import { NexusError } from "../../protocol/protocol.ts";
 import type { BuiltIn } from "./built-in.ts";
-import { checkedEndpoint, checkKey, checkType, DEFAULT_ID } from "./checks.ts";
+import { checkedEndpoint, checkInline, checkType, DEFAULT_ID } from "./checks.ts";
 import { demoProvider } from "./demo.ts";
 import type { OpenProvider } from "./http-provider.ts";
 import { openKey } from "./keys.ts";
@@ -48,9 +48,8 @@ export function createOpener(deps: OpenerDeps) {
 			return http(id, { providerType, baseUrl: endpointOf(stored)!, apiKey, kinds: stored.kinds as ScenarioKind[] });
 		},
 		async inline({ providerType, endpoint, apiKey }: InlineCredential): Promise<OpenProvider> {
+			checkInline({ providerType, apiKey });
 			const type = checkType(providerType);
-			if (type.key === undefined) throw new NexusError("invalid", `${providerType} takes no key of a request`);
-			checkKey(apiKey);
 			const baseUrl = endpoint === undefined ? type.endpoint : checkedEndpoint(endpoint, providerType, rules);
 			if (baseUrl === undefined) throw new NexusError("invalid", `${providerType} needs an endpoint`);
 			return http(providerType, { providerType, baseUrl, apiKey, kinds: type.kinds });
@@ -59,7 +58,7 @@ export function createOpener(deps: OpenerDeps) {
 }
 
 const switchedOff = (id: string): NexusError =>
-	new NexusError("precondition", `the connector ${id} is switched off`, { reason: "AI_CONNECTOR_DISABLED" });
+	new NexusError("precondition", `the connector ${id} is disabled`, { reason: "AI_CONNECTOR_DISABLED" });
 
 const keyless = (id: string): NexusError =>
 	new NexusError("precondition", `the connector ${id} has no key: give it one with \`nexus connector key ${id}\``, {

@@ -1,5 +1,6 @@
 /** Connectors: model providers with an address and a key, and what can be asked of them. */
 
+import type { Reason } from "../../protocol/protocol.ts";
 import type { Principal } from "../principal.ts";
 
 export type ScenarioKind = "text" | "speech" | "image" | "embed" | "transcribe";
@@ -51,7 +52,7 @@ export interface InlineCredential {
 
 export interface ConnectorTest {
 	ok: boolean;
-	reason?: string;
+	reason?: Reason;
 	message: string;
 	models: readonly string[];
 }
@@ -119,6 +120,8 @@ export interface Connectors {
 	endpointOf(connector: Pick<ConnectorInfo, "providerType" | "endpoint">): string | undefined;
 	/** Checks the address once more at every dial. Rejects with `precondition` when there is no usable key. */
 	open(connector: ConnectorInfo): Promise<Provider>;
+	/** Whether they can be understood at all; throws `invalid`. */
+	checkInline(credential: InlineCredential): void;
 	openInline(credential: InlineCredential): Promise<Provider>;
 	/** Real calls tell how their provider is. */
 	report(id: string, outcome: { ok: true } | { ok: false; error: Error }): void;

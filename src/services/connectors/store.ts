@@ -52,7 +52,7 @@ export const missing = (id: string): NexusError =>
 type Draft = Omit<StoredConnector, "sealedKey" | "keyHint">;
 
 export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }: StoreDeps) {
-	const told = (operation: string, { id, appId, providerType: provider }: StoredConnector, by: Principal): Write[] =>
+	const told = (operation: string, { id, appId, providerType }: StoredConnector, by: Principal): Write[] =>
 		audit
 			? [
 					audit({
@@ -60,7 +60,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 						operation,
 						caller: by.address,
 						...(appId && { appId }),
-						payload: { connector: id, provider },
+						payload: { connector_id: id, provider_type: providerType },
 					}),
 				]
 			: [];

@@ -1,7 +1,7 @@
 /** One attempt of a job: asks the provider, and makes artifacts of what is no text. */
 
 import { follow } from "../../bus/bus.ts";
-import { decodeFrame, type ErrorCode, isErrorCode, NexusError, newRunId } from "../../protocol/protocol.ts";
+import { decodeFrame, type ErrorCode, isErrorCode, NexusError } from "../../protocol/protocol.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
 import type { Principal } from "../principal.ts";
@@ -53,7 +53,7 @@ export async function perform(deps: AttemptDeps, attempt: Attempt): Promise<void
 async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
 	const { scenarios } = deps;
 	const { admitted, signal, found } = attempt;
-	const { runId, outcome } = await scenarios.start(admitted, { runId: newRunId() });
+	const { runId, outcome } = await scenarios.start(admitted, { patient: true });
 	const { demo } = await scenarios.facts(runId, DAEMON);
 	found({ runId, demo });
 	const stop = () => void scenarios.abort(runId, DAEMON);

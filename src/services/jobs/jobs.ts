@@ -2,12 +2,13 @@
 
 import { type Bus, follow } from "../../bus/bus.ts";
 import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
-import { NexusError, newId, type Reason, toNexusError } from "../../protocol/protocol.ts";
+import { NexusError, newId, reasonOfFailure, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 import { type AttemptDeps, perform } from "./attempt.ts";
@@ -55,7 +56,7 @@ class JobService implements Jobs {
 		this.#deps = deps;
 		this.#limits = { ...JOB_LIMITS, ...deps.limits };
 		this.#readmit = readmission(deps.connectors);
-		this.#reads = jobReads(deps.bus, deps.ledger, () => this.#schedule);
+		this.#reads = jobReads(deps, () => this.#schedule);
 		const { bus, clock, log } = deps;
 		const { progressMs } = this.#limits;
 		this.#liveDeps = { bus, clock, log, progressMs, closed: () => this.#phase === "closed" };
@@ -77,7 +78,8 @@ class JobService implements Jobs {
 			this.#admit(appId);
 			this.#arriving.set(id, appId);
 			try {
-				await this.#create(newJob(id, admitted, scenario.connector.id, attempts, this.#now()), scenario, claim);
+				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
+				await this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
 			} finally {
 				this.#arriving.delete(id);
 			}
@@ -97,12 +99,14 @@ class JobService implements Jobs {
 			throw full(`${queuedPerAppMax} jobs of ${appId} wait already`);
 	}
 
-	async #create(job: Job, scenario: JobScenario, claim: readonly Write[]): Promise<void> {
+	async #create(job: Job, scenario: JobScenario, writes: readonly Write[]): Promise<void> {
 		const { id, appId, state, createdAt } = job;
 		const row = jobWrites.submit({ id, appId, state, createdAt, scenario, job });
 		const first = recordOf({ type: "submitted", at: createdAt, job });
 		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
-			with: [row, ...claim, ...this.#told(job)],
+			with: [row, ...writes],
+			// A workflow has the time that it takes.
+			...(job.workflowId === undefined && { patienceMs: ADMIT_MS_MAX }),
 		});
 		this.#live.set(id, new LiveJob(job, scenario, writer, this.#liveDeps));
 	}
@@ -194,7 +198,7 @@ class JobService implements Jobs {
 	async #end(live: LiveJob, error: NexusError | undefined): Promise<void> {
 		const isCanceled = live.canceled !== undefined;
 		const job = ended(live.job, error, isCanceled, this.#now());
-		await live.end(job, this.#told(job));
+		await live.end(job, this.#told(job, live.canceledBy));
 		this.#forget(live);
 		live.settled.resolve(job);
 	}
@@ -204,7 +208,7 @@ class JobService implements Jobs {
 		this.#step({ type: "leave", id: live.job.id });
 	}
 
-	#told({ id, appId, userId, kind, state, error, attempt }: Job): Write[] {
+	#told({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		return [
@@ -213,7 +217,8 @@ class JobService implements Jobs {
 				operation: state,
 				appId,
 				...(userId !== "" && { userId }),
-				...(error?.reason !== undefined && { reason: error.reason as Reason }),
+				...(error && { reason: reasonOfFailure(error) }),
+				...(caller !== undefined && { caller }),
 				payload: { job_id: id, kind, attempt },
 			}),
 		];
@@ -233,6 +238,7 @@ class JobService implements Jobs {
 		}
 		if (this.#phase !== "open") throw stopping();
 		live.canceled ??= new NexusError("aborted", reason === "" ? "it was cancelled" : `it was cancelled: ${reason}`);
+		live.canceledBy ??= principal.address;
 		if (live.stop) live.stop.abort(live.canceled);
 		else if (this.#schedule.waiting.some((job) => job.id === id)) {
 			this.#step({ type: "leave", id });
@@ -259,7 +265,7 @@ class JobService implements Jobs {
 		let settled = 0;
 		for (const { log: id } of left.toReversed()) {
 			try {
-				if (await this.#resume(id)) settled++;
+				if (await this.#takeOver(id)) settled++;
 			} catch (cause) {
 				log.error({ jobId: id, err: cause }, "a job of the last process could not be taken over");
 			}
@@ -268,7 +274,7 @@ class JobService implements Jobs {
 	}
 
 	/** True when it was running: then it is settled, or begun again where its submitter allowed that. */
-	async #resume(id: string): Promise<boolean> {
+	async #takeOver(id: string): Promise<boolean> {
 		const { bus, ledger } = this.#deps;
 		const writer = await bus.reopen(id);
 		const row = await ledger.jobs.get(id);
@@ -276,13 +282,16 @@ class JobService implements Jobs {
 		const job = row.job as Job;
 		const live = new LiveJob(job, row.scenario as JobScenario, writer, this.#liveDeps);
 		this.#live.set(id, live);
-		if (job.state !== "running") await this.#queue(live);
-		else if (job.attempt >= job.attemptsMax) await this.#end(live, crashed());
-		else {
-			await live.change("retrying", retrying(job, crashed(), true, this.#now()));
-			await this.#queue(live);
-		}
+		await this.#resume(live).catch((cause: unknown) => this.#giveUp(live, toNexusError(cause)));
 		return job.state === "running";
+	}
+
+	async #resume(live: LiveJob): Promise<void> {
+		const { job } = live;
+		if (job.state !== "running") return this.#queue(live);
+		if (job.attempt >= job.attemptsMax) return this.#end(live, crashed());
+		await live.change("retrying", retrying(job, crashed(), true, this.#now()));
+		return this.#queue(live);
 	}
 
 	async close(deadlineMs: number): Promise<void> {

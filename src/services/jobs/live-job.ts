@@ -30,6 +30,8 @@ export class LiveJob {
 	attempt: Promise<void> | undefined;
 	/** Why somebody wants it to end. */
 	canceled: NexusError | undefined;
+	/** For the audit log. */
+	canceledBy: string | undefined;
 	readonly settled = Promise.withResolvers<Job>();
 	readonly #deps: LiveJobDeps;
 	#writer: LogWriter;
@@ -101,7 +103,7 @@ export class LiveJob {
 				log.error({ jobId: id, err: cause, againMs: SEAL_AGAIN_MS }, "a job cannot be settled yet");
 				await new Promise<void>((resolve) => clock.after(SEAL_AGAIN_MS, resolve));
 				if (closed()) throw cause;
-				this.#writer = await bus.reopen(id);
+				this.#writer = await bus.reopen(id).catch(() => this.#writer);
 			}
 		}
 	}

@@ -16,7 +16,7 @@ export const readmission =
 		if (!connector || connector.appId !== appId)
 			throw new NexusError("not_found", `there is no connector ${id} any more`, { reason: "AI_CONNECTOR_NOT_FOUND" });
 		if (!connector.enabled)
-			throw new NexusError("precondition", `the connector ${id} is switched off`, { reason: "AI_CONNECTOR_DISABLED" });
+			throw new NexusError("precondition", `the connector ${id} is disabled`, { reason: "AI_CONNECTOR_DISABLED" });
 		const endpoint = connectors.endpointOf(connector);
 		if (endpoint !== undefined) await connectors.checkEndpoint(endpoint);
 		return { ...scenario, source: { connector } };

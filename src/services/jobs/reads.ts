@@ -2,7 +2,9 @@
 
 import type { Bus, Cursor } from "../../bus/bus.ts";
 import type { Ledger, StoredJob } from "../../ledger/ledger.ts";
-import { NexusError } from "../../protocol/protocol.ts";
+import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
+import { gone } from "../gone.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import type { Job, Jobs } from "./port.ts";
 import { positionsOf, type Schedule } from "./schedule.ts";
@@ -16,7 +18,13 @@ export interface JobReads {
 	row(id: string, principal: Principal): Promise<StoredJob>;
 }
 
-export function jobReads(bus: Bus, { jobs }: Pick<Ledger, "jobs">, schedule: () => Schedule): JobReads {
+export interface JobReadsDeps {
+	bus: Bus;
+	ledger: Pick<Ledger, "jobs">;
+	clock: Pick<Clock, "now">;
+}
+
+export function jobReads({ bus, ledger: { jobs }, clock }: JobReadsDeps, schedule: () => Schedule): JobReads {
 	const row = async (id: string, principal: Principal): Promise<StoredJob> => {
 		const found = await jobs.get(id);
 		if (!found || !seesApp(principal, found.appId)) throw noJob(id);
@@ -41,7 +49,8 @@ export function jobReads(bus: Bus, { jobs }: Pick<Ledger, "jobs">, schedule: () 
 			};
 		},
 		async cursor(id, after, principal) {
-			await row(id, principal);
+			const found = await jobs.get(id);
+			if (!found || !seesApp(principal, found.appId)) throw gone("job", id, LOG_KINDS.job.keptMs, clock.now());
 			return openCursor(bus, id, after);
 		},
 	};

@@ -2,10 +2,11 @@
 
 import { chainOf } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { NexusError, newId } from "../../protocol/protocol.ts";
+import { LOG_KINDS, NexusError, newId } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Connectors } from "../connectors/port.ts";
+import { gone } from "../gone.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import { findConnector, useConnector } from "./connector.ts";
 import { type OpenRealtime, REALTIME_LIMITS, type Realtime, type RealtimeLimits } from "./port.ts";
@@ -43,14 +44,17 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	const { bus, clock = systemClock, log } = deps;
 	const limits = { ...REALTIME_LIMITS, ...deps.limits };
 	const sessions = new Map<string, RealtimeSession>();
+	/** The applications of those that are not on record yet, by their ids. */
+	const opening = new Map<string, string>();
 	let isStopped = false;
 
 	const heldBytes = () => [...sessions.values()].reduce((sum, { audioBytes }) => sum + audioBytes, 0);
 
 	function refuseTooMany(appId: string): void {
 		if (isStopped) throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
-		const ofApp = [...sessions.values()].filter((session) => session.appId === appId).length;
-		if (sessions.size >= limits.sessionsMax || ofApp >= limits.sessionsPerAppMax)
+		const apps = [...opening.values(), ...[...sessions.values()].map((session) => session.appId)];
+		const ofApp = apps.filter((app) => app === appId).length;
+		if (apps.length >= limits.sessionsMax || ofApp >= limits.sessionsPerAppMax)
 			throw new NexusError("busy", "too many realtime sessions are open: close one first");
 	}
 
@@ -118,17 +122,36 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	}
 
 	async function open(request: OpenRealtime, principal: Principal) {
-		const { appId } = request;
-		refuseTooMany(appId);
-		await check(request, principal);
+		refuseTooMany(request.appId);
 		const id = newId("rt", clock.now());
-		const session = labelOf(id, request, principal);
+		opening.set(id, request.appId);
+		try {
+			await check(request, principal);
+			return await begin(id, request, principal);
+		} finally {
+			opening.delete(id);
+		}
+	}
+
+	/** What the session says from now on, and the log of its own. */
+	async function logsOf(id: string, { appId, session }: Meta) {
 		const chain = chainOf(session);
 		const { head } = (await bus.describeChain(chain)) ?? { head: 0 };
 		const cursor = await bus.cursor({ chain }, head);
-		const meta: Meta = { appId, session };
-		const opened = JSON.stringify({ type: "opened", at: clock.now() });
-		const writer = await bus.create({ log: id, kind: "realtime", meta }, [opened]);
+		try {
+			const opened = JSON.stringify({ type: "opened", at: clock.now() });
+			const writer = await bus.create({ log: id, kind: "realtime", meta: { appId, session } }, [opened]);
+			return { cursor, writer };
+		} catch (cause) {
+			cursor.close();
+			throw cause;
+		}
+	}
+
+	async function begin(id: string, request: OpenRealtime, principal: Principal) {
+		const { appId } = request;
+		const session = labelOf(id, request, principal);
+		const { cursor, writer } = await logsOf(id, { appId, session });
 		const heard: Heard = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
 		const voice = voiceOf(request, principal, heard);
 		const app = principal.owner ? undefined : appId;
@@ -147,6 +170,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 			onClosed: () => void sessions.delete(id),
 		});
 		sessions.set(id, made);
+		if (isStopped) await made.close(STOPPED);
 		return { id, session, idleClosesAt: clock.now() + limits.idleMs };
 	}
 
@@ -155,7 +179,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		const info = await bus.describe(id);
 		const meta = info?.kind === "realtime" ? (info.meta as Meta) : undefined;
 		if (!info || !meta || !seesApp(principal, meta.appId))
-			throw new NexusError("not_found", `there is no realtime session ${id}`);
+			throw gone("realtime session", id, LOG_KINDS.realtime.keptMs, clock.now());
 		const live = sessions.get(id);
 		return { head: info.head, ...(live && { live }) };
 	}
@@ -176,26 +200,33 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		async close(id, principal) {
 			await (await find(id, principal)).live?.close();
 		},
-		recover: () => closeLeft(bus, clock),
+		recover: () => closeLeft(bus, clock, log),
 		get live() {
 			return sessions.size;
 		},
 		async stop() {
 			isStopped = true;
-			const why = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
-			await Promise.all([...sessions.values()].map((session) => session.close(why)));
+			await Promise.all([...sessions.values()].map((session) => session.close(STOPPED)));
 		},
 	};
 }
 
 type Heard = (runId: string, audio: Uint8Array, mimeType: string) => Promise<void>;
 
-async function closeLeft(bus: Bus, clock: Clock): Promise<number> {
-	const left = await bus.list({ kind: "realtime", left: true });
-	for (const { log } of left) {
-		const writer = await bus.reopen(log);
-		const message = "the daemon died during this session: open another one";
-		await writer.seal([JSON.stringify({ type: "failed", reason: "CRASHED", message, at: clock.now() })]);
+const STOPPED = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
+
+/** One that cannot be closed keeps no daemon from starting. */
+async function closeLeft(bus: Bus, clock: Clock, log: Log): Promise<number> {
+	let closed = 0;
+	for (const { log: id } of await bus.list({ kind: "realtime", left: true })) {
+		try {
+			const writer = await bus.reopen(id);
+			const message = "the daemon died during this session: open another one";
+			await writer.seal([JSON.stringify({ type: "failed", reason: "CRASHED", message, at: clock.now() })]);
+			closed++;
+		} catch (cause) {
+			log.error({ err: cause, realtime: id }, "a realtime session of the last process could not be closed");
+		}
 	}
-	return left.length;
+	return closed;
 }

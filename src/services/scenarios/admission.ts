@@ -11,7 +11,7 @@ import { checkHead, checkSpec } from "./spec.ts";
 import type { VerifyUserToken } from "./user-token.ts";
 
 export interface AdmissionDeps {
-	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "open">;
+	connectors: Pick<Connectors, "find" | "checkEndpoint" | "endpointOf" | "checkInline" | "open">;
 	verifyUser: VerifyUserToken;
 }
 
@@ -28,7 +28,8 @@ export async function admitScenario(
 	const userId = await userOf(deps, head, metadata);
 	const appId = applicationOf(head, principal);
 	const source = keySourceOf(deps, request, metadata);
-	const admitted = { appId, userId, spec, timeoutMs: head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind] };
+	const timeoutMs = head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind];
+	const admitted = { appId, userId, spec, timeoutMs, caller: principal.address };
 	if ("inline" in source) {
 		await checkInlineEndpoint(deps, source.inline, principal);
 		return { ...admitted, source, model: inlineModelOf(head) };
@@ -82,6 +83,11 @@ function keySourceOf(
 	}
 	if (providerType === undefined || apiKey === undefined) throw credentialMissing("x-nexus-provider-{type,api-key}");
 	const inline = { providerType, apiKey, ...(providerEndpoint !== undefined && { endpoint: providerEndpoint }) };
+	try {
+		connectors.checkInline(inline);
+	} catch (cause) {
+		throw scrubbedError(cause, apiKey);
+	}
 	if (connectors.endpointOf(inline) === undefined) throw credentialMissing("x-nexus-provider-endpoint");
 	if (durable)
 		throw fault(

@@ -48,6 +48,8 @@ export interface AdmittedScenario {
 	spec: ScenarioSpec;
 	model: string;
 	timeoutMs: number;
+	/** Whose call it is, for the audit log; nothing else may depend on it. */
+	caller?: string;
 	source: { connector: ConnectorInfo } | { inline: InlineCredential };
 }
 
@@ -92,6 +94,8 @@ export interface StartOptions {
 	audio?: Media;
 	/** What commits with the log's beginning. */
 	begin?: readonly Write[];
+	/** Nobody waits for it: a store that cannot be written is waited for. */
+	patient?: true;
 }
 
 export interface Scenarios {

@@ -4,21 +4,15 @@ import { createHash } from "node:crypto";
 import { createSoloRuns, type SoloEnd, type SoloRuns } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
-import {
-	LOG_KINDS,
-	NexusError,
-	newRunId,
-	type Random,
-	type Reason,
-	reasonOfEnd,
-	timeOfId,
-} from "../../protocol/protocol.ts";
+import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import { type Log, silentLog } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
+import { gone } from "../gone.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import { admitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
@@ -39,6 +33,9 @@ import { noUserTokens, type VerifyUserToken } from "./user-token.ts";
 /** Of the text, or of the audio as base64 (12 MiB of sound). */
 const ANSWER_CHARS_MAX = 16 * 1024 * 1024;
 
+/** Model calls of one application at a time: an answer is in memory while it comes. */
+const LIVE_PER_APP_MAX = 2048;
+
 export interface ScenariosOptions {
 	bus: Bus;
 	ledger: Pick<Ledger, "idempotency">;
@@ -47,6 +44,7 @@ export interface ScenariosOptions {
 	verifyUser?: VerifyUserToken | undefined;
 	audit?: Audit;
 	abortGraceMs?: number | undefined;
+	livePerAppMax?: number;
 	clock?: Clock;
 	log?: Log;
 	random?: Random;
@@ -57,6 +55,8 @@ export const createScenarios = (options: ScenariosOptions): Scenarios => new Run
 class RunningScenarios implements Scenarios {
 	readonly #options: ScenariosOptions & { clock: Clock; verifyUser: VerifyUserToken };
 	readonly #runs: SoloRuns;
+	/** By application. */
+	readonly #live = new Map<string, number>();
 
 	constructor(options: ScenariosOptions) {
 		const { clock = systemClock, verifyUser = noUserTokens, log = silentLog, bus, abortGraceMs } = options;
@@ -130,8 +130,32 @@ class RunningScenarios implements Scenarios {
 		return this.#runs.drain(deadlineMs);
 	}
 
-	async #begin(admitted: AdmittedScenario, runId: string, { begin = [], audio }: StartOptions): Promise<void> {
-		const { appId, userId, model, timeoutMs: totalMs, spec, source } = admitted;
+	async #begin(admitted: AdmittedScenario, runId: string, options: StartOptions): Promise<void> {
+		const leave = this.#enter(admitted.appId);
+		try {
+			void (await this.#call(admitted, runId, options)).ended.then(leave, leave);
+		} catch (cause) {
+			leave();
+			throw cause;
+		}
+	}
+
+	/** Counts one more; returns how to count it out. */
+	#enter(appId: string): () => void {
+		const { livePerAppMax = LIVE_PER_APP_MAX } = this.#options;
+		const count = this.#live.get(appId) ?? 0;
+		if (count >= livePerAppMax)
+			throw new NexusError("busy", `${appId} has ${livePerAppMax} model calls under way; try later`);
+		this.#live.set(appId, count + 1);
+		return () => {
+			const left = this.#live.get(appId)! - 1;
+			if (left === 0) this.#live.delete(appId);
+			else this.#live.set(appId, left);
+		};
+	}
+
+	async #call(admitted: AdmittedScenario, runId: string, { begin = [], audio, patient }: StartOptions) {
+		const { appId, userId, model, timeoutMs: totalMs, spec, source, caller } = admitted;
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
 		const facts = {
@@ -141,23 +165,22 @@ class RunningScenarios implements Scenarios {
 		const { ended } = await this.#runs.start({
 			...{ runId, kind: "scenario", meta: facts, model, totalMs },
 			firstEventMs: FIRST_PACKET_MS,
+			...(!patient && { patienceMs: ADMIT_MS_MAX }),
 			charsMax: ANSWER_CHARS_MAX,
 			run: callOf(admitted, provider, audio),
-			begin: [...begin, ...this.#audit("start", runId, facts)],
+			begin: [...begin, ...this.#audit("started", runId, facts, { caller })],
 			settle: (end) => this.#auditEnd(runId, facts, end),
 			failure: providerFailure,
 		});
 		if (connectorId !== undefined) void ended.then((end) => this.#report(connectorId, end));
+		return { ended };
 	}
 
 	async #find(runId: string, principal: Principal): Promise<LogInfo> {
 		const { bus, clock } = this.#options;
 		const info = await bus.describe(runId);
 		if (info?.kind === "scenario" && seesApp(principal, factsOf(info).appId)) return info;
-		const { keptMs } = LOG_KINDS.scenario;
-		if (!info && (timeOfId(runId) ?? Infinity) <= clock.now() - keptMs)
-			throw new NexusError("expired", `scenario runs are kept for ${keptMs / 3_600_000} hours; ${runId} is older`);
-		throw new NexusError("not_found", `there is no scenario run ${runId}`);
+		throw gone("scenario run", runId, LOG_KINDS.scenario.keptMs, clock.now());
 	}
 
 	#outcome(runId: string): Promise<ScenarioOutcome> {
@@ -172,15 +195,22 @@ class RunningScenarios implements Scenarios {
 	}
 
 	#auditEnd(runId: string, facts: AuditedFacts, end: SoloEnd): readonly Write[] {
-		return this.#audit(end.reason, runId, facts, reasonOfEnd(end));
+		const operation = end.reason === "completed" || end.reason === "aborted" ? end.reason : "failed";
+		return this.#audit(operation, runId, facts, { reason: reasonOfEnd(end) });
 	}
 
-	#audit(operation: string, runId: string, facts: AuditedFacts, reason: Reason = "UNSPECIFIED"): readonly Write[] {
+	#audit(
+		operation: "started" | ScenarioOutcome["status"],
+		runId: string,
+		facts: AuditedFacts,
+		{ reason = "UNSPECIFIED", caller }: { reason?: Reason; caller?: string | undefined },
+	): readonly Write[] {
 		const { audit } = this.#options;
 		const { appId, userId, kind, model, connectorId = "inline" } = facts;
 		if (!audit) return [];
 		const payload = { run_id: runId, kind, model, connector_id: connectorId };
-		return [audit({ domain: "scenarios", operation, appId, userId, payload, reason })];
+		const entry = { domain: "scenarios", operation, appId, userId, payload, reason };
+		return [audit({ ...entry, ...(caller !== undefined && { caller }) })];
 	}
 }
 

@@ -37,10 +37,12 @@ export function checkSpec(spec: ScenarioSpec, hasAudio: boolean): void {
 			break;
 		case "speech":
 			checkLength("speech_synthesize.text", spec.text, SPEECH_CHARS_MAX);
+			checkNames("speech_synthesize", { voice: spec.voice, mime_type: spec.mimeType });
 			break;
 		case "image":
 			checkLength("image_generate.prompt", spec.prompt, PROMPT_CHARS_MAX);
 			checkCount("image_generate.count", spec.count, IMAGES_MAX);
+			checkNames("image_generate", { size: spec.size });
 			break;
 		case "embed":
 			checkCount("text_embed.inputs", spec.inputs.length, INPUTS_MAX);
@@ -49,6 +51,11 @@ export function checkSpec(spec: ScenarioSpec, hasAudio: boolean): void {
 		case "transcribe":
 			if ((spec.artifactId === "") !== hasAudio)
 				throw invalid("speech_transcribe needs audio or an artifact_id, not both");
+			checkNames("speech_transcribe", {
+				artifact_id: spec.artifactId,
+				mime_type: spec.mimeType,
+				language: spec.language,
+			});
 			break;
 		default:
 			throw invalid(`unknown scenario: ${JSON.stringify(spec satisfies never)}`);
@@ -80,6 +87,12 @@ function checkAll(name: string, texts: readonly string[]): void {
 
 function checkLength(name: string, text: string, charsMax: number): void {
 	if (text === "" || text.length > charsMax) throw invalid(`${name} must have 1 to ${charsMax} characters`);
+}
+
+/** They are kept with the call, and told to the provider as they are. */
+function checkNames(part: string, names: Readonly<Record<string, string | undefined>>): void {
+	for (const [name, value = ""] of Object.entries(names))
+		if (value.length > ID_CHARS_MAX) throw invalid(`${part}.${name} has more than ${ID_CHARS_MAX} characters`);
 }
 
 function checkCount(name: string, count: number | undefined, most: number): void {

@@ -53,9 +53,8 @@ function keysIn(config: UserTokenConfig): () => Promise<JWTVerifyGetKey> {
 			if (known?.at !== mtimeMs) known = { at: mtimeMs, key: await keyOf(config, await readFile(path)) };
 			return known.key;
 		} catch (cause) {
-			throw new NexusError("config", `the keys for user tokens cannot be read from ${path}: ${wordsOf(cause)}`, {
-				cause,
-			});
+			// The operator's fault, and for the log: paths of this machine are no caller's business.
+			throw new Error(`the keys for user tokens cannot be read from ${path}: ${wordsOf(cause)}`, { cause });
 		}
 	};
 }

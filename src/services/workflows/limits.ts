@@ -9,10 +9,12 @@ export interface WorkflowLimits {
 	outputsBytesMax: number;
 	/** Nodes of one workflow at a time. */
 	nodesRunningMax: number;
-	/** Workflows at a time; further ones wait. */
+	/** Workflows at a time, of all applications and of one; further ones wait. */
 	workflowsRunningMax: number;
-	/** Workflows that wait; further ones are refused. */
+	workflowsRunningPerAppMax: number;
+	/** Workflows that wait, of all applications and of one; further ones are refused. */
 	workflowsWaitingMax: number;
+	workflowsWaitingPerAppMax: number;
 	attemptsMax: number;
 	/** Of one back-off, however many attempts there were. */
 	backoffMsMax: number;
@@ -37,7 +39,9 @@ export const WORKFLOW_LIMITS: WorkflowLimits = {
 	outputsBytesMax: 400 * 1024,
 	nodesRunningMax: 8,
 	workflowsRunningMax: 64,
+	workflowsRunningPerAppMax: 32,
 	workflowsWaitingMax: 1000,
+	workflowsWaitingPerAppMax: 250,
 	attemptsMax: 10,
 	backoffMsMax: 5 * 60_000,
 	timeoutMsMax: 60 * 60_000,

@@ -7,11 +7,11 @@ import { jobEventOf } from "../jobs/snapshot.ts";
 import type { Principal } from "../principal.ts";
 import { SCENARIO_TIMEOUT_MS, type ScenarioSpec, type Scenarios } from "../scenarios/port.ts";
 import type { PlannedNode } from "./plan.ts";
-import type { AgentOutcome, AgentTurns } from "./port.ts";
+import type { AgentTurn, AgentTurns } from "./port.ts";
 import type { Scripts } from "./script.ts";
 import type { Output } from "./status.ts";
 import type { NodeReport, NodeRun } from "./step.ts";
-import { fill, fillAll, type Scope } from "./template.ts";
+import { fill, fillAll, newRoom, type Scope } from "./template.ts";
 
 export interface PerformDeps {
 	scenarios: Pick<Scenarios, "admit">;
@@ -46,7 +46,8 @@ export async function perform(deps: PerformDeps, attempt: Attempt): Promise<Outp
 			return runAgent(deps.agents, attempt, node.config);
 		case "TRANSFORM_SCRIPT": {
 			const scripts = await deps.scripts();
-			const value = await scripts.run(node.config.code, attempt.scope, node.timeoutMs, attempt.signal);
+			const { appId, scope: inputs, signal } = attempt;
+			const value = await scripts.run({ appId, code: node.config.code, inputs, deadlineMs: node.timeoutMs }, signal);
 			return isObject(value) ? value : { value };
 		}
 		default:
@@ -71,6 +72,7 @@ async function runJob(deps: PerformDeps, attempt: Attempt): Promise<Output> {
 			void jobs.cancel(job.id, "the workflow does not need it any more", principal).catch(() => {});
 	};
 	signal.addEventListener("abort", stop, { once: true });
+	if (signal.aborted) stop();
 	try {
 		signal.throwIfAborted();
 		const cursor = await jobs.cursor(job.id, undefined, principal);
@@ -129,7 +131,8 @@ interface Call {
 }
 
 function callOf(node: PlannedNode, scope: Scope): Call {
-	const text = (template: string) => fill(template, scope);
+	const room = newRoom();
+	const text = (template: string) => fill(template, scope, room);
 	const { connector_id: connectorId = CONNECTOR, model } = node.config as { connector_id?: string; model?: string };
 	return { spec: specOf(node, text, scope), connectorId: text(connectorId), model: model && text(model) };
 }
@@ -206,16 +209,16 @@ async function runAgent(
 	config: { session: string; text: string },
 ): Promise<Output> {
 	const { scope, signal, report, run, again } = attempt;
-	const started = again && run.runId !== undefined ? await known(agents, run.runId) : await begin();
-	const { runId, outcome } = started;
-	report({ type: "running", runId });
+	const turn = again && run.runId !== undefined ? await known(agents, run.runId) : await begin();
 	const stop = () => {
-		if (signal.reason !== LEAVE) void agents.abort(runId).catch(() => {});
+		if (signal.reason !== LEAVE) void turn.stop().catch(() => {});
 	};
 	signal.addEventListener("abort", stop, { once: true });
 	if (signal.aborted) stop();
 	try {
-		const { status, text, error } = await orAborted(outcome, signal);
+		const runId = await orAborted(turn.begun, signal);
+		report({ type: "running", runId });
+		const { status, text, error } = await orAborted(turn.outcome, signal);
 		if (status === "completed") return { text, run_id: runId };
 		const code = error && isErrorCode(error.code) ? error.code : "engine_failed";
 		throw new NexusError(code, error?.message ?? `its run ended as ${status}`);
@@ -229,9 +232,10 @@ async function runAgent(
 	}
 }
 
-async function known(agents: AgentTurns, runId: string): Promise<{ runId: string; outcome: Promise<AgentOutcome> }> {
+async function known(agents: AgentTurns, runId: string): Promise<AgentTurn> {
 	const outcome = await agents.outcomeOf(runId);
-	if (outcome) return { runId, outcome: Promise.resolve(outcome) };
+	if (outcome)
+		return { begun: Promise.resolve(runId), outcome: Promise.resolve(outcome), stop: () => agents.abort(runId) };
 	throw new NexusError("crashed", "the daemon died while it ran");
 }
 

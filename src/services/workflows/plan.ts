@@ -144,7 +144,9 @@ function checkId(given: string): void {
 
 function typedOf({ id: named, kind, config }: ShapedNode): Typed {
 	if (!Object.hasOwn(KINDS, kind))
-		throw invalid(`node ${named}: there is no kind ${kind}; known are ${Object.keys(KINDS).join(", ")}`);
+		throw invalid(
+			`node ${named}: ${kind === "" ? "it has no kind that is known" : `there is no kind ${kind}`}; known are ${Object.keys(KINDS).join(", ")}`,
+		);
 	const known = kind as WorkflowNodeKind;
 	const { success, data, error } = KINDS[known].safeParse(config);
 	if (success) return { kind: known, config: data } as Typed;

@@ -46,14 +46,18 @@ export interface AgentOutcome {
 	error?: { code: string; message: string };
 }
 
+export interface AgentTurn {
+	/** Its run's id, once it has begun: it may have to wait for its session. Rejects when it becomes no run. */
+	begun: Promise<string>;
+	outcome: Promise<AgentOutcome>;
+	/** Takes the message back while it waits; ends its run otherwise. */
+	stop(): Promise<void>;
+}
+
 /** Turns of sessions, as a workflow needs them. */
 export interface AgentTurns {
-	/** Resolves once the run has begun. The same key gives the same run. */
-	start(turn: {
-		session: string;
-		text: string;
-		idempotencyKey: string;
-	}): Promise<{ runId: string; outcome: Promise<AgentOutcome> }>;
+	/** Resolves once the message is on record. The same key gives the same turn. */
+	start(turn: { session: string; text: string; idempotencyKey: string }): Promise<AgentTurn>;
 	/** Of a run that began before; undefined when nobody knows it. */
 	outcomeOf(runId: string): Promise<AgentOutcome | undefined>;
 	abort(runId: string): Promise<void>;

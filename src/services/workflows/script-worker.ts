@@ -27,9 +27,12 @@ ${code}
 	JSON.stringify(result === undefined ? null : result) ?? "null";
 `;
 
+/** Made while nobody waits for it: an instance takes longer than most scripts, and its memory wakes the garbage collector. */
+let next = newQuickJSWASMModule(VARIANT);
+
 /** Nothing is disposed of: the whole instance goes, and one that ran out of memory could not tidy up. */
 async function run({ code, input, deadlineMs, memoryBytesMax }: ScriptTask): Promise<ScriptAnswer> {
-	const runtime = (await newQuickJSWASMModule(VARIANT)).newRuntime();
+	const runtime = (await next).newRuntime();
 	runtime.setMemoryLimit(memoryBytesMax);
 	runtime.setMaxStackSize(STACK_BYTES_MAX);
 	const end = performance.now() + deadlineMs;
@@ -52,8 +55,11 @@ function wordsOf(value: unknown): string {
 }
 
 parentPort!.on("message", (task: ScriptTask) => {
-	run(task).then(
-		(answer) => parentPort!.postMessage(answer),
-		(cause: unknown) => parentPort!.postMessage({ failure: wordsOf(cause) } satisfies ScriptAnswer),
-	);
+	const answered = (answer: ScriptAnswer) => {
+		parentPort!.postMessage(answer);
+		next = newQuickJSWASMModule(VARIANT);
+		// Whoever needs it is told.
+		next.catch(() => {});
+	};
+	run(task).then(answered, (cause: unknown) => answered({ failure: wordsOf(cause) }));
 });

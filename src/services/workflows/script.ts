@@ -4,6 +4,7 @@ import { Worker } from "node:worker_threads";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { WorkflowLimits } from "./limits.ts";
+import { createTurns } from "./turns.ts";
 
 export interface ScriptTask {
 	code: string;
@@ -13,55 +14,52 @@ export interface ScriptTask {
 	memoryBytesMax: number;
 }
 
+export interface Script {
+	/** Applications take turns. */
+	appId: string;
+	code: string;
+	inputs: unknown;
+	deadlineMs: number;
+}
+
 export type ScriptAnswer = { json: string } | { failure: string } | { late: true };
 
 export interface Scripts {
 	/** What the script returned. Rejects with `invalid` for what the script threw, `timeout`, or the signal's reason. */
-	run(code: string, inputs: unknown, deadlineMs: number, signal: AbortSignal): Promise<unknown>;
+	run(script: Script, signal: AbortSignal): Promise<unknown>;
 	close(): void;
 }
 
 /** A thread that does not even heed the interrupt is ended this long after the deadline; its start may take a while, too. */
 const GRACE_MS = 5000;
-/** Beside what scripts may use: QuickJS itself. */
-const THREAD_MB_MAX = 64;
+/** Of the thread's own heap; scripts have theirs. In a small one the collector runs for every other instance, which costs more than the script. */
+const THREAD_MB_MAX = 256;
 
 export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
-	const idle: { worker: Worker; cancel: () => void }[] = [];
-	const waiting: (() => void)[] = [];
-	let running = 0;
+	const idle = new Map<Worker, () => void>();
+	const turns = createTurns(limits.scriptsRunningMax);
 	let closed = false;
-
-	const enter = async () => {
-		if (running >= limits.scriptsRunningMax) await new Promise<void>((resolve) => waiting.push(resolve));
-		else running++;
-	};
-	const leave = () => {
-		const next = waiting.shift();
-		if (next) next();
-		else running--;
+	const forget = (worker: Worker) => {
+		idle.get(worker)?.();
+		idle.delete(worker);
 	};
 	const take = (): Worker => {
-		const kept = idle.pop();
-		kept?.cancel();
-		return kept?.worker ?? startWorker();
+		const worker = [...idle.keys()].at(-1) ?? startWorker(forget);
+		forget(worker);
+		return worker;
 	};
 	const keep = (worker: Worker) => {
 		if (closed) return void worker.terminate();
-		const cancel = clock.after(limits.scriptIdleMs, () => {
-			idle.splice(
-				idle.findIndex((one) => one.worker === worker),
-				1,
-			);
+		const end = () => {
+			forget(worker);
 			void worker.terminate();
-		});
-		idle.push({ worker, cancel });
+		};
+		idle.set(worker, clock.after(limits.scriptIdleMs, end));
 	};
 	return {
-		async run(code, inputs, deadlineMs, signal) {
-			await enter();
+		async run({ appId, code, inputs, deadlineMs }, signal) {
+			await turns.enter(appId, signal);
 			try {
-				signal.throwIfAborted();
 				const task = { code, input: JSON.stringify(inputs), deadlineMs, memoryBytesMax: limits.scriptMemoryBytesMax };
 				const worker = take();
 				const answer = await answerOf(worker, task, signal, clock);
@@ -74,25 +72,24 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 				if ("failure" in answer) throw new NexusError("invalid", `the script failed: ${answer.failure}`);
 				return JSON.parse(answer.json) as unknown;
 			} finally {
-				leave();
+				turns.leave();
 			}
 		},
 		close() {
 			closed = true;
-			for (const { worker, cancel } of idle.splice(0)) {
-				cancel();
-				void worker.terminate();
-			}
+			for (const worker of idle.keys()) void worker.terminate();
 		},
 	};
 }
 
-function startWorker(): Worker {
+function startWorker(gone: (worker: Worker) => void): Worker {
 	const file = import.meta.url.endsWith(".ts") ? "./script-worker.ts" : "./script-worker.js";
 	const worker = new Worker(new URL(file, import.meta.url), {
 		env: {},
 		resourceLimits: { maxOldGenerationSizeMb: THREAD_MB_MAX },
 	});
+	// One may die while it has nothing to do: nobody else listens then, and the daemon must not go with it.
+	worker.on("error", () => {}).on("exit", () => gone(worker));
 	// A process that has nothing else to do must be able to end.
 	worker.unref();
 	return worker;

@@ -262,9 +262,10 @@ class Going {
 		if (jobId !== undefined) this.#tell("node_external_running", id);
 	}
 
+	/** A script's thread keeps its time: what the thread takes to start, or others before it, is not the script's. */
 	#deadline(id: string): { deadlineAt?: number } {
-		const { timeoutMs } = this.#plan.node(id);
-		return timeoutMs > 0 ? { deadlineAt: this.#now + timeoutMs } : {};
+		const { timeoutMs, kind } = this.#plan.node(id);
+		return timeoutMs > 0 && kind !== "TRANSFORM_SCRIPT" ? { deadlineAt: this.#now + timeoutMs } : {};
 	}
 
 	#complete(id: string, taken: boolean | undefined): void {

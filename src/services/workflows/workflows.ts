@@ -2,13 +2,22 @@
 
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
 import { type Ledger, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
-import { NexusError, newId, type WorkflowDefinitionJson, type WorkflowJson } from "../../protocol/protocol.ts";
+import {
+	LOG_KINDS,
+	NexusError,
+	newId,
+	reasonOfFailure,
+	type WorkflowDefinitionJson,
+	type WorkflowJson,
+} from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
+import { gone } from "../gone.ts";
 import { once } from "../once.ts";
+import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
@@ -18,7 +27,7 @@ import { type Plan, planOf } from "./plan.ts";
 import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
 import { progressOf, recordOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
-import { newRun, type WorkflowRun } from "./step.ts";
+import { isOver, newRun, type WorkflowRun } from "./step.ts";
 import { userOf } from "./submitter.ts";
 
 export interface WorkflowsDeps {
@@ -44,6 +53,8 @@ class WorkflowService implements Workflows {
 	/** In the order in which they came: those under way, and those that wait. */
 	readonly #running = new Map<string, Execution>();
 	readonly #waiting = new Map<string, Execution>();
+	/** Those that are not durable yet. */
+	#arriving = 0;
 	#scripts: Scripts | undefined;
 	#isClosing = false;
 
@@ -78,25 +89,33 @@ class WorkflowService implements Workflows {
 		const body = { definition, userId };
 		let made: WorkflowJson | undefined;
 		const { id } = await once(this.#deps, { appId, key, body, result: head.id }, async (claim) => {
-			this.#admit();
-			const isWaiting = !this.#hasRoom;
+			this.#admit(appId);
+			const isWaiting = !this.#hasRoom(appId);
 			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
 			const begun = { head, plan, run, principal, definition };
-			const writer = await this.#create(begun, claim);
+			this.#arriving++;
+			const writer = await this.#create(begun, claim).finally(() => this.#arriving--);
 			made = workflowJson(head, plan, run);
 			this.#take({ ...begun, outputs: new Map(), writer });
 		});
 		return made ?? (await this.#of(id, principal)).workflow;
 	}
 
-	#admit(): void {
-		const { workflowsWaitingMax } = this.#limits;
-		if (this.#waiting.size >= workflowsWaitingMax)
+	#admit(appId: string): void {
+		const { workflowsWaitingMax, workflowsWaitingPerAppMax } = this.#limits;
+		if (this.#waiting.size + this.#arriving >= workflowsWaitingMax + this.#room)
 			throw new NexusError("busy", `${workflowsWaitingMax} workflows wait already; try again later`);
+		if (countOf(this.#waiting, appId) >= workflowsWaitingPerAppMax)
+			throw new NexusError("busy", `${workflowsWaitingPerAppMax} workflows of ${appId} wait already; try again later`);
 	}
 
-	get #hasRoom(): boolean {
-		return this.#running.size < this.#limits.workflowsRunningMax;
+	/** How many more may run. */
+	get #room(): number {
+		return Math.max(0, this.#limits.workflowsRunningMax - this.#running.size);
+	}
+
+	#hasRoom(appId: string): boolean {
+		return this.#room > 0 && countOf(this.#running, appId) < this.#limits.workflowsRunningPerAppMax;
 	}
 
 	#create(
@@ -113,16 +132,23 @@ class WorkflowService implements Workflows {
 		const nodes = plan.nodes.map(({ id }) => storedNode(id, run.nodes.get(id)!));
 		return bus.create({ log: head.id, kind: "workflow" }, [record], {
 			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
+			patienceMs: ADMIT_MS_MAX,
 		});
 	}
 
-	#audited({ id, appId, userId }: WorkflowHead, operation: string, { nodes }: WorkflowRun, principal?: Principal) {
+	#audited(
+		{ id, appId, userId }: WorkflowHead,
+		operation: string,
+		{ nodes, error }: WorkflowRun,
+		principal?: Principal,
+	) {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		const payload = { workflow_id: id, nodes: nodes.size };
 		return [
 			audit({
 				...{ domain: "workflows", operation, appId, payload },
+				...(error && { reason: reasonOfFailure(error) }),
 				...(userId !== "" && { userId }),
 				...(principal && { caller: principal.address }),
 			}),
@@ -132,20 +158,23 @@ class WorkflowService implements Workflows {
 	/** Begins it, goes on with it, or lets it wait for its turn. */
 	#take(begun: Begun): void {
 		const execution = new Execution(this.#execution, begun);
-		const { id } = begun.head;
-		if (begun.run.state === "running" || this.#hasRoom) this.#begin(execution);
+		const { id, appId } = begun.head;
+		// It came while the daemon stopped: it is on record, and the next one begins it.
+		if (this.#isClosing) return;
+		if (begun.run.state === "running" || this.#hasRoom(appId)) this.#begin(execution);
 		else this.#waiting.set(id, execution);
 		void execution.over.then(() => this.#leave(id));
 	}
 
-	/** Makes room for the one that has waited longest. */
+	/** Makes room for the one that has waited longest, of those whose application may have one more. */
 	#leave(id: string): void {
 		this.#running.delete(id);
 		this.#waiting.delete(id);
-		const [oldest] = this.#waiting.values();
-		if (!oldest || this.#isClosing || !this.#hasRoom) return;
-		this.#waiting.delete(oldest.head.id);
-		this.#begin(oldest);
+		if (this.#isClosing) return;
+		const next = [...this.#waiting.values()].find(({ head }) => this.#hasRoom(head.appId));
+		if (!next) return;
+		this.#waiting.delete(next.head.id);
+		this.#begin(next);
 	}
 
 	#begin(execution: Execution): void {
@@ -194,8 +223,8 @@ class WorkflowService implements Workflows {
 		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
 		return Promise.all(
 			rows.map(async (stored) => {
-				const { plan, run } = await this.#restore(stored);
-				return workflowJson(stored, plan, run);
+				const { run } = restored(stored, await this.#deps.ledger.workflows.statuses(stored.id));
+				return workflowJson(stored, this.#planOf(stored), run);
 			}),
 		);
 	}
@@ -205,13 +234,16 @@ class WorkflowService implements Workflows {
 		const execution = this.#running.get(id) ?? this.#waiting.get(id);
 		execution?.give({ type: "cancel", reason });
 		await execution?.over;
-		return (await this.#of(id, principal)).workflow;
+		const { workflow } = await this.#of(id, principal);
+		if (isOver(workflow)) return workflow;
+		throw new NexusError("unavailable", `${id} is not run by this daemon: try again once it was taken over`);
 	}
 
 	async cursor(id: string, after: number | undefined, principal: Principal): Promise<Cursor> {
 		const { bus, ledger } = this.#deps;
 		const stored = await ledger.workflows.get(id);
-		if (!stored || !seesApp(principal, stored.appId)) throw new NexusError("not_found", `there is no workflow ${id}`);
+		if (!stored || !seesApp(principal, stored.appId))
+			throw gone("workflow", id, LOG_KINDS.workflow.keptMs, this.#deps.clock.now());
 		const info = await bus.describe(id);
 		if (!info)
 			throw new NexusError("expired", `the events of ${id} were removed by retention; read the workflow itself`);
@@ -247,6 +279,12 @@ class WorkflowService implements Workflows {
 		for (const execution of all) execution.leave();
 		this.#scripts?.close();
 	}
+}
+
+function countOf(executions: ReadonlyMap<string, Execution>, appId: string): number {
+	let count = 0;
+	for (const { head } of executions.values()) if (head.appId === appId) count++;
+	return count;
 }
 
 const headOf = ({ id, appId, userId, name }: StoredWorkflow): WorkflowHead => ({ id, appId, userId, name });

@@ -7,7 +7,7 @@ import { stateWords } from "../workflows.ts";
 import { Scrollable } from "./scrollable.tsx";
 
 /** In rem, so that it grows with the text. */
-const NODE = { width: 8.25, height: 2.75 };
+const NODE = { width: 9.25, height: 2.75 };
 const GAP = { x: 0.75, y: 1.5 };
 /** Room for what is drawn around a node. */
 const MARGIN = 0.25;

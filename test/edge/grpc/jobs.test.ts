@@ -52,6 +52,13 @@ const typesOf = (events: readonly SubscribeScenarioJobEventsResponse[]) =>
 		.filter((type) => type !== "PROGRESS");
 
 describe("a job over gRPC", () => {
+	it("I11: a reason without end is refused: it would be kept with the job, which nobody could read then", async () => {
+		const { ai } = await started();
+		const { job } = await ai.submitScenarioJob({ scenario: SCENARIO });
+		const refused = await errorOf(ai.cancelScenarioJob({ jobId: job!.jobId, reason: "x".repeat(2 ** 20) }));
+		expect(statusOf(refused)?.code).toBe("InvalidArgument");
+	});
+
 	it("R4-71: is watched to its terminal, then OK; and R4-50: again, from anywhere", async () => {
 		const { ai, calls } = await started();
 		const { job } = await ai.submitScenarioJob({ scenario: SCENARIO, idempotencyKey: "k" });

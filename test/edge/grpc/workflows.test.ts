@@ -143,7 +143,7 @@ describe("RuntimeWorkflowService", () => {
 		const unknown = await submit({ nodes: [{ nodeId: "a", kind: 99 }] });
 		expect(statusOf(unknown)).toEqual(invalid);
 		expect(unknown.rawMessage).toContain("node a: there is no kind 99");
-		expect((await submit({ nodes: [{ nodeId: "a" }] })).rawMessage).toContain("there is no kind UNSPECIFIED");
+		expect((await submit({ nodes: [{ nodeId: "a" }] })).rawMessage).toContain("node a: it has no kind that is known");
 		expect(statusOf(await errorOf(workflows.submitWorkflow({ appId: "notes" })))).toEqual(invalid);
 		expect(statusOf(await submit(definition, ""))).toEqual({
 			code: "InvalidArgument",

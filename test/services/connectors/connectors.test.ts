@@ -248,7 +248,7 @@ describe("connectors: what they are made of", () => {
 		await expect(connectors.create(compatible, OWNER)).rejects.toThrow();
 		expect(await connectors.list(OWNER)).toHaveLength(1);
 		expect(entries).toMatchObject([
-			{ domain: "connectors", operation: "created", caller: "127.0.0.1", payload: { connector: "c" } },
+			{ domain: "connectors", operation: "created", caller: "127.0.0.1", payload: { connector_id: "c" } },
 		]);
 		expect(JSON.stringify(entries)).not.toContain(KEY);
 	});

@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { EngineRequest } from "../../../src/engine/engine.ts";
+import { NexusError } from "../../../src/protocol/protocol.ts";
 import type { RealtimeEvent } from "../../../src/services/services.ts";
 import { gate, type Play, tempFile, text } from "../../broker/rig.ts";
 import { until } from "../../until.ts";
@@ -281,6 +282,13 @@ describe("realtime: limits", () => {
 		await expect(say(other.id, " ")).rejects.toMatchObject({ code: "invalid" });
 	});
 
+	it("I11: many that are opened at once are no more than may be open", async () => {
+		const { open, realtime } = realtimeRig(echo, { realtime: { sessionsMax: 3, sessionsPerAppMax: 2 } });
+		const opened = await Promise.allSettled(["a", "a", "a", "b", "c"].map((appId) => open({ appId })));
+		expect(opened.map(({ status }) => status === "fulfilled")).toEqual([true, true, false, true, false]);
+		expect(realtime.live).toBe(3);
+	});
+
 	it("a log that is full closes its session", async () => {
 		const { open, say, listenTo } = realtimeRig(echo, { realtime: { logBytesMax: 100 } });
 		const { id } = await open();
@@ -330,6 +338,23 @@ describe("realtime: the daemon's end", () => {
 		await realtime.stop();
 		expect(await heard(id)).toMatchObject([{ type: "opened" }, { type: "failed", reason: "STOPPING" }]);
 		await expect(open()).rejects.toMatchObject({ code: "unavailable" });
+	});
+
+	it("Z6: one that is opened while the daemon stops is closed with the others", async () => {
+		const { realtime, open, heard } = realtimeRig(echo);
+		const opening = open();
+		await realtime.stop();
+		const { id } = await opening;
+		expect(await heard(id)).toMatchObject([{ type: "opened" }, { type: "failed", reason: "STOPPING" }]);
+		expect(realtime.live).toBe(0);
+	});
+
+	it("one that cannot be closed keeps no daemon from starting", async () => {
+		const path = tempFile();
+		await realtimeRig(echo, { path, dies: true }).open();
+		const next = realtimeRig(echo, { path });
+		next.bus.reopen = () => Promise.reject(new NexusError("data_loss", "its end is damaged"));
+		expect(await next.realtime.recover()).toBe(0);
 	});
 
 	it("I3: what a dead daemon left is closed by the next start, and readers find the end", async () => {

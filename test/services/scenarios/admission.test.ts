@@ -202,7 +202,7 @@ describe("what else each step refuses", () => {
 			"AI_REQUEST_CREDENTIAL_MISSING",
 			(draft) => {
 				delete draft.head.connectorId;
-				draft.metadata = { ...KEY, "x-nexus-provider-type": "custom" };
+				draft.metadata = { ...KEY, "x-nexus-provider-type": "openai-compatible" };
 			},
 		],
 		[
@@ -281,6 +281,31 @@ describe("who calls", () => {
 	});
 });
 
+const inlineType: Fault = {
+	...{ step: 4, name: "an unknown provider", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: ({ metadata }) => (metadata["x-nexus-provider-type"] = "nobody"),
+};
+const inlineQuery: Fault = {
+	...{ step: 4, name: "an endpoint with a query", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: ({ metadata }) => (metadata["x-nexus-provider-endpoint"] = "https://private.example/?sk-secret"),
+};
+test.each([inlineType, inlineQuery])(
+	"R4-31: $name is told before where it leads and which model it asks",
+	async (fault) => {
+		const draft = inlineDraft();
+		inlineEndpoint.spoil(draft);
+		inlineModel.spoil(draft);
+		fault.spoil(draft);
+		await expectFault(draft, fault);
+	},
+);
+
+test("I11: names in a request have an end", async () => {
+	const draft = managedDraft();
+	draft.spec = { kind: "speech", text: "hello", voice: "x".repeat(201) };
+	await expectFault(draft, parse);
+});
+
 test("Z26: a key of the request is in no error, log or record, though the provider quotes it", async () => {
 	const said: unknown[] = [];
 	const take = (...what: unknown[]) =>
@@ -311,7 +336,13 @@ test("Z26: a key of the request is in no error, log or record, though the provid
 	expect(all).not.toContain("sk-secret");
 	expect(said.length).toBeGreaterThan(0);
 	expect(audited).toMatchObject([
-		{ domain: "scenarios", operation: "start", appId: "shop", payload: { connector_id: "inline", model: "small" } },
-		{ operation: "error", reason: "AI_PROVIDER_FAILED" },
+		{
+			domain: "scenarios",
+			operation: "started",
+			caller: OWNER.address,
+			appId: "shop",
+			payload: { connector_id: "inline", model: "small" },
+		},
+		{ operation: "failed", reason: "AI_PROVIDER_FAILED" },
 	]);
 });

@@ -2,6 +2,7 @@
 
 import { type Bus, follow } from "../../../src/bus/bus.ts";
 import { createVerifier, decodeFrame, type EndFrame, type Frame, NexusError } from "../../../src/protocol/protocol.ts";
+import { checkInline } from "../../../src/services/connectors/checks.ts";
 import {
 	type AdmittedScenario,
 	type ConnectorInfo,
@@ -73,7 +74,8 @@ export function fakeConnectors(provider: Provider, list: readonly ConnectorInfo[
 				throw new NexusError("unavailable", `${endpoint} does not resolve`, { reason: "AI_ENDPOINT_UNRESOLVED" });
 		},
 		endpointOf: ({ endpoint, providerType }) =>
-			endpoint ?? (providerType === "custom" ? undefined : "https://usual.example"),
+			endpoint ?? (providerType === "openai-compatible" ? undefined : "https://usual.example"),
+		checkInline,
 		async open({ id }) {
 			if (id !== "keyless") return provider;
 			throw new NexusError("precondition", "no key", { reason: "AI_CONNECTOR_CREDENTIAL_MISSING" });

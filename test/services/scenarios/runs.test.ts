@@ -261,7 +261,8 @@ describe("I3: every log ends", () => {
 	});
 
 	test("what belongs beside its end cannot keep a log from ending", async () => {
-		const audit = ({ operation }: { operation: string }) => idempotencyWrites.forget(operation === "start" ? 0 : 1, 1);
+		const audit = ({ operation }: { operation: string }) =>
+			idempotencyWrites.forget(operation === "started" ? 0 : 1, 1);
 		const { scenarios, frames, file } = rig(saying("all of it"), { audit });
 		refuseWrites({ file }, ({ thing, args }) => thing === "idempotency" && args[0] === 1);
 		const { runId } = await scenarios.start(admittedOf());
@@ -384,4 +385,27 @@ test("embeddings and transcriptions are runs, too", async () => {
 	const image = scenarios.start(admittedOf({ spec: { kind: "image", prompt: "a cat" } }));
 	await expect(image).rejects.toMatchObject({ code: "invalid", reason: "AI_SCENARIO_UNSUPPORTED" });
 	await expect(image).rejects.toBeInstanceOf(NexusError);
+});
+
+test("I11: an application has so many calls at a time, and takes none of the others'", async () => {
+	const ending = Promise.withResolvers<void>();
+	const { scenarios } = rig(
+		async function* () {
+			yield { type: "text", delta: "so far" };
+			await ending.promise;
+		},
+		{ livePerAppMax: 1 },
+	);
+	const start = (appId: string) => scenarios.start({ ...admittedOf(), appId });
+	const first = await start("shop");
+	await expect(start("shop")).rejects.toMatchObject({ code: "busy" });
+	await start("till");
+	ending.resolve();
+	await first.outcome;
+	await until("room again", () =>
+		start("shop").then(
+			() => true,
+			() => false,
+		),
+	);
 });

@@ -127,28 +127,45 @@ export interface FakeAgents extends AgentTurns {
 	readonly turns: { session: string; text: string; idempotencyKey: string }[];
 	readonly aborted: string[];
 	readonly outcomes: Map<string, PromiseWithResolvers<AgentOutcome>>;
+	/** The session is busy until this resolves. */
+	busy: Promise<unknown> | undefined;
+	/** Messages that waited and were taken back. */
+	readonly takenBack: string[];
 }
 
 export function fakeAgents(): FakeAgents {
 	const turns: FakeAgents["turns"] = [];
 	const aborted: string[] = [];
 	const outcomes = new Map<string, PromiseWithResolvers<AgentOutcome>>();
+	const abort = async (runId: string) => {
+		aborted.push(runId);
+		outcomes.get(runId)!.resolve({ status: "aborted", text: "", error: { code: "aborted", message: "stopped" } });
+	};
+	const takenBack: string[] = [];
 	return {
 		turns,
 		aborted,
 		outcomes,
+		takenBack,
+		busy: undefined,
 		async start(turn) {
 			turns.push(turn);
 			const runId = `run_${turns.length}`;
 			const outcome = Promise.withResolvers<AgentOutcome>();
 			outcomes.set(runId, outcome);
-			return { runId, outcome: outcome.promise };
+			let isWaiting = this.busy !== undefined;
+			const begun = Promise.resolve(this.busy).then(() => {
+				isWaiting = false;
+				return runId;
+			});
+			const stop = async () => {
+				if (isWaiting) takenBack.push(turn.idempotencyKey);
+				else await abort(runId);
+			};
+			return { begun, outcome: outcome.promise, stop };
 		},
 		outcomeOf: async (runId) => outcomes.get(runId)?.promise,
-		async abort(runId) {
-			aborted.push(runId);
-			outcomes.get(runId)!.resolve({ status: "aborted", text: "", error: { code: "aborted", message: "stopped" } });
-		},
+		abort,
 	};
 }
 

@@ -41,6 +41,13 @@ describe("templates", () => {
 		expect(() => fill("{{a.x}}", data)).toThrow(/there is nothing at {{a.x}}/);
 	});
 
+	test("I11: few placeholders do not make a text without end", () => {
+		const scope = { long: "x".repeat(60_000) };
+		expect(() => fill("{{long}}".repeat(5000), scope)).toThrow(expect.objectContaining({ code: "too_large" }));
+		const texts = Array<string>(256).fill("{{long}} {{long}}");
+		expect(() => fillAll(texts, scope)).toThrow(expect.objectContaining({ code: "too_large" }));
+	});
+
 	test("a text that is one placeholder keeps the kind of its value", () => {
 		expect(fillAll({ list: ["{{list[*].v}}", "n={{a.n}}"], n: 1 }, data)).toEqual({ list: [[1, 2], "n=0"], n: 1 });
 	});

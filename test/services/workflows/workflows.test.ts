@@ -18,13 +18,17 @@ const verifyUser = (token: string) => Promise.resolve(token.replace("token of ",
 function rig({
 	script = answer,
 	path = ":memory:",
+	shared = false,
 	limits = {},
 }: {
 	script?: JobScript;
 	path?: string;
+	/** Other daemons use the store, too. */
+	shared?: boolean;
 	limits?: object;
 } = {}) {
-	let store: TestStore = storeForTest({ path, connection: "none", dies: path !== ":memory:" });
+	const dies = path !== ":memory:" && !shared;
+	let store: TestStore = storeForTest({ path, connection: "none", dies, ...(shared && { shared }) });
 	const jobs = fakeJobs(() => store.bus, script);
 	const agents = fakeAgents();
 	const create = (): Workflows =>
@@ -254,6 +258,34 @@ describe("a workflow", () => {
 		expect((await one.events(id)).at(-1)!.type).toBe("canceled");
 	});
 
+	test("cancelling while a node's job is being submitted cancels the job, too", async () => {
+		const one = rig({ script: () => new Promise(() => {}) });
+		const gate = Promise.withResolvers<void>();
+		const { submit } = one.jobs;
+		one.jobs.submit = async (...args) => {
+			await gate.promise;
+			return submit(...args);
+		};
+		const { workflow_id: id } = await one.submit([call("a", "x")]);
+		await until("it runs", async () => (await one.workflows.find(id, owner))!.workflow.state === "running");
+		await one.workflows.cancel(id, "", owner);
+		gate.resolve();
+		await until("its job is canceled", () => one.jobs.canceled.length === 1);
+	});
+
+	test("cancelling takes back the message of an agent that waits for its session", async () => {
+		const one = rig();
+		one.agents.busy = new Promise(() => {});
+		const { workflow_id: id } = await one.submit([
+			{ id: "ask", kind: "AGENT_RUN", config: { session: "s", text: "t" } },
+		]);
+		await until("its message waits", () => one.agents.turns.length === 1);
+		await one.workflows.cancel(id, "", owner);
+		await until("it is taken back", () => one.agents.takenBack.length === 1);
+		expect(one.agents.takenBack).toEqual([`workflow/${id}/ask/1`]);
+		expect(one.agents.aborted).toEqual([]);
+	});
+
 	test("a script that fails, hangs or returns too much ends its node with words about it", async () => {
 		const one = rig({ limits: { outputsBytesMax: 1000 } });
 		const script = (id: string, code: string): WorkflowNodeJson => ({ id, kind: "TRANSFORM_SCRIPT", config: { code } });
@@ -347,6 +379,16 @@ describe("the service", () => {
 		expect((await one.ended(second.workflow_id)).state).toBe("completed");
 	});
 
+	test("I11: many at once are no more than may run and wait", async () => {
+		const one = rig({
+			script: () => new Promise(() => {}),
+			limits: { workflowsRunningMax: 1, workflowsWaitingMax: 1 },
+		});
+		const made = await Promise.allSettled(Array.from({ length: 5 }, () => one.submit([call("a", "x")])));
+		expect(made.filter(({ status }) => status === "fulfilled")).toHaveLength(2);
+		expect(one.workflows.counts).toEqual({ running: 1, waiting: 1 });
+	});
+
 	test("closing starts nothing more, leaves the workflow as it is, and takes no further one", async () => {
 		const gate = Promise.withResolvers<object>();
 		const one = rig({ script: () => gate.promise });
@@ -360,6 +402,37 @@ describe("the service", () => {
 		expect(workflow.state).toBe("running");
 		expect(states(workflow)).toEqual({ a: "completed", b: "queued" });
 	});
+});
+
+test("Z6: one that is taken in while the daemon stops is on record and not begun", async () => {
+	const one = rig({ script: () => new Promise(() => {}) });
+	const [created, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+	const create = one.bus.create.bind(one.bus);
+	one.bus.create = async (...args) => {
+		created.resolve();
+		await gate.promise;
+		return create(...args);
+	};
+	const submitting = one.submit([call("a", "x")]);
+	await created.promise;
+	await one.workflows.close(0);
+	gate.resolve();
+	const { workflow_id: id } = await submitting;
+	expect(one.workflows.counts).toEqual({ running: 0, waiting: 0 });
+	expect((await one.workflows.find(id, owner))!.workflow.state).toBe("accepted");
+});
+
+test("what another daemon runs is its own: it is neither taken over nor cancelled here", async () => {
+	const path = join(freshFolder(), "nexus.db");
+	const gate = Promise.withResolvers<object>();
+	const one = rig({ path, shared: true, script: () => gate.promise });
+	const two = rig({ path, shared: true });
+	const { workflow_id: id } = await one.submit([call("a", "x")]);
+	await until("it runs", () => one.jobs.all.size === 1);
+	expect(await two.workflows.recover()).toBe(0);
+	await expect(two.workflows.cancel(id, "", owner)).rejects.toMatchObject({ code: "unavailable" });
+	gate.resolve({ text: "" });
+	expect((await one.ended(id)).state).toBe("completed");
 });
 
 describe("whoever submits", () => {
@@ -458,4 +531,26 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		});
 		expect((await one.ended(second)).state).toBe("completed");
 	});
+});
+
+test("I11: one application's workflows leave room for those of others, which go first when it has had its share", async () => {
+	const ends = new Map<string, () => void>();
+	const script: JobScript = (job) =>
+		new Promise((resolve) => ends.set(job.appId + ends.size, () => resolve({ text: "done" })));
+	const limits = { workflowsRunningMax: 2, workflowsRunningPerAppMax: 1, workflowsWaitingPerAppMax: 1 };
+	const one = rig({ script, limits });
+	const submit = async (appId: string) => (await one.submit([call("a", "hello")], { appId })).workflow_id;
+	const [shop, waits, till] = [await submit("shop"), await submit("shop"), await submit("till")];
+	await expect(submit("shop")).rejects.toMatchObject({ code: "busy" });
+	expect(one.workflows.counts).toEqual({ waiting: 1, running: 2 });
+	await until("two calls", () => ends.size === 2);
+	for (const [name, end] of ends) if (name.startsWith("till")) end();
+	await one.ended(till);
+	// There is room, but the application that waits has its share.
+	expect((await one.workflows.find(waits, owner))!.workflow.state).toBe("queued");
+	for (const end of ends.values()) end();
+	await one.ended(shop);
+	await until("the call of the one that waited", () => ends.size === 3);
+	for (const end of ends.values()) end();
+	expect(await one.ended(waits)).toMatchObject({ state: "completed" });
 });

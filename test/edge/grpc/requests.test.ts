@@ -1,0 +1,81 @@
+/** What all procedures share: pages and places are checked in the same way, whatever is listed or read. */
+
+import type { DescMethod } from "@bufbuild/protobuf";
+import { ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { expect, it, onTestFinished } from "vitest";
+import { RuntimeAiService } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { RuntimeWorkflowService } from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { startDaemon } from "../../../src/runtime/runtime.ts";
+import { silentLog } from "../../../src/std/log.ts";
+import { freshFolder } from "../../runtime/folder.ts";
+import { TOKEN } from "../rig.ts";
+import { methods, procedureOf } from "./descriptors.ts";
+import { errorOf, statusOf } from "./kit.ts";
+
+const having = (field: string) => methods.filter(({ input }) => input.fields.some(({ name }) => name === field));
+const INVALID = { code: "InvalidArgument", reason: "REASON_CODE_PROTOCOL_ENVELOPE_INVALID" };
+
+/** What a call is refused with, unary or not. */
+async function refusal(transport: Transport, method: DescMethod, request: object): Promise<ConnectError | undefined> {
+	const call = createClient(method.parent, transport) as unknown as Record<
+		string,
+		(request: object) => Promise<object> & AsyncIterable<object>
+	>;
+	try {
+		const answer = call[method.localName]!(request);
+		if (method.methodKind === "unary") await answer;
+		else for await (const _ of answer) return undefined;
+		return undefined;
+	} catch (cause) {
+		return ConnectError.from(cause);
+	}
+}
+
+async function start(): Promise<Transport> {
+	const daemon = await startDaemon({ data: freshFolder(), port: 0, token: TOKEN, engine: "demo", logger: silentLog });
+	onTestFinished(() => daemon.close());
+	const named: Interceptor = (next) => (request) => {
+		request.header.set("authorization", `Bearer ${TOKEN}`);
+		return next(request);
+	};
+	return createGrpcTransport({ baseUrl: daemon.grpc!, interceptors: [named] });
+}
+
+it("a page below nothing is refused by every list", async () => {
+	const transport = await start();
+	const lists = having("page_size");
+	expect(lists.map(({ name }) => name).toSorted()).toEqual(["ListAuditEvents", "ListScenarioJobs", "ListWorkflows"]);
+	for (const method of lists) {
+		const error = await refusal(transport, method, { pageSize: -1 });
+		expect([method.name, statusOf(error), error?.rawMessage]).toEqual([
+			method.name,
+			INVALID,
+			"page_size: a page has one item or more",
+		]);
+	}
+});
+
+it("Z3: a place that no sequence can have is refused by every log, in the same words", async () => {
+	const transport = await start();
+	const logs = having("after").filter(({ methodKind }) => methodKind !== "unary");
+	expect(logs).toHaveLength(8);
+	for (const method of logs) {
+		const error = await refusal(transport, method, {
+			after: 2n ** 60n,
+			...(method.name === "StreamScenario" && { runId: "x" }),
+		});
+		expect([procedureOf(method), statusOf(error), error?.rawMessage]).toEqual([
+			procedureOf(method),
+			INVALID,
+			`${2n ** 60n} is larger than any sequence`,
+		]);
+	}
+});
+
+it("a state that there is not is refused, and not taken for all of them", async () => {
+	const transport = await start();
+	const jobs = createClient(RuntimeAiService, transport).listScenarioJobs({ states: [99 as never] });
+	const workflows = createClient(RuntimeWorkflowService, transport).listWorkflows({ states: [99 as never] });
+	expect([statusOf(await errorOf(jobs)), statusOf(await errorOf(workflows))]).toEqual([INVALID, INVALID]);
+});
