@@ -53,8 +53,9 @@ export async function round(side: Side, folder: string, shape: Shape, held?: () 
 		return { path: `${path}?rhythm=${encodeURIComponent(text)}&readers=${readers}&group=${group}`, readers };
 	});
 	const isFramed = !path && !grpc;
-	const begins = isFramed ? 1 : 0;
-	const hold = held && { events: streams * readers * (tokens + begins), end };
+	// A begin before the tokens; or a last token that is too small for a chunk, and waits for the end.
+	const beside = isFramed ? 1 : grpc ? -1 : 0;
+	const hold = held && { events: streams * readers * (tokens + beside), end };
 	const timeoutMs = (rate > 0 ? (tokens / rate) * 1000 : 0) + MARGIN_MS;
 	const { port, grpcPort, token } = server;
 	const job: Job = {
@@ -97,12 +98,13 @@ export async function inTurns<Name extends string>(
 	sides: Readonly<Record<Name, Side>>,
 	folder: string,
 	{ rounds, ...shape }: Shape & { rounds: number },
+	held?: () => Promise<void>,
 ): Promise<Record<Name, Round[]>> {
 	const named = Object.entries<Side>(sides);
 	await warm(Object.values(sides), folder, shape);
 	const results = Object.fromEntries(named.map(([name]): [string, Round[]] => [name, []]));
 	for (let turn = 0; turn < rounds; turn++) {
-		for (const [name, side] of named) results[name]?.push(await round(side, folder, shape));
+		for (const [name, side] of named) results[name]?.push(await round(side, folder, shape, held));
 	}
 	return results as Record<Name, Round[]>;
 }

@@ -14,9 +14,11 @@ export interface Tally {
 	full: { events: number; reached: () => void };
 }
 
-/** Calls back when everything has arrived. */
-export function checkFull({ events, full }: Tally): void {
+/** Calls back when everything has arrived. What comes with the end is not timed. */
+export function checkFull(tally: Tally): void {
+	const { events, full } = tally;
 	if (events < full.events) return;
+	tally.timed = false;
 	full.events = Infinity;
 	full.reached();
 }

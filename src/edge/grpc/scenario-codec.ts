@@ -157,11 +157,13 @@ export function scenarioEvents(runId: string, facts: ScenarioFacts, soundBefore 
 	};
 	return ({ first, records }) => {
 		const events: Event[] = [];
-		for (const [n, record] of records.entries()) {
+		let offset = first;
+		for (const record of records) {
 			const text = textIn(record, 0, record.length);
-			if (text !== undefined) tokens.push({ text, offset: first + n });
-			else events.push(...other(record, first + n));
+			if (text !== undefined) tokens.push({ text, offset });
+			else events.push(...other(record, offset));
+			offset++;
 		}
-		return [...events, ...flush()];
+		return events.length === 0 ? flush() : [...events, ...flush()];
 	};
 }
