@@ -87,7 +87,7 @@ describe("signing out", () => {
 				return { cookie: answer.headers.get("set-cookie")!.split(";")[0]!, authorization: "" };
 			};
 			const [mine, other] = [await signIn(), await signIn()];
-			const stream = "/v1/sessions/work/stream";
+			const stream = "/v1/sessions/mine/stream";
 			const [cut, stays] = [await readSse(rig.url + stream, mine), await readSse(rig.url + stream, other)];
 			const ws = new WebSocket(`${rig.url}/v1/ws`, { headers: { cookie: mine.cookie, origin: rig.url } });
 			await new Promise((resolve) => ws.on("open", resolve));
