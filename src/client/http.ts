@@ -47,11 +47,21 @@ export interface Http {
 	json<T>(method: Method, path: string, body?: unknown): Promise<T>;
 }
 
+const NO_URL =
+	"give the client the daemon's `url`, for example http://127.0.0.1:7777: outside a browser there is no page whose address it could use";
+
 export function createHttp(options: HttpOptions): Http {
 	const { url = "", token, fetch: get = (to, init) => fetch(to, init), reword = (error) => error } = options;
 	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
 
 	async function located(): Promise<Address> {
+		if (
+			!options.locate &&
+			url === "" &&
+			!options.fetch &&
+			(globalThis as { location?: unknown }).location === undefined
+		)
+			throw new NexusError("invalid", NO_URL);
 		if (!options.locate) return fixed;
 		try {
 			return await options.locate();

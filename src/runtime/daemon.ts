@@ -52,7 +52,10 @@ interface Life {
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
-	const { engine, logger, ...rest } = options;
+	const { config: whole = {}, logger, ...given } = options;
+	if (typeof whole !== "object")
+		throw new NexusError("config", "startDaemon: `config` is an object, not a file's name");
+	const { engine, ...rest } = { ...whole, ...given };
 	const config = completeConfig(rest);
 	const life: Life = {
 		state: "STARTING",
