@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import type { PhaseJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf } from "../chat.ts";
+import { drawnText } from "../drawn-text.ts";
 import type { AppState } from "../store.ts";
 import { connectionOf, phaseWords, sessionTitle } from "../words.ts";
 import { Adapters } from "./adapters.tsx";
@@ -145,7 +146,7 @@ function useTitle(state: AppState): void {
 	const live = state.chat !== undefined && liveTurnOf(state.chat) !== undefined;
 	const title = titleOf(state);
 	useEffect(() => {
-		document.title = `${live ? "● " : ""}${title ? `${title} · ` : ""}Nexus`;
+		document.title = drawnText(`${live ? "● " : ""}${title ? `${title} · ` : ""}Nexus`);
 	}, [live, title]);
 }
 
