@@ -205,6 +205,8 @@ export interface EdgeDeps {
 	agents?: Readonly<Record<string, { model?: string }>>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
+	/** Answers the messages of a run that was cut off with a new run. */
+	retry(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	/** MCP servers; without it there are none. */

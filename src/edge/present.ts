@@ -82,7 +82,13 @@ const runView = (run: Turn | LiveRun) => ({
 	tool_calls: run.toolCalls.map(toolCallView),
 });
 
-export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: boolean): RunJson =>
+/** What a person may do with a run that was cut off; undefined for one that has completed. */
+export interface Offers {
+	canContinue: boolean;
+	canRetry: boolean;
+}
+
+export const turnView = (turn: Turn, framesAvailable: boolean, offers: Offers | undefined): RunJson =>
 	defined({
 		...runView(turn),
 		reason: turn.reason,
@@ -92,7 +98,8 @@ export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: bool
 		usage_by: turn.usageBy,
 		continues: turn.continues,
 		continued_by: turn.continuedBy,
-		can_continue: turn.status === "completed" ? undefined : canContinue,
+		can_continue: offers?.canContinue,
+		can_retry: offers?.canRetry,
 		trace: turn.trace,
 		rolled_back: turn.rolledBack,
 		frames_available: framesAvailable,

@@ -30,7 +30,9 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
 	const settled = async (turn: Turn): Promise<RunJson> => {
 		const hasFrames = (await bus.describe(turn.runId)) !== undefined;
-		return turnView(turn, hasFrames, turn.status !== "completed" && (await broker.canContinue(turn)));
+		if (turn.status === "completed") return turnView(turn, hasFrames, undefined);
+		const [canContinue, refusal] = await Promise.all([broker.canContinue(turn), broker.retryRefusal(turn)]);
+		return turnView(turn, hasFrames, { canContinue, canRetry: refusal === undefined });
 	};
 	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
 	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {

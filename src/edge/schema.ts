@@ -267,6 +267,10 @@ export const RunView = component(
 		continues: z.string().exactOptional().describe("The run that was cut off and that this one continues."),
 		continued_by: z.string().exactOptional().describe("The run that continues this one."),
 		can_continue: z.boolean().exactOptional().describe("It was cut off, and `continue` would go on with it."),
+		can_retry: z
+			.boolean()
+			.exactOptional()
+			.describe("It was cut off, and `retry` would answer its messages from the start."),
 		trace: TraceView.exactOptional().describe("The way of the message through the pipeline, once the run has settled."),
 		frames_available: z.boolean().describe("Whether the frames can still be streamed and replayed."),
 	} satisfies Fields<wire.RunJson>),

@@ -165,6 +165,8 @@ export interface RunJson {
 	continued_by?: string;
 	/** It was cut off, and `continue` would go on with it. */
 	can_continue?: boolean;
+	/** It was cut off, and `retry` would answer its messages from the start. */
+	can_retry?: boolean;
 	/** Present once the run has settled. */
 	trace?: TraceJson;
 	/** Whether the frames can still be streamed and replayed. */
@@ -181,6 +183,12 @@ export interface RunContinuedJson {
 	/** The new run. */
 	run_id: string;
 	continues: string;
+}
+
+export interface RunRetriedJson {
+	/** The new run. */
+	run_id: string;
+	retries: string;
 }
 
 export interface PhaseRequest {

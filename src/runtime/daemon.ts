@@ -307,6 +307,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
 		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
+		retry: (runId) => nex.retry(runId),
 		channels: { outbound, pairing: nex.pairing, lab, reload },
 		token,
 		apps: services.apps,

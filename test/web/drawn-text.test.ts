@@ -26,7 +26,9 @@ it("holds for every text and every attribute that is shown as text, and for no v
 	const drawn = `a${"\u0301".repeat(30)}`;
 	const options: Options = {};
 	drawSafely(options);
-	const element = h("input", { title: text, "aria-label": text, value: text }) as VNode<Record<string, unknown>>;
+	const element = h("input", { title: text, "aria-label": text, value: text }) as unknown as VNode<
+		Record<string, unknown>
+	>;
 	options.vnode?.(element as VNode);
 	expect(element.props).toMatchObject({ title: drawn, "aria-label": drawn, value: text });
 	const node = { type: null, props: text as ComponentChild } as unknown as VNode;
