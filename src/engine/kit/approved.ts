@@ -1,7 +1,7 @@
 /** Has a person agree before a tool acts whose agent knows nothing of approvals. */
 
 import type { Answer, EngineContext, EngineEvent, EngineRequest } from "../port.ts";
-import { needsApproval, policyOf, refusalOf } from "../tools/tools.ts";
+import { describeWanted, needsApproval, policyOf, refusalOf } from "../tools/tools.ts";
 import type { Wrappable } from "./wrappable.ts";
 
 /** Says what is asked about the call of this id, as the model calls it, and resolves once whoever reads the run has it. */
@@ -43,7 +43,7 @@ export const askingEvent = (
 	callId: call.callId,
 	name: call.name,
 	status: "progress",
-	...(answer === undefined && { args: call.args }),
+	...(answer === undefined && { args: call.args, summary: describeWanted(call.name, call.args) }),
 	asking: {
 		id: handle,
 		kind: "approval",
