@@ -13,6 +13,7 @@ import type {
 	AttachmentJson,
 	EventJson,
 	MessageJson,
+	QueuedJson,
 	RunJson,
 	SessionJson,
 	ToolCallJson,
@@ -128,6 +129,30 @@ export function eventView(event: InboundEvent): EventJson {
 	});
 }
 
+export function queuedView(event: InboundEvent): QueuedJson {
+	const { event_id, text, received_at, channel, account, sender, sender_name } = eventView(event);
+	return defined({ event_id, text, received_at, channel, account, sender, sender_name });
+}
+
+/** Who wrote; undefined for the owner, whose own page and command line show it. */
+export function writerOf(origin: Writer | undefined) {
+	if (!origin || (origin.channel === "web" && origin.sender === "owner")) return undefined;
+	const { channel, account, sender, senderName } = origin;
+	return defined({ channel, account, sender, sender_name: senderName });
+}
+
+type Writer = Pick<NonNullable<InboundEvent["origin"]>, "channel" | "account" | "sender" | "senderName">;
+
+function beginnerOf(origin: SessionInfo["origin"]) {
+	const writer = writerOf(origin);
+	const { type, name } = origin?.chat ?? {};
+	return {
+		...writer,
+		group: writer && type === "group" ? (true as const) : undefined,
+		chat_name: writer && typeof name === "string" ? name : undefined,
+	};
+}
+
 export const sessionView = (info: SessionInfo, liveRunId: string | undefined): SessionJson =>
 	defined({
 		session: info.session,
@@ -136,4 +161,5 @@ export const sessionView = (info: SessionInfo, liveRunId: string | undefined): S
 		turns: info.turns,
 		title: info.title,
 		live_run_id: liveRunId,
+		...beginnerOf(info.origin),
 	});

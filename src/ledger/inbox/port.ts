@@ -88,6 +88,8 @@ export interface EventQuery {
 
 export interface Inbox {
 	get(eventId: string): Reading<InboundEvent | undefined>;
+	/** Where it came from, without reading the message itself. */
+	originOf(eventId: string): Reading<Origin | undefined>;
 	byKey(session: string, idempotencyKey: string): Reading<InboundEvent | undefined>;
 	bySource(channel: string, account: string, sourceId: string): Reading<InboundEvent | undefined>;
 	/** Newest first. */

@@ -15,7 +15,7 @@ import {
 	statement,
 } from "../thing.ts";
 import type { Disposition, Inbox, InboxOps } from "./port.ts";
-import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
+import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf, originIn } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
 const STEPS: readonly string[] = [
@@ -40,6 +40,10 @@ export const inboxInSqlite: SqliteThing<AtOnce<Inbox>> = {
 function reads(file: SqliteFile): AtOnce<Inbox> {
 	const select = (where: string) => statement(file, `SELECT * FROM inbound WHERE ${where}`);
 	const byId = select("event_id = ?");
+	const origin = statement(
+		file,
+		"SELECT channel, account, source_id, sender, sender_name FROM inbound WHERE event_id = ? AND channel IS NOT NULL",
+	);
 	const byKey = select("session = ? AND idempotency_key = ?");
 	const bySource = select("channel = ? AND account = ? AND source_id = ?");
 	const queued = select("state = 'queued' ORDER BY seq");
@@ -60,6 +64,10 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	};
 	return {
 		get: (eventId) => one(byId, eventId),
+		originOf(eventId) {
+			const row: Row | undefined = origin.get(eventId);
+			return row && originIn(row);
+		},
 		byKey: (session, key) => one(byKey, session, key),
 		bySource: (...source) => one(bySource, ...source),
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
@@ -76,6 +84,10 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
 	!["rejected", "dropped", "handled", "answered"].includes(state) && batch === undefined;
+
+/** A run has it: nothing can take it back. */
+const isAnswered = ({ state }: Disposition): boolean =>
+	state === "started" || state === "batched" || state === "injected";
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(
@@ -96,14 +108,20 @@ function applier(file: SqliteFile): ApplierOf<InboxOps> {
 			(SELECT seq FROM inbound WHERE state = 'rejected' ORDER BY seq DESC LIMIT 1 OFFSET ?), -1)`,
 	);
 	const session = sessionUse(file);
+	const messageOf = statement(file, "SELECT session, substr(text, 1, 1000) AS text FROM inbound WHERE event_id = ?");
 	return {
 		accept({ node }, event) {
 			if (insert.run(...eventColumns(event), node) === 0)
 				throw new Refused("duplicate", "A message with this idempotency key or source id is already here.");
-			if (isOfSession(event.disposition, event.batch)) session.received(event.session, event.receivedAt, event.text);
+			const { disposition, batch, receivedAt, text } = event;
+			if (isOfSession(disposition, batch)) session.received(event.session, receivedAt, text, isAnswered(disposition));
 		},
 		dispose(_, eventId, disposition, expected) {
-			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) return;
+			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) {
+				const row = isAnswered(disposition) ? messageOf.get(eventId) : undefined;
+				if (row) session.answered(String(row.session), String(row.text));
+				return;
+			}
 			const state = stateOf.get(eventId)?.state;
 			const found = state === undefined ? "is not there" : `is ${String(state)}, not ${expected.join(" or ")}`;
 			throw new Refused("conflict", `Inbound event ${eventId} ${found}.`);
