@@ -55,13 +55,6 @@ export function createHttp(options: HttpOptions): Http {
 	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
 
 	async function located(): Promise<Address> {
-		if (
-			!options.locate &&
-			url === "" &&
-			!options.fetch &&
-			(globalThis as { location?: unknown }).location === undefined
-		)
-			throw new NexusError("invalid", NO_URL);
 		if (!options.locate) return fixed;
 		try {
 			return await options.locate();
@@ -87,6 +80,7 @@ export function createHttp(options: HttpOptions): Http {
 				...(signal && { signal }),
 			});
 		} catch (cause) {
+			if (address.url === "" && codeOf(cause) === "ERR_INVALID_URL") throw new NexusError("invalid", NO_URL, { cause });
 			throw reword(unreachable(address.url, cause), undefined);
 		}
 		if (response.ok) return { response, address };
@@ -117,10 +111,14 @@ export function createHttp(options: HttpOptions): Http {
 const originOf = ({ url }: Address, response: Response): string =>
 	URL.parse(url)?.origin ?? URL.parse(response.url)?.origin ?? "this address";
 
+/** Node hides why behind "fetch failed". */
+const innerOf = (cause: unknown): unknown =>
+	cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+
+const codeOf = (cause: unknown): string | undefined => (innerOf(cause) as { code?: string } | undefined)?.code;
+
 function unreachable(url: string, cause: unknown): NexusError {
-	// Node hides why behind "fetch failed".
-	const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-	const because = (inner as { code?: string } | undefined)?.code ?? wordsOf(inner);
+	const because = codeOf(cause) ?? wordsOf(innerOf(cause));
 	return new NexusError("unavailable", `cannot reach the daemon${url && ` at ${url}`} (${because})`, { cause });
 }
 
