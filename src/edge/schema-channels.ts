@@ -221,7 +221,7 @@ export const LabStateView = component(
 						call: z.string(),
 						ms: z.number().exactOptional(),
 						status: count.describe("HTTP status; 0 = no answer."),
-						note: z.string().exactOptional(),
+						fault: z.string().exactOptional().describe("How it was made to go wrong."),
 					} satisfies Fields<wire.LabCallJson>),
 				),
 				rate_limited_until: time.exactOptional(),

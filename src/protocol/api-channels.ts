@@ -169,7 +169,8 @@ export interface LabCallJson {
 	ms?: number;
 	/** HTTP status; 0 = no answer. */
 	status: number;
-	note?: string;
+	/** How it was made to go wrong. */
+	fault?: string;
 }
 
 export interface LabChannelJson {

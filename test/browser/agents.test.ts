@@ -68,7 +68,7 @@ describeInBrowser("several agents", () => {
 		expect(await page.locator(".thread").innerText()).not.toContain("Somebody has to read");
 
 		await asking(page).getByRole("button", { name: "Allow", exact: true }).click();
-		await page.locator(".asked", { hasText: "Allowed by the owner" }).waitFor();
+		await page.locator(".asked", { hasText: "Allowed by you" }).waitFor();
 		await page.locator(".outcome", { hasText: "part of the script" }).waitFor();
 		await listed.waitFor({ state: "detached" });
 
