@@ -1,7 +1,7 @@
 /** The channel lab as a person sees it, as a value. */
 
 import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "../protocol/protocol.ts";
-import { channelName, deliveryWords, errorWords, type Words } from "./channels.ts";
+import { channelName, confirmedOf, deliveryWords, errorWords, type Words } from "./channels.ts";
 
 export interface LabView {
 	/** What the daemon last said; nothing until the lab has started. */
@@ -100,13 +100,15 @@ const PAUSES: Readonly<Partial<Record<LabFaultKind, (call: LabCallJson) => strin
 	reset_after_accept: () => "Connection broke; checking whether it arrived",
 };
 
-/** What became of a delivery whose last call nobody confirmed. */
-export const outcomeNote = (row: LabChannelJson): string | undefined => {
-	const { error } = row.delivery ?? {};
-	if (row.state === "unknown")
-		return `${channelName(row.channel)} did not confirm a message, and cannot be asked whether it arrived. It is not sent again; look at the chat.`;
-	return error === undefined ? undefined : errorWords(error);
-};
+/** What to make of how a delivery ended. `length`: of the whole answer. */
+export function outcomeNote({ channel, state, delivery }: LabChannelJson, length: number): string | undefined {
+	if (!delivery || state === "active") return undefined;
+	if (state !== "unknown") return delivery.error === undefined ? undefined : errorWords(delivery.error);
+	const name = channelName(channel);
+	return confirmedOf(delivery) >= length
+		? `The text arrived. ${name} did not confirm a card or file, and cannot be asked: look at the chat.`
+		: `${name} did not confirm a message, and cannot be asked whether it arrived. It is not sent again: look at the chat.`;
+}
 
 /** Whether a bubble can still change. */
 export function isOpen(row: LabChannelJson, index: number): boolean {

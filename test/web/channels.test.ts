@@ -125,13 +125,16 @@ describe("the lab", () => {
 		expect(errorWords("unknown_outcome: The message may be there.")).toBe("The message may be there.");
 		expect(errorWords("Unauthorized: bot was blocked")).toBe("Unauthorized: bot was blocked");
 		const error = "unknown_outcome: The message may or may not have been sent.";
-		expect(outcomeNote(row({ channel: "signal", state: "unknown", delivery: { ...DELIVERY, error } }))).toMatch(
+		expect(outcomeNote(row({ channel: "signal", state: "unknown", delivery: { ...DELIVERY, error } }), 40)).toMatch(
 			/^Signal did not confirm a message/,
 		);
-		expect(outcomeNote(row({ state: "failed", delivery: { ...DELIVERY, error: "refused: no such chat" } }))).toBe(
+		expect(outcomeNote(row({ channel: "signal", state: "unknown", delivery: { ...DELIVERY, error } }), 30)).toMatch(
+			/^The text arrived/,
+		);
+		expect(outcomeNote(row({ state: "failed", delivery: { ...DELIVERY, error: "refused: no such chat" } }), 40)).toBe(
 			"no such chat",
 		);
-		expect(outcomeNote(row({ state: "complete", delivery: DELIVERY }))).toBeUndefined();
+		expect(outcomeNote(row({ state: "complete", delivery: DELIVERY }), 40)).toBeUndefined();
 	});
 });
 

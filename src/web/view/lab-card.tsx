@@ -27,7 +27,7 @@ export function LabCard({ row, lab, length, app }: LabCardProps) {
 	const { channel, messages, draft, delivery } = row;
 	const name = channelName(channel);
 	const pause = pauseOf(row, lab.state?.now ?? 0);
-	const note = outcomeNote(row);
+	const note = outcomeNote(row, length);
 	return (
 		<section
 			class="lab-card"
