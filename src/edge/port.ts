@@ -126,6 +126,8 @@ export interface Channels {
 	pairing: Nex["pairing"];
 	/** Takes up the accounts as they are stored now. */
 	reload?(): Promise<AccountChanges>;
+	/** Channels whose adapter is configured and that have no account: nothing starts them. */
+	idle?(): readonly string[];
 	lab?: Lab;
 }
 

@@ -58,6 +58,10 @@ export const AccountList = component(
 	z.object({
 		now: time.describe("By the daemon's clock."),
 		accounts: z.array(AccountView),
+		without_account: z
+			.array(z.string())
+			.exactOptional()
+			.describe("Channels whose adapter has a `command` and that have no account: nothing starts them."),
 	} satisfies Fields<wire.AccountListJson>),
 );
 const accountNames = z.array(

@@ -31,6 +31,8 @@ export interface AccountListJson {
 	/** By the daemon's clock. */
 	now: number;
 	accounts: AccountJson[];
+	/** Channels whose adapter has a `command` and that have no account: nothing starts them. */
+	without_account?: string[];
 }
 
 export interface AccountNameJson {

@@ -18,7 +18,7 @@ import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
-import { nexConfig } from "./channels.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
 import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
@@ -244,6 +244,9 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		observer: tracing ? both(counts, tracing) : counts,
 	});
 	const { adapters, inbound } = nexConfig(config);
+	let idle = idleChannels(adapters);
+	for (const channel of idle)
+		log.warn({ channel }, `the adapter of ${channel} has no account, so it is not started; ${idleRemedy(channel)}`);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({
 		...{ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log },
@@ -260,6 +263,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		try {
 			const next = nexConfig(config);
 			const changes = await outbound.reconfigure(next.adapters);
+			idle = idleChannels(next.adapters);
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
@@ -308,7 +312,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
 		retry: (runId) => nex.retry(runId),
-		channels: { outbound, pairing: nex.pairing, lab, reload },
+		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
 		token,
 		apps: services.apps,
 		signIns: services.signIns,
