@@ -78,6 +78,22 @@ describeInBrowser("the chat", () => {
 		expect(faults).toEqual([]);
 	});
 
+	it("offers Retry after a failure, which answers the same message again and shows it once", async () => {
+		const { page, faults } = await openSession(world.context, world.daemon, "retried");
+		await say(page, "fail");
+		await page.click(".turn:last-of-type .retry");
+		await page.locator(".turn:nth-of-type(2) .outcome", { hasText: "Failed" }).waitFor();
+		expect(await page.locator(".bubble").allTextContents()).toEqual(["fail"]);
+		expect(await page.textContent(".turn:nth-of-type(2) .continues")).toBe("Tried again");
+		// Only what is newest can be gone on with.
+		await page.waitForSelector(".turn:nth-of-type(2) .retry");
+		expect(await page.locator(".retry, .continue").count()).toBe(1);
+		await page.reload();
+		await page.waitForSelector(".turn:nth-of-type(2) .retry");
+		expect(await page.locator(".bubble").allTextContents()).toEqual(["fail"]);
+		expect(faults).toEqual([]);
+	});
+
 	it("offers the demo agent's directives only where the demo agent answers", async () => {
 		const { page } = await openAt(world.context, world.daemon, "#/s/not-demo");
 		await page.waitForSelector(".empty button");

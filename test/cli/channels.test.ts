@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { RunJson, SessionJson } from "../../src/protocol/protocol.ts";
 import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../src/runtime/runtime.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
@@ -232,6 +233,13 @@ describe("a Telegram account", () => {
 			disposition: "started",
 			run_id: delivery!.run_id,
 		});
+		const runs = jsonLines<RunJson>((await at.cli("runs", "--json")).out);
+		expect(runs[0]!.messages[0]).toMatchObject({ role: "user", channel: "telegram", account: "main", sender: "42" });
+		const sessions = jsonLines<SessionJson>((await at.cli("sessions", "--json")).out);
+		expect(sessions).toMatchObject([{ channel: "telegram", sender: "42", title: "/demo tokens=60 rate=0" }]);
+		await at.cli("send", "/demo tokens=5 rate=0", "--session", "mine");
+		const [own] = jsonLines<RunJson>((await at.cli("runs", "--session", "mine", "--json")).out);
+		expect(own!.messages[0]).not.toHaveProperty("channel");
 		await until("traced", async () => (await at.cli("runs", delivery!.run_id)).out.includes(delivery!.delivery_id));
 		expect((await at.cli("runs", delivery!.run_id)).out).toMatch(/^from +42 on telegram\/main$/m);
 		expect((await at.cli("adapters")).out).toMatch(/^telegram\/main\t.*monitor running.*\t1 complete/m);
