@@ -133,7 +133,7 @@ export class SoloRun {
 	}
 
 	shutDown(): void {
-		this.#stopWith({ ...SHUT_DOWN, error: { ...SHUT_DOWN.error!, reason: "STOPPING" } });
+		this.#stopWith(SHUT_DOWN);
 	}
 
 	async #drive(writer: LogWriter): Promise<void> {
