@@ -356,6 +356,14 @@ class LogBus implements Bus {
 		return this.#directory.list(query);
 	}
 
+	async bytesOf(countedFor: string): Promise<number> {
+		return this.#storage.totalBytes(countedFor);
+	}
+
+	removeOf(countedFor: string): Promise<number> {
+		return this.#retainer.removeOf(countedFor);
+	}
+
 	retain(rules: Retention): Promise<number> {
 		return this.#retainer.retain(rules);
 	}

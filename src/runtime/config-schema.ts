@@ -16,7 +16,7 @@ import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./config-channels.ts";
-import { artifacts, jobs } from "./config-jobs.ts";
+import { apps, artifacts, jobs } from "./config-jobs.ts";
 import { connectors, memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
@@ -156,6 +156,7 @@ export const configSchemaFor = (engines: Engines) =>
 		tools,
 		memory,
 		connectors,
+		apps,
 		jobs,
 		artifacts,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),

@@ -60,6 +60,8 @@ export interface NexusConfig extends EngineSections {
 	/** What jobs and artifacts may take. */
 	jobs?: FileConfig["jobs"];
 	artifacts?: FileConfig["artifacts"];
+	/** What one application may take. */
+	apps?: FileConfig["apps"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };

@@ -32,6 +32,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			range: () => ({ first: 1, last: 0 }),
 			isOlder: () => false,
 			topics: () => [],
+			bytes: () => 0,
 		},
 		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
@@ -43,7 +44,14 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			isOlder: () => false,
 			bytes: () => 0,
 		},
-		workflows: { get: () => undefined, nodes: () => [], statuses: () => [], list: () => [], isOlder: () => false },
+		workflows: {
+			get: () => undefined,
+			nodes: () => [],
+			statuses: () => [],
+			list: () => [],
+			isOlder: () => false,
+			bytes: () => 0,
+		},
 	},
 });
 

@@ -207,11 +207,12 @@ class SqliteStorage implements Storage {
 	}
 
 	/** The name and the place in the chain are decided here, whoever else wants them. */
-	#create(id: number, { log, kind, chain, meta }: LogSpec, node: number, row: number, now: number): number {
+	#create(id: number, spec: LogSpec, node: number, row: number, now: number): number {
+		const { log, kind, chain, meta, countedFor = null } = spec;
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
 		const metaText = meta === undefined ? null : JSON.stringify(meta);
 		try {
-			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row, countedFor);
 		} catch (cause) {
 			throw sqliteFailure(cause)?.kind === "duplicate" ? existsAlready(log) : cause;
 		}
@@ -335,12 +336,14 @@ class SqliteStorage implements Storage {
 	}
 
 	oldestSealed(kinds: Kinds): StoredLog | undefined {
-		const row = this.#sql.oldestSealed.get(...kindColumns(kinds));
+		const { countedSealed, oldestSealed } = this.#sql;
+		const row = "countedFor" in kinds ? countedSealed.get(kinds.countedFor) : oldestSealed.get(...kindColumns(kinds));
 		return row && storedOf(row);
 	}
 
-	totalBytes(kinds: Kinds): number {
-		return Number(this.#sql.totalBytes.get(...kindColumns(kinds))!.bytes);
+	totalBytes(countedFor?: string): number {
+		const { totalBytes, countedBytes } = this.#sql;
+		return Number((countedFor === undefined ? totalBytes.get() : countedBytes.get(countedFor))!.bytes);
 	}
 
 	removeSome(id: number): boolean {

@@ -35,8 +35,8 @@ export interface StoredJobs {
 	scenario(id: string): Reading<unknown>;
 	/** Newest first. Reads neither requests nor results. */
 	list(query: StoredJobQuery): Reading<StoredJob[]>;
-	/** Whether any ended before a time. */
-	isOlder(before: number): Reading<boolean>;
+	/** Whether any ended before a time, of all or of one application. */
+	isOlder(before: number, appId?: string): Reading<boolean>;
 	/** The size of all jobs of an application, with requests and results. */
 	bytes(appId: string): Reading<number>;
 }
@@ -46,8 +46,8 @@ export interface StoredJobOps {
 	submit(job: StoredJob, scenario: unknown): void;
 	/** Of a job that is not terminal only: what has ended never changes. */
 	change(change: StoredJobChange): void;
-	/** Forgets some that ended before a time, at most so many. */
-	forget(before: number, rowsMax: number): void;
+	/** Forgets some that ended before a time, at most so many; of all or of one application. */
+	forget(before: number, rowsMax: number, appId?: string): void;
 }
 
 export const jobWrites = writesOf<StoredJobOps>("jobs", ["submit", "change", "forget"]);

@@ -59,7 +59,7 @@ export const jobsInSqlite: SqliteThing<AtOnce<StoredJobs>> = {
 			AND (?2 IS NULL OR state IN (SELECT value FROM json_each(?2)))
 			AND (?3 IS NULL OR seq < (SELECT seq FROM job WHERE id = ?3)) ORDER BY seq DESC LIMIT ?4`,
 		);
-		const older = statement(file, "SELECT 1 FROM job WHERE finished_at < ? LIMIT 1");
+		const older = statement(file, "SELECT 1 FROM job WHERE finished_at < ?1 AND (?2 IS NULL OR app_id = ?2) LIMIT 1");
 		return {
 			get(id) {
 				const row = get.get(id);
@@ -77,7 +77,7 @@ export const jobsInSqlite: SqliteThing<AtOnce<StoredJobs>> = {
 			},
 			list: ({ appId = null, states = [], limit, before = null }) =>
 				list.all(appId, states.length === 0 ? null : jsonText(states), before, limit).map(jobOf),
-			isOlder: (before) => older.get(before) !== undefined,
+			isOlder: (before, appId) => older.get(before, appId ?? null) !== undefined,
 			bytes: (appId) => Number(bytes.get(appId)!.bytes),
 		};
 	},
@@ -94,7 +94,8 @@ function applier(file: SqliteFile): ApplierOf<StoredJobOps> {
 		"UPDATE job SET state = ?, finished_at = ?, snapshot = ? WHERE id = ? AND finished_at IS NULL",
 	);
 	const settle = statement(file, "UPDATE job_body SET result = ? WHERE seq = (SELECT seq FROM job WHERE id = ?)");
-	const old = "SELECT seq FROM job WHERE finished_at < ? ORDER BY finished_at LIMIT ?";
+	const old =
+		"SELECT seq FROM job WHERE finished_at < ?1 AND (?3 IS NULL OR app_id = ?3) ORDER BY finished_at LIMIT ?2";
 	const forgetBodies = statement(file, `DELETE FROM job_body WHERE seq IN (${old})`);
 	const forget = statement(file, `DELETE FROM job WHERE seq IN (${old})`);
 	return {
@@ -106,9 +107,9 @@ function applier(file: SqliteFile): ApplierOf<StoredJobOps> {
 			must(change.run(state, finishedAt, jsonText(job), id), `${id} has ended, or there is no such job.`);
 			if (result !== undefined) settle.run(jsonText(result), id);
 		},
-		forget(_, before, rowsMax) {
-			forgetBodies.run(before, rowsMax);
-			forget.run(before, rowsMax);
+		forget(_, before, rowsMax, appId) {
+			forgetBodies.run(before, rowsMax, appId ?? null);
+			forget.run(before, rowsMax, appId ?? null);
 		},
 	};
 }

@@ -32,6 +32,17 @@ const STEPS: readonly string[] = [
 		PRIMARY KEY (workflow_id, node_id)
 	) STRICT, WITHOUT ROWID;
 	`,
+	`
+	-- The sizes are sums over an index.
+	ALTER TABLE workflow ADD COLUMN bytes INTEGER
+		GENERATED ALWAYS AS (octet_length(definition) + ifnull(octet_length(error), 0)) VIRTUAL;
+	ALTER TABLE workflow_node ADD COLUMN app_id TEXT NOT NULL DEFAULT '';
+	UPDATE workflow_node SET app_id = ifnull((SELECT app_id FROM workflow WHERE id = workflow_id), '');
+	ALTER TABLE workflow_node ADD COLUMN bytes INTEGER
+		GENERATED ALWAYS AS (octet_length(status) + ifnull(octet_length(output), 0)) VIRTUAL;
+	CREATE INDEX workflow_bytes ON workflow (app_id, bytes);
+	CREATE INDEX workflow_node_bytes ON workflow_node (app_id, bytes);
+	`,
 ];
 
 const LIST_MAX = 1000;
@@ -52,7 +63,15 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			`SELECT * FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
 			AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3))) ORDER BY id DESC LIMIT ?4`,
 		);
-		const older = statement(file, "SELECT 1 FROM workflow WHERE finished_at < ? LIMIT 1");
+		const older = statement(
+			file,
+			"SELECT 1 FROM workflow WHERE finished_at < ?1 AND (?2 IS NULL OR app_id = ?2) LIMIT 1",
+		);
+		const bytes = statement(
+			file,
+			`SELECT ifnull((SELECT sum(bytes) FROM workflow WHERE app_id = ?1), 0)
+			+ ifnull((SELECT sum(bytes) FROM workflow_node WHERE app_id = ?1), 0) AS bytes`,
+		);
 		return {
 			get(id) {
 				const row = get.get(id);
@@ -62,7 +81,8 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			statuses: (id) => statuses.all(id).map(nodeOf),
 			list: ({ appId, states, limit, before }) =>
 				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(workflowOf),
-			isOlder: (before) => older.get(before) !== undefined,
+			isOlder: (before, appId) => older.get(before, appId ?? null) !== undefined,
+			bytes: (appId) => Number(bytes.get(appId)!.bytes),
 		};
 	},
 };
@@ -75,7 +95,7 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	);
 	const insertNode = statement(
 		file,
-		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output) VALUES (?, ?, ?, ?, ?, ?)",
+		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
 	);
 	const advance = statement(
 		file,
@@ -86,7 +106,8 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 		`UPDATE workflow_node SET state = ?, status = ?, output = ? WHERE workflow_id = ? AND node_id = ?
 		AND state NOT IN ('completed', 'failed', 'canceled', 'skipped')`,
 	);
-	const old = "SELECT id FROM workflow WHERE finished_at < ? ORDER BY finished_at LIMIT ?";
+	const old =
+		"SELECT id FROM workflow WHERE finished_at < ?1 AND (?3 IS NULL OR app_id = ?3) ORDER BY finished_at LIMIT ?2";
 	const forgetNodes = statement(file, `DELETE FROM workflow_node WHERE workflow_id IN (${old})`);
 	const forget = statement(file, `DELETE FROM workflow WHERE id IN (${old})`);
 	return {
@@ -96,7 +117,7 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				...[jsonOrNull(one.error), one.createdAt, one.startedAt ?? null, one.finishedAt ?? null],
 			);
 			for (const [position, { nodeId, state, status, output }] of nodes.entries())
-				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output));
+				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output), one.appId);
 		},
 		advance(_, id, { state, error, startedAt, finishedAt }, nodes) {
 			const changed = advance.run(state, jsonOrNull(error), startedAt ?? null, finishedAt ?? null, id);
@@ -106,9 +127,9 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				must(moved, `Node ${node.nodeId} of ${id} has ended, or there is none.`);
 			}
 		},
-		forget(_, before, rowsMax) {
-			forgetNodes.run(before, rowsMax);
-			forget.run(before, rowsMax);
+		forget(_, before, rowsMax, appId) {
+			forgetNodes.run(before, rowsMax, appId ?? null);
+			forget.run(before, rowsMax, appId ?? null);
 		},
 	};
 }

@@ -9,6 +9,7 @@ import { createKeyedLock } from "../../std/lock.ts";
 import type { Log } from "../../std/log.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
 import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
 import type { ArtifactInfo, ArtifactPiece, Artifacts, NewArtifact, Transfer } from "./port.ts";
@@ -23,6 +24,8 @@ export interface ArtifactsDeps {
 	clock: Clock;
 	log: Log;
 	limits?: Partial<ArtifactLimits>;
+	/** Left out: artifacts alone have limits. */
+	quota?: Pick<Quota, "check">;
 }
 
 export const createArtifacts = (deps: ArtifactsDeps): Artifacts => new ArtifactService(deps);
@@ -120,6 +123,7 @@ class ArtifactService implements Artifacts {
 			throw noRoom(`${sizeBytes} bytes more are above the ${bytesPerAppMax} that ${appId} may keep`);
 		const all = await artifacts.usage();
 		if (all.bytes + sizeBytes > bytesMax) throw noRoom(`${sizeBytes} bytes more are above the ${bytesMax} of all`);
+		await this.#deps.quota?.check(appId, sizeBytes);
 	}
 
 	async find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
@@ -291,14 +295,22 @@ class ArtifactService implements Artifacts {
 		return removed;
 	}
 
+	async clear(appId: string): Promise<void> {
+		for (;;) {
+			const some = await this.#deps.ledger.artifacts.of(appId, SWEEP_ROWS);
+			for (const { id } of some) await this.#expire(id, Number.POSITIVE_INFINITY);
+			if (some.length < SWEEP_ROWS) return;
+		}
+	}
+
 	/** Not while the same content is being added: whoever adds it is given this one. */
-	#expire(id: string): Promise<boolean> {
-		const { ledger, clock } = this.#deps;
+	#expire(id: string, now = this.#deps.clock.now()): Promise<boolean> {
+		const { ledger } = this.#deps;
 		const { signal } = this.#closed;
 		return this.#lock(id, signal, () =>
 			this.#lock(ROOM, signal, async () => {
 				const row = await ledger.artifacts.get(id);
-				if (!row || row.expiresAt > clock.now()) return false;
+				if (!row || row.expiresAt > now) return false;
 				this.#uploads.get(id)?.fail(new NexusError("expired", "it was not finished in time"));
 				await this.#remove(id);
 				return true;

@@ -10,6 +10,7 @@ import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
 import { type AttemptDeps, type Findings, keepCutText, perform, textSoFar } from "./attempt.ts";
 import { bounded } from "./bounded.ts";
@@ -41,6 +42,8 @@ export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
 	limits?: Partial<JobLimits>;
 	/** What is told beside a submission and an end, in their commits. */
 	audit?: Audit;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "holding">;
 }
 
 export const createJobs = (deps: JobsDeps): Jobs => new JobService(deps);
@@ -93,7 +96,9 @@ class JobService implements Jobs {
 			this.#arriving.set(id, appId);
 			try {
 				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
-				await this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
+				const create = () => this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
+				const { quota } = this.#deps;
+				await (quota ? quota.holding(appId, Buffer.byteLength(JSON.stringify(scenario)), create) : create());
 			} finally {
 				this.#arriving.delete(id);
 			}
@@ -117,7 +122,7 @@ class JobService implements Jobs {
 		const { id, appId, state, createdAt } = job;
 		const row = jobWrites.submit({ id, appId, state, createdAt, job }, scenario);
 		const first = recordOf({ type: "submitted", at: createdAt, job });
-		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
+		const writer = await this.#deps.bus.create({ log: id, kind: "job", countedFor: appId }, [first], {
 			with: [row, ...writes],
 			// A workflow has the time that it takes.
 			...(job.workflowId === undefined && { patienceMs: ADMIT_MS_MAX }),

@@ -8,6 +8,7 @@ import type { Log } from "../../std/log.ts";
 import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { type Principal, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { findConnector, useConnector } from "./connector.ts";
 import { type OpenRealtime, REALTIME_LIMITS, type Realtime, type RealtimeLimits } from "./port.ts";
 import { RealtimeSession } from "./session.ts";
@@ -29,6 +30,8 @@ export interface RealtimeDeps {
 	/** Takes a message into its session, as any other. */
 	submit(message: RealtimeMessage): Promise<{ eventId: string; disposition: { state: string; because?: string } }>;
 	limits?: Partial<RealtimeLimits>;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "check">;
 	clock?: Clock;
 	log: Log;
 }
@@ -117,6 +120,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
 	async function check(request: OpenRealtime, principal: Principal): Promise<void> {
 		const { transcription, speech, appId } = request;
+		await deps.quota?.check(appId, 1);
 		if (transcription) await findConnector(deps.connectors, { ...transcription, appId }, "transcribe", principal);
 		if (speech) await findConnector(deps.connectors, { ...speech, appId }, "speech", principal);
 	}
@@ -140,7 +144,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		const cursor = await bus.cursor({ chain }, head);
 		try {
 			const opened = JSON.stringify({ type: "opened", at: clock.now() });
-			const writer = await bus.create({ log: id, kind: "realtime", meta: { appId, session } }, [opened]);
+			const writer = await bus.create({ log: id, kind: "realtime", meta: { appId, session }, countedFor: appId }, [
+				opened,
+			]);
 			return { cursor, writer };
 		} catch (cause) {
 			cursor.close();
@@ -190,6 +196,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 			if (input.inputId.length > INPUT_ID_CHARS_MAX)
 				throw new NexusError("invalid", `an input_id has at most ${INPUT_ID_CHARS_MAX} characters`);
 			const { live } = await find(id, principal);
+			if (live && input.commit) await deps.quota?.check(live.appId, 1);
 			if (live) return live.append(input);
 			throw new NexusError("precondition", `the realtime session ${id} is closed: open another one`);
 		},
