@@ -24,6 +24,9 @@ export const artifacts = group({
 	bytesPerAppMax: bytes,
 	bytesMax: bytes,
 	countPerAppMax: count,
+	uploadsMax: count,
+	uploadsPerAppMax: count,
 	ageMsMax: ms,
 	transferIdleMs: ms,
+	uploadIdleMs: ms,
 } satisfies Record<keyof ArtifactLimits, z.ZodType>);

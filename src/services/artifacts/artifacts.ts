@@ -108,6 +108,7 @@ class ArtifactService implements Artifacts {
 				return { ...same, expiresAt: row.expiresAt };
 			}
 			await this.#checkRoom(row.appId, row.sizeBytes);
+			if (!row.complete) await this.#checkUploads(row.appId);
 			await bus.write([artifactWrites.add(row)], ADMIT_MS_MAX);
 			return row;
 		});
@@ -124,6 +125,15 @@ class ArtifactService implements Artifacts {
 		const all = await artifacts.usage();
 		if (all.bytes + sizeBytes > bytesMax) throw noRoom(`${sizeBytes} bytes more are above the ${bytesMax} of all`);
 		await this.#deps.quota?.check(appId, sizeBytes);
+	}
+
+	async #checkUploads(appId: string): Promise<void> {
+		const { uploadsMax, uploadsPerAppMax } = this.#limits;
+		const { all, own } = await this.#deps.ledger.artifacts.unfinishedCount(appId);
+		const what =
+			own >= uploadsPerAppMax ? `${own} uploads of ${appId}` : all >= uploadsMax ? `${all} uploads` : undefined;
+		if (what === undefined) return;
+		throw new NexusError("busy", `${what} are not whole: finish or cancel one first`, { reason: "QUOTA_EXCEEDED" });
 	}
 
 	async find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
@@ -286,12 +296,22 @@ class ArtifactService implements Artifacts {
 			for (const { id } of expired) if (await this.#expire(id)) removed++;
 			if (expired.length < SWEEP_ROWS) break;
 		}
+		removed += await this.#sweepUploads();
 		for (const id of await this.#files.ids()) {
 			if (this.#storing.has(id) || (await ledger.artifacts.get(id))) continue;
 			await this.#files.remove(id);
 			removed++;
 		}
 		this.transfers.sweep();
+		return removed;
+	}
+
+	/** Those that nobody goes on with hold memory, and the room that they announced. */
+	async #sweepUploads(): Promise<number> {
+		const idleSince = this.#deps.clock.now() - this.#limits.uploadIdleMs;
+		let removed = 0;
+		for (const [id, { info }] of [...this.#uploads])
+			if (info.updatedAt <= idleSince && (await this.#expire(id, Number.POSITIVE_INFINITY))) removed++;
 		return removed;
 	}
 

@@ -2,7 +2,7 @@
 
 import { chainOf } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { LOG_KINDS, NexusError, newId } from "../../protocol/protocol.ts";
+import { isSessionLabel, LOG_KINDS, NexusError, newId } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Connectors } from "../connectors/port.ts";
@@ -62,8 +62,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	}
 
 	/** The label of its session: an application's are its own, whatever it calls them. */
-	const labelOf = (id: string, { appId, session }: OpenRealtime, { owner }: Principal): string =>
-		owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
+	const labelOf = (id: string, { appId, session }: OpenRealtime, { owner }: Principal): string => {
+		const label = owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
+		if (isSessionLabel(label)) return label;
+		throw new NexusError(
+			"invalid",
+			"session: up to 128 letters, digits and . _ : @ + - beginning with a letter or digit; an application's id counts, too",
+		);
+	};
 
 	async function submit(session: string, app: string | undefined, text: string, key: string | undefined) {
 		const { eventId, disposition } = await deps.submit({
@@ -128,10 +134,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	async function open(request: OpenRealtime, principal: Principal) {
 		refuseTooMany(request.appId);
 		const id = newId("rt", clock.now());
+		const session = labelOf(id, request, principal);
 		opening.set(id, request.appId);
 		try {
 			await check(request, principal);
-			return await begin(id, request, principal);
+			return await begin(id, session, request, principal);
 		} finally {
 			opening.delete(id);
 		}
@@ -154,9 +161,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		}
 	}
 
-	async function begin(id: string, request: OpenRealtime, principal: Principal) {
+	async function begin(id: string, session: string, request: OpenRealtime, principal: Principal) {
 		const { appId } = request;
-		const session = labelOf(id, request, principal);
 		const { cursor, writer } = await logsOf(id, { appId, session });
 		const heard: Heard = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
 		const voice = voiceOf(request, principal, heard);
