@@ -27,14 +27,16 @@ const STEPS: readonly string[] = [
 		app_id TEXT NOT NULL,
 		scenario TEXT NOT NULL,
 		result TEXT,
-		bytes INTEGER GENERATED ALWAYS AS (octet_length(scenario) + ifnull(octet_length(result), 0)) VIRTUAL
+		bytes INTEGER NOT NULL
 	) STRICT;
-	INSERT INTO job_body (seq, app_id, scenario, result) SELECT seq, app_id, scenario,
-		nullif(json_patch('{}', json_object('text', snapshot ->> '$.text', 'embeddings', json(snapshot -> '$.embeddings'))), '{}')
-		FROM job;
+	INSERT INTO job_body (seq, app_id, scenario, result, bytes) SELECT seq, app_id, scenario,
+		nullif(json_patch('{}', json_object('text', snapshot ->> '$.text', 'embeddings', json(snapshot -> '$.embeddings'))), '{}'),
+		0 FROM job;
+	UPDATE job_body SET bytes = octet_length(scenario) + ifnull(octet_length(result), 0);
 	UPDATE job SET snapshot = json_remove(snapshot, '$.text', '$.embeddings');
 	ALTER TABLE job DROP COLUMN scenario;
-	ALTER TABLE job ADD COLUMN bytes INTEGER GENERATED ALWAYS AS (octet_length(snapshot)) VIRTUAL;
+	ALTER TABLE job ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE job SET bytes = octet_length(snapshot);
 	CREATE INDEX job_bytes ON job (app_id, bytes);
 	CREATE INDEX job_body_bytes ON job_body (app_id, bytes);
 	`,
@@ -86,14 +88,21 @@ export const jobsInSqlite: SqliteThing<AtOnce<StoredJobs>> = {
 function applier(file: SqliteFile): ApplierOf<StoredJobOps> {
 	const submit = statement(
 		file,
-		"INSERT INTO job (id, app_id, state, created_at, finished_at, snapshot) VALUES (?, ?, ?, ?, ?, ?)",
+		"INSERT INTO job (id, app_id, state, created_at, finished_at, snapshot, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6, octet_length(?6))",
 	);
-	const keep = statement(file, "INSERT INTO job_body (seq, app_id, scenario) VALUES (?, ?, ?)");
+	const keep = statement(
+		file,
+		"INSERT INTO job_body (seq, app_id, scenario, bytes) VALUES (?1, ?2, ?3, octet_length(?3))",
+	);
 	const change = statement(
 		file,
-		"UPDATE job SET state = ?, finished_at = ?, snapshot = ? WHERE id = ? AND finished_at IS NULL",
+		"UPDATE job SET state = ?1, finished_at = ?2, snapshot = ?3, bytes = octet_length(?3) WHERE id = ?4 AND finished_at IS NULL",
 	);
-	const settle = statement(file, "UPDATE job_body SET result = ? WHERE seq = (SELECT seq FROM job WHERE id = ?)");
+	const settle = statement(
+		file,
+		`UPDATE job_body SET result = ?1, bytes = octet_length(scenario) + octet_length(?1)
+		WHERE seq = (SELECT seq FROM job WHERE id = ?2)`,
+	);
 	const old =
 		"SELECT seq FROM job WHERE finished_at < ?1 AND (?3 IS NULL OR app_id = ?3) ORDER BY finished_at LIMIT ?2";
 	const forgetBodies = statement(file, `DELETE FROM job_body WHERE seq IN (${old})`);

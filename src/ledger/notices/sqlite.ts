@@ -21,7 +21,8 @@ const STEPS: readonly string[] = [
 	`,
 	`
 	ALTER TABLE notice ADD COLUMN counted_for TEXT;
-	ALTER TABLE notice ADD COLUMN bytes INTEGER GENERATED ALWAYS AS (octet_length(text)) VIRTUAL;
+	-- Only of what counts for one.
+	ALTER TABLE notice ADD COLUMN bytes INTEGER;
 	CREATE INDEX notice_counted ON notice (counted_for, bytes) WHERE counted_for IS NOT NULL;
 	`,
 ];
@@ -96,8 +97,9 @@ function reader({ db }: SqliteFile): AtOnce<Notices>["read"] {
 function applier(file: SqliteFile): ApplierOf<NoticeOps> {
 	const post = statement(
 		file,
-		`INSERT INTO notice (topic, seq, count, at, text, counted_for)
-		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3, ?5 FROM notice WHERE topic = ?1`,
+		`INSERT INTO notice (topic, seq, count, at, text, counted_for, bytes)
+		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3, ?5, iif(?5 IS NULL, NULL, octet_length(?3))
+		FROM notice WHERE topic = ?1`,
 	);
 	// What is kept has no hole: the clock may have been set back between two of them.
 	const oldest = statement(

@@ -34,12 +34,12 @@ const STEPS: readonly string[] = [
 	`,
 	`
 	-- The sizes are sums over an index.
-	ALTER TABLE workflow ADD COLUMN bytes INTEGER
-		GENERATED ALWAYS AS (octet_length(definition) + ifnull(octet_length(error), 0)) VIRTUAL;
+	ALTER TABLE workflow ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE workflow SET bytes = octet_length(definition) + ifnull(octet_length(error), 0);
 	ALTER TABLE workflow_node ADD COLUMN app_id TEXT NOT NULL DEFAULT '';
 	UPDATE workflow_node SET app_id = ifnull((SELECT app_id FROM workflow WHERE id = workflow_id), '');
-	ALTER TABLE workflow_node ADD COLUMN bytes INTEGER
-		GENERATED ALWAYS AS (octet_length(status) + ifnull(octet_length(output), 0)) VIRTUAL;
+	ALTER TABLE workflow_node ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE workflow_node SET bytes = octet_length(status) + ifnull(octet_length(output), 0);
 	CREATE INDEX workflow_bytes ON workflow (app_id, bytes);
 	CREATE INDEX workflow_node_bytes ON workflow_node (app_id, bytes);
 	`,
@@ -90,20 +90,23 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	const insert = statement(
 		file,
-		`INSERT INTO workflow (id, app_id, user_id, owner, name, definition, state, error, created_at, started_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO workflow (id, app_id, user_id, owner, name, definition, state, error, created_at, started_at, finished_at, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, octet_length(?6) + ifnull(octet_length(?8), 0))`,
 	);
 	const insertNode = statement(
 		file,
-		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		`INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, octet_length(?5) + ifnull(octet_length(?6), 0))`,
 	);
 	const advance = statement(
 		file,
-		"UPDATE workflow SET state = ?, error = ?, started_at = ?, finished_at = ? WHERE id = ? AND finished_at IS NULL",
+		`UPDATE workflow SET state = ?1, error = ?2, started_at = ?3, finished_at = ?4,
+		bytes = octet_length(definition) + ifnull(octet_length(?2), 0) WHERE id = ?5 AND finished_at IS NULL`,
 	);
 	const advanceNode = statement(
 		file,
-		`UPDATE workflow_node SET state = ?, status = ?, output = ? WHERE workflow_id = ? AND node_id = ?
+		`UPDATE workflow_node SET state = ?1, status = ?2, output = ?3,
+		bytes = octet_length(?2) + ifnull(octet_length(?3), 0) WHERE workflow_id = ?4 AND node_id = ?5
 		AND state NOT IN ('completed', 'failed', 'canceled', 'skipped')`,
 	);
 	const old =
