@@ -6,7 +6,7 @@
 import { crc32 } from "node:zlib";
 import { Refused } from "../../protocol/protocol.ts";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
-import type { Query } from "../../std/write.ts";
+import type { Query, Reading } from "../../std/write.ts";
 import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
@@ -19,6 +19,7 @@ import {
 	type Joined,
 	type Kinds,
 	type LogWrite,
+	OutcomeUnknown,
 	type Storage,
 	type StoredLog,
 	segmentBytesOf,
@@ -113,14 +114,30 @@ class SqliteStorage implements Storage {
 		});
 	}
 
+	commit(commit: Commit): Reading<Committed> {
+		const { sync } = this.#file;
+		const committed = this.#applied(commit);
+		if (!sync) return this.#announced(commit, committed);
+		return sync().then(
+			() => this.#announced(commit, committed),
+			// The transaction is in the file, and a power cut may still take it: tried again, it is found and synced.
+			(cause: unknown) => Promise.reject(new OutcomeUnknown(cause)),
+		);
+	}
+
 	/** A savepoint keeps every page that its unit changes, and hardly any unit is refused: units get one only when one of them was. */
-	commit(commit: Commit): Committed {
+	#applied(commit: Commit): Committed {
 		try {
 			return this.#commit(commit, false);
 		} catch (cause) {
 			if (!(cause instanceof UnitFault)) throw cause;
 			return this.#commit(commit, true);
 		}
+	}
+
+	#announced(commit: Commit, committed: Committed): Committed {
+		for (const hint of this.#hints) hint(commit);
+		return committed;
 	}
 
 	#commit(commit: Commit, apart: boolean): Committed {
@@ -137,7 +154,6 @@ class SqliteStorage implements Storage {
 			return this.#apply(commit, row, apart);
 		});
 		if (row > 0) this.#remember(commit, committed, row);
-		for (const hint of this.#hints) hint(commit);
 		return committed;
 	}
 
