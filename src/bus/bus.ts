@@ -104,7 +104,7 @@ class LogBus implements Bus {
 	}
 
 	get healthy(): boolean {
-		return this.#committer.healthy;
+		return this.#committer.healthy && this.#membership.healthy;
 	}
 
 	get stats() {

@@ -138,6 +138,7 @@ export const configSchemaFor = (engines: Engines) =>
 		phases: phasesConfigSchema(words),
 		mcp: mcpConfigSchema(words),
 		durability: oneOf(["process", "power"]),
+		storeRetryMsMax: ms,
 		stopDeadlineMs: ms,
 		retention: group({
 			ageDaysMax: say(z.number().positive(), "a number of days above 0"),

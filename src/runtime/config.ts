@@ -38,6 +38,8 @@ export interface NexusConfig extends EngineSections {
 	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
+	/** How long a store that takes nothing is tried again: by a start, and by commits before what waits for them is given up. */
+	storeRetryMsMax: number;
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	audit: AuditConfig;
@@ -91,6 +93,7 @@ export const CONFIG_DEFAULTS = {
 	data: "./.nexus",
 	config: "./nexus.yaml",
 	durability: "process",
+	storeRetryMsMax: 30_000,
 	stopDeadlineMs: 10_000,
 	retention: { ageDaysMax: 30, totalBytesMax: 5 * 1024 ** 3, sweepIntervalMs: 10 * 60_000 },
 	audit: { keptDays: 90 },
@@ -131,6 +134,7 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 		allowedHosts: [],
 		trustedProxies: [],
 		durability: CONFIG_DEFAULTS.durability,
+		storeRetryMsMax: CONFIG_DEFAULTS.storeRetryMsMax,
 		stopDeadlineMs: CONFIG_DEFAULTS.stopDeadlineMs,
 		broker: {},
 		edge: {},
