@@ -23,7 +23,14 @@ import {
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
-import { commandEnvironment, type GuardedFiles, guardedFiles, type ToolsConfig } from "../tools/tools.ts";
+import {
+	type BashConfig,
+	commandEnvironment,
+	type GuardedFiles,
+	guardedFiles,
+	type ToolsConfig,
+	wrappedCommand,
+} from "../tools/tools.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -121,7 +128,7 @@ async function openSession(
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
 	const files = guardedFiles({ root: cwd, isOwner: request.owner === true, ...house });
-	const offered = allowedTools([...codingTools(pi, cwd, files, envNamesOf(house)), ...tools], request);
+	const offered = allowedTools([...codingTools(pi, cwd, files, bashOf(house)), ...tools], request);
 	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
 	const { session } = await pi.createAgentSession({
 		cwd,
@@ -144,14 +151,20 @@ async function openSession(
 	return session;
 }
 
-function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, envNames: readonly string[]): ToolDefinition[] {
+function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, bash: BashConfig): ToolDefinition[] {
 	const detectImageMimeType = async (file: string) => imageTypeOf(await files.readFile(file));
+	const { enabled = true, wrapper = [], env: envNames = [] } = bash;
+	const shell = pi.createBashToolDefinition(cwd, {
+		exposeSessionEnvironment: false,
+		spawnHook: ({ command, env, ...spawned }) => ({
+			...spawned,
+			command: wrapper.length === 0 ? command : wrappedCommand(wrapper, command),
+			env: commandEnvironment(env, envNames),
+		}),
+	});
 	const definitions = [
 		pi.createReadToolDefinition(cwd, { operations: { ...files, detectImageMimeType } }),
-		pi.createBashToolDefinition(cwd, {
-			exposeSessionEnvironment: false,
-			spawnHook: (spawned) => ({ ...spawned, env: commandEnvironment(spawned.env, envNames) }),
-		}),
+		...(enabled ? [shell] : []),
 		pi.createEditToolDefinition(cwd, { operations: files }),
 		pi.createWriteToolDefinition(cwd, { operations: files }),
 	];
@@ -159,9 +172,9 @@ function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, envNames
 	return definitions as unknown as ToolDefinition[];
 }
 
-/** Further variables that commands see; the same as for every engine's commands. */
-const envNamesOf = (house: CodingParts["house"]): readonly string[] =>
-	(house?.config?.tools as ToolsConfig | undefined)?.bash?.env ?? [];
+/** Of the shell, the same for every engine's commands. */
+const bashOf = (house: CodingParts["house"]): BashConfig =>
+	(house?.config?.tools as ToolsConfig | undefined)?.bash ?? {};
 
 /** First bytes, in hexadecimal; dots are a length in between. */
 const IMAGES: readonly [type: string, begins: RegExp][] = [
