@@ -6,7 +6,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Outbound } from "../port.ts";
-import { destinationsOf, type Message, rightsTogether } from "./message.ts";
+import { destinationsOf, hasOthers, isFromGroup, type Message, rightsTogether } from "./message.ts";
 
 export interface Answer {
 	runId: string;
@@ -62,8 +62,8 @@ export function requestOf(
 			...(name !== undefined && { name }),
 			channel,
 			account,
-			...(messages.some((one) => one.facts.chat.type === "group") && { group: true }),
-			...(messages.some((one) => !isBySame(one, message)) && { amongOthers: true }),
+			...(messages.some(isFromGroup) && { group: true }),
+			...(hasOthers(messages, message) && { amongOthers: true }),
 		},
 		agent: facts.agent,
 		...permissionsOf(messages),
@@ -91,17 +91,12 @@ function askedForOf(messages: readonly Message[], message: Message): AskedFor {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	return {
-		...{ channel, account, sender, only: messages.every((one) => isBySame(one, message)) },
+		...{ channel, account, sender, only: !hasOthers(messages, message) },
 		...(senderName !== undefined && { senderName }),
 		chat: { id: facts.chat.id, type: facts.chat.type },
 		...(facts.target && { target: facts.target }),
 	};
 }
-
-const isBySame = (one: Message, other: Message): boolean =>
-	one.facts.sender.id === other.facts.sender.id &&
-	one.origin.channel === other.origin.channel &&
-	one.origin.account === other.origin.account;
 
 /** The stages of a settled run. `isWhole`: nothing is to come after the turn. */
 export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): StageTiming[] {
