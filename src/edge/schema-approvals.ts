@@ -25,6 +25,7 @@ export const ApprovalView = component(
 		text: z
 			.string()
 			.describe("For people: one line, what could deceive a reader is escaped. Of a question, the question."),
+		because: z.string().exactOptional().describe("Why a person is asked whatever the policy says; one line."),
 		choices: z.array(z.string()).exactOptional(),
 		asked_for: z
 			.object({

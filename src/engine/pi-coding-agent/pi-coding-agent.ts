@@ -4,7 +4,7 @@ import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { EngineHouse, Environment } from "../entry.ts";
-import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, approved, bounded, type CallTeller, type FailureContext, isAgreed } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
 	type AgentHost,
@@ -25,6 +25,7 @@ import {
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
 import {
 	type BashConfig,
+	ContextWords,
 	commandEnvironment,
 	type GuardedFiles,
 	guardedFiles,
@@ -93,7 +94,7 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 			drive((host) => open(request, host, answer), {
 				...{ signal, failure, abortSettleMs },
 				...(inbox && { inbox }),
-				asksFirst: (tool) => asksFirst(tool, request),
+				startsItself: () => true,
 			}),
 	};
 }
@@ -113,7 +114,7 @@ type Answering = EngineContext["answer"];
 
 interface Asking {
 	answer: Answering;
-	teller: ApprovalTeller;
+	teller: CallTeller;
 }
 
 async function openSession(
@@ -127,9 +128,13 @@ async function openSession(
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const files = guardedFiles({ root: cwd, isOwner: request.owner === true, ...house });
+	const words = new ContextWords(request);
+	// A call that a person has agreed to may go where the owner may.
+	const isOwner = () => (isAgreed() ? words.agreed : words.request).owner === true;
+	const files = guardedFiles({ root: cwd, isOwner, ...house });
 	const offered = allowedTools([...codingTools(pi, cwd, files, bashOf(house)), ...tools], request);
-	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
+	const permitting = { request, words, answer, teller };
+	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), permitting));
 	const { session } = await pi.createAgentSession({
 		cwd,
 		agentDir: cwd,

@@ -30,3 +30,4 @@ export {
 	type ValidateArguments,
 } from "./registry.ts";
 export { timeIn } from "./time.ts";
+export { ContextWords, type Needed } from "./words.ts";

@@ -196,7 +196,11 @@ export function together(messages: readonly Message[], now: number): Message {
 
 /** What a run that answers these messages may do: what every one of their senders may (A10). */
 export const rightsTogether = (messages: readonly Message[]): Rights =>
-	commonRights(messages.map(({ facts: { sender, rights } }) => rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS)));
+	commonRights(messages.map(({ facts }) => recordedRights(facts)));
+
+/** What is on record of one of a version that kept less counts as the owner's. */
+export const recordedRights = ({ sender = OWNER, rights }: Partial<Facts>): Rights =>
+	rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS);
 
 export type Destination = {
 	channel: string;
