@@ -241,7 +241,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
-	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
+	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
 		...{ bus, ledger, engine, limits: config.broker, asking, log },
 		...(config.execution && { execution: config.execution }),
@@ -306,6 +306,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
+		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
 		forget: (id) => memory.forget(id, {}),
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
