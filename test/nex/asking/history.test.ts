@@ -72,7 +72,7 @@ async function piActs(name: "pi" | "pi-coding-agent", calls: Calls): Promise<Mad
 	const step: FauxResponseStep = ({ messages }) => {
 		const call = callIn(calls, wordsOf(messages.findLast(({ role }) => role !== "system") as never));
 		if (!call) return fauxAssistantMessage("ok");
-		return fauxAssistantMessage(fauxToolCall(call[0], call[1] as never, {}), { stopReason: "toolUse" });
+		return fauxAssistantMessage(fauxToolCall(call[0], (call[1] ?? {}) as never, {}), { stopReason: "toolUse" });
 	};
 	const steps = Array.from({ length: 20 }, () => step);
 	if (name === "pi") return { engine: (await fauxEngine(steps, { tools })).engine, acted, door: gate() };
