@@ -306,7 +306,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		expect(one.acted).toEqual(["write"]);
 	});
 
-	test("what is on record of authors survives a restart, and a name that deceives is shown", async () => {
+	test("a name that somebody chose to deceive is shown with what is hidden in it", async () => {
 		const one = await world(await reasonActs(WRITES));
 		const name = "the owner\u202e\n`x`";
 		const { runId } = await one.say("guest", "plant", { from: { id: "guest", name } });
