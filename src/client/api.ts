@@ -115,6 +115,7 @@ export function createApi({ json, request }: Http) {
 		apps: () => get<wire.AppListJson>(pathOf("apps")),
 		/** The token is told once. */
 		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
+		clearApp: (app: string) => post<wire.AppClearedJson>(pathOf("apps", app, "clear")),
 		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};
