@@ -115,7 +115,7 @@ describeInBrowser("several agents", () => {
 		expect(other.faults).toEqual([]);
 	});
 
-	it("A10: the card says why somebody is asked whatever the policy says", async () => {
+	it("A10: the card says why a person is asked whatever the policy says", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "reasons");
 		const bash = (command: string) => `- { agent: operator, calls: [{ name: bash, args: { command: ${command} } }] }`;
 		const script = [

@@ -205,7 +205,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		expect(one.acted).toEqual([]);
 	});
 
-	test("interrupt with rollback: words that the model is not told of count for nothing", async () => {
+	test("interrupt with rollback: words that the model does not get count for nothing", async () => {
 		const one = await world(await reasonActs(WRITES), configOf({ mode: "interrupt", rollback: true }));
 		await one.say("guest", "wait");
 		await until(() => one.broker.liveRuns()[0]?.text === "…");
@@ -236,7 +236,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 	test.each(["pi", "pi-coding-agent"] as const)("%s follows the rule, too", async (name) => {
 		const one = await world(await piActs(name, { hello: ["mcp__mail__send"], fine: ["note"] }));
 		await one.done("guest", "plant");
-		// What the guest may use needs nobody.
+		// What the guest may use needs no approval.
 		await one.done("olga", "fine");
 		expect(one.acted).toEqual(["note"]);
 		await one.say("olga", "hello");
@@ -248,7 +248,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		expect(one.acted).toEqual(["note", "mcp__mail__send"]);
 	});
 
-	test("the guest's own run has the guest's rights still, and words of an owner narrow nobody", async () => {
+	test("the guest's own run has the guest's rights still, and words of an owner narrow no run", async () => {
 		const one = await world(await reasonActs(WRITES));
 		await one.done("olga", "plant");
 		await one.done("olga", "hello");
@@ -306,7 +306,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		expect(one.acted).toEqual(["write"]);
 	});
 
-	test("a name that somebody chose to deceive is shown with what is hidden in it", async () => {
+	test("a name that was chosen to deceive is shown with what is hidden in it", async () => {
 		const one = await world(await reasonActs(WRITES));
 		const name = "the owner\u202e\n`x`";
 		const { runId } = await one.say("guest", "plant", { from: { id: "guest", name } });
@@ -384,7 +384,7 @@ describe("trustHistory", () => {
 	test.each([
 		["the configuration", { sessions: { [GROUP]: { trustHistory: true } } }, async () => {}],
 		["the owner", {}, (one: World) => one.nex.trust.set(GROUP, true)],
-	])("set by %s lets the history act with the rights of whoever asks", async (_, fields, set) => {
+	])("set by %s lets the history act with the rights of the sender", async (_, fields, set) => {
 		const one = await world(
 			await reasonActs({ hello: ["write"], fetch: ["mcp__web__fetch"] }),
 			configOf(undefined, fields),
@@ -439,7 +439,7 @@ describe("memory", () => {
 		expect(note?.provenance).toMatchObject({ channel: "telegram", account: "bot", sender: "guest" });
 	});
 
-	test("in a session of several people nobody's own bank is written, in a direct chat neither", async () => {
+	test("in a session of several people no person's bank is written, in a direct chat neither", async () => {
 		const config = configOf();
 		const shared = { ...config.channels!.telegram!, session: "main" };
 		const one = await noting({ hello: ["remember", { text: "x" }] }, { channels: { telegram: shared } });
