@@ -20,13 +20,14 @@ import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
+import { eventCursor, recordOf } from "./events.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
 import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
 import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
-import { progressOf, recordOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
+import { progressOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
 import { isOver, newRun, type WorkflowRun } from "./step.ts";
 import { userOf } from "./submitter.ts";
 
@@ -123,7 +124,7 @@ class WorkflowService implements Workflows {
 		claim: readonly Write[],
 	): Promise<LogWriter> {
 		const { bus } = this.#deps;
-		const record = recordOf(head, plan, { type: "accepted", run }, run.createdAt);
+		const record = recordOf(head, plan, { type: "accepted", run }, { now: run.createdAt, offset: 1 });
 		const stored: StoredWorkflow = {
 			...head,
 			...progressOf(run),
@@ -249,7 +250,8 @@ class WorkflowService implements Workflows {
 			throw new NexusError("expired", `the events of ${id} were removed by retention; read the workflow itself`);
 		const newest = Math.max(0, info.head - 1);
 		const from = info.sealedAt === undefined ? (after ?? newest) : Math.min(after ?? newest, newest);
-		return bus.cursor({ log: id }, from);
+		if (from > info.head) throw new NexusError("invalid", `${id} has ${info.head} events; there is none after ${from}`);
+		return eventCursor((place) => bus.cursor({ log: id }, place), from);
 	}
 
 	async recover(): Promise<number> {

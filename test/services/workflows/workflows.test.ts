@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { follow } from "../../../src/bus/bus.ts";
 import type { WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
 import { createWorkflows, type NewWorkflow, type Workflows } from "../../../src/services/services.ts";
 import { systemClock } from "../../../src/std/clock.ts";
@@ -64,7 +65,12 @@ function rig({
 			await records(store.bus, id);
 			return (await workflows.find(id, owner))!.workflow;
 		},
-		events: (id: string) => records<WorkflowEventJson>(store.bus, id),
+		events: async (id: string, after = 0): Promise<WorkflowEventJson[]> => {
+			const found: WorkflowEventJson[] = [];
+			for await (const batch of follow(await workflows.cursor(id, after, owner)))
+				found.push(...batch.records.map((record) => JSON.parse(record) as WorkflowEventJson));
+			return found;
+		},
 	};
 }
 
@@ -298,7 +304,7 @@ describe("a workflow", () => {
 		const { nodes } = await one.ended(id);
 		const found = Object.fromEntries(nodes.map(({ node_id, error, output }) => [node_id, error ?? output]));
 		expect(found).toMatchObject({
-			throws: { code: "invalid", message: "the script failed: Error: no" },
+			throws: { code: "invalid", reason: "WORKFLOW_INVALID", message: "the script failed: Error: no" },
 			hangs: { code: "timeout" },
 			large: { code: "too_large", message: expect.stringContaining("keep large ones in artifacts") },
 			blind: { value: "undefined,undefined,undefined,undefined" },
@@ -317,6 +323,53 @@ describe("a workflow", () => {
 });
 
 describe("the service", () => {
+	test("I11: events are stored as changes, and each is read with the whole workflow from wherever a reader begins", async () => {
+		const one = rig();
+		const templates = Array.from(
+			{ length: 128 },
+			(_, n): WorkflowNodeJson => ({
+				...{ id: `n${n}`, kind: "TRANSFORM_TEMPLATE", config: { template: "x" } },
+				depends_on: n === 0 ? [] : [`n${n - 1}`],
+			}),
+		);
+		const { workflow_id: id } = await one.submit(templates);
+		const workflow = await one.ended(id);
+		const events = await one.events(id);
+		expect(events.map(({ type }) => type).filter((type) => type === "node_completed")).toHaveLength(128);
+		expect(events.at(-1)!.workflow).toEqual({
+			...workflow,
+			output: undefined,
+			nodes: workflow.nodes.map(({ output: _, ...node }) => node),
+		});
+		for (const [n, { type, node_id, workflow: told }] of events.entries()) {
+			expect(told.nodes).toHaveLength(128);
+			if (type === "node_completed") expect(states(told)[node_id!]).toBe("completed");
+			expect(told.nodes.filter(({ state }) => state === "completed").length).toBeGreaterThanOrEqual(
+				Math.floor((n - 2) / 2),
+			);
+		}
+		const first = events.length - 1;
+		for (const after of [1, 2, 255, 256, 257, first]) expect(await one.events(id, after)).toEqual(events.slice(after));
+		// All of them as readers see them, and as they are stored.
+		expect(JSON.stringify(events).length).toBeGreaterThan(4_000_000);
+		expect((await one.bus.describe(id))!.bytes).toBeLessThan(120_000);
+	});
+
+	test("I11: what a node throws is cut, and told once for each attempt", async () => {
+		const one = rig({
+			script: () => ({ state: "failed", error: { code: "engine_failed", message: "x".repeat(100_000) } }),
+		});
+		const calls = Array.from({ length: 20 }, (_, n) =>
+			call(`n${n}`, "hello", { retry_max_attempts: 3, retry_backoff_ms: 1 }),
+		);
+		const { workflow_id: id } = await one.submit(calls);
+		const { error, nodes } = await one.ended(id);
+		expect(error!.message).toHaveLength(2000 + "node n0 failed: ".length);
+		expect(nodes[7]!.error!.message).toMatch(/^x+…$/);
+		// Sixty attempts, and one whole workflow for each 256 events.
+		expect((await one.bus.describe(id))!.bytes).toBeLessThan(60 * (2000 + 2500) + 2 * 20 * 2500);
+	});
+
 	test("R4-50: a subscription begins with the newest snapshot, and of one that has ended with the terminal, whatever `after` is", async () => {
 		const one = rig();
 		const { workflow_id: id } = await one.submit([noop("a")]);
