@@ -32,6 +32,7 @@ const STEPS: readonly string[] = [
 		PRIMARY KEY (workflow_id, node_id)
 	) STRICT, WITHOUT ROWID;
 	`,
+	"ALTER TABLE workflow_node ADD COLUMN shape TEXT",
 ];
 
 const LIST_MAX = 1000;
@@ -45,11 +46,11 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 		const nodes = statement(file, "SELECT * FROM workflow_node WHERE workflow_id = ? ORDER BY position");
 		const statuses = statement(
 			file,
-			"SELECT node_id, state, status, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
+			"SELECT node_id, state, status, shape, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
 		);
 		const list = statement(
 			file,
-			`SELECT * FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
+			`SELECT id, app_id, user_id, owner, name, state, error, created_at, started_at, finished_at FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
 			AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3))) ORDER BY id DESC LIMIT ?4`,
 		);
 		const older = statement(file, "SELECT 1 FROM workflow WHERE finished_at < ? LIMIT 1");
@@ -61,7 +62,7 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			nodes: (id) => nodes.all(id).map(nodeOf),
 			statuses: (id) => statuses.all(id).map(nodeOf),
 			list: ({ appId, states, limit, before }) =>
-				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(workflowOf),
+				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(headOf),
 			isOlder: (before) => older.get(before) !== undefined,
 		};
 	},
@@ -75,7 +76,7 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	);
 	const insertNode = statement(
 		file,
-		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output) VALUES (?, ?, ?, ?, ?, ?)",
+		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, shape) VALUES (?, ?, ?, ?, ?, ?, ?)",
 	);
 	const advance = statement(
 		file,
@@ -95,8 +96,8 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				...[one.id, one.appId, one.userId, owner ? 1 : 0, one.name, jsonText(definition), one.state],
 				...[jsonOrNull(one.error), one.createdAt, one.startedAt ?? null, one.finishedAt ?? null],
 			);
-			for (const [position, { nodeId, state, status, output }] of nodes.entries())
-				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output));
+			for (const [position, { nodeId, state, status, output, shape }] of nodes.entries())
+				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output), jsonOrNull(shape));
 		},
 		advance(_, id, { state, error, startedAt, finishedAt }, nodes) {
 			const changed = advance.run(state, jsonOrNull(error), startedAt ?? null, finishedAt ?? null, id);
@@ -113,14 +114,18 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	};
 }
 
-function workflowOf(row: Row): StoredWorkflow {
+const workflowOf = (row: Row): StoredWorkflow => ({
+	...headOf(row),
+	definition: JSON.parse(row.definition as string) as unknown,
+});
+
+function headOf(row: Row): Omit<StoredWorkflow, "definition"> {
 	return {
 		id: row.id as string,
 		appId: row.app_id as string,
 		userId: row.user_id as string,
 		owner: row.owner === 1,
 		name: row.name as string,
-		definition: JSON.parse(row.definition as string) as unknown,
 		state: row.state as string,
 		createdAt: row.created_at as number,
 		...(row.error !== null && { error: JSON.parse(row.error as string) as unknown }),
@@ -133,5 +138,6 @@ const nodeOf = (row: Row): StoredNode => ({
 	nodeId: row.node_id as string,
 	state: row.state as string,
 	status: JSON.parse(row.status as string) as unknown,
+	...(row.shape !== null && { shape: JSON.parse(row.shape as string) as unknown }),
 	...(row.output !== null && { output: JSON.parse(row.output as string) as unknown }),
 });

@@ -19,13 +19,20 @@ export interface WorkflowChange {
 	nodes: readonly Omit<WorkflowNodeStatusJson, "kind" | "depends_on">[];
 }
 
-export const workflowJson = (head: WorkflowHead, plan: Plan, run: WorkflowRun): WorkflowJson => ({
+/** What never changes of a node, for whoever has no plan at hand. */
+export type NodeShape = Pick<PlannedNode, "id" | "kind" | "dependsOn">;
+
+export const workflowJson = (
+	head: WorkflowHead,
+	{ nodes }: { nodes: readonly NodeShape[] },
+	run: WorkflowRun,
+): WorkflowJson => ({
 	workflow_id: head.id,
 	app_id: head.appId,
 	user_id: head.userId,
 	name: head.name,
 	...changing(run),
-	nodes: plan.nodes.map((node) => nodeJson(node, run.nodes.get(node.id)!)),
+	nodes: nodes.map((node) => nodeJson(node, run.nodes.get(node.id)!)),
 	created_at: run.createdAt,
 });
 
@@ -37,7 +44,7 @@ const changing = (run: WorkflowRun): WorkflowChange["workflow"] => ({
 	...(run.finishedAt !== undefined && { finished_at: run.finishedAt }),
 });
 
-const nodeJson = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun): WorkflowNodeStatusJson => ({
+const nodeJson = ({ id, kind, dependsOn }: NodeShape, run: NodeRun): WorkflowNodeStatusJson => ({
 	...nodeChange(id, run),
 	kind,
 	depends_on: [...dependsOn],
@@ -88,8 +95,13 @@ export const storedNode = (nodeId: string, run: NodeRun, output?: Output): Store
 	...(output && { output }),
 });
 
+export const newStoredNode = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun): StoredNode => ({
+	...storedNode(id, run),
+	shape: { id, kind, dependsOn } satisfies NodeShape,
+});
+
 /** What the store has of a workflow, as it was when it was committed last. */
-export function restored(stored: StoredWorkflow, nodes: readonly StoredNode[]) {
+export function restored(stored: Omit<StoredWorkflow, "definition">, nodes: readonly StoredNode[]) {
 	const run: WorkflowRun = {
 		state: stored.state as WorkflowState,
 		...(stored.error !== undefined && { error: stored.error as WorkflowErrorJson }),

@@ -1,7 +1,7 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
-import { type Ledger, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
+import { type Ledger, type StoredNode, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
 import {
 	LOG_KINDS,
 	NexusError,
@@ -27,7 +27,15 @@ import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
 import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
-import { progressOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
+import {
+	type NodeShape,
+	newStoredNode,
+	progressOf,
+	restored,
+	type WorkflowHead,
+	withOutputs,
+	workflowJson,
+} from "./status.ts";
 import { isOver, newRun, type WorkflowRun } from "./step.ts";
 import { userOf } from "./submitter.ts";
 
@@ -130,7 +138,7 @@ class WorkflowService implements Workflows {
 			...progressOf(run),
 			...{ owner: principal.owner, definition, createdAt: run.createdAt },
 		};
-		const nodes = plan.nodes.map(({ id }) => storedNode(id, run.nodes.get(id)!));
+		const nodes = plan.nodes.map((node) => newStoredNode(node, run.nodes.get(node.id)!));
 		return bus.create({ log: head.id, kind: "workflow" }, [record], {
 			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
 			patienceMs: ADMIT_MS_MAX,
@@ -224,10 +232,19 @@ class WorkflowService implements Workflows {
 		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
 		return Promise.all(
 			rows.map(async (stored) => {
-				const { run } = restored(stored, await this.#deps.ledger.workflows.statuses(stored.id));
-				return workflowJson(stored, this.#planOf(stored), run);
+				const nodes = await this.#deps.ledger.workflows.statuses(stored.id);
+				const { run } = restored(stored, nodes);
+				return workflowJson(stored, await this.#shapeOf(stored.id, nodes), run);
 			}),
 		);
+	}
+
+	/** As it is stored with the nodes. Only one of an older version is planned again. */
+	async #shapeOf(id: string, nodes: readonly StoredNode[]): Promise<{ nodes: readonly NodeShape[] }> {
+		const shapes = nodes.flatMap(({ shape }) => (shape === undefined ? [] : [shape as NodeShape]));
+		if (shapes.length === nodes.length) return { nodes: shapes };
+		const stored = await this.#deps.ledger.workflows.get(id);
+		return stored ? this.#planOf(stored) : { nodes: [] };
 	}
 
 	async cancel(id: string, reason: string, principal: Principal): Promise<WorkflowJson> {

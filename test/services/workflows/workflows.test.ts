@@ -47,6 +47,7 @@ function rig({
 		get workflows() {
 			return workflows;
 		},
+		run: (sql: string) => store.file.db.exec(sql),
 		/** The store as a process that died leaves it. */
 		async restart() {
 			store.file.close();
@@ -418,6 +419,28 @@ describe("the service", () => {
 			code: "forbidden",
 		});
 		expect(await one.workflows.list({ limit: 9 }, owner)).toHaveLength(1);
+	});
+
+	test("I11: a list reads no definition and plans nothing", async () => {
+		const one = rig();
+		const { workflow_id: id } = await one.submit([noop("a"), noop("b", "a")]);
+		const { output: _, ...workflow } = await one.ended(id);
+		one.run("UPDATE workflow SET definition = 'none'");
+		const [listed] = await one.workflows.list({ limit: 10 }, owner);
+		expect(listed).toEqual({ ...workflow, nodes: workflow.nodes.map(({ output: _output, ...node }) => node) });
+		expect(listed!.nodes.map(({ kind, depends_on }) => [kind, depends_on])).toEqual([
+			["CONTROL_NOOP", []],
+			["CONTROL_NOOP", ["a"]],
+		]);
+	});
+
+	test("a workflow of an older version is listed, too", async () => {
+		const one = rig();
+		const { workflow_id: id } = await one.submit([noop("a"), noop("b", "a")]);
+		await one.ended(id);
+		const [before] = await one.workflows.list({ limit: 10 }, owner);
+		one.run("UPDATE workflow_node SET shape = NULL");
+		expect(await one.workflows.list({ limit: 10 }, owner)).toEqual([before]);
 	});
 
 	test("as many run as may; the next one waits, is told so, and begins when there is room", async () => {
