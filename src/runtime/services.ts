@@ -68,7 +68,18 @@ export function createServices(parts: ServiceParts): RunningServices {
 	});
 	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit });
 	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
-	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
+	const workflows = createWorkflows({
+		bus,
+		ledger,
+		scenarios,
+		jobs,
+		agents,
+		connectors,
+		verifyUser,
+		clock,
+		log,
+		audit,
+	});
 	const realtime = createRealtime({ bus, connectors, submit, clock, log });
 	const work = () => ({
 		queueDepth: jobs.counts.queued,

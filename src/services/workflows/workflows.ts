@@ -15,11 +15,13 @@ import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
+import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
+import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
@@ -45,6 +47,7 @@ export interface WorkflowsDeps {
 	scenarios: PerformDeps["scenarios"];
 	jobs: PerformDeps["jobs"];
 	agents: AgentTurns;
+	connectors: Pick<Connectors, "find">;
 	audit?: Audit;
 	/** Left out: no user tokens are taken. */
 	verifyUser?: VerifyUserToken | undefined;
@@ -92,12 +95,14 @@ class WorkflowService implements Workflows {
 		const userId = await userOf(workflow, this.#deps.verifyUser ?? noUserTokens);
 		const appId = appOf(principal, workflow.appId);
 		const plan = planOf(definition, this.#limits);
+		checkScripts(plan);
 		if (plan.nodes.some(({ kind }) => kind === "AGENT_RUN")) requireOwner(principal);
 		if (this.#isClosing) throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
 		const head = { id: newId("wf", this.#deps.bus.now()), appId, userId, name: plan.name };
 		const body = { definition, userId };
 		let made: WorkflowJson | undefined;
 		const { id } = await once(this.#deps, { appId, key, body, result: head.id }, async (claim) => {
+			await checkConnectors(plan, (connector) => this.#deps.connectors.find(connector, principal), appId);
 			this.#admit(appId);
 			const isWaiting = !this.#hasRoom(appId);
 			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
@@ -216,13 +221,8 @@ class WorkflowService implements Workflows {
 	#planOf({ definition }: StoredWorkflow): Plan {
 		const any = Number.POSITIVE_INFINITY;
 		const asAccepted = { nodesMax: any, edgesMax: any, definitionBytesMax: any, attemptsMax: any };
-		return planOf(definition, {
-			...this.#limits,
-			...asAccepted,
-			backoffMsMax: any,
-			timeoutMsMax: any,
-			scriptMsMax: any,
-		});
+		const times = { backoffMsMax: any, timeoutMsMax: any, scriptMsMax: any };
+		return planOf(definition, { ...this.#limits, ...asAccepted, ...times }, true);
 	}
 
 	async list(query: Parameters<Workflows["list"]>[0], principal: Principal): Promise<WorkflowJson[]> {

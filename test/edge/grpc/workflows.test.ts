@@ -9,7 +9,7 @@ import {
 import { createWorkflows, type Workflows } from "../../../src/services/services.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { fakeAgents, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
+import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 const answer: JobScript = () => ({ text: "hello", usage: { input: 1, output: 2 } });
@@ -22,6 +22,7 @@ async function started(script = answer) {
 	const { bus, ledger } = kit.rig;
 	services.workflows = createWorkflows({
 		...{ bus, ledger, scenarios: fakeScenarios, jobs: fakeJobs(() => bus, script), agents: fakeAgents() },
+		connectors: fakeConnectors,
 		...{ clock: systemClock, log: silentLog, verifyUser: (token: string) => Promise.resolve(token) },
 	});
 	return { ...kit, workflows: kit.client(RuntimeWorkflowService) };

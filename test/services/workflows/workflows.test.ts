@@ -1,14 +1,29 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { follow } from "../../../src/bus/bus.ts";
-import type { WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
-import { createWorkflows, type NewWorkflow, type Workflows } from "../../../src/services/services.ts";
+import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
+import {
+	createWorkflows,
+	type NewWorkflow,
+	type ScenarioRequest,
+	type Workflows,
+} from "../../../src/services/services.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
-import { app, endLeftJobs, fakeAgents, fakeJobs, fakeScenarios, type JobScript, owner, records } from "./fakes.ts";
+import {
+	app,
+	endLeftJobs,
+	fakeAgents,
+	fakeConnectors,
+	fakeJobs,
+	fakeScenarios,
+	type JobScript,
+	owner,
+	records,
+} from "./fakes.ts";
 
 const answer: JobScript = (_, { spec }) =>
 	spec.kind === "text" ? { text: `answer to ${spec.messages.at(-1)!.text}`, usage: { input: 1, output: 2 } } : {};
@@ -32,15 +47,23 @@ function rig({
 	let store: TestStore = storeForTest({ path, connection: "none", dies, ...(shared && { shared }) });
 	const jobs = fakeJobs(() => store.bus, script);
 	const agents = fakeAgents();
+	const admitted: ScenarioRequest[] = [];
+	const scenarios: typeof fakeScenarios = {
+		admit(request) {
+			admitted.push(request);
+			return fakeScenarios.admit(request);
+		},
+	};
 	const create = (): Workflows =>
 		createWorkflows({
-			...{ bus: store.bus, ledger: store.ledger, scenarios: fakeScenarios, jobs, agents },
+			...{ bus: store.bus, ledger: store.ledger, scenarios, jobs, agents, connectors: fakeConnectors },
 			...{ clock: systemClock, log: silentLog, limits, verifyUser },
 		});
 	let workflows = create();
 	return {
 		jobs,
 		agents,
+		admitted,
 		get bus() {
 			return store.bus;
 		},
@@ -229,9 +252,10 @@ describe("a workflow", () => {
 		const { workflow_id: id } = await one.submit([retried]);
 		expect((await one.ended(id)).nodes[0]).toMatchObject({ state: "completed", attempt: 3 });
 		expect(one.jobs.all.size).toBe(3);
-		const { workflow_id: other } = await one.submit([
-			call("a", "x", { config: { prompt: "x", connector_id: "missing" }, retry_max_attempts: 3 }),
-		]);
+		const { workflow_id: other } = await one.submit(
+			[call("a", "x", { config: { prompt: "x", connector_id: "{{input.connector}}" }, retry_max_attempts: 3 })],
+			{ input: { connector: "missing" } },
+		);
 		expect(await one.ended(other)).toMatchObject({
 			state: "failed",
 			error: {
@@ -241,6 +265,38 @@ describe("a workflow", () => {
 			},
 			nodes: [{ attempt: 1, state: "failed" }],
 		});
+	});
+
+	test("a script that cannot be read and a connector that is not there are refused at submission", async () => {
+		const one = rig();
+		const script = (code: string): WorkflowNodeJson => ({ id: "count", kind: "TRANSFORM_SCRIPT", config: { code } });
+		const refused = (nodes: WorkflowNodeJson[]) =>
+			one.submit(nodes).then(
+				() => "taken in",
+				({ reason, message }: NexusError) => `${reason}: ${message}`,
+			);
+		expect(await refused([script("const a = 1;\nreturn a +;")])).toBe(
+			"WORKFLOW_INVALID: node count: config.code: line 2: Unexpected token ';'",
+		);
+		expect(await refused([script("}); throw 1; (function () {")])).toMatch(/config.code: line 1: Unexpected token/);
+		expect(await refused([script("with (inputs) return a")])).toMatch(/line 1: Strict mode code/);
+		expect(await refused([script("return inputs.a?.b ?? 1")])).toBe("taken in");
+		expect(await refused([call("a", "x", { config: { prompt: "x", connector_id: "missing" } })])).toBe(
+			"WORKFLOW_INVALID: node a: there is no connector missing; create it, or correct connector_id",
+		);
+		const before = await one.submit([call("a", "x", { config: { prompt: "x", connector_id: "mine" } })]);
+		expect(before.state).toBe("accepted");
+	});
+
+	test("a model call may take as long as its node, and as long as its kind where the node does not say", async () => {
+		const one = rig();
+		const hour = 60 * 60_000;
+		await one.ended((await one.submit([call("a", "x", { timeout_ms: hour })])).workflow_id);
+		await one.ended((await one.submit([call("a", "x")])).workflow_id);
+		expect(one.admitted.map(({ head, timeoutMsMax }) => [head.timeoutMs, timeoutMsMax])).toEqual([
+			[hour, hour],
+			[undefined, undefined],
+		]);
 	});
 
 	test("a node that takes longer than it may is stopped, with its job", async () => {
