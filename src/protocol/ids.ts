@@ -79,6 +79,10 @@ export function timeOfId(id: string): number | undefined {
 	return time;
 }
 
+/** Whether a text can be an id of a kind: what is none has no place in a list. */
+export const isIdOf = (prefix: string, text: string): boolean =>
+	text.startsWith(`${prefix}_`) && timeOfId(text) !== undefined;
+
 export const newRunId = (now?: number, random?: Random): string => newId("run", now, random);
 export const newEventId = (now?: number, random?: Random): string => newId("evt", now, random);
 

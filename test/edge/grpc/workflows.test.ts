@@ -102,6 +102,8 @@ describe("RuntimeWorkflowService", () => {
 		expect(first).toMatchObject({ workflows: [{ workflowId: other.workflow!.workflowId }] });
 		const second = await workflows.listWorkflows({ pageSize: 1, pageToken: first.nextPageToken });
 		expect(second).toMatchObject({ workflows: [{ workflowId }] });
+		for (const pageToken of ["nonsense", "wf_1", "run_01JD0000000000000000000000", `${first.nextPageToken}x`])
+			expect(statusOf(await errorOf(workflows.listWorkflows({ pageToken })))?.code).toBe("InvalidArgument");
 		const mine = await workflows.listWorkflows({ appId: "notes", states: [WorkflowState.COMPLETED] });
 		expect(mine.workflows.map((each) => each.workflowId)).toEqual([workflowId]);
 		expect((await workflows.listWorkflows({ appId: "notes", states: [WorkflowState.FAILED] })).workflows).toEqual([]);
