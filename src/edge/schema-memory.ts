@@ -2,10 +2,14 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
+import { isMemoryBank } from "../protocol/protocol.ts";
 import { beforeId, component, count, type Fields, limit, offset, time } from "./schema.ts";
 
 const id = z.string().min(1).max(64);
-const bank = z.string().min(1).max(1024).describe("`agent:<name>` or `person:<channel>/<account>/<sender>`.");
+const bank = z
+	.string()
+	.refine(isMemoryBank, "must be `agent:<name>` or `person:<channel>/<account>/<sender>`")
+	.describe("`agent:<name>` or `person:<channel>/<account>/<sender>`.");
 
 export const memoryParams = z.object({ id });
 export const memoryQuery = z.object({

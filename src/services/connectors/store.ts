@@ -7,7 +7,7 @@ import type { GuardRules } from "../../std/address-guard.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
-import type { Principal } from "../principal.ts";
+import { checkedAppId, type Principal } from "../principal.ts";
 import {
 	CONNECTOR_LIMITS,
 	checkedEndpoint,
@@ -80,7 +80,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 	return {
 		async add(given: NewConnector, by: Principal): Promise<StoredConnector> {
 			checkId(given.id);
-			if (given.appId !== undefined) checkId(given.appId);
+			if (given.appId !== undefined) checkedAppId(given.appId);
 			const type = checkType(given.providerType);
 			const { models = [], defaultModel } = given;
 			checkModels(models, defaultModel);

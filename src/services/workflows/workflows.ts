@@ -19,7 +19,7 @@ import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
-import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
+import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../principal.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
@@ -227,6 +227,7 @@ class WorkflowService implements Workflows {
 
 	async list(query: Parameters<Workflows["list"]>[0], principal: Principal): Promise<WorkflowJson[]> {
 		const { appId = principal.appId, ...rest } = query;
+		if (appId !== undefined) checkedAppId(appId);
 		if (appId !== undefined && !seesApp(principal, appId))
 			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
 		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
