@@ -31,7 +31,7 @@ export interface ExecutionDeps {
 	limits: WorkflowLimits;
 	perform: PerformDeps;
 	/** What commits beside the end. */
-	ended(head: WorkflowHead, run: WorkflowRun): readonly Write[];
+	ended(head: WorkflowHead, run: WorkflowRun, canceledBy?: string): readonly Write[];
 }
 
 export interface Begun {
@@ -61,6 +61,7 @@ export class Execution {
 	/** Starts nothing any more. */
 	#isClosing = false;
 	#hasLeft = false;
+	#canceledBy: string | undefined;
 	readonly #attempts = new Map<string, { controller: AbortController; done: Promise<void> }>();
 	#cancelTick = () => {};
 	readonly #over = Promise.withResolvers<void>();
@@ -89,6 +90,12 @@ export class Execution {
 		if (this.#hasLeft) return;
 		this.#inputs.push(input);
 		if (!this.#isTaking) this.#taken = this.#take();
+	}
+
+	/** Whoever asks first is on record with it. */
+	cancel(reason: string, caller: string): void {
+		this.#canceledBy ??= caller;
+		this.give({ type: "cancel", reason });
 	}
 
 	/** Starts no further node; resolves when those under way are over. */
@@ -190,7 +197,7 @@ export class Execution {
 		);
 		const writes = [workflowWrites.advance(id, progressOf(run), nodes)];
 		const last = isOver(run);
-		if (last) writes.push(...this.#deps.ended(this.head, run));
+		if (last) writes.push(...this.#deps.ended(this.head, run, run.state === "canceled" ? this.#canceledBy : undefined));
 		for (;;) {
 			try {
 				if (last) await this.#writer.seal(records, writes);

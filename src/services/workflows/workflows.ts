@@ -82,7 +82,7 @@ class WorkflowService implements Workflows {
 		this.#execution = {
 			...{ bus, clock, log, limits: this.#limits },
 			perform: { scenarios, jobs, agents, scripts },
-			ended: (head, run) => this.#audited(head, run.state, run),
+			ended: (head, run, canceledBy) => this.#audited(head, run.state, run, canceledBy),
 		};
 	}
 
@@ -145,17 +145,16 @@ class WorkflowService implements Workflows {
 		};
 		const nodes = plan.nodes.map((node) => newStoredNode(node, run.nodes.get(node.id)!));
 		return bus.create({ log: head.id, kind: "workflow" }, [record], {
-			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
+			with: [
+				workflowWrites.create(stored, nodes),
+				...claim,
+				...this.#audited(head, "submitted", run, principal.address),
+			],
 			patienceMs: ADMIT_MS_MAX,
 		});
 	}
 
-	#audited(
-		{ id, appId, userId }: WorkflowHead,
-		operation: string,
-		{ nodes, error }: WorkflowRun,
-		principal?: Principal,
-	) {
+	#audited({ id, appId, userId }: WorkflowHead, operation: string, { nodes, error }: WorkflowRun, caller?: string) {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		const payload = { workflow_id: id, nodes: nodes.size };
@@ -164,7 +163,7 @@ class WorkflowService implements Workflows {
 				...{ domain: "workflows", operation, appId, payload },
 				...(error && { reason: reasonOfFailure(error) }),
 				...(userId !== "" && { userId }),
-				...(principal && { caller: principal.address }),
+				...(caller !== undefined && { caller }),
 			}),
 		];
 	}
@@ -251,7 +250,7 @@ class WorkflowService implements Workflows {
 	async cancel(id: string, reason: string, principal: Principal): Promise<WorkflowJson> {
 		await this.#of(id, principal);
 		const execution = this.#running.get(id) ?? this.#waiting.get(id);
-		execution?.give({ type: "cancel", reason });
+		execution?.cancel(reason, principal.address);
 		await execution?.over;
 		const { workflow } = await this.#of(id, principal);
 		if (isOver(workflow)) return workflow;
