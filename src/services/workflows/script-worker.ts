@@ -78,11 +78,12 @@ const HARNESS = `(function () {
 async function run({ code, input, deadlineMs }: ScriptTask): Promise<ScriptAnswer> {
 	const runtime = (await next.quickJs).newRuntime();
 	runtime.setMaxStackSize(STACK_BYTES_MAX);
+	const context = runtime.newContext();
+	const harness = context.unwrapResult(context.evalCode(HARNESS, "harness.js"));
+	// From here on it is the script's own time.
 	const end = performance.now() + deadlineMs;
 	let late = false;
 	runtime.setInterruptHandler(() => (late ||= performance.now() > end));
-	const context = runtime.newContext();
-	const harness = context.unwrapResult(context.evalCode(HARNESS, "harness.js"));
 	const script = context.evalCode(`(function (inputs) { "use strict";\n${code}\n})`, "script.js");
 	if (late) return { late: true };
 	if (script.error) return { failure: wordsOfError(context, script.error) };

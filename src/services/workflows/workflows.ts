@@ -25,6 +25,7 @@ import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
+import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
 import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
@@ -65,6 +66,7 @@ class WorkflowService implements Workflows {
 	/** In the order in which they came: those under way, and those that wait. */
 	readonly #running = new Map<string, Execution>();
 	readonly #waiting = new Map<string, Execution>();
+	readonly #ended = new ListedWorkflows();
 	/** Those that are not durable yet. */
 	#arriving = 0;
 	#scripts: Scripts | undefined;
@@ -230,13 +232,18 @@ class WorkflowService implements Workflows {
 		if (appId !== undefined && !seesApp(principal, appId))
 			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
 		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
-		return Promise.all(
-			rows.map(async (stored) => {
-				const nodes = await this.#deps.ledger.workflows.statuses(stored.id);
-				const { run } = restored(stored, nodes);
-				return workflowJson(stored, await this.#shapeOf(stored.id, nodes), run);
-			}),
-		);
+		return Promise.all(rows.map((stored) => this.#listed(stored)));
+	}
+
+	async #listed(stored: Omit<StoredWorkflow, "definition">): Promise<WorkflowJson> {
+		const live = this.#running.get(stored.id) ?? this.#waiting.get(stored.id);
+		if (live) return workflowJson(stored, live.plan, live.run);
+		const known = this.#ended.get(stored.id);
+		if (known) return known;
+		const nodes = await this.#deps.ledger.workflows.statuses(stored.id);
+		const { run } = restored(stored, nodes);
+		const workflow = workflowJson(stored, await this.#shapeOf(stored.id, nodes), run);
+		return isOver(workflow) ? this.#ended.keep(workflow) : workflow;
 	}
 
 	/** As it is stored with the nodes. Only one of an older version is planned again. */

@@ -490,13 +490,31 @@ describe("the service", () => {
 		]);
 	});
 
+	test("I11: those that run and those that were listed before are not read again", async () => {
+		const one = rig({ script: () => new Promise(() => {}) });
+		const { workflow_id: over } = await one.submit([noop("a")]);
+		await one.ended(over);
+		const { workflow_id: live } = await one.submit([call("a", "x")]);
+		await until("it runs", () => one.jobs.submitted.length === 1);
+		const first = await one.workflows.list({ limit: 10 }, owner);
+		expect(first.map(({ workflow_id }) => workflow_id)).toEqual([live, over]);
+		one.run("UPDATE workflow_node SET status = 'none'");
+		expect((await one.workflows.list({ limit: 10 }, owner)).map(({ state }) => state)).toEqual([
+			"running",
+			"completed",
+		]);
+	});
+
 	test("a workflow of an older version is listed, too", async () => {
 		const one = rig();
 		const { workflow_id: id } = await one.submit([noop("a"), noop("b", "a")]);
 		await one.ended(id);
-		const [before] = await one.workflows.list({ limit: 10 }, owner);
 		one.run("UPDATE workflow_node SET shape = NULL");
-		expect(await one.workflows.list({ limit: 10 }, owner)).toEqual([before]);
+		const [listed] = await one.workflows.list({ limit: 10 }, owner);
+		expect(listed!.nodes.map(({ kind, depends_on }) => [kind, depends_on])).toEqual([
+			["CONTROL_NOOP", []],
+			["CONTROL_NOOP", ["a"]],
+		]);
 	});
 
 	test("as many run as may; the next one waits, is told so, and begins when there is room", async () => {
