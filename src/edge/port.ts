@@ -195,6 +195,7 @@ export interface EdgeDeps {
 	cancel(eventId: string): Promise<InboundEvent>;
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	asking?: Nex["asking"];
+	trust?: Nex["trust"];
 	/** Whether agents may note and recall. */
 	remembers?: boolean;
 	/** Notes that one recall answers with. */

@@ -20,6 +20,7 @@ import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { checkConnectors, checkScripts } from "./check.ts";
 import { eventCursor, recordOf } from "./events.ts";
@@ -52,6 +53,8 @@ export interface WorkflowsDeps {
 	audit?: Audit;
 	/** Left out: no user tokens are taken. */
 	verifyUser?: VerifyUserToken | undefined;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "holding">;
 	clock: Clock;
 	log: Log;
 	limits?: Partial<WorkflowLimits>;
@@ -110,7 +113,11 @@ class WorkflowService implements Workflows {
 			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
 			const begun = { head, plan, run, principal, definition };
 			this.#arriving++;
-			const writer = await this.#create(begun, claim).finally(() => this.#arriving--);
+			const create = () => this.#create(begun, claim);
+			const { quota } = this.#deps;
+			const bytes = quota ? Buffer.byteLength(JSON.stringify(definition)) : 0;
+			const created = quota ? quota.holding(appId, bytes, create) : create();
+			const writer = await created.finally(() => this.#arriving--);
 			made = workflowJson(head, plan, run);
 			this.#take({ ...begun, outputs: new Map(), writer });
 		});
@@ -146,7 +153,7 @@ class WorkflowService implements Workflows {
 			...{ owner: principal.owner, definition, createdAt: run.createdAt },
 		};
 		const nodes = plan.nodes.map((node) => newStoredNode(node, run.nodes.get(node.id)!));
-		return bus.create({ log: head.id, kind: "workflow" }, [record], {
+		return bus.create({ log: head.id, kind: "workflow", countedFor: head.appId }, [record], {
 			with: [
 				workflowWrites.create(stored, nodes),
 				...claim,
