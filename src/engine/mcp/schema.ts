@@ -48,7 +48,8 @@ export function checkable(given: JsonSchema): Checkable {
 		first.loosened || circular.size > 0 ? schemaOf(given, { circular, references: true }, 0).schema : first.schema;
 	const steps = expanded(made, made, new Map());
 	if (steps > STEPS_MAX) throw new Error("its schema refers to too much");
-	return { schema: made as JsonSchema, steps };
+	const isSame = JSON.stringify(made) === JSON.stringify(given);
+	return { schema: isSame ? given : (made as JsonSchema), steps };
 }
 
 /** References that are taken for anything: those that lead back, and what to think of the others. */
