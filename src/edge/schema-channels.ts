@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { component, count, type Fields, limit, time } from "./schema.ts";
+import { beforeId, component, count, type Fields, limit, time } from "./schema.ts";
 
 const name = z.string().min(1).max(128);
 const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale", "damaged"]);
@@ -16,7 +16,7 @@ export const deliveriesQuery = z.object({
 	account: name.optional(),
 	state: deliveryState.optional(),
 	limit,
-	before: name.optional().describe("A delivery id: only older ones."),
+	before: beforeId("dlv", "the id of a delivery").describe("A delivery id: only older ones."),
 });
 
 const lab = z.literal(true).exactOptional().describe("It belongs to the channel lab: nobody real reads there.");
