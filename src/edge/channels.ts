@@ -90,10 +90,11 @@ function deliveryHandlers(channels: Channels | undefined, needed: () => Channels
 			const most = Math.min(limit ?? LIMIT_DEFAULT, limits.listItemsMax);
 			const asked = defined({ ...query, runId: run, limit: most }) as Parameters<Channels["outbound"]["deliveries"]>[0];
 			const own = ((await channels?.outbound.deliveries(asked)) ?? []).map(deliveryView);
-			// Those of the lab are few and gone with it: they come with the first page.
-			const inLab = asked.before === undefined ? ((await channels?.lab?.deliveries(asked)) ?? []) : [];
+			const inLab = (await channels?.lab?.deliveries(asked)) ?? [];
 			const all = [...own, ...inLab.map((delivery) => ({ ...deliveryView(delivery), ...IN_LAB }))];
-			return { deliveries: all.toSorted((one, other) => other.created_at - one.created_at).slice(0, most) };
+			// Both are lists by id, so a page of them together ends where the next one begins in each.
+			const newestFirst = (one: DeliveryJson, other: DeliveryJson) => (one.delivery_id < other.delivery_id ? 1 : -1);
+			return { deliveries: all.toSorted(newestFirst).slice(0, most) };
 		},
 		async postDelivery({ body }) {
 			const { channel, account, target, disable_streaming: disableStreaming, tools, reasoning } = body;

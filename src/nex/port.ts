@@ -4,7 +4,7 @@ import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target 
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
 import type { ProcessStatus } from "./supervise/keeper.ts";
-import type { OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+import type { IsUrgent, OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
 
 /** Per channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;
@@ -174,7 +174,7 @@ export interface Outbound {
 	 */
 	reconfigure(adapters: AdapterConfig): Promise<AccountChanges>;
 	/** Starts listening to an account; once per account. */
-	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice): void;
+	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice, isUrgent?: IsUrgent): void;
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
 	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;

@@ -33,7 +33,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			isOlder: () => false,
 			topics: () => [],
 		},
-		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+		approvals: { find: () => undefined, get: () => undefined, pending: () => [], list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
 		jobs: { get: () => undefined, list: () => [], isOlder: () => false },
 		workflows: { get: () => undefined, nodes: () => [], statuses: () => [], list: () => [], isOlder: () => false },

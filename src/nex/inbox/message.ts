@@ -25,6 +25,8 @@ export interface ChannelMessage {
 	channel: string;
 	account: string;
 	message: InboundMessage;
+	/** Made when it arrived; left out, it arrives now. */
+	id?: string;
 	/** Anybody can write on this platform. Default: true. */
 	public?: boolean;
 }
@@ -79,7 +81,7 @@ export interface Message extends InboundEvent {
 export const messageOf = (inbound: Inbound, config: InboundConfig, now: number): Message =>
 	isClients(inbound) ? ofClient(inbound, config, now) : ofChannel(inbound, config, now);
 
-function ofChannel({ channel, account, message }: ChannelMessage, config: InboundConfig, now: number): Message {
+function ofChannel({ channel, account, message, id }: ChannelMessage, config: InboundConfig, now: number): Message {
 	const { from, chat, target } = message;
 	const { thread_id: thread } = target;
 	const rules = rulesOf(config, channel, account);
@@ -88,6 +90,7 @@ function ofChannel({ channel, account, message }: ChannelMessage, config: Inboun
 	const sender = { ...from, owner: false };
 	return {
 		...begun(session, message, config, { channel, account, now }),
+		...(id !== undefined && { eventId: id }),
 		origin: {
 			channel,
 			account,

@@ -471,7 +471,7 @@ describe("start and stop", () => {
 		const { nex, listeners, look } = nexRig(stuck, { config });
 		nex.start();
 		await until(() => listeners.size === 3);
-		await listeners.get("signal/two")!(messageOf("hi"));
+		await listeners.get("signal/two")!(messageOf("hi"), "evt_1");
 		expect(look.events({ limit: 9 })).toMatchObject([{ origin: { channel: "signal", account: "two" } }]);
 	});
 
@@ -527,8 +527,8 @@ describe("start and stop", () => {
 		await until(() => listeners.size === 1);
 		const hear = listeners.get("telegram/main")!;
 		const attachments = [{ name: "cat.png", contentType: "image/png", data: "aGVsbG8=" }];
-		await hear(messageOf("hi", { eventId: "e1", attachments }));
-		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }));
+		await hear(messageOf("hi", { eventId: "e1", attachments }), "evt_1");
+		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }), "evt_2");
 		expect(reported).toEqual([
 			{
 				...{ id: "attachment/telegram/main/e1/0", appId: "owner", kind: "attachment", state: "completed" },
