@@ -70,8 +70,16 @@ export interface AccountChanges {
 }
 
 /** What is delivered: a run, live or finished, or a text of its own. */
-export type DeliverRequest = DeliverPlace & ({ runId: string } | { text: string });
+export type DeliverRequest = DeliverPlace & ({ runId: string } | NewText);
 export type RunDelivery = DeliverPlace & { runId: string };
+
+interface NewText {
+	text: string;
+	/** What its log is called; a new name when left out. */
+	log?: string;
+	/** Commits with the log. */
+	beside?: readonly Write[];
+}
 
 interface DeliverPlace {
 	account: AccountName;

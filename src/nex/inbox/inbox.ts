@@ -56,7 +56,7 @@ export interface InboxDeps {
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
-	asking: Pick<Asking, "heard">;
+	asking: Pick<Asking, "heard" | "decides">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -109,7 +109,7 @@ export class Inbox {
 		this.#refuseWhenClosed();
 		this.#stats.received++;
 		if (isClients(inbound)) checkClients(inbound, inboxLimits);
-		const message = messageOf(inbound, config(), clock.now());
+		const message = messageOf(inbound, { config: config(), limits: inboxLimits, now: clock.now() });
 		const key = keyOf(message);
 		if (key === undefined) return acceptedOf(await this.#take(inbound, message));
 		let first = this.#inflight.get(key);
@@ -179,10 +179,12 @@ export class Inbox {
 
 	/** The stage `acl`: undefined, or why the message is not let in. */
 	async #letIn(inbound: ChannelMessage, message: Message): Promise<string | undefined> {
-		const { pairing, tell, config } = this.#deps;
+		const { pairing, tell, config, asking } = this.#deps;
 		const { channel, account, message: said } = inbound;
 		const { sender, chat, agent } = message.facts;
-		const { target, mention = false } = said;
+		const { target } = said;
+		// The prompt asks for these words, and for no mention.
+		const mention = said.mention === true || (chat.type === "group" && (await asking.decides(said.text)));
 		const person = { channel, account, sender: sender.id };
 		const paired = await pairing.isPaired(person);
 		const question = { ...person, agent, chat, mention, public: inbound.public ?? true, paired };

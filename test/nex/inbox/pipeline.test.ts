@@ -181,7 +181,7 @@ describe("a message from a platform", () => {
 		const channel = { ...open.channels.telegram, queue: { mode: "collect" as const }, accounts: { bot: { queue } } };
 		const sessions = { "telegram:bot:c2": { queue: { mode: "steer" as const, messagesMax: 3 } } };
 		const limits = { queueMessagesMax: 7 };
-		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions, limits } });
+		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions }, limits });
 		const settings = async (account: string, chat: string) => {
 			const message = messageOf("hi", { chat: { id: chat, type: "direct" } });
 			const { eventId } = await nex.receive({ channel: "telegram", account, message });
