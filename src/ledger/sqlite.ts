@@ -23,6 +23,7 @@ import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { signInsInSqlite } from "./signins/sqlite.ts";
 import { openThings, statement } from "./thing.ts";
+import { trustInSqlite } from "./trust/sqlite.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
@@ -49,6 +50,7 @@ export const THINGS = {
 	idempotency: idempotencyInSqlite,
 	connectors: connectorsInSqlite,
 	notices: noticesInSqlite,
+	trust: trustInSqlite,
 };
 
 /** Where things are listed by their ids: what is made from now on stands before what is there. */

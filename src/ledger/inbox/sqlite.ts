@@ -16,7 +16,7 @@ import {
 	statement,
 } from "../thing.ts";
 import type { Disposition, Inbox, InboxOps } from "./port.ts";
-import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
+import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
 const STEPS: readonly string[] = [
@@ -49,6 +49,11 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const handled = select(
 		"state = 'handled' AND session = ? AND because = ? AND event_id < ? ORDER BY event_id DESC LIMIT 1",
 	);
+	const authors = statement(
+		file,
+		`SELECT event_id, channel, account, sender, sender_name, facts FROM inbound
+		WHERE event_id IN (SELECT value FROM json_each(?))`,
+	);
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
 		select(
@@ -68,6 +73,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
 		handled: (...event) => one(handled, ...event),
+		authors: (eventIds) => authors.all(JSON.stringify(eventIds)).map(authorOf),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
