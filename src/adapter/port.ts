@@ -111,7 +111,8 @@ export type StreamLine =
 	| (Extract<StreamEvent, { type: "stream_start" }> & DeliveryFields & { resume?: Resume; options?: DeliveryOptions })
 	| (Exclude<StreamEvent, { type: "stream_start" | "stream_end" | "stream_error" }> & DeliveryFields)
 	| (Extract<StreamEvent, { type: "stream_end" }> & DeliveryFields & RunFacts & { reason?: string })
-	| (Extract<StreamEvent, { type: "stream_error" }> & DeliveryFields)
+	/** `damagedFrom`: the text from this source position on is not what was produced. */
+	| (Extract<StreamEvent, { type: "stream_error" }> & DeliveryFields & { damagedFrom?: number })
 	| ({ type: "part"; modality: string; contentType: string; payload: string } & DeliveryFields)
 	/** The intent is on disk: create the message now. */
 	| ({ type: "ack"; nonce: string } & DeliveryFields)

@@ -82,12 +82,19 @@ function createBlocks(
 		step({ type: "flush" }, now);
 		ready.push({ from: state.since, to: state.since, text: aside.text, aside });
 	};
+	/** What is damaged and has not been sent is not sent. */
+	const drop = (from: number, now: number) => {
+		step({ type: "drop", from }, now);
+		for (let at = ready.length - 1; at >= 0; at--)
+			if (!ready[at]?.aside && ready[at]!.from >= from) ready.splice(at, 1);
+	};
 	return {
 		take(each, now) {
 			const { event } = each;
 			if (event.type === "token") step(event, now);
 			else if (event.type === "part") beside(each, now);
 			else if (event.type === "stream_end" || event.type === "stream_error") {
+				if (each.damagedFrom !== undefined) drop(each.damagedFrom, now);
 				const last = step({ type: "end" }, now);
 				if (last && each.facts) last.facts = each.facts;
 			} else if (event.type === "tool_status" && event.status === "started" && options.tools) {

@@ -120,7 +120,8 @@ export class StreamReports {
 		if (this.#end === undefined)
 			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
 		const last = tracked.row.messages.at(-1);
-		if (this.#end.inked && messageIds.length === 0 && tracked.row.messages.every(({ nonce }) => isAside(nonce))) {
+		const isTold = messageIds.length > 0 || this.#delivering.damage !== undefined;
+		if (this.#end.inked && !isTold && tracked.row.messages.every(({ nonce }) => isAside(nonce))) {
 			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
 			return { state: "unknown", error };
 		}

@@ -209,7 +209,9 @@ describe("a replay of damage", () => {
 		const file = new DatabaseSync(join(at, "nexus.db"));
 		const segments = file.prepare("SELECT count(*) AS n FROM segment").get() as { n: number };
 		expect(segments.n).toBeGreaterThan(1);
-		file.exec("UPDATE segment SET records = replace(records, 'stream', 'strEam') WHERE first = (SELECT max(first) FROM segment)");
+		file.exec(
+			"UPDATE segment SET records = replace(records, 'stream', 'strEam') WHERE first = (SELECT max(first) FROM segment)",
+		);
 		file.close();
 		const second = await daemonHere(at);
 		onTestFinished(() => second.close());

@@ -205,6 +205,7 @@ function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRu
 		guess: platform.info.limits.textMax,
 		style,
 		canEdit: session.edit !== undefined,
+		canRemove: session.remove !== undefined,
 		lookup: session.find ? "find" : platform.info.reconcile === "nonce" ? "nonce" : "none",
 		nonceWindowMs: limits.nonceWindowMs,
 		// A daemon that names deliveries answers intents.
