@@ -4,6 +4,7 @@ import type { AdapterInfo, Place } from "../adapter/adapter.ts";
 import { isErrorSaid, owedAside } from "./aside.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
 import type { Delivering } from "./delivering.ts";
+import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
 import type { BlockMachine } from "./machine.ts";
 import type { BlocksConfig } from "./port.ts";
 import { isEnd, type SourceEvent } from "./source.ts";
@@ -66,13 +67,19 @@ function createBlocks(
 ): BlockMachine {
 	const { tracked, options } = delivering;
 	const { row } = tracked;
-	let state = beginBlocks(row.cursor, place);
+	let state = beginBlocks(tracked.reach, place);
+	/** Nothing was sent yet behind a message that was left half-way. */
+	let isBlind = goesOnBlindly(delivering);
 	let wakeAt: number | undefined;
 	const ready: Block[] = [];
 	const step = (input: BlockInput, now: number) => {
 		const next = stepBlocks(state, input, now, rules);
 		state = next.state;
 		wakeAt = next.wakeAt;
+		for (const block of next.blocks) {
+			if (isBlind) block.text = goingOn(block.text);
+			isBlind = false;
+		}
 		ready.push(...next.blocks);
 		return next.blocks.at(-1);
 	};
@@ -100,7 +107,9 @@ function createBlocks(
 			} else if (event.type === "tool_status" && event.status === "started" && options.tools) {
 				step({ type: "note", text: toolNote(event.summary ?? event.toolName) }, now);
 			}
-			if (event.type !== "stream_error" || !options.errorText) return;
+			if (!isEnd(event) || !options.errorText || each.reason === "aborted") return;
+			// Of an answer that ended well, some may be missing, and nobody knows what.
+			if (event.type !== "stream_error" && !(isBlind && doubtOf(tracked) !== undefined)) return;
 			// No part of the source: said after it, and only once.
 			if (!isErrorSaid(row)) ready.push({ from: state.since, to: state.since, text: options.errorText });
 		},

@@ -6,7 +6,7 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
 const [flavour = "full", verb = "info"] = process.argv.slice(2);
-const seed = { s0: true }[flavour] === true;
+const seed = { s0: true, basic: true }[flavour] === true;
 
 const INFO = {
 	channel: flavour,
@@ -15,6 +15,7 @@ const INFO = {
 	supports: {
 		full: ["monitor", "send", "stream", "health", "typing", "parts"],
 		s0: ["send", "stream", "health"],
+		basic: ["send", "stream"],
 		streamonly: ["stream"],
 		blocks: ["send", "health", "typing"],
 		blind: ["send"],
@@ -243,6 +244,35 @@ function seedStream(line) {
 	say({ type: "delivery_complete", messageIds: [id] });
 }
 
+/** The basic lines, with a message that grows: `quiet` leaves its characters uncounted, `skipCreated` its creation untold. */
+function growing(line) {
+	if (line.type === "stream_start") current = { to: line.target.to, text: "", ids: [] };
+	if (line.type === "reasoning") call({ op: "reasoning", to: current.to, text: line.text, after: current.text });
+	if (line.type === "token") {
+		current.text += line.text;
+		if (settings.failAfter && current.text.length > number("failAfter", 0)) {
+			say({ type: "delivery_error", error: "told to fail" });
+			current = { text: "" };
+			return;
+		}
+		if (!current.id) {
+			current.id = newId();
+			call({ op: "create", id: current.id, to: current.to, text: current.text });
+			if (!settings.skipCreated) say({ type: "message_created", messageId: current.id });
+		} else call({ op: "edit", id: current.id, to: current.to, text: current.text });
+		if (!settings.quiet) say({ type: "message_updated", messageId: current.id, chars: current.text.length });
+	}
+	if (line.type !== "stream_end" && line.type !== "stream_error") return;
+	const final = line.final !== false;
+	if (current.id) {
+		say({ type: "message_sent", messageId: current.id, final });
+		current.ids.push(current.id);
+	}
+	current.id = undefined;
+	current.text = "";
+	if (final) say({ type: "delivery_complete", messageIds: current.ids });
+}
+
 let refusals = number("refusals", 0);
 const retryAfterMs = number("retryAfterMs", 60);
 
@@ -311,4 +341,4 @@ async function monitor() {
 }
 
 if (verb === "monitor") await monitor();
-else await serve(verb === "send" ? send : seed ? seedStream : stream);
+else await serve(verb === "send" ? send : seed ? (flavour === "basic" ? growing : seedStream) : stream);
