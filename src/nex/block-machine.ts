@@ -1,6 +1,7 @@
 /** The block pipeline of one delivery, with the channel's figures. */
 
-import type { AdapterInfo, Place } from "../adapter/adapter.ts";
+import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter.ts";
+import { own } from "../std/own.ts";
 import { isErrorSaid, owedAside } from "./aside.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
 import type { Delivering } from "./delivering.ts";
@@ -19,9 +20,14 @@ export interface ChannelBlocks extends BlockRules {
 	humanDelayMs: { min: number; max: number } | undefined;
 }
 
-/** The config is stronger than the channel's own, which is stronger than the default. No block is longer than a message can be. */
-export function blocksOf({ blocks, limits: { textMax } }: AdapterInfo, config: BlocksConfig = {}): ChannelBlocks {
-	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...blocks, ...config };
+/** The config is stronger than the adapter's own, which is stronger than that of the channel's name. No block is longer than a message can be. */
+export function blocksOf(
+	{ blocks, channel, limits: { textMax } }: AdapterInfo,
+	config: BlocksConfig = {},
+	name = channel,
+): ChannelBlocks {
+	const ofName: AdapterInfo["blocks"] = own(CHANNEL_BLOCKS, name);
+	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...ofName, ...blocks, ...config };
 	const maxChars = Math.min(rules.maxChars, textMax);
 	const minChars = Math.min(rules.minChars, maxChars);
 	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
@@ -38,7 +44,7 @@ export function createBlockMachine(delivering: Delivering, place: Place): BlockM
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
 		return heldToEnd(createBlocks(delivering, place, rules, undefined));
 	}
-	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks);
+	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
 	return createBlocks(delivering, place, rules, humanDelayMs);
 }
 

@@ -17,8 +17,9 @@ import { typingRulesOf } from "./typing-rules.ts";
 
 export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
 	const { tracked, account, info, clock } = delivering;
+	const names = { delivery: tracked.id, runId: tracked.row.runId };
 	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
-		account.send(info).typing(delivering.target, on, doing),
+		account.send(info).typing(delivering.target, on, doing, names),
 	);
 	try {
 		for (const open of tracked.row.messages.filter(isUnfinished)) {

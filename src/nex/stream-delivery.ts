@@ -166,7 +166,7 @@ async function pushAll(
 		if (!named && first?.event.type === "stream_start" && events[1] === end && delivering.damage !== undefined)
 			return onNothing();
 		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));
-		const visible = tracked.unfinished?.state === "open";
+		const visible = tracked.unfinished?.state === "open" && !info.typing?.beside;
 		await push.events(events);
 		for (const { event } of events) {
 			const input = typingInputOf(event, visible);

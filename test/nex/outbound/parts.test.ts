@@ -4,7 +4,17 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
 import { contentOf } from "../../../src/nex/part-content.ts";
-import { beginRun, createRig, createRigWith, deathsOf, FAST, type Flavour, type Rig, type TestRun, until } from "./rig.ts";
+import {
+	beginRun,
+	createRig,
+	createRigWith,
+	deathsOf,
+	FAST,
+	type Flavour,
+	type Rig,
+	type TestRun,
+	until,
+} from "./rig.ts";
 
 let rig: Rig | undefined;
 afterEach(async () => {
