@@ -185,6 +185,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const named = speaks(info, "runId");
 	const shows = { parts: showsParts(delivering), reasoning: showsReasoning(delivering) };
 	const isOwn = (part: PartEvent) => showsPart(delivering, part);
+	const resumable = isResumable(delivering);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
 		fields,
@@ -205,7 +206,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	let written = start;
 	/** Notes of what a process can have shown that does not say so. */
 	const handed = (line: string): (() => void) | undefined => {
-		if (isResumable(delivering) || !line.startsWith('{"type":"token"')) return undefined;
+		if (resumable || !line.startsWith('{"type":"token"')) return undefined;
 		written += (JSON.parse(line) as { text: string }).text.length;
 		const reach = written;
 		return () => {
@@ -253,7 +254,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const beside = async (aside: Aside, event: SourceEvent) => {
 		// A message that ended here would tear the code.
 		if (fence.inside) return asides.hold();
-		if (!isResumable(delivering)) return besideBlindly(aside, event);
+		if (!resumable) return besideBlindly(aside, event);
 		endMessage(event);
 		await asides.say(aside, ink, signal);
 	};

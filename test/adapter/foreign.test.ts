@@ -130,19 +130,22 @@ describe.each(CHANNELS)("%s", (channel) => {
 		await session.close?.();
 	});
 
-	test.runIf(["telegram", "discord", "slack"].includes(channel))("I7: nothing happened behind a refused connection: it may be tried again", async () => {
-		const gone = await serveFake({
-			name: () => undefined,
-			handle: () => ({ status: 500 }),
-			refuse: () => ({ status: 500 }),
-		});
-		await gone.close();
-		const settings = { ...place.settings, api_url: gone.url };
-		const session = await openSession(platform, settings, { clock: leaping(), state: memory() });
-		const error = await faultOf(session.create(place.target, "refused", sendOptions()));
-		expect(error.fault).toBe("unavailable");
-		await session.close?.();
-	});
+	test.runIf(["telegram", "discord", "slack"].includes(channel))(
+		"I7: nothing happened behind a refused connection: it may be tried again",
+		async () => {
+			const gone = await serveFake({
+				name: () => undefined,
+				handle: () => ({ status: 500 }),
+				refuse: () => ({ status: 500 }),
+			});
+			await gone.close();
+			const settings = { ...place.settings, api_url: gone.url };
+			const session = await openSession(platform, settings, { clock: leaping(), state: memory() });
+			const error = await faultOf(session.create(place.target, "refused", sendOptions()));
+			expect(error.fault).toBe("unavailable");
+			await session.close?.();
+		},
+	);
 
 	test("I7: a send behind a gateway's 502 shows its text once, and says so or that nobody knows", async () => {
 		const session = await open();

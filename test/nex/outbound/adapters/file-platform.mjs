@@ -112,7 +112,8 @@ const deliveries = new Map();
 /** The stream verb with all fields: create by intent, edit, roll over at the limit, resume. */
 async function stream(line) {
 	const named = { delivery: line.delivery, runId: line.runId };
-	if (line.type === "typing") return call({ op: "typing", to: line.target.to, on: line.on, delivery: line.delivery, runId: line.runId });
+	if (line.type === "typing")
+		return call({ op: "typing", to: line.target.to, on: line.on, delivery: line.delivery, runId: line.runId });
 	if (line.type === "stream_start") {
 		const { resume } = line;
 		call({ op: "start", to: line.target.to, delivery: line.delivery, resume, options: line.options });
@@ -277,7 +278,8 @@ let refusals = number("refusals", 0);
 const retryAfterMs = number("retryAfterMs", 60);
 
 function send(line) {
-	if (line.type === "typing") return call({ op: "typing", to: line.target.to, on: line.on, delivery: line.delivery, runId: line.runId });
+	if (line.type === "typing")
+		return call({ op: "typing", to: line.target.to, on: line.on, delivery: line.delivery, runId: line.runId });
 	if (line.type === "find") {
 		call({ op: "find", nonce: line.nonce });
 		if (settings.loseFiles) return say({ type: "found", nonce: line.nonce, known: false });
