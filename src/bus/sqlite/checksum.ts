@@ -13,8 +13,6 @@ export const segmentCrc = (log: number, first: number, count: number, records: s
 export const isWholeSegment = (log: number, { first, count, records, crc }: Row): boolean =>
 	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
 
-export const journalCrc = (entries: string | Uint8Array): number => crc32(entries);
-
 /** Every row has one: a row that lost it proves nothing. A file of the first version has no such column. */
 export const isWholeJournal = ({ entries, crc }: Row): boolean =>
-	crc === undefined || crc === journalCrc(entries as string);
+	crc === undefined || crc === crc32(entries as string);

@@ -3,6 +3,7 @@
  * tokens it holds; a log's tail becomes a segment row of its own when it is big enough or the log is sealed, and the journal rows go.
  */
 
+import { crc32 } from "node:zlib";
 import { Refused } from "../../protocol/protocol.ts";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
 import type { Query, Reading } from "../../std/write.ts";
@@ -25,7 +26,7 @@ import {
 	type Unit,
 	type UnitOutcome,
 } from "../storage.ts";
-import { isWholeSegment, journalCrc, segmentCrc } from "./checksum.ts";
+import { isWholeSegment, segmentCrc } from "./checksum.ts";
 import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault, unlessCorrupt } from "./faults.ts";
 import { JournalNeeds, lastIdUsed } from "./journal.ts";
 import { JournalText } from "./journal-text.ts";
@@ -40,7 +41,7 @@ const SEGMENTS_PER_REMOVAL = 16;
 /** `now` is the store's time. */
 export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): Storage {
 	// A step of the schema calls it.
-	file.db.function("journal_crc", { deterministic: true }, (entries) => journalCrc(entries as string));
+	file.db.function("journal_crc", { deterministic: true }, (entries) => crc32(entries as string));
 	migrate(file, BUS_AREA, BUS_STEPS);
 	return new SqliteStorage(file, now);
 }
@@ -181,7 +182,7 @@ class SqliteStorage implements Storage {
 		}
 		const refused = refusals.length > 0 ? JSON.stringify(refusals) : null;
 		const entries = journal.bytes;
-		this.#sql.addJournal.run(row, entries, journalCrc(entries), node, n, now, refused);
+		this.#sql.addJournal.run(row, entries, crc32(entries), node, n, now, refused);
 		return { now, outcomes };
 	}
 
