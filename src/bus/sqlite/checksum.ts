@@ -14,5 +14,4 @@ export const isWholeSegment = (log: number, { first, count, records, crc }: Row)
 	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
 
 /** Every row has one: a row that lost it proves nothing. A file of the first version has no such column. */
-export const isWholeJournal = ({ entries, crc }: Row): boolean =>
-	crc === undefined || crc === crc32(entries as string);
+export const isWholeJournal = ({ entries, crc }: Row): boolean => crc === undefined || crc === crc32(entries as string);
