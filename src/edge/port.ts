@@ -197,8 +197,11 @@ export interface EdgeDeps {
 	cancel(eventId: string): Promise<InboundEvent>;
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	asking?: Nex["asking"];
+	trust?: Nex["trust"];
 	/** Whether agents may note and recall. */
 	remembers?: boolean;
+	/** Notes that one recall answers with. */
+	recallItemsMax?: number;
 	/** Removes an item of the memory; one that is not there is `not_found`. */
 	forget?(id: string): Promise<void>;
 	/** Notes something in a bank; what is there already is not noted twice. */

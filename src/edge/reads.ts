@@ -30,11 +30,10 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
 	/** The owner's words are not marked: only somebody else's have a name. */
 	const withWriters = async (run: RunJson): Promise<RunJson> => {
-		const messages = run.messages.map(async (message) => {
-			if (message.role !== "user" || message.event_id === undefined) return message;
-			return { ...message, ...writerOf(await ledger.inbox.originOf(message.event_id)) };
-		});
-		return { ...run, messages: await Promise.all(messages) };
+		const eventIds = run.messages.flatMap(({ event_id: eventId }) => eventId ?? []);
+		const authors = eventIds.length === 0 ? [] : await ledger.inbox.authors(eventIds);
+		const writers = new Map(authors.map(({ eventId, origin }) => [eventId, writerOf(origin)]));
+		return { ...run, messages: run.messages.map((said) => ({ ...said, ...writers.get(said.event_id ?? "") })) };
 	};
 	const settled = async (turn: Turn): Promise<RunJson> => withWriters(await told(turn));
 	const running = (run: LiveRun): Promise<RunJson> => withWriters(liveView(run));
@@ -74,7 +73,7 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 				.liveRuns()
 				.filter((run) => (!session || run.session === session) && (!before || run.runId < before));
 			const live = await unsettled(begun);
-			const turns = await ledger.turns.list({ limit: most, ...(session && { session }), ...(before && { before }) });
+			const turns = await ledger.turns.begun({ limit: most, ...(session && { session }), ...(before && { before }) });
 			// One that settled in between is a turn.
 			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId));
 			const runs = await Promise.all([...others.map(running), ...turns.map(settled)]);

@@ -124,6 +124,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			cancel: (eventId) => nex.cancel(eventId),
 			proceed: (runId) => nex.continue(runId),
 			retry: (runId) => nex.retry(runId),
+			trust: nex.trust,
 			token: TOKEN,
 			signIns,
 			apps,

@@ -2,7 +2,7 @@
 
 import type { SQLOutputValue } from "node:sqlite";
 import { jsonOrNull, jsonText, type Row } from "../thing.ts";
-import type { Disposition, InboundEvent, Origin, QueueSettings, StoredAttachment } from "./port.ts";
+import type { Disposition, InboundEvent, QueueSettings, StoredAttachment } from "./port.ts";
 
 export const attachmentsText = (list: readonly StoredAttachment[] | undefined): string | null =>
 	list === undefined || list.length === 0 ? null : jsonText(list);
@@ -20,7 +20,11 @@ export function eventOf(row: Row): InboundEvent {
 		disposition: dispositionOf(row),
 	};
 	if (row.idempotency_key !== null) event.idempotencyKey = String(row.idempotency_key);
-	if (row.channel !== null) event.origin = originIn(row);
+	if (row.channel !== null) {
+		event.origin = { channel: String(row.channel), account: String(row.account), sender: String(row.sender) };
+		if (row.source_id !== null) event.origin.sourceId = String(row.source_id);
+		if (row.sender_name !== null) event.origin.senderName = String(row.sender_name);
+	}
 	if (row.queue !== null) event.queue = JSON.parse(String(row.queue)) as QueueSettings;
 	if (row.batch !== null) event.batch = JSON.parse(String(row.batch)) as string[];
 	if (row.trace_id !== null) event.traceId = String(row.trace_id);
@@ -28,11 +32,14 @@ export function eventOf(row: Row): InboundEvent {
 	return event;
 }
 
-export function originIn(row: Row): Origin {
-	const origin: Origin = { channel: String(row.channel), account: String(row.account), sender: String(row.sender) };
-	if (row.source_id !== null) origin.sourceId = String(row.source_id);
-	if (row.sender_name !== null) origin.senderName = String(row.sender_name);
-	return origin;
+export function authorOf(row: Row): Pick<InboundEvent, "eventId" | "origin" | "facts"> {
+	const origin = { channel: String(row.channel), account: String(row.account), sender: String(row.sender) };
+	const name = row.sender_name === null ? {} : { senderName: String(row.sender_name) };
+	return {
+		eventId: String(row.event_id),
+		...(row.channel !== null && { origin: { ...origin, ...name } }),
+		...(row.facts !== null && { facts: JSON.parse(String(row.facts)) as Record<string, unknown> }),
+	};
 }
 
 /** In the order of EVENT_COLUMNS. */

@@ -9,13 +9,14 @@ import {
 	adoption,
 	NODE_TABLE,
 	ownerLives,
+	pageEnd,
 	type Row,
 	type SqliteThing,
 	type Statement,
 	statement,
 } from "../thing.ts";
 import type { Disposition, Inbox, InboxOps } from "./port.ts";
-import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf, originIn } from "./rows.ts";
+import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
 const STEPS: readonly string[] = [
@@ -40,21 +41,24 @@ export const inboxInSqlite: SqliteThing<AtOnce<Inbox>> = {
 function reads(file: SqliteFile): AtOnce<Inbox> {
 	const select = (where: string) => statement(file, `SELECT * FROM inbound WHERE ${where}`);
 	const byId = select("event_id = ?");
-	const origin = statement(
-		file,
-		"SELECT channel, account, source_id, sender, sender_name FROM inbound WHERE event_id = ? AND channel IS NOT NULL",
-	);
 	const byKey = select("session = ? AND idempotency_key = ?");
 	const bySource = select("channel = ? AND account = ? AND source_id = ?");
 	const queued = select("state = 'queued' ORDER BY seq");
 	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
 	const joined = select("session = ? AND run_id = ? AND state = 'injected' ORDER BY seq");
-	const handled = select("state = 'handled' AND session = ? AND because = ? ORDER BY seq DESC LIMIT 1");
+	const handled = select(
+		"state = 'handled' AND session = ? AND because = ? AND event_id < ? ORDER BY event_id DESC LIMIT 1",
+	);
+	const authors = statement(
+		file,
+		`SELECT event_id, channel, account, sender, sender_name, facts FROM inbound
+		WHERE event_id IN (SELECT value FROM json_each(?))`,
+	);
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
 		select(
 			`${where} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR channel = ?3)
-			AND (?4 IS NULL OR seq < (SELECT seq FROM inbound WHERE event_id = ?4)) ORDER BY seq DESC LIMIT ?5`,
+			AND (?4 IS NULL OR seq < ${pageEnd("inbound", "event_id", "?4")}) ORDER BY seq DESC LIMIT ?5`,
 		);
 	const newestOfAll = newest("?1 IS NULL");
 	const newestOfSession = newest("session = ?1");
@@ -64,15 +68,12 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	};
 	return {
 		get: (eventId) => one(byId, eventId),
-		originOf(eventId) {
-			const row: Row | undefined = origin.get(eventId);
-			return row && originIn(row);
-		},
 		byKey: (session, key) => one(byKey, session, key),
 		bySource: (...source) => one(bySource, ...source),
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
-		handled: (session, as) => one(handled, session, as),
+		handled: (...event) => one(handled, ...event),
+		authors: (eventIds) => authors.all(JSON.stringify(eventIds)).map(authorOf),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
@@ -83,7 +84,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	!["rejected", "dropped", "handled", "answered"].includes(state) && batch === undefined;
+	!["rejected", "dropped", "cancelled", "handled", "answered"].includes(state) && batch === undefined;
 
 /** A run has it: nothing can take it back. */
 const isAnswered = ({ state }: Disposition): boolean =>
