@@ -291,7 +291,7 @@ function tools(config: NexusConfig, env: Host["env"]): Seen {
 	if (unused) return unused;
 	const { tools: { root, bash } = {}, pi } = config;
 	if (chooseEngine(config.engine, config, env) === "pi-coding-agent") {
-		const place = `files below ${pi?.filesRoot ?? process.cwd()}, and all that this user may for the owner`;
+		const place = `files below ${pi?.filesRoot ?? "the daemon's folder"}, and all that this user may for the owner`;
 		return bash?.enabled === false ? ok(`${place}; no commands`) : commands(place, bash?.wrapper, env);
 	}
 	if (root === undefined) return ok("no folder: agents reach no files");
