@@ -6,11 +6,13 @@ import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
 import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import { createRpc } from "./grpc/grpc.ts";
+import { createLobby } from "./lobby.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
 import { type Admit, createHttpServer, listen, pathOf, serve } from "./server.ts";
 import { createShares } from "./shares.ts";
+import { createStrangers } from "./strangers.ts";
 import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
 
 export * from "./port.ts";
@@ -28,7 +30,12 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { flusher, readers, sockets, rpc, signIn, server, connections } = assemble(deps, limits, clock, door);
+	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby } = assemble(
+		deps,
+		limits,
+		clock,
+		door,
+	);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
@@ -65,6 +72,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 			await rpc?.close(deadlineMs);
 			heart.stop();
 			sweeper.stop();
+			lobby.close();
 			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
 			server.closeIdleConnections();
 			await closed;
@@ -81,6 +89,8 @@ export function createEdge(deps: EdgeDeps): Edge {
 			stalledReaders: readers.stalled + sockets.stalled + (rpc?.stalled ?? 0),
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
+			tokenFailures: auth.failures,
+			tokenlessRefused: strangers.refused + lobby.refused,
 		}),
 	};
 }
@@ -93,7 +103,9 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const proxies = createProxies(deps.trustedProxies ?? []);
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
 	const server = createHttpServer(limits);
-	const connections = guardConnections(server, limits, proxies);
+	const strangers = createStrangers(limits, clock);
+	const lobby = createLobby(limits, clock, strangers.refuses);
+	const connections = guardConnections(server, limits, proxies, lobby);
 	const sources = createSources(deps.bus, deps.ledger);
 	const flusher = new Flusher({ flushMsMax: limits.flushMsMax, clock, log });
 	const readers = createReaders(log, flusher);
@@ -105,6 +117,8 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	};
 	const enter: Admit = (request, ended) => {
 		const caller = gate.admit(request);
+		if (caller.proof) connections.prove(request.socket);
+		else if (!caller.webhook) strangers.enter(caller.address, ended, () => request.socket.destroy());
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
 	};
@@ -126,7 +140,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 				door.requests++;
 				return gate.identify(request);
 			},
-			admits: connections.admits,
+			...{ connections, strangers },
 		});
 	const signIn = () => {
 		const code = auth.newCode();
@@ -136,7 +150,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	serve(server, {
 		async load() {
 			const { createListener } = await import("./listener.ts");
-			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
 			return createListener({
 				...parts,
 				page,
@@ -158,7 +172,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { flusher, readers, sockets, rpc, signIn, server, connections };
+	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby };
 }
 
 /** A reader that takes nothing is noticed at one of so many looks within its time. */
