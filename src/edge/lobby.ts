@@ -54,7 +54,7 @@ export function createLobby(limits: LobbyLimits, clock: Clock, isRefused: (key: 
 	let refused = 0;
 	let isClosed = false;
 	let isServing = false;
-	let pacedAt = 0;
+	let pacedAt = Number.NEGATIVE_INFINITY;
 	let cancelTimer: (() => void) | undefined;
 
 	const add = (socket: Socket, key: string) => {
