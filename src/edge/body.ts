@@ -11,7 +11,7 @@ const utf8 = new TextDecoder();
 const [QUOTE, BACKSLASH, COMMA] = [0x22, 0x5c, 0x2c];
 const [OBJECT, ARRAY, OBJECT_END, ARRAY_END] = [0x7b, 0x5b, 0x7d, 0x5d];
 
-/** Throws `invalid` for what is no JSON, or has more values or a deeper nesting than anything that is asked for here. */
+/** Throws `invalid` for text that is not JSON, or that has more values or levels than anything that is asked for here. */
 export function parseJson(bytes: Uint8Array, limits: JsonLimits): unknown {
 	const text = jsonText(bytes, limits);
 	try {
@@ -23,7 +23,7 @@ export function parseJson(bytes: Uint8Array, limits: JsonLimits): unknown {
 
 /** The text, once it is known to be worth parsing. */
 export function jsonText(bytes: Uint8Array, limits: JsonLimits): string {
-	// Decoding would put U+FFFD in place of what is no UTF-8: the text would be another one than was sent.
+	// Decoding would put U+FFFD in place of bytes that are not UTF-8: the text would be another one than was sent.
 	if (!isUtf8(bytes)) throw new NexusError("invalid", "body is not UTF-8");
 	checkStructure(bytes, limits);
 	return utf8.decode(bytes);

@@ -14,8 +14,8 @@ export interface Connections {
 	readonly count: number;
 	/** Counts a connection of the gRPC port; false when its address has too many. */
 	admits(socket: Socket): boolean;
-	/** Serves a connection that has read nothing: a trusted proxy's at once, another one when the lobby has room for it. */
-	receive(socket: Socket, serve: () => void): void;
+	/** Whether it is a trusted proxy's, whose clients share it. */
+	isProxy(socket: Socket): boolean;
 	/** It has sent a token that is good. */
 	prove(socket: Socket): void;
 	/** Counts one more of a client until `ended` closes; throws `busy` at the limit. For clients who share a proxy's connections. */
@@ -35,11 +35,7 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 		// Those who share a proxy's connections are counted by their requests.
 		return proxies.isTrusted(address) || perClient.add(address, socket) <= limits.connectionsPerClientMax;
 	};
-	const receive = (socket: Socket, serve: () => void) => {
-		if (proxies.isTrusted(socket.remoteAddress ?? "")) return serve();
-		unproven.add(socket);
-		lobby.enter(socket, serve);
-	};
+	const isProxy = ({ remoteAddress = "" }: Socket): boolean => proxies.isTrusted(remoteAddress);
 	// Node's own listener, which reads and parses, comes after the lobby.
 	const parse = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
 	server.removeAllListeners("connection");
@@ -52,10 +48,13 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 			refuse(socket, tooMany(limits));
 			return;
 		}
-		receive(socket, () => {
+		const serve = () => {
 			for (const listener of parse) listener.call(server, socket);
 			socket.resume();
-		});
+		};
+		if (isProxy(socket)) return serve();
+		unproven.add(socket);
+		lobby.enter(socket, serve);
 	});
 	server.prependListener("request", ({ socket }, outgoing) => {
 		answering.set(socket, outgoing);
@@ -77,7 +76,7 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 			return open.size;
 		},
 		admits,
-		receive,
+		isProxy,
 		prove(socket) {
 			unproven.delete(socket);
 			lobby.leave(socket);

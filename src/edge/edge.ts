@@ -1,5 +1,6 @@
 /** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
 
+import type { Socket } from "node:net";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
@@ -30,7 +31,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby } = assemble(
+	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(
 		deps,
 		limits,
 		clock,
@@ -90,7 +91,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
 			tokenFailures: auth.failures,
-			tokenlessRefused: strangers.refused + lobby.refused,
+			tokenlessRefused: strangers.refused + lobby.refused + grpcLobby.refused,
 		}),
 	};
 }
@@ -104,7 +105,9 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
 	const server = createHttpServer(limits);
 	const strangers = createStrangers(limits, clock);
-	const lobby = createLobby(limits, clock, strangers.refuses);
+	// One for each port: calls of the gRPC port delay nothing on the main one.
+	const lobby = createLobby(limits, clock, () => false);
+	const grpcLobby = createLobby(limits, clock, strangers.refuses);
 	const connections = guardConnections(server, limits, proxies, lobby);
 	const sources = createSources(deps.bus, deps.ledger);
 	const flusher = new Flusher({ flushMsMax: limits.flushMsMax, clock, log });
@@ -118,7 +121,10 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const enter: Admit = (request, ended) => {
 		const caller = gate.admit(request);
 		if (caller.proof) connections.prove(request.socket);
-		else if (!caller.webhook) strangers.enter(caller.address, ended, () => request.socket.destroy());
+		else if (!caller.webhook) {
+			strangers.enter(caller.address, ended, () => request.socket.destroy());
+			ended.once("finish", () => request.complete || hangUp(request.socket, clock));
+		}
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
 	};
@@ -140,7 +146,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 				door.requests++;
 				return gate.identify(request);
 			},
-			...{ connections, strangers },
+			...{ connections, strangers, lobby: grpcLobby },
 		});
 	const signIn = () => {
 		const code = auth.newCode();
@@ -172,7 +178,16 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby };
+	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby };
+}
+
+/** For a caller without a token to read its answer: what it still sends of its body is not read. */
+const LINGER_MS = 1000;
+
+function hangUp(socket: Socket, clock: Clock): void {
+	// Node has just begun to read on.
+	setImmediate(() => socket.pause());
+	clock.after(LINGER_MS, () => socket.destroy());
 }
 
 /** A reader that takes nothing is noticed at one of so many looks within its time. */

@@ -1,4 +1,4 @@
-/** Connections on both ports before they prove anything: few are served at a time, and further ones wait unread. */
+/** Connections of a port before they send a token: few are served at a time, and further ones wait unread. */
 
 import type { Socket } from "node:net";
 import { type Clock, elapsing } from "../std/clock.ts";
@@ -35,7 +35,7 @@ const GRACE_MS = 1000;
 /** Connections that wait, and how long; the one that waits longest is closed first. They are not read, and cost a few kB each. */
 const WAITING_MAX = 1024;
 const WAITING_MS_MAX = 5000;
-const REFUSED_WAITING_MS_MAX = 500;
+const REFUSED_WAITING_MS_MAX = 250;
 /** Of addresses that are refused one connection in this time is read all the same: it may be the owner's. */
 const PACE_MS = 10;
 /** In one turn of the loop; Node takes one new connection in each. */

@@ -59,7 +59,7 @@ export interface EdgeLimits {
 	/** Calls without a token from one client to the gRPC port; their resets count again. A client with more is refused for a while. */
 	tokenlessCallsPerSecondMax: number;
 	tokenlessRefusedMs: number;
-	/** Connections that are read before they sent a token, on both ports together and of one client; further ones wait. */
+	/** Connections of a port that are read before they sent a token, of all and of one client; further ones wait. */
 	tokenlessConnectionsMax: number;
 	tokenlessConnectionsPerClientMax: number;
 	/** Wrong tokens from one client within a minute; the answers to further ones are held back for a while. */

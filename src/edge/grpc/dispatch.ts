@@ -98,7 +98,7 @@ async function call(
 	whenEnded(caller, response, () => controller.abort(revoked()));
 	const body = caller.proof ? universal.body : boundedBody(universal, limits, clock);
 	await send(await handler({ ...universal, body, signal: controller.signal, contextValues }), response);
-	// The rest of the body is not waited for.
+	// The daemon does not wait for the rest of the body.
 	if (!caller.proof && "stream" in request) clock.after(LINGER_MS, () => request.stream.close());
 }
 

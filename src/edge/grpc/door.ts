@@ -9,8 +9,8 @@ import type {
 } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../../std/clock.ts";
-import type { Connections } from "../connection.ts";
 import type { Caller, Identifiable } from "../gate.ts";
+import type { Lobby } from "../lobby.ts";
 import type { EdgeLimits } from "../port.ts";
 import type { Strangers } from "../strangers.ts";
 
@@ -18,7 +18,7 @@ export interface DoorParts {
 	limits: EdgeLimits;
 	/** Who calls. */
 	identify(request: Identifiable): Caller;
-	connections: Pick<Connections, "prove">;
+	lobby: Pick<Lobby, "leave">;
 	strangers: Strangers;
 	/** Refuses a call of gRPC that has no token, without a look at its body. */
 	refuse(stream: ServerHttp2Stream, contentType: string): void;
@@ -53,7 +53,7 @@ export function createDoor(
 	parts: DoorParts,
 	{ Http2ServerRequest, Http2ServerResponse, constants }: Classes,
 ): OnStream {
-	const { limits, connections, strangers, clock } = parts;
+	const { limits, lobby, strangers, clock } = parts;
 	const calm = (stream: ServerHttp2Stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
 	/** Others share the connection of a proxy, and the owner may share one with callers that send no token. */
 	const turnAway = (peer: Peer, stream: ServerHttp2Stream, caller: Caller) => {
@@ -66,7 +66,7 @@ export function createDoor(
 		const { address: remoteAddress, encrypted } = peer;
 		const caller = parts.identify({ headers, socket: { remoteAddress, encrypted } });
 		if (caller.proof) {
-			if (!peer.proven && peer.socket) connections.prove(peer.socket);
+			if (!peer.proven && peer.socket) lobby.leave(peer.socket);
 			peer.proven = true;
 			return serve(stream, headers, rawHeaders, caller);
 		}

@@ -7,6 +7,7 @@ import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { Connections } from "../connection.ts";
 import type { Caller, Identifiable } from "../gate.ts";
+import type { Lobby } from "../lobby.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
 import { listen } from "../server.ts";
 import type { HoldStream } from "../shares.ts";
@@ -25,6 +26,8 @@ export interface RpcParts {
 	/** Who calls on the gRPC port. */
 	identify(request: Identifiable): Caller;
 	connections: Connections;
+	/** Of the gRPC port. */
+	lobby: Lobby;
 	strangers: Strangers;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;

@@ -13,15 +13,17 @@ import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { Connections } from "../connection.ts";
 import type { Caller } from "../gate.ts";
+import type { Lobby } from "../lobby.ts";
 import type { EdgeLimits, GrpcTls } from "../port.ts";
 import { requestOptions } from "../server.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { RpcRequest } from "./dispatch.ts";
 import { createDoor, type DoorParts, type Peer } from "./door.ts";
 
-export interface GrpcServerParts extends Omit<DoorParts, "answer" | "connections"> {
+export interface GrpcServerParts extends Omit<DoorParts, "answer"> {
 	tls: GrpcTls | undefined;
-	connections: Pick<Connections, "admits" | "receive" | "prove">;
+	connections: Pick<Connections, "admits" | "isProxy">;
+	lobby: Lobby;
 	answer(request: RpcRequest, response: RpcResponse, caller: Caller): void;
 	log: Log;
 }
@@ -75,8 +77,9 @@ export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
 			byRemote.delete(remote);
 		});
 		socket.on("error", () => socket.destroy());
-		if (parts.connections.admits(socket)) parts.connections.receive(socket, () => void take(socket));
-		else socket.destroy();
+		if (!parts.connections.admits(socket)) socket.destroy();
+		else if (parts.connections.isProxy(socket)) void take(socket);
+		else parts.lobby.enter(socket, () => void take(socket));
 	});
 	front.maxConnections = limits.connectionsMax;
 	return {
@@ -88,6 +91,7 @@ export function createGrpcServer(parts: GrpcServerParts): GrpcServer {
 			for (const [session, state] of connections) ping(session, state);
 		},
 		close() {
+			parts.lobby.close();
 			const closed = new Promise<void>((resolve) => front.close(() => resolve()));
 			for (const session of connections.keys()) session.close();
 			// Of HTTP/1.1, what is idle.
@@ -161,13 +165,13 @@ async function createHttp2(
 
 /** Over TLS a client may speak HTTP/1.1; the streams of HTTP/2 do not come here. */
 const answerHttp1 =
-	({ identify, connections, strangers, answer }: GrpcServerParts, socketOf: (socket: Socket) => Socket | undefined) =>
+	({ identify, lobby, strangers, answer }: GrpcServerParts, socketOf: (socket: Socket) => Socket | undefined) =>
 	(request: unknown, response: unknown): void => {
 		const [incoming, outgoing] = [request as IncomingMessage, response as ServerResponse];
 		const caller = identify(incoming);
 		const socket = socketOf(incoming.socket);
 		if (!caller.proof) strangers.enter(caller.address, outgoing, () => incoming.socket.destroy());
-		else if (socket) connections.prove(socket);
+		else if (socket) lobby.leave(socket);
 		answer(incoming, outgoing, caller);
 	};
 

@@ -75,7 +75,7 @@ it("P8.5: a body that is late, large or compressed is refused", async () => {
 	expect(await whole(stranger, CHECK)).toBe("0");
 	clock.advance(5000);
 	await waitFor(() => late.status() === "4");
-	// Nobody waits for the rest of its body.
+	// The daemon does not wait for the rest of its body.
 	clock.advance(1000);
 	await late.ended;
 	const large = open(stranger, CHECK);
