@@ -35,9 +35,11 @@ const GRACE_MS = 1000;
 /** Connections that wait, and how long; the one that waits longest is closed first. They are not read, and cost a few kB each. */
 const WAITING_MAX = 1024;
 const WAITING_MS_MAX = 5000;
-const REFUSED_WAITING_MS_MAX = 250;
+/** Of an address that is refused, once more than a few wait. */
+const REFUSED_WAITING_MS_MAX = 500;
+const REFUSED_WAITING_MIN = 64;
 /** Of addresses that are refused one connection in this time is read all the same: it may be the owner's. */
-const PACE_MS = 10;
+const PACE_MS = 5;
 /** In one turn of the loop; Node takes one new connection in each. */
 const SERVED_PER_TURN_MAX = 8;
 const DROPPED_PER_TURN_MAX = 64;
@@ -109,7 +111,8 @@ export function createLobby(limits: LobbyLimits, clock: Clock, isRefused: (key: 
 			time - since > (isRefused(key) ? REFUSED_WAITING_MS_MAX : WAITING_MS_MAX);
 		for (let at = 0, dropped = 0; at < waiting.length && dropped < DROPPED_PER_TURN_MAX; ) {
 			const next = waiting[at]!;
-			if (time - next.since <= REFUSED_WAITING_MS_MAX) break;
+			const isCrowded = waiting.length > REFUSED_WAITING_MIN;
+			if (time - next.since <= (isCrowded ? REFUSED_WAITING_MS_MAX : WAITING_MS_MAX)) break;
 			if (isOld(next)) {
 				waiting.splice(at, 1);
 				next.socket.destroy();
