@@ -8,12 +8,20 @@ import type { Questions } from "./asking.ts";
 /** What of a request the Broker only passes on. */
 export type PassedOn = Pick<
 	EngineRequest,
-	"sender" | "allowedTools" | "deniedTools" | "owner" | "approval" | "agent" | "allowedAgents"
+	| "sender"
+	| "allowedTools"
+	| "deniedTools"
+	| "owner"
+	| "approval"
+	| "agent"
+	| "allowedAgents"
+	| "among"
+	| "outsideTools"
 >;
 
 /** What of a request the engine gets as it is. */
 export function passedOn(request: PassedOn): PassedOn {
-	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents } = request;
+	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools } = request;
 	return {
 		...(sender && { sender }),
 		...(allowedTools && { allowedTools }),
@@ -22,6 +30,8 @@ export function passedOn(request: PassedOn): PassedOn {
 		...(approval && { approval }),
 		...(agent !== undefined && { agent }),
 		...(allowedAgents && { allowedAgents }),
+		...(among && { among }),
+		...(outsideTools && { outsideTools }),
 	};
 }
 
@@ -30,6 +40,8 @@ export interface ExecuteRequest extends PassedOn {
 	runId: string;
 	/** The inbound events this run answers, in order. */
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
+	/** What the engine is told besides, once it is known which events of earlier runs have words in its context. */
+	reads?(events: readonly string[]): Promise<Partial<PassedOn>>;
 	/** For whom a person would be asked, and where. */
 	askedFor?: AskedFor;
 	/** Goes on where an earlier run of the session was cut off: the events are those that that run was asked with. */

@@ -104,7 +104,7 @@ class LogBus implements Bus {
 	}
 
 	get healthy(): boolean {
-		return this.#committer.healthy;
+		return this.#committer.healthy && this.#membership.healthy;
 	}
 
 	get stats() {
@@ -354,6 +354,14 @@ class LogBus implements Bus {
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
 		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
+	}
+
+	async bytesOf(countedFor: string): Promise<number> {
+		return this.#storage.totalBytes(countedFor);
+	}
+
+	removeOf(countedFor: string): Promise<number> {
+		return this.#retainer.removeOf(countedFor);
 	}
 
 	retain(rules: Retention): Promise<number> {

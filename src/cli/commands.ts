@@ -1,6 +1,6 @@
 /** What `nexus` understands: every command with its arguments and options. A command's code is loaded when it is called. */
 
-import { type Command, InvalidArgumentError } from "commander";
+import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
 import { type Adding, addApprovals } from "./commands-approvals.ts";
@@ -229,6 +229,16 @@ function addWork(nexus: Command, local: Local): void {
 		.action((session, name, options) =>
 			withDaemon(local, options, async (context) =>
 				(await import("./commands/work.ts")).phase(context, session, name, options),
+			),
+		);
+
+	asJson(remote(nexus.command("trust")), "print it as JSON")
+		.description("show whether a session's history is trusted, or set it")
+		.argument("<session>", "its label")
+		.addArgument(new Argument("[trusted]", "whether everything in it may act with your rights").choices(["on", "off"]))
+		.action((session, trusted, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).trust(context, session, trusted, options),
 			),
 		);
 

@@ -41,6 +41,9 @@ export function createApi({ json, request }: Http) {
 		},
 		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
 		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		settings: (session: string) => get<wire.SessionSettingsJson>(pathOf("sessions", session, "settings")),
+		setSettings: (session: string, settings: wire.SessionSettingsRequest) =>
+			json<wire.SessionSettingsJson>("PUT", pathOf("sessions", session, "settings"), settings),
 		phase: (session: string) => get<wire.SessionPhaseJson>(pathOf("sessions", session, "phase")),
 		setPhase: (session: string, phase: wire.PhaseRequest) =>
 			json<wire.SessionPhaseJson>("PUT", pathOf("sessions", session, "phase"), phase),
@@ -112,6 +115,7 @@ export function createApi({ json, request }: Http) {
 		apps: () => get<wire.AppListJson>(pathOf("apps")),
 		/** The token is told once. */
 		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
+		clearApp: (app: string) => post<wire.AppClearedJson>(pathOf("apps", app, "clear")),
 		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};

@@ -105,9 +105,11 @@ async function* connection<T>(
 
 const pause = (clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> =>
 	new Promise((resolve) => {
-		const cancel = clock.after(ms, resolve, "due");
-		signal?.addEventListener("abort", () => {
+		const over = () => {
 			cancel();
+			signal?.removeEventListener("abort", over);
 			resolve();
-		});
+		};
+		const cancel = clock.after(ms, over, "due");
+		signal?.addEventListener("abort", over);
 	});

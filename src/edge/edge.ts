@@ -1,6 +1,6 @@
 /** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
 
-import type { Socket } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
@@ -123,7 +123,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		if (caller.proof) connections.prove(request.socket);
 		else if (!caller.webhook) {
 			strangers.enter(caller.address, ended, () => request.socket.destroy());
-			ended.once("finish", () => request.complete || hangUp(request.socket, clock));
+			ended.once("finish", () => request.complete || hangUp(request, limits.tokenlessBodyBytesMax, clock));
 		}
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
@@ -181,13 +181,15 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby };
 }
 
-/** For a caller without a token to read its answer: what it still sends of its body is not read. */
+/** For a caller without a token to read its answer, and to send the rest of its body. */
 const LINGER_MS = 1000;
 
-function hangUp(socket: Socket, clock: Clock): void {
-	// Node has just begun to read on.
-	setImmediate(() => socket.pause());
-	clock.after(LINGER_MS, () => socket.destroy());
+/** Of a body that was refused for its size, the rest is not read. */
+function hangUp(request: IncomingMessage, bytesMax: number, clock: Clock): void {
+	const { socket } = request;
+	// A turn later: Node has just begun to read on.
+	if (Number(request.headers["content-length"]) > bytesMax) setImmediate(() => socket.pause());
+	clock.after(LINGER_MS, () => request.complete || socket.destroy());
 }
 
 /** A reader that takes nothing is noticed at one of so many looks within its time. */

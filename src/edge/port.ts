@@ -228,6 +228,7 @@ export interface EdgeDeps {
 	cancel(eventId: string): Promise<InboundEvent>;
 	/** Decides what runs wait for; without it nothing is remembered for a session. */
 	asking?: Nex["asking"];
+	trust?: Nex["trust"];
 	/** Whether agents may note and recall. */
 	remembers?: boolean;
 	/** Removes an item of the memory; one that is not there is `not_found`. */

@@ -165,6 +165,28 @@ export const ROUTES = {
 		answer: json(work.SessionPhase),
 		errors: [],
 	}),
+	getSettings: route({
+		method: "GET",
+		path: "/v1/sessions/{session}/settings",
+		summary: "What the owner has set for a session, by this or in the configuration.",
+		auth: true,
+		params: shape.sessionParams,
+		status: 200,
+		answer: json(work.SessionSettings),
+		errors: [],
+	}),
+	setSettings: route({
+		method: "PUT",
+		path: "/v1/sessions/{session}/settings",
+		summary:
+			"Sets whether a session's history is trusted; it holds for the next runs, and is stronger than the configuration.",
+		auth: true,
+		params: shape.sessionParams,
+		body: work.SessionSettingsRequest,
+		status: 200,
+		answer: json(work.SessionSettings),
+		errors: [],
+	}),
 	listLog: route({
 		method: "GET",
 		path: "/v1/sessions/{session}/log",

@@ -12,6 +12,15 @@ const appId = z
 
 export const appParams = z.object({ app: appId });
 
+const bytes = z.int().min(0);
+const Stored = z.object({
+	jobs: bytes,
+	workflows: bytes,
+	logs: bytes,
+	artifacts: bytes,
+	messages: bytes,
+} satisfies Fields<wire.AppStoredJson>);
+
 const AppView = component(
 	"App",
 	z.object({
@@ -19,6 +28,9 @@ const AppView = component(
 		name: z.string(),
 		created_at: time,
 		removed_at: time.exactOptional().describe("Since when its token is worth nothing."),
+		stored_bytes: bytes.exactOptional().describe("Everything that is stored for it."),
+		stored_bytes_max: bytes.exactOptional().describe("What it may store; more is refused (`apps.bytesPerAppMax`)."),
+		stored: Stored.exactOptional().describe("What `stored_bytes` is made of."),
 	} satisfies Fields<wire.AppJson>),
 );
 export const AppList = component("AppList", z.object({ apps: z.array(AppView) } satisfies Fields<wire.AppListJson>));
@@ -35,6 +47,14 @@ export const AppAdded = component(
 		app: AppView,
 		token: z.string().describe("Told once: only its hash is kept."),
 	} satisfies Fields<wire.AppAddedJson>),
+);
+export const AppCleared = component(
+	"AppCleared",
+	z.object({
+		app_id: appId,
+		stored_bytes: bytes.describe("What is still stored for it."),
+		stored_bytes_max: bytes,
+	} satisfies Fields<wire.AppClearedJson>),
 );
 export const AppRemoved = component(
 	"AppRemoved",

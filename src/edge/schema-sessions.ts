@@ -35,6 +35,18 @@ export const SessionPhase = component(
 	} satisfies Fields<wire.SessionPhaseJson>),
 );
 
+const trustHistory = z
+	.boolean()
+	.describe("Everything in the session's history may act with the rights of whoever asks. Holds for its next runs.");
+export const SessionSettingsRequest = component(
+	"SessionSettingsRequest",
+	z.strictObject({ trust_history: trustHistory } satisfies Fields<wire.SessionSettingsRequest>),
+);
+export const SessionSettings = component(
+	"SessionSettings",
+	z.object({ session: z.string(), trust_history: trustHistory } satisfies Fields<wire.SessionSettingsJson>),
+);
+
 export const logQuery = z.object({
 	run: z.string().min(1).max(128).optional().describe("Only this run's entries."),
 	before: offset.optional().describe("An entry's id: only older ones."),

@@ -8,6 +8,7 @@ import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
 import type { EngineHouse, Environment } from "./entry.ts";
 import type { Engine } from "./port.ts";
+import { unusedSettings, usedBy } from "./unused.ts";
 
 export interface LoadOptions {
 	/** Holds the engines' sections. */
@@ -25,12 +26,25 @@ const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 
 /** Rejects with a `config` error that says what to change. An engine is imported only when it is chosen. */
 export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
+	refuseUnused(choice, options);
 	if (typeof choice === "object") return await loadModule(choice, options);
 	const { config = {}, base, env = process.env, engines = ENGINES, house } = options;
 	const entry = engineNamed(choice, engines);
 	if (entry) return await entry.load(sectionFor(entry, config), { base, env, ...(house && { house }) });
 	const names = engines.map(({ name }) => name).join(", ");
 	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
+}
+
+/** A sandbox that is configured and does not hold is worse than none. */
+function refuseUnused(choice: EngineChoice, { config = {}, engines = ENGINES }: LoadOptions): void {
+	if (usedBy(choice, engines) === undefined) return;
+	const unused = unusedSettings(choice, config, engines);
+	if (unused.length === 0) return;
+	const name = typeof choice === "object" ? choice.module : choice;
+	const said = unused.map(
+		(path) => `${path}: the engine ${name} does not use it; remove it, or set \`engine: reason-act\``,
+	);
+	throw new NexusError("config", said.join("\n"));
 }
 
 async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {

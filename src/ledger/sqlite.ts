@@ -22,6 +22,7 @@ import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { signInsInSqlite } from "./signins/sqlite.ts";
 import { openThings } from "./thing.ts";
+import { trustInSqlite } from "./trust/sqlite.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
@@ -48,6 +49,7 @@ export const THINGS = {
 	idempotency: idempotencyInSqlite,
 	connectors: connectorsInSqlite,
 	notices: noticesInSqlite,
+	trust: trustInSqlite,
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {

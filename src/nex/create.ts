@@ -8,6 +8,7 @@ import { type Random, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { createPairingDesk } from "./acl/pairing.ts";
+import { createTrust, type Trust } from "./acl/trust.ts";
 import { type Asking, createAsking } from "./asking/asking.ts";
 import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
@@ -66,6 +67,8 @@ export interface Nex {
 	pressed: Asking["pressed"];
 	/** What runs wait for, and what was allowed for sessions. */
 	asking: Pick<Asking, "decide" | "grants">;
+	/** Whether a session's history is trusted. */
+	trust: Trust;
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
 	load(): Promise<void>;
 	/**
@@ -119,7 +122,8 @@ export function createNex(options: NexOptions): Nex {
 		);
 	};
 	const asking = createAsking({ ...shared, questions, config: () => config, onLateAnswer });
-	const inbox = new Inbox({ ...shared, asking, config: () => config, hooks: () => hooks });
+	const trust = createTrust({ bus, ledger, config: () => config, clock });
+	const inbox = new Inbox({ ...shared, asking, trust, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
 	const listening = createListening({
@@ -148,6 +152,7 @@ export function createNex(options: NexOptions): Nex {
 		},
 		pressed: asking.pressed,
 		asking,
+		trust,
 		async load() {
 			await asking.load();
 			const loaded = await loadPlugins(config.plugins ?? [], config.base ?? process.cwd());

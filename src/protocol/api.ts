@@ -206,6 +206,17 @@ export interface SessionPhaseJson {
 	known?: string[];
 }
 
+/** What the owner has set for a session. */
+export interface SessionSettingsJson {
+	session: string;
+	/** Everything in its history may act with the rights of whoever asks. */
+	trust_history: boolean;
+}
+
+export interface SessionSettingsRequest {
+	trust_history: boolean;
+}
+
 /** An entry of the execution log. */
 export interface LogEntryJson {
 	id: number;

@@ -38,6 +38,8 @@ export interface NexusConfig extends EngineSections {
 	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
+	/** How long a store that takes nothing is tried again: by a start, and by commits before what waits for them is given up. */
+	storeRetryMsMax: number;
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	audit: AuditConfig;
@@ -60,6 +62,8 @@ export interface NexusConfig extends EngineSections {
 	/** What jobs and artifacts may take. */
 	jobs?: FileConfig["jobs"];
 	artifacts?: FileConfig["artifacts"];
+	/** What one application may take. */
+	apps?: FileConfig["apps"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };
@@ -89,6 +93,7 @@ export const CONFIG_DEFAULTS = {
 	data: "./.nexus",
 	config: "./nexus.yaml",
 	durability: "process",
+	storeRetryMsMax: 30_000,
 	stopDeadlineMs: 10_000,
 	retention: { ageDaysMax: 30, totalBytesMax: 5 * 1024 ** 3, sweepIntervalMs: 10 * 60_000 },
 	audit: { keptDays: 90 },
@@ -129,6 +134,7 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 		allowedHosts: [],
 		trustedProxies: [],
 		durability: CONFIG_DEFAULTS.durability,
+		storeRetryMsMax: CONFIG_DEFAULTS.storeRetryMsMax,
 		stopDeadlineMs: CONFIG_DEFAULTS.stopDeadlineMs,
 		broker: {},
 		edge: {},

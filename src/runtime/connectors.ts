@@ -41,6 +41,7 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 		// What answers when nothing is configured.
 		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
 		rules: config.connectors,
+		inlineApps: config.connectors?.inlineApps,
 		fetched: (fetch) => transfers.tracked(fetch, OWNER_APP),
 	});
 }

@@ -35,6 +35,7 @@ import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { RunCounts } from "./run-counts.ts";
 import { createServices, type RunningServices } from "./services.ts";
+import { Starting } from "./starting.ts";
 import { openStore, type Store } from "./store.ts";
 import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
@@ -73,19 +74,23 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const { log, undo } = life;
 	refuseOpenDoor(config);
 	keepDebuggerShut(log);
-	const paths = prepareDataDir(config.data);
-	const lock = lockDataDir(paths);
+	const starting = new Starting({ ...config, clock: systemClock, log });
+	undo.push({ what: "answers during the start", stop: () => starting.end() });
+	const paths = await starting.whenWritable(() => prepareDataDir(config.data));
+	const lock = await starting.whenWritable(() => lockDataDir(paths));
 	undo.push({ what: "lock", stop: () => lock.release() });
 	// Whoever wrote it is gone: the lock is ours.
 	removeDaemonRecord(paths);
-	const store = openStore(paths.db, config.durability, log, () => {
+	const guard = () => {
 		const problem = lock.problem();
 		if (problem !== undefined) throw new NexusError("unavailable", problem);
-	});
-	lock.settle(log);
-	life.problem = () => lock.problem();
+	};
+	const store = await starting.whenWritable(() => openStore(paths.db, config, log, guard));
+	starting.opened(() => store.bus.healthy);
 	undo.push({ what: "store", stop: () => store.close() });
-	const token = daemonToken(paths, config.token);
+	await starting.whenWritable(() => lock.settle(log));
+	life.problem = () => lock.problem();
+	const token = await starting.whenWritable(() => daemonToken(paths, config.token));
 	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
@@ -104,10 +109,12 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
 	await parts.running.recover();
 	parts.nex.start();
+	await starting.end();
 	const { url } = await parts.edge.listen(config.host, config.port);
 	const grpc = await openGrpcPort(parts.edge, config, Number(new URL(url).port), log);
 	const ports = { url, ...(grpc !== undefined && { grpc }) };
-	writeDaemonRecord(paths, { pid: process.pid, ...ports, started_at: Date.now() });
+	const record = { pid: process.pid, ...ports, started_at: Date.now() };
+	await starting.whenWritable(() => writeDaemonRecord(paths, record));
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
 	undo.push({
@@ -245,7 +252,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
-	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
+	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
 		...{ bus, ledger, engine, limits: config.broker, asking, log },
 		...(config.execution && { execution: config.execution }),
@@ -310,6 +317,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
+		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
 		forget: (id) => memory.forget(id, {}),
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,

@@ -1,4 +1,5 @@
 import {
+	existsSync,
 	linkSync,
 	mkdirSync,
 	mkdtempSync,
@@ -143,6 +144,45 @@ describe("a whole run", () => {
 		expect(names).toEqual(["read"]);
 		await run(engine, ask("hi"));
 		expect(names).toEqual(["read", "bash", "edit", "write"]);
+	});
+
+	test("A15: commands run in the wrapper of tools.bash, whatever is in them", async () => {
+		const wrapper = ["sh", "-c", 'echo "in the wrapper: $1"; exec "$@"', "wrapper"];
+		const command = `echo 'quo''ted' "$(echo sub)" | tr a-z A-Z; exit 3`;
+		const house = {
+			dataDir: path.join(base, "data"),
+			protectedFiles: [],
+			secretFiles: [],
+			config: { tools: { bash: { wrapper } } },
+		};
+		const { engine } = await coding([call("bash", { command }), fauxAssistantMessage("Done.")], { house });
+		const { events } = await run(engine, ask("go"));
+		const { status, result } = toolsOf(events).at(-1)!;
+		expect(status).toBe("failed");
+		expect(result).toMatch(/^in the wrapper: bash\nQUOTED SUB\s+Command exited with code 3$/);
+	});
+
+	test("A15: a wrapper that is not there runs nothing, and without `enabled` there is no bash", async () => {
+		const houseWith = (bash: object) => ({
+			...{ dataDir: path.join(base, "data"), protectedFiles: [], secretFiles: [], config: { tools: { bash } } },
+		});
+		const house = houseWith({ wrapper: ["no-such-wrapper"] });
+		const { engine } = await coding([call("bash", { command: "touch made" }), fauxAssistantMessage("Done.")], {
+			house,
+		});
+		const { events } = await run(engine, ask("go"));
+		expect(toolsOf(events).at(-1)).toMatchObject({
+			status: "failed",
+			result: expect.stringContaining("no-such-wrapper"),
+		});
+		expect(existsSync(path.join(root, "made"))).toBe(false);
+		let names: string[] = [];
+		const look: FauxResponseStep = (context) => {
+			names = offeredTools(context);
+			return fauxAssistantMessage("Done.");
+		};
+		await run((await coding([look], { house: houseWith({ enabled: false }) })).engine, ask("hi"));
+		expect(names).toEqual(["read", "edit", "write"]);
 	});
 
 	test("A15: a command sees no keys and no tokens", async () => {

@@ -3,7 +3,15 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, sectionFor } from "../../engine/engine.ts";
+import {
+	chooseEngine,
+	ENGINES,
+	engineNamed,
+	loadEngine,
+	mcpProblems,
+	sectionFor,
+	unusedSettings,
+} from "../../engine/engine.ts";
 import {
 	adapterCheck,
 	type ConfigFlags,
@@ -275,18 +283,36 @@ function keys(config: NexusConfig, env: Host["env"]): Seen {
 }
 
 /** Whether commands of agents are confined. Whether the folder may be used, the engine says. */
-function tools({ tools: { root, bash } = {} }: NexusConfig, env: Host["env"]): Seen {
+function tools(config: NexusConfig, env: Host["env"]): Seen {
+	const unused = unusedOf(config, env, "tools.");
+	if (unused) return unused;
+	const { tools: { root, bash } = {}, pi } = config;
+	if (chooseEngine(config.engine, config, env) === "pi-coding-agent") {
+		const place = `files below ${pi?.filesRoot ?? process.cwd()}, and all that this user may for the owner`;
+		return bash?.enabled === false ? ok(`${place}; no commands`) : commands(place, bash?.wrapper, env);
+	}
 	if (root === undefined) return ok("no folder: agents reach no files");
-	if (!bash?.enabled) return ok(`files below ${root}, no commands`);
-	const [wrapper] = bash.wrapper ?? [];
+	return bash?.enabled ? commands(`files below ${root}`, bash.wrapper, env) : ok(`files below ${root}, no commands`);
+}
+
+function commands(place: string, [wrapper]: readonly string[] = [], env: Host["env"]): Seen {
 	if (wrapper === undefined)
 		return warn(
 			"commands run without a wrapper: an approved one may do whatever this user may",
 			"confine them with tools.bash.wrapper, such as bwrap; see docs/tools.md",
 		);
 	const places = wrapper.includes("/") ? [wrapper] : (env.PATH ?? "").split(":").map((dir) => `${dir}/${wrapper}`);
-	if (places.some(isExecutable)) return ok(`files below ${root}, commands in ${wrapper}`);
+	if (places.some(isExecutable)) return ok(`${place}, commands in ${wrapper}`);
 	return fail(`${wrapper} of tools.bash.wrapper was not found`, "install it, or correct tools.bash.wrapper");
+}
+
+/** What is configured and does nothing must not look as if it held. */
+function unusedOf(config: NexusConfig, env: Host["env"], below: string): Seen | undefined {
+	const chosen = chooseEngine(config.engine, config, env);
+	const unused = unusedSettings(chosen, config).filter((path) => path.startsWith(below));
+	if (unused.length === 0) return undefined;
+	const name = typeof chosen === "object" ? chosen.module : chosen;
+	return warn(`the engine ${name} does not use ${unused.join(", ")}`, "set `engine: reason-act`, or remove it");
 }
 
 function agents(config: NexusConfig): Seen {
@@ -312,12 +338,16 @@ async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Se
 }
 
 /** Without starting a server: it may act as soon as it runs. */
-function mcp({ mcp: section, base }: NexusConfig, env: Host["env"]): Seen {
+function mcp(config: NexusConfig, env: Host["env"]): Seen {
+	const { mcp: section, base } = config;
 	const names = Object.keys(section?.servers ?? {});
 	if (section === undefined || names.length === 0) return ok("no servers");
 	const problems = mcpProblems(section, env, base).map(({ server, problem }) => `${server}: ${problem}`);
 	if (problems.length > 0) return fail(problems.join("\n"), "correct it in `mcp.servers`, or set what is missing");
-	return ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
+	const found = ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
+	// The demo is what runs until there is a model: then it is another engine's turn.
+	if (chooseEngine(config.engine, config, env) === "demo") return found;
+	return unusedOf(config, env, "mcp") ?? found;
 }
 
 function page(): Seen {

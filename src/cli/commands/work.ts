@@ -1,4 +1,4 @@
-/** `nexus continue`, `phase` and `log`: going on with a run that was cut off, and how a session's work comes about. */
+/** `nexus continue`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
 
 import { type LogEntryJson, NexusError, type PhaseJson } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
@@ -63,6 +63,24 @@ function phaseLine({ name, since: at, from, because, turns, completions }: Phase
 }
 
 const many = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+export async function trust(
+	{ client, terminal }: Context,
+	session: string,
+	trusted: "on" | "off" | undefined,
+	{ json }: { json?: boolean },
+): Outcome {
+	const found =
+		trusted === undefined
+			? await client.api.settings(session)
+			: await client.api.setSettings(session, { trust_history: trusted === "on" });
+	if (json) terminal.json(found);
+	else
+		terminal.out(
+			found.trust_history ? `${session}: the history is trusted\n` : `${session}: the history is not trusted\n`,
+		);
+	return 0;
+}
 
 export interface LogOptions {
 	run?: string;

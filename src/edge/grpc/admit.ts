@@ -2,14 +2,16 @@
 
 import { ConnectError, createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { EdgeLimits } from "../port.ts";
 import type { HoldStream } from "../shares.ts";
 import type { Flusher } from "../stream/stream.ts";
-import { keepOpen, type RpcResponse, resetStalled, sendHeaders } from "./answer.ts";
+import { keepOpen, type RpcResponse, sendHeaders } from "./answer.ts";
 import { directTo } from "./direct.ts";
 import { explained, toConnectError } from "./errors.ts";
 import { OpenStream } from "./open-stream.ts";
+import type { Outgoing } from "./outgoing.ts";
 import { requireProcedure } from "./reach.ts";
 import { PRINCIPAL, SERVING } from "./rpc.ts";
 import type { Streams } from "./streams.ts";
@@ -24,12 +26,14 @@ export interface AdmitParts {
 	/** New work and subscriptions are refused, reading goes on (Z6). */
 	stopping(): boolean;
 	limits: EdgeLimits;
+	clock: Clock;
 	log: Log;
 }
 
 /** The HTTP side of a call. */
 interface Call {
 	response: RpcResponse;
+	outgoing: Outgoing;
 	/** Aborts when the client goes away, or the stream is cut. */
 	controller: AbortController;
 }
@@ -64,19 +68,20 @@ export function admit(context: HandlerContext, parts: AdmitParts): void {
 function open(context: HandlerContext, parts: AdmitParts): void {
 	const { service, method, values, responseHeader, requestHeader } = context;
 	parts.admitStream();
-	const { response, controller } = values.get(CALL)!;
+	const { response, outgoing, controller } = values.get(CALL)!;
 	parts.holdStream(values.get(PRINCIPAL), response);
 	const stream = new OpenStream({
 		closes: closesOf(`${service.typeName}/${method.name}`),
 		controller,
 		establish: () => sendHeaders(response, responseHeader),
-		reset: () => resetStalled(response),
-		direct: directTo(response, method.output, requestHeader.get("content-type") ?? "", parts.limits.grpcWriteBytesMax),
+		direct: directTo(outgoing, method.output, requestHeader.get("content-type") ?? "", parts.limits.grpcWriteBytesMax),
 		shown: (cause, signal) => toConnectError(cause, parts.log, signal),
 	});
-	response.once("close", parts.streams.add(stream));
+	const remove = parts.streams.add(stream);
+	outgoing.onStalled = remove;
+	response.once("close", remove);
 	keepOpen(response, parts.limits.heartbeatMs);
-	values.set(SERVING, { flusher: parts.flusher, stream });
+	values.set(SERVING, { flusher: parts.flusher, clock: parts.clock, stream });
 }
 
 const closesOf = (procedure: string): CloseMode | undefined =>

@@ -1,6 +1,6 @@
 /** Text chunks of at least 32 bytes (K-STREAM-006): small tokens are joined at the edge, while the log keeps each. Pure. */
 
-/** Of UTF-8, in a chunk that is not the last. */
+/** Of UTF-8, in a chunk that is neither the first nor the last, and whose text did not wait too long. */
 const CHUNK_BYTES_MIN = 32;
 /** A chunk is not joined with more than that: a reader that catches up gets few, and none that is large. */
 const CHUNK_CHARS_MAX = 16 * 1024;
@@ -16,9 +16,13 @@ export interface Token {
 export interface Held {
 	text: string;
 	bytes: number;
+	/** Offset of the last record in it. */
+	sequence: number;
+	/** A chunk was sent before it. */
+	begun: boolean;
 }
 
-export const NOTHING_HELD: Held = { text: "", bytes: 0 };
+export const NOTHING_HELD: Held = { text: "", bytes: 0, sequence: 0, begun: false };
 
 export interface TextChunk {
 	text: string;
@@ -26,15 +30,18 @@ export interface TextChunk {
 	sequence: number;
 }
 
-/** Joins what is there at once: as few chunks as the limits allow, and what is too small waits for more. */
-export function coalesce(before: Held, tokens: readonly Token[]): { held: Held; chunks: TextChunk[] } {
+/**
+ * Joins what is there at once: as few chunks as the limits allow, and what is too small waits for more. The first chunk does not wait, unless
+ * `ends` says that the terminal is there, too.
+ */
+export function coalesce(before: Held, tokens: readonly Token[], ends = false): { held: Held; chunks: TextChunk[] } {
 	const chunks: TextChunk[] = [];
-	let { text, bytes } = before;
-	let sequence = 0;
+	let { text, bytes, sequence, begun } = before;
 	const flush = () => {
 		chunks.push({ text, sequence });
 		text = "";
 		bytes = 0;
+		begun = true;
 	};
 	for (const token of tokens) {
 		text += token.text;
@@ -42,6 +49,12 @@ export function coalesce(before: Held, tokens: readonly Token[]): { held: Held; 
 		sequence = token.offset;
 		if (text.length >= CHUNK_CHARS_MAX) flush();
 	}
-	if (bytes >= CHUNK_BYTES_MIN) flush();
-	return { held: { text, bytes }, chunks };
+	if (bytes >= CHUNK_BYTES_MIN || (bytes > 0 && !begun && !ends)) flush();
+	return { held: { text, bytes, sequence, begun }, chunks };
 }
+
+/** What has waited long enough goes as it is. */
+export const release = ({ text, sequence }: Held): { held: Held; chunk: TextChunk } => ({
+	held: { text: "", bytes: 0, sequence, begun: true },
+	chunk: { text, sequence },
+});

@@ -1,7 +1,7 @@
 /** Writes the messages of a stream past Connect's pipeline, in which every message passes through some twenty promises. */
 
 import { create, type DescMessage, toBinary } from "@bufbuild/protobuf";
-import type { RpcResponse } from "./answer.ts";
+import type { Outgoing } from "./outgoing.ts";
 
 export interface Direct {
 	/** False: full until drained. Undefined: not written, because it is too large; Connect has the error for it. */
@@ -9,29 +9,50 @@ export interface Direct {
 	whenDrained(go: () => void): void;
 }
 
+/** What waits in a connection for its reader: one more message is written while it has less than this. */
+const WAITING_BYTES_MAX = 16 * 1024;
+/** Where a message keeps its bytes: one that several readers get is encoded for the first of them. */
+const BYTES = Symbol("bytes");
 /** Of a message in gRPC, gRPC-web and Connect alike: no flags, as answers are not compressed, and the length. */
 const HEAD_BYTES = 5;
 /** In which messages are protobuf; the others have JSON. */
 const BINARY = /^application\/(grpc|grpc\+proto|grpc-web|grpc-web\+proto|connect\+proto)$/;
 
 export function directTo(
-	response: RpcResponse,
+	outgoing: Pick<Outgoing, "write" | "waitingBytes">,
 	schema: DescMessage,
 	contentType: string,
 	bytesMax: number,
 ): Direct | undefined {
 	if (!BINARY.test(contentType)) return undefined;
-	const writable: { write(chunk: Uint8Array): boolean } = response;
-	return {
-		write(message) {
-			const bytes = toBinary(schema, create(schema, message));
-			if (bytes.length > bytesMax) return undefined;
-			const chunk = Buffer.allocUnsafe(HEAD_BYTES + bytes.length);
-			chunk[0] = 0;
-			chunk.writeUInt32BE(bytes.length, 1);
-			chunk.set(bytes, HEAD_BYTES);
-			return writable.write(chunk);
-		},
-		whenDrained: (go) => void response.once("drain", go),
+	let isFull = false;
+	let drained = () => {};
+	const taken = (cause?: Error | null) => {
+		if (!isFull || cause || outgoing.waitingBytes >= WAITING_BYTES_MAX) return;
+		isFull = false;
+		drained();
 	};
+	return {
+		write(message: Spelled) {
+			const chunk = (message[BYTES] ??= spell(schema, message));
+			if (chunk.length - HEAD_BYTES > bytesMax) return undefined;
+			outgoing.write(chunk, taken);
+			isFull = outgoing.waitingBytes >= WAITING_BYTES_MAX;
+			return !isFull;
+		},
+		whenDrained(go) {
+			drained = go;
+		},
+	};
+}
+
+type Spelled = Readonly<Record<string, unknown>> & { [BYTES]?: Buffer };
+
+function spell(schema: DescMessage, message: Readonly<Record<string, unknown>>): Buffer {
+	const bytes = toBinary(schema, create(schema, message));
+	const chunk = Buffer.allocUnsafe(HEAD_BYTES + bytes.length);
+	chunk[0] = 0;
+	chunk.writeUInt32BE(bytes.length, 1);
+	chunk.set(bytes, HEAD_BYTES);
+	return chunk;
 }

@@ -1,30 +1,37 @@
 /** From an HTTP request to a method and back: gRPC, gRPC-web and Connect by one router. Loaded by the first call. */
 
 import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest, ServerHttp2Stream } from "node:http2";
+import type { ServerHttp2Stream } from "node:http2";
 import { createConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import type { CloseMode } from "../../protocol/protocol.ts";
-import type { Clock } from "../../std/clock.ts";
 import { jsonText } from "../body.ts";
 import { type Caller, principalOfCaller, whenEnded } from "../gate.ts";
 import type { EdgeLimits } from "../port.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
-import { type RpcResponse, refuseUnknown, reset, send } from "./answer.ts";
+import {
+	endLate,
+	type RpcRequest,
+	type RpcResponse,
+	refuseUnknown,
+	reset,
+	resetStalled,
+	send,
+	whenIdle,
+} from "./answer.ts";
 import { refusal, revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
+import { Outgoing } from "./outgoing.ts";
 import { addServices } from "./routes.ts";
 import { PRINCIPAL, type RpcDeps } from "./rpc.ts";
 
-export type RpcRequest = IncomingMessage | Http2ServerRequest;
+export type { RpcRequest };
 /** Answers one call, with a status if need be. Never rejects. */
 export type Dispatch = (request: RpcRequest, response: RpcResponse, caller: Caller) => Promise<void>;
 
-export interface DispatchParts extends RpcDeps, AdmitParts {
-	clock: Clock;
-}
+export interface DispatchParts extends RpcDeps, AdmitParts {}
 
 export interface Dispatcher {
 	answer: Dispatch;
@@ -55,7 +62,8 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 	const answer: Dispatch = async (request, response, caller) => {
 		const handler = paths.get((request.url ?? "").split("?", 1)[0]!);
 		try {
-			if (handler) await call(handler, request, response, caller, parts);
+			const outgoing = watched(handler, { request, response, caller }, parts);
+			if (handler) await call(handler, { request, response, caller, outgoing }, limits);
 			else refuseUnknown(request, response);
 		} catch (cause) {
 			log.error({ err: cause, path: request.url }, "a remote procedure could not be answered");
@@ -77,12 +85,18 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 	};
 }
 
+/** A call as it arrived. */
+interface Arrival {
+	request: RpcRequest;
+	response: RpcResponse;
+	caller: Caller;
+	outgoing: Outgoing;
+}
+
 async function call(
 	handler: UniversalHandler,
-	request: RpcRequest,
-	response: RpcResponse,
-	caller: Caller,
-	{ limits, clock }: Pick<DispatchParts, "limits" | "clock">,
+	{ request, response, caller, outgoing }: Arrival,
+	limits: EdgeLimits,
 ): Promise<void> {
 	// One of both kinds is wanted, and told apart at run time; the overloads do not know the union.
 	const universal = universalRequestFromNodeRequest(
@@ -93,47 +107,53 @@ async function call(
 	);
 	const controller = new AbortController();
 	universal.signal.addEventListener("abort", () => controller.abort(universal.signal.reason), { once: true });
-	const contextValues = createContextValues().set(CALL, { response, controller });
+	const contextValues = createContextValues().set(CALL, { response, outgoing, controller });
 	if (caller.proof) contextValues.set(PRINCIPAL, principalOfCaller(caller));
 	whenEnded(caller, response, () => controller.abort(revoked()));
-	const body = caller.proof ? universal.body : boundedBody(universal, limits, clock);
-	await send(await handler({ ...universal, body, signal: controller.signal, contextValues }), response);
-	// The daemon does not wait for the rest of the body.
-	if (!caller.proof && "stream" in request) clock.after(LINGER_MS, () => request.stream.close());
+	const body = caller.proof ? universal.body : smallBody(universal, limits);
+	await send(await handler({ ...universal, body, signal: controller.signal, contextValues }), response, outgoing);
 }
 
-/** What a caller without a token sends: little, within seconds, and as it is (I11). */
-async function* boundedBody(
+const ENCODINGS = ["grpc-encoding", "content-encoding", "connect-content-encoding"];
+
+/** What a caller without a token sends: little, and as it is (I11). */
+async function* smallBody(
 	{ body, header }: UniversalServerRequest,
-	{ tokenlessBodyBytesMax, tokenlessBodyTimeoutMs }: EdgeLimits,
-	clock: Clock,
+	{ tokenlessBodyBytesMax: bytesMax }: EdgeLimits,
 ): AsyncIterable<Uint8Array> {
 	if (ENCODINGS.some((name) => (header.get(name) ?? "identity") !== "identity"))
 		throw refusal("invalid", "a call without a token cannot be compressed");
-	const tooLarge = () =>
-		refusal("too_large", `the body of a call without a token may have ${tokenlessBodyBytesMax} bytes at most`);
-	if (Number(header.get("content-length")) > tokenlessBodyBytesMax) throw tooLarge();
-	const late = Promise.withResolvers<never>();
-	late.promise.catch(() => {});
-	const cancel = clock.after(tokenlessBodyTimeoutMs, () =>
-		late.reject(refusal("timeout", `the body did not arrive within ${tokenlessBodyTimeoutMs} ms`)),
-	);
-	const inner = (body as AsyncIterable<Uint8Array>)[Symbol.asyncIterator]();
-	let bytes = 0;
-	try {
-		for (;;) {
-			const next = await Promise.race([inner.next(), late.promise]);
-			if (next.done) return;
-			bytes += next.value.byteLength;
-			if (bytes > tokenlessBodyBytesMax) throw tooLarge();
-			yield next.value;
-		}
-	} finally {
-		cancel();
+	let bytes = Number(header.get("content-length"));
+	const check = () => {
+		if (bytes > bytesMax)
+			throw refusal("too_large", `the body of a call without a token may have ${bytesMax} bytes at most`);
+	};
+	check();
+	bytes = 0;
+	for await (const part of body as AsyncIterable<Uint8Array>) {
+		bytes += part.byteLength;
+		check();
+		yield part;
 	}
 }
 
-/** Time for the answer to be written. */
-const LINGER_MS = 1000;
-
-const ENCODINGS = ["grpc-encoding", "content-encoding", "connect-content-encoding"];
+/** Its request has to arrive, and its client has to take the answer: otherwise the call does not keep its place (P6.15). */
+function watched(
+	handler: UniversalHandler | undefined,
+	{ request, response, caller }: Omit<Arrival, "outgoing">,
+	{ limits, clock, streams }: DispatchParts,
+): Outgoing {
+	const outgoing = new Outgoing(response, () => resetStalled(response));
+	response.once("close", streams.watch(outgoing));
+	whenIdle(response, limits.stalledReaderMs, () => {
+		if (outgoing.waitingBytes > 0) streams.stall(outgoing);
+	});
+	if (handler?.method.methodKind === "bidi_streaming") return outgoing;
+	const { requestTimeoutMs, tokenlessBodyTimeoutMs } = limits;
+	const arrivalMs = caller.proof ? requestTimeoutMs : Math.min(requestTimeoutMs, tokenlessBodyTimeoutMs);
+	response.once(
+		"close",
+		clock.after(arrivalMs, () => endLate(request, response, arrivalMs)),
+	);
+	return outgoing;
+}

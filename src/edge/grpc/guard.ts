@@ -38,11 +38,23 @@ const unary =
 	(method: Method, log: Log): Method =>
 	async (request, context) => {
 		try {
-			return await (method(request, context) as Promise<object>);
+			return await keptTime(method(request, context) as Promise<object>, context.signal);
 		} catch (cause) {
 			throw toConnectError(cause, log, context.signal);
 		}
 	};
+
+/** A caller whose deadline has passed, or that is cut, is answered then: what the method does goes on without it. */
+function keptTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
+	return new Promise((resolve, reject) => {
+		const cut = () => reject(signal.reason);
+		signal.addEventListener("abort", cut, { once: true });
+		if (signal.aborted) cut();
+		Promise.resolve(answer)
+			.then(resolve, reject)
+			.finally(() => signal.removeEventListener("abort", cut));
+	});
+}
 
 const streaming =
 	(method: Method): Method =>

@@ -1,4 +1,4 @@
-/** A stream of a remote procedure while it is open: how it is cut, and whether its reader still takes anything. */
+/** A stream of a remote procedure while it is open: how it is carried, and how it is cut. */
 
 import type { ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "../../protocol/protocol.ts";
@@ -10,8 +10,6 @@ export interface StreamParts {
 	controller: AbortController;
 	/** Sends the headers, so that a client knows that it is established before the first message. */
 	establish(): void;
-	/** Ends the HTTP stream without trailers: a reader that does not read could not get them (Z8). */
-	reset(): void;
 	/** How messages are written without Connect, if they can be. */
 	direct: Direct | undefined;
 	/** What a client sees of an error, or of a cut when the signal has aborted. */
@@ -21,9 +19,6 @@ export interface StreamParts {
 export class OpenStream {
 	readonly closes: CloseMode | undefined;
 	readonly #parts: StreamParts;
-	/** A message was handed over and the next one not asked for: the reader has not taken it yet. */
-	#handed = false;
-	#sweeps = 0;
 
 	constructor(parts: StreamParts) {
 		this.closes = parts.closes;
@@ -38,15 +33,6 @@ export class OpenStream {
 	/** A cut is an error: whoever reads must not take it for an end (Z7). */
 	cut(cause: ConnectError): void {
 		this.#parts.controller.abort(cause);
-	}
-
-	reset(): void {
-		this.#parts.reset();
-	}
-
-	/** Called at steady intervals; true once its reader took nothing for `sweepsMax` of them. No clock is asked for each message. */
-	isStalled(sweepsMax: number): boolean {
-		return this.#handed && ++this.#sweeps > sweepsMax;
 	}
 
 	/** What a method yields, as Connect takes it: a cut reaches a method that waits, and one that merely returns then is no clean end. */
@@ -71,13 +57,11 @@ export class OpenStream {
 		let begun = false;
 		const iterator: AsyncIterator<Message> = {
 			next: () => {
-				this.#handed = false;
 				return new Promise((resolve, reject) => {
 					refuse = reject;
 					const give = (result: IteratorResult<Message>) => {
 						refuse = undefined;
 						begun = true;
-						this.#handOver(result.done !== true);
 						if (result.done && signal.aborted) reject(shown());
 						else resolve(result);
 					};
@@ -114,20 +98,9 @@ export class OpenStream {
 			const room = direct?.write(result.value as Readonly<Record<string, unknown>>);
 			if (room === undefined) give(result);
 			else if (room) pull();
-			else {
-				this.#handOver(true);
-				direct?.whenDrained(() => {
-					this.#handed = false;
-					pull();
-				});
-			}
+			else direct?.whenDrained(pull);
 		} catch (cause) {
 			fail(cause);
 		}
-	}
-
-	#handOver(handed: boolean): void {
-		this.#handed = handed;
-		this.#sweeps = 0;
 	}
 }

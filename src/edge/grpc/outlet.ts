@@ -2,17 +2,23 @@
 
 import type { Batch, Cursor } from "../../bus/bus.ts";
 import type { CloseMode } from "../../protocol/protocol.ts";
+import type { Clock } from "../../std/clock.ts";
 import { type Flusher, Pump, type Transport } from "../stream/stream.ts";
 
 export interface OutletStream<Message> {
 	cursor: Cursor;
+	/** What the records of a batch become; none is allowed. */
 	messages(batch: Batch): readonly Message[];
 	closes: CloseMode;
+	/** What follows the last record of a log that has ended. */
 	end?(): readonly Message[];
+	/** What no message has told the reader yet, and how long it may wait for one. */
+	held?: { msMax: number; any(): boolean; take(): Message };
 }
 
 interface OutletServing {
 	flusher: Flusher;
+	clock: Clock;
 	/** Told when the reader waits and nothing is at hand. */
 	stream: { establish(): void };
 }
@@ -32,16 +38,27 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 	/** Why there will be no more. */
 	#over: { cause?: unknown } | undefined;
 	#asking: Asking<Message> | undefined;
+	readonly #held: OutletStream<Message>["held"];
+	/** Waits for the time of what is held; undefined while nothing is. */
+	#cancelHeld: (() => void) | undefined;
+	/** What is held has waited long enough. */
+	#isHeldDue = false;
 
 	/** An abort of the signal cuts it: what waits is refused with the signal's reason. */
-	constructor(serving: OutletServing, { cursor, messages, closes, end }: OutletStream<Message>, signal: AbortSignal) {
+	constructor(serving: OutletServing, stream: OutletStream<Message>, signal: AbortSignal) {
+		const { cursor, messages, closes, end } = stream;
 		this.#serving = serving;
+		this.#held = stream.held;
 		this.#pump = new Pump(this, serving.flusher);
 		const some = (found: readonly Message[]) => (found.length > 0 ? found : undefined);
 		this.#pump.add({
 			cursor,
 			encoder: {
-				text: (batch) => some(messages(batch)),
+				text: (batch) => {
+					const found = some(messages(batch));
+					this.#watchHeld();
+					return found;
+				},
 				...(end && { end: () => some(end()) }),
 			},
 			// A subscription to a log that can be closed ends with it; a chain never does.
@@ -74,6 +91,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 			if (!this.waiting && !this.#over) {
 				this.#asking = asking;
 				this.#pump.drained();
+				if (this.#isHeldDue) this.#releaseHeld();
 				if (this.#asking) this.#serving.stream.establish();
 			} else this.#give(asking);
 		});
@@ -95,6 +113,29 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 		else resolve(DONE);
 	}
 
+	/** One timer for what is held, from the first of it on. */
+	#watchHeld(): void {
+		if (this.#held?.any()) {
+			this.#cancelHeld ??= this.#serving.clock.after(this.#held.msMax, () => {
+				this.#isHeldDue = true;
+				this.#releaseHeld();
+			});
+		} else this.#letGoHeld();
+	}
+
+	/** Only to a reader that waits: one that does not gets it when it asks. */
+	#releaseHeld(): void {
+		if (!this.#asking || this.#over || !this.#held?.any()) return;
+		this.#letGoHeld();
+		this.write([this.#held.take()]);
+	}
+
+	#letGoHeld(): void {
+		this.#cancelHeld?.();
+		this.#cancelHeld = undefined;
+		this.#isHeldDue = false;
+	}
+
 	/** Before its end: what was read is thrown away. */
 	#drop(over: { cause?: unknown }): void {
 		this.#messages = [];
@@ -105,6 +146,7 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 
 	#finish(over: { cause?: unknown }): void {
 		this.#over ??= over;
+		this.#letGoHeld();
 		if (this.#asking) this.#give(this.#asking);
 	}
 }

@@ -1,13 +1,13 @@
 /** What every remote procedure uses: who calls, and how a log or a feed becomes the messages of a stream. */
 
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
-import type { Batch, Cursor } from "../../bus/bus.ts";
-import { type CloseMode, NexusError } from "../../protocol/protocol.ts";
+import { NexusError } from "../../protocol/protocol.ts";
 import type { Principal, Services } from "../../services/services.ts";
+import type { Clock } from "../../std/clock.ts";
 import type { EdgeDeps, EdgeLimits } from "../port.ts";
 import { backlogOf, type Feed, type Flusher } from "../stream/stream.ts";
 import type { OpenStream } from "./open-stream.ts";
-import { Outlet } from "./outlet.ts";
+import { Outlet, type OutletStream } from "./outlet.ts";
 
 export interface RpcDeps {
 	deps: EdgeDeps;
@@ -21,6 +21,7 @@ export const PRINCIPAL = createContextKey<Principal | undefined>(undefined);
 /** What serves the stream of a call. */
 export interface Serving {
 	flusher: Flusher;
+	clock: Clock;
 	stream: OpenStream;
 }
 
@@ -38,20 +39,11 @@ function servingOf({ values }: HandlerContext): Serving {
 	return serving;
 }
 
-export interface LogStream<Message> {
-	cursor: Cursor;
-	/** What the records of a batch become; none is allowed. */
-	messages(batch: Batch): readonly Message[];
-	closes: CloseMode;
-	/** What follows the last record of a log that has ended. */
-	end?(): readonly Message[];
-}
-
 /** Where a log's stream begins: whoever asked for "from now on" and is cut before the first message goes on from there. */
 const BEGINS_HEADER = "x-nexus-after";
 
 /** Serves a log, by the pump that serves it over HTTP. A cut is an error, never a clean end. */
-export function logStream<Message>(context: HandlerContext, stream: LogStream<Message>): AsyncIterable<Message> {
+export function logStream<Message>(context: HandlerContext, stream: OutletStream<Message>): AsyncIterable<Message> {
 	context.responseHeader.set(BEGINS_HEADER, String(stream.cursor.offset));
 	return new Outlet(servingOf(context), stream, context.signal);
 }

@@ -10,6 +10,7 @@ import {
 } from "../../gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../gen/nexus/runtime/v1/common_pb.ts";
 import {
+	type ChunkFrame,
 	chunkDecoder,
 	decodeFrame,
 	type EndFrame,
@@ -20,7 +21,7 @@ import {
 	reasonOfEnd,
 } from "../../protocol/protocol.ts";
 import type { ScenarioFacts, ScenarioKind, ScenarioRequest, ScenarioSpec } from "../../services/services.ts";
-import { coalesce, type Held, NOTHING_HELD, type Token } from "./coalesce.ts";
+import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
 
 export const SCENARIO_TYPE: Readonly<Record<ScenarioKind, ScenarioType>> = {
 	text: ScenarioType.TEXT_GENERATE,
@@ -111,59 +112,151 @@ export function soundIn({ records }: Batch): string | undefined {
 
 type Event = MessageInitShape<typeof StreamScenarioResponseSchema>;
 
-/** The records of a run as the events of one reader, in order. `soundBefore`: the type of sound that began before. */
-export function scenarioEvents(runId: string, facts: ScenarioFacts, soundBefore = ""): (batch: Batch) => Event[] {
-	const { kind, model: modelId, demo } = facts;
+/** What a reader's next event depends on beside the records. Never changed: readers share it. */
+interface Place {
+	readonly held: Held;
+	/** Of the sound that has begun. */
+	readonly mimeType: string;
+	/** Of an embedding, what the next record goes on with. */
+	readonly value: string;
+}
+
+/** What a batch becomes for the readers that come to it at the same place. */
+interface Step {
+	readonly before: Place;
+	readonly events: readonly Event[];
+	readonly after: Place;
+}
+
+/** One reader of a run. */
+export interface ScenarioReader {
+	messages(batch: Batch): readonly Event[];
+	/** Text that is too small to be sent, and how long it may wait for more. */
+	held: { msMax: number; any(): boolean; take(): Event };
+}
+
+/**
+ * The records of a run as events, in order; a batch is worked out once for all who read it. `heldMsMax`: how long small text waits for more.
+ * `soundBefore`: the type of sound that began before the reader's place.
+ */
+export function scenarioReaders(
+	heldMsMax: number,
+): (runId: string, facts: ScenarioFacts, soundBefore?: string) => ScenarioReader {
+	const steps = sharedSteps();
+	return (runId, facts, soundBefore = "") => {
+		const spelling = spellingOf(runId, facts);
+		let place: Place = { held: NOTHING_HELD, mimeType: soundBefore, value: "" };
+		return {
+			messages(batch) {
+				const step = steps(batch, place, spelling.step);
+				place = step.after;
+				return step.events;
+			},
+			held: {
+				msMax: heldMsMax,
+				any: () => place.held.bytes > 0,
+				take() {
+					const { held, chunk } = release(place.held);
+					place = { ...place, held };
+					return spelling.text(chunk);
+				},
+			},
+		};
+	};
+}
+
+/** From the second reader on a batch is known. One of a single reader leaves nothing behind. */
+function sharedSteps(): (batch: Batch, before: Place, work: (batch: Batch, before: Place) => Step) => Step {
+	const shared = new WeakMap<Batch, Step>();
+	let newest: { batch: Batch; step: Step } | undefined;
+	return (batch, before, work) => {
+		const known = newest?.batch === batch ? newest.step : shared.get(batch);
+		if (known && isSamePlace(known.before, before)) {
+			if (newest?.batch === batch) shared.set(batch, known);
+			return known;
+		}
+		const step = work(batch, before);
+		newest = { batch, step };
+		return step;
+	};
+}
+
+const isSamePlace = (a: Place, b: Place): boolean =>
+	a.held.text === b.held.text && a.held.begun === b.held.begun && a.mimeType === b.mimeType && a.value === b.value;
+
+/** How the records of one run are spelled. */
+function spellingOf(runId: string, { kind, model: modelId, demo }: ScenarioFacts) {
 	const base = { runId, scenarioType: SCENARIO_TYPE[kind], modelId, demo };
 	/** A run's text is its first stream. */
 	const textIn = chunkDecoder(messageIdOf(runId, 1));
-	let held: Held = NOTHING_HELD;
-	let tokens: Token[] = [];
-	let mimeType = soundBefore;
-	const flush = (): Event[] => {
-		const joined = coalesce(held, tokens);
-		held = joined.held;
-		tokens = [];
-		return joined.chunks.map(({ text, sequence }) => ({ ...base, sequence: BigInt(sequence), textDelta: text }));
-	};
-	/** The rest of the text goes with it, on a failure, too; sound never does (K-STREAM-003, K-STREAM-004). */
-	const terminal = (end: EndFrame, offset: number): Event => {
-		const { usage = { input: -1, output: -1 } } = end;
-		const reason = reasonOfEnd(end);
-		return {
-			...base,
-			sequence: BigInt(offset),
-			textDelta: held.text,
-			mimeType,
-			done: true,
-			reasonCode: reasonCodeOf(reason),
-			...(reason !== "UNSPECIFIED" && { reason: end.error?.message ?? `the run was ${end.reason}` }),
-			usage: { inputTokens: BigInt(usage.input), outputTokens: BigInt(usage.output) },
-		};
-	};
-	const other = (record: string, offset: number): Event[] => {
-		const frame = decodeFrame(record);
-		if (frame.type === "stream.begin") {
-			if (frame.modality === "audio") mimeType = frame.content_type;
-			return [];
-		}
-		if (frame.type === "stream.end") return frame.final ? [...flush(), terminal(frame, offset)] : [];
-		if (kind !== "speech") {
-			tokens.push({ text: frame.payload, offset });
-			return [];
-		}
-		const audioChunk = Buffer.from(frame.payload, "base64");
-		return audioChunk.length === 0 ? [] : [{ ...base, sequence: BigInt(offset), audioChunk, mimeType }];
-	};
-	return ({ first, records }) => {
+	const hasText = kind === "text" || kind === "transcribe";
+	const text = ({ text: textDelta, sequence }: TextChunk): Event => ({
+		...base,
+		sequence: BigInt(sequence),
+		textDelta,
+	});
+	const step = (batch: Batch, before: Place): Step => {
 		const events: Event[] = [];
-		let offset = first;
-		for (const record of records) {
-			const text = textIn(record, 0, record.length);
-			if (text !== undefined) tokens.push({ text, offset });
-			else events.push(...other(record, offset));
+		let { held, mimeType, value } = before;
+		let tokens: Token[] = [];
+		const flush = (ends = false) => {
+			const joined = coalesce(held, tokens, ends);
+			held = joined.held;
+			tokens = [];
+			for (const chunk of joined.chunks) events.push(text(chunk));
+		};
+		const takeChunk = ({ payload, is_partial: isPartial }: ChunkFrame, offset: number) => {
+			if (hasText) tokens.push({ text: payload, offset });
+			else if (kind === "embed") {
+				value += payload;
+				if (isPartial) return;
+				events.push({ ...base, sequence: BigInt(offset), embeddings: [{ values: vectorOf(value) }] });
+				value = "";
+			} else {
+				const audioChunk = Buffer.from(payload, "base64");
+				if (audioChunk.length > 0) events.push({ ...base, sequence: BigInt(offset), audioChunk, mimeType });
+			}
+		};
+		const takeOther = (record: string, offset: number) => {
+			const frame = decodeFrame(record);
+			if (frame.type === "stream.chunk") takeChunk(frame, offset);
+			else if (frame.type === "stream.begin") mimeType = frame.modality === "audio" ? frame.content_type : mimeType;
+			else if (frame.final) {
+				flush(true);
+				events.push({ ...base, ...terminalOf(frame), sequence: BigInt(offset), textDelta: held.text, mimeType });
+				held = NOTHING_HELD;
+			}
+		};
+		let offset = batch.first;
+		for (const record of batch.records) {
+			const delta = hasText ? textIn(record, 0, record.length) : undefined;
+			if (delta !== undefined) tokens.push({ text: delta, offset });
+			else takeOther(record, offset);
 			offset++;
 		}
-		return events.length === 0 ? flush() : [...events, ...flush()];
+		flush();
+		return { before, events, after: { held, mimeType, value } };
 	};
+	return { step, text };
+}
+
+/** The rest of the text goes with it, on a failure, too; sound never does (K-STREAM-003, K-STREAM-004). */
+function terminalOf(end: EndFrame): Event {
+	const { usage = { input: -1, output: -1 } } = end;
+	const reason = reasonOfEnd(end);
+	return {
+		done: true,
+		reasonCode: reasonCodeOf(reason),
+		...(reason !== "UNSPECIFIED" && { reason: end.error?.message ?? `the run was ${end.reason}` }),
+		usage: { inputTokens: BigInt(usage.input), outputTokens: BigInt(usage.output) },
+	};
+}
+
+/** Only a reader that names a place inside of an embedding gets half of one. */
+function vectorOf(value: string): number[] {
+	try {
+		return JSON.parse(value) as number[];
+	} catch (cause) {
+		throw new NexusError("invalid", "after: name the sequence of an event", { cause });
+	}
 }

@@ -21,29 +21,37 @@ import type {
 } from "../../services/services.ts";
 import { placeOf } from "./paging.ts";
 import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
-import { reasonCodeOf, SCENARIO_TYPE, scenarioEvents, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
+import { reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
 
 /** Of the answer in one message; a larger one is read as a stream. */
 const ANSWER_BYTES_MAX = 900 * 1024;
 /** Of audio that is to be transcribed at once. */
 const AUDIO_BYTES_MAX = 25 * 1024 * 1024;
 
-export const scenarioMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> => ({
-	executeScenario: (request, context) => execute(services, request, context),
+/** No token waits longer: in the daemon's busy loop (`flushMsMax`), and then for others to be sent with. */
+const TOKEN_MS_MAX = 50;
 
-	streamScenario: (request, context) => opening(() => stream(services, request, context)),
-});
+export function scenarioMethods({ services, limits }: RpcDeps): Partial<ServiceImpl<typeof RuntimeAiService>> {
+	const readerOf = scenarioReaders(Math.max(0, TOKEN_MS_MAX - limits.flushMsMax));
+	return {
+		executeScenario: (request, context) => execute(services, request, context),
+		streamScenario: (request, context) => opening(() => stream(services, readerOf, request, context)),
+	};
+}
 
-async function stream(services: Services, request: StreamScenarioRequest, context: HandlerContext) {
+async function stream(
+	services: Services,
+	readerOf: ReturnType<typeof scenarioReaders>,
+	request: StreamScenarioRequest,
+	context: HandlerContext,
+) {
 	const principal = principalOf(context);
 	const { runId, after } = await established(services, request, context, principal);
 	const facts = await services.scenarios.facts(runId, principal);
-	if (facts.kind !== "text" && facts.kind !== "speech") throw notStreamed();
 	const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
 	const cursor = await services.scenarios.cursor(runId, after, principal);
 	if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
-	const messages = scenarioEvents(runId, facts, sound);
-	return logStream(context, { cursor, messages, closes: LOG_KINDS.scenario.closes });
+	return logStream(context, { cursor, ...readerOf(runId, facts, sound), closes: LOG_KINDS.scenario.closes });
 }
 
 /** The run, new or named, and where its reader begins. */

@@ -1,14 +1,22 @@
-/** The streams of remote procedures that are open, with how each of them closes: what stopping goes by. */
+/** The calls of remote procedures that are open, their streams with how each of them closes: what stopping goes by, and who takes nothing. */
 
+import type { ServerHttp2Session } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import type { CloseMode } from "../../protocol/protocol.ts";
 import type { OpenStream } from "./open-stream.ts";
+import type { Outgoing } from "./outgoing.ts";
 
-/** A reader counts as stalled when it took nothing for so many sweeps. */
-const STALLED_SWEEPS = 4;
+/** Of a connection between two looks: more than pings and their answers. */
+const CREPT_BYTES_MIN = 256;
+/** A reader counts as stalled when it took nothing between so many looks. */
+const STILL_LOOKS_MAX = 4;
 
 export class Streams {
 	readonly #open = new Set<OpenStream>();
+	/** Of every call that is open, streaming or not. */
+	readonly #outgoing = new Set<Outgoing>();
+	/** How far each connection was at the last look. */
+	readonly #places = new WeakMap<ServerHttp2Session, { window: number; bytes: number }>();
 	#stalled = 0;
 	/** Who waits for streams to end. */
 	readonly #leaving: (() => void)[] = [];
@@ -26,6 +34,12 @@ export class Streams {
 	add(stream: OpenStream): () => void {
 		this.#open.add(stream);
 		return () => this.#remove(stream);
+	}
+
+	/** Looks from now on whether the client takes what it is sent; returns how to stop that. */
+	watch(outgoing: Outgoing): () => void {
+		this.#outgoing.add(outgoing);
+		return () => void this.#outgoing.delete(outgoing);
 	}
 
 	/** Once none of these modes is open, or none at all. */
@@ -51,11 +65,44 @@ export class Streams {
 
 	/** Called four times in the time that a reader may take nothing. */
 	sweep(): void {
-		for (const stream of this.#open) {
-			if (!stream.isStalled(STALLED_SWEEPS)) continue;
-			this.#remove(stream);
-			this.#stalled++;
-			stream.reset();
+		const still: Outgoing[] = [];
+		/** With something that waits: whether any of it moved. */
+		const sessions = new Map<ServerHttp2Session, boolean>();
+		for (const outgoing of this.#outgoing) {
+			const { session } = outgoing;
+			const hasMoved = session && outgoing.look();
+			if (hasMoved === undefined) continue;
+			sessions.set(session!, hasMoved || sessions.get(session!) === true);
+			if (!hasMoved) still.push(outgoing);
 		}
+		const crept = this.#crept(sessions);
+		for (const outgoing of still) {
+			if (crept.has(outgoing.session!)) outgoing.excuse();
+			else if (outgoing.isStalled(STILL_LOOKS_MAX)) this.stall(outgoing);
+		}
+	}
+
+	/** Its client took nothing for too long. */
+	stall(outgoing: Outgoing): void {
+		this.#outgoing.delete(outgoing);
+		this.#stalled++;
+		outgoing.reset();
+	}
+
+	/**
+	 * A write is done when all of it was taken. That one is taken byte by byte only its connection tells: it sent more than pings since the last
+	 * look, or may send another amount, and no stream whose writes are done is why.
+	 */
+	#crept(sessions: ReadonlyMap<ServerHttp2Session, boolean>): ReadonlySet<ServerHttp2Session> {
+		const crept = new Set<ServerHttp2Session>();
+		for (const [session, hasMoved] of sessions) {
+			const { remoteWindowSize: window = 0 } = session.state;
+			const { bytesWritten: bytes } = session.socket;
+			const last = this.#places.get(session);
+			this.#places.set(session, { window, bytes });
+			const hasCrept = last && (last.window !== window || bytes - last.bytes >= CREPT_BYTES_MIN);
+			if (hasCrept && !hasMoved) crept.add(session);
+		}
+		return crept;
 	}
 }

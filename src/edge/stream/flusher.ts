@@ -24,6 +24,8 @@ const SAMPLE_MS = 100;
 const SLOT_MS = 4;
 /** So many are worth a write of their own: merging more of them saves nothing, and keeps them from the log's tail in memory. */
 const MERGED_RECORDS_MAX = 16;
+/** Of a backlog, what all readers together take in one turn of the event loop: about two milliseconds. */
+const BACKLOG_CHARS_PER_TURN_MAX = 512 * 1024;
 /** Successive multiples of it, modulo 1, lie apart however many there are. */
 const GOLDEN_RATIO = 0.618_033_988_749_895;
 
@@ -57,6 +59,11 @@ export class Flusher {
 	/** By slot, in the order of waiting; few at a time, and none while the loop has room. */
 	readonly #slots = new Map<number, Set<Pace>>();
 	#deferred = 0;
+	/** Of a backlog, taken in this turn of the loop. */
+	#backlogChars = 0;
+	/** Readers of a backlog that wait for a later turn, in turn. */
+	#resting: Serve[] = [];
+	#isTurning = false;
 
 	constructor({ flushMsMax, log, clock = systemClock, utilisation = loopUtilisation() }: FlusherParts) {
 		this.#msMax = flushMsMax;
@@ -83,6 +90,41 @@ export class Flusher {
 		this.#isActive = true;
 		if (!this.#isMeasuring) this.#measure();
 		return this.#spacing.ms > 0 && this.#defersBusy(log, serve);
+	}
+
+	/** No more of a backlog is read in this turn of the loop: what else is due comes first. */
+	get isTurnSpent(): boolean {
+		return this.#backlogChars >= BACKLOG_CHARS_PER_TURN_MAX;
+	}
+
+	/** So much of a backlog was read. */
+	spend(chars: number): void {
+		this.#backlogChars += chars;
+		this.#turnLater();
+	}
+
+	/** Serves a reader in the next turn of the loop that has room for it. */
+	nextTurn(serve: Serve): void {
+		this.#resting.push(serve);
+		this.#turnLater();
+	}
+
+	#turnLater(): void {
+		if (this.#isTurning) return;
+		this.#isTurning = true;
+		setImmediate(() => this.#turn());
+	}
+
+	#turn(): void {
+		this.#isTurning = false;
+		this.#backlogChars = 0;
+		const resting = this.#resting;
+		this.#resting = [];
+		let served = 0;
+		while (served < resting.length && !this.isTurnSpent) this.#serve(resting[served++]!);
+		if (served === resting.length) return;
+		this.#resting = [...resting.slice(served), ...this.#resting];
+		this.#turnLater();
 	}
 
 	#defersBusy(log: Grown, serve: Serve): boolean {

@@ -85,13 +85,14 @@ class ResponseTransport implements Transport<Encoded> {
 	readonly #socket: Socket;
 	readonly #response: ServerResponse;
 	readonly #over: (reason?: CloseReason) => void;
+	/** The kernel has not taken all of the last write. */
+	#isFull = false;
 
 	constructor(response: ServerResponse, socket: Socket, flusher: Flusher, over: (reason?: CloseReason) => void) {
 		this.pump = new Pump(this, flusher);
 		this.#response = response;
 		this.#socket = socket;
 		this.#over = over;
-		socket.on("drain", this.pump.drained);
 		response.on("timeout", this.pump.timedOut);
 		response.on("close", () => {
 			this.pump.gone();
@@ -103,9 +104,19 @@ class ResponseTransport implements Transport<Encoded> {
 		return this.#socket.writableLength > 0;
 	}
 
+	/** Full as soon as the kernel does not take everything: a reader that does not read holds one batch, not a buffer of them (I6). */
 	write(data: Encoded): boolean {
-		return typeof data === "string" ? this.#socket.write(data, "latin1") : this.#socket.write(data);
+		if (typeof data === "string") this.#socket.write(data, "latin1", this.#taken);
+		else this.#socket.write(data, this.#taken);
+		this.#isFull = this.waiting;
+		return !this.#isFull;
 	}
+
+	readonly #taken = (cause?: Error | null): void => {
+		if (!this.#isFull || cause || this.waiting) return;
+		this.#isFull = false;
+		this.pump.drained();
+	};
 
 	close(reason: CloseReason): void {
 		this.#release(reason);
@@ -117,7 +128,6 @@ class ResponseTransport implements Transport<Encoded> {
 
 	/** A connection that is kept alive serves other answers after this one. */
 	#release(reason?: CloseReason): void {
-		this.#socket.off("drain", this.pump.drained);
 		this.#response.off("timeout", this.pump.timedOut);
 		this.#over(reason);
 	}

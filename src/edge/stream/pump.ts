@@ -58,6 +58,8 @@ interface Served<Data> {
 	phase: Phase;
 	/** A wake came while its cursor was read: that read may not have seen what the wake was for (ST14). */
 	woken: boolean;
+	/** It got a batch since it was idle: what it reads next is a backlog, in which it leaves room for others. */
+	isBehind: boolean;
 	/** A batch that arrived when the transport was full. The only one: no further read is made before it was written (I6). */
 	held: Batch | undefined;
 	/** Its neighbours in the queue. */
@@ -99,6 +101,7 @@ export class Pump<Data> {
 			encoder,
 			phase: "idle",
 			woken: false,
+			isBehind: false,
 			held: undefined,
 			before: undefined,
 			behind: undefined,
@@ -187,7 +190,10 @@ export class Pump<Data> {
 		if (this.#running) return;
 		this.#running = true;
 		try {
-			while (this.#room && !this.#resting && this.#first) this.#step(this.#first);
+			while (this.#room && !this.#resting && this.#first) {
+				if (this.#first.isBehind && this.#flusher.isTurnSpent) this.#rest();
+				else this.#step(this.#first);
+			}
 		} finally {
 			this.#running = false;
 		}
@@ -230,6 +236,8 @@ export class Pump<Data> {
 
 	#take(served: Served<Data>, batch: Batch | undefined): void {
 		if (batch) {
+			if (served.isBehind) this.#flusher.spend(batch.text.length);
+			served.isBehind = true;
 			const data = served.encoder.text(batch);
 			if (data === undefined) this.#leaveOut();
 			else {
@@ -242,7 +250,10 @@ export class Pump<Data> {
 			this.#drop(served);
 			served.subscription.ended();
 		} else if (served.woken) this.#enqueue(served);
-		else served.phase = "idle";
+		else {
+			served.phase = "idle";
+			served.isBehind = false;
+		}
 	}
 
 	#write(data: Data | undefined): void {
@@ -254,12 +265,18 @@ export class Pump<Data> {
 	#leaveOut(): void {
 		if (++this.#silent < SILENT_BATCHES_MAX) return;
 		this.#silent = 0;
-		this.#resting = true;
-		setImmediate(() => {
-			this.#resting = false;
-			this.#run();
-		});
+		this.#rest();
 	}
+
+	#rest(): void {
+		this.#resting = true;
+		this.#flusher.nextTurn(this.#rested);
+	}
+
+	readonly #rested = (): void => {
+		this.#resting = false;
+		this.#run();
+	};
 
 	#fail(served: Served<Data>, cause: unknown): void {
 		if (served.phase === "over") return;

@@ -34,6 +34,8 @@ export interface Approval {
 	question?: string;
 	choices?: readonly string[];
 	askedFor?: AskedFor;
+	/** Why a person is asked whatever the policy says; one line. */
+	because?: string;
 	state: ApprovalState;
 	createdAt: number;
 	/** Nobody can decide it any more from then on. */

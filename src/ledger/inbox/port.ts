@@ -96,6 +96,8 @@ export interface Inbox {
 	joined(session: string, runId: string): Reading<InboundEvent[]>;
 	/** The newest of a session that was handled as this. */
 	handled(session: string, as: string): Reading<InboundEvent | undefined>;
+	/** Who wrote these, as far as they are on record, in no order. */
+	authors(eventIds: readonly string[]): Reading<Pick<InboundEvent, "eventId" | "origin" | "facts">[]>;
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;
 	/** The queued ones whose daemon is dead, oldest first. */

@@ -15,7 +15,7 @@ import {
 	statement,
 } from "../thing.ts";
 import type { Disposition, Inbox, InboxOps } from "./port.ts";
-import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
+import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
 const STEPS: readonly string[] = [
@@ -46,6 +46,11 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
 	const joined = select("session = ? AND run_id = ? AND state = 'injected' ORDER BY seq");
 	const handled = select("state = 'handled' AND session = ? AND because = ? ORDER BY seq DESC LIMIT 1");
+	const authors = statement(
+		file,
+		`SELECT event_id, channel, account, sender, sender_name, facts FROM inbound
+		WHERE event_id IN (SELECT value FROM json_each(?))`,
+	);
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
 		select(
@@ -65,6 +70,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
 		handled: (session, as) => one(handled, session, as),
+		authors: (eventIds) => authors.all(JSON.stringify(eventIds)).map(authorOf),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;

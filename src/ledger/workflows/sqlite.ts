@@ -32,6 +32,17 @@ const STEPS: readonly string[] = [
 		PRIMARY KEY (workflow_id, node_id)
 	) STRICT, WITHOUT ROWID;
 	`,
+	`
+	-- The sizes are sums over an index.
+	ALTER TABLE workflow ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE workflow SET bytes = octet_length(definition) + ifnull(octet_length(error), 0);
+	ALTER TABLE workflow_node ADD COLUMN app_id TEXT NOT NULL DEFAULT '';
+	UPDATE workflow_node SET app_id = ifnull((SELECT app_id FROM workflow WHERE id = workflow_id), '');
+	ALTER TABLE workflow_node ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE workflow_node SET bytes = octet_length(status) + ifnull(octet_length(output), 0);
+	CREATE INDEX workflow_bytes ON workflow (app_id, bytes);
+	CREATE INDEX workflow_node_bytes ON workflow_node (app_id, bytes);
+	`,
 ];
 
 const LIST_MAX = 1000;
@@ -52,7 +63,15 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			`SELECT * FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
 			AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3))) ORDER BY id DESC LIMIT ?4`,
 		);
-		const older = statement(file, "SELECT 1 FROM workflow WHERE finished_at < ? LIMIT 1");
+		const older = statement(
+			file,
+			"SELECT 1 FROM workflow WHERE finished_at < ?1 AND (?2 IS NULL OR app_id = ?2) LIMIT 1",
+		);
+		const bytes = statement(
+			file,
+			`SELECT ifnull((SELECT sum(bytes) FROM workflow WHERE app_id = ?1), 0)
+			+ ifnull((SELECT sum(bytes) FROM workflow_node WHERE app_id = ?1), 0) AS bytes`,
+		);
 		return {
 			get(id) {
 				const row = get.get(id);
@@ -62,7 +81,8 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			statuses: (id) => statuses.all(id).map(nodeOf),
 			list: ({ appId, states, limit, before }) =>
 				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(workflowOf),
-			isOlder: (before) => older.get(before) !== undefined,
+			isOlder: (before, appId) => older.get(before, appId ?? null) !== undefined,
+			bytes: (appId) => Number(bytes.get(appId)!.bytes),
 		};
 	},
 };
@@ -70,23 +90,27 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	const insert = statement(
 		file,
-		`INSERT INTO workflow (id, app_id, user_id, owner, name, definition, state, error, created_at, started_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO workflow (id, app_id, user_id, owner, name, definition, state, error, created_at, started_at, finished_at, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, octet_length(?6) + ifnull(octet_length(?8), 0))`,
 	);
 	const insertNode = statement(
 		file,
-		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output) VALUES (?, ?, ?, ?, ?, ?)",
+		`INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, octet_length(?5) + ifnull(octet_length(?6), 0))`,
 	);
 	const advance = statement(
 		file,
-		"UPDATE workflow SET state = ?, error = ?, started_at = ?, finished_at = ? WHERE id = ? AND finished_at IS NULL",
+		`UPDATE workflow SET state = ?1, error = ?2, started_at = ?3, finished_at = ?4,
+		bytes = octet_length(definition) + ifnull(octet_length(?2), 0) WHERE id = ?5 AND finished_at IS NULL`,
 	);
 	const advanceNode = statement(
 		file,
-		`UPDATE workflow_node SET state = ?, status = ?, output = ? WHERE workflow_id = ? AND node_id = ?
+		`UPDATE workflow_node SET state = ?1, status = ?2, output = ?3,
+		bytes = octet_length(?2) + ifnull(octet_length(?3), 0) WHERE workflow_id = ?4 AND node_id = ?5
 		AND state NOT IN ('completed', 'failed', 'canceled', 'skipped')`,
 	);
-	const old = "SELECT id FROM workflow WHERE finished_at < ? ORDER BY finished_at LIMIT ?";
+	const old =
+		"SELECT id FROM workflow WHERE finished_at < ?1 AND (?3 IS NULL OR app_id = ?3) ORDER BY finished_at LIMIT ?2";
 	const forgetNodes = statement(file, `DELETE FROM workflow_node WHERE workflow_id IN (${old})`);
 	const forget = statement(file, `DELETE FROM workflow WHERE id IN (${old})`);
 	return {
@@ -96,7 +120,7 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				...[jsonOrNull(one.error), one.createdAt, one.startedAt ?? null, one.finishedAt ?? null],
 			);
 			for (const [position, { nodeId, state, status, output }] of nodes.entries())
-				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output));
+				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output), one.appId);
 		},
 		advance(_, id, { state, error, startedAt, finishedAt }, nodes) {
 			const changed = advance.run(state, jsonOrNull(error), startedAt ?? null, finishedAt ?? null, id);
@@ -106,9 +130,9 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				must(moved, `Node ${node.nodeId} of ${id} has ended, or there is none.`);
 			}
 		},
-		forget(_, before, rowsMax) {
-			forgetNodes.run(before, rowsMax);
-			forget.run(before, rowsMax);
+		forget(_, before, rowsMax, appId) {
+			forgetNodes.run(before, rowsMax, appId ?? null);
+			forget.run(before, rowsMax, appId ?? null);
 		},
 	};
 }

@@ -38,10 +38,16 @@ export interface InboundChannelConfig extends InboundAccountConfig {
 	busyText?: string;
 }
 
+export interface SessionConfig {
+	queue?: QueueConfig;
+	/** Everything in its history may act with the rights of whoever asks, unless the owner has set it otherwise since. */
+	trustHistory?: boolean;
+}
+
 export interface InboundConfig {
 	channels?: Readonly<Record<string, InboundChannelConfig>>;
 	/** By the session's label: stronger than the channel's. */
-	sessions?: Readonly<Record<string, { queue?: QueueConfig }>>;
+	sessions?: Readonly<Record<string, SessionConfig>>;
 	/** Who answers where a channel does not say it. Default: main. */
 	agent?: string;
 	/** How people are asked about tools. */

@@ -11,8 +11,10 @@ import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/prot
 import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
+import { HistoryRights } from "../acl/history.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
 import { rightsOf } from "../acl/rights.ts";
+import type { Trust } from "../acl/trust.ts";
 import type { Asking } from "../asking/asking.ts";
 import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
@@ -56,6 +58,7 @@ export interface InboxDeps {
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
 	asking: Pick<Asking, "heard">;
+	trust: Pick<Trust, "of">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -81,6 +84,7 @@ export class Inbox {
 	readonly #sessions: Sessions;
 	readonly #refusals: Refusals;
 	readonly #continuing: Continuing;
+	readonly #history: HistoryRights;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
 	readonly #completing: Completing;
@@ -99,6 +103,7 @@ export class Inbox {
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
 		this.#continuing = new Continuing(deps, this.#sessions);
+		this.#history = new HistoryRights(deps);
 	}
 
 	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
@@ -322,7 +327,7 @@ export class Inbox {
 	#execute({ begin, settle, patienceMs, continues, inbox }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
-			...requestOf(answer, this.#deps.config().approvals?.policy),
+			...requestOf(answer, this.#deps.config().approvals?.policy, this.#history),
 			inbox,
 			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],

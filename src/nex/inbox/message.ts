@@ -66,8 +66,19 @@ export type Facts = {
 	timings: StageTiming[];
 	/** When it was handed to the queue. */
 	queuedAt: number;
+	/** Of a summary: what the messages in it have beside the newest one. */
+	summed?: Summed;
 	/** With an idempotency key: the digest of what the client sent, before plugins changed it. */
 	digest?: string;
+};
+
+type Summed = {
+	/** They are not all by the newest one's sender. */
+	others: boolean;
+	/** One of them came from a group. */
+	group: boolean;
+	/** Every chat that they came from. */
+	chats: Destination[];
 };
 
 export interface Message extends InboundEvent {
@@ -185,21 +196,34 @@ export function together(messages: readonly Message[], now: number): Message {
 
 /** What a run that answers these messages may do: what every one of their senders may (A10). */
 export const rightsTogether = (messages: readonly Message[]): Rights =>
-	commonRights(messages.map(({ facts: { sender, rights } }) => rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS)));
+	commonRights(messages.map(({ facts }) => recordedRights(facts)));
 
-export interface Destination {
+/** What is on record of one of a version that kept less counts as the owner's. */
+export const recordedRights = ({ sender = OWNER, rights }: Partial<Facts>): Rights =>
+	rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS);
+
+export type Destination = {
 	channel: string;
 	account: string;
 	target: Target;
-}
+};
+
+export const isBySame = (one: Message, other: Message): boolean =>
+	one.facts.sender.id === other.facts.sender.id &&
+	one.origin.channel === other.origin.channel &&
+	one.origin.account === other.origin.account;
+
+/** Others have words in these messages than the sender of this one. */
+export const hasOthers = (messages: readonly Message[], message: Message): boolean =>
+	messages.some((one) => one.facts.summed?.others === true || !isBySame(one, message));
+
+export const isFromGroup = ({ facts: { chat, summed } }: Message): boolean =>
+	chat.type === "group" || summed?.group === true;
 
 /** Where the answer to these messages goes: every chat once, as the newest message from it asks. */
 export function destinationsOf(messages: readonly Message[]): Destination[] {
 	const found: Destination[] = [];
-	for (const { origin, facts } of messages) {
-		const { channel, account } = origin;
-		const { target } = facts;
-		if (!target) continue;
+	for (const { channel, account, target } of messages.flatMap(chatsOf)) {
 		// Two addresses may name one chat, as the platform's adapter knows.
 		const isSame = (one: Destination) =>
 			one.channel === channel && one.account === account && isSameChat(channel, one.target, target);
@@ -207,6 +231,10 @@ export function destinationsOf(messages: readonly Message[]): Destination[] {
 		found.splice(known < 0 ? found.length : known, 1, { channel, account, target });
 	}
 	return found;
+}
+
+function chatsOf({ origin: { channel, account }, facts: { target, summed } }: Message): Destination[] {
+	return [...(summed?.chats ?? []), ...(target ? [{ channel, account, target }] : [])];
 }
 
 /** What became of a message. */

@@ -221,7 +221,8 @@ async function runAgent(
 		const { status, text, error } = await orAborted(turn.outcome, signal);
 		if (status === "completed") return { text, run_id: runId };
 		const code = error && isErrorCode(error.code) ? error.code : "engine_failed";
-		throw new NexusError(code, error?.message ?? `its run ended as ${status}`);
+		const options = error?.reason === undefined ? {} : { reason: error.reason };
+		throw new NexusError(code, error?.message ?? `its run ended as ${status}`, options);
 	} finally {
 		signal.removeEventListener("abort", stop);
 	}

@@ -19,6 +19,7 @@ import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
@@ -39,6 +40,8 @@ export interface WorkflowsDeps {
 	audit?: Audit;
 	/** Left out: no user tokens are taken. */
 	verifyUser?: VerifyUserToken | undefined;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "holding">;
 	clock: Clock;
 	log: Log;
 	limits?: Partial<WorkflowLimits>;
@@ -94,7 +97,11 @@ class WorkflowService implements Workflows {
 			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
 			const begun = { head, plan, run, principal, definition };
 			this.#arriving++;
-			const writer = await this.#create(begun, claim).finally(() => this.#arriving--);
+			const create = () => this.#create(begun, claim);
+			const { quota } = this.#deps;
+			const bytes = quota ? Buffer.byteLength(JSON.stringify(definition)) : 0;
+			const created = quota ? quota.holding(appId, bytes, create) : create();
+			const writer = await created.finally(() => this.#arriving--);
 			made = workflowJson(head, plan, run);
 			this.#take({ ...begun, outputs: new Map(), writer });
 		});
@@ -130,7 +137,7 @@ class WorkflowService implements Workflows {
 			...{ owner: principal.owner, definition, createdAt: run.createdAt },
 		};
 		const nodes = plan.nodes.map(({ id }) => storedNode(id, run.nodes.get(id)!));
-		return bus.create({ log: head.id, kind: "workflow" }, [record], {
+		return bus.create({ log: head.id, kind: "workflow", countedFor: head.appId }, [record], {
 			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
 			patienceMs: ADMIT_MS_MAX,
 		});

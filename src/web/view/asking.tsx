@@ -41,6 +41,11 @@ export function Asking({ asked, tool }: { asked: Asked; tool: string }) {
 			) : (
 				<p dir="auto">{asked.text}</p>
 			)}
+			{asked.because === undefined ? null : (
+				<p class="asking-because" dir="auto">
+					You are asked because {asked.because}.
+				</p>
+			)}
 			{asked.kind === "approval" ? <Decision asked={asked} desk={desk} /> : <Reply asked={asked} desk={desk} />}
 		</section>
 	);
@@ -56,9 +61,11 @@ function Decision({ asked, desk }: { asked: Asked; desk: Desk }) {
 				<button type="button" class="primary" disabled={busy} onClick={() => decide("approve")}>
 					Allow
 				</button>
-				<button type="button" disabled={busy} onClick={() => decide("approve", true)}>
-					Allow for this session
-				</button>
+				{asked.once ? null : (
+					<button type="button" disabled={busy} onClick={() => decide("approve", true)}>
+						Allow for this session
+					</button>
+				)}
 				<button type="button" class="danger" disabled={busy} onClick={() => decide("deny")}>
 					Deny
 				</button>

@@ -2,7 +2,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { coalesce, type Held, NOTHING_HELD, type TextChunk, type Token } from "../../../src/edge/grpc/coalesce.ts";
+import {
+	coalesce,
+	type Held,
+	NOTHING_HELD,
+	release,
+	type TextChunk,
+	type Token,
+} from "../../../src/edge/grpc/coalesce.ts";
 
 const character = fc.constantFrom("a", " ", "é", "漢", "🧵", "👩‍👩‍👧", "\n", '"');
 const token = fc.array(character, { minLength: 1, maxLength: 20 }).map((all) => all.join(""));
@@ -11,32 +18,50 @@ const batches = fc.array(fc.array(token, { maxLength: 8 }), { maxLength: 20 });
 
 const FIRST = 2;
 
+/** What was read before which batches is released, because it waited too long. */
+const waits = fc.array(fc.boolean(), { maxLength: 20 });
+
 const numbered = (all: readonly (readonly string[])[]): Token[][] => {
 	let offset = FIRST;
 	return all.map((batch) => batch.map((text) => ({ text, offset: offset++ })));
 };
 
-function read(all: readonly (readonly Token[])[]): { chunks: TextChunk[]; rest: string } {
+interface Answer {
+	chunks: TextChunk[];
+	/** Of those, what waited too long. */
+	released: Set<TextChunk>;
+	rest: string;
+}
+
+function read(all: readonly (readonly Token[])[], late: readonly boolean[] = []): Answer {
 	let held: Held = NOTHING_HELD;
 	const chunks: TextChunk[] = [];
-	for (const batch of all) {
+	const released = new Set<TextChunk>();
+	for (const [n, batch] of all.entries()) {
+		if (late[n] && held.bytes > 0) {
+			const step = release(held);
+			held = step.held;
+			chunks.push(step.chunk);
+			released.add(step.chunk);
+		}
 		const step = coalesce(held, batch);
 		held = step.held;
 		chunks.push(...step.chunks);
 	}
-	return { chunks, rest: held.text };
+	return { chunks, released, rest: held.text };
 }
 
-const joined = ({ chunks, rest }: ReturnType<typeof read>) => chunks.map(({ text }) => text).join("") + rest;
+const joined = ({ chunks, rest }: Answer) => chunks.map(({ text }) => text).join("") + rest;
 
-test("the chunks are the text, none is smaller than 32 bytes, no character is split", () => {
+test("the chunks are the text, none but the first and what waited is smaller than 32 bytes, no character is split", () => {
 	fc.assert(
-		fc.property(batches, (all) => {
-			const answer = read(numbered(all));
+		fc.property(batches, waits, (all, late) => {
+			const answer = read(numbered(all), late);
 			expect(joined(answer)).toBe(all.flat().join(""));
-			for (const { text } of answer.chunks) {
-				expect(Buffer.byteLength(text)).toBeGreaterThanOrEqual(32);
-				expect(text.isWellFormed()).toBe(true);
+			for (const [n, chunk] of answer.chunks.entries()) {
+				const least = n === 0 || answer.released.has(chunk) ? 1 : 32;
+				expect(Buffer.byteLength(chunk.text)).toBeGreaterThanOrEqual(least);
+				expect(chunk.text.isWellFormed()).toBe(true);
 			}
 			expect(Buffer.byteLength(answer.rest)).toBeLessThan(32);
 		}),
@@ -45,9 +70,9 @@ test("the chunks are the text, none is smaller than 32 bytes, no character is sp
 
 test("Z3: reading again after any sequence gives exactly the rest", () => {
 	fc.assert(
-		fc.property(batches, (all) => {
+		fc.property(batches, waits, (all, late) => {
 			const tokens = numbered(all);
-			const answer = read(tokens);
+			const answer = read(tokens, late);
 			let before = "";
 			for (const { text, sequence } of answer.chunks) {
 				before += text;
@@ -58,9 +83,19 @@ test("Z3: reading again after any sequence gives exactly the rest", () => {
 	);
 });
 
-test("a chunk goes as soon as it is large enough, and a backlog goes in few", () => {
-	const small = read(numbered([["0123456789"], ["0123456789"], ["0123456789"], ["01"], ["rest"]]));
-	expect(small).toEqual({ chunks: [{ text: "01234567890123456789012345678901", sequence: 5 }], rest: "rest" });
+test("the first chunk goes at once, the next ones as soon as they are large enough, and a backlog goes in few", () => {
+	const small = read(numbered([["0"], ["0123456789"], ["0123456789"], ["0123456789"], ["01"], ["rest"]]));
+	expect(small.chunks).toEqual([
+		{ text: "0", sequence: 2 },
+		{ text: "01234567890123456789012345678901", sequence: 6 },
+	]);
+	expect(small.rest).toBe("rest");
 	const backlog = read(numbered([Array.from({ length: 4000 }, () => "ten bytes ")]));
 	expect(backlog.chunks).toHaveLength(3);
+});
+
+test("a first text that comes with the terminal is left to it, unless it is large enough", () => {
+	const tokens = (text: string) => numbered([[text]])[0]!;
+	expect(coalesce(NOTHING_HELD, tokens("short"), true)).toMatchObject({ held: { text: "short" }, chunks: [] });
+	expect(coalesce(NOTHING_HELD, tokens("x".repeat(32)), true).chunks).toHaveLength(1);
 });

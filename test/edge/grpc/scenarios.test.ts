@@ -12,6 +12,7 @@ import {
 } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
 import type { Services } from "../../../src/services/services.ts";
+import { manualClock } from "../../clock.ts";
 import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
 import { until } from "../../until.ts";
 import { readStream, startGrpcKit, statusOf } from "./kit.ts";
@@ -26,7 +27,8 @@ async function edge(play: Play, options: RigOptions = {}) {
 		whole: async (id: string) => ({ artifact: { mimeType: "audio/wav" }, data: Buffer.from(`audio of ${id}`) }),
 	};
 	const services = { scenarios: made.scenarios, artifacts } as unknown as Partial<Services>;
-	const kit = await startGrpcKit({ services });
+	const clock = manualClock();
+	const kit = await startGrpcKit({ services, clock });
 	onTestFinished(() => kit.close());
 	const client = kit.client(RuntimeAiService);
 	/** With OK at its end. */
@@ -35,7 +37,7 @@ async function edge(play: Play, options: RigOptions = {}) {
 		expect(error).toBeUndefined();
 		return messages;
 	};
-	return { ...made, client, stream };
+	return { ...made, client, stream, clock };
 }
 
 type Scenario = MessageInitShape<typeof ScenarioSchema>;
@@ -62,13 +64,13 @@ const WORDS = [
 	"bytes.",
 ];
 
-/** K-STREAM-003: the shape of every text stream. */
+/** K-STREAM-003: the shape of every text stream whose text did not wait. */
 function expectText(events: readonly StreamScenarioResponse[], text: string): StreamScenarioResponse {
 	const last = events.at(-1)!;
 	expect(events.map(({ textDelta }) => textDelta).join("")).toBe(text);
-	for (const event of events.slice(0, -1)) {
+	for (const [n, event] of events.slice(0, -1).entries()) {
 		expect(event.done).toBe(false);
-		expect(Buffer.byteLength(event.textDelta)).toBeGreaterThanOrEqual(32);
+		expect(Buffer.byteLength(event.textDelta)).toBeGreaterThanOrEqual(n === 0 ? 1 : 32);
 		expect(event.usage).toBeUndefined();
 	}
 	expect(last.done).toBe(true);
@@ -101,7 +103,9 @@ describe("StreamScenario, text", () => {
 
 	test("R4-35, R4-36: unknown tokens are -1, and a short answer is in the terminal", async () => {
 		const { stream } = await edge(saying("short"));
-		const events = await stream({ scenario: HELLO });
+		const [{ runId }] = (await stream({ scenario: HELLO })) as [StreamScenarioResponse];
+		// Read again, when all of it is there at once: live, the first text does not wait for the end.
+		const events = await stream({ runId });
 		expect(events).toHaveLength(1);
 		expect(events[0]).toMatchObject({ done: true, textDelta: "short", usage: { inputTokens: -1n, outputTokens: -1n } });
 	});
@@ -114,6 +118,40 @@ describe("StreamScenario, text", () => {
 		const { stream } = await edge(play);
 		const last = expectText(await stream({ scenario: HELLO }), "the beginning");
 		expect(last).toMatchObject({ reasonCode: ReasonCode.AI_PROVIDER_FAILED, reason: "connection reset" });
+	});
+
+	test("Z14: the first text leaves at once, and no later text waits longer than 50 ms", async () => {
+		const steps = Array.from({ length: 4 }, () => Promise.withResolvers<void>());
+		const play: Play = async function* () {
+			for (const [n, { promise }] of steps.entries()) {
+				await promise;
+				yield { type: "text", delta: `token ${n} ` };
+			}
+		};
+		const { client, clock, bus } = await edge(play);
+		const texts: string[] = [];
+		let runId = "";
+		const reading = readStream(client.streamScenario({ scenario: HELLO }), (event) => {
+			({ runId } = event);
+			texts.push(event.textDelta);
+		});
+		steps[0]!.resolve();
+		await until("the first token is there", () => texts.length === 1);
+		for (const n of [1, 2]) {
+			const { head } = (await bus.describe(runId))!;
+			steps[n]!.resolve();
+			await until("the token is in the log", async () => (await bus.describe(runId))!.head > head);
+			await until("the token waits", () => {
+				clock.advance(29);
+				clock.advance(1);
+				return texts.length === n + 1;
+			});
+		}
+		steps[3]!.resolve();
+		const { messages, error } = await reading;
+		expect(error).toBeUndefined();
+		expect(messages.map(({ textDelta }) => textDelta)).toEqual(["token 0 ", "token 1 ", "token 2 ", "token 3 "]);
+		expect(messages.at(-1)!.done).toBe(true);
 	});
 
 	test("Z3, Y4: a run is read again from every sequence, also from its terminal on", async () => {

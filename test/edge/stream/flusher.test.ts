@@ -10,6 +10,7 @@ import { silentLog } from "../../../src/std/log.ts";
 import { memoryStorage } from "../../bus/memory.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
+import { until } from "../../until.ts";
 import { ScriptedCursor } from "./scripted.ts";
 
 const MS_MAX = 60;
@@ -368,10 +369,35 @@ describe("flushing by load", () => {
 		expect(heldChars() / 200).toBeLessThan(64 * frameOf("token", 9999).length);
 		const writesBefore = simulation.readers[0]!.batches.length;
 		for (const reader of simulation.readers) reader.drain();
+		const isBehind = ({ log: n, got }: Reader) => got.length < simulation.logs[n]!.visible.length;
+		await until("everyone has read the backlog", () => !simulation.readers.some(isBehind));
 		// The backlog is merged: as many writes as the log has segments, not as it has records.
 		for (const { log: n, got, batches } of simulation.readers) {
 			expect(got).toHaveLength(simulation.logs[n]!.visible.length);
 			expect(batches.length - writesBefore).toBeLessThanOrEqual(1 + (tokens * 150) / (16 * 1024));
 		}
+	});
+
+	it("I6: readers of a backlog leave room for others: what they take in one turn of the loop is limited for all together", async () => {
+		const simulation = await simulate(1);
+		for (let n = 0; n < 1000; n++) simulation.say(0, "token");
+		const turns: number[] = [0];
+		let isOver = false;
+		const turn = () => {
+			turns.push(0);
+			if (!isOver) setImmediate(turn);
+		};
+		setImmediate(turn);
+		const spend = simulation.flusher.spend.bind(simulation.flusher);
+		simulation.flusher.spend = (chars) => {
+			turns[turns.length - 1]! += chars;
+			spend(chars);
+		};
+		for (let n = 0; n < 100; n++) await simulation.join(0);
+		await until("everyone has read the backlog", () => simulation.readers.every(({ got }) => got.length === 1001));
+		isOver = true;
+		const segment = Math.max(...simulation.readers[0]!.batches.map(({ text }) => text.length));
+		expect(turns.reduce((sum, chars) => sum + chars)).toBeGreaterThan(8 * 1024 * 1024);
+		expect(Math.max(...turns)).toBeLessThanOrEqual(512 * 1024 + segment);
 	});
 });

@@ -300,6 +300,15 @@ test.each([inlineType, inlineQuery])(
 	},
 );
 
+test("credentials of an application's request say whose they are; the owner's do not", async () => {
+	const { scenarios } = rig(saying());
+	const { head, spec, metadata } = inlineDraft();
+	const sourceFor = async (principal: Principal) =>
+		(await scenarios.admit(requestOf({ head, spec }, metadata), principal)).source;
+	expect(await sourceFor(appPrincipal("shop"))).toMatchObject({ inline: { app: "shop" } });
+	expect(await sourceFor(OWNER)).not.toHaveProperty("inline.app");
+});
+
 test("I11: names in a request have an end", async () => {
 	const draft = managedDraft();
 	draft.spec = { kind: "speech", text: "hello", voice: "x".repeat(201) };
