@@ -20,7 +20,6 @@ import {
 	grpcCheck,
 	houseCheck,
 	isDataDirLocked,
-	isWeakToken,
 	loadConfig,
 	type NexusConfig,
 	pageDir,
@@ -186,8 +185,6 @@ async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
 }
 
 function token(config: NexusConfig): Seen {
-	if (isWeakToken(config))
-		return warn(`short enough to be guessed by who reaches ${config.host}`, "use 16 characters or more");
 	if (config.token !== undefined) return ok("given by flag, environment or configuration");
 	const paths = dataPaths(config.data);
 	if (readToken(paths) === undefined) return ok("none yet: the first start makes one");
