@@ -126,7 +126,16 @@ export const DeliveryRequest = component(
 	"DeliveryRequest",
 	z.union([
 		z.strictObject({ run_id: name, ...where }),
-		z.strictObject({ text: z.string().min(1), ...where }),
+		z.strictObject({
+			text: z.string().min(1),
+			idempotency_key: z
+				.string()
+				.min(1)
+				.max(256)
+				.exactOptional()
+				.describe("Sent again with the same key within 24 hours, it is the same delivery."),
+			...where,
+		}),
 	]) satisfies z.ZodType<wire.DeliveryRequest>,
 );
 export const DeliveryAccepted = component(

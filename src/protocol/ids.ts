@@ -66,6 +66,12 @@ export function newId(prefix: string, now: number = Date.now(), random: Random =
 	return `${prefix}_${last.timeText}${tailText()}`;
 }
 
+/** From now on this process makes ids that are greater than this one, also when the clock was set back since it was made. */
+export function idsAfter(id: string): void {
+	const time = timeOfId(id);
+	if (time !== undefined && time >= last.time) startMillisecond(time + 1, secureRandom);
+}
+
 /** When an id was made, in milliseconds since the epoch; undefined when it is not one of these. */
 export function timeOfId(id: string): number | undefined {
 	const digits = id.slice(id.indexOf("_") + 1);

@@ -263,7 +263,7 @@ describe("the channel lab", () => {
 					...{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 },
 				},
 			],
-			deliveries: async () => [delivery],
+			deliveries: async ({ before = "~" }) => [delivery].filter(({ id }) => id < before),
 			health: async () => ({ ok: true, detail: "a fake" }),
 		};
 		return { lab, faults, presses };
