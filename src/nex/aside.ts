@@ -31,6 +31,10 @@ export const showsReasoning = (delivering: Delivering): boolean => {
 	return showsParts(delivering) || info.supports.includes("reasoning") || !info.fields?.includes("intent");
 };
 
+/** The adapter hears of it in the stream. */
+export const showsPart = (delivering: Delivering, { modality }: PartEvent): boolean =>
+	modality === "reasoning" ? showsReasoning(delivering) : showsParts(delivering);
+
 /** Whether a channel wants to see a part. */
 export const isWanted = ({ reasoning, parts }: Delivering, { modality }: PartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;

@@ -223,6 +223,13 @@ describe("typing", () => {
 		await run.end();
 		await rig.outbound.settled(id);
 		await until(() => ops(rig!, "typing").at(-1)!.on === false, "it is off");
+		expect(ops(rig, "typing")[0]).toMatchObject({ delivery: id, runId: run.runId });
+	});
+
+	it("names its delivery and its run in a stream", async () => {
+		rig = createRig("full");
+		const done = await deliver(rig, "full", ["x"]);
+		expect(ops(rig, "typing")[0]).toMatchObject({ on: true, delivery: done.id, runId: done.runId });
 	});
 
 	it("is not shown when the channel's config says so", async () => {
