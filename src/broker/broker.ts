@@ -197,7 +197,10 @@ class TurnBroker implements Broker {
 		checkPhase(name, engine.phases);
 		const at = clock.now();
 		const entry = { session, at, kind: "phase", text: `${name}: ${because}`, data: { phase: name } };
-		await bus.write([phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
+		// A session without a phase is in the engine's first one: that is what it leaves.
+		const [first = name] = engine.phases ?? [];
+		const begin = first === name ? [] : [phaseWrites.begin(session, first, at)];
+		await bus.write([...begin, phaseWrites.enter(session, name, because, at), executionWrites.add([entry])]);
 	}
 
 	abort(runId: string): Promise<Turn> | undefined {

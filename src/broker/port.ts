@@ -40,7 +40,7 @@ export interface ExecuteRequest extends PassedOn {
 	runId: string;
 	/** The inbound events this run answers, in order. */
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
-	/** What the engine is told besides, once it is known which events of earlier runs have words in its context. */
+	/** What else the engine gets, once it is known which events of earlier runs have words in its context. */
 	reads?(events: readonly string[]): Promise<Partial<PassedOn>>;
 	/** For whom a person would be asked, and where. */
 	askedFor?: AskedFor;

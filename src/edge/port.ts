@@ -198,6 +198,8 @@ export interface EdgeDeps {
 	trust?: Nex["trust"];
 	/** Whether agents may note and recall. */
 	remembers?: boolean;
+	/** Notes that one recall answers with. */
+	recallItemsMax?: number;
 	/** Removes an item of the memory; one that is not there is `not_found`. */
 	forget?(id: string): Promise<void>;
 	/** Notes something in a bank; what is there already is not noted twice. */

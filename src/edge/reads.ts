@@ -62,7 +62,7 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 				.liveRuns()
 				.filter((run) => (!session || run.session === session) && (!before || run.runId < before));
 			const live = await unsettled(running);
-			const turns = await ledger.turns.list({ limit: most, ...(session && { session }), ...(before && { before }) });
+			const turns = await ledger.turns.begun({ limit: most, ...(session && { session }), ...(before && { before }) });
 			// One that settled in between is a turn.
 			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId)).map(liveView);
 			const runs = [...others, ...(await Promise.all(turns.map(settled)))];

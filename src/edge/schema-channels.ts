@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { component, count, type Fields, limit, time } from "./schema.ts";
+import { beforeId, component, count, type Fields, limit, time } from "./schema.ts";
 
 const name = z.string().min(1).max(128);
 const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale", "damaged"]);
@@ -16,7 +16,7 @@ export const deliveriesQuery = z.object({
 	account: name.optional(),
 	state: deliveryState.optional(),
 	limit,
-	before: name.optional().describe("A delivery id: only older ones."),
+	before: beforeId("dlv", "the id of a delivery").describe("A delivery id: only older ones."),
 });
 
 const lab = z.literal(true).exactOptional().describe("It belongs to the channel lab: nobody real reads there.");
@@ -126,7 +126,16 @@ export const DeliveryRequest = component(
 	"DeliveryRequest",
 	z.union([
 		z.strictObject({ run_id: name, ...where }),
-		z.strictObject({ text: z.string().min(1), ...where }),
+		z.strictObject({
+			text: z.string().min(1),
+			idempotency_key: z
+				.string()
+				.min(1)
+				.max(256)
+				.exactOptional()
+				.describe("Sent again with the same key within 24 hours, it is the same delivery."),
+			...where,
+		}),
 	]) satisfies z.ZodType<wire.DeliveryRequest>,
 );
 export const DeliveryAccepted = component(

@@ -37,7 +37,9 @@ export const SessionPhase = component(
 
 const trustHistory = z
 	.boolean()
-	.describe("Everything in the session's history may act with the rights of whoever asks. Holds for its next runs.");
+	.describe(
+		"Everything in the session's history may act with the rights of the sender of a run. Holds for its next runs.",
+	);
 export const SessionSettingsRequest = component(
 	"SessionSettingsRequest",
 	z.strictObject({ trust_history: trustHistory } satisfies Fields<wire.SessionSettingsRequest>),

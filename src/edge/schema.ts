@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { ERROR_TABLE, type ErrorCode, isSessionLabel } from "../protocol/protocol.ts";
+import { ERROR_TABLE, type ErrorCode, isIdOf, isSessionLabel } from "../protocol/protocol.ts";
 
 /** Everything named here becomes a component of the OpenAPI document. */
 export const COMPONENTS = z.registry<{ id: string }>();
@@ -56,11 +56,17 @@ export const sessionAfterQuery = z.object({
 export const limit = whole(1, "must be a whole number above 0")
 	.optional()
 	.describe("How many at most; the daemon may give fewer.");
+/** Where a list goes on: what is no id of its items would be a place in nothing. */
+export const beforeId = (prefix: string, what: string) =>
+	z
+		.string()
+		.refine((text) => isIdOf(prefix, text), `must be ${what}, as the list gave it`)
+		.optional();
 export const framesQuery = z.object({ after: offset.optional(), limit });
 export const runsQuery = z.object({
 	session: sessionLabel.optional(),
 	limit,
-	before: z.string().min(1).max(128).optional().describe("A run id: only older runs."),
+	before: beforeId("run", "the id of a run").describe("A run id: only older runs."),
 });
 export const turnsQuery = runsQuery.pick({ limit: true, before: true });
 export const sessionsQuery = z.object({
@@ -84,7 +90,7 @@ export const eventsQuery = z.object({
 	state: disposition.optional(),
 	channel: z.string().min(1).max(64).optional(),
 	limit,
-	before: z.string().min(1).max(128).optional().describe("An event id: only older events."),
+	before: beforeId("evt", "the id of an event").describe("An event id: only older events."),
 });
 
 export const Failure = component(

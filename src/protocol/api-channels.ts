@@ -101,7 +101,9 @@ export interface DeliveryPlace extends AccountNameJson {
 	reasoning?: boolean;
 }
 
-export type DeliveryRequest = ({ run_id: string } & DeliveryPlace) | ({ text: string } & DeliveryPlace);
+export type DeliveryRequest =
+	| ({ run_id: string } & DeliveryPlace)
+	| ({ text: string; idempotency_key?: string } & DeliveryPlace);
 
 export interface DeliveryAccepted {
 	delivery_id: string;

@@ -209,7 +209,7 @@ export interface SessionPhaseJson {
 /** What the owner has set for a session. */
 export interface SessionSettingsJson {
 	session: string;
-	/** Everything in its history may act with the rights of whoever asks. */
+	/** Everything in its history may act with the rights of the sender of a run. */
 	trust_history: boolean;
 }
 

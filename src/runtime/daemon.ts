@@ -28,7 +28,7 @@ import { createHouse, openMcp } from "./house.ts";
 import { reportAttachments } from "./jobs.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
-import { createMemory } from "./memory.ts";
+import { createMemory, MEMORY_DEFAULTS } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions } from "./port.ts";
@@ -308,6 +308,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		asking: nex.asking,
 		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
+		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
 		forget: (id) => memory.forget(id, {}),
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
 		...(config.agents && { agents: config.agents }),

@@ -78,7 +78,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		accounts: () => life.running()?.outbound.accounts() ?? [],
 		async deliveries(query) {
 			const bench = life.running();
-			return bench ? (await bench.outbound.deliveries(query)).filter(({ id }) => !bench.isWarming(id)) : [];
+			return bench ? bench.outbound.deliveries({ ...query, except: bench.warming() }) : [];
 		},
 		async health(channel) {
 			const { outbound } = await life.used();

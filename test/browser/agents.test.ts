@@ -115,6 +115,29 @@ describeInBrowser("several agents", () => {
 		expect(other.faults).toEqual([]);
 	});
 
+	it("A10: the card says why a person is asked whatever the policy says", async () => {
+		const { page, faults } = await openSession(world.context, world.daemon, "reasons");
+		const bash = (command: string) => `- { agent: operator, calls: [{ name: bash, args: { command: ${command} } }] }`;
+		const script = [
+			"/script",
+			"- { agent: lead, calls: [{ name: route, args: { agents: [operator], reason: try it } }] }",
+			...["echo one", "echo two"].map(bash),
+			"- { agent: operator, text: Done., calls: [{ name: complete }] }",
+			"- { agent: lead, calls: [{ name: end_conversation }] }",
+		];
+		await say(page, script.join("\n"));
+		await asking(page).filter({ hasText: "echo one" }).waitFor();
+		expect(await page.locator(".asking-because").count()).toBe(0);
+		await asking(page).getByRole("button", { name: "Allow", exact: true }).click();
+		await asking(page).filter({ hasText: "echo two" }).waitFor();
+		expect(await page.locator(".asking-because").innerText()).toBe(
+			"You are asked because what bash answered from outside is in the conversation.",
+		);
+		await asking(page).getByRole("button", { name: "Deny" }).click();
+		await page.waitForSelector('.turn:last-of-type .verified[data-ok="true"]');
+		expect(faults).toEqual([]);
+	});
+
 	it("A28: a question is answered by a choice or in one's own words", async () => {
 		const { page, faults } = await openSession(world.context, world.daemon, "questions");
 		await say(page, writerCalls("{ name: ask, args: { question: Which?, choices: [red, blue] } }", "Thanks."));

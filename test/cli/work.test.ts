@@ -68,6 +68,17 @@ describe("a run that failed", () => {
 	});
 });
 
+describe("nexus trust", () => {
+	it("shows whether a session's history is trusted, and sets it", async () => {
+		expect((await on("trust", "fresh")).out).toBe("fresh: the history is not trusted\n");
+		expect((await on("trust", "fresh", "on")).out).toBe("fresh: the history is trusted\n");
+		expect(JSON.parse((await on("trust", "fresh", "--json")).out)).toEqual({ session: "fresh", trust_history: true });
+		expect((await on("log", "fresh")).out).toContain("the owner trusts the history");
+		expect((await on("trust", "fresh", "off")).out).toBe("fresh: the history is not trusted\n");
+		expect((await on("trust", "fresh", "maybe")).code).not.toBe(0);
+	});
+});
+
 describe("nexus phase", () => {
 	it("shows and sets what a session works on", async () => {
 		expect((await on("phase", "fresh")).err).toContain("has no phase yet");

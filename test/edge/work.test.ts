@@ -64,6 +64,21 @@ describe("POST /v1/runs/{run}/continue", () => {
 	});
 });
 
+describe("/v1/sessions/{session}/settings", () => {
+	it("P6.6: tells and sets whether the history is trusted, and takes nothing else", async () => {
+		const path = "/v1/sessions/main/settings";
+		expect(await json(rig.get(path))).toEqual({ session: "main", trust_history: false });
+		const set = await put(path, { trust_history: true });
+		expect([set.status, await set.json()]).toEqual([200, { session: "main", trust_history: true }]);
+		expect(await json(rig.get(path))).toEqual({ session: "main", trust_history: true });
+		for (const wrong of [{}, { trust_history: "yes" }, { trust_history: true, all: true }])
+			expect((await put(path, wrong)).status).toBe(400);
+		await put(path, { trust_history: false });
+		expect(await json(rig.get(path))).toEqual({ session: "main", trust_history: false });
+		expect(await json(rig.get("/v1/sessions/other/settings"))).toEqual({ session: "other", trust_history: false });
+	});
+});
+
 describe("/v1/sessions/{session}/phase", () => {
 	it("tells the phase, and sets it", async () => {
 		expect(await json(rig.get("/v1/sessions/main/phase"))).toEqual({

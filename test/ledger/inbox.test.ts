@@ -110,6 +110,9 @@ describe.each(stores)("inbox %s", (_name, open) => {
 		expect(await idsOf(ledger.inbox.list({ limit: 9 }))).toEqual(["evt_5", "evt_4", "evt_3"]);
 		write(forgetRejected(2));
 		expect(await ledger.inbox.list({ limit: 9 })).toHaveLength(3);
+		// A page whose last event is forgotten goes on where it stood.
+		write(accept(eventOf("evt_0")));
+		expect(await idsOf(ledger.inbox.list({ limit: 9, before: "evt_4a" }))).toEqual(["evt_4", "evt_3"]);
 	});
 
 	test("are listed newest first, by session, state and channel", async () => {

@@ -9,6 +9,7 @@ import {
 	adoption,
 	NODE_TABLE,
 	ownerLives,
+	pageEnd,
 	type Row,
 	type SqliteThing,
 	type Statement,
@@ -45,7 +46,9 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const queued = select("state = 'queued' ORDER BY seq");
 	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
 	const joined = select("session = ? AND run_id = ? AND state = 'injected' ORDER BY seq");
-	const handled = select("state = 'handled' AND session = ? AND because = ? ORDER BY seq DESC LIMIT 1");
+	const handled = select(
+		"state = 'handled' AND session = ? AND because = ? AND event_id < ? ORDER BY event_id DESC LIMIT 1",
+	);
 	const authors = statement(
 		file,
 		`SELECT event_id, channel, account, sender, sender_name, facts FROM inbound
@@ -55,7 +58,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const newest = (where: string) =>
 		select(
 			`${where} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR channel = ?3)
-			AND (?4 IS NULL OR seq < (SELECT seq FROM inbound WHERE event_id = ?4)) ORDER BY seq DESC LIMIT ?5`,
+			AND (?4 IS NULL OR seq < ${pageEnd("inbound", "event_id", "?4")}) ORDER BY seq DESC LIMIT ?5`,
 		);
 	const newestOfAll = newest("?1 IS NULL");
 	const newestOfSession = newest("session = ?1");
@@ -69,7 +72,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		bySource: (...source) => one(bySource, ...source),
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
-		handled: (session, as) => one(handled, session, as),
+		handled: (...event) => one(handled, ...event),
 		authors: (eventIds) => authors.all(JSON.stringify(eventIds)).map(authorOf),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
@@ -81,7 +84,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	!["rejected", "dropped", "handled", "answered"].includes(state) && batch === undefined;
+	!["rejected", "dropped", "cancelled", "handled", "answered"].includes(state) && batch === undefined;
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(
