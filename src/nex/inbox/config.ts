@@ -40,7 +40,7 @@ export interface InboundChannelConfig extends InboundAccountConfig {
 
 export interface SessionConfig {
 	queue?: QueueConfig;
-	/** Everything in its history may act with the rights of whoever asks, unless the owner has set it otherwise since. */
+	/** Everything in its history may act with the rights of the sender of a run, unless the owner has set it otherwise since. */
 	trustHistory?: boolean;
 }
 

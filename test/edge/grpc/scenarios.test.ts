@@ -12,8 +12,8 @@ import {
 } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
 import type { Services } from "../../../src/services/services.ts";
-import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
 import { manualClock } from "../../clock.ts";
+import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
 import { until } from "../../until.ts";
 import { readStream, startGrpcKit, statusOf } from "./kit.ts";
 
