@@ -15,7 +15,7 @@ import {
 } from "discord-api-types/v10";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { PlatformError, type Tools } from "../kit/kit.ts";
+import { createHeard, PlatformError, type Tools } from "../kit/kit.ts";
 import { toPlatformError } from "./faults.ts";
 
 /** Any code but 1000 and 1001 keeps the session alive for another process. */
@@ -29,7 +29,7 @@ export interface GatewayOptions {
 	/** Needs the privileged intent; without it only direct messages and mentions have text. */
 	messageContent: boolean;
 	/** Resolves when the message is safe. */
-	take(message: GatewayMessageCreateDispatchData): Promise<void>;
+	take(message: GatewayMessageCreateDispatchData): Promise<{ safe?: Promise<void> | undefined }>;
 	/** A button, which Discord wants confirmed within three seconds: it does not wait for messages. */
 	interact(interaction: GatewayInteractionCreateDispatchData): Promise<void>;
 	signal: AbortSignal;
@@ -86,13 +86,14 @@ const intentsOf = (messageContent: boolean): GatewayIntentBits =>
 	GatewayIntentBits.DirectMessages |
 	(messageContent ? GatewayIntentBits.MessageContent : 0);
 
-/** One message after another, each remembered once it is safe. */
+/** One message after another is read, and remembered once it and all before it are safe. */
 function inOrder(
 	{ take, interact, signal, log }: GatewayOptions,
 	sessions: Sessions,
 	fail: (cause: unknown) => void,
 ): (payload: GatewayDispatchPayload, shard: number) => void {
 	let last: Promise<void> = Promise.resolve();
+	const heard = createHeard();
 	return (payload, shard) => {
 		if (payload.t === GatewayDispatchEvents.InteractionCreate && !signal.aborted) {
 			interact(payload.d).catch((cause: unknown) => {
@@ -102,10 +103,10 @@ function inOrder(
 		last = last.then(async () => {
 			if (signal.aborted) return;
 			const isMessage = payload.t === GatewayDispatchEvents.MessageCreate;
-			if (isMessage) await take(payload.d);
-			sessions.taken(shard, payload.s, isMessage);
+			const { safe } = isMessage ? await take(payload.d) : {};
+			await heard.add(safe, () => signal.aborted || sessions.taken(shard, payload.s, isMessage));
 		});
-		last.catch((cause) => signal.aborted || fail(cause));
+		last.then(() => heard.confirmed()).catch((cause) => signal.aborted || fail(cause));
 	};
 }
 

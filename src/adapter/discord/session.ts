@@ -142,7 +142,7 @@ export class DiscordSession implements Session {
 			messageContent: this.messageContent,
 			take: async (data) => {
 				const message = await this.read(data, me);
-				if (message) await emit(message);
+				return { safe: message && emit(message) };
 			},
 			interact: async (data) => {
 				if (press) await takePress(this.client, data, press);

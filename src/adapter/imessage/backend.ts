@@ -15,8 +15,8 @@ export interface Kept {
 }
 
 export interface Listening {
-	/** Resolves when the message is safe. */
-	take(inbound: Inbound): Promise<void>;
+	/** Resolves once it is read; `safe` when the daemon has it, absent when it is nothing for us. */
+	take(inbound: Inbound): Promise<{ safe?: Promise<void> | undefined }>;
 	signal: AbortSignal;
 }
 

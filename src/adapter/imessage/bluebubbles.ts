@@ -4,6 +4,7 @@ import {
 	type Account,
 	addressOf,
 	createdId,
+	createHeard,
 	download,
 	fetchJson,
 	foreignAnswer,
@@ -64,16 +65,19 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {
+				const heard = createHeard();
 				const last = state.get(LAST_ROW) ?? (await newestRow(query));
 				if (state.get(LAST_ROW) === undefined) state.set(LAST_ROW, last);
 				const where = [{ statement: "message.ROWID > :row", args: { row: Number(last) } }];
 				const found = await query({ where, with: ["chats", "attachments"], sort: "ASC", limit: POLL_MESSAGES_MAX });
 				for (const message of found.toSorted((a, b) => a.originalROWID - b.originalROWID)) {
 					const inbound = readBlueBubbles(message, name);
-					if (inbound) await take(inbound);
+					const { safe } = inbound ? await take(inbound) : {};
+					await heard.add(safe, () => signal.aborted || state.set(LAST_ROW, String(message.originalROWID)));
 					if (signal.aborted) return;
-					state.set(LAST_ROW, String(message.originalROWID));
 				}
+				// The next round asks for what follows.
+				await heard.confirmed();
 			};
 			await keepListening({ round, pauseMs, signal, clock, log, listening });
 		},

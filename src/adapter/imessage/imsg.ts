@@ -3,7 +3,7 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { keepListening, PlatformError, type SendOptions, type Target, type Tools } from "../kit/kit.ts";
+import { createHeard, keepListening, PlatformError, type SendOptions, type Target, type Tools } from "../kit/kit.ts";
 import { type Backend, isChat, type Kept } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
 import { createRpc } from "./rpc.ts";
@@ -59,6 +59,7 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {
+				const heard = createHeard();
 				const last = state.get(LAST_ROW) ?? (await newestRow());
 				if (last !== undefined) state.set(LAST_ROW, last);
 				const since = last === undefined ? {} : { since_rowid: Number(last) };
@@ -69,9 +70,9 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 					// What it says beside messages is that it ends: its buffer was full, or the database was exchanged.
 					if (method !== "message" || !message) throw new PlatformError("unavailable", `imsg: ${method}`);
 					const inbound = readImsg(message, name);
-					if (inbound) await take(inbound);
+					const { safe } = inbound ? await take(inbound) : {};
 					// Earlier rows may still come: everything up to the cursor has been told.
-					if (!signal.aborted) state.set(LAST_ROW, String(message.cursor ?? message.id));
+					await heard.add(safe, () => signal.aborted || state.set(LAST_ROW, String(message.cursor ?? message.id)));
 				});
 			};
 			await keepListening({ round, pauseMs: 0, signal, clock, log, listening });

@@ -79,8 +79,8 @@ export class IMessageSession implements Session {
 		const take = async (inbound: Inbound) => {
 			const { ts } = inbound.message;
 			// 0: nobody says when it was written.
-			if (ts !== 0 && ts < since) return;
-			if (!(await this.isEcho(inbound))) await emit(await this.withFiles(inbound));
+			if (ts !== 0 && ts < since) return {};
+			return (await this.isEcho(inbound)) ? {} : { safe: emit(await this.withFiles(inbound)) };
 		};
 		await this.backend.listen({ take, signal });
 	}

@@ -11,6 +11,7 @@ export type {
 	WireAttachment,
 } from "../port.ts";
 export * from "./buttons.ts";
+export * from "./heard.ts";
 export * from "./json.ts";
 export * from "./listen.ts";
 export * from "./network.ts";

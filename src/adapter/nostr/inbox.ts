@@ -6,7 +6,7 @@
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
 import { verifyEvent } from "nostr-tools/pure";
-import { type InboundMessage, keepListening, type Tools } from "../kit/kit.ts";
+import { createHeard, type Heard, type InboundMessage, keepListening, type Tools } from "../kit/kit.ts";
 import { COMMENT, GIFT_WRAP, NOTE, THREAD_START } from "./events.ts";
 import { type Me, readPublic, readRumor } from "./inbound.ts";
 import type { Keys } from "./keys.ts";
@@ -31,7 +31,7 @@ export interface InboxOptions {
 }
 
 /** A message and the time by which it is judged; undefined: nothing for us. */
-interface Heard {
+interface Told {
 	message: InboundMessage | undefined;
 	at: number;
 }
@@ -78,7 +78,8 @@ export class Inbox {
 
 	/** Stored events come newest first: they are taken when all are there, in their order. */
 	private listener(url: string, since: number) {
-		let stored: Heard[] | undefined = [];
+		let stored: Told[] | undefined = [];
+		const heard = createHeard();
 		let chain = Promise.resolve();
 		const inOrder = (work: () => Promise<void>): Promise<void> => {
 			chain = chain.then(work);
@@ -86,23 +87,23 @@ export class Inbox {
 		};
 		return {
 			event: (event: Event): Promise<void> => {
-				const heard = this.taken.has(event.id) ? undefined : this.read(event, since);
-				if (!heard) return Promise.resolve();
-				if (!stored) return inOrder(() => this.take(url, heard));
-				stored.push(heard);
+				const told = this.taken.has(event.id) ? undefined : this.read(event, since);
+				if (!told) return Promise.resolve();
+				if (!stored) return inOrder(() => this.take(url, told, heard));
+				stored.push(told);
 				return Promise.resolve();
 			},
 			stored: (): Promise<void> => {
 				const all = (stored ?? []).toSorted((a, b) => a.at - b.at);
 				stored = undefined;
 				return inOrder(async () => {
-					for (const heard of all) await this.take(url, heard);
+					for (const told of all) await this.take(url, told, heard);
 				});
 			},
 		};
 	}
 
-	private read(event: Event, since: number): Heard | undefined {
+	private read(event: Event, since: number): Told | undefined {
 		const { keys, me, tools } = this.options;
 		try {
 			if (event.kind === GIFT_WRAP) {
@@ -117,15 +118,16 @@ export class Inbox {
 		}
 	}
 
-	private async take(url: string, { message, at }: Heard): Promise<void> {
+	private async take(url: string, { message, at }: Told, heard: Heard): Promise<void> {
 		if (!message) return;
 		const known = this.taken.get(message.eventId);
 		const work = known ?? this.options.emit(message);
 		if (!known) this.remember(message.eventId, work);
-		await work;
-		// A time in the future would hide everything until then.
-		const safe = Math.min(at, this.now());
-		if (safe > this.position(url)) this.options.tools.state.set(positionKey(url), String(safe));
+		await heard.add(work, () => {
+			// A time in the future would hide everything until then.
+			const safe = Math.min(at, this.now());
+			if (safe > this.position(url)) this.options.tools.state.set(positionKey(url), String(safe));
+		});
 	}
 
 	private remember(id: string, work: Promise<void>): void {

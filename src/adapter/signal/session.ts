@@ -5,6 +5,7 @@ import {
 	addressOf,
 	cannotTell,
 	createdId,
+	createHeard,
 	fetchFiles,
 	type InboundMessage,
 	keepListening,
@@ -96,10 +97,10 @@ export class SignalSession implements Session {
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
 		const { clock, log, state, listening } = this.tools;
+		const heard = createHeard();
 		const take = async (data: string, id: string | undefined) => {
 			const message = await this.read(data);
-			if (message) await emit(message);
-			if (id !== undefined) state.set(LAST_EVENT, id);
+			await heard.add(message && emit(message), () => id === undefined || state.set(LAST_EVENT, id));
 		};
 		const opened = () => listening?.();
 		const round = () => this.api.events({ after: state.get(LAST_EVENT), opened, take, signal, clock });

@@ -1,10 +1,11 @@
-/** Long polling: an update is confirmed to Telegram only after it has been taken. */
+/** Long polling: an update is confirmed to Telegram only when it and all before it are safe; meanwhile newer ones are asked for now and then. */
 
+import { setImmediate } from "node:timers/promises";
 import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
+import { createHeard, PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
 
 /** What we want to hear of. */
 export const UPDATES = ["message", "callback_query"] as const;
@@ -20,8 +21,8 @@ const FAILURES_MAX = 4;
 export interface PollOptions {
 	api: RawApi;
 	call<T>(method: string, work: () => Promise<T>): Promise<T>;
-	/** Resolves when the update is safe. */
-	take(update: Update): Promise<void>;
+	/** Resolves once it is read; `safe` when the daemon has it, absent when it is nothing for us. */
+	take(update: Update): Promise<{ safe?: Promise<void> | undefined }>;
 	signal: AbortSignal;
 	clock: Clock;
 	log: Log;
@@ -30,17 +31,31 @@ export interface PollOptions {
 
 export async function poll({ api, call, take, signal, clock, log, listening }: PollOptions): Promise<void> {
 	const wait = (ms: number) => unlessAborted(signal, new Promise<void>((resolve) => clock.after(ms, resolve)));
+	/** Everything before it is safe. */
 	let offset = 0;
+	/** Everything before it was taken up. */
+	let seen = 0;
+	const heard = createHeard();
 	let failures = 0;
 	/** Polls in a row that brought nothing at once. */
 	let idle = 0;
 	/** Telegram gives updates to one of the two ways only. */
 	let isOurs = false;
 
+	/** Asked from where all is safe, Telegram answers at once, with what it has told already: it is asked so only now and then. */
+	async function untilSafe(): Promise<void> {
+		await setImmediate();
+		if (offset >= seen) return;
+		const { promise: awhile, resolve } = Promise.withResolvers<void>();
+		const cancel = clock.after(BRIEF_MS, resolve);
+		await unlessAborted(signal, Promise.race([heard.confirmed(), awhile])).finally(cancel);
+	}
+
 	async function next(): Promise<Update[]> {
 		if (!isOurs) await call("deleteWebhook", () => api.deleteWebhook({}));
 		isOurs = true;
-		const wish = { offset, timeout: POLL_SECONDS, allowed_updates: UPDATES };
+		await untilSafe();
+		const wish = { offset, timeout: offset < seen ? 0 : POLL_SECONDS, allowed_updates: UPDATES };
 		const updates = await call("getUpdates", () => api.getUpdates(wish, signal as Parameters<RawApi["getUpdates"]>[1]));
 		if (!Array.isArray(updates)) throw new PlatformError("unavailable", "getUpdates: the answer is no list of updates");
 		return updates;
@@ -58,9 +73,19 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 			if (idle > 0) await wait(Math.min(BRIEF_MS * 2 ** (idle - 1), IDLE_MS_MAX));
 			if (signal.aborted) return;
 			for (const update of updates) {
-				await unlessAborted(signal, take(update));
+				if (offset < seen && update.update_id < seen) continue;
+				let safe: Promise<void> | undefined;
+				const read = take(update).then((taken) => {
+					safe = taken.safe;
+				});
+				await unlessAborted(signal, read);
 				if (signal.aborted) return;
-				offset = update.update_id + 1;
+				const after = update.update_id + 1;
+				seen = after;
+				const confirm = () => {
+					offset = after;
+				};
+				await unlessAborted(signal, heard.add(safe, confirm));
 			}
 		} catch (cause) {
 			if (signal.aborted) return;

@@ -174,9 +174,9 @@ export class TelegramSession implements Session {
 			call: (method, work) => this.call(method, work),
 			take: async (update) => {
 				const pressed = await this.readPress(update);
-				if (pressed) return await press?.(pressed);
+				if (pressed) return { safe: press?.(pressed) };
 				const message = await this.read(update);
-				if (message) await emit(message);
+				return { safe: message && emit(message) };
 			},
 			signal,
 			...this.tools,

@@ -5,7 +5,11 @@ import { type PollOptions, poll } from "../../../src/adapter/telegram/poll.ts";
 import { silentLog } from "../../../src/std/log.ts";
 
 /** Answers each poll at once, until there are no more answers. Waits take no time, and are noted. */
-async function play(answers: readonly unknown[], take = async () => {}, told: (string | undefined)[] = []) {
+async function play(
+	answers: readonly unknown[],
+	take: PollOptions["take"] = async () => ({}),
+	told: (string | undefined)[] = [],
+) {
 	const stopping = new AbortController();
 	const waits: number[] = [];
 	const left = [...answers];
@@ -42,14 +46,55 @@ test("a server that answers polls at once is polled ever later, at last every te
 test("a backlog comes without waits; what has come before is no news, and is taken all the same", async () => {
 	const update = (update_id: number) => [{ update_id }];
 	const taken: unknown[] = [];
-	const take = async (...given: unknown[]) => void taken.push(...given);
+	const take = async (...given: unknown[]) => {
+		taken.push(...given);
+		return {};
+	};
 	expect(await play([update(1), update(2), update(2), update(2), update(3), []], take)).toEqual([1000, 2000, 1000]);
 	expect(taken).toEqual([1, 2, 2, 2, 3].map((update_id) => ({ update_id })));
 });
 
 test("an answer that is no list is a failure that is tried again later", async () => {
 	const told: (string | undefined)[] = [];
-	expect(await play([{}, "page", []], async () => {}, told)).toEqual([1000, 2000, 1000]);
+	expect(await play([{}, "page", []], async () => ({}), told)).toEqual([1000, 2000, 1000]);
 	const reason = "getUpdates: the answer is no list of updates";
 	expect(told).toEqual([reason, reason, undefined]);
+});
+
+test("updates behind one that is not safe yet are taken up, and none is confirmed before it", async () => {
+	const stopping = new AbortController();
+	const asked: { offset: number; timeout: number }[] = [];
+	const first = Promise.withResolvers<void>();
+	const taken: number[] = [];
+	const clock = {
+		now: () => 0,
+		after(_ms: number, callback: () => void) {
+			queueMicrotask(callback);
+			return () => {};
+		},
+	};
+	const told = [[{ update_id: 1 }], [{ update_id: 1 }, { update_id: 2 }], [{ update_id: 1 }, { update_id: 2 }]];
+	const api = {
+		deleteWebhook: async () => true,
+		async getUpdates({ offset, timeout }: { offset: number; timeout: number }) {
+			asked.push({ offset, timeout });
+			if (asked.length === 3) first.resolve();
+			if (asked.length === 4) stopping.abort();
+			return told[asked.length - 1] ?? [];
+		},
+	} as unknown as PollOptions["api"];
+	const take: PollOptions["take"] = async ({ update_id }) => {
+		taken.push(update_id);
+		return update_id === 1 ? { safe: first.promise } : { safe: Promise.resolve() };
+	};
+	await poll({ api, call: (_method, work) => work(), take, signal: stopping.signal, clock, log: silentLog });
+	expect(taken).toEqual([1, 2]);
+	expect(asked.map(({ offset, timeout }) => [offset, timeout])).toEqual([
+		...[
+			[0, 25],
+			[0, 0],
+			[0, 0],
+			[3, 25],
+		],
+	]);
 });

@@ -1,0 +1,38 @@
+/** What was heard becomes safe side by side, and is confirmed to the platform in its order: a message that takes long holds up no other chat. */
+
+/** Messages that are not safe yet; a platform that says more has to wait. */
+const UNSAFE_MAX = 64;
+
+export interface Heard {
+	/**
+	 * `confirm` is called once this and everything before it is safe; after one that never becomes safe nothing is confirmed any more.
+	 * Resolves when there is room for another, and rejects when one of those before it failed.
+	 */
+	add(safe: Promise<void> | undefined, confirm: () => void): Promise<void>;
+	/** Resolves when all that was heard so far is confirmed. */
+	confirmed(): Promise<void>;
+}
+
+export function createHeard(unsafeMax = UNSAFE_MAX): Heard {
+	let last: Promise<void> = Promise.resolve();
+	/** In order. */
+	const open = new Set<Promise<void>>();
+	return {
+		async add(safe, confirm) {
+			// Whoever waits for it hears of its failure in its turn.
+			safe?.catch(() => {});
+			const mine = last.then(() => safe).then(confirm);
+			last = mine;
+			open.add(mine);
+			mine.then(
+				() => open.delete(mine),
+				() => {},
+			);
+			for (const oldest of open) {
+				if (open.size < unsafeMax) break;
+				await oldest;
+			}
+		},
+		confirmed: () => last,
+	};
+}
