@@ -356,13 +356,8 @@ class LogBus implements Bus {
 		return this.#directory.list(query);
 	}
 
-	async bytesOf(countedFor: string): Promise<number> {
-		return this.#storage.totalBytes(countedFor);
-	}
-
-	removeOf(countedFor: string): Promise<number> {
-		return this.#retainer.removeOf(countedFor);
-	}
+	readonly bytesOf = async (countedFor: string): Promise<number> => this.#storage.totalBytes(countedFor);
+	readonly removeOf = (countedFor: string): Promise<number> => this.#retainer.removeOf(countedFor);
 
 	retain(rules: Retention): Promise<number> {
 		return this.#retainer.retain(rules);

@@ -159,6 +159,8 @@ export interface Channels {
 	pairing: Nex["pairing"];
 	/** Takes up the accounts as they are stored now. */
 	reload?(): Promise<AccountChanges>;
+	/** Channels whose adapter is configured and that have no account: nothing starts them. */
+	idle?(): readonly string[];
 	lab?: Lab;
 }
 
@@ -231,6 +233,8 @@ export interface EdgeDeps {
 	trust?: Nex["trust"];
 	/** Whether agents may note and recall. */
 	remembers?: boolean;
+	/** Notes that one recall answers with. */
+	recallItemsMax?: number;
 	/** Removes an item of the memory; one that is not there is `not_found`. */
 	forget?(id: string): Promise<void>;
 	/** Notes something in a bank; what is there already is not noted twice. */
@@ -239,6 +243,8 @@ export interface EdgeDeps {
 	agents?: Readonly<Record<string, { model?: string }>>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
+	/** Answers the messages of a run that was cut off with a new run. */
+	retry(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	/** MCP servers; without it there are none. */

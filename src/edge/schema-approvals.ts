@@ -49,7 +49,7 @@ export const ApprovalList = component(
 	"ApprovalList",
 	z.object({ approvals: z.array(ApprovalView) } satisfies Fields<wire.ApprovalListJson>),
 );
-/** Strict: whoever sends other arguments must not believe that those were approved. */
+/** Strict: a caller that sends other arguments must not believe that those were approved. */
 export const ApprovalRequest = component(
 	"ApprovalRequest",
 	z.strictObject({

@@ -4,10 +4,12 @@ import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
 import { component, type Fields, time } from "./schema.ts";
 
-const appId = z
+export const appId = z
 	.string()
-	.min(1)
-	.max(64)
+	.regex(
+		/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+		"must be 1 to 64 letters, digits and . _ - beginning with a letter or digit",
+	)
 	.describe("1 to 64 letters, digits and . _ - beginning with a letter or digit; not `owner`.");
 
 export const appParams = z.object({ app: appId });

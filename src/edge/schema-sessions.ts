@@ -9,6 +9,11 @@ export const RunContinued = component(
 	z.object({ run_id: z.string(), continues: z.string() } satisfies Fields<wire.RunContinuedJson>),
 );
 
+export const RunRetried = component(
+	"RunRetried",
+	z.object({ run_id: z.string(), retries: z.string() } satisfies Fields<wire.RunRetriedJson>),
+);
+
 const phaseName = z.string().min(1).max(64);
 export const PhaseRequest = component(
 	"PhaseRequest",
@@ -37,7 +42,9 @@ export const SessionPhase = component(
 
 const trustHistory = z
 	.boolean()
-	.describe("Everything in the session's history may act with the rights of whoever asks. Holds for its next runs.");
+	.describe(
+		"Everything in the session's history may act with the rights of the sender of a run. Holds for its next runs.",
+	);
 export const SessionSettingsRequest = component(
 	"SessionSettingsRequest",
 	z.strictObject({ trust_history: trustHistory } satisfies Fields<wire.SessionSettingsRequest>),

@@ -85,7 +85,7 @@ export interface EngineRequest {
 
 /** Whose words are in the context beside those that a run answers, and what all of these people may do. */
 export interface Among {
-	/** In words, for whoever is asked. */
+	/** In words, for the person who decides. */
 	whose: string;
 	/** Whom notes of the run name as the one who asked. */
 	from: { channel: string; account: string; sender: string };

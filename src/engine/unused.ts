@@ -16,7 +16,7 @@ export function unusedSettings(choice: EngineChoice, config: object, engines: En
 	return given(config as Shared).filter((path) => !isUsed(path));
 }
 
-/** Undefined: the engine plays a script, so nobody expects tools of it. A module brings all that its agent has. */
+/** Undefined: the engine plays a script and has no tools. A module brings all that its agent has. */
 export const usedBy = (choice: EngineChoice, engines: Engines = ENGINES): readonly string[] | undefined =>
 	typeof choice === "object" ? [] : engineNamed(choice, engines)?.uses;
 

@@ -18,7 +18,7 @@ import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
-import { nexConfig } from "./channels.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
 import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
@@ -28,7 +28,7 @@ import { createHouse, openMcp } from "./house.ts";
 import { reportAttachments } from "./jobs.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
-import { createMemory } from "./memory.ts";
+import { createMemory, MEMORY_DEFAULTS } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions } from "./port.ts";
@@ -53,7 +53,10 @@ interface Life {
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
-	const { engine, logger, ...rest } = options;
+	const { config: whole = {}, logger, ...given } = options;
+	if (typeof whole !== "object")
+		throw new NexusError("config", "startDaemon: `config` is an object, not a file's name");
+	const { engine, ...rest } = { ...whole, ...given };
 	const config = completeConfig(rest);
 	const life: Life = {
 		state: "STARTING",
@@ -259,6 +262,9 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		observer: tracing ? both(counts, tracing) : counts,
 	});
 	const { adapters, inbound } = nexConfig(config);
+	let idle = idleChannels(adapters);
+	for (const channel of idle)
+		log.warn({ channel }, `the adapter of ${channel} has no account, so it is not started; ${idleRemedy(channel)}`);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({
 		...{ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log },
@@ -275,6 +281,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		try {
 			const next = nexConfig(config);
 			const changes = await outbound.reconfigure(next.adapters);
+			idle = idleChannels(next.adapters);
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
@@ -319,11 +326,13 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		asking: nex.asking,
 		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
+		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
 		forget: (id) => memory.forget(id, {}),
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
 		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
-		channels: { outbound, pairing: nex.pairing, lab, reload },
+		retry: (runId) => nex.retry(runId),
+		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
 		token,
 		apps: services.apps,
 		signIns: services.signIns,

@@ -72,7 +72,19 @@ export function createServices(parts: ServiceParts): RunningServices {
 	});
 	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit, quota });
 	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
-	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit, quota });
+	const workflows = createWorkflows({
+		bus,
+		ledger,
+		scenarios,
+		jobs,
+		agents,
+		connectors,
+		verifyUser,
+		clock,
+		log,
+		audit,
+		quota,
+	});
 	const realtime = createRealtime({ bus, connectors, submit, clock, log, quota });
 	const work = () => ({
 		queueDepth: jobs.counts.queued,

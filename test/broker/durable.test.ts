@@ -327,6 +327,27 @@ describe("a session's phase", () => {
 		expect(await broker.phase("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });
 	});
 
+	test("the first one that a person sets is told to the engine, with what was left for it and why", async () => {
+		const clock = manualClock();
+		const told: unknown[] = [];
+		const engine = engineOf(
+			async function* ({ phase }) {
+				told.push(phase);
+				yield text("done");
+			},
+			{ phases },
+		);
+		const { broker } = brokerOf(engine, { clock });
+		await broker.enterPhase("main", "execute", "it is time");
+		await (await ask(broker, "main", "go")).result;
+		await broker.enterPhase("other", "plan", "think first");
+		await (await ask(broker, "other", "go")).result;
+		expect(told).toEqual([
+			{ name: "execute", since: clock.now(), from: "plan", because: "it is time" },
+			{ name: "plan", since: clock.now(), because: "think first" },
+		]);
+	});
+
 	test("a name that the engine does not know is refused with those it knows", async () => {
 		const engine = engineOf(
 			async function* () {

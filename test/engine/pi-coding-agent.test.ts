@@ -14,12 +14,14 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Answer, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
 import { accountOf } from "../../src/engine/pi/signature.ts";
 import {
 	type CodingParts,
 	codingEngine,
 	createPiCodingAgentEngine,
 } from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
+import { oneByOne } from "./demo-play.ts";
 import {
 	ask,
 	deaf,
@@ -112,6 +114,34 @@ describe("A15: what is the daemon's", () => {
 		expect(await reached("write", (file) => ({ path: file, content: "x" }), owner)).toEqual(may);
 		expect(readFileSync(places().config, "utf8")).toBe("s3cret");
 		expect(readFileSync(places().data, "utf8")).toBe("s3cret");
+	});
+});
+
+describe("A10: the owner's run with a guest's words in its context", () => {
+	const among = { whose: "Eve", from: { channel: "c", account: "a", sender: "eve" }, deniedTools: ["write"] };
+
+	test("stays in the folder, unless a person agrees to the very call", async () => {
+		const outside = path.join(base, "elsewhere.txt");
+		writeFileSync(outside, "s3cret");
+		const script = [call("read", { path: outside }), call("write", { path: outside, content: "new" }, "c2")];
+		const { engine } = await coding([...script, fauxAssistantMessage("Done.")]);
+		const events: EngineEvent[] = [];
+		const answer = async (id: string): Promise<Answer> => {
+			const { name, args } = toolsOf(events).find(({ asking }) => asking?.id === id)!;
+			return { id, state: "approved", digest: digestOf(name, args) };
+		};
+		const signal = new AbortController().signal;
+		for await (const event of oneByOne(engine.run(ask("go", { among }), { signal, answer }))) events.push(event);
+		const asked = toolsOf(events).flatMap(({ name, asking }) => (asking?.state === "pending" ? [[name, asking]] : []));
+		expect(asked).toEqual([
+			["write", { id: "c2", kind: "approval", state: "pending", once: true, because: expect.stringContaining("Eve") }],
+		]);
+		const ends = toolsOf(events).filter(({ status }) => status === "completed" || status === "failed");
+		expect(ends).toMatchObject([
+			{ name: "read", status: "failed", result: expect.stringContaining("outside the folder") },
+			{ name: "write", status: "completed" },
+		]);
+		expect(readFileSync(outside, "utf8")).toBe("new");
 	});
 });
 

@@ -34,7 +34,7 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			topics: () => [],
 			bytes: () => 0,
 		},
-		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+		approvals: { find: () => undefined, get: () => undefined, pending: () => [], list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
 		jobs: {
 			get: () => undefined,

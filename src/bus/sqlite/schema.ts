@@ -19,9 +19,10 @@ export const BUS_STEPS: readonly string[] = [
 	CREATE UNIQUE INDEX segment_place ON segment (log, first);
 	CREATE TABLE journal (id INTEGER PRIMARY KEY, entries TEXT NOT NULL) STRICT;
 	CREATE TABLE chain_removed (chain TEXT PRIMARY KEY, up_to INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
-	// NULL in rows of before: those are taken as they are.
+	// NULL in segments of before: those are taken as they are. A row of the journal without a checksum is damaged.
 	`ALTER TABLE segment ADD COLUMN crc INTEGER;
-	ALTER TABLE journal ADD COLUMN crc INTEGER;`,
+	ALTER TABLE journal ADD COLUMN crc INTEGER;
+	UPDATE journal SET crc = journal_crc(entries);`,
 	// Who owns a log and made a commit. Rows of before belong to node 0, which does not live.
 	`CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, name TEXT NOT NULL, renewed_at INTEGER NOT NULL, dead INTEGER NOT NULL DEFAULT 0) STRICT;
 	CREATE TABLE reserved (name TEXT PRIMARY KEY, next INTEGER NOT NULL) STRICT, WITHOUT ROWID;

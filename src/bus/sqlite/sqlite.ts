@@ -40,6 +40,8 @@ const SEGMENTS_PER_REMOVAL = 16;
 
 /** `now` is the store's time. */
 export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): Storage {
+	// A step of the schema calls it.
+	file.db.function("journal_crc", { deterministic: true }, (entries) => crc32(entries as string));
 	migrate(file, BUS_AREA, BUS_STEPS);
 	return new SqliteStorage(file, now);
 }

@@ -2,10 +2,10 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Answer, EngineContext, EngineEvent, EngineRequest } from "../port.ts";
-import { type ContextWords, type Needed, refusalOf } from "../tools/tools.ts";
+import { type ContextWords, describeWanted, type Needed, refusalOf } from "../tools/tools.ts";
 import type { Wrappable } from "./wrappable.ts";
 
-/** Says what becomes of the call of this id, as the model calls it. Each resolves once whoever reads the run has it and asks for more (A4). */
+/** Says what becomes of the call of this id, as the model calls it. Each resolves once the reader of the run has taken it and asks for more (A4). */
 export interface CallTeller {
 	asked(id: string, name: string, args: unknown, needed: Needed): Promise<string>;
 	/** An approved call has started with that. */
@@ -56,14 +56,14 @@ export function approved<Tool extends Wrappable>(tool: Tool, { request, words, a
 	return { ...tool, execute };
 }
 
-/** Nobody may read the run any more: then it is stopped. */
-async function unlessStopped<T>(signal: AbortSignal, told: Promise<T>): Promise<T> {
+/** A run that has lost its reader is stopped. */
+async function unlessStopped<T>(signal: AbortSignal, taken: Promise<T>): Promise<T> {
 	const { promise: stopped, reject } = Promise.withResolvers<never>();
 	const stop = () => reject(new Error("stopped before it began"));
 	if (signal.aborted) stop();
 	else signal.addEventListener("abort", stop, { once: true });
 	try {
-		return await Promise.race([stopped, told]);
+		return await Promise.race([stopped, taken]);
 	} finally {
 		signal.removeEventListener("abort", stop);
 	}
@@ -79,7 +79,7 @@ export const askingEvent = (
 	callId: call.callId,
 	name: call.name,
 	status: "progress",
-	...(answer === undefined && { args: call.args }),
+	...(answer === undefined && { args: call.args, summary: describeWanted(call.name, call.args) }),
 	asking: {
 		id: handle,
 		kind: "approval",

@@ -2,10 +2,11 @@
 
 import { createHash } from "node:crypto";
 import type { Tool as McpTool } from "@modelcontextprotocol/client";
-import { shownText } from "../../protocol/protocol.ts";
+import { shownText, wordsOf } from "../../protocol/protocol.ts";
 import type { JsonSchema } from "../tools/tools.ts";
 import { collisions, toolName } from "./names.ts";
 import type { McpLimits, McpToolInfo } from "./port.ts";
+import { checkable } from "./schema.ts";
 
 export interface ListedTool extends McpToolInfo {
 	parameters: JsonSchema;
@@ -29,27 +30,37 @@ export function listingOf(server: string, found: readonly McpTool[], limits: Lim
 	const refused: { tool: string; reason: string }[] = [];
 	for (const tool of found) {
 		const schema = JSON.stringify(tool.inputSchema);
+		const parameters = Buffer.byteLength(schema) > limits.schemaBytesMax ? "its schema is too large" : checked(tool);
 		const reason = same.has(tool.name)
 			? `several tools come out as ${toolName(server, tool.name)}`
-			: Buffer.byteLength(schema) > limits.schemaBytesMax
-				? "its schema is too large"
+			: typeof parameters === "string"
+				? parameters
 				: tools.length >= limits.toolsMax
 					? `the server has more than ${limits.toolsMax} tools`
 					: undefined;
-		if (reason === undefined) tools.push(listed(server, tool, schema, limits));
+		if (reason === undefined) tools.push(listed(server, tool, schema, parameters as JsonSchema, limits));
 		else if (refused.length < limits.toolsMax) refused.push({ tool: shownName(tool.name), reason });
 	}
 	return { tools, refused };
 }
 
+/** Or why it is refused. */
+function checked({ inputSchema }: McpTool): JsonSchema | string {
+	try {
+		return checkable(inputSchema).schema;
+	} catch (cause) {
+		return wordsOf(cause);
+	}
+}
+
 /** Annotations are not read: they are the server's word for itself. */
-function listed(server: string, tool: McpTool, schema: string, limits: Limits): ListedTool {
+function listed(server: string, tool: McpTool, schema: string, parameters: JsonSchema, limits: Limits): ListedTool {
 	const said = tool.description ?? tool.title ?? "";
 	return {
 		name: toolName(server, tool.name),
 		tool: tool.name,
 		description: shownText(said).slice(0, limits.descriptionCharsMax).toWellFormed(),
-		parameters: shownSchema(tool.inputSchema, schema),
+		parameters: shownSchema(parameters),
 		revision: createHash("sha256")
 			.update(JSON.stringify([tool.name, said, schema]))
 			.digest("hex")
@@ -72,7 +83,8 @@ const NAMED: ReadonlySet<string> = new Set(["properties", "patternProperties", "
 const DEPTH_MAX = 64;
 
 /** A schema whose words have nothing that hides, reorders or steers. Most have nothing of the kind, and are left as they are. */
-function shownSchema(schema: McpTool["inputSchema"], text: string): JsonSchema {
+function shownSchema(schema: JsonSchema): JsonSchema {
+	const text = JSON.stringify(schema);
 	if (shownText(text) === text && !text.includes("\\u")) return schema;
 	return cleaned(schema, false, 0) as JsonSchema;
 }

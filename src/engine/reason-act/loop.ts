@@ -74,8 +74,8 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		const before = request.phase;
 		const isKnown = before !== undefined && Object.hasOwn(setup.phases, before.name);
 		this.phase = isKnown ? before.name : setup.phase;
-		if (isKnown && before.from !== undefined)
-			this.transition = { from: before.from, because: before.because ?? "", at: before.since };
+		if (isKnown && (before.from ?? before.because) !== undefined)
+			this.transition = { from: before.from ?? before.name, because: before.because ?? "", at: before.since };
 		this.#state = new RunState(setup.limits, from?.state);
 		const { answer } = context;
 		this.#words = new ContextWords(request);

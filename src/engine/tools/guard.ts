@@ -8,7 +8,7 @@ import { isOneOf, refuseProtected } from "./protect.ts";
 
 export interface GuardOptions {
 	root: string;
-	/** Nobody but the owner has words in this run, as far as it has come. */
+	/** The owner alone has words in this run, as far as it has come. */
 	isOwner(): boolean;
 	dataDir?: string | undefined;
 	protectedFiles?: readonly string[] | undefined;

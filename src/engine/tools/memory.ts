@@ -153,7 +153,7 @@ const banksOf = ({ agent, request }: ToolContext): string[] => {
 	return [agentBank(agent), ...(person === undefined ? [] : [person])];
 };
 
-/** Where others have words in the context a note is theirs: whoever reads it later must not take it for the owner's. */
+/** Where others have words in the context a note is theirs: a later reader must not take it for the owner's. */
 const fromOf = ({ agent, request: { runId, sender, among } }: ToolContext): MemoryFrom => ({
 	runId,
 	agent,

@@ -4,7 +4,7 @@ import { fitsSome } from "../../std/globs.ts";
 import type { Among, ApprovalPolicy, EngineRequest } from "../port.ts";
 import { isToolAllowed, needsApproval, policyOf } from "./policy.ts";
 
-/** What a person is told who is asked about a call. */
+/** What the person who decides about a call reads besides. */
 export interface Needed {
 	/** Left out: the policy alone asks. */
 	because?: string;
@@ -42,7 +42,7 @@ export class ContextWords {
 		return among ? { ...this.#request, among } : this.#request;
 	}
 
-	/** Undefined: the call acts without anybody being asked. `configured` as in `policyOf`. */
+	/** Undefined: the call acts without an approval. `configured` as in `policyOf`. */
 	approvalOf(
 		tool: { name: string; approval?: ApprovalPolicy },
 		...configured: Parameters<typeof policyOf> extends [unknown, ...infer Rest] ? Rest : never

@@ -68,6 +68,8 @@ export interface Approvals {
 	/** The pending row of this id, or the newest one that had it. */
 	find(id: string): Reading<Approval | undefined>;
 	get(runId: string, id: string): Reading<Approval | undefined>;
+	/** All that wait for a decision, oldest first. */
+	pending(): Reading<Approval[]>;
 	/** Newest first. */
 	list(query?: ApprovalQuery): Reading<Approval[]>;
 	/** Whether any were decided before a time. */

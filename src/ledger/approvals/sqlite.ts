@@ -56,6 +56,7 @@ export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
 			`SELECT * FROM approval WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR run_id = ?2)
 			AND (?3 IS NULL OR session = ?3) ORDER BY seq DESC LIMIT ?4`,
 		);
+		const pending = statement(file, "SELECT * FROM approval WHERE state = 'pending' ORDER BY seq");
 		const older = statement(file, "SELECT 1 FROM approval WHERE decided_at < ? LIMIT 1");
 		const one = (row: Row | undefined) => row && approvalOf(row);
 		return {
@@ -63,6 +64,7 @@ export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
 			get: (runId, id) => one(get.get(runId, id)),
 			list: ({ state, runId, session, limit = LIST_MAX } = {}) =>
 				list.all(state ?? null, runId ?? null, session ?? null, Math.min(limit, LIST_MAX)).map(approvalOf),
+			pending: () => pending.all().map(approvalOf),
 			isOlder: (before) => older.get(before) !== undefined,
 		};
 	},

@@ -2,7 +2,7 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonText, must, pageEnd, type Row, type SqliteThing, statement } from "../thing.ts";
 import type { StoredJob, StoredJobOps, StoredJobs } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -59,7 +59,7 @@ export const jobsInSqlite: SqliteThing<AtOnce<StoredJobs>> = {
 			file,
 			`SELECT * FROM job WHERE (?1 IS NULL OR app_id = ?1)
 			AND (?2 IS NULL OR state IN (SELECT value FROM json_each(?2)))
-			AND (?3 IS NULL OR seq < (SELECT seq FROM job WHERE id = ?3)) ORDER BY seq DESC LIMIT ?4`,
+			AND (?3 IS NULL OR seq < ${pageEnd("job", "id", "?3")}) ORDER BY seq DESC LIMIT ?4`,
 		);
 		const older = statement(file, "SELECT 1 FROM job WHERE finished_at < ?1 AND (?2 IS NULL OR app_id = ?2) LIMIT 1");
 		return {

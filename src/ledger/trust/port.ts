@@ -1,4 +1,4 @@
-/** Trust: the owner's word that everything in a session's history may act with the rights of whoever asks. */
+/** Trust: the owner's word that everything in a session's history may act with the rights of the sender of a run. */
 
 import { type Reading, writesOf } from "../../std/write.ts";
 

@@ -25,6 +25,8 @@ export interface StoredWorkflow extends WorkflowProgress {
 export interface StoredNode {
 	nodeId: string;
 	state: string;
+	/** What never changes of it, for lists; a JSON value. Taken when the workflow is created; older ones have none. */
+	shape?: unknown;
 	/** A JSON value. */
 	status: unknown;
 	/** Present once it has completed. */
@@ -45,8 +47,8 @@ export interface WorkflowRows {
 	nodes(id: string): Reading<StoredNode[]>;
 	/** The same without what they gave, which may be large. */
 	statuses(id: string): Reading<Omit<StoredNode, "output">[]>;
-	/** Newest first. */
-	list(query: WorkflowQuery): Reading<StoredWorkflow[]>;
+	/** Newest first, without their definitions, which may be large. */
+	list(query: WorkflowQuery): Reading<Omit<StoredWorkflow, "definition">[]>;
 	/** Whether any finished before a time, of all or of one application. */
 	isOlder(before: number, appId?: string): Reading<boolean>;
 	/** The size of all workflows of an application, with definitions and outputs. */

@@ -43,6 +43,7 @@ const STEPS: readonly string[] = [
 	CREATE INDEX workflow_bytes ON workflow (app_id, bytes);
 	CREATE INDEX workflow_node_bytes ON workflow_node (app_id, bytes);
 	`,
+	"ALTER TABLE workflow_node ADD COLUMN shape TEXT",
 ];
 
 const LIST_MAX = 1000;
@@ -56,11 +57,11 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 		const nodes = statement(file, "SELECT * FROM workflow_node WHERE workflow_id = ? ORDER BY position");
 		const statuses = statement(
 			file,
-			"SELECT node_id, state, status, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
+			"SELECT node_id, state, status, shape, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
 		);
 		const list = statement(
 			file,
-			`SELECT * FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
+			`SELECT id, app_id, user_id, owner, name, state, error, created_at, started_at, finished_at FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
 			AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3))) ORDER BY id DESC LIMIT ?4`,
 		);
 		const older = statement(
@@ -80,7 +81,7 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			nodes: (id) => nodes.all(id).map(nodeOf),
 			statuses: (id) => statuses.all(id).map(nodeOf),
 			list: ({ appId, states, limit, before }) =>
-				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(workflowOf),
+				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(headOf),
 			isOlder: (before, appId) => older.get(before, appId ?? null) !== undefined,
 			bytes: (appId) => Number(bytes.get(appId)!.bytes),
 		};
@@ -95,8 +96,8 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	);
 	const insertNode = statement(
 		file,
-		`INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id, bytes)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, octet_length(?5) + ifnull(octet_length(?6), 0))`,
+		`INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id, shape, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, octet_length(?5) + ifnull(octet_length(?6), 0) + ifnull(octet_length(?8), 0))`,
 	);
 	const advance = statement(
 		file,
@@ -106,7 +107,7 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	const advanceNode = statement(
 		file,
 		`UPDATE workflow_node SET state = ?1, status = ?2, output = ?3,
-		bytes = octet_length(?2) + ifnull(octet_length(?3), 0) WHERE workflow_id = ?4 AND node_id = ?5
+		bytes = octet_length(?2) + ifnull(octet_length(?3), 0) + ifnull(octet_length(shape), 0) WHERE workflow_id = ?4 AND node_id = ?5
 		AND state NOT IN ('completed', 'failed', 'canceled', 'skipped')`,
 	);
 	const old =
@@ -119,8 +120,10 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				...[one.id, one.appId, one.userId, owner ? 1 : 0, one.name, jsonText(definition), one.state],
 				...[jsonOrNull(one.error), one.createdAt, one.startedAt ?? null, one.finishedAt ?? null],
 			);
-			for (const [position, { nodeId, state, status, output }] of nodes.entries())
-				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output), one.appId);
+			for (const [position, { nodeId, state, status, output, shape }] of nodes.entries())
+				insertNode.run(
+					...[one.id, position, nodeId, state, jsonText(status), jsonOrNull(output), one.appId, jsonOrNull(shape)],
+				);
 		},
 		advance(_, id, { state, error, startedAt, finishedAt }, nodes) {
 			const changed = advance.run(state, jsonOrNull(error), startedAt ?? null, finishedAt ?? null, id);
@@ -137,14 +140,18 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	};
 }
 
-function workflowOf(row: Row): StoredWorkflow {
+const workflowOf = (row: Row): StoredWorkflow => ({
+	...headOf(row),
+	definition: JSON.parse(row.definition as string) as unknown,
+});
+
+function headOf(row: Row): Omit<StoredWorkflow, "definition"> {
 	return {
 		id: row.id as string,
 		appId: row.app_id as string,
 		userId: row.user_id as string,
 		owner: row.owner === 1,
 		name: row.name as string,
-		definition: JSON.parse(row.definition as string) as unknown,
 		state: row.state as string,
 		createdAt: row.created_at as number,
 		...(row.error !== null && { error: JSON.parse(row.error as string) as unknown }),
@@ -157,5 +164,6 @@ const nodeOf = (row: Row): StoredNode => ({
 	nodeId: row.node_id as string,
 	state: row.state as string,
 	status: JSON.parse(row.status as string) as unknown,
+	...(row.shape !== null && { shape: JSON.parse(row.shape as string) as unknown }),
 	...(row.output !== null && { output: JSON.parse(row.output as string) as unknown }),
 });

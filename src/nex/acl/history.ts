@@ -24,13 +24,13 @@ interface Author {
 }
 
 export interface HistoryRead extends Pick<PassedOn, "among" | "outsideTools"> {
-	/** Somebody else who is no owner has words there: nobody's own memory is used then. */
+	/** Another person without the owner's rights has words there: the run uses no person's memory then. */
 	hasOthers: boolean;
 }
 
 /** Kept ready, of all sessions: what is on record of a message never changes. */
 const AUTHORS_MAX = 10_000;
-/** Named to whoever is asked; others are counted. */
+/** Named in the prompt; others are counted. */
 const NAMED_MAX = 3;
 const NAME_CHARS_MAX = 60;
 
@@ -46,7 +46,7 @@ export class HistoryRights {
 		this.#deps = deps;
 	}
 
-	/** What the engine is told of a run that answers these messages. `events`: those whose words its context has from earlier runs. */
+	/** What the engine gets for a run that answers these messages. `events`: those whose words its context has from earlier runs. */
 	async reads(messages: readonly Message[], events: readonly string[]): Promise<HistoryRead> {
 		const { trust, config } = this.#deps;
 		const newest = messages.at(-1)!;
@@ -89,7 +89,7 @@ function authorOf(origin: Origin | undefined, facts: Partial<Facts> = {}): Autho
 const isBy = ({ channel, account, sender }: Author, { origin, facts }: Message): boolean =>
 	channel === origin.channel && account === origin.account && sender === facts.sender.id;
 
-/** The rule is about tools; which agents somebody may use was decided when they wrote. */
+/** The rule is about tools; which agents a sender may use was decided when the message came. */
 const ofTools = ({ agents: _, ...rights }: Rights): Rights => rights;
 
 function amongOf(authors: readonly Author[]): NonNullable<PassedOn["among"]> {

@@ -19,7 +19,7 @@ export interface TrustDeps {
 	clock: Clock;
 }
 
-/** Whoever sets it waits for it. */
+/** The caller waits for it. */
 const WRITE_MS_MAX = 1000;
 
 export const createTrust = ({ bus, ledger, config, clock }: TrustDeps): Trust => ({

@@ -14,6 +14,7 @@ import { newEventId } from "../../protocol/protocol.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../acl/rights.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
 import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
+import type { InboxLimits } from "./limits.ts";
 import { type Outcome, responseOf } from "./response.ts";
 import { sessionOf } from "./session.ts";
 
@@ -25,6 +26,8 @@ export interface ChannelMessage {
 	channel: string;
 	account: string;
 	message: InboundMessage;
+	/** Made when it arrived; left out, it arrives now. */
+	id?: string;
 	/** Anybody can write on this platform. Default: true. */
 	public?: boolean;
 }
@@ -86,11 +89,19 @@ export interface Message extends InboundEvent {
 	facts: Facts;
 }
 
-/** The message that came in, as it is to be recorded. */
-export const messageOf = (inbound: Inbound, config: InboundConfig, now: number): Message =>
-	isClients(inbound) ? ofClient(inbound, config, now) : ofChannel(inbound, config, now);
+/** How messages are taken in now. */
+interface Manner {
+	config: InboundConfig;
+	limits: Pick<InboxLimits, "queueMessagesMax">;
+	now: number;
+}
 
-function ofChannel({ channel, account, message }: ChannelMessage, config: InboundConfig, now: number): Message {
+/** The message that came in, as it is to be recorded. */
+export const messageOf = (inbound: Inbound, manner: Manner): Message =>
+	isClients(inbound) ? ofClient(inbound, manner) : ofChannel(inbound, manner);
+
+function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Manner): Message {
+	const { config, now } = manner;
 	const { from, chat, target } = message;
 	const { thread_id: thread } = target;
 	const rules = rulesOf(config, channel, account);
@@ -98,7 +109,8 @@ function ofChannel({ channel, account, message }: ChannelMessage, config: Inboun
 	const session = sessionOf(rules.session, place);
 	const sender = { ...from, owner: false };
 	return {
-		...begun(session, message, config, { channel, account, now }),
+		...begun({ channel, account, session }, message, manner),
+		...(id !== undefined && { eventId: id }),
 		origin: {
 			channel,
 			account,
@@ -110,12 +122,13 @@ function ofChannel({ channel, account, message }: ChannelMessage, config: Inboun
 	};
 }
 
-function ofClient(message: ClientMessage, config: InboundConfig, now: number): Message {
+function ofClient(message: ClientMessage, manner: Manner): Message {
+	const { config, limits, now } = manner;
 	const { session, idempotencyKey, traceId, app } = message;
 	const sender = app === undefined ? OWNER : { id: `app:${app}`, owner: false };
 	return {
-		...begun(session, message, config, { channel: WEB, account: WEB, now }),
-		...(message.interrupt === true && { queue: interruptingOf(config) }),
+		...begun({ channel: WEB, account: WEB, session }, message, manner),
+		...(message.interrupt === true && { queue: interruptingOf(limits.queueMessagesMax) }),
 		...(idempotencyKey !== undefined && { idempotencyKey }),
 		...(traceId !== undefined && { traceId }),
 		origin: { channel: WEB, account: WEB, sender: sender.id },
@@ -137,15 +150,14 @@ const OWNER = { id: "owner", owner: true };
 const noHooks = (context: HookContext = {}): Facts["hooks"] => ({ context, attached: [], calls: [] });
 
 function begun(
-	session: string,
+	place: { channel: string; account: string; session: string },
 	{ text, attachments = [] }: { text: string; attachments?: readonly StoredAttachment[] },
-	config: InboundConfig,
-	{ channel, account, now }: { channel: string; account: string; now: number },
+	{ config, limits, now }: Manner,
 ): InboundEvent {
-	const queue = queueOf(config, channel, account, session);
+	const queue = queueOf(config, place, limits.queueMessagesMax);
 	return {
 		eventId: newEventId(now),
-		session,
+		session: place.session,
 		text,
 		attachments: [...attachments],
 		receivedAt: now,

@@ -8,7 +8,7 @@ import type { NoticeLogs } from "../notices/notices.ts";
 import { appTopic } from "../notices/topics.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
-import { appOf, OWNER_APP } from "../principal.ts";
+import { appOf, checkedAppId, OWNER_APP } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { MESSAGE_LIMITS, type MessageLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
@@ -52,7 +52,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 		async send(message, principal) {
 			const from = known(appOf(principal, message.from));
 			check(message, limits);
-			const to = known(message.to);
+			const to = known(checkedAppId(message.to));
 			const { idempotencyKey, ...body } = message;
 			const messageId = newId("msg", clock.now());
 			const request = {

@@ -342,7 +342,7 @@ class JobService implements Jobs {
 		this.#phase = "stopping";
 		this.#untick();
 		const { clock } = this.#deps;
-		const attempts = () => Promise.all([...this.#live.values()].map(({ attempt }) => attempt));
+		const attempts = () => Promise.all([...this.#live.values()].flatMap(({ attempt }) => attempt ?? []));
 		if (!(await within(clock, deadlineMs, attempts()))) {
 			for (const { stop } of this.#live.values()) stop?.abort(stopping());
 			await within(clock, this.#limits.cancelGraceMs + RECORD_MS_MAX, attempts());

@@ -5,7 +5,7 @@ import type { Ledger, StoredJob } from "../../ledger/ledger.ts";
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { gone } from "../gone.ts";
-import { type Principal, seesApp } from "../principal.ts";
+import { checkedAppId, type Principal, seesApp } from "../principal.ts";
 import type { Job, Jobs } from "./port.ts";
 import { positionsOf, type Schedule } from "./schedule.ts";
 import { isTerminal, storedJob } from "./snapshot.ts";
@@ -62,6 +62,7 @@ export function jobReads({ bus, ledger: { jobs }, clock, textOf }: JobReadsDeps,
 }
 
 function listedApp(claimed: string | undefined, { owner, appId }: Principal): string | undefined {
+	if (claimed !== undefined) checkedAppId(claimed);
 	if (owner) return claimed;
 	if (claimed === undefined || claimed === appId) return appId;
 	throw new NexusError("forbidden", `this token belongs to the application ${appId}, not to ${claimed}`);

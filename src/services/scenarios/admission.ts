@@ -41,9 +41,9 @@ export async function admitScenario(
 }
 
 /** 1: body and metadata. */
-function parse({ head, spec, audio, metadata }: ScenarioRequest): ScenarioMetadata {
+function parse({ head, spec, audio, metadata, timeoutMsMax }: ScenarioRequest): ScenarioMetadata {
 	checkSpec(spec, audio !== undefined);
-	checkHead(head, spec.kind);
+	checkHead(head, spec.kind, timeoutMsMax);
 	return metadataOf(metadata);
 }
 

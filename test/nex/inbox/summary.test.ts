@@ -46,7 +46,7 @@ describe("A10: a summary of waiting messages", () => {
 		const { messages, owner, deniedTools, sender } = requests[1]!;
 		expect(messages.at(-1)?.text).toBe("[2 earlier messages, shortened] of guest · of olga");
 		expect({ owner, deniedTools }).toEqual({ owner: false, deniedTools: ["bash", "write", "edit", "mcp__*"] });
-		// Nobody's own memory is used, and no approval of the one counts for the other.
+		// No person's memory is used, and no approval of the one counts for the other.
 		expect(sender).toMatchObject({ id: "olga", amongOthers: true });
 		await until(() => requests.length === 3);
 		expect(requests[2]).toMatchObject({ owner: true, sender: { id: "olga" } });

@@ -94,13 +94,16 @@ const inlineDraft = (): Draft => ({
 	metadata: { ...KEY },
 });
 
-function send({ head, spec, metadata, connector, principal }: Draft) {
+function send({ head, spec, metadata, connector, principal }: Draft, more: Partial<ScenarioRequest> = {}) {
 	const verifyUser = async (said: string) => {
 		if (said.startsWith("user:")) return said.slice(5);
 		throw new NexusError("unauthenticated", "not valid", { reason: "USER_TOKEN_INVALID" });
 	};
 	const opened = rig(saying("hi"), { connectors: [connectorOf("main", connector)], verifyUser });
-	return { ...opened, admitted: opened.scenarios.admit(requestOf({ head, spec }, metadata), principal) };
+	return {
+		...opened,
+		admitted: opened.scenarios.admit({ ...requestOf({ head, spec }, metadata), ...more }, principal),
+	};
 }
 
 /** Fails with what a step says, and leaves nothing on record. */
@@ -278,6 +281,12 @@ describe("who calls", () => {
 		const draft = managedDraft();
 		Object.assign(draft.head, { model: "large", timeoutMs: 5000 });
 		expect(await send(draft).admitted).toMatchObject({ model: "large", timeoutMs: 5000 });
+	});
+
+	test("a node of a workflow may ask for more time than a call that somebody waits for", async () => {
+		const draft = managedDraft();
+		Object.assign(draft.head, { timeoutMs: 3_600_000 });
+		expect(await send(draft, { timeoutMsMax: 3_600_000 }).admitted).toMatchObject({ timeoutMs: 3_600_000 });
 	});
 });
 
