@@ -34,23 +34,13 @@ function checkStructure(bytes: Uint8Array, { bodyValuesMax, bodyDepthMax }: Json
 	let values = 1;
 	let depth = 0;
 	for (let at = 0; at < bytes.length; at++) {
-		switch (bytes[at]) {
-			case QUOTE:
-				at = endOfString(bytes, at);
-				break;
-			case COMMA:
-				values++;
-				break;
-			case OBJECT:
-			case ARRAY:
-				values++;
-				depth++;
-				break;
-			case OBJECT_END:
-			case ARRAY_END:
-				depth--;
-				break;
-		}
+		const byte = bytes[at];
+		if (byte === QUOTE) at = endOfString(bytes, at);
+		else if (byte === COMMA) values++;
+		else if (byte === OBJECT || byte === ARRAY) {
+			values++;
+			depth++;
+		} else if (byte === OBJECT_END || byte === ARRAY_END) depth--;
 		if (depth > bodyDepthMax) throw new NexusError("invalid", `body is nested deeper than ${bodyDepthMax} levels`);
 		if (values > bodyValuesMax) throw new NexusError("invalid", `body has more than ${bodyValuesMax} values`);
 	}

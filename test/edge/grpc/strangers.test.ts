@@ -19,7 +19,7 @@ async function start(options?: GrpcKitOptions) {
 	const session = (): ClientHttp2Session => {
 		const opened = connect(kit.grpcUrl, { rejectUnauthorized: false });
 		opened.on("error", () => {});
-		onTestFinished(() => void opened.destroy());
+		onTestFinished(() => opened.destroy());
 		return opened;
 	};
 	return { ...kit, session, stats: () => kit.rig.edge.stats() };
