@@ -19,7 +19,7 @@ import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
-import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
+import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { openGrpcPort } from "./grpc-port.ts";
@@ -76,8 +76,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
 	const { log, undo } = life;
 	refuseOpenDoor(config);
-	if (isWeakToken(config))
-		log.warn({ host: config.host }, "the token is short enough to be guessed; use 16 characters or more");
+	keepDebuggerShut(log);
 	const starting = new Starting({ ...config, clock: systemClock, log });
 	undo.push({ what: "answers during the start", stop: () => starting.end() });
 	const paths = await starting.whenWritable(() => prepareDataDir(config.data));
@@ -175,6 +174,18 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0 || life.problem() !== undefined)
 		? "DEGRADED"
 		: life.state;
+
+let isDebuggerShut = false;
+
+/**
+ * SIGUSR1 would make Node open its debugger, which any program of the same user could then run code through. A listener of our own replaces
+ * Node's; it stays, because without any listener the signal would end the process.
+ */
+function keepDebuggerShut(log: Log): void {
+	if (isDebuggerShut) return;
+	isDebuggerShut = true;
+	process.on("SIGUSR1", () => log.warn({}, "SIGUSR1 was ignored: to debug the daemon, start it with `node --inspect`"));
+}
 
 /** Takes down what was started; a part that fails to stop does not keep the others up. */
 async function stop(life: Life): Promise<void> {

@@ -20,7 +20,6 @@ import {
 	grpcCheck,
 	houseCheck,
 	isDataDirLocked,
-	isWeakToken,
 	loadConfig,
 	type NexusConfig,
 	pageDir,
@@ -186,8 +185,6 @@ async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
 }
 
 function token(config: NexusConfig): Seen {
-	if (isWeakToken(config))
-		return warn(`short enough to be guessed by who reaches ${config.host}`, "use 16 characters or more");
 	if (config.token !== undefined) return ok("given by flag, environment or configuration");
 	const paths = dataPaths(config.data);
 	if (readToken(paths) === undefined) return ok("none yet: the first start makes one");
@@ -291,7 +288,7 @@ function tools(config: NexusConfig, env: Host["env"]): Seen {
 	if (unused) return unused;
 	const { tools: { root, bash } = {}, pi } = config;
 	if (chooseEngine(config.engine, config, env) === "pi-coding-agent") {
-		const place = `files below ${pi?.filesRoot ?? process.cwd()}, and all that this user may for the owner`;
+		const place = `files below ${pi?.filesRoot ?? "the daemon's folder"}, and all that this user may for the owner`;
 		return bash?.enabled === false ? ok(`${place}; no commands`) : commands(place, bash?.wrapper, env);
 	}
 	if (root === undefined) return ok("no folder: agents reach no files");

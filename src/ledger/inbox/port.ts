@@ -96,7 +96,7 @@ export interface Inbox {
 	joined(session: string, runId: string): Reading<InboundEvent[]>;
 	/** The newest of a session that was handled as this and came before an event. */
 	handled(session: string, as: string, before: string): Reading<InboundEvent | undefined>;
-	/** Who wrote these, as far as they are on record, in no order. */
+	/** Who wrote these, as far as they are on record. */
 	authors(eventIds: readonly string[]): Reading<Pick<InboundEvent, "eventId" | "origin" | "facts">[]>;
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;

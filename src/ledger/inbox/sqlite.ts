@@ -49,10 +49,9 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const handled = select(
 		"state = 'handled' AND session = ? AND because = ? AND event_id < ? ORDER BY event_id DESC LIMIT 1",
 	);
-	const authors = statement(
+	const author = statement(
 		file,
-		`SELECT event_id, channel, account, sender, sender_name, facts FROM inbound
-		WHERE event_id IN (SELECT value FROM json_each(?))`,
+		"SELECT event_id, channel, account, sender, sender_name, facts FROM inbound WHERE event_id = ?",
 	);
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
@@ -73,7 +72,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
 		handled: (...event) => one(handled, ...event),
-		authors: (eventIds) => authors.all(JSON.stringify(eventIds)).map(authorOf),
+		authors: (eventIds) => eventIds.flatMap((eventId) => author.all(eventId).map(authorOf)),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
