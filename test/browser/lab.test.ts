@@ -89,7 +89,7 @@ describeInBrowser("the channel lab", () => {
 				expect(await card(page, channel).locator(".lab-calls tbody tr").count()).toBeGreaterThan(0);
 			}
 			const cursor = await card(page, "sms").locator(".lab-cursor .lab-facts").innerText();
-			expect(cursor).toMatch(/492\/492\s+[3-9] messages/);
+			expect(cursor).toMatch(/492\/492 confirmed\s+[3-9] messages/);
 			expect(await card(page, "telegram").locator(".lab-stamp").first().innerText()).toMatch(/ \d+ edits?$/);
 			// A reload shows the same run; the way to its frames leads to it.
 			await page.reload();

@@ -82,7 +82,9 @@ describeInBrowser("hostile markdown", () => {
 			const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 			const texts = [document.title, ...attributes];
 			while (nodes.nextNode()) texts.push(nodes.currentNode.nodeValue ?? "");
-			return texts.flatMap((one) => one.match(/[\p{M}\p{Emoji_Modifier}]+/gu) ?? []).map((run) => [...run].length);
+			return texts
+				.flatMap((one) => one.match(/[\p{M}\p{Emoji_Modifier}]+/gu) ?? [])
+				.map((run) => Array.from(run).length);
 		});
 		expect([runs.length > 3, Math.max(...runs)]).toEqual([true, 30]);
 		const kept = await world.context.request.get(`${world.daemon.url}/v1/runs?session=${session}`);
