@@ -87,12 +87,12 @@ describe("a run that failed", () => {
 
 describe("nexus trust", () => {
 	it("shows whether a session's history is trusted, and sets it", async () => {
-		expect((await on("trust", "fresh")).out).toBe("fresh: the history is not trusted\n");
-		expect((await on("trust", "fresh", "on")).out).toBe("fresh: the history is trusted\n");
-		expect(JSON.parse((await on("trust", "fresh", "--json")).out)).toEqual({ session: "fresh", trust_history: true });
-		expect((await on("log", "fresh")).out).toContain("the owner trusts the history");
-		expect((await on("trust", "fresh", "off")).out).toBe("fresh: the history is not trusted\n");
-		expect((await on("trust", "fresh", "maybe")).code).not.toBe(0);
+		expect((await on("trust", "shared")).out).toBe("shared: the history is not trusted\n");
+		expect((await on("trust", "shared", "on")).out).toBe("shared: the history is trusted\n");
+		expect(JSON.parse((await on("trust", "shared", "--json")).out)).toEqual({ session: "shared", trust_history: true });
+		expect((await on("log", "shared")).out).toContain("the owner trusts the history");
+		expect((await on("trust", "shared", "off")).out).toBe("shared: the history is not trusted\n");
+		expect((await on("trust", "shared", "maybe")).code).not.toBe(0);
 	});
 });
 
