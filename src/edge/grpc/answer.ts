@@ -32,11 +32,7 @@ export function sendHeaders(response: RpcResponse, headers: Headers): void {
 }
 
 /** Resolves when everything was handed to the connection, or the client went away. */
-export async function send(
-	answer: UniversalServerResponse,
-	response: RpcResponse,
-	outgoing: Outgoing,
-): Promise<void> {
+export async function send(answer: UniversalServerResponse, response: RpcResponse, outgoing: Outgoing): Promise<void> {
 	const writable = response as Writable;
 	// It was refused meanwhile, because its request did not arrive.
 	if (writable.writableEnded) return;

@@ -41,11 +41,14 @@ function onWire(encoder: Encoder<string>, coding: Coding, isShared = false): Enc
 		const text = encoder.text(batch);
 		return text ? coding(text, excessBytes(batch.text)) : undefined;
 	};
+	const heartbeat = coded(encoder.heartbeat);
 	return {
 		open: () => coded(encoder.open?.()),
 		text: isShared ? sharedEncoding(codedRecords) : (batch) => coded(encoder.text(batch)),
 		end: () => coded(encoder.end?.()),
-		heartbeat: coded(encoder.heartbeat),
+		get heartbeat() {
+			return isShared ? heartbeat : coded(encoder.heartbeat);
+		},
 	};
 }
 
@@ -111,5 +114,4 @@ export function sharedEncoding(encode: Encode): Encode {
 	};
 }
 
-const bytesOf = (encoded: Encoded): Buffer =>
-	typeof encoded === "string" ? Buffer.from(encoded, "latin1") : encoded;
+const bytesOf = (encoded: Encoded): Buffer => (typeof encoded === "string" ? Buffer.from(encoded, "latin1") : encoded);

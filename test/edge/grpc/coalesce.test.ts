@@ -2,7 +2,14 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "../../../src/edge/grpc/coalesce.ts";
+import {
+	coalesce,
+	type Held,
+	NOTHING_HELD,
+	release,
+	type TextChunk,
+	type Token,
+} from "../../../src/edge/grpc/coalesce.ts";
 
 const character = fc.constantFrom("a", " ", "é", "漢", "🧵", "👩‍👩‍👧", "\n", '"');
 const token = fc.array(character, { minLength: 1, maxLength: 20 }).map((all) => all.join(""));
