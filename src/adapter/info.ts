@@ -37,7 +37,14 @@ const shape = z.looseObject({
 		choicesMax: z.int().positive().optional(),
 		labelCharsMax: z.int().positive().optional(),
 	}),
-	typing: z.looseObject({ intervalMs: interval, expiryMs: interval, text: z.boolean().optional() }).optional(),
+	typing: z
+		.looseObject({
+			intervalMs: interval,
+			expiryMs: interval,
+			text: z.boolean().optional(),
+			beside: z.boolean().optional(),
+		})
+		.optional(),
 	delivery: z.enum(["blocks", "whole"]).optional(),
 	blocks: z
 		.looseObject({

@@ -50,8 +50,8 @@ export interface AdapterInfo {
 		choicesMax?: number;
 		labelCharsMax?: number;
 	};
-	/** Undefined = the platform shows no typing. `text`: it also shows what is being done. */
-	typing?: { intervalMs: number; expiryMs: number; text?: boolean };
+	/** Undefined = the platform shows no typing. `text`: it also shows what is being done. `beside`: also while a message grows. */
+	typing?: { intervalMs: number; expiryMs: number; text?: boolean; beside?: boolean };
 	/** `whole`: one message per answer (mail). Otherwise blocks when it does not stream. */
 	delivery?: "blocks" | "whole";
 	/** Defaults of the block pipeline for this channel. */
@@ -111,7 +111,8 @@ export type StreamLine =
 	| (Extract<StreamEvent, { type: "stream_start" }> & DeliveryFields & { resume?: Resume; options?: DeliveryOptions })
 	| (Exclude<StreamEvent, { type: "stream_start" | "stream_end" | "stream_error" }> & DeliveryFields)
 	| (Extract<StreamEvent, { type: "stream_end" }> & DeliveryFields & RunFacts & { reason?: string })
-	| (Extract<StreamEvent, { type: "stream_error" }> & DeliveryFields)
+	/** `damagedFrom`: the text from this source position on is not what was produced. */
+	| (Extract<StreamEvent, { type: "stream_error" }> & DeliveryFields & { damagedFrom?: number })
 	| ({ type: "part"; modality: string; contentType: string; payload: string } & DeliveryFields)
 	/** The intent is on disk: create the message now. */
 	| ({ type: "ack"; nonce: string } & DeliveryFields)
@@ -191,7 +192,7 @@ export type SendLine =
 	| ({ type: "ask" } & SendBody & Question)
 	/** The question is settled: its message says `text` instead, and has no buttons. Answered by message_sent. */
 	| { type: "asked"; delivery: string; nonce: string; target: Target; messageId: string; id: string; text: string }
-	| (TypingLine & { delivery?: string });
+	| (TypingLine & { delivery?: string; runId?: string });
 
 export interface Question {
 	/** Names the question; comes back with the choice. Ids are checked by `questionFault`. */

@@ -66,6 +66,8 @@ export interface AskingDeps {
 /** Without the letters and digits that are mistaken for one another. A digit in second place: no word of a language looks like it. */
 const LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS = "23456789";
+/** Of all ids at most half are in use: a free one is found soon. */
+const IDS_MAX = (LETTERS.length * DIGITS.length) ** 2 / 2;
 /** Whoever decides waits for it. */
 const WRITE_MS_MAX = 5000;
 const RETRY_MS = 5000;
@@ -89,7 +91,7 @@ export class AskingDesk implements Questions {
 
 	/** Takes up what an earlier daemon left open. */
 	async load(): Promise<void> {
-		for (const row of await this.#deps.ledger.approvals.list({ state: "pending" })) {
+		for (const row of await this.#deps.ledger.approvals.pending()) {
 			if (this.#entries.has(row.id)) continue;
 			this.#entries.set(row.id, { row, isOpen: true });
 			this.#arm(row.id);
@@ -111,7 +113,7 @@ export class AskingDesk implements Questions {
 	}
 
 	get isFull(): boolean {
-		return this.#entries.size >= this.limits.pendingMax;
+		return this.#entries.size >= Math.min(this.limits.pendingMax, IDS_MAX);
 	}
 
 	/** The row under an id that no other pending one has; decided already where somebody agreed before. */

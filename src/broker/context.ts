@@ -21,6 +21,8 @@ export interface PastTurn {
 	/** It continues the turn before it. */
 	readonly continues: boolean;
 	readonly messages: readonly EngineMessage[];
+	/** The inbound events whose words are in them. */
+	readonly events: readonly string[];
 	/** Estimated. */
 	readonly tokens: number;
 	/** What it takes in memory. */
@@ -35,18 +37,19 @@ export function pastTurnOf(turn: Turn): PastTurn {
 	const sizes = messages.map(sizeOf);
 	return {
 		messages,
+		events: turn.messages.flatMap(({ role, eventId }) => (role === "user" && eventId !== undefined ? [eventId] : [])),
 		continues: turn.continues !== undefined,
 		tokens: sizes.reduce((sum, size) => sum + size.tokens, 0),
 		chars: sizes.reduce((sum, size) => sum + size.chars, 0),
 	};
 }
 
-/** `past` is newest first; the result is oldest first. */
-export function assembleContext(
+/** The newest turns that fit, oldest first. `past` is newest first. */
+export function chosenTurns(
 	past: Iterable<PastTurn>,
 	fresh: readonly EngineMessage[],
 	contextTokensMax: number,
-): EngineMessage[] {
+): PastTurn[] {
 	let left = contextTokensMax - tokensOf(fresh);
 	const chosen: PastTurn[] = [];
 	for (const turn of past) {
@@ -54,8 +57,13 @@ export function assembleContext(
 		if (left < 0) break;
 		chosen.push(turn);
 	}
+	return chosen.reverse();
+}
+
+/** `turns` are oldest first. */
+export function assembleContext(turns: readonly PastTurn[], fresh: readonly EngineMessage[]): EngineMessage[] {
 	const context: EngineMessage[] = [];
-	for (const turn of chosen.reverse()) for (const message of turn.messages) context.push(message);
+	for (const turn of turns) for (const message of turn.messages) context.push(message);
 	for (const message of fresh) context.push(message);
 	return context;
 }

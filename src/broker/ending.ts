@@ -18,7 +18,7 @@ export const COMPLETED: Ending = { reason: "completed" };
 export const ABORTED: Ending = { reason: "aborted" };
 export const SHUT_DOWN: Ending = {
 	reason: "aborted",
-	error: { code: "unavailable", message: "Nexus was shut down. What was written is kept." },
+	error: { code: "unavailable", message: "Nexus was shut down. What was written is kept.", reason: "STOPPING" },
 };
 export const CRASHED: Ending = {
 	reason: "crashed",

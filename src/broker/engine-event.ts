@@ -53,8 +53,10 @@ export function reportOf(event: ToolEvent) {
 }
 
 /** As frames carry it (P2.8). */
-const askedStatus = ({ id, state, question = "", choices, by, expiresAt = 0 }: Asking): AskedStatus => ({
+const askedStatus = ({ id, state, question = "", choices, by, because, once, expiresAt = 0 }: Asking): AskedStatus => ({
 	...{ id, state, text: question },
+	...(because !== undefined && { because }),
+	...(once && { once }),
 	...(choices && { choices }),
 	...(by !== undefined && { by }),
 	expires_at: expiresAt,

@@ -3,7 +3,7 @@
 import type { Engine, EngineContext, EngineRequest, EngineYield } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
-import { asked, assembleContext, told } from "./context.ts";
+import { asked, assembleContext, chosenTurns, told } from "./context.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import { type ExecuteRequest, passedOn } from "./port.ts";
@@ -20,16 +20,20 @@ export async function engineRequestOf(deps: EngineRunDeps, request: ExecuteReque
 	const { history, limits, engine, ledger } = deps;
 	const { session, runId, events, context = [], continues } = request;
 	const past = await history.past(session, runId);
-	const before = continues ? past.slice(chainLength(past)) : past;
+	const chain = continues ? chainLength(past) : 0;
 	const fresh = [...context.map(told), ...events.map(asked)];
+	const turns = chosenTurns(past.slice(chain), fresh, limits.contextTokensMax);
+	// What the runs that it goes on from have read is in their checkpoint.
+	const read = [...turns, ...past.slice(0, chain).toReversed()].flatMap(({ events }) => events);
+	const words = await request.reads?.(read);
 	const phase = engine.phases ? await ledger.phases.get(session) : undefined;
 	return {
 		session,
 		runId,
-		messages: assembleContext(before, fresh, limits.contextTokensMax),
+		messages: assembleContext(turns, fresh),
 		attachments: events.at(-1)?.attachments ?? [],
 		toolTimeoutMs: limits.toolMs,
-		...passedOn(request),
+		...passedOn({ ...request, ...words }),
 		...(phase && { phase: phaseOf(phase) }),
 		...(continues && { continues: continuedOf(continues) }),
 	};

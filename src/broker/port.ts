@@ -8,12 +8,20 @@ import type { Questions } from "./asking.ts";
 /** What of a request the Broker only passes on. */
 export type PassedOn = Pick<
 	EngineRequest,
-	"sender" | "allowedTools" | "deniedTools" | "owner" | "approval" | "agent" | "allowedAgents"
+	| "sender"
+	| "allowedTools"
+	| "deniedTools"
+	| "owner"
+	| "approval"
+	| "agent"
+	| "allowedAgents"
+	| "among"
+	| "outsideTools"
 >;
 
 /** What of a request the engine gets as it is. */
 export function passedOn(request: PassedOn): PassedOn {
-	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents } = request;
+	const { sender, allowedTools, deniedTools, owner, approval, agent, allowedAgents, among, outsideTools } = request;
 	return {
 		...(sender && { sender }),
 		...(allowedTools && { allowedTools }),
@@ -22,6 +30,8 @@ export function passedOn(request: PassedOn): PassedOn {
 		...(approval && { approval }),
 		...(agent !== undefined && { agent }),
 		...(allowedAgents && { allowedAgents }),
+		...(among && { among }),
+		...(outsideTools && { outsideTools }),
 	};
 }
 
@@ -30,6 +40,8 @@ export interface ExecuteRequest extends PassedOn {
 	runId: string;
 	/** The inbound events this run answers, in order. */
 	events: readonly { eventId: string; text: string; attachments: readonly Attachment[] }[];
+	/** What else the engine gets, once it is known which events of earlier runs have words in its context. */
+	reads?(events: readonly string[]): Promise<Partial<PassedOn>>;
 	/** For whom a person would be asked, and where. */
 	askedFor?: AskedFor;
 	/** Goes on where an earlier run of the session was cut off: the events are those that that run was asked with. */
@@ -148,10 +160,15 @@ export interface Broker {
 	 * `execute` of this process began, and may have to read for it.
 	 */
 	recover(settle?: (turn: Turn) => Reading<readonly Write[]>): Promise<Recovered>;
-	/** Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason. */
-	continuation(runId: string): Promise<Continuation>;
+	/**
+	 * Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason: also while it waits for a person,
+	 * unless that person's decision goes on with it (`answered`).
+	 */
+	continuation(runId: string, answered?: boolean): Promise<Continuation>;
 	/** Whether `continuation` would find something. */
 	canContinue(turn: Turn): Promise<boolean>;
+	/** Why no new run may answer the messages of this one; undefined = one may. */
+	retryRefusal(turn: Turn): Promise<string | undefined>;
 	/** A session's phase, and the names that the engine knows. */
 	phase(session: string): Promise<{ phase?: StoredPhase; known?: readonly string[] }>;
 	/** Rejects with `invalid` for a name that the engine does not know. */

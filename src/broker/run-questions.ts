@@ -17,6 +17,7 @@ export interface Still {
 
 const CHOICES_MAX = 10;
 const CHOICE_CHARS_MAX = 100;
+const BECAUSE_CHARS_MAX = 500;
 
 export interface RunQuestionsOptions {
 	request: Pick<ExecuteRequest, "runId" | "session" | "askedFor">;
@@ -110,7 +111,7 @@ export class RunQuestions {
 		const { runId, session, askedFor } = request;
 		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
 		this.#desk.hold(runId);
-		const { kind, question = "", choices, revision } = asking;
+		const { kind, question = "", choices, revision, because, once } = asking;
 		const args = structuredClone(event.args ?? null);
 		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;
 		const asked: Asked = { row: undefined, text, answer, resolve, isPending: false };
@@ -127,7 +128,9 @@ export class RunQuestions {
 				...(event.agent !== undefined && { agent: event.agent }),
 				...(kind === "question" && { question }),
 				...(choices && { choices }),
-				...(askedFor && { askedFor }),
+				// An agreement in advance was given without these words.
+				...(askedFor && { askedFor: once ? { ...askedFor, only: false } : askedFor }),
+				...(because !== undefined && { because: onOneLine(because) }),
 				createdAt: now(),
 				expiresAt: now() + this.#desk.limits.waitMs,
 			},
@@ -190,10 +193,12 @@ const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
 
 /** As frames show it: who decided what is on record, whatever the engine says. */
 function shown({ row, text, given }: Asked, choices: Asking["choices"]): Asking {
-	const { id, kind, expiresAt } = row!;
+	const { id, kind, expiresAt, because, askedFor } = row!;
 	const { state, by } = given ?? row!;
 	return {
 		...{ id, kind, state, question: text, expiresAt },
+		...(because !== undefined && { because }),
+		...(kind === "approval" && askedFor?.only === false && { once: true }),
 		...(choices && { choices }),
 		...(by !== undefined && { by }),
 	};
@@ -209,10 +214,14 @@ function checkedAsking(event: ToolEvent): Asking {
 		typeof asking.state === "string" &&
 		(asking.by === undefined || typeof asking.by === "string") &&
 		(asking.revision === undefined || typeof asking.revision === "string") &&
+		(asking.because === undefined || typeof asking.because === "string") &&
 		(asking.choices === undefined || areChoices(asking.choices));
 	if (!isOne || typeof event.callId !== "string" || typeof event.name !== "string") throw malformed(event);
 	return asking;
 }
+
+const onOneLine = (text: string): string =>
+	shownText(text).replaceAll("\n", " ").slice(0, BECAUSE_CHARS_MAX).toWellFormed();
 
 const areChoices = (choices: unknown): boolean =>
 	Array.isArray(choices) &&

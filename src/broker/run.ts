@@ -8,7 +8,7 @@ import { elapsing } from "../std/clock.ts";
 import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
-import { isOutcome } from "./engine-event.ts";
+import { isOutcome, type ToolEvent } from "./engine-event.ts";
 import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
 import { RunJoining } from "./joining.ts";
@@ -22,6 +22,7 @@ import { type NamedEvent, opening, RunQuestions } from "./run-questions.ts";
 import { settle } from "./settlement.ts";
 import { snapshotOf } from "./snapshot.ts";
 import type { Sink } from "./streams.ts";
+import { ToolStarts } from "./tool-starts.ts";
 import type { Transcript } from "./transcript.ts";
 import { alarmMessage, watch } from "./watchdog.ts";
 
@@ -42,6 +43,7 @@ export class Run {
 	readonly #onRecord = Promise.withResolvers<Saved>();
 	readonly #questions: RunQuestions;
 	readonly #joining: RunJoining;
+	readonly #starts = new ToolStarts();
 	#owed: Owed;
 	/** A question that is being put on record: nothing is taken meanwhile. */
 	#opening: Promise<void> | undefined;
@@ -206,15 +208,25 @@ export class Run {
 	/** Whether something may now fall due earlier than the one timer: only then is it set anew. */
 	#frame(event: EngineEvent, now: number): boolean {
 		if (this.#stop && !isOutcome(event, this.#framer)) return false;
-		const named = event?.type === "tool" && event.asking ? this.#questions.take(event) : undefined;
+		if (event?.type === "tool") {
+			for (const one of this.#starts.mended(event)) this.#frameTool(one, now);
+			return true;
+		}
+		const taken = this.#framer.take(event, now, this.#append);
+		this.#transcript.take(taken, this.#framer.text, now);
+		if (event.type !== "text" && event.type !== "reasoning") this.#record(taken, now);
+		return false;
+	}
+
+	#frameTool(event: ToolEvent, now: number): void {
+		const named = event.asking ? this.#questions.take(event) : undefined;
 		if (named?.open) {
 			this.#open(named, now);
-			return true;
+			return;
 		}
 		const taken = this.#framer.take(named?.event ?? event, now, this.#append);
 		this.#transcript.take(taken, this.#framer.text, now);
-		if (event.type !== "text" && event.type !== "reasoning") this.#record(taken, now);
-		return event.type === "tool";
+		this.#record(taken, now);
 	}
 
 	#record(event: EngineEvent, now: number): void {

@@ -35,6 +35,8 @@ export interface SoloRequest {
 	kind: LogKind;
 	/** Facts for whoever reads the log; JSON. */
 	meta: Readonly<Record<string, unknown>>;
+	/** In whose share of the store its log counts. */
+	countedFor?: string;
 	model: string;
 	run(signal: AbortSignal): AsyncIterable<SoloEvent>;
 	/** From the start to the first event of any kind. Never reset. */
@@ -43,6 +45,8 @@ export interface SoloRequest {
 	totalMs: number;
 	/** Of all payloads; what is longer is a failure. */
 	charsMax: number;
+	/** Asked now and then while it grows: rejects when the store has no room for more of it, which ends it. */
+	room?(): Promise<void>;
 	/** What commits with the log's beginning; when one of these is refused, the call is. */
 	begin?: readonly Write[];
 	/** How long the beginning may wait for a store that refuses it; left out: until the store gives up. */
@@ -70,6 +74,9 @@ export interface SoloDeps {
 
 export const UNKNOWN_USAGE: Usage = { input: -1, output: -1 };
 
+/** How much it grows before it asks for room again. */
+const CHARS_PER_ROOM = 256 * 1024;
+
 /** Events that write nothing must not starve the loop. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
 
@@ -84,6 +91,7 @@ export class SoloRun {
 	readonly #ended = Promise.withResolvers<SoloEnd>();
 	#usage: Usage = UNKNOWN_USAGE;
 	#chars = 0;
+	#roomChars = CHARS_PER_ROOM;
 	#writer: LogWriter | undefined;
 	#iterator: AsyncIterator<SoloEvent> | undefined;
 	#lastEventAt: number | undefined;
@@ -109,12 +117,13 @@ export class SoloRun {
 
 	/** Makes the first begin durable, then lets the call go (I9). */
 	async establish(): Promise<void> {
-		const { runId, kind, meta, model, begin = [], patienceMs } = this.request;
+		const { runId, kind, meta, countedFor, model, begin = [], patienceMs } = this.request;
 		const records: string[] = [];
 		this.#framer.open(this.#startedAt, (record) => records.push(record));
 		this.#framer.take({ type: "usage", model, ...UNKNOWN_USAGE }, this.#startedAt, () => {});
 		try {
-			const spec = { log: runId, kind, meta: { ...meta, startedAt: this.#startedAt } };
+			const counted = countedFor === undefined ? {} : { countedFor };
+			const spec = { log: runId, kind, meta: { ...meta, startedAt: this.#startedAt }, ...counted };
 			this.#writer = await this.#deps.bus.create(spec, records, {
 				with: begin,
 				...(patienceMs !== undefined && { patienceMs }),
@@ -133,7 +142,7 @@ export class SoloRun {
 	}
 
 	shutDown(): void {
-		this.#stopWith({ ...SHUT_DOWN, error: { ...SHUT_DOWN.error!, reason: "STOPPING" } });
+		this.#stopWith(SHUT_DOWN);
 	}
 
 	async #drive(writer: LogWriter): Promise<void> {
@@ -146,8 +155,7 @@ export class SoloRun {
 			const facts = { runId: this.request.runId, err: error };
 			if (this.#settled || this.#stop) this.#deps.log.debug(facts, "a model call failed after it was over or stopped");
 			else this.#deps.log.warn(facts, "a model call failed");
-			const ending = failureOf(error);
-			this.#settle(error.reason ? { ...ending, error: { ...ending.error!, reason: error.reason } } : ending);
+			this.#settle(explained(error));
 		}
 	}
 
@@ -197,6 +205,13 @@ export class SoloRun {
 		this.#chars += payload.length;
 		if (this.#chars > charsMax)
 			throw new NexusError("too_large", `the answer is longer than ${charsMax} characters`, { reason: "TOO_LARGE" });
+		if (this.#chars > this.#roomChars) this.#askForRoom();
+	}
+
+	/** The call goes on meanwhile. */
+	#askForRoom(): void {
+		this.#roomChars = this.#chars + CHARS_PER_ROOM;
+		this.request.room?.().catch((cause: unknown) => this.#stopWith(explained(toNexusError(cause))));
 	}
 
 	/** In portions: neither a commit nor a stop has to wait for all of it. */
@@ -263,6 +278,12 @@ export class SoloRun {
 			this.#ended.resolve({ ...end, reason: "error", error: { code, message } });
 		}
 	}
+}
+
+/** A failure with its reason code. */
+function explained(error: NexusError): Ending {
+	const ending = failureOf(error);
+	return error.reason ? { ...ending, error: { ...ending.error!, reason: error.reason } } : ending;
 }
 
 /** A log ends even if what should commit beside its end is refused. */

@@ -104,7 +104,7 @@ class LogBus implements Bus {
 	}
 
 	get healthy(): boolean {
-		return this.#committer.healthy;
+		return this.#committer.healthy && this.#membership.healthy;
 	}
 
 	get stats() {
@@ -355,6 +355,9 @@ class LogBus implements Bus {
 		if (query.left) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
+
+	readonly bytesOf = async (countedFor: string): Promise<number> => this.#storage.totalBytes(countedFor);
+	readonly removeOf = (countedFor: string): Promise<number> => this.#retainer.removeOf(countedFor);
 
 	retain(rules: Retention): Promise<number> {
 		return this.#retainer.retain(rules);

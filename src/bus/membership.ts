@@ -1,6 +1,6 @@
 /** This daemon's part in the store: who it is there, which log ids it may give, what time it is, and what other daemons write. */
 
-import type { Clock } from "../std/clock.ts";
+import { type Clock, elapsing } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
 import type { Reading } from "../std/write.ts";
@@ -47,8 +47,14 @@ export class Membership {
 	readonly #fencing = new AbortController();
 	#closed = false;
 
+	/** How many calls the disk refuses at the moment, and when it last refused one for too long. */
+	#waiting = 0;
+	#gaveUpAt = -Infinity;
+	readonly #steady: () => number;
+
 	constructor(parts: MembershipParts) {
 		this.#parts = parts;
+		this.#steady = elapsing(parts.clock);
 	}
 
 	/** Takes part: alone, or beside other daemons. */
@@ -74,8 +80,12 @@ export class Membership {
 
 	#afterRefusal<T>(what: string, ask: () => Reading<T>, cause: unknown): Promise<T> {
 		if (sqliteFailure(cause)?.kind !== "full") throw cause;
-		this.#parts.log.error({ err: cause }, "the store refuses commits; trying again");
-		return this.#askAgain(what, ask);
+		const { limits, log } = this.#parts;
+		// A start asks for many things in turn: together they wait no longer than one of them.
+		if (this.#steady() - this.#gaveUpAt < limits.commitRetryMsMax) throw unwritten(what, cause);
+		log.error({ err: cause, waitMsMax: limits.commitRetryMsMax }, "the disk is full or failing; trying again");
+		this.#waiting++;
+		return this.#askAgain(what, ask).finally(() => this.#waiting--);
 	}
 
 	async #askAgain<T>(what: string, ask: () => Reading<T>): Promise<T> {
@@ -87,9 +97,15 @@ export class Membership {
 				return await ask();
 			} catch (cause) {
 				const isOver = waitedMs >= limits.commitRetryMsMax || this.#closed;
+				if (isOver) this.#gaveUpAt = this.#steady();
 				if (isOver || sqliteFailure(cause)?.kind !== "full") throw unwritten(what, cause);
 			}
 		}
+	}
+
+	/** False while something waits for room. */
+	get healthy(): boolean {
+		return this.#waiting === 0;
 	}
 
 	#joined(answer: Reading<Joined>, isShared: boolean): void {

@@ -13,6 +13,8 @@ export interface LogSpec {
 	chain?: string;
 	/** Facts for recovery and listing; a JSON value. */
 	meta?: unknown;
+	/** In whose share of the store its bytes count. */
+	countedFor?: string;
 }
 
 export interface LogInfo extends LogSpec {
@@ -101,9 +103,9 @@ export interface ChainInfo<T> {
 export interface Retention {
 	/** Finished logs older than this go. */
 	ageMsMax?: number;
-	/** Oldest finished logs go until all logs together are below this. */
+	/** Oldest finished logs go until all logs together are below this, whatever their kind. */
 	totalBytesMax?: number;
-	/** Kinds with a rule of their own: the others' rules and their size do not touch them. */
+	/** Kinds with an age of their own, in place of `ageMsMax`. */
 	kinds?: Partial<Record<LogKind, { ageMsMax: number }>>;
 }
 
@@ -128,6 +130,10 @@ export interface Bus {
 	 */
 	describeChainWith<T>(chain: string, query: Query<T>): Promise<ChainInfo<T>>;
 	list(query?: LogQuery): Promise<LogInfo[]>;
+	/** The size of all logs that count for one. */
+	bytesOf(countedFor: string): Promise<number>;
+	/** Removes all finished logs that count for one; returns how many. */
+	removeOf(countedFor: string): Promise<number>;
 	/** Removes finished logs by age and total size, in small steps; returns how many. */
 	retain(rules: Retention): Promise<number>;
 	/** Calls whoever listens to the topic, in any daemon: what it is about is on record already. The call may be lost. */

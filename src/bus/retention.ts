@@ -5,6 +5,8 @@ import type { Kinds, Storage, StoredLog } from "./storage.ts";
 
 export interface Retainer {
 	retain(rules: Retention): Promise<number>;
+	/** Removes all finished logs that count for one. */
+	removeOf(countedFor: string): Promise<number>;
 	/** What is being removed has ended, or failed. */
 	settled(): Promise<void>;
 }
@@ -27,10 +29,14 @@ export function createRetainer(parts: RetainerParts): Retainer {
 			});
 			return retaining;
 		},
+		removeOf: (countedFor) => retainByAge(parts, EVERY_AGE, { countedFor }),
 		// Whoever asked for it hears that it failed.
 		settled: async () => void (await retaining?.catch(() => {})),
 	};
 }
+
+/** Also what was sealed at this very moment. */
+const EVERY_AGE = -1;
 
 async function removeStored({ storage, closed, removed }: RetainerParts, { id }: StoredLog): Promise<void> {
 	let gone = await storage.removeSome(id);
@@ -50,8 +56,8 @@ async function retain(parts: RetainerParts, rules: Retention): Promise<number> {
 	for (const [only, rule] of Object.entries(kinds)) removed += await retainByAge(parts, rule.ageMsMax, { only });
 	removed += await retainByAge(parts, ageMsMax, others);
 	if (totalBytesMax === Infinity || closed()) return removed;
-	for (let total = await storage.totalBytes(others); total > totalBytesMax; removed++) {
-		const oldest = closed() ? undefined : await storage.oldestSealed(others);
+	for (let total = await storage.totalBytes(); total > totalBytesMax; removed++) {
+		const oldest = closed() ? undefined : await storage.oldestSealed({ except: [] });
 		if (!oldest) break;
 		const first = await firstLink(storage, oldest);
 		await removeStored(parts, first);

@@ -93,8 +93,8 @@ export interface ChainWith<T> {
 	answer: T;
 }
 
-/** One kind of log, or all but some. */
-export type Kinds = { only: string } | { except: readonly string[] };
+/** One kind of log, all but some, or those that count for one. */
+export type Kinds = { only: string } | { except: readonly string[] } | { countedFor: string };
 
 /** Another daemon has committed, or calls by a topic. A hint: it may be lost, doubled or early. */
 export type Hint = (hint: { node: number; n: number } | { topic: string }) => void;
@@ -128,10 +128,10 @@ export interface Storage {
 	list(query: LogQuery): Reading<StoredLog[]>;
 	/** Makes the node the owner of a live log whose owner is dead. Refused while that lives. */
 	adopt(log: string, node: number): Reading<Adopted>;
-	/** The log that has been sealed the longest, of these kinds. */
+	/** The log that has been sealed the longest, of these kinds; any sealed one of those that count for one. */
 	oldestSealed(kinds: Kinds): Reading<StoredLog | undefined>;
-	/** The size of all logs of these kinds. */
-	totalBytes(kinds: Kinds): Reading<number>;
+	/** The size of all logs, or of those that count for one. */
+	totalBytes(countedFor?: string): Reading<number>;
 	/** Removes a part of a sealed log; true when nothing is left of it. After the first call the log is not found any more. */
 	removeSome(id: number): Reading<boolean>;
 	/** Frees some of what cut logs no longer need; says whether there is more, and which of the node's logs hold space back. */

@@ -1,6 +1,6 @@
 /** What `nexus` understands: every command with its arguments and options. A command's code is loaded when it is called. */
 
-import { type Command, InvalidArgumentError } from "commander";
+import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { WhereOptions } from "./client.ts";
 import type { Context, Local, Outcome } from "./command.ts";
 import { type Adding, addApprovals } from "./commands-approvals.ts";
@@ -217,7 +217,22 @@ function addWork(nexus: Command, local: Local): void {
 		.addHelpText("after", "\nTools that had completed are not run again.")
 		.action((run, options) =>
 			withDaemon(local, options, async (context) =>
-				(await import("./commands/work.ts")).proceed(context, run, options),
+				(await import("./commands/work.ts")).proceed(context, "continue", run, options),
+			),
+		);
+
+	asJson(remote(nexus.command("retry")), "print the frames as NDJSON")
+		.description("answer the message of a run that was stopped, failed or crashed again, as a new run; Ctrl-C stops it")
+		.argument("[run]", "a run id (default: the newest of the session)")
+		.option("-s, --session <session>", "the session whose newest run is retried", "default")
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText(
+			"after",
+			"\nIt begins again: a tool that had completed may run again. Where `nexus continue` is possible it goes on instead.",
+		)
+		.action((run, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).proceed(context, "retry", run, options),
 			),
 		);
 
@@ -229,6 +244,16 @@ function addWork(nexus: Command, local: Local): void {
 		.action((session, name, options) =>
 			withDaemon(local, options, async (context) =>
 				(await import("./commands/work.ts")).phase(context, session, name, options),
+			),
+		);
+
+	asJson(remote(nexus.command("trust")), "print it as JSON")
+		.description("show whether a session's history is trusted, or set it")
+		.argument("<session>", "its label")
+		.addArgument(new Argument("[trusted]", "whether everything in it may act with your rights").choices(["on", "off"]))
+		.action((session, trusted, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).trust(context, session, trusted, options),
 			),
 		);
 

@@ -68,6 +68,7 @@ async function put(
 	if (signal.aborted || !approvals.some(({ id, run_id }) => id === asked.id && run_id === runId)) return;
 	const head = kind === "approval" ? `needs approval: ${asked.text}` : `asks: ${asked.text}`;
 	terminal.note(terminal.paint("yellow", `[${asked.id}] ${head}`));
+	if (asked.because !== undefined) terminal.note(`  because ${asked.because}`);
 	if (asked.choices) terminal.note(`  ${asked.choices.map((choice, n) => `${n + 1}) ${choice}`).join("  ")}`);
 	if (!isPerson) {
 		const commands =
@@ -80,8 +81,14 @@ async function put(
 	await (kind === "approval" ? askApproval : askQuestion)(context, runId, asked, signal);
 }
 
-async function askApproval(context: Context, run: string, { id }: AskedStatus, signal: AbortSignal): Promise<void> {
-	const line = await question(context, `Approve ${id}? [y]es, [n]o, [a]llow for this session: `, signal);
+async function askApproval(
+	context: Context,
+	run: string,
+	{ id, once }: AskedStatus,
+	signal: AbortSignal,
+): Promise<void> {
+	const ways = once ? "[y]es, [n]o" : "[y]es, [n]o, [a]llow for this session";
+	const line = await question(context, `Approve ${id}? ${ways}: `, signal);
 	const answer = line?.toLowerCase();
 	if (answer === undefined) return;
 	const isYes = ["y", "yes", "a", "allow"].includes(answer);

@@ -33,6 +33,8 @@ export function createApi({ json, request }: Http) {
 		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
 		/** Goes on with a run that was cut off; resolves once the new one has begun. */
 		continue: (run: string) => post<wire.RunContinuedJson>(pathOf("runs", run, "continue")),
+		/** Answers the messages of a run that was cut off from the start; resolves once the new run has begun. */
+		retry: (run: string) => post<wire.RunRetriedJson>(pathOf("runs", run, "retry")),
 		run: (run: string) => get<wire.RunJson>(pathOf("runs", run)),
 		runs: (query?: Page & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
 		/** The frames so far, as JSON lines; line k has offset `after` + k. */
@@ -41,6 +43,9 @@ export function createApi({ json, request }: Http) {
 		},
 		sessions: (query?: Page) => get<wire.SessionListJson>(pathOf("sessions"), query),
 		turns: (session: string, query?: Page) => get<wire.TurnsJson>(pathOf("sessions", session, "turns"), query),
+		settings: (session: string) => get<wire.SessionSettingsJson>(pathOf("sessions", session, "settings")),
+		setSettings: (session: string, settings: wire.SessionSettingsRequest) =>
+			json<wire.SessionSettingsJson>("PUT", pathOf("sessions", session, "settings"), settings),
 		phase: (session: string) => get<wire.SessionPhaseJson>(pathOf("sessions", session, "phase")),
 		setPhase: (session: string, phase: wire.PhaseRequest) =>
 			json<wire.SessionPhaseJson>("PUT", pathOf("sessions", session, "phase"), phase),
@@ -112,6 +117,7 @@ export function createApi({ json, request }: Http) {
 		apps: () => get<wire.AppListJson>(pathOf("apps")),
 		/** The token is told once. */
 		addApp: (app: wire.AppRequest) => post<wire.AppAddedJson>(pathOf("apps"), app),
+		clearApp: (app: string) => post<wire.AppClearedJson>(pathOf("apps", app, "clear")),
 		removeApp: (app: string) => json<wire.AppRemovedJson>("DELETE", pathOf("apps", app)),
 		signInCode: () => post<wire.SignInCodeJson>(pathOf("sign-in-codes")),
 	};

@@ -55,6 +55,7 @@ function approvalView(row: Approval): ApprovalJson {
 		tool: row.tool,
 		agent: row.agent,
 		text: row.kind === "question" ? shownText(row.question ?? "") : `${row.tool} ${shownJson(row.args)}`,
+		because: row.because,
 		choices: row.choices && [...row.choices],
 		asked_for: askedFor && {
 			...{ channel: askedFor.channel, account: askedFor.account, sender: askedFor.sender },

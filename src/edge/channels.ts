@@ -7,9 +7,12 @@ import {
 	type DeliveryJson,
 	type LabStateJson,
 	NexusError,
+	newId,
 	type PairingJson,
 	type ProcessJson,
+	toNexusError,
 } from "../protocol/protocol.ts";
+import { OWNER_APP, once } from "../services/services.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import type { Handlers } from "./handler.ts";
 import type { Channels, EdgeDeps, EdgeLimits, Lab, LabState } from "./port.ts";
@@ -19,14 +22,15 @@ import { webhookHandlers } from "./webhook.ts";
 const LIMIT_DEFAULT = 50;
 /** How many of the lab's deliveries are counted by state; there are few, and not all of them are shown. */
 const LAB_COUNTED_MAX = 200;
-export function channelHandlers({ channels, log, clock = systemClock }: EdgeDeps, limits: EdgeLimits) {
+export function channelHandlers(deps: EdgeDeps, limits: EdgeLimits) {
+	const { channels, log, clock = systemClock } = deps;
 	const needed = (): Channels => {
 		if (channels) return channels;
 		throw new NexusError("not_found", "no channels are configured; see docs/configuration.md");
 	};
 	return {
 		...accountHandlers(channels, needed, clock),
-		...deliveryHandlers(channels, needed, limits),
+		...deliveryHandlers({ ...deps, clock }, needed, limits),
 		...webhookHandlers(needed, limits, clock, log),
 		...labHandlers(needed),
 	};
@@ -55,7 +59,12 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 			const now = clock.now();
 			if (!channels) return { now, accounts: [] };
 			const { lab } = channels;
-			return { now, accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])] };
+			const idle = channels.idle?.() ?? [];
+			return {
+				now,
+				accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])],
+				...(idle.length > 0 && { without_account: [...idle] }),
+			};
 		},
 		async reloadAccounts() {
 			const { reload } = needed();
@@ -84,16 +93,35 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 	} satisfies Partial<Handlers>;
 }
 
-function deliveryHandlers(channels: Channels | undefined, needed: () => Channels, limits: EdgeLimits) {
+/** Keys of deliveries are not those of other requests. */
+const DELIVERIES = `${OWNER_APP}/deliveries`;
+
+function deliveryHandlers(deps: EdgeDeps & { clock: Clock }, needed: () => Channels, limits: EdgeLimits) {
+	const { channels, clock } = deps;
+	/** The same key gives the first one's delivery, also when the daemon died before that was on record. */
+	const deliverText = async (request: Omit<DeliverRequest, "runId">, text: string, key: string | undefined) => {
+		const { outbound } = needed();
+		const log = newId("txt", clock.now());
+		let first: DeliveryInfo | undefined;
+		const asked = { appId: DELIVERIES, key, body: { ...request, text }, result: log };
+		const { id: runId } = await once(deps, asked, async (beside) => {
+			first = await outbound.deliver({ ...request, text, ...(beside.length > 0 && { log, beside }) });
+		}).catch((cause: unknown) => {
+			const { reason, message } = toNexusError(cause);
+			throw reason === "IDEMPOTENCY_CONFLICT" ? new NexusError("conflict", message) : cause;
+		});
+		return first ?? outbound.deliver({ ...request, runId });
+	};
 	return {
 		async listDeliveries({ query: { run, limit, ...query } }) {
 			const most = Math.min(limit ?? LIMIT_DEFAULT, limits.listItemsMax);
 			const asked = defined({ ...query, runId: run, limit: most }) as Parameters<Channels["outbound"]["deliveries"]>[0];
 			const own = ((await channels?.outbound.deliveries(asked)) ?? []).map(deliveryView);
-			// Those of the lab are few and gone with it: they come with the first page.
-			const inLab = asked.before === undefined ? ((await channels?.lab?.deliveries(asked)) ?? []) : [];
+			const inLab = (await channels?.lab?.deliveries(asked)) ?? [];
 			const all = [...own, ...inLab.map((delivery) => ({ ...deliveryView(delivery), ...IN_LAB }))];
-			return { deliveries: all.toSorted((one, other) => other.created_at - one.created_at).slice(0, most) };
+			// Both are lists by id, so a page of them together ends where the next one begins in each.
+			const newestFirst = (one: DeliveryJson, other: DeliveryJson) => (one.delivery_id < other.delivery_id ? 1 : -1);
+			return { deliveries: all.toSorted(newestFirst).slice(0, most) };
 		},
 		async postDelivery({ body }) {
 			const { channel, account, target, disable_streaming: disableStreaming, tools, reasoning } = body;
@@ -103,9 +131,9 @@ function deliveryHandlers(channels: Channels | undefined, needed: () => Channels
 				target,
 				...(Object.keys(options).length > 0 && { options }),
 			};
-			const request: DeliverRequest =
-				"run_id" in body ? { ...place, runId: body.run_id } : { ...place, text: body.text };
-			const { id, runId } = await needed().outbound.deliver(request);
+			const { id, runId } = await ("run_id" in body
+				? needed().outbound.deliver({ ...place, runId: body.run_id })
+				: deliverText(place, body.text, body.idempotency_key));
 			return { delivery_id: id, ...("run_id" in body && { run_id: runId }) };
 		},
 	} satisfies Partial<Handlers>;

@@ -23,6 +23,17 @@ export const APP_ROUTES = {
 		answer: json(shape.AppAdded),
 		errors: ["conflict"],
 	}),
+	clearApp: route({
+		method: "POST",
+		path: "/v1/apps/{app}/clear",
+		summary:
+			"Removes what an application has stored and what is over: finished jobs and workflows, logs of model calls, artifacts. Messages and what is under way stay.",
+		auth: true,
+		params: shape.appParams,
+		status: 200,
+		answer: json(shape.AppCleared),
+		errors: ["not_found"],
+	}),
 	removeApp: route({
 		method: "DELETE",
 		path: "/v1/apps/{app}",

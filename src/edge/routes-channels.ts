@@ -56,12 +56,12 @@ export const CHANNEL_ROUTES = {
 		method: "POST",
 		path: "/v1/deliveries",
 		summary:
-			"Delivers a run, live or finished, or a text, to a target on a platform. The same run and chat, however the chat is spelled, is the same delivery; one that failed or became stale goes on where it stopped.",
+			"Delivers a run, live or finished, or a text, to a target on a platform. The same run and chat, however the chat is spelled, is the same delivery; so is the same text with the same `idempotency_key`. One that failed or became stale goes on where it stopped.",
 		auth: true,
 		body: shape.DeliveryRequest,
 		status: 202,
 		answer: json(shape.DeliveryAccepted),
-		errors: ["not_found"],
+		errors: ["not_found", "conflict"],
 	}),
 	listPairings: route({
 		method: "GET",

@@ -25,6 +25,7 @@ export const ApprovalView = component(
 		text: z
 			.string()
 			.describe("For people: one line, what could deceive a reader is escaped. Of a question, the question."),
+		because: z.string().exactOptional().describe("Why a person is asked whatever the policy says; one line."),
 		choices: z.array(z.string()).exactOptional(),
 		asked_for: z
 			.object({
@@ -48,9 +49,10 @@ export const ApprovalList = component(
 	"ApprovalList",
 	z.object({ approvals: z.array(ApprovalView) } satisfies Fields<wire.ApprovalListJson>),
 );
+/** Strict: a caller that sends other arguments must not believe that those were approved. */
 export const ApprovalRequest = component(
 	"ApprovalRequest",
-	z.object({
+	z.strictObject({
 		decision: z.enum(["approve", "deny"]),
 		reason: z.string().max(500).exactOptional(),
 		remember: z.boolean().exactOptional().describe("Allows the same for the rest of the session."),
@@ -58,7 +60,7 @@ export const ApprovalRequest = component(
 );
 export const AnswerRequest = component(
 	"AnswerRequest",
-	z.object({ answer: z.string().min(1).max(10_000) } satisfies Fields<wire.AnswerRequest>),
+	z.strictObject({ answer: z.string().min(1).max(10_000) } satisfies Fields<wire.AnswerRequest>),
 );
 export const GrantList = component(
 	"GrantList",

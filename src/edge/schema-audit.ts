@@ -3,6 +3,7 @@
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
 import { component, count, type Fields, limit, offset } from "./schema.ts";
+import { appId } from "./schema-apps.ts";
 
 const name = z.string().min(1).max(128);
 const instant = z.iso
@@ -11,7 +12,7 @@ const instant = z.iso
 	.describe("RFC 3339, such as 2026-11-17T00:00:00Z.");
 
 const filter = {
-	app_id: name.optional(),
+	app_id: appId.optional(),
 	domain: name.optional().describe("Such as `runs`, `messages` or `sign-in`."),
 	operation: name.optional().describe("Such as `started` or `refused`."),
 	since: instant.optional(),

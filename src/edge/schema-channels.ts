@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { component, count, type Fields, limit, time } from "./schema.ts";
+import { beforeId, component, count, type Fields, limit, time } from "./schema.ts";
 
 const name = z.string().min(1).max(128);
 const deliveryState = z.enum(["active", "complete", "failed", "unknown", "stale", "damaged"]);
@@ -16,7 +16,7 @@ export const deliveriesQuery = z.object({
 	account: name.optional(),
 	state: deliveryState.optional(),
 	limit,
-	before: name.optional().describe("A delivery id: only older ones."),
+	before: beforeId("dlv", "the id of a delivery").describe("A delivery id: only older ones."),
 });
 
 const lab = z.literal(true).exactOptional().describe("It belongs to the channel lab: nobody real reads there.");
@@ -58,6 +58,10 @@ export const AccountList = component(
 	z.object({
 		now: time.describe("By the daemon's clock."),
 		accounts: z.array(AccountView),
+		without_account: z
+			.array(z.string())
+			.exactOptional()
+			.describe("Channels whose adapter has a `command` and that have no account: nothing starts them."),
 	} satisfies Fields<wire.AccountListJson>),
 );
 const accountNames = z.array(
@@ -126,7 +130,16 @@ export const DeliveryRequest = component(
 	"DeliveryRequest",
 	z.union([
 		z.strictObject({ run_id: name, ...where }),
-		z.strictObject({ text: z.string().min(1), ...where }),
+		z.strictObject({
+			text: z.string().min(1),
+			idempotency_key: z
+				.string()
+				.min(1)
+				.max(256)
+				.exactOptional()
+				.describe("Sent again with the same key within 24 hours, it is the same delivery."),
+			...where,
+		}),
 	]) satisfies z.ZodType<wire.DeliveryRequest>,
 );
 export const DeliveryAccepted = component(
@@ -221,7 +234,7 @@ export const LabStateView = component(
 						call: z.string(),
 						ms: z.number().exactOptional(),
 						status: count.describe("HTTP status; 0 = no answer."),
-						note: z.string().exactOptional(),
+						fault: z.string().exactOptional().describe("How it was made to go wrong."),
 					} satisfies Fields<wire.LabCallJson>),
 				),
 				rate_limited_until: time.exactOptional(),

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { component, count, type Fields, limit, offset, time } from "./schema.ts";
+import { beforeId, component, count, type Fields, limit, offset, time } from "./schema.ts";
 
 const id = z.string().min(1).max(128);
 const state = z.enum(["submitted", "queued", "running", "completed", "failed", "canceled", "timeout"]);
@@ -12,7 +12,7 @@ export const jobsQuery = z.object({
 	app_id: z.string().min(1).max(128).optional().describe("Only this application's."),
 	state: state.optional(),
 	limit,
-	before: id.optional().describe("A job's id: only older ones."),
+	before: beforeId("job", "the id of a job").describe("A job's id: only older ones."),
 });
 export const jobAfterQuery = z.object({
 	after: offset

@@ -2,17 +2,21 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { component, count, type Fields, limit, offset, time } from "./schema.ts";
+import { isMemoryBank } from "../protocol/protocol.ts";
+import { beforeId, component, count, type Fields, limit, offset, time } from "./schema.ts";
 
 const id = z.string().min(1).max(64);
-const bank = z.string().min(1).max(1024).describe("`agent:<name>` or `person:<channel>/<account>/<sender>`.");
+const bank = z
+	.string()
+	.refine(isMemoryBank, "must be `agent:<name>` or `person:<channel>/<account>/<sender>`")
+	.describe("`agent:<name>` or `person:<channel>/<account>/<sender>`.");
 
 export const memoryParams = z.object({ id });
 export const memoryQuery = z.object({
 	bank: bank.optional(),
 	query: z.string().max(1000).optional().describe("Plain words: items with one of them or more, best first."),
 	limit,
-	before: id.optional().describe("Without a query: an item's id, only older ones."),
+	before: beforeId("mem", "the id of an item").describe("Without a query: an item's id, only older ones."),
 });
 export const memoryChangesQuery = z.object({
 	limit,

@@ -9,6 +9,11 @@ export const RunContinued = component(
 	z.object({ run_id: z.string(), continues: z.string() } satisfies Fields<wire.RunContinuedJson>),
 );
 
+export const RunRetried = component(
+	"RunRetried",
+	z.object({ run_id: z.string(), retries: z.string() } satisfies Fields<wire.RunRetriedJson>),
+);
+
 const phaseName = z.string().min(1).max(64);
 export const PhaseRequest = component(
 	"PhaseRequest",
@@ -33,6 +38,20 @@ export const SessionPhase = component(
 			.nullable(),
 		known: z.array(z.string()).exactOptional().describe("The names that the engine knows."),
 	} satisfies Fields<wire.SessionPhaseJson>),
+);
+
+const trustHistory = z
+	.boolean()
+	.describe(
+		"Everything in the session's history may act with the rights of the sender of a run. Holds for its next runs.",
+	);
+export const SessionSettingsRequest = component(
+	"SessionSettingsRequest",
+	z.strictObject({ trust_history: trustHistory } satisfies Fields<wire.SessionSettingsRequest>),
+);
+export const SessionSettings = component(
+	"SessionSettings",
+	z.object({ session: z.string(), trust_history: trustHistory } satisfies Fields<wire.SessionSettingsJson>),
 );
 
 export const logQuery = z.object({

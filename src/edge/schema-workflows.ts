@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import type * as wire from "../protocol/protocol.ts";
-import { component, count, type Fields, limit, offset, time } from "./schema.ts";
+import { beforeId, component, count, type Fields, limit, offset, time } from "./schema.ts";
 
 const id = z.string().min(1).max(128);
 const json = z.record(z.string(), z.unknown());
@@ -28,7 +28,7 @@ export const workflowsQuery = z.object({
 	app_id: id.optional(),
 	state: state.optional(),
 	limit,
-	before: id.optional().describe("A workflow id: only older ones."),
+	before: beforeId("wf", "the id of a workflow").describe("A workflow id: only older ones."),
 });
 export const workflowAfterQuery = z.object({
 	after: offset

@@ -2,7 +2,7 @@
 
 import type { Broker } from "../broker/broker.ts";
 import type { StoredEntry, StoredPhase } from "../ledger/ledger.ts";
-import type { LogEntryJson, PhaseJson } from "../protocol/protocol.ts";
+import { type LogEntryJson, NexusError, type PhaseJson } from "../protocol/protocol.ts";
 import type { Handlers } from "./handler.ts";
 import type { EdgeDeps, EdgeLimits } from "./port.ts";
 import { defined } from "./present.ts";
@@ -10,8 +10,15 @@ import { defined } from "./present.ts";
 const ENTRIES_DEFAULT = 200;
 const BECAUSE = "set by the owner";
 
-export function sessionHandlers({ broker, ledger }: EdgeDeps, { listItemsMax }: EdgeLimits) {
+export function sessionHandlers({ broker, ledger, trust }: EdgeDeps, { listItemsMax }: EdgeLimits) {
+	const settingsOf = async (session: string) => ({ session, trust_history: (await trust?.of(session)) ?? false });
 	return {
+		getSettings: ({ params: { session } }) => settingsOf(session),
+		async setSettings({ params: { session }, body: { trust_history: trusted } }) {
+			if (!trust) throw new NexusError("not_found", "sessions have no settings here");
+			await trust.set(session, trusted);
+			return settingsOf(session);
+		},
 		getPhase: ({ params: { session } }) => phaseView(broker, session),
 		async setPhase({ params: { session }, body: { name, because = BECAUSE } }) {
 			await broker.enterPhase(session, name, because);

@@ -35,3 +35,4 @@ export {
 	type ToolSource,
 	type ToolsConfig,
 } from "./tools/tools.ts";
+export { unusedSettings } from "./unused.ts";

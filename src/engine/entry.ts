@@ -55,6 +55,8 @@ export interface EngineEntry<Config = unknown> {
 	readonly section?: string;
 	/** It reads the sections `agents` and `phases`. */
 	readonly hasAgents?: boolean;
+	/** Which settings of `tools`, `memory` and `mcp` it applies, by path; others are refused. Left out: it plays a script, and they wait for another engine. */
+	readonly uses?: readonly string[];
 	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
 	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
 	priority?(config: Config | undefined, env: Environment): number;

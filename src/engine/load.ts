@@ -8,6 +8,7 @@ import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
 import type { EngineHouse, Environment } from "./entry.ts";
 import type { Engine } from "./port.ts";
+import { unusedSettings, usedBy } from "./unused.ts";
 
 export interface LoadOptions {
 	/** Holds the engines' sections. */
@@ -25,6 +26,7 @@ const MODULE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 
 /** Rejects with a `config` error that says what to change. An engine is imported only when it is chosen. */
 export async function loadEngine(choice: EngineChoice, options: LoadOptions): Promise<Engine> {
+	refuseUnused(choice, options);
 	if (typeof choice === "object") return await loadModule(choice, options);
 	const { config = {}, base, env = process.env, engines = ENGINES, house } = options;
 	const entry = engineNamed(choice, engines);
@@ -33,12 +35,26 @@ export async function loadEngine(choice: EngineChoice, options: LoadOptions): Pr
 	throw new NexusError("config", `there is no engine "${choice}"; there are ${names}, and { module: ./my-agent.ts }`);
 }
 
+/** A sandbox that is configured and does not hold is worse than none. */
+function refuseUnused(choice: EngineChoice, { config = {}, engines = ENGINES }: LoadOptions): void {
+	if (usedBy(choice, engines) === undefined) return;
+	const unused = unusedSettings(choice, config, engines);
+	if (unused.length === 0) return;
+	const name = typeof choice === "object" ? choice.module : choice;
+	const said = unused.map(
+		(path) => `${path}: the engine ${name} does not use it; remove it, or set \`engine: reason-act\``,
+	);
+	throw new NexusError("config", said.join("\n"));
+}
+
 async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
 	const path = resolve(options.base, module);
-	const refuse = (found: string, cause?: unknown) =>
-		new NexusError("config", explainEngineShape(module, found), { cause });
+	const refuse = (found: string) => new NexusError("config", explainEngineShape(module, found));
+	/** The shape is not what is wrong: an agent to copy would be beside the point. */
+	const fail = (found: string, cause: unknown) =>
+		new NexusError("config", `engine module ${module}: ${found}`, { cause });
 	const file = await stat(path).catch((cause) => {
-		throw refuse(
+		throw fail(
 			`cannot be read: ${reasonOf(cause, path)}\nPaths are relative to the folder of the config, ${options.base}`,
 			cause,
 		);
@@ -46,7 +62,7 @@ async function loadModule({ module }: { module: string }, options: LoadOptions):
 	if (!file.isFile()) throw refuse("is not a file");
 	if (!MODULE_EXTENSIONS.includes(extname(path))) throw refuse(`does not end in ${MODULE_EXTENSIONS.join(", ")}`);
 	const exports = await importWithin(path, options.moduleLoadMs).catch((cause) => {
-		throw refuse(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
+		throw fail(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
 	});
 	const engine = engineFrom(exports, basename(path, extname(path)));
 	if (typeof engine === "string") throw refuse(engine);

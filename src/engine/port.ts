@@ -64,6 +64,10 @@ export interface EngineRequest {
 	owner?: boolean;
 	/** Whether a person has to agree before a tool acts, by its name; stronger than the tool's own word, weaker than the agent's. A `*` at the end stands for any rest. */
 	approval?: Readonly<Record<string, ApprovalPolicy>>;
+	/** Words in `messages` that have fewer rights than those that the run answers: what they may not do needs an approval, whatever the policy says. */
+	among?: Among;
+	/** Names of tools that bring text from outside: once a result of one is in the context, it counts as such words. A `*` at the end stands for any rest. */
+	outsideTools?: readonly string[];
 	/** Which agent is asked, where the configuration has several. */
 	agent?: string;
 	/** Agents that everybody whose words this run answers may use; left out = all. */
@@ -77,6 +81,16 @@ export interface EngineRequest {
 	attachments: readonly Attachment[];
 	/** How long one tool may take before the engine should fail it. */
 	toolTimeoutMs: number;
+}
+
+/** Whose words are in the context beside those that a run answers, and what all of these people may do. */
+export interface Among {
+	/** In words, for the person who decides. */
+	whose: string;
+	/** Whom notes of the run name as the one who asked. */
+	from: { channel: string; account: string; sender: string };
+	allowedTools?: readonly string[];
+	deniedTools?: readonly string[];
 }
 
 /** A session's phase is durable: it outlives its run. */
@@ -115,6 +129,10 @@ export interface Asking {
 	choices?: readonly string[];
 	/** Of a tool that comes from outside: it is not the same tool under another one. */
 	revision?: string;
+	/** Why a person is asked whatever the policy says, for that person. */
+	because?: string;
+	/** It can be agreed to only this once, not for the rest of the session. */
+	once?: boolean;
 	/** Who decided, in words. */
 	by?: string;
 }

@@ -21,5 +21,6 @@ export * from "./receipts/port.ts";
 export * from "./sessions/port.ts";
 export * from "./signins/port.ts";
 export { sqliteLedger } from "./sqlite.ts";
+export * from "./trust/port.ts";
 export * from "./turns/port.ts";
 export * from "./workflows/port.ts";

@@ -20,6 +20,7 @@ import type { Phases } from "./phases/port.ts";
 import type { Receipts } from "./receipts/port.ts";
 import type { Sessions } from "./sessions/port.ts";
 import type { SignIns } from "./signins/port.ts";
+import type { Trusts } from "./trust/port.ts";
 import type { Turn, Turns } from "./turns/port.ts";
 import type { WorkflowRows } from "./workflows/port.ts";
 
@@ -35,6 +36,7 @@ export interface Ledger {
 	readonly memory: Memory;
 	readonly checkpoints: Checkpoints;
 	readonly phases: Phases;
+	readonly trust: Trusts;
 	readonly execution: Execution;
 	readonly apps: Apps;
 	readonly signins: SignIns;

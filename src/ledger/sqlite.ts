@@ -1,5 +1,6 @@
 /** The Ledger in a SQLite file: the list of its things. */
 
+import { idsAfter } from "../protocol/protocol.ts";
 import type { SqliteFile } from "../std/sqlite.ts";
 import { approvalsInSqlite } from "./approvals/sqlite.ts";
 import { appsInSqlite } from "./apps/sqlite.ts";
@@ -21,7 +22,8 @@ import type { Ledger, LedgerQuestions } from "./port.ts";
 import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { signInsInSqlite } from "./signins/sqlite.ts";
-import { openThings } from "./thing.ts";
+import { greatestId, openThings } from "./thing.ts";
+import { trustInSqlite } from "./trust/sqlite.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 import { workflowsInSqlite } from "./workflows/sqlite.ts";
 
@@ -48,10 +50,22 @@ export const THINGS = {
 	idempotency: idempotencyInSqlite,
 	connectors: connectorsInSqlite,
 	notices: noticesInSqlite,
+	trust: trustInSqlite,
+};
+
+/** Where things are listed by their ids: what is made from now on stands before what is there. */
+const LISTED_BY_ID = {
+	turns: "run_id",
+	inbound: "event_id",
+	delivery: "id",
+	job: "id",
+	memory: "id",
+	workflow: "id",
 };
 
 export function sqliteLedger(file: SqliteFile): Ledger {
 	const things = openThings(file, THINGS);
+	for (const [table, id] of Object.entries(LISTED_BY_ID)) idsAfter(greatestId(file, table, id) ?? "");
 	const { turns, inbox } = things;
 	file.things.registerAnswers<LedgerQuestions>("ledger", {
 		sessionSnapshot(session, page) {

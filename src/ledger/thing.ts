@@ -78,6 +78,16 @@ export function must(changes: number, missing: string): void {
 	if (changes === 0) throw new Refused("conflict", missing);
 }
 
+export function greatestId(file: SqliteFile, table: string, id: string): string | undefined {
+	const greatest = statement(file, `SELECT max(${id}) AS id FROM ${table}`).get()?.id;
+	return typeof greatest === "string" ? greatest : undefined;
+}
+
+/** The number of the row that a page ends before, as an expression: also when that row is forgotten since. Newer rows have greater ids. */
+export const pageEnd = (table: string, id: string, cursor: string): string =>
+	`coalesce((SELECT seq FROM ${table} WHERE ${id} = ${cursor}),
+	(SELECT seq + 1 FROM ${table} WHERE ${id} < ${cursor} ORDER BY ${id} DESC LIMIT 1), 0)`;
+
 /** The daemons that use the file, one row per start. The Bus keeps it. */
 export const NODE_TABLE = `CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, name TEXT NOT NULL, renewed_at INTEGER NOT NULL, dead INTEGER NOT NULL DEFAULT 0) STRICT`;
 

@@ -21,6 +21,7 @@ import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise
 import type { AccountFiles, KeptNotes, NoteKeeping } from "./supervise/kept-notes.ts";
 import {
 	createMonitorPort,
+	type IsUrgent,
 	type MonitorPort,
 	type OnChoice,
 	type OnMessage,
@@ -165,13 +166,13 @@ export class Account {
 		return this.#send;
 	}
 
-	listen(onMessage: OnMessage, onChoice: OnChoice): void {
+	listen(onMessage: OnMessage, onChoice: OnChoice, isUrgent?: IsUrgent): void {
 		if (this.#monitor) throw new NexusError("conflict", `${this.channel}/${this.id} is already listened to.`);
 		const { inboundWaitingMax, webhookMs, retryMs, retryMsMax } = this.#options.limits;
 		const { channel, id: account } = this;
 		const onFailure = (failure: MessageFailure) => this.#options.onFailure({ ...failure, channel, account });
 		const more = { onMessage, onChoice, onFailure, waitingMax: inboundWaitingMax, webhookMs, retryMs, retryMsMax };
-		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more });
+		this.#monitor = createMonitorPort({ ...this.#process("monitor"), ...more, ...(isUrgent && { isUrgent }) });
 		this.#hearing.abort();
 	}
 

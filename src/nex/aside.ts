@@ -31,6 +31,10 @@ export const showsReasoning = (delivering: Delivering): boolean => {
 	return showsParts(delivering) || info.supports.includes("reasoning") || !info.fields?.includes("intent");
 };
 
+/** The adapter hears of it in the stream. */
+export const showsPart = (delivering: Delivering, { modality }: PartEvent): boolean =>
+	modality === "reasoning" ? showsReasoning(delivering) : showsParts(delivering);
+
 /** Whether a channel wants to see a part. */
 export const isWanted = ({ reasoning, parts }: Delivering, { modality }: PartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;
@@ -64,6 +68,17 @@ export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: 
 		...(attachment && { attachments: [attachment] }),
 		...(instead !== undefined && { instead: { nonce: asideNonce(tracked.id, offset, "!"), text: instead } }),
 	};
+}
+
+/**
+ * The text that says that an answer failed, for adapters that stream without positions: their messages have ranges that say nothing, so it is
+ * known by its nonce. No part of an answer stands at offset 0.
+ */
+export function errorAside({ tracked, info, options }: Delivering): Aside | undefined {
+	const isBlind = info.supports.includes("stream") && !info.fields?.includes("offset");
+	return isBlind && options.errorText
+		? { nonce: asideNonce(tracked.id, 0, "error"), text: options.errorText }
+		: undefined;
 }
 
 /** The text that says that an answer failed is no part of the source either; it is said once. */

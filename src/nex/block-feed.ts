@@ -17,7 +17,7 @@ export async function* readBlocks(delivering: Delivering, typing: Typing): Async
 	const over = new AbortController();
 	const reading = AbortSignal.any([signal, over.signal]);
 	const source = readSource(bus, tracked.row.runId, {
-		position: tracked.row.cursor,
+		position: tracked.reach,
 		signal: reading,
 		log,
 		onDamage: (reason) => {
@@ -83,7 +83,8 @@ async function* withDelays(delivering: Delivering, machine: BlockMachine): Async
 
 /** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
 async function placeOfCursor({ tracked, bus, signal, log }: Delivering): Promise<Place> {
-	const { cursor, runId } = tracked.row;
+	const { reach: cursor } = tracked;
+	const { runId } = tracked.row;
 	let begin = 0;
 	let text = "";
 	const textOf = (events: readonly SourceEvent[]) => {

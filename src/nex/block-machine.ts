@@ -1,9 +1,11 @@
 /** The block pipeline of one delivery, with the channel's figures. */
 
-import type { AdapterInfo, Place } from "../adapter/adapter.ts";
-import { isErrorSaid, owedAside } from "./aside.ts";
+import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter.ts";
+import { own } from "../std/own.ts";
+import { errorAside, isErrorSaid, owedAside } from "./aside.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
 import type { Delivering } from "./delivering.ts";
+import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
 import type { BlockMachine } from "./machine.ts";
 import type { BlocksConfig } from "./port.ts";
 import { isEnd, type SourceEvent } from "./source.ts";
@@ -18,9 +20,14 @@ export interface ChannelBlocks extends BlockRules {
 	humanDelayMs: { min: number; max: number } | undefined;
 }
 
-/** The config is stronger than the channel's own, which is stronger than the default. No block is longer than a message can be. */
-export function blocksOf({ blocks, limits: { textMax } }: AdapterInfo, config: BlocksConfig = {}): ChannelBlocks {
-	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...blocks, ...config };
+/** The config is stronger than the adapter's own, which is stronger than that of the channel's name. No block is longer than a message can be. */
+export function blocksOf(
+	{ blocks, channel, limits: { textMax } }: AdapterInfo,
+	config: BlocksConfig = {},
+	name = channel,
+): ChannelBlocks {
+	const ofName: AdapterInfo["blocks"] = own(CHANNEL_BLOCKS, name);
+	const { humanDelayMs, ...rules } = { ...BLOCK_RULES, ...ofName, ...blocks, ...config };
 	const maxChars = Math.min(rules.maxChars, textMax);
 	const minChars = Math.min(rules.minChars, maxChars);
 	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
@@ -37,7 +44,7 @@ export function createBlockMachine(delivering: Delivering, place: Place): BlockM
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
 		return heldToEnd(createBlocks(delivering, place, rules, undefined));
 	}
-	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks);
+	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
 	return createBlocks(delivering, place, rules, humanDelayMs);
 }
 
@@ -66,13 +73,19 @@ function createBlocks(
 ): BlockMachine {
 	const { tracked, options } = delivering;
 	const { row } = tracked;
-	let state = beginBlocks(row.cursor, place);
+	let state = beginBlocks(tracked.reach, place);
+	/** Nothing was sent yet behind a message that was left half-way. */
+	let isBlind = goesOnBlindly(delivering);
 	let wakeAt: number | undefined;
 	const ready: Block[] = [];
 	const step = (input: BlockInput, now: number) => {
 		const next = stepBlocks(state, input, now, rules);
 		state = next.state;
 		wakeAt = next.wakeAt;
+		for (const block of next.blocks) {
+			if (isBlind) block.text = goingOn(block.text);
+			isBlind = false;
+		}
 		ready.push(...next.blocks);
 		return next.blocks.at(-1);
 	};
@@ -82,20 +95,32 @@ function createBlocks(
 		step({ type: "flush" }, now);
 		ready.push({ from: state.since, to: state.since, text: aside.text, aside });
 	};
+	/** What is damaged and has not been sent is not sent. */
+	const drop = (from: number, now: number) => {
+		step({ type: "drop", from }, now);
+		for (let at = ready.length - 1; at >= 0; at--)
+			if (!ready[at]?.aside && ready[at]!.from >= from) ready.splice(at, 1);
+	};
 	return {
 		take(each, now) {
 			const { event } = each;
 			if (event.type === "token") step(event, now);
 			else if (event.type === "part") beside(each, now);
 			else if (event.type === "stream_end" || event.type === "stream_error") {
+				if (each.damagedFrom !== undefined) drop(each.damagedFrom, now);
 				const last = step({ type: "end" }, now);
 				if (last && each.facts) last.facts = each.facts;
 			} else if (event.type === "tool_status" && event.status === "started" && options.tools) {
 				step({ type: "note", text: toolNote(event.summary ?? event.toolName) }, now);
 			}
-			if (event.type !== "stream_error" || !options.errorText) return;
+			if (!isEnd(event) || !options.errorText || each.reason === "aborted") return;
+			// Of an answer that ended well, some may be missing, and it is not known what.
+			if (event.type !== "stream_error" && !(isBlind && doubtOf(tracked) !== undefined)) return;
 			// No part of the source: said after it, and only once.
-			if (!isErrorSaid(row)) ready.push({ from: state.since, to: state.since, text: options.errorText });
+			const aside = errorAside(delivering);
+			const isSaid = aside ? row.messages.some(({ nonce }) => nonce === aside.nonce) : isErrorSaid(row);
+			const block = { from: state.since, to: state.since, text: options.errorText };
+			if (!isSaid) ready.push({ ...block, ...(aside && { aside }) });
 		},
 		tick: (now) => step({ type: "tick" }, now),
 		get wakeAt() {

@@ -53,6 +53,8 @@ export type BlockInput =
 	| { type: "end" }
 	/** Something that is not text comes next. */
 	| { type: "flush" }
+	/** The text from this position on is damaged: what of it waits is not sent. */
+	| { type: "drop"; from: number }
 	| { type: "tick" };
 
 export interface BlockStep {
@@ -86,6 +88,8 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 		}
 		case "flush":
 			return awaited(flush(state, rules), rules);
+		case "drop":
+			return awaited({ state: dropped(state, input.from), blocks: [] }, rules);
 		case "tick": {
 			const due = state.heardAt !== undefined && now >= state.heardAt + rules.idleMs;
 			return awaited(due ? flush(state, rules) : { state, blocks: [] }, rules);
@@ -96,6 +100,13 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 }
 
 const hasInk = (text: string): boolean => /\S/.test(text);
+
+/** What was said waits only for more of the same text. */
+function dropped(state: BlockState, from: number): BlockState {
+	const text = state.text.slice(0, Math.max(0, from - state.from));
+	const said = from < state.from ? "" : state.said;
+	return { ...state, text, inked: hasInk(text), said, notes: [], read: 0 };
+}
 
 type Gathered = Omit<BlockStep, "wakeAt">;
 

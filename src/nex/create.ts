@@ -8,6 +8,7 @@ import { type Random, toNexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { createPairingDesk } from "./acl/pairing.ts";
+import { createTrust, type Trust } from "./acl/trust.ts";
 import { type Asking, createAsking } from "./asking/asking.ts";
 import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
@@ -55,6 +56,8 @@ export interface Nex {
 	cancel(eventId: string): Promise<InboundEvent>;
 	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
 	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
+	/** Answers the messages of a run that was cut off with a new run. */
+	retry(runId: string): Promise<{ runId: string }>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -66,6 +69,8 @@ export interface Nex {
 	pressed: Asking["pressed"];
 	/** What runs wait for, and what was allowed for sessions. */
 	asking: Pick<Asking, "decide" | "grants">;
+	/** Whether a session's history is trusted. */
+	trust: Trust;
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */
 	load(): Promise<void>;
 	/**
@@ -119,7 +124,8 @@ export function createNex(options: NexOptions): Nex {
 		);
 	};
 	const asking = createAsking({ ...shared, questions, config: () => config, onLateAnswer });
-	const inbox = new Inbox({ ...shared, asking, config: () => config, hooks: () => hooks });
+	const trust = createTrust({ bus, ledger, config: () => config, clock });
+	const inbox = new Inbox({ ...shared, asking, trust, config: () => config, hooks: () => hooks });
 	const receive = (inbound: Inbound) => inbox.receive(inbound);
 	const knows = (channel: string, account: string) => config.channels?.[channel]?.accounts?.[account] !== undefined;
 	const listening = createListening({
@@ -141,6 +147,7 @@ export function createNex(options: NexOptions): Nex {
 		receive,
 		cancel: (eventId) => inbox.cancel(eventId),
 		continue: (runId, answer) => inbox.continue(runId, answer),
+		retry: (runId) => inbox.retry(runId),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),
@@ -148,6 +155,7 @@ export function createNex(options: NexOptions): Nex {
 		},
 		pressed: asking.pressed,
 		asking,
+		trust,
 		async load() {
 			await asking.load();
 			const loaded = await loadPlugins(config.plugins ?? [], config.base ?? process.cwd());

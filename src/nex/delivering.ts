@@ -30,6 +30,8 @@ export interface Delivering {
 	parts: boolean;
 	/** Files of the lines that this process has intended to send, by their nonce. */
 	files: Map<string, readonly WireAttachment[]>;
+	/** The answer ended with an error. */
+	isFailed?: boolean;
 	/** Why the stored answer cannot be delivered as a whole. */
 	damage?: string;
 }

@@ -5,7 +5,13 @@ export type { ApprovalsConfig } from "./asking/config.ts";
 export { createNex, type Nex } from "./create.ts";
 export { loadPlugins } from "./hooks/load.ts";
 export type { HookAnswer, HookContext, HookRequest, Plugin } from "./hooks/port.ts";
-export { type InboundChannelConfig, type InboundConfig, type QueueConfig, WEB } from "./inbox/config.ts";
+export {
+	type InboundChannelConfig,
+	type InboundConfig,
+	type QueueConfig,
+	type SessionConfig,
+	WEB,
+} from "./inbox/config.ts";
 export type { InboxLimits } from "./inbox/limits.ts";
 export type { Accepted, ChannelMessage, ClientMessage } from "./inbox/message.ts";
 export { createOutbound } from "./outbound.ts";

@@ -95,8 +95,8 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			await Promise.all(retired.map((account) => retirement.begin(account)));
 			return changes;
 		},
-		monitor: (channel, account, onMessage, onChoice = nobodyAsked) =>
-			accounts.of(channel, account).listen(onMessage, onChoice),
+		monitor: (channel, account, onMessage, onChoice = nobodyAsked, isUrgent) =>
+			accounts.of(channel, account).listen(onMessage, onChoice, isUrgent),
 		admitWebhook(channel, account, head) {
 			accounts.check(channel, account);
 			checkSignable(channel, accounts.infos.known(channel).info, head);

@@ -97,10 +97,10 @@ async function logOf({ bus, stamp, limits }: OwingDeps, request: DeliverRequest)
 		if (await bus.describe(request.runId)) return request.runId;
 		throw new NexusError("not_found", `There is no run ${request.runId}, or its log is no longer kept.`);
 	}
-	const { text } = request;
+	const { text, log, beside } = request;
 	if (text.trim() === "") throw new NexusError("invalid", "There is nothing to deliver: the text is empty.");
 	if (text.length > limits.textCharsMax) {
 		throw new NexusError("too_large", `A text has at most ${limits.textCharsMax} characters.`);
 	}
-	return writeTextLog(bus, text, stamp);
+	return writeTextLog(bus, text, stamp, log, beside);
 }

@@ -4,7 +4,7 @@ import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target 
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
 import type { ProcessStatus } from "./supervise/keeper.ts";
-import type { OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+import type { IsUrgent, OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
 
 /** Per channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;
@@ -70,8 +70,16 @@ export interface AccountChanges {
 }
 
 /** What is delivered: a run, live or finished, or a text of its own. */
-export type DeliverRequest = DeliverPlace & ({ runId: string } | { text: string });
+export type DeliverRequest = DeliverPlace & ({ runId: string } | NewText);
 export type RunDelivery = DeliverPlace & { runId: string };
+
+interface NewText {
+	text: string;
+	/** What its log is called; a new name when left out. */
+	log?: string;
+	/** Commits with the log. */
+	beside?: readonly Write[];
+}
 
 interface DeliverPlace {
 	account: AccountName;
@@ -174,7 +182,7 @@ export interface Outbound {
 	 */
 	reconfigure(adapters: AdapterConfig): Promise<AccountChanges>;
 	/** Starts listening to an account; once per account. */
-	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice): void;
+	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice, isUrgent?: IsUrgent): void;
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
 	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
 	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;

@@ -5,6 +5,7 @@ import type { DeliveryMode } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { isAside } from "./aside-nonce.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { doubtOf } from "./half-shown.ts";
 import type { DeliverOptions, StreamingConfig } from "./port.ts";
 import { deliverBySend } from "./send-delivery.ts";
 import { deliverByStream } from "./stream-delivery.ts";
@@ -26,6 +27,7 @@ export async function route(delivering: Delivering, options: DeliverOptions): Pr
 	const { tracked, info, account } = delivering;
 	const begun = tracked.row.mode !== undefined;
 	if (!begun) {
+		tracked.given = 0;
 		tracked.change("setMode", modeOf(info, account.streaming, options));
 		await tracked.recorded();
 	}
@@ -36,6 +38,8 @@ export async function route(delivering: Delivering, options: DeliverOptions): Pr
 function inSum({ tracked, damage }: Delivering, outcome: Outcome): Outcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
+	const doubt = doubtOf(tracked);
+	if (outcome.state === "complete" && doubt !== undefined) return { state: "unknown", error: doubt };
 	const doubtful = tracked.row.messages.some(({ state, nonce }) => state === "unknown" && isAside(nonce));
 	if (outcome.state !== "complete" || !doubtful) return outcome;
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };

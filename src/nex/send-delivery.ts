@@ -3,7 +3,7 @@
 import { type PlatformFault, pieceOf, type SendBody } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import type { Aside } from "./aside.ts";
+import { type Aside, errorAside } from "./aside.ts";
 import { recallFiles } from "./aside-files.ts";
 import { isAside, lineOf } from "./aside-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
@@ -17,8 +17,9 @@ import { typingRulesOf } from "./typing-rules.ts";
 
 export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
 	const { tracked, account, info, clock } = delivering;
+	const names = { delivery: tracked.id, runId: tracked.row.runId };
 	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
-		account.send(info).typing(delivering.target, on, doing),
+		account.send(info).typing(delivering.target, on, doing, names),
 	);
 	try {
 		for (const open of tracked.row.messages.filter(isUnfinished)) {
@@ -46,6 +47,14 @@ export async function sendAside(delivering: Delivering, aside: Aside, typing: Ty
 	if (outcome)
 		delivering.log.warn({ ...factsOf(delivering.tracked), nonce, ...outcome }, "something beside the text is missing");
 	return outcome?.state === "failed" && instead ? sendAside(delivering, instead, typing) : undefined;
+}
+
+/** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
+export async function sayError(delivering: Delivering): Promise<Outcome | undefined> {
+	const { tracked, info } = delivering;
+	const aside = errorAside(delivering);
+	const isSaid = tracked.row.messages.some(({ nonce }) => nonce === aside?.nonce);
+	return aside && !isSaid && info.supports.includes("send") ? sendAside(delivering, aside, QUIET) : undefined;
 }
 
 /** Something beside the text that an earlier process left without an end. */

@@ -36,6 +36,8 @@ export interface SourceEvent {
 	offset: number;
 	/** Source position before the event: UTF-16 units of all text so far. */
 	position: number;
+	/** Of the end of a damaged answer: the text from this position on failed its check, and is not what was produced. */
+	damagedFrom?: number;
 }
 
 export interface SourceOptions {
@@ -58,8 +60,9 @@ export async function* readSource(
 ): AsyncGenerator<SourceEvent[], void, undefined> {
 	const reader = createReader(options.position);
 	let ended = false;
+	let begun = false;
 	let last: SourceEvent = { event: { type: "token", text: "" }, offset: 0, position: options.position };
-	let damage: string | undefined;
+	let damage: DamageFound | undefined;
 	let after: number | undefined = 0;
 	try {
 		while (after !== undefined) {
@@ -68,6 +71,7 @@ export async function* readSource(
 			for await (const batch of follow(cursor, options.signal)) {
 				const { events, rewind } = reader.read(batch);
 				last = events.at(-1) ?? last;
+				begun ||= events[0]?.event.type === "stream_start";
 				ended ||= isEnd(last.event);
 				if (events.length > 0) yield events;
 				damage = reader.damage;
@@ -78,16 +82,27 @@ export async function* readSource(
 		}
 	} catch (cause) {
 		if (!(cause instanceof NexusError) || cause.code !== "data_loss") throw cause;
-		damage = cause.message;
+		damage = { reason: cause.message };
 	}
 	if (options.signal.aborted || (ended && damage === undefined)) return;
 	// Whoever waits for the end still gets one: a log without it is damaged as well (I3).
-	const reason = damage ?? "the log has no end";
+	const { reason, from: damagedFrom } = damage ?? { reason: "the log has no end" };
 	options.log.error({ runId, offset: last.offset, reason }, "the stored answer is damaged; its delivery ends here");
 	options.onDamage?.(reason);
-	const position = last.position + (last.event.type === "token" ? last.event.text.length : 0);
+	const said = last.position + (last.event.type === "token" ? last.event.text.length : 0);
+	const position = Math.max(said, options.position);
 	const error = `The stored answer is damaged: ${reason}`;
-	yield [{ event: { type: "stream_error", error, partial: true }, offset: last.offset, position }];
+	const end = { event: { type: "stream_error" as const, error, partial: true }, offset: last.offset, position };
+	// What has an end has a start: a reader knows of no answer otherwise.
+	const start = begun ? [] : [await startOf(bus, runId)];
+	yield [...start, { ...end, ...(damagedFrom !== undefined && { damagedFrom }) }];
+}
+
+/** The start that is missing in the log. */
+async function startOf(bus: Bus, runId: string): Promise<SourceEvent> {
+	const meta = (await bus.describe(runId))?.meta as { session?: string } | undefined;
+	const event = { type: "stream_start" as const, runId, sessionLabel: meta?.session ?? "", target: null };
+	return { event, offset: 0, position: 0 };
 }
 
 /** The run is over. */
@@ -97,10 +112,24 @@ export const isEnd = (event: SourceEvent["event"]): boolean =>
 interface Reader {
 	/** The events of a batch, up to the first damaged record, or up to where what follows has to be read again: after that offset. */
 	read(batch: Batch): { events: SourceEvent[]; rewind?: number };
-	readonly damage: string | undefined;
+	readonly damage: DamageFound | undefined;
 }
 
-class Damage extends Error {}
+interface DamageFound {
+	reason: string;
+	/** Where the text begins that failed its check. */
+	from?: number;
+}
+
+class Damage extends Error {
+	/** The stream whose end does not fit its chunks. */
+	readonly stream: string | undefined;
+
+	constructor(reason: string, stream?: string) {
+		super(reason);
+		this.stream = stream;
+	}
+}
 
 /** Every frame is verified on its way: a hole in an answer must not look like an answer (I2). */
 function createReader(start: number): Reader {
@@ -109,15 +138,20 @@ function createReader(start: number): Reader {
 	const toEvents = createToEvents();
 	const parts = createParts();
 	const ends = createEnds();
-	let damage: string | undefined;
+	let damage: DamageFound | undefined;
 	let position = 0;
+	/** Where the text of each stream begins. */
+	const begins = new Map<string, number>();
 	/** Reads the tokens of the text that spoke last, which is what most records are, without parsing them. */
 	let tokenAt: ReturnType<typeof chunkDecoder> = () => undefined;
 	let spoken = { message_id: "", seq_no: 0 };
 
 	function verify(frame: Frame): void {
 		const violation = verifier.push(frame);
-		if (isDamage(violation)) throw new Damage(`${violation.message} (${violation.rule})`);
+		if (isDamage(violation)) {
+			const unfit = violation.kind === "wrong_checksum" || violation.kind === "wrong_count";
+			throw new Damage(`${violation.message} (${violation.rule})`, unfit ? frame.message_id : undefined);
+		}
 		// Recovery could not read all of it: its end fits what is left.
 		if (frame.type === "stream.end" && frame.error?.code === "data_loss") throw new Damage(frame.error.message);
 	}
@@ -134,6 +168,7 @@ function createReader(start: number): Reader {
 		if (event.type === "token" && frame.type === "stream.chunk") {
 			tokenAt = chunkDecoder(frame.message_id);
 			spoken = { message_id: frame.message_id, seq_no: frame.seq_no };
+			if (!begins.has(frame.message_id)) begins.set(frame.message_id, position);
 			return tokenOf(event.text, offset);
 		}
 		if (position < start && !isLast(event) && event.type !== "part") return undefined;
@@ -182,7 +217,8 @@ function createReader(start: number): Reader {
 				return { events, ...(rewind !== undefined && { rewind }) };
 			} catch (cause) {
 				if (!(cause instanceof Damage)) throw cause;
-				damage = cause.message;
+				const from = cause.stream === undefined ? undefined : begins.get(cause.stream);
+				damage = { reason: cause.message, ...(from !== undefined && { from }) };
 				return { events };
 			}
 		},

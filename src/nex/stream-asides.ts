@@ -1,6 +1,6 @@
 /** What stands beside a streamed text: sent by the `send` verb when the text before it is out, and before the text after it is written. */
 
-import { type Aside, owedAside } from "./aside.ts";
+import { type Aside, owedAside, showsPart } from "./aside.ts";
 import type { Delivering, Outcome } from "./delivering.ts";
 import { sendAside } from "./send-delivery.ts";
 import { readSource } from "./source.ts";
@@ -22,6 +22,11 @@ export class StreamAsides {
 		this.#moved();
 	}
 
+	/** Something cannot be sent before the end of the text. */
+	get isHolding(): boolean {
+		return this.#held;
+	}
+
 	/** One that cannot be sent where it stands: nobody would know when the text before it is out, or it stands inside code. */
 	hold(): void {
 		this.#held = true;
@@ -34,7 +39,17 @@ export class StreamAsides {
 
 	/** `ink`: how far the text before it has something to see. */
 	async say(aside: Aside, ink: number, signal: AbortSignal): Promise<void> {
-		const isOut = await this.#out(ink, signal);
+		const { tracked, limits } = this.#delivering;
+		await this.#sayOnce(() => tracked.row.cursor >= ink, limits.answerMs, aside, signal);
+	}
+
+	/** Without positions: when `isOut` says that the message before it is finished. */
+	async sayBehind(isOut: () => boolean, aside: Aside, signal: AbortSignal): Promise<void> {
+		await this.#sayOnce(isOut, this.#delivering.limits.asideMs, aside, signal);
+	}
+
+	async #sayOnce(isReady: () => boolean, limitMs: number, aside: Aside, signal: AbortSignal): Promise<void> {
+		const isOut = await this.#out(isReady, limitMs, signal);
 		if (signal.aborted) return;
 		if (!isOut) {
 			this.hold();
@@ -50,6 +65,7 @@ export class StreamAsides {
 		const { tracked, bus, signal, log } = this.#delivering;
 		for await (const events of readSource(bus, tracked.row.runId, { position: tracked.row.cursor, signal, log })) {
 			for (const each of events) {
+				if (each.event.type === "part" && showsPart(this.#delivering, each.event)) continue;
 				const aside = owedAside(this.#delivering, each);
 				const left = aside && (await sendAside(this.#delivering, aside, QUIET));
 				if (left) return left;
@@ -59,24 +75,23 @@ export class StreamAsides {
 	}
 
 	/** False when the adapter does not come to it in time. */
-	async #out(ink: number, signal: AbortSignal): Promise<boolean> {
-		const { tracked, clock, limits, account } = this.#delivering;
-		const isOut = () => tracked.row.cursor >= ink;
+	async #out(isOut: () => boolean, limitMs: number, signal: AbortSignal): Promise<boolean> {
+		const { clock, account } = this.#delivering;
 		let since = clock.now();
 		while (!isOut() && !signal.aborted) {
 			if (account.gate.pausedUntil !== undefined) since = clock.now();
-			else if (clock.now() - since >= limits.answerMs) return false;
-			await this.#report(signal);
+			else if (clock.now() - since >= limitMs) return false;
+			await this.#report(limitMs, signal);
 		}
 		return !signal.aborted;
 	}
 
 	/** The next report, or a while. */
-	async #report(signal: AbortSignal): Promise<void> {
-		const { clock, limits } = this.#delivering;
+	async #report(limitMs: number, signal: AbortSignal): Promise<void> {
+		const { clock } = this.#delivering;
 		const { promise, resolve } = Promise.withResolvers<void>();
 		this.#moved = resolve;
-		const cancel = clock.after(limits.answerMs, resolve);
+		const cancel = clock.after(limitMs, resolve);
 		const over = () => resolve();
 		signal.addEventListener("abort", over, { once: true });
 		await promise;

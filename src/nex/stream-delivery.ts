@@ -4,10 +4,12 @@ import { setImmediate } from "node:timers/promises";
 import type { StreamLine } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isErrorSaid, showsParts, showsReasoning, wantedAside } from "./aside.ts";
+import { type Aside, isErrorSaid, showsPart, showsParts, showsReasoning, wantedAside } from "./aside.ts";
+import { isAside } from "./aside-nonce.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import { createFenceWatch } from "./fence-watch.ts";
-import { settleAside } from "./send-delivery.ts";
+import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
+import { sayError, settleAside } from "./send-delivery.ts";
 import { isEnd, type PartEvent, readSource, type SourceEvent } from "./source.ts";
 import { StreamAsides } from "./stream-asides.ts";
 import { createLines } from "./stream-lines.ts";
@@ -19,13 +21,16 @@ import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
 
 /** `begun`: an earlier process may have written some of it. */
 export async function deliverByStream(delivering: Delivering, begun: boolean): Promise<Outcome> {
-	if (begun && !isResumable(delivering)) return inDoubt(delivering);
+	if (begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
 	const left = await settleAside(delivering);
 	if (left) return left;
 	const asides = new StreamAsides(delivering);
 	const outcome = await attemptAll(delivering, asides);
 	await asides.idle();
-	return (outcome.state === "complete" ? await asides.rest() : undefined) ?? outcome;
+	if (outcome.state !== "complete") return outcome;
+	// With the basic fields alone it does not hear of the error text.
+	const unheard = delivering.isFailed && !speaks(delivering.info, "runId");
+	return (await asides.rest()) ?? (unheard ? await sayError(delivering) : undefined) ?? outcome;
 }
 
 async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise<Outcome> {
@@ -39,7 +44,7 @@ async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise
 			{ ...factsOf(delivering.tracked), error: attempt.error },
 			"the adapter was lost; the delivery goes on",
 		);
-		if (attempt.begun && !isResumable(delivering)) return inDoubt(delivering);
+		if (attempt.begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
 		const progress = JSON.stringify([tracked.row.cursor, tracked.unfinished?.shown]);
 		if (progress !== known) since = clock.now();
 		known = progress;
@@ -49,17 +54,8 @@ async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise
 
 type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
 
-/** Adapters that report neither intents nor positions leave nothing to go on from. */
-const isResumable = ({ info }: Delivering): boolean => speaks(info, "intent") && speaks(info, "offset");
-
-function inDoubt({ tracked }: Delivering): Outcome {
-	for (const { state, nonce } of tracked.row.messages)
-		if (state === "intended" || state === "open") tracked.change("doubt", nonce);
-	const error =
-		"The adapter ended while it was writing, and cannot tell what the platform shows. " +
-		"Adapters with the fields intent and offset can be resumed.";
-	return { state: "unknown", error };
-}
+/** Something of it may be on the platform, and no process can go on with it. */
+const isHalfShown = (delivering: Delivering): boolean => !isResumable(delivering) && !isUnshown(delivering.tracked);
 
 async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promise<Attempt> {
 	const { tracked, clock, signal, target } = delivering;
@@ -68,8 +64,9 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	let watch: AnswerWatch | undefined;
 	let isOver = false;
 	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
+	const names = speaks(delivering.info, "runId") && { delivery: tracked.id, runId: tracked.row.runId };
 	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
-		write({ type: "typing", target, on, ...doing, delivery: tracked.id }),
+		write({ type: "typing", target, on, ...doing, ...names }),
 	);
 	const message = (what: "out" | "grown") => typing.take({ type: what === "out" ? "message_out" : "message_grown" });
 	const reports = new StreamReports(delivering, { write, message });
@@ -100,10 +97,11 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	else tracked.lost.addEventListener("abort", lost, { signal: over.signal });
 	// It ends by itself once it is over; a full pipe must not hold up the outcome.
 	const pushing = { delivering, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
-	void pushAll(pushing, (position, inked) => {
+	const onEnd = (position: number, inked: boolean) => {
 		reports.ended(position, inked);
 		watch = watchdog(delivering, taken);
-	}).catch((cause: unknown) => {
+	};
+	void pushAll(pushing, onEnd, () => resolve({ state: "complete" })).catch((cause: unknown) => {
 		if (!signal.aborted) resolve({ state: "failed", error: `The answer could not be read: ${String(cause)}` });
 	});
 	const outcome = await promise;
@@ -144,7 +142,11 @@ interface Pushing {
 const LONG_BATCH = 64;
 
 /** Writes the source from where the platform is, as fast as the process reads. */
-async function pushAll(pushing: Pushing, onEnd: (position: number, inked: boolean) => void): Promise<void> {
+async function pushAll(
+	pushing: Pushing,
+	onEnd: (position: number, inked: boolean) => void,
+	onNothing: () => void,
+): Promise<void> {
 	const { delivering, seat, typing, signal } = pushing;
 	const { tracked, info, bus, log } = delivering;
 	const { runId } = tracked.row;
@@ -157,15 +159,19 @@ async function pushAll(pushing: Pushing, onEnd: (position: number, inked: boolea
 	};
 	for await (const events of readSource(bus, runId, { position, signal, log, onDamage })) {
 		if (signal.aborted) return;
+		const end = events.find(({ event }) => isEnd(event));
+		delivering.isFailed = end?.event.type === "stream_error";
 		const [first] = events;
+		// Of this answer nothing can be read. With the basic fields alone an adapter need not answer a stream_error.
+		if (!named && first?.event.type === "stream_start" && events[1] === end && delivering.damage !== undefined)
+			return onNothing();
 		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));
-		const visible = tracked.unfinished?.state === "open";
+		const visible = tracked.unfinished?.state === "open" && !info.typing?.beside;
 		await push.events(events);
 		for (const { event } of events) {
 			const input = typingInputOf(event, visible);
 			if (input) typing.take(input);
 		}
-		const end = events.find(({ event }) => isEnd(event));
 		if (end && !signal.aborted) onEnd(end.position, push.inked);
 		await seat.turn();
 		if (events.length >= LONG_BATCH) await setImmediate();
@@ -178,7 +184,8 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	const { id, runId } = tracked.row;
 	const named = speaks(info, "runId");
 	const shows = { parts: showsParts(delivering), reasoning: showsReasoning(delivering) };
-	const isOwn = (part: PartEvent) => (part.modality === "reasoning" ? shows.reasoning : shows.parts);
+	const isOwn = (part: PartEvent) => showsPart(delivering, part);
+	const resumable = isResumable(delivering);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
 		fields,
@@ -189,15 +196,31 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	});
 	/** How far the text that was written has something to see. */
 	let ink = 0;
+	/** How far the messages were ended, and how many. */
+	let inkEnded = 0;
+	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
 	let begun = tracked.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
 	const fence = createFenceWatch();
+	/** Where the next token line begins. */
+	let written = start;
+	/** Notes of what a process can have shown that does not say so. */
+	const handed = (line: string): (() => void) | undefined => {
+		if (resumable || !line.startsWith('{"type":"token"')) return undefined;
+		written += (JSON.parse(line) as { text: string }).text.length;
+		const reach = written;
+		return () => {
+			tracked.given = Math.max(tracked.given ?? 0, reach);
+		};
+	};
 	const write = (events: readonly SourceEvent[]) => {
-		for (const line of linesOf(events)) seat.write(line);
+		for (const line of linesOf(events)) seat.write(line, handed(line));
 		for (const { event, position } of events) {
 			if (event.type === "stream_end") {
 				fence.reset();
 				begun = false;
+				if (ink > inkEnded) ends++;
+				inkEnded = ink;
 			}
 			if (event.type === "tool_status") begun = true;
 			if (event.type !== "token") continue;
@@ -213,9 +236,25 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 			seat.write({ type: "stream_end", runId, final: false, ...fields, offset });
 		begun = false;
 	};
+	/** Without positions a message counts as finished when the adapter says so of the next one. One that does not is not waited for again. */
+	const besideBlindly = async (aside: Aside, event: SourceEvent) => {
+		if (asides.isHolding) return asides.hold();
+		const finished = () =>
+			tracked.row.messages.filter(({ state, nonce }) => state === "sent" && !isAside(nonce)).length;
+		const before = finished();
+		const due = ends + 1;
+		const isBegun = ink > inkEnded || tracked.unfinished !== undefined;
+		begun = isBegun;
+		endMessage(event);
+		inkEnded = ink;
+		if (isBegun) ends = due;
+		const isOut = () => finished() >= due && finished() > before && !tracked.unfinished;
+		await asides.sayBehind(() => !isBegun || isOut(), aside, signal);
+	};
 	const beside = async (aside: Aside, event: SourceEvent) => {
 		// A message that ended here would tear the code.
-		if (!isResumable(delivering) || fence.inside) return asides.hold();
+		if (fence.inside) return asides.hold();
+		if (!resumable) return besideBlindly(aside, event);
 		endMessage(event);
 		await asides.say(aside, ink, signal);
 	};

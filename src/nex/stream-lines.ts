@@ -47,7 +47,7 @@ function closer(fields: DeliveryFields | undefined): (offset: number) => string 
 	return (offset) => `,${names}${offset}}`;
 }
 
-function lineOf({ event, reason, facts }: SourceEvent, rules: LineRules): StreamLine | undefined {
+function lineOf({ event, reason, facts, damagedFrom }: SourceEvent, rules: LineRules): StreamLine | undefined {
 	switch (event.type) {
 		case "stream_start":
 		case "token":
@@ -55,7 +55,7 @@ function lineOf({ event, reason, facts }: SourceEvent, rules: LineRules): Stream
 		case "reasoning":
 			return rules.reasoning ? { type: "reasoning", text: event.text } : undefined;
 		case "tool_status": {
-			// The seed has three of the four, and neither arguments nor results are for a chat.
+			// The basic lines have three of the four, and neither arguments nor results are for a chat.
 			if (!rules.fields && event.status === "progress") return undefined;
 			const { type, toolName, toolCallId, status, summary } = event;
 			return { type, toolName, toolCallId, status, ...(summary !== undefined && { summary }) };
@@ -66,7 +66,7 @@ function lineOf({ event, reason, facts }: SourceEvent, rules: LineRules): Stream
 			return rules.fields ? { ...ended, ...facts, ...(reason !== undefined && { reason }) } : ended;
 		}
 		case "stream_error":
-			return event;
+			return rules.fields && damagedFrom !== undefined ? { ...event, damagedFrom } : event;
 		case "part":
 			return rules.parts && event.modality !== "reasoning" ? event : undefined;
 		default:

@@ -4,6 +4,7 @@ import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
 import { isAside } from "./aside-nonce.ts";
 import type { Delivering, Outcome } from "./delivering.ts";
+import { leaveRefused } from "./half-shown.ts";
 
 type Status<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
 
@@ -97,16 +98,28 @@ export class StreamReports {
 	}
 
 	#updated(status: Status<"message_updated">): void {
+		const { tracked } = this.#delivering;
+		// Without intents, one that tells of a message only when it grows has made it all the same.
+		if (this.#nonceOf(status) === undefined && !speaks(this.#delivering.info, "intent"))
+			tracked.change("created", this.#known(status), status.messageId);
 		const nonce = this.#nonceOf(status);
-		if (nonce !== undefined && status.to !== undefined) this.#delivering.tracked.change("shown", nonce, status.to);
+		const to = status.to ?? this.#counted(nonce, status.chars);
+		if (nonce !== undefined && to !== undefined) tracked.change("shown", nonce, to);
 		this.#listeners.message("grown");
+	}
+
+	/** Without positions the characters that a message shows tell how far it reaches. */
+	#counted(nonce: string | undefined, chars: number): number | undefined {
+		const message = this.#delivering.tracked.row.messages.find((each) => each.nonce === nonce);
+		return this.#hasPositions || !message || chars === 0 ? undefined : message.from + chars;
 	}
 
 	#sent(status: Status<"message_sent">): void {
 		const { tracked } = this.#delivering;
 		const nonce = this.#allowed(this.#known(status));
-		// Without positions a message's end is not known before the delivery's: the cursor stays.
-		const to = status.to ?? tracked.row.cursor;
+		const shown = tracked.row.messages.find((each) => each.nonce === nonce)?.shown;
+		// Without positions a message's end is only known as far as it was counted.
+		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? tracked.row.cursor;
 		tracked.change("sent", nonce, {
 			messageId: status.messageId,
 			to,
@@ -120,7 +133,8 @@ export class StreamReports {
 		if (this.#end === undefined)
 			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
 		const last = tracked.row.messages.at(-1);
-		if (this.#end.inked && messageIds.length === 0 && tracked.row.messages.every(({ nonce }) => isAside(nonce))) {
+		const isTold = messageIds.length > 0 || this.#delivering.damage !== undefined;
+		if (this.#end.inked && !isTold && tracked.row.messages.every(({ nonce }) => isAside(nonce))) {
 			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
 			return { state: "unknown", error };
 		}
@@ -147,12 +161,12 @@ export class StreamReports {
 	/** What is shown of an open message stays; the rest is owed. Nothing is owed for certain while something is uncertain. */
 	#degrade(error: string): Outcome {
 		const { tracked } = this.#delivering;
+		if (!this.#hasPositions) return leaveRefused(this.#delivering, error) ?? { state: "degraded", error };
 		const open = tracked.unfinished;
 		if (open?.state === "intended" && this.#waiting.delete(open.nonce)) tracked.change("withdraw", open.nonce);
-		else if (open && (open.state === "intended" || !this.#hasPositions)) return this.#doubt(open.nonce, error);
+		else if (open?.state === "intended") return this.#doubt(open.nonce, error);
 		else if (open) tracked.abandon(open);
-		const reach = tracked.row.messages.some(({ state }) => state === "sent") && !this.#hasPositions;
-		return { state: reach ? "unknown" : "degraded", error };
+		return { state: "degraded", error };
 	}
 
 	#doubt(nonce: string, error: string): Outcome {

@@ -10,6 +10,7 @@ import {
 	newId,
 	type StreamEvent,
 } from "../protocol/protocol.ts";
+import type { Write } from "../std/write.ts";
 
 /** Of a third of the bytes that a chunk may have: no character takes more. */
 const CHUNK_CHARS = Math.floor(CHUNK_BYTES.text / 3);
@@ -23,6 +24,7 @@ export async function writeTextLog(
 	text: string,
 	stamp: () => number,
 	log = newId("txt", stamp()),
+	beside: readonly Write[] = [],
 ): Promise<string> {
 	const pieces = piecesOf(text);
 	const events: StreamEvent[] = [
@@ -34,7 +36,7 @@ export async function writeTextLog(
 	const records = events.flatMap((event) =>
 		toFrames.push(event).map((frame) => encodeFrame(asText(frame, pieces.length))),
 	);
-	const writer = await bus.create({ log, kind: "text" }, records, { patienceMs: PATIENCE_MS });
+	const writer = await bus.create({ log, kind: "text" }, records, { with: beside, patienceMs: PATIENCE_MS });
 	await writer.seal([], [], PATIENCE_MS);
 	return log;
 }

@@ -18,6 +18,8 @@ type Told<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer
 export class Tracked {
 	readonly row: Delivery;
 	readonly #record: DeliveryRecord;
+	/** How far the text was handed to processes that cannot say what they show; undefined when an earlier daemon did it. */
+	given: number | undefined;
 	/** The wall clock, which may not go back. */
 	readonly #clock: Pick<Clock, "now">;
 
@@ -39,6 +41,12 @@ export class Tracked {
 	/** How long ago the last progress was; also over a restart. */
 	get idleMs(): number {
 		return this.#clock.now() - this.row.updatedAt;
+	}
+
+	/** Everything before this source position is out, or may be. */
+	get reach(): number {
+		const doubted = this.row.messages.filter(({ state, nonce }) => state === "unknown" && !isAside(nonce));
+		return Math.max(this.row.cursor, ...doubted.map(({ from, to }) => to ?? from));
 	}
 
 	/** The message of the answer's text that has not been finished, if there is one: at most one at a time. */

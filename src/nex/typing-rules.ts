@@ -15,16 +15,17 @@ export function typingRulesOf({ info, account, limits }: Delivering): TypingRule
 		!info.supports.includes("typing")
 	)
 		return undefined;
-	const { expiryMs, text: tellsTools = false } = info.typing;
+	const { expiryMs, text: tellsTools = false, beside } = info.typing;
 	return {
 		intervalMs: typing?.intervalMs ?? info.typing.intervalMs,
 		expiryMs,
 		ttlMs: limits.typingTtlMs,
 		tellsTools,
+		...(beside && { besideText: true }),
 	};
 }
 
-/** When typing begins. Text that can be seen growing needs no indicator. */
+/** When typing begins. `visible`: the text can be seen growing, and the platform shows nothing beside it. */
 export function typingInputOf(event: SourceEvent["event"], visible: boolean): TypingInput | undefined {
 	switch (event.type) {
 		case "stream_start":

@@ -10,6 +10,8 @@ export interface TypingRules {
 	expiryMs: number;
 	/** Without a trigger it ends after this, whatever else says it should stay. */
 	ttlMs: number;
+	/** The platform shows typing beside a message that grows. */
+	besideText?: boolean;
 	/** The platform shows what is being done, so a change of that is shown at once. */
 	tellsTools: boolean;
 }
@@ -37,7 +39,7 @@ export type TypingInput =
 	| { type: "tool_end"; id: string }
 	/** A message is out: the platform takes the indicator away with it. */
 	| { type: "message_out" }
-	/** What is visible has grown; no indicator is needed beside it. */
+	/** What is visible has grown; no indicator is needed beside it, where the platform does not show both. */
 	| { type: "message_grown" }
 	| { type: "run_end" }
 	| { type: "tick" };
@@ -74,7 +76,7 @@ export function stepTyping(state: TypingState, input: TypingInput, now: number, 
 				? renew({ ...state, shownAt: undefined }, now, rules)
 				: hide(state);
 		case "message_grown":
-			return state.tools.length > 0 ? { state, effects: [] } : hide(state);
+			return state.tools.length > 0 || rules.besideText ? { state, effects: [] } : hide(state);
 		case "run_end": {
 			const step = hide(state);
 			return { ...step, state: { ...step.state, over: true } };

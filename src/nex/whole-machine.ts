@@ -23,6 +23,7 @@ export function createWhole(delivering: Delivering): BlockMachine {
 			if (over) return;
 			const { event } = each;
 			mail.take(each);
+			if (each.damagedFrom !== undefined) mail.drop(each.damagedFrom - from);
 			if (!isEnd(event)) return;
 			if (event.type === "stream_error" && options.errorText) mail.apart(options.errorText);
 			const { text, to, files } = mail.content();
@@ -44,15 +45,18 @@ export function createWhole(delivering: Delivering): BlockMachine {
 interface Mail {
 	take(each: SourceEvent): void;
 	apart(text: string): void;
+	/** The text from this position on is damaged. */
+	drop(from: number): void;
 	content(): { text: string; to: number; files: readonly WireAttachment[] };
 }
 
 function createMail(delivering: Delivering): Mail {
-	const texts = [""];
+	/** `at`: where in the source it begins; undefined for what stands apart from it. */
+	const texts: { text: string; at: number | undefined }[] = [{ text: "", at: 0 }];
 	const files: WireAttachment[] = [];
 	let to = 0;
 	let chars = 0;
-	const apart = (text: string) => void texts.push(text, "");
+	const apart = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
 	const beside = ({ event, offset }: SourceEvent) => {
 		if (event.type !== "part" || !isWanted(delivering, event)) return;
 		const aside = asideOf(delivering, event, offset);
@@ -67,17 +71,21 @@ function createMail(delivering: Delivering): Mail {
 		take(each) {
 			const { event } = each;
 			if (event.type === "token") {
-				texts.push(texts.pop() + event.text);
+				texts.at(-1)!.text += event.text;
 				to += event.text.length;
 			} else if (event.type === "part") beside(each);
-			else if (event.type === "stream_end" && event.final === false) texts.push("");
+			else if (event.type === "stream_end" && event.final === false) texts.push({ text: "", at: to });
 			else if (event.type === "tool_status" && event.status === "started" && delivering.options.tools) {
 				apart(toolNote(event.summary ?? event.toolName));
 			}
 		},
 		apart,
+		drop(from) {
+			for (const each of texts) if (each.at !== undefined) each.text = each.text.slice(0, Math.max(0, from - each.at));
+			to = Math.min(to, from);
+		},
 		content() {
-			const said = texts.filter((each) => /\S/.test(each)).join("\n\n");
+			const said = texts.flatMap(({ text }) => (/\S/.test(text) ? [text] : [])).join("\n\n");
 			return { text: said || files.map(({ name }) => `[${name}]`).join("\n"), to, files };
 		},
 	};

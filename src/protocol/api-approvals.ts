@@ -15,6 +15,8 @@ export interface ApprovalJson {
 	args: unknown;
 	/** The same for people: one line, what could deceive a reader is escaped. Of a question, the question. */
 	text: string;
+	/** Why a person is asked whatever the policy says; one line. */
+	because?: string;
 	choices?: string[];
 	/** Whose message the run answers. */
 	asked_for?: { channel: string; account: string; sender: string; sender_name?: string };

@@ -65,7 +65,7 @@ export interface ChunkFrame {
 export interface EndError {
 	code: string;
 	message: string;
-	/** More exactly than the code, of a model call without a session: a name of the runtime contract's reason codes. */
+	/** More exactly than the code, of a model call without a session and of what the daemon's stop ended: a name of the runtime contract's reason codes. */
 	reason?: string;
 }
 

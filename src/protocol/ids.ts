@@ -1,4 +1,4 @@
-/** Names: ids that sort by the time they were made, the ids derived from them, and what a session may be called. */
+/** Names: ids that sort by the time they were made, the ids derived from them, and what a session or a memory bank may be called. */
 
 import { crc32 } from "./crc.ts";
 
@@ -66,6 +66,12 @@ export function newId(prefix: string, now: number = Date.now(), random: Random =
 	return `${prefix}_${last.timeText}${tailText()}`;
 }
 
+/** From now on this process makes ids that are greater than this one, also when the clock was set back since it was made. */
+export function idsAfter(id: string): void {
+	const time = timeOfId(id);
+	if (time !== undefined && time >= last.time) startMillisecond(time + 1, secureRandom);
+}
+
 /** When an id was made, in milliseconds since the epoch; undefined when it is not one of these. */
 export function timeOfId(id: string): number | undefined {
 	const digits = id.slice(id.indexOf("_") + 1);
@@ -78,6 +84,10 @@ export function timeOfId(id: string): number | undefined {
 	}
 	return time;
 }
+
+/** Whether a text can be an id of a kind: what is none has no place in a list. */
+export const isIdOf = (prefix: string, text: string): boolean =>
+	text.startsWith(`${prefix}_`) && timeOfId(text) !== undefined;
 
 export const newRunId = (now?: number, random?: Random): string => newId("run", now, random);
 export const newEventId = (now?: number, random?: Random): string => newId("evt", now, random);
@@ -123,3 +133,10 @@ export function traceIdIn(traceparent: string): string | undefined {
 
 /** 1 to 128 characters that need no escaping in a path, a file name or a log line. */
 export const isSessionLabel = (text: string): boolean => SESSION_LABEL.test(text);
+
+/** The name of an agent, a channel or an account, as the configuration takes it. */
+const NAME = "[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}";
+/** A sender is called as its platform calls it: anything but control characters. */
+const BANK = new RegExp(`^(?:agent:${NAME}|person:${NAME}/${NAME}/[^\\p{Cc}\\p{Cs}]{1,512})$`, "u");
+
+export const isMemoryBank = (text: string): boolean => BANK.test(text);

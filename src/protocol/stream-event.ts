@@ -9,6 +9,10 @@ export interface AskedStatus {
 	state: AskingState;
 	/** What is asked, for people: of an approval the tool with its whole arguments, deceptive characters escaped. */
 	text: string;
+	/** Why a person is asked whatever the policy says; one line. */
+	because?: string;
+	/** It can be agreed to only this once, not for the rest of the session. */
+	once?: boolean;
 	choices?: readonly string[];
 	/** Who decided, in words. */
 	by?: string;
@@ -88,6 +92,7 @@ const isAskedOrNone = (asked: Partial<AskedStatus> | null | undefined): boolean 
 		typeof asked?.id === "string" &&
 		typeof asked.state === "string" &&
 		typeof asked.text === "string" &&
+		(asked.because === undefined || typeof asked.because === "string") &&
 		typeof asked.expires_at === "number");
 
 /** A tool call that has reached one of these goes no further. */

@@ -4,7 +4,7 @@ import type { Broker } from "../broker/broker.ts";
 import { type Bus, follow } from "../bus/bus.ts";
 import { disposedCall, type InboundEvent, type Ledger, type Turn } from "../ledger/ledger.ts";
 import type { Accepted, ClientMessage } from "../nex/nex.ts";
-import { NexusError } from "../protocol/protocol.ts";
+import { NexusError, type Reason } from "../protocol/protocol.ts";
 import type { AgentOutcome, AgentTurns } from "../services/services.ts";
 
 interface Parts {
@@ -84,8 +84,14 @@ const outcomeOf = ({ status, error, reason, messages }: Turn): AgentOutcome => (
 		.filter(({ role, text, visible }) => role === "assistant" && visible !== false && text !== "")
 		.map(({ text }) => text)
 		.join("\n\n"),
-	...(status !== "completed" && { error: error ?? { code: reason, message: `its run was ${status}` } }),
+	...(status !== "completed" && {
+		error: { ...(error ?? { code: reason, message: `its run was ${status}` }), ...stopOf(reason, error) },
+	}),
 });
+
+/** A turn keeps no reason code: only the daemon's own stop aborts a run with an error. */
+const stopOf = (reason: Turn["reason"], error: Turn["error"]): { reason?: Reason } =>
+	reason === "aborted" && error?.code === "unavailable" ? { reason: "STOPPING" } : {};
 
 const unsettled = (runId: string): AgentOutcome => ({
 	status: "failed",

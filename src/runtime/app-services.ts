@@ -11,6 +11,7 @@ import {
 	createRuntimeHealth,
 	createSignIns,
 	type NoticeLogs,
+	type Quota,
 	type RuntimeHealth,
 	type Services,
 } from "../services/services.ts";
@@ -27,6 +28,7 @@ export interface AppServiceParts extends Pick<Store, "bus" | "ledger"> {
 	work(): Pick<RuntimeHealth, "queueDepth" | "activeWorkflows" | "activeInferenceJobs">;
 	notices: NoticeLogs;
 	audit: Audit;
+	quota: Quota;
 	clock: Clock;
 	log: Log;
 }
@@ -39,7 +41,7 @@ export interface AppServices {
 }
 
 export function createAppServices(parts: AppServiceParts): AppServices {
-	const { bus, ledger, outbound, notices, audit, clock, log } = parts;
+	const { bus, ledger, outbound, notices, audit, quota, clock, log } = parts;
 	const recorded = { bus, ledger, clock, log, audit };
 	const apps = createApplications(recorded);
 	const signIns = createSignIns(recorded);
@@ -48,7 +50,7 @@ export function createAppServices(parts: AppServiceParts): AppServices {
 	return {
 		services: {
 			apps,
-			appMessages: createAppMessages({ bus, ledger, apps, notices, clock }),
+			appMessages: createAppMessages({ bus, ledger, apps, notices, quota, clock }),
 			signIns,
 			accounts,
 			health,

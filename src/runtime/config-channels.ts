@@ -9,6 +9,7 @@ import type {
 	ChannelConfig,
 	InboundChannelConfig,
 	QueueConfig,
+	SessionConfig,
 	StreamingConfig,
 } from "../nex/nex.ts";
 import { byName, byTool, count, group, ms, oneOf, say, text, toolGlob } from "../std/config-words.ts";
@@ -105,11 +106,18 @@ export const approvals = group({
 		"{ channel, account, to, thread? }: a chat",
 	),
 	policy: byTool(oneOf(["never", "non-owner", "always"]), "a map from tools to never, non-owner or always"),
+	outside: say(
+		z.array(toolGlob),
+		"a list of tools whose results are text from outside; `mcp__*` and `bash` by default",
+	),
 	prefixes: byName(
 		say(z.array(z.string().min(1)), "a list of beginnings of commands"),
 		"a map from tools to beginnings of commands",
 	),
 } satisfies Record<keyof ApprovalsConfig | keyof AskingLimits, z.ZodType>);
 
-export const sessions = byName(group({ queue }), "a map from labels of sessions to their configuration");
+export const sessions = byName(
+	group({ queue, trustHistory: yesNo } satisfies Record<keyof SessionConfig, z.ZodType>),
+	"a map from labels of sessions to their configuration",
+);
 export const plugins = say(z.array(z.string().min(1)), "a list of modules; relative to this file");

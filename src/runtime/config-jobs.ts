@@ -1,8 +1,10 @@
-/** The keys of the configuration about jobs and artifacts. */
+/** The keys of the configuration about applications, jobs and artifacts. */
 
 import type { z } from "zod";
-import type { ArtifactLimits, JobLimits } from "../services/services.ts";
+import type { ArtifactLimits, JobLimits, QuotaLimits } from "../services/services.ts";
 import { bytes, count, group, ms } from "../std/config-words.ts";
+
+export const apps = group({ bytesPerAppMax: bytes } satisfies Record<keyof QuotaLimits, z.ZodType>);
 
 export const jobs = group({
 	runningMax: count,
@@ -22,6 +24,9 @@ export const artifacts = group({
 	bytesPerAppMax: bytes,
 	bytesMax: bytes,
 	countPerAppMax: count,
+	uploadsMax: count,
+	uploadsPerAppMax: count,
 	ageMsMax: ms,
 	transferIdleMs: ms,
+	uploadIdleMs: ms,
 } satisfies Record<keyof ArtifactLimits, z.ZodType>);

@@ -16,7 +16,7 @@ import type { InboxLimits } from "../nex/nex.ts";
 import { isAddressBlock } from "../std/address-block.ts";
 import * as words from "../std/config-words.ts";
 import { approvals, channels, plugins, sessions } from "./config-channels.ts";
-import { artifacts, jobs } from "./config-jobs.ts";
+import { apps, artifacts, jobs } from "./config-jobs.ts";
 import { connectors, memory, tools } from "./config-tools.ts";
 
 const { bytes, count, flag, group, httpUrl, matching, ms, oneOf, say, text, watchdog } = words;
@@ -48,6 +48,8 @@ const brokerLimits = {
 
 const edgeLimits = {
 	bodyBytesMax: bytes,
+	bodyValuesMax: count,
+	bodyDepthMax: count,
 	webhookBodyBytesMax: say(
 		z.int().positive().max(3_000_000),
 		"a whole number of bytes from 1 to 3000000, which one line to an adapter can hold",
@@ -65,6 +67,17 @@ const edgeLimits = {
 	streamsMax: count,
 	streamsPerAppMax: count,
 	streamsTokenlessMax: count,
+	tokenlessRequestsMax: count,
+	tokenlessRequestsPerClientMax: count,
+	tokenlessBodyBytesMax: bytes,
+	tokenlessBodyTimeoutMs: ms,
+	tokenlessHeadersBytesMax: bytes,
+	tokenlessCallsPerSecondMax: count,
+	tokenlessRefusedMs: ms,
+	tokenlessConnectionsMax: count,
+	tokenlessConnectionsPerClientMax: count,
+	tokenFailuresPerMinuteMax: count,
+	tokenFailureDelayMs: ms,
 	grpcReadBytesMax: bytes,
 	grpcWriteBytesMax: bytes,
 	grpcStreamsPerConnectionMax: count,
@@ -138,6 +151,7 @@ export const configSchemaFor = (engines: Engines) =>
 		phases: phasesConfigSchema(words),
 		mcp: mcpConfigSchema(words),
 		durability: oneOf(["process", "power"]),
+		storeRetryMsMax: ms,
 		stopDeadlineMs: ms,
 		retention: group({
 			ageDaysMax: say(z.number().positive(), "a number of days above 0"),
@@ -156,6 +170,7 @@ export const configSchemaFor = (engines: Engines) =>
 		tools,
 		memory,
 		connectors,
+		apps,
 		jobs,
 		artifacts,
 		log: group({ level: oneOf(["debug", "info", "warn", "error", "silent"]) }),

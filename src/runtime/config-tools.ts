@@ -37,4 +37,5 @@ export const connectors = group({
 		"a list of hosts with their ports and of CIDR blocks, such as models.lan:11434 or 10.0.0.0/8",
 	),
 	allowLoopback: flag,
-} satisfies Record<keyof GuardRules, z.ZodType>);
+	inlineApps: say(z.array(z.string().min(1)), "a list of applications, such as [shop]"),
+} satisfies Record<keyof GuardRules | "inlineApps", z.ZodType>);

@@ -38,6 +38,8 @@ export interface NexusConfig extends EngineSections {
 	/** What paths of engines and plugins are relative to. */
 	base: string;
 	durability: Durability;
+	/** How long a store that takes nothing is tried again: by a start, and by commits before what waits for them is given up. */
+	storeRetryMsMax: number;
 	stopDeadlineMs: number;
 	retention: RetentionConfig;
 	audit: AuditConfig;
@@ -60,6 +62,8 @@ export interface NexusConfig extends EngineSections {
 	/** What jobs and artifacts may take. */
 	jobs?: FileConfig["jobs"];
 	artifacts?: FileConfig["artifacts"];
+	/** What one application may take. */
+	apps?: FileConfig["apps"];
 	/** MCP servers, and what is expected of them. */
 	mcp?: McpConfig;
 	log: { level: LogLevel };
@@ -89,6 +93,7 @@ export const CONFIG_DEFAULTS = {
 	data: "./.nexus",
 	config: "./nexus.yaml",
 	durability: "process",
+	storeRetryMsMax: 30_000,
 	stopDeadlineMs: 10_000,
 	retention: { ageDaysMax: 30, totalBytesMax: 5 * 1024 ** 3, sweepIntervalMs: 10 * 60_000 },
 	audit: { keptDays: 90 },
@@ -129,6 +134,7 @@ export function completeConfig(partial: PartialConfig): NexusConfig {
 		allowedHosts: [],
 		trustedProxies: [],
 		durability: CONFIG_DEFAULTS.durability,
+		storeRetryMsMax: CONFIG_DEFAULTS.storeRetryMsMax,
 		stopDeadlineMs: CONFIG_DEFAULTS.stopDeadlineMs,
 		broker: {},
 		edge: {},
@@ -188,15 +194,20 @@ function given(token: string | undefined, from: string): string | undefined {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 
+/** Of a token that other machines can guess at. */
+const TOKEN_CHARS_MIN = 16;
+
 /** A token that a person chose is the least that should stand between the network and an agent with tools. */
 export function refuseOpenDoor({ host, token }: Pick<NexusConfig, "host" | "token">): void {
-	if (LOOPBACK.test(host) || token !== undefined) return;
+	if (LOOPBACK.test(host)) return;
+	if (token !== undefined && token.length < TOKEN_CHARS_MIN)
+		throw new NexusError(
+			"config",
+			`a token of ${token.length} characters can be guessed, and ${host} makes this daemon reachable from other machines: use ${TOKEN_CHARS_MIN} characters or more (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
+		);
+	if (token !== undefined) return;
 	throw new NexusError(
 		"config",
 		`listening on ${host} makes this daemon reachable from other machines: set a token with --token, NEXUS_TOKEN or \`token:\` in nexus.yaml (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
 	);
 }
-
-/** A token that could be guessed from another machine. */
-export const isWeakToken = ({ host, token }: Pick<NexusConfig, "host" | "token">): boolean =>
-	!LOOPBACK.test(host) && token !== undefined && token.length < 16;

@@ -40,7 +40,8 @@ export function openConnectors(parts: ConnectorParts, env: Environment = process
 		configured: configuredOf(engine, config, env),
 		// What answers when nothing is configured.
 		offline: () => loadEngine(chooseEngine(undefined, {}, {}), { base: config.base }),
-		rules: config.connectors,
+		rules: { ...config.connectors, section: "connectors." },
+		inlineApps: config.connectors?.inlineApps,
 		fetched: (fetch) => transfers.tracked(fetch, OWNER_APP),
 	});
 }

@@ -18,8 +18,8 @@ import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
-import { nexConfig } from "./channels.ts";
-import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
+import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { openGrpcPort } from "./grpc-port.ts";
@@ -28,13 +28,14 @@ import { createHouse, openMcp } from "./house.ts";
 import { reportAttachments } from "./jobs.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
-import { createMemory } from "./memory.ts";
+import { createMemory, MEMORY_DEFAULTS } from "./memory.ts";
 import type { MetricsSource } from "./metrics.ts";
 import { packageVersion, pageDir } from "./package.ts";
 import type { Daemon, DaemonOptions } from "./port.ts";
 import { keepRetention } from "./retention.ts";
 import { RunCounts } from "./run-counts.ts";
 import { createServices, type RunningServices } from "./services.ts";
+import { Starting } from "./starting.ts";
 import { openStore, type Store } from "./store.ts";
 import { openTracing, type Tracing, tracingConfig } from "./tracing.ts";
 
@@ -52,7 +53,10 @@ interface Life {
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
-	const { engine, logger, ...rest } = options;
+	const { config: whole = {}, logger, ...given } = options;
+	if (typeof whole !== "object")
+		throw new NexusError("config", "startDaemon: `config` is an object, not a file's name");
+	const { engine, ...rest } = { ...whole, ...given };
 	const config = completeConfig(rest);
 	const life: Life = {
 		state: "STARTING",
@@ -72,21 +76,24 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
 	const { log, undo } = life;
 	refuseOpenDoor(config);
-	if (isWeakToken(config))
-		log.warn({ host: config.host }, "the token is short enough to be guessed; use 16 characters or more");
-	const paths = prepareDataDir(config.data);
-	const lock = lockDataDir(paths);
+	keepDebuggerShut(log);
+	const starting = new Starting({ ...config, clock: systemClock, log });
+	undo.push({ what: "answers during the start", stop: () => starting.end() });
+	const paths = await starting.whenWritable(() => prepareDataDir(config.data));
+	const lock = await starting.whenWritable(() => lockDataDir(paths));
 	undo.push({ what: "lock", stop: () => lock.release() });
 	// Whoever wrote it is gone: the lock is ours.
 	removeDaemonRecord(paths);
-	const store = openStore(paths.db, config.durability, log, () => {
+	const guard = () => {
 		const problem = lock.problem();
 		if (problem !== undefined) throw new NexusError("unavailable", problem);
-	});
-	lock.settle(log);
-	life.problem = () => lock.problem();
+	};
+	const store = await starting.whenWritable(() => openStore(paths.db, config, log, guard));
+	starting.opened(() => store.bus.healthy);
 	undo.push({ what: "store", stop: () => store.close() });
-	const token = daemonToken(paths, config.token);
+	await starting.whenWritable(() => lock.settle(log));
+	life.problem = () => lock.problem();
+	const token = await starting.whenWritable(() => daemonToken(paths, config.token));
 	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
@@ -105,10 +112,12 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	if (recovered > 0) log.warn({ recovered }, "settled runs that an earlier process left behind");
 	await parts.running.recover();
 	parts.nex.start();
+	await starting.end();
 	const { url } = await parts.edge.listen(config.host, config.port);
 	const grpc = await openGrpcPort(parts.edge, config, Number(new URL(url).port), log);
 	const ports = { url, ...(grpc !== undefined && { grpc }) };
-	writeDaemonRecord(paths, { pid: process.pid, ...ports, started_at: Date.now() });
+	const record = { pid: process.pid, ...ports, started_at: Date.now() };
+	await starting.whenWritable(() => writeDaemonRecord(paths, record));
 	undo.push({ what: "daemon record", stop: () => removeDaemonRecord(paths) });
 	const kept = { ...config.retention, auditDays: config.audit.keptDays };
 	undo.push({
@@ -165,6 +174,18 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 	life.state === "READY" && (!store.bus.healthy || broker.unsaved > 0 || life.problem() !== undefined)
 		? "DEGRADED"
 		: life.state;
+
+let isDebuggerShut = false;
+
+/**
+ * SIGUSR1 would make Node open its debugger, which any program of the same user could then run code through. A listener of our own replaces
+ * Node's; it stays, because without any listener the signal would end the process.
+ */
+function keepDebuggerShut(log: Log): void {
+	if (isDebuggerShut) return;
+	isDebuggerShut = true;
+	process.on("SIGUSR1", () => log.warn({}, "SIGUSR1 was ignored: to debug the daemon, start it with `node --inspect`"));
+}
 
 /** Takes down what was started; a part that fails to stop does not keep the others up. */
 async function stop(life: Life): Promise<void> {
@@ -234,13 +255,16 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
-	const { to: _to, policy: _policy, prefixes: _prefixes, ...asking } = config.approvals ?? {};
+	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
 		...{ bus, ledger, engine, limits: config.broker, asking, log },
 		...(config.execution && { execution: config.execution }),
 		observer: tracing ? both(counts, tracing) : counts,
 	});
 	const { adapters, inbound } = nexConfig(config);
+	let idle = idleChannels(adapters);
+	for (const channel of idle)
+		log.warn({ channel }, `the adapter of ${channel} has no account, so it is not started; ${idleRemedy(channel)}`);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({
 		...{ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log },
@@ -257,6 +281,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		try {
 			const next = nexConfig(config);
 			const changes = await outbound.reconfigure(next.adapters);
+			idle = idleChannels(next.adapters);
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
@@ -299,12 +324,15 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		submit,
 		cancel: (eventId) => nex.cancel(eventId),
 		asking: nex.asking,
+		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
+		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,
 		forget: (id) => memory.forget(id, {}),
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
 		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
-		channels: { outbound, pairing: nex.pairing, lab, reload },
+		retry: (runId) => nex.retry(runId),
+		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
 		token,
 		apps: services.apps,
 		signIns: services.signIns,

@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { NexusError } from "../protocol/protocol.ts";
+import { sqliteFailure } from "../std/sqlite.ts";
 
 export interface DataPaths {
 	dir: string;
@@ -163,7 +164,11 @@ export function writePrivate(path: string, text: string): void {
 }
 
 const isFull = (cause: unknown): boolean =>
-	["ENOSPC", "EDQUOT"].includes((cause as NodeJS.ErrnoException | undefined)?.code ?? "");
+	["ENOSPC", "EDQUOT", "EIO"].includes((cause as NodeJS.ErrnoException | undefined)?.code ?? "");
 
 const fullDisk = (dir: string, cause: unknown): NexusError =>
-	new NexusError("unavailable", `the disk of ${dir} is full: free some space, then start again`, { cause });
+	new NexusError("unavailable", `the disk of ${dir} is full or failing: free some space, then start again`, { cause });
+
+/** Whether the same step may succeed later: the disk is full, or one write failed. */
+export const isDiskTrouble = (cause: unknown): cause is NexusError =>
+	cause instanceof NexusError && (isFull(cause.cause) || sqliteFailure(cause.cause)?.kind === "full");

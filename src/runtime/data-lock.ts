@@ -17,7 +17,7 @@ const LOOK_MS = 1000;
 
 /** Held for the life of the process; the operating system lets go of it even after a kill -9. */
 export interface DataLock {
-	/** Why nothing may be written now: the directory or its database is gone, or another process has taken it. */
+	/** Why nothing may be written now: the directory or its database is gone, or another process has taken it. Clients read it: it names no path. */
 	problem(): string | undefined;
 	/** Once the database is there: from now on its absence is a problem, and the next start refuses an empty one. */
 	settle(log: Log): void;
@@ -51,19 +51,27 @@ export function lockDataDir(paths: DataPaths): DataLock {
 		writeMarker(paths, { lock: own });
 		log.warn({ lock: paths.lock }, "the lock file was replaced while it was held; it is held again");
 	};
+	const problem = () => {
+		if (database !== undefined && identity(paths.db) !== database)
+			return "the database was removed or replaced while Nexus was running; nothing can be saved. Stop Nexus, restore the data directory, then start again";
+		return lost ? "another process has taken the data directory; nothing is saved here any more" : undefined;
+	};
+	let logged: string | undefined;
+	/** Where it is, for the operator. */
+	const tell = (log: Log) => {
+		const now = problem();
+		if (now !== undefined && now !== logged) log.error({ data: paths.dir }, now);
+		logged = now;
+	};
 	return {
-		problem() {
-			if (database !== undefined && identity(paths.db) !== database) {
-				return `${paths.db} was removed or replaced while Nexus was running; nothing can be saved. Stop Nexus, restore the data directory, then start again`;
-			}
-			return lost ? `another process has taken ${paths.dir}; nothing is saved here any more` : undefined;
-		},
+		problem,
 		settle(log) {
 			database = identity(paths.db);
 			writeMarker(paths, { lock: own });
 			timer = setInterval(() => {
 				try {
 					look(log);
+					tell(log);
 				} catch (cause) {
 					log.error({ err: cause }, "the lock of the data directory cannot be looked at");
 				}
@@ -131,7 +139,8 @@ function isOpenElsewhere(paths: DataPaths): boolean {
 	if (!existsSync(paths.db)) return false;
 	const db = new DatabaseSync(paths.db, { timeout: LOCK_WAIT_MS });
 	try {
-		db.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK");
+		// Nothing is written, so nothing has to be synced: an empty file would cost two syncs.
+		db.exec("PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK");
 		return false;
 	} catch (cause) {
 		// Whatever else is wrong with it, opening it will tell.

@@ -12,6 +12,7 @@ import {
 	createJobs,
 	type Jobs,
 	OWNER_APP,
+	type Quota,
 	type Scenarios,
 	type Transfers,
 } from "../services/services.ts";
@@ -23,13 +24,14 @@ interface Parts {
 	bus: Bus;
 	ledger: Ledger;
 	config: NexusConfig;
+	quota: Quota;
 	clock: Clock;
 	log: Log;
 }
 
-export function openArtifacts({ bus, ledger, config, clock, log }: Parts): Artifacts {
-	const dir = join(config.data, "artifacts");
-	return createArtifacts({ dir, bus, ledger, clock, log, ...(config.artifacts && { limits: config.artifacts }) });
+export function openArtifacts({ bus, ledger, config, quota, clock, log }: Parts): Artifacts {
+	const made = { dir: join(config.data, "artifacts"), bus, ledger, quota, clock, log };
+	return createArtifacts({ ...made, ...(config.artifacts && { limits: config.artifacts }) });
 }
 
 export interface JobParts extends Parts {
@@ -39,8 +41,9 @@ export interface JobParts extends Parts {
 	audit: Audit;
 }
 
-export function openJobs({ config, bus, ledger, clock, log, connectors, scenarios, artifacts, audit }: JobParts): Jobs {
-	const made = { bus, ledger, clock, log, connectors, scenarios, artifacts, audit };
+export function openJobs({ config, ...parts }: JobParts): Jobs {
+	const { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit } = parts;
+	const made = { bus, ledger, quota, clock, log, connectors, scenarios, artifacts, audit };
 	return createJobs({ ...made, ...(config.jobs && { limits: config.jobs }) });
 }
 

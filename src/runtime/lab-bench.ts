@@ -49,7 +49,7 @@ export interface Bench {
 	readonly channels: Ready["channels"];
 	readonly outbound: Outbound;
 	/** Deliveries that only served to start the adapters. */
-	isWarming(delivery: string): boolean;
+	warming(): string[];
 	isReady(channel: string): boolean;
 	/** Resolves when these can show an answer from its first word on, or will not in good time. */
 	ready(channels: readonly string[]): Promise<void>;
@@ -108,7 +108,7 @@ function warmUp(
 	channels: Ready["channels"],
 	outbound: Outbound,
 	log: Log,
-): Pick<Bench, "isWarming" | "isReady" | "ready"> & { cancel(): void } {
+): Pick<Bench, "warming" | "isReady" | "ready"> & { cancel(): void } {
 	const warming = new Set<string>();
 	const isReady = new Set<string>();
 	const waiting = Object.keys(channels).map((channel) => ({ channel, ...Promise.withResolvers<void>() }));
@@ -131,7 +131,7 @@ function warmUp(
 	for (let lane = 0; lane < WARMING_MAX; lane++) void warm();
 	return {
 		cancel: () => void queue.splice(0),
-		isWarming: (delivery) => warming.has(delivery),
+		warming: () => [...warming],
 		isReady: (channel) => isReady.has(channel),
 		async ready(wanted) {
 			// Who is waited for comes first.

@@ -78,7 +78,7 @@ export function createLab(options: LabOptions): Lab & { close(): Promise<void> }
 		accounts: () => life.running()?.outbound.accounts() ?? [],
 		async deliveries(query) {
 			const bench = life.running();
-			return bench ? (await bench.outbound.deliveries(query)).filter(({ id }) => !bench.isWarming(id)) : [];
+			return bench ? bench.outbound.deliveries({ ...query, except: bench.warming() }) : [];
 		},
 		async health(channel) {
 			const { outbound } = await life.used();
@@ -182,6 +182,8 @@ async function stateOf(
 				...(draft && { draft }),
 				// What only started the adapters is nothing to look at.
 				...(!isShown && { messages: [], calls: [], calls_total: 0, typing: false }),
+				// A platform shows its sign for a while after the last call: the answer is over before.
+				...(delivery && delivery.state !== "active" && { typing: false }),
 				...(delivery && { delivery }),
 				...(pausedUntil !== undefined && pausedUntil > now && { pausedUntil }),
 			};

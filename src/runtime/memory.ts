@@ -3,7 +3,7 @@
 import type { Bus } from "../bus/bus.ts";
 import type { MemoryPort } from "../engine/engine.ts";
 import { checkpointWrites, type Ledger, memoryWrites } from "../ledger/ledger.ts";
-import { NexusError, newId } from "../protocol/protocol.ts";
+import { NexusError, newId, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 
 /** The `memory:` section of `nexus.yaml`. */
@@ -42,7 +42,8 @@ export function createMemory({ bus, ledger, config, clock }: MemoryDeps): Memory
 			if (known) return { id: known.id, isNew: false };
 			const at = clock.now();
 			const id = newId("mem", at);
-			await bus.write([memoryWrites.add({ id, bank, text, provenance: { at, ...from } }, { itemsMax, itemsTotalMax })]);
+			const item = { id, bank, text, provenance: { at, ...from } };
+			await bus.write([memoryWrites.add(item, { itemsMax, itemsTotalMax })]).catch(refusedAsFull);
 			return { id, isNew: true };
 		},
 		get: async (id) => memory.get(id),
@@ -55,4 +56,11 @@ export function createMemory({ bus, ledger, config, clock }: MemoryDeps): Memory
 			await bus.write([memoryWrites.forget(item, { at: clock.now(), ...from }), checkpointWrites.removeNaming(id)]);
 		},
 	};
+}
+
+/** The store refuses a further note for nothing but its limits; for a caller that is a quota, and not a conflict with another one. */
+function refusedAsFull(cause: unknown): never {
+	if (cause instanceof Refused && cause.refusal === "conflict")
+		throw new NexusError("busy", cause.message, { cause, reason: "QUOTA_EXCEEDED" });
+	throw cause;
 }

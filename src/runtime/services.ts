@@ -9,6 +9,8 @@ import type { ReadinessJson } from "../protocol/protocol.ts";
 import {
 	createAudit,
 	createAuditLog,
+	createClearing,
+	createQuota,
 	createRealtime,
 	createScenarios,
 	createWorkflows,
@@ -53,7 +55,8 @@ export function createServices(parts: ServiceParts): RunningServices {
 	const { bus, ledger, config, clock, log, submit } = parts;
 	const audit = createAudit(clock);
 	const notices = noticeLogs({ bus, ledger });
-	const artifacts = openArtifacts(parts);
+	const quota = createQuota({ bus, ledger, limits: config.apps });
+	const artifacts = openArtifacts({ ...parts, quota });
 	const connectors = openConnectors({ ...parts, audit, transfers: artifacts.transfers });
 	const verifyUser = userTokensOf(config, clock);
 	const scenarios = createScenarios({
@@ -64,22 +67,37 @@ export function createServices(parts: ServiceParts): RunningServices {
 		log,
 		audit,
 		verifyUser,
+		quota,
 		abortGraceMs: config.broker.abortGraceMs,
 	});
-	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit });
+	const jobs = openJobs({ ...parts, connectors, scenarios, artifacts, audit, quota });
 	const agents = agentTurns({ ...parts, receive: submit, cancel: (eventId) => parts.nex.cancel(eventId) });
-	const workflows = createWorkflows({ bus, ledger, scenarios, jobs, agents, verifyUser, clock, log, audit });
-	const realtime = createRealtime({ bus, connectors, submit, clock, log });
+	const workflows = createWorkflows({
+		bus,
+		ledger,
+		scenarios,
+		jobs,
+		agents,
+		connectors,
+		verifyUser,
+		clock,
+		log,
+		audit,
+		quota,
+	});
+	const realtime = createRealtime({ bus, connectors, submit, clock, log, quota });
 	const work = () => ({
 		queueDepth: jobs.counts.queued,
 		activeInferenceJobs: jobs.counts.running,
 		activeWorkflows: workflows.counts.running,
 	});
-	const apps = createAppServices({ ...parts, audit, notices, work });
+	const apps = createAppServices({ ...parts, audit, notices, quota, work });
 	const services: Services = {
 		...apps.services,
 		audit: createAuditLog({ bus, ledger, notices, audit, clock, log }),
 		notices,
+		quota,
+		clearApp: createClearing({ bus, ledger, artifacts, audit }),
 		connectors,
 		scenarios,
 		artifacts,

@@ -14,14 +14,22 @@ export interface Store {
 	close(): Promise<void>;
 }
 
+export interface StoreOptions {
+	durability: Durability;
+	/** How long a failing commit is tried again before what waits for it is given up; the Bus has a default. */
+	storeRetryMsMax?: number;
+}
+
 /** Throws with the file's name and the way out when it is damaged, unwritable, or written by a newer program. */
-export function openStore(path: string, durability: Durability, log: Log, guard?: () => void): Store {
+export function openStore(path: string, options: StoreOptions, log: Log, guard?: () => void): Store {
 	let file: SqliteFile | undefined;
 	try {
-		const opened = openSqlite(path, durability, guard);
+		const opened = openSqlite(path, options.durability, guard);
 		file = opened;
 		const ledger = sqliteLedger(opened);
-		const bus = createBus({ storage: sqliteStorage(opened), log, tell: createTelling(systemClock) });
+		const { storeRetryMsMax } = options;
+		const limits = storeRetryMsMax === undefined ? {} : { commitRetryMsMax: storeRetryMsMax };
+		const bus = createBus({ storage: sqliteStorage(opened), log, limits, tell: createTelling(systemClock) });
 		return {
 			bus,
 			ledger,

@@ -17,9 +17,20 @@ export interface Principal {
 /** The owner of what is made when the owner names no application. */
 export const OWNER_APP = "owner";
 
+const APP_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+export const isAppId = (text: string): boolean => APP_ID.test(text);
+
+/** Throws `invalid` for what no application can be called. */
+export function checkedAppId(text: string): string {
+	if (isAppId(text)) return text;
+	throw new NexusError("invalid", "app_id: 1 to 64 letters, digits and . _ - beginning with a letter or digit");
+}
+
 /** The application that a request is for. Another one's is forbidden to an application. */
 export function appOf(principal: Principal, claimed: string): string {
 	const { appId } = principal;
+	if (claimed !== "") checkedAppId(claimed);
 	if (appId === undefined) return claimed === "" ? OWNER_APP : claimed;
 	if (claimed === "" || claimed === appId) return appId;
 	throw new NexusError("forbidden", `this token belongs to the application ${appId}, not to ${claimed}`);

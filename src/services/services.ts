@@ -3,6 +3,7 @@ export type { PlatformStatus } from "./accounts/platform-state.ts";
 export * from "./accounts/port.ts";
 export { createAccountSessions } from "./accounts/sessions.ts";
 export { createApplications } from "./apps/applications.ts";
+export { type ClearApp, createClearing } from "./apps/clearing.ts";
 export { createAppMessages } from "./apps/messages.ts";
 export * from "./apps/port.ts";
 export { createArtifacts } from "./artifacts/artifacts.ts";
@@ -32,6 +33,7 @@ export * from "./notices/notices.ts";
 export * from "./notices/topics.ts";
 export * from "./once.ts";
 export * from "./principal.ts";
+export * from "./quota.ts";
 export * from "./realtime/port.ts";
 export * from "./realtime/realtime.ts";
 export * from "./scenarios/port.ts";
@@ -43,6 +45,7 @@ export * from "./workflows/port.ts";
 export { createWorkflows } from "./workflows/workflows.ts";
 
 import type { AccountSessions } from "./accounts/port.ts";
+import type { ClearApp } from "./apps/clearing.ts";
 import type { Applications, AppMessages } from "./apps/port.ts";
 import type { Artifacts } from "./artifacts/port.ts";
 import type { AuditLog } from "./audit/log.ts";
@@ -50,6 +53,7 @@ import type { Connectors } from "./connectors/port.ts";
 import type { RuntimeHealthFeed } from "./health/port.ts";
 import type { Jobs } from "./jobs/port.ts";
 import type { NoticeLogs } from "./notices/notices.ts";
+import type { Quota } from "./quota.ts";
 import type { Realtime } from "./realtime/port.ts";
 import type { Scenarios } from "./scenarios/port.ts";
 import type { SignInRegister } from "./signins/port.ts";
@@ -67,6 +71,9 @@ export interface Services {
 	/** Endless logs: events of agents, of memory and for applications. */
 	readonly notices: NoticeLogs;
 	readonly apps: Applications;
+	/** What each of them stores. */
+	readonly quota: Quota;
+	readonly clearApp: ClearApp;
 	readonly appMessages: AppMessages;
 	readonly signIns: SignInRegister;
 	readonly accounts: AccountSessions;

@@ -93,6 +93,12 @@ export interface GuardRules {
 	allow?: readonly string[];
 }
 
+/** The rules, and where they stand in `nexus.yaml`, for whoever reads why an address is refused. */
+export interface Guard extends GuardRules {
+	/** With a dot at its end. */
+	section?: string;
+}
+
 /** The guard refused, or there was nothing to dial: nothing was sent. */
 export class AddressRefused extends Error {
 	readonly refusal: "forbidden" | "unresolved";
@@ -140,7 +146,7 @@ function isWithin(text: string, blocks: readonly string[]): boolean {
 }
 
 /** What is wrong with an address as it is written, as far as that can be said without asking for the name. */
-export function urlProblem(url: URL, rules: GuardRules): string | undefined {
+export function urlProblem(url: URL, rules: Guard): string | undefined {
 	if (url.protocol !== "https:" && url.protocol !== "http:") return `${url.protocol} is not allowed: use https`;
 	if (url.username !== "" || url.password !== "") return "it has a user or a password in it: use a header";
 	const kind = addressKind(url.hostname) ?? (isLocalName(url.hostname) ? "loopback" : undefined);
@@ -159,13 +165,13 @@ export interface SeenAddress {
 	name?: string;
 }
 
-export function addressProblem(url: URL, seen: SeenAddress, rules: GuardRules): string | undefined {
+export function addressProblem(url: URL, seen: SeenAddress, rules: Guard): string | undefined {
 	const { address, kind, name } = seen;
 	if (isAllowed(url, address, kind, rules)) return undefined;
 	const shown = name === undefined ? address : `${name} (${address})`;
 	if (kind === "loopback") {
 		if (rules.allowLoopback) return undefined;
-		return `${shown} is this machine; \`allowLoopback: true\` lets it pass`;
+		return `${shown} is this machine; \`${rules.section ?? ""}allowLoopback: true\` lets it pass`;
 	}
 	if (kind !== "public") return `${shown} is a ${kind} address, which is not allowed`;
 	return url.protocol === "https:" ? undefined : "http is not allowed: use https";

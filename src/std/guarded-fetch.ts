@@ -5,7 +5,7 @@ import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { Readable } from "node:stream";
-import { AddressRefused, addressKind, addressProblem, type GuardRules, urlProblem } from "./address-guard.ts";
+import { AddressRefused, addressKind, addressProblem, type Guard, urlProblem } from "./address-guard.ts";
 
 /** All addresses of a name. */
 export type ResolveName = (name: string) => Promise<readonly string[]>;
@@ -26,7 +26,7 @@ export interface GuardedFetch {
 const IDLE_MS_MAX = 60_000;
 
 /** A name is resolved once for each request; one address of it that is not allowed refuses the name. */
-export function guardedFetch(rules: GuardRules & { resolve?: ResolveName }): GuardedFetch {
+export function guardedFetch(rules: Guard & { resolve?: ResolveName }): GuardedFetch {
 	const { resolve = resolveName } = rules;
 	// Of its own: a connection that somebody else opened has not been checked.
 	const options = { keepAlive: true, timeout: IDLE_MS_MAX };
@@ -47,7 +47,7 @@ export function guardedFetch(rules: GuardRules & { resolve?: ResolveName }): Gua
 	};
 }
 
-async function checkedAddresses(url: URL, rules: GuardRules, resolve: ResolveName): Promise<readonly string[]> {
+async function checkedAddresses(url: URL, rules: Guard, resolve: ResolveName): Promise<readonly string[]> {
 	const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
 	const written = urlProblem(url, rules);
 	if (written !== undefined) throw new AddressRefused("forbidden", `${url.host}: ${written}`);

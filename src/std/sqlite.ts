@@ -1,10 +1,12 @@
 /** One SQLite file with one writer connection: opening, transactions and versioned migrations. Knows no Nexus word. */
 
+import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { checkpointBeside } from "./checkpoint.ts";
+import { walSync } from "./wal-sync.ts";
 import { Things } from "./write.ts";
 
-/** `process`: a commit survives kill -9. `power`: it also survives a power cut (an fsync per commit). */
+/** `process`: a commit survives kill -9. `power`: it also survives a power cut (a sync per commit). */
 export type Durability = "process" | "power";
 
 export interface SqliteFile {
@@ -13,17 +15,33 @@ export interface SqliteFile {
 	readonly things: Things;
 	/** Runs `work` in a transaction, or in the one already open. */
 	transaction<T>(work: () => T): T;
+	/** Present with durability `power`: resolves once every transaction so far survives a power cut. */
+	readonly sync: (() => Promise<void>) | undefined;
 	close(): void;
 }
 
 /** `guard` throws when nothing may be written; it is asked before every transaction. */
 export function openSqlite(path: string, durability: Durability, guard: () => void = () => {}): SqliteFile {
 	const db = new DatabaseSync(path, { timeout: 5000 });
+	try {
+		return opened(db, path, durability, guard);
+	} catch (cause) {
+		db.close();
+		throw cause;
+	}
+}
+
+function opened(db: DatabaseSync, path: string, durability: Durability, guard: () => void): SqliteFile {
+	const isFile = path !== ":memory:";
+	// A new file needs no rollback journal, which would cost four syncs: there is nothing in it to roll back to.
+	if (isFile && statSync(path).size === 0) db.exec("PRAGMA journal_mode = MEMORY");
 	// What a savepoint would restore is kept in memory: in a file of its own, SQLite writes every page that a commit changes once more.
+	// NORMAL syncs for checkpoints only: with FULL every commit would stop the event loop until the disk has answered.
 	db.exec(
-		`PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = ${durability === "power" ? "FULL" : "NORMAL"}; PRAGMA foreign_keys = ON`,
+		"PRAGMA temp_store = MEMORY; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",
 	);
-	const endCheckpoints = path === ":memory:" ? () => {} : checkpointBeside(db, path);
+	const endCheckpoints = isFile ? checkpointBeside(db, path) : () => {};
+	const power = isFile && durability === "power" ? walSync(db, path) : undefined;
 	const begin = db.prepare("BEGIN IMMEDIATE");
 	const commit = db.prepare("COMMIT");
 	const rollback = db.prepare("ROLLBACK");
@@ -44,8 +62,10 @@ export function openSqlite(path: string, durability: Durability, guard: () => vo
 				throw cause;
 			}
 		},
+		sync: power?.sync,
 		close() {
 			endCheckpoints();
+			power?.close();
 			db.close();
 		},
 	};

@@ -36,6 +36,32 @@ const opened = async (parts: ReturnType<typeof rig>, count = 1) => {
 
 const by = "Ann";
 
+test("A2: all questions that an earlier daemon left open are taken up, however many there are", async () => {
+	const path = tempFile();
+	const first = rig(async function* () {}, { path, clock: manualClock(1), dies: true });
+	const [letters, digits] = ["ABCDEFGHJKMNPQRSTVWXYZ", "23456789"];
+	const at = (n: number, of: string) => of[n % of.length]!;
+	const idOf = (n: number) =>
+		at(n, letters) +
+		at(Math.floor(n / 22), digits) +
+		at(Math.floor(n / 176), letters) +
+		at(Math.floor(n / 3872), digits);
+	const rows = Array.from({ length: 1200 }, (_, n) =>
+		approvalWrites.open({
+			...{ id: idOf(n), runId: "run_1", session: "main", callId: `c${n}`, tool: "bash", kind: "approval" },
+			...{ args: {}, digest: "d", state: "pending", createdAt: n, expiresAt: 10_000 },
+		}),
+	);
+	await first.bus.write(rows);
+	await first.close();
+	const clock = manualClock(2);
+	const next = rig(async function* () {}, { path, clock });
+	await next.broker.recover();
+	expect(next.broker.questions.pending()).toHaveLength(1200);
+	clock.advance(10_000);
+	await until(() => next.broker.questions.pending().length === 0, "all expire");
+});
+
 describe("a question", () => {
 	test("A2, A6: is a row and a frame of one commit, and its answer goes on with the run", async () => {
 		const answers: Answer[] = [];

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assembleContext as assemble, pastTurnOf, tokensOf } from "../../src/broker/context.ts";
+import { assembleContext as assemble, chosenTurns, pastTurnOf, tokensOf } from "../../src/broker/context.ts";
 import type { EngineMessage } from "../../src/engine/engine.ts";
 import type { Turn } from "../../src/ledger/ledger.ts";
 import { turnOf } from "../ledger/rig.ts";
 import { ask, rig, text as say } from "./rig.ts";
 
 const assembleContext = (past: Turn[], fresh: EngineMessage[], budget: number) =>
-	assemble(past.map(pastTurnOf), fresh, budget);
+	assemble(chosenTurns(past.map(pastTurnOf), fresh, budget), fresh);
 
 const fresh = [{ role: "user" as const, text: "new question" }];
 const said = (n: number, text = `answer ${n}`, fields: Partial<Turn> = {}) =>

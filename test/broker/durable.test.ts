@@ -1,12 +1,18 @@
 /** What a run changes beside its frames is durable with them, and a tool acts only after its start is on record (A4, A5). */
 
+import { tmpdir } from "node:os";
+import type { AgentTool } from "@earendil-works/pi-agent-core";
+import { type FauxResponseStep, fauxAssistantMessage, fauxToolCall } from "@earendil-works/pi-ai";
 import { describe, expect, test } from "vitest";
 import { type Broker, createBroker } from "../../src/broker/broker.ts";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import type { Engine, EngineEvent, EngineRequest, EngineYield } from "../../src/engine/engine.ts";
+import { codingEngine } from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
 import { sqliteLedger } from "../../src/ledger/ledger.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
+import { oneByOne } from "../engine/demo-play.ts";
+import { fauxEngine, fauxModel, NO_RETRY, ask as piAsk, tool as piTool, said } from "../engine/pi-kit.ts";
 import {
 	asks,
 	answer as modelAnswer,
@@ -79,6 +85,63 @@ describe("A4: a tool acts only after its start is durable", () => {
 		await result;
 		expect(told).toEqual(["acted"]);
 		await store.bus.close();
+	});
+
+	const PI = [
+		["pi", (responses: FauxResponseStep[], look: AgentTool) => fauxEngine(responses, { tools: [look] })],
+		[
+			"pi-coding-agent",
+			async (responses: FauxResponseStep[], look: AgentTool) => {
+				const { faux: _, ...parts } = fauxModel(responses);
+				const config = { filesRoot: tmpdir() };
+				return { engine: await codingEngine({ ...parts, config, limits: NO_RETRY, tools: [look as never] }) };
+			},
+		],
+	] as const;
+	const asksFor = (...ids: string[]) =>
+		fauxAssistantMessage(
+			ids.map((id) => fauxToolCall("look", {}, { id })),
+			{ stopReason: "toolUse" },
+		);
+
+	test.each(PI)("%s: no tool acts while the commit of its start is held back", async (_, engineWith) => {
+		const store = heldStore(":memory:");
+		const begin = gate();
+		const acted: string[] = [];
+		const look = piTool("look", async (id) => {
+			acted.push(id);
+			return said("seen");
+		});
+		const first: FauxResponseStep = async () => {
+			await begin.opened;
+			return asksFor("a", "b");
+		};
+		const { engine } = await engineWith([first, fauxAssistantMessage("Done.")], look);
+		const broker = createBroker({ ...store, engine });
+		const { result } = await ask(broker, "main", "go", { owner: true });
+		store.hold();
+		begin.open();
+		await until(() => (broker.liveRuns()[0]?.toolCalls.length ?? 0) > 0, "a start that waits for its commit");
+		await ticks(20);
+		expect(acted).toEqual([]);
+		store.release();
+		expect((await result).toolCalls.map(({ status }) => status)).toEqual(["completed", "completed"]);
+		expect(acted).toEqual(["a", "b"]);
+		await store.bus.close();
+	});
+
+	test.each(PI)("%s: one whose start was never taken does not act", async (_, engineWith) => {
+		const acted: string[] = [];
+		const look = piTool("look", async (id) => {
+			acted.push(id);
+			return said("seen");
+		});
+		const { engine } = await engineWith([asksFor("a"), fauxAssistantMessage("Done.")], look);
+		const stop = new AbortController();
+		const request = piAsk("go");
+		for await (const event of oneByOne(engine.run(request, { signal: stop.signal })))
+			if (event.type === "tool" && event.status === "started") stop.abort();
+		expect(acted).toEqual([]);
 	});
 
 	test("ordinary words are not waited for", async () => {
@@ -262,6 +325,27 @@ describe("a session's phase", () => {
 		});
 		await broker.enterPhase("main", "plan", "again");
 		expect(await broker.phase("main")).toMatchObject({ phase: { name: "plan", from: "execute" }, known: phases });
+	});
+
+	test("the first one that a person sets is told to the engine, with what was left for it and why", async () => {
+		const clock = manualClock();
+		const told: unknown[] = [];
+		const engine = engineOf(
+			async function* ({ phase }) {
+				told.push(phase);
+				yield text("done");
+			},
+			{ phases },
+		);
+		const { broker } = brokerOf(engine, { clock });
+		await broker.enterPhase("main", "execute", "it is time");
+		await (await ask(broker, "main", "go")).result;
+		await broker.enterPhase("other", "plan", "think first");
+		await (await ask(broker, "other", "go")).result;
+		expect(told).toEqual([
+			{ name: "execute", since: clock.now(), from: "plan", because: "it is time" },
+			{ name: "plan", since: clock.now(), because: "think first" },
+		]);
 	});
 
 	test("a name that the engine does not know is refused with those it knows", async () => {

@@ -68,7 +68,7 @@ describeInBrowser("several agents", () => {
 		expect(await page.locator(".thread").innerText()).not.toContain("Somebody has to read");
 
 		await asking(page).getByRole("button", { name: "Allow", exact: true }).click();
-		await page.locator(".asked", { hasText: "Allowed by the owner" }).waitFor();
+		await page.locator(".asked", { hasText: "Allowed by you" }).waitFor();
 		await page.locator(".outcome", { hasText: "part of the script" }).waitFor();
 		await listed.waitFor({ state: "detached" });
 
@@ -104,6 +104,12 @@ describeInBrowser("several agents", () => {
 		await world.daemon.restart();
 		await waitForLink(page, "live");
 		await page.locator(".outcome", { hasText: "Interrupted" }).waitFor();
+		// The decision goes on with it: nothing else is offered that would withdraw the question.
+		await page.waitForSelector(".turn:last-of-type .inspect");
+		expect(await page.locator(".continue, .retry").count()).toBe(0);
+		const call = page.locator('.tool[data-state="waiting"]', { hasText: "bash" });
+		expect(await call.innerText()).toMatch(/Wants to run: \S/);
+		expect(await call.innerText()).not.toMatch(/Running|ended/);
 		// Seen from another session, too.
 		const other = await openAt(world.context, world.daemon, "#/s/elsewhere");
 		await other.page.getByRole("link", { name: "Allow bash to run?" }).click();
@@ -112,7 +118,31 @@ describeInBrowser("several agents", () => {
 		await other.page.locator(".turn:last-of-type .tool", { hasText: "bash" }).waitFor();
 		expect(await other.page.locator('.tool[data-state="done"]', { hasText: "bash" }).count()).toBe(0);
 		expect(await other.page.locator(".asking").count()).toBe(0);
+		await other.page.locator(".turn:first-of-type .asked", { hasText: "Denied by you; continued below" }).waitFor();
 		expect(other.faults).toEqual([]);
+	});
+
+	it("A10: the card says why a person is asked whatever the policy says", async () => {
+		const { page, faults } = await openSession(world.context, world.daemon, "reasons");
+		const bash = (command: string) => `- { agent: operator, calls: [{ name: bash, args: { command: ${command} } }] }`;
+		const script = [
+			"/script",
+			"- { agent: lead, calls: [{ name: route, args: { agents: [operator], reason: try it } }] }",
+			...["echo one", "echo two"].map(bash),
+			"- { agent: operator, text: Done., calls: [{ name: complete }] }",
+			"- { agent: lead, calls: [{ name: end_conversation }] }",
+		];
+		await say(page, script.join("\n"));
+		await asking(page).filter({ hasText: "echo one" }).waitFor();
+		expect(await page.locator(".asking-because").count()).toBe(0);
+		await asking(page).getByRole("button", { name: "Allow", exact: true }).click();
+		await asking(page).filter({ hasText: "echo two" }).waitFor();
+		expect(await page.locator(".asking-because").innerText()).toBe(
+			"You are asked because what bash answered from outside is in the conversation.",
+		);
+		await asking(page).getByRole("button", { name: "Deny" }).click();
+		await page.waitForSelector('.turn:last-of-type .verified[data-ok="true"]');
+		expect(faults).toEqual([]);
 	});
 
 	it("A28: a question is answered by a choice or in one's own words", async () => {

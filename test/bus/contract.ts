@@ -341,6 +341,30 @@ export function busContract(name: string, make: () => StorageUnderTest): void {
 			expect(await bus.describe("live")).toBeDefined();
 		});
 
+		it("P4.16: a log's bytes count for whom it was made, live and sealed, until it is removed", async () => {
+			const write = async (log: string, countedFor: string) => {
+				const writer = await bus.create({ log, kind: "scenario", countedFor }, []);
+				for (let n = 0; n < 5; n++) {
+					writer.append("x".repeat(150));
+					await writer.flushed();
+				}
+				return writer;
+			};
+			const [one, other] = [await write("a", "shop"), await write("b", "press")];
+			expect(await bus.bytesOf("shop")).toBeGreaterThan(300);
+			await Promise.all([one.seal([]), other.seal([])]);
+			await (await bus.create(run("other"), ["x"])).seal([]);
+			expect(await bus.bytesOf("shop")).toBe((await bus.describe("a"))!.bytes);
+			expect(await bus.bytesOf("other")).toBe(0);
+			expect((await bus.list({}))[1]).toMatchObject({ log: "b", countedFor: "press" });
+			const live = await write("c", "shop");
+			expect(await bus.removeOf("shop")).toBe(1);
+			expect((await bus.list({})).map(({ log }) => log)).toEqual(["c", "other", "b"]);
+			await live.seal([]);
+			await removeUpTo(bus, "b");
+			expect(await bus.bytesOf("press")).toBe(0);
+		});
+
 		it("P4.6, P4.7 retain: when the clock was set back a chain still loses its oldest link first, and its offsets stay", async () => {
 			const seal = async (log: string, chain?: string) => (await bus.create(run(log, chain), ["1", "2"])).seal(["3"]);
 			clock.advance(3_600_000);

@@ -209,13 +209,14 @@ class MemoryStorage implements Storage {
 	}
 
 	oldestSealed(kinds: Kinds): StoredLog | undefined {
-		const sealed = [...this.#logs.values()].filter(({ log }) => log.sealedAt !== undefined && isOf(kinds, log.kind));
+		const sealed = [...this.#logs.values()].filter(({ log }) => log.sealedAt !== undefined && isOf(kinds, log));
 		return copy(sealed.sort((a, b) => a.log.sealedAt! - b.log.sealedAt! || a.log.id - b.log.id)[0]);
 	}
 
-	totalBytes(kinds: Kinds): number {
+	totalBytes(countedFor?: string): number {
 		let bytes = 0;
-		for (const { log } of this.#logs.values()) if (isOf(kinds, log.kind)) bytes += log.bytes;
+		for (const { log } of this.#logs.values())
+			if (countedFor === undefined || log.countedFor === countedFor) bytes += log.bytes;
 		return bytes;
 	}
 
@@ -243,8 +244,10 @@ class MemoryStorage implements Storage {
 	}
 }
 
-const isOf = (kinds: Kinds, kind: string): boolean =>
-	"only" in kinds ? kinds.only === kind : !kinds.except.includes(kind);
+function isOf(kinds: Kinds, { kind, countedFor }: StoredLog): boolean {
+	if ("countedFor" in kinds) return countedFor === kinds.countedFor;
+	return "only" in kinds ? kinds.only === kind : !kinds.except.includes(kind);
+}
 
 const copy = (entry: MemoryLog | undefined): StoredLog | undefined => entry && { ...entry.log };
 

@@ -847,7 +847,7 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			expect(await slow.retain({ ageMsMax: 2000 })).toBe(2);
 		});
 
-		it("ST25: totals are the store's, and a kind may go sooner than the others", async () => {
+		it("ST25: totals are the store's, of all kinds together, and a kind may go sooner than the others", async () => {
 			const [one, two] = [join(), join()];
 			for (const [log, bus] of [
 				["a", one],
@@ -858,10 +858,15 @@ export function sharedContract(name: string, make: () => StorageUnderTest): void
 			clock.advance(2000);
 			expect(await two.retain({ totalBytesMax: 250 })).toBe(1);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c", "b"]);
-			expect(await one.retain({ totalBytesMax: 0, kinds: { run: { ageMsMax: 10_000 } } })).toBe(1);
-			expect(await one.retain({ ageMsMax: 0, kinds: { run: { ageMsMax: 10_000 } } })).toBe(0);
+			expect(await one.retain({ ageMsMax: 0, kinds: { run: { ageMsMax: 10_000 } } })).toBe(1);
+			expect(await one.retain({ totalBytesMax: 150, kinds: { run: { ageMsMax: 10_000 } } })).toBe(0);
 			expect((await two.list({})).map(({ log }) => log)).toEqual(["c"]);
 			expect(await one.retain({ ageMsMax: 10_000, kinds: { run: { ageMsMax: 1000 } } })).toBe(1);
+			await (await one.create({ log: "job", kind: "job" }, ["x".repeat(100)])).seal([]);
+			clock.advance(1000);
+			await (await two.create(run("d"), ["x".repeat(100)])).seal([]);
+			expect(await two.retain({ totalBytesMax: 150, kinds: { job: { ageMsMax: 10_000 } } })).toBe(1);
+			expect((await two.list({})).map(({ log }) => log)).toEqual(["d"]);
 		});
 	});
 }

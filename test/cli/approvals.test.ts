@@ -52,6 +52,22 @@ describe("without a terminal", () => {
 		expect(again.err).toContain(`${id} is approved already by the owner`);
 	});
 
+	test("says why a person is asked whatever the policy says", async () => {
+		const because = "words of Eve\u202e (1002) on telegram\nare in the conversation";
+		const shown = "words of Eve\\u202e (1002) on telegram are in the conversation";
+		const { run, idIn } = await daemonAsking({ ...APPROVAL, because, once: true });
+		const sent = run(["send", "hi"], { tty: true });
+		const id = await idIn(sent);
+		await until("the prompt", () => sent.err.includes(`Approve ${id}? [y]es, [n]o: `));
+		expect(sent.err).toContain(`  because ${shown}`);
+		expect((await run(["approvals"]).end()).out).toContain(`bash {"command":"ls"} (asked because ${shown})`);
+		expect(JSON.parse((await run(["approvals", "--json"]).end()).out)).toMatchObject({ because: shown });
+		const remembered = await run(["approve", id, "--remember"]).end();
+		expect(remembered.err).toContain("it can be approved only this once");
+		await run(["approve", id]).end();
+		expect((await sent.end()).out).toContain("approved");
+	});
+
 	test("`deny` tells the model why, and `answer` answers", async () => {
 		const { run, idIn } = await daemonAsking(APPROVAL);
 		const sent = run(["send", "hi"]);

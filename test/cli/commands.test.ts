@@ -200,6 +200,28 @@ describe("nexus tail and replay", () => {
 	});
 });
 
+describe("a replay of damage", () => {
+	it("P4.12: in the middle of an answer, prints what is whole and says that records are damaged", async () => {
+		const at = freshFolder();
+		const first = await daemonHere(at);
+		const sent = await run(["send", "/demo tokens=9000 rate=0", "--json", "--data", at]);
+		await first.close();
+		const file = new DatabaseSync(join(at, "nexus.db"));
+		const segments = file.prepare("SELECT count(*) AS n FROM segment").get() as { n: number };
+		expect(segments.n).toBeGreaterThan(1);
+		file.exec(
+			"UPDATE segment SET records = replace(records, 'stream', 'strEam') WHERE first = (SELECT max(first) FROM segment)",
+		);
+		file.close();
+		const second = await daemonHere(at);
+		onTestFinished(() => second.close());
+		const { code, out, err } = await run(["replay", runIdOf(sent.out), "--json", "--speed", "max", "--data", at]);
+		expect({ code, err }).toEqual({ code: ERROR_TABLE.data_loss[2], err: expect.stringContaining("damaged") });
+		expect(sent.out.startsWith(out)).toBe(true);
+		expect(out).not.toBe("");
+	});
+});
+
 describe("a replay", () => {
 	const HOUR_MS = 3_600_000;
 	const ids = { run_id: "run_slow", trace_id: "0".repeat(32), correlation_group: "run_slow" };

@@ -94,7 +94,7 @@ it("Z27: an address of one's own network is refused, and the error says where to
 		input: KEY,
 	});
 	expect(refused.code).toBe(3);
-	expect(refused.err).toContain("allowLoopback: true");
+	expect(refused.err).toContain("`connectors.allowLoopback: true` lets it pass");
 	expect((await on(["add", "mine", "--endpoint", "https://x.example"], { input: KEY })).err).toContain("--type");
 });
 

@@ -95,7 +95,7 @@ test("one that runs is cancelled, and its watcher hears of it; a person sees eac
 	expect((await on("show", jobId, "--json")).out).toContain('"message":"it was cancelled: too long"');
 });
 
-test("Z18: what ran when the daemon stopped is settled by the next one, and its watcher follows it there", async () => {
+test("Z18: what ran when the daemon stopped ends as STOPPING, and its watcher reads that at the next one", async () => {
 	const { ai, on, start, restart } = await house();
 	const { job } = await ai().submitScenarioJob({ scenario: asking("/demo tokens=100000 rate=10") });
 	const { jobId } = job!;
@@ -104,6 +104,6 @@ test("Z18: what ran when the daemon stopped is settled by the next one, and its 
 	await until("it is watched", () => watching.out.includes("\n"));
 	await restart();
 	const { out } = await watching.end();
-	expect(lines<JobEventJson>(out).at(-1)).toMatchObject({ type: "failed", job: { error: { reason: "CRASHED" } } });
+	expect(lines<JobEventJson>(out).at(-1)).toMatchObject({ type: "failed", job: { error: { reason: "STOPPING" } } });
 	expect((await on("list", "--state", "failed")).out).toContain(jobId);
 });

@@ -73,6 +73,18 @@ describe("A31: approvals by the API", () => {
 		await rig.close();
 	});
 
+	test("P6.6: a decision with a field that it does not have decides nothing", async () => {
+		const { rig, runId, row, list } = await rigAsking(APPROVAL);
+		const path = `/v1/runs/${runId}/approvals/${row.id}`;
+		for (const other of [{ args: { command: "ls" } }, { tool: "read" }, { reasons: "x" }]) {
+			const refused = await rig.post(path, { decision: "approve", ...other });
+			expect(refused.status).toBe(400);
+			expect(JSON.stringify(await refused.json())).toContain(Object.keys(other)[0]);
+		}
+		expect(await list()).toMatchObject([{ id: row.id, state: "pending" }]);
+		await rig.close();
+	});
+
 	test("a question takes an answer", async () => {
 		const { rig, runId, row } = await rigAsking(QUESTION);
 		expect(row).toMatchObject({ kind: "question", text: "Which?" });

@@ -10,7 +10,14 @@ import { NexusError } from "../../src/protocol/protocol.ts";
 import { createRig, type Rig } from "./rig.ts";
 
 const DELIVERY: DeliveryInfo = {
-	...{ id: "dlv_1", runId: "run_1", channel: "telegram", account: "main", target: { to: "42" }, options: {} },
+	...{
+		id: "dlv_00000000000000000000000001",
+		runId: "run_1",
+		channel: "telegram",
+		account: "main",
+		target: { to: "42" },
+		options: {},
+	},
 	...{ createdAt: 1, updatedAt: 2, mode: "stream", state: "active", cursor: 5 },
 	messages: [{ ordinal: 1, nonce: "n", from: 0, to: 5, messageId: "m1", state: "sent", text: "not shown" }],
 };
@@ -100,7 +107,13 @@ describe("accounts, deliveries and pairings", () => {
 		expect(seen.asked.at(-1)).toEqual({ runId: "run_1", state: "active", limit: 3 });
 		expect(deliveries).toEqual([
 			{
-				...{ delivery_id: "dlv_1", run_id: "run_1", channel: "telegram", account: "main", target: { to: "42" } },
+				...{
+					delivery_id: "dlv_00000000000000000000000001",
+					run_id: "run_1",
+					channel: "telegram",
+					account: "main",
+					target: { to: "42" },
+				},
 				...{ mode: "stream", state: "active", position: 5, created_at: 1, updated_at: 2 },
 				messages: [{ ordinal: 1, message_id: "m1", from: 0, to: 5, state: "sent" }],
 			},
@@ -117,9 +130,12 @@ describe("accounts, deliveries and pairings", () => {
 		const { rig, seen } = await rigWith();
 		const place = { channel: "telegram", account: "main", target: { to: "42", topic: 7 } };
 		const ofRun = await rig.post("/v1/deliveries", { ...place, run_id: "run_1" });
-		expect([ofRun.status, await ofRun.json()]).toEqual([202, { delivery_id: "dlv_1", run_id: "run_1" }]);
+		expect([ofRun.status, await ofRun.json()]).toEqual([
+			202,
+			{ delivery_id: "dlv_00000000000000000000000001", run_id: "run_1" },
+		]);
 		expect(await bodyOf(rig.post("/v1/deliveries", { ...place, text: "hi", disable_streaming: true }))).toEqual({
-			delivery_id: "dlv_1",
+			delivery_id: "dlv_00000000000000000000000001",
 		});
 		await rig.post("/v1/deliveries", { ...place, run_id: "run_1", tools: true, reasoning: false });
 		expect(seen.delivered.pop()).toMatchObject({ options: { tools: true, reasoning: false } });
@@ -217,12 +233,12 @@ describe("the channel lab", () => {
 	function oneChannelLab() {
 		const faults: LabFault[] = [];
 		const presses: string[][] = [];
-		const delivery: DeliveryInfo = { ...DELIVERY, id: "dlv_2", account: "lab", createdAt: 7 };
+		const delivery: DeliveryInfo = { ...DELIVERY, id: "dlv_00000000000000000000000002", account: "lab", createdAt: 7 };
 		const message = { id: "1", text: "*Hi*", style: "marks" as const, created_at: 1, updated_at: 3, edits: 2 };
 		const lab: Lab = {
 			send: async (text, channels = ["telegram"]) => ({
 				...{ labId: text, runId: "run_1", session: "lab_1" },
-				deliveries: channels.map((channel) => ({ channel, deliveryId: "dlv_2" })),
+				deliveries: channels.map((channel) => ({ channel, deliveryId: "dlv_00000000000000000000000002" })),
 			}),
 			state: async () => ({
 				...{ now: 5, runId: "run_1", questionOpen: true },
@@ -247,7 +263,7 @@ describe("the channel lab", () => {
 					...{ channel: "telegram", account: "lab", processes: {}, deliveries: 1, restarts: 0, garbage: 0 },
 				},
 			],
-			deliveries: async () => [delivery],
+			deliveries: async ({ before = "~" }) => [delivery].filter(({ id }) => id < before),
 			health: async () => ({ ok: true, detail: "a fake" }),
 		};
 		return { lab, faults, presses };
@@ -276,7 +292,11 @@ describe("the channel lab", () => {
 					...{ rate_limited_until: 8, calls_total: 9, calls: [{ at: 1, call: "send", status: 429, ms: 2 }] },
 					messages: [{ text: "*Hi*", style: "marks", edits: 2 }],
 					draft: { text: "*Hi*" },
-					delivery: { delivery_id: "dlv_2", lab: true, messages: [{ ordinal: 1, state: "sent" }] },
+					delivery: {
+						delivery_id: "dlv_00000000000000000000000002",
+						lab: true,
+						messages: [{ ordinal: 1, state: "sent" }],
+					},
 				},
 			],
 		});
@@ -306,9 +326,14 @@ describe("the channel lab", () => {
 			accounts: [{ account: "main" }, { account: "lab", lab: true, deliveries: { active: 1 } }],
 		});
 		expect(await bodyOf(rig.get("/v1/deliveries"))).toMatchObject({
-			deliveries: [{ delivery_id: "dlv_2", lab: true }, { delivery_id: "dlv_1" }],
+			deliveries: [
+				{ delivery_id: "dlv_00000000000000000000000002", lab: true },
+				{ delivery_id: "dlv_00000000000000000000000001" },
+			],
 		});
-		const { deliveries } = (await bodyOf(rig.get("/v1/deliveries?before=dlv_2"))) as { deliveries: object[] };
+		const { deliveries } = (await bodyOf(rig.get("/v1/deliveries?before=dlv_00000000000000000000000002"))) as {
+			deliveries: object[];
+		};
 		expect(deliveries).toHaveLength(1);
 		expect(await bodyOf(rig.post("/v1/accounts/telegram/lab/health"))).toEqual({ ok: true, detail: "a fake" });
 	});

@@ -22,9 +22,23 @@ async function withNotes(): Promise<Rig> {
 	onTestFinished(() => rig.close());
 	const provenance = { at: 1, runId: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" };
 	await rig.bus.write([
-		memoryWrites.add({ id: "mem_1", bank: "agent:main", text: "deploys are on Monday", provenance: { at: 1 } }, LIMITS),
-		memoryWrites.add({ id: "mem_2", bank: "person:telegram/bot/7", text: "likes tea", provenance }, LIMITS),
-		memoryWrites.add({ id: "mem_3", bank: "agent:main", text: "tea is at five", provenance: { at: 3 } }, LIMITS),
+		memoryWrites.add(
+			{
+				id: "mem_00000000000000000000000001",
+				bank: "agent:main",
+				text: "deploys are on Monday",
+				provenance: { at: 1 },
+			},
+			LIMITS,
+		),
+		memoryWrites.add(
+			{ id: "mem_00000000000000000000000002", bank: "person:telegram/bot/7", text: "likes tea", provenance },
+			LIMITS,
+		),
+		memoryWrites.add(
+			{ id: "mem_00000000000000000000000003", bank: "agent:main", text: "tea is at five", provenance: { at: 3 } },
+			LIMITS,
+		),
 	]);
 	return rig;
 }
@@ -41,29 +55,45 @@ it("A17: says whether agents may note anything", async () => {
 
 it("A31: memory is listed by bank, searched by words, and forgotten", async () => {
 	const rig = await withNotes();
-	expect(await idsOf(rig.get("/v1/memory"))).toEqual(["mem_3", "mem_2"]);
-	expect(await idsOf(rig.get("/v1/memory?before=mem_2"))).toEqual(["mem_1"]);
-	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&limit=1"))).toEqual(["mem_3"]);
-	expect((await idsOf(rig.get("/v1/memory?query=TEA"))).toSorted()).toEqual(["mem_2", "mem_3"]);
+	expect(await idsOf(rig.get("/v1/memory"))).toEqual([
+		"mem_00000000000000000000000003",
+		"mem_00000000000000000000000002",
+	]);
+	expect(await idsOf(rig.get("/v1/memory?before=mem_00000000000000000000000002"))).toEqual([
+		"mem_00000000000000000000000001",
+	]);
+	expect(await idsOf(rig.get("/v1/memory?bank=agent:main&limit=1"))).toEqual(["mem_00000000000000000000000003"]);
+	expect((await idsOf(rig.get("/v1/memory?query=TEA"))).toSorted()).toEqual([
+		"mem_00000000000000000000000002",
+		"mem_00000000000000000000000003",
+	]);
 	expect(await idsOf(rig.get(`/v1/memory?query=${encodeURIComponent('tea" OR text:*')}&bank=agent:main`))).toEqual([
-		"mem_3",
+		"mem_00000000000000000000000003",
 	]);
 	const { memory } = (await (await rig.get("/v1/memory?bank=person:telegram/bot/7")).json()) as { memory: object[] };
 	expect(memory).toEqual([
 		{
-			id: "mem_2",
+			id: "mem_00000000000000000000000002",
 			bank: "person:telegram/bot/7",
 			text: "likes tea",
 			provenance: { at: 1, run_id: "run_1", agent: "main", channel: "telegram", account: "bot", sender: "7" },
 		},
 	]);
-	const gone = await rig.get("/v1/memory/mem_2", {}, "DELETE");
+	const gone = await rig.get("/v1/memory/mem_00000000000000000000000002", {}, "DELETE");
 	expect([gone.status, await gone.json()]).toEqual([200, { forgotten: true, note: expect.stringContaining("turns") }]);
-	expect((await rig.get("/v1/memory/mem_2", {}, "DELETE")).status).toBe(404);
+	expect((await rig.get("/v1/memory/mem_00000000000000000000000002", {}, "DELETE")).status).toBe(404);
 	expect(await idsOf(rig.get("/v1/memory?query=likes"))).toEqual([]);
 	const changes = await (await rig.get("/v1/memory/changes?limit=1")).text();
 	expect(JSON.parse(changes)).toEqual({
-		changes: [{ seq: 4, id: "mem_2", bank: "person:telegram/bot/7", change: "forgotten", provenance: { at: 9 } }],
+		changes: [
+			{
+				seq: 4,
+				id: "mem_00000000000000000000000002",
+				bank: "person:telegram/bot/7",
+				change: "forgotten",
+				provenance: { at: 9 },
+			},
+		],
 	});
 	expect(await (await rig.get("/v1/memory/changes?before=4")).text()).not.toContain("tea");
 });
@@ -73,8 +103,8 @@ it("A17: nobody without the token reads or removes any of it", async () => {
 	for (const [method, path] of [
 		["GET", "/v1/memory"],
 		["GET", "/v1/memory/changes"],
-		["DELETE", "/v1/memory/mem_1"],
+		["DELETE", "/v1/memory/mem_00000000000000000000000001"],
 	] as const)
 		expect((await fetch(rig.url + path, { method })).status, path).toBe(401);
-	expect(await rig.ledger.memory.get("mem_1")).toBeDefined();
+	expect(await rig.ledger.memory.get("mem_00000000000000000000000001")).toBeDefined();
 });

@@ -180,14 +180,15 @@ describe("abort", () => {
 
 	test("a reader that leaves stops the agent", async () => {
 		const stopped = Promise.withResolvers<void>();
-		const listening = tool("listening", async (_id, _params, signal) => {
+		const listening = tool("listening", async (_id, _params, signal, onUpdate) => {
 			signal?.addEventListener("abort", () => stopped.resolve());
+			onUpdate?.(said("at work"));
 			return deaf();
 		});
 		const { engine } = await fauxEngine([calls("listening")], { tools: [listening] });
 		const run = engine.run(ask("go"), { signal: new AbortController().signal });
 		for await (const event of oneByOne(run)) {
-			if (event.type === "tool") break;
+			if (event.type === "tool" && event.status === "progress") break;
 		}
 		await stopped.promise;
 	});

@@ -1,4 +1,5 @@
 import {
+	existsSync,
 	linkSync,
 	mkdirSync,
 	mkdtempSync,
@@ -13,12 +14,14 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { type Answer, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
 import { accountOf } from "../../src/engine/pi/signature.ts";
 import {
 	type CodingParts,
 	codingEngine,
 	createPiCodingAgentEngine,
 } from "../../src/engine/pi-coding-agent/pi-coding-agent.ts";
+import { oneByOne } from "./demo-play.ts";
 import {
 	ask,
 	deaf,
@@ -114,6 +117,34 @@ describe("A15: what is the daemon's", () => {
 	});
 });
 
+describe("A10: the owner's run with a guest's words in its context", () => {
+	const among = { whose: "Eve", from: { channel: "c", account: "a", sender: "eve" }, deniedTools: ["write"] };
+
+	test("stays in the folder, unless a person agrees to the very call", async () => {
+		const outside = path.join(base, "elsewhere.txt");
+		writeFileSync(outside, "s3cret");
+		const script = [call("read", { path: outside }), call("write", { path: outside, content: "new" }, "c2")];
+		const { engine } = await coding([...script, fauxAssistantMessage("Done.")]);
+		const events: EngineEvent[] = [];
+		const answer = async (id: string): Promise<Answer> => {
+			const { name, args } = toolsOf(events).find(({ asking }) => asking?.id === id)!;
+			return { id, state: "approved", digest: digestOf(name, args) };
+		};
+		const signal = new AbortController().signal;
+		for await (const event of oneByOne(engine.run(ask("go", { among }), { signal, answer }))) events.push(event);
+		const asked = toolsOf(events).flatMap(({ name, asking }) => (asking?.state === "pending" ? [[name, asking]] : []));
+		expect(asked).toEqual([
+			["write", { id: "c2", kind: "approval", state: "pending", once: true, because: expect.stringContaining("Eve") }],
+		]);
+		const ends = toolsOf(events).filter(({ status }) => status === "completed" || status === "failed");
+		expect(ends).toMatchObject([
+			{ name: "read", status: "failed", result: expect.stringContaining("outside the folder") },
+			{ name: "write", status: "completed" },
+		]);
+		expect(readFileSync(outside, "utf8")).toBe("new");
+	});
+});
+
 describe("a whole run", () => {
 	test("works in the files root and answers in two messages", async () => {
 		const { engine } = await coding([
@@ -143,6 +174,45 @@ describe("a whole run", () => {
 		expect(names).toEqual(["read"]);
 		await run(engine, ask("hi"));
 		expect(names).toEqual(["read", "bash", "edit", "write"]);
+	});
+
+	test("A15: commands run in the wrapper of tools.bash, whatever is in them", async () => {
+		const wrapper = ["sh", "-c", 'echo "in the wrapper: $1"; exec "$@"', "wrapper"];
+		const command = `echo 'quo''ted' "$(echo sub)" | tr a-z A-Z; exit 3`;
+		const house = {
+			dataDir: path.join(base, "data"),
+			protectedFiles: [],
+			secretFiles: [],
+			config: { tools: { bash: { wrapper } } },
+		};
+		const { engine } = await coding([call("bash", { command }), fauxAssistantMessage("Done.")], { house });
+		const { events } = await run(engine, ask("go"));
+		const { status, result } = toolsOf(events).at(-1)!;
+		expect(status).toBe("failed");
+		expect(result).toMatch(/^in the wrapper: bash\nQUOTED SUB\s+Command exited with code 3$/);
+	});
+
+	test("A15: a wrapper that is not there runs nothing, and without `enabled` there is no bash", async () => {
+		const houseWith = (bash: object) => ({
+			...{ dataDir: path.join(base, "data"), protectedFiles: [], secretFiles: [], config: { tools: { bash } } },
+		});
+		const house = houseWith({ wrapper: ["no-such-wrapper"] });
+		const { engine } = await coding([call("bash", { command: "touch made" }), fauxAssistantMessage("Done.")], {
+			house,
+		});
+		const { events } = await run(engine, ask("go"));
+		expect(toolsOf(events).at(-1)).toMatchObject({
+			status: "failed",
+			result: expect.stringContaining("no-such-wrapper"),
+		});
+		expect(existsSync(path.join(root, "made"))).toBe(false);
+		let names: string[] = [];
+		const look: FauxResponseStep = (context) => {
+			names = offeredTools(context);
+			return fauxAssistantMessage("Done.");
+		};
+		await run((await coding([look], { house: houseWith({ enabled: false }) })).engine, ask("hi"));
+		expect(names).toEqual(["read", "edit", "write"]);
 	});
 
 	test("A15: a command sees no keys and no tokens", async () => {

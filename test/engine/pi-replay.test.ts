@@ -57,7 +57,7 @@ function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody"
 			0,
 		);
 	const turn = JSON.parse(JSON.stringify(transcript.turn(COMPLETED, 0)));
-	const messages = assembleContext([pastTurnOf(turn)], [asked({ text: "next" })], Infinity);
+	const messages = assembleContext([pastTurnOf(turn)], [asked({ text: "next" })]);
 	return toPiContext(ask("", { messages }), 0, model === "nobody" ? undefined : model).history;
 }
 

@@ -121,6 +121,8 @@ describe("messages, compaction and usage", () => {
 		expect(usage()).toEqual(UNKNOWN);
 		expect(usage(message({}))).toMatchObject(UNKNOWN);
 		expect(usage(message({ input: 10, output: 2 }), message({}))).toMatchObject(UNKNOWN);
+		expect(usage(message({ input: 10, cacheRead: 4 }))).toMatchObject({ input: 10, output: -1, cache_read: 4 });
+		expect(usage(message({ output: 2 }))).toMatchObject({ ...UNKNOWN, output: 2 });
 	});
 
 	test("a refused call has used nothing", () => {

@@ -284,6 +284,29 @@ describe("an endpoint with manners of its own", () => {
 		expect(toolsOf(events)[0]?.callId).toBe("time");
 	});
 
+	test("two tool calls of one message with one id are two calls, each with its name", async () => {
+		const named = (index: number, name: string) => ({
+			index,
+			id: "c",
+			type: "function",
+			function: { name, arguments: "" },
+		});
+		const args = (index: number) => ({ index, function: { arguments: "{}" } });
+		let turn = 0;
+		answer = (response) => {
+			turn += 1;
+			const calls = [named(0, "time"), args(0), named(1, "time"), args(1)].map((call) => chunk({ tool_calls: [call] }));
+			const last = `${chunk({ content: "Done." })}${chunk({}, "stop")}`;
+			response.end(`${turn === 1 ? `${calls.join("")}${chunk({}, "tool_calls")}` : last}data: [DONE]\n\n`);
+		};
+		const { events, error } = await run(engine, ask("hi"));
+		expect(error).toBeUndefined();
+		const tools = toolsOf(events);
+		expect(new Set(tools.map(({ callId }) => callId)).size).toBe(2);
+		expect(tools.map(({ name }) => name)).toEqual(["time", "time", "time", "time"]);
+		expect(tools.filter(({ status }) => status === "completed")).toHaveLength(2);
+	});
+
 	test("nobody listening is said so", async () => {
 		const engine = await completions("http://127.0.0.1:1");
 		const { error } = await run(engine, ask("hi"));

@@ -83,7 +83,7 @@ export async function createDiscordFake(options: DiscordFakeOptions = {}): Promi
 		files: new Map(),
 		nonces: new Map(),
 		windows: new Map(),
-		options: { createRate: [5, 5000], editRate: [5, 5000], messageContent: true, clock: systemClock, ...options },
+		options: { createRate: [5, 5000], editRate: [5, 1000], messageContent: true, clock: systemClock, ...options },
 		ids: { last: 0n },
 	} as unknown as World;
 	world.http = await serveFake({

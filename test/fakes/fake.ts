@@ -4,9 +4,9 @@ export interface FakeFault {
 	/**
 	 * `429`: refused, with the platform's own way to say how long. `5xx`: an error, nothing happened. `hang`: no answer. `reset_before`: the connection
 	 * breaks and nothing happened. `reset_after_accept`: it happened, then the connection breaks. `foreign`: it happened, and something on the way
-	 * answers in the platform's place. `slow`: the answer takes `ms`. `watched`: `watch` is told of it as it happens.
+	 * answers in the platform's place. `gateway`: the same, and nothing happened. `slow`: the answer takes `ms`. `watched`: `watch` hears of it as it happens.
 	 */
-	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "foreign" | "slow" | "watched";
+	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "foreign" | "gateway" | "slow" | "watched";
 	/** Either the next `count` calls … */
 	count?: number;
 	/** … or each call with this probability, drawn from `seed`, until `fault(undefined)`. */
@@ -16,8 +16,8 @@ export interface FakeFault {
 	call?: string | RegExp;
 	/** How long a `slow` answer or a refusal takes. */
 	ms?: number;
-	/** What a `foreign` answer is; else a gateway's 502. Strings are sent as HTML, objects as JSON. */
-	answer?: { status: number; body?: string | object };
+	/** What a `foreign` or `gateway` answer is; else a gateway's 502. Strings are sent as HTML, objects as JSON. */
+	answer?: { status: number; body?: string | object; headers?: Record<string, string> };
 	watch?: CallWatch;
 }
 

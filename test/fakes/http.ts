@@ -84,6 +84,10 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 			record(refusal.status);
 			return send(response, refusal);
 		}
+		if (fault?.kind === "gateway") {
+			record(0);
+			return send(response, foreign(fault));
+		}
 		const reply = await handlers.handle(request);
 		record(reply.status);
 		if (fault?.kind === "reset_after_accept") return void incoming.socket.destroy();
@@ -110,7 +114,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 
 function foreign({ answer = { status: 502, body: { message: "upstream" } } }: FakeFault): FakeReply {
 	const headers = typeof answer.body === "string" ? { "content-type": "text/html" } : {};
-	return { ...answer, headers };
+	return { ...answer, headers: { ...headers, ...answer.headers } };
 }
 
 async function readRequest(incoming: IncomingMessage, response: ServerResponse, clock: Clock): Promise<FakeRequest> {

@@ -143,6 +143,8 @@ describe.each(stores)("deliveries %s", (_name, open) => {
 		const ids = async (query: object) => (await ledger.deliveries.list({ limit: 10, ...query })).map(({ id }) => id);
 		expect(await ids({})).toEqual(["dlv_4", "dlv_3", "dlv_2", "dlv_1"]);
 		expect(await ids({ limit: 2, before: "dlv_3" })).toEqual(["dlv_2", "dlv_1"]);
+		expect(await ids({ limit: 2, before: "dlv_35" })).toEqual(["dlv_3", "dlv_2"]);
+		expect(await ids({ limit: 2, except: ["dlv_4", "dlv_2"] })).toEqual(["dlv_3", "dlv_1"]);
 		expect(await ids({ account: "b" })).toEqual(["dlv_4", "dlv_2"]);
 		expect(await ids({ state: "complete" })).toEqual(["dlv_3"]);
 		expect(await ids({ runId: "run_1", channel: "c" })).toEqual(["dlv_1"]);

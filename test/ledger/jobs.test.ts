@@ -7,27 +7,53 @@ const jobOf = (n: number, fields: Partial<StoredJob> = {}): StoredJob => ({
 	appId: "app",
 	state: "queued",
 	createdAt: n,
-	scenario: { model: "m" },
-	job: { text: "a\0b" },
+	job: { model: "a\0b" },
 	...fields,
 });
 
 describe.each(stores)("jobs %s", (_name, open) => {
 	test("are listed newest first, by application, state and page", async () => {
 		const { ledger, write } = open();
-		for (const n of [1, 2, 3]) write(jobWrites.submit(jobOf(n)));
-		write(jobWrites.submit(jobOf(4, { appId: "other", state: "running" })));
+		for (const n of [1, 2, 3]) write(jobWrites.submit(jobOf(n), { model: "m" }));
+		write(jobWrites.submit(jobOf(4, { appId: "other", state: "running" }), { model: "m" }));
 		const ids = async (query: object) => (await ledger.jobs.list({ limit: 9, ...query })).map(({ id }) => id);
 		expect(await ids({})).toEqual(["job_4", "job_3", "job_2", "job_1"]);
 		expect(await ids({ appId: "app", limit: 2 })).toEqual(["job_3", "job_2"]);
 		expect(await ids({ before: "job_2" })).toEqual(["job_1"]);
+		// One that is forgotten since.
+		expect(await ids({ before: "job_2a" })).toEqual(["job_2", "job_1"]);
+		expect(await ids({ before: "job_0" })).toEqual([]);
 		expect(await ids({ states: ["running", "failed"] })).toEqual(["job_4"]);
-		expect(await ledger.jobs.get("job_1")).toEqual(jobOf(1, { job: { text: "a\uFFFDb" } }));
+		const stored = jobOf(1, { job: { model: "a\uFFFDb" } });
+		expect(await ledger.jobs.get("job_1")).toEqual(stored);
+		expect(await ledger.jobs.scenario("job_1")).toEqual({ model: "m" });
+		expect(await ledger.jobs.scenario("job_9")).toBeUndefined();
+		const ended = { id: "job_1", state: "completed", job: stored.job, finishedAt: 5 };
+		write(jobWrites.change({ ...ended, result: { text: "long\0" } }));
+		const row = { ...stored, state: "completed", finishedAt: 5 };
+		expect(await ledger.jobs.get("job_1")).toEqual({ ...row, result: { text: "long\uFFFD" } });
+		expect([await ledger.jobs.head("job_1"), (await ledger.jobs.list({ limit: 9 })).at(-1)]).toEqual([row, row]);
+	});
+
+	test("count for their application with requests and results, until they are forgotten", async () => {
+		const { ledger, write } = open();
+		const bytes = () => Promise.all(["app", "other"].map(async (app) => ledger.jobs.bytes(app)));
+		write(
+			jobWrites.submit(jobOf(1, { job: {} }), { text: "é".repeat(500) }),
+			jobWrites.submit(jobOf(2, { job: {} }), {}),
+		);
+		expect(await bytes()).toEqual([2 + 1011 + 2 + 2, 0]);
+		const result = { text: "x".repeat(100) };
+		write(jobWrites.change({ id: "job_1", state: "completed", job: {}, result, finishedAt: 10 }));
+		expect(await bytes()).toEqual([1017 + 111, 0]);
+		write(jobWrites.forget(11, 5));
+		expect(await bytes()).toEqual([4, 0]);
+		expect(await ledger.jobs.scenario("job_1")).toBeUndefined();
 	});
 
 	test("I3: one that has ended never changes, and is forgotten after its time", async () => {
 		const { ledger, write } = open();
-		write(jobWrites.submit(jobOf(1)), jobWrites.submit(jobOf(2)));
+		write(jobWrites.submit(jobOf(1), {}), jobWrites.submit(jobOf(2), {}));
 		write(jobWrites.change({ id: "job_1", state: "failed", job: {}, finishedAt: 10 }));
 		expect(() => write(jobWrites.change({ id: "job_1", state: "completed", job: {} }))).toThrow("has ended");
 		expect(await ledger.jobs.isOlder(10)).toBe(false);

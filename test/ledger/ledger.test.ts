@@ -2,6 +2,7 @@ import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
 import { inboxWrites, sqliteLedger, storeFailure, turnWrites } from "../../src/ledger/ledger.ts";
+import { newEventId, newRunId } from "../../src/protocol/protocol.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { eventOf, fullTurn, openLedger, turnOf } from "./rig.ts";
@@ -21,6 +22,27 @@ test("everything is there after the file was closed and opened again", async () 
 	expect(await ledger.turns.get("run_full")).toEqual(fullTurn);
 	expect(await ledger.inbox.queued()).toEqual([eventOf("evt_1")]);
 });
+
+test("P6.5: ids that are made after a start are greater than those on record, also when the clock was set back", () => {
+	const inAnHour = Date.now() + 3_600_000;
+	const digits = newRunId(inAnHour).slice(4);
+	const next = inAnHour + 3_600_000;
+	const before = openLedger(path);
+	// As another process made them: this one would not go back by itself.
+	const later = `${encoded(next)}${digits.slice(10)}`;
+	before.write(turnWrites.settle(turnOf(`run_${later}`)), inboxWrites.accept(eventOf("odd")));
+	before.file.close();
+	expect(newRunId() < `run_${later}`).toBe(true);
+	openLedger(path);
+	const made = [newRunId(), newRunId(), newEventId()].map((id) => id.slice(4));
+	expect([later, ...made]).toEqual([later, ...made].toSorted());
+});
+
+/** The first ten digits of an id of that time. */
+const encoded = (time: number): string =>
+	Array.from({ length: 10 }, (_, n) => "0123456789ABCDEFGHJKMNPQRSTVWXYZ"[Math.floor(time / 32 ** (9 - n)) % 32]).join(
+		"",
+	);
 
 test("what was committed is there although the file was never closed", async () => {
 	openLedger(path).write(turnWrites.settle(turnOf("run_1")));

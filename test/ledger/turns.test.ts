@@ -59,6 +59,17 @@ describe.each(stores)("turns %s", (_name, open) => {
 		expect(await ids({ session: "nobody", limit: 2 })).toEqual([]);
 	});
 
+	test("P6.5: runs are listed by when they began, in whatever order they settled, also before one that has not", async () => {
+		const { ledger, write } = open();
+		for (const n of [3, 1, 5, 2]) write(turnWrites.settle(turnOf(`run_${n}`, { session: n === 2 ? "other" : "main" })));
+		const ids = async (query: Parameters<Turns["begun"]>[0]) =>
+			(await ledger.turns.begun(query)).map((turn) => turn.runId);
+		expect(await ids({ limit: 10 })).toEqual(["run_5", "run_3", "run_2", "run_1"]);
+		expect(await ids({ limit: 2, before: "run_4" })).toEqual(["run_3", "run_2"]);
+		expect(await ids({ session: "main", limit: 2, before: "run_5" })).toEqual(["run_3", "run_1"]);
+		expect(await ids({ session: "nobody", limit: 2 })).toEqual([]);
+	});
+
 	test("a run that has not settled is newer than every turn", async () => {
 		const { ledger, write } = open();
 		write(turnWrites.settle(turnOf("run_1")));

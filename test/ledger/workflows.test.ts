@@ -57,6 +57,22 @@ describe.each(stores)("workflows %s", (_name, openStore) => {
 		expect(await ids({ appId: "notes", before: "wf_4", limit: 1 })).toEqual(["wf_3"]);
 	});
 
+	test("they count for their application with definitions and outputs, until they are forgotten", async () => {
+		const { ledger, write } = openStore();
+		const output = { text: "x".repeat(988) };
+		write(create(workflowOf("wf_1", { definition: {} }), [{ nodeId: "a", state: "running", status: {} }]));
+		expect(await ledger.workflows.bytes("notes")).toBe(4);
+		write(
+			advance("wf_1", { state: "completed", finishedAt: 5 }, [{ nodeId: "a", state: "completed", status: {}, output }]),
+		);
+		expect([await ledger.workflows.bytes("notes"), await ledger.workflows.bytes("mail")]).toEqual([1003, 0]);
+		write(create(workflowOf("wf_2", { appId: "mail", finishedAt: 5 }), []));
+		expect(await ledger.workflows.isOlder(9, "other")).toBe(false);
+		write(forget(9, 5, "notes"));
+		expect((await ledger.workflows.list({ limit: 9 })).map(({ id }) => id)).toEqual(["wf_2"]);
+		expect(await ledger.workflows.bytes("notes")).toBe(0);
+	});
+
 	test("those that finished before a time are forgotten with their nodes, some at a time", async () => {
 		const { ledger, write } = openStore();
 		for (const n of [1, 2, 3]) write(create(workflowOf(`wf_${n}`, { finishedAt: n }), [nodeOf("a", "completed", {})]));

@@ -106,29 +106,31 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 		expect((await fetch(`${daemon?.url}/v1/sessions`, { headers: AUTHORIZATION })).status).toBe(200);
 	});
 
-	// That it is refused room is only to be read in its log.
-	if (isFull) {
-		it("I3: a start with a run to recover waits for room, and then settles it", async () => {
-			await daemon?.stop();
-			// A database that was larger before has room within itself, and a log that tells of an earlier refusal proves nothing.
-			const own = join(disk, "own");
-			mkdirSync(own);
-			daemon = await daemonIn(own, CONFIG);
-			await daemon.start();
-			const { url } = daemon;
-			const { run_id: run } = await call<{ run_id: string }>(`${url}/v1/sessions/left/messages`, {
-				text: "/demo tokens=5000 rate=100",
-			});
-			await until("the answer has begun", async () => (await framesOf(url, run)).length > 20);
-			await daemon.kill();
-			fill();
-			const starting = daemon.start();
-			await until("the start is refused room", () => /refuses commits/.test(daemon?.log ?? ""));
-			free();
-			await starting;
-			await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "failed", reason: "crashed" });
+	it("I3: a start with a run to recover waits for room, says so on its port, and then settles it", async () => {
+		await daemon?.stop();
+		// A database that was larger before has room within itself, and a log that tells of an earlier refusal proves nothing.
+		const own = join(disk, "own");
+		mkdirSync(own);
+		daemon = await daemonIn(own, CONFIG);
+		await daemon.start();
+		const { url } = daemon;
+		const { run_id: run } = await call<{ run_id: string }>(`${url}/v1/sessions/left/messages`, {
+			text: "/demo tokens=5000 rate=100",
 		});
-	}
+		await until("the answer has begun", async () => (await framesOf(url, run)).length > 20);
+		await daemon.kill();
+		fill();
+		const starting = daemon.start();
+		const answer = (path: string) => fetch(url + path).catch(() => undefined);
+		await until("the start answers health checks", async () => (await answer("/healthz"))?.status === 200);
+		const ready = await readyz(url);
+		free();
+		expect(ready.status).toBe(503);
+		expect(ready.text).toMatch(/STARTING.*disk is full/);
+		await starting;
+		expect(daemon.log).toMatch(/full or failing/);
+		await expect(call(`${url}/v1/runs/${run}`)).resolves.toMatchObject({ status: "failed", reason: "crashed" });
+	});
 
 	it("a start says that the disk is full, and does not advise to delete what is kept", async () => {
 		await daemon?.stop();
@@ -136,7 +138,9 @@ describe.skipIf(!mounted)("proof: a full disk (skipped where a tmpfs cannot be m
 		mkdirSync(data);
 		fill();
 		try {
-			await expect(startDaemon({ data, port: 0, engine: "demo", logger: silentLog })).rejects.toMatchObject({
+			await expect(
+				startDaemon({ data, port: 0, engine: "demo", logger: silentLog, storeRetryMsMax: 1 }),
+			).rejects.toMatchObject({
 				code: "unavailable",
 				message: expect.stringMatching(/^(?!.*delete).*disk.* full.*[Ff]ree/),
 			});

@@ -34,7 +34,9 @@ const folder = mkdtempSync(join(tmpdir(), "nexus-hostile-grpc-"));
 let daemon: RuntimeProcess;
 
 beforeAll(async () => {
-	const config = `edge: { stalledReaderMs: ${STALLED_MS}, grpcResetsPerSecondMax: 100000 }\njobs: { progressMs: 50 }\n`;
+	// The last event of a job has its whole text.
+	const jobs = "jobs: { progressMs: 50, inlineBytesMax: 8000000 }";
+	const config = `edge: { stalledReaderMs: ${STALLED_MS}, grpcResetsPerSecondMax: 100000 }\n${jobs}\n`;
 	daemon = await runtimeIn(folder, config, SMALL_HEAP);
 	await daemon.start();
 	await addApps(daemon.url, "sender", "inbox");

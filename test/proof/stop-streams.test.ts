@@ -113,7 +113,7 @@ async function openJob({ ai }: Clients, prompt: string) {
 			const { messages, error } = await readStream(clients.ai.subscribeScenarioJobEvents({ jobId }));
 			expect(error).toBeUndefined();
 			const { state, reasonCode } = messages.at(-1)!.job!;
-			if (isEndless) expect([state, reasonCode]).toEqual([ScenarioJobState.FAILED, ReasonCode.CRASHED]);
+			if (isEndless) expect([state, reasonCode]).toEqual([ScenarioJobState.FAILED, ReasonCode.STOPPING]);
 			else expect([jobId, state]).toEqual([jobId, ScenarioJobState.COMPLETED]);
 		},
 	});

@@ -60,6 +60,11 @@ it("Z28: model calls, jobs, workflows and connectors are recorded under the word
 	const config = { code: "throw new Error('no')" };
 	const nodes = [{ nodeId: "a", kind: WorkflowNodeKind.TRANSFORM_SCRIPT, config }];
 	await workflows.submitWorkflow({ appId: "shop", definition: { nodes } });
+	const slow = { prompt: "/demo tokens=900 rate=10" };
+	const { workflow } = await workflows.submitWorkflow({
+		...{ appId: "shop", definition: { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.AI_STREAM, config: slow }] } },
+	});
+	await workflows.cancelWorkflow({ workflowId: workflow!.workflowId, reason: "enough" });
 	const recorded = async () => (await audit.listAuditEvents({ pageSize: 100 })).events;
 	await until("the workflow's end", async () => (await recorded()).some(({ operation }) => operation === "failed"));
 	const events = await recorded();
@@ -68,7 +73,7 @@ it("Z28: model calls, jobs, workflows and connectors are recorded under the word
 	expect(words).toEqual(
 		expect.arrayContaining([
 			...["connectors/created", "connectors/removed", "scenarios/started", "scenarios/completed"],
-			...["jobs/submitted", "jobs/canceled", "workflows/submitted", "workflows/failed"],
+			...["jobs/submitted", "jobs/canceled", "workflows/submitted", "workflows/failed", "workflows/canceled"],
 		]),
 	);
 	const called = events.filter(({ operation }) => ["created", "submitted", "canceled"].includes(operation));

@@ -133,12 +133,16 @@ describe("a data directory that goes away while the daemon runs", () => {
 		expect(daemon.state).toBe("DEGRADED");
 		const ready = await fetch(`${daemon.url}/readyz`);
 		expect(ready.status).toBe(503);
-		expect(await ready.json()).toMatchObject({ ready: false, detail: expect.stringMatching(/removed or replaced/) });
+		const { ready: isReady, detail } = (await ready.json()) as { ready: boolean; detail: string };
+		expect([isReady, detail]).toEqual([false, expect.stringMatching(/the database was removed or replaced/)]);
+		expect(detail).not.toContain(data);
 		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "/demo tokens=2" });
 		expect(refused.status).toBe(503);
-		expect(await refused.json()).toMatchObject({
+		const words = await refused.text();
+		expect(JSON.parse(words)).toMatchObject({
 			error: { message: expect.stringMatching(/restore the data directory/) },
 		});
+		expect(words).not.toContain(data);
 		if (how === "removed") return;
 		rmSync(data, { recursive: true });
 		renameSync(`${data}-away`, data);
@@ -177,7 +181,14 @@ describe("a lock file that is deleted while it is held", () => {
 		other.exec("BEGIN EXCLUSIVE");
 		await until("the daemon is degraded", () => daemon.state === "DEGRADED");
 		const refused = await call(daemon, "/v1/sessions/s/messages", { text: "x" });
-		expect([refused.status, await refused.text()]).toEqual([503, expect.stringContaining("another process has taken")]);
+		const words = await refused.text();
+		expect([refused.status, words]).toEqual([
+			503,
+			expect.stringContaining("another process has taken the data directory"),
+		]);
+		expect(words).not.toContain(data);
+		const ready = await fetch(`${daemon.url}/readyz`);
+		expect([ready.status, await ready.text()]).toEqual([503, expect.not.stringContaining(data)]);
 		other.close();
 		await until("the daemon is ready", () => daemon.state === "READY");
 		await answered(daemon, "/demo tokens=2 rate=0");

@@ -69,6 +69,52 @@ describe("nexus doctor about tools", () => {
 		expect((await findings(wrapped, { PATH: "/nonexistent" })).tools).toMatchObject({ result: "fail" });
 	});
 
+	it.each([
+		["pi", "engine: pi\npi: { provider: openai }", ["tools.root", "tools.bash.wrapper", "mcp", "memory.enabled"]],
+		["pi-coding-agent", "engine: pi-coding-agent\npi: { provider: openai }", ["tools.root", "mcp", "memory.enabled"]],
+		["./own.ts", "engine: { module: ./own.ts }", ["tools.root", "tools.bash.wrapper", "mcp", "memory.enabled"]],
+	])("%s: what it does not use is refused by the engine's start, and doctor says so", async (name, engine, unused) => {
+		const cwd = freshFolder();
+		const module = 'export default { name: "own", async *run() { yield { type: "text", delta: "hi" }; } };';
+		writeFileSync(join(cwd, "own.ts"), module);
+		const bash = "bash: { enabled: true, wrapper: [sh, -c] }";
+		const rest = `memory: { enabled: true }\nmcp: { servers: { docs: { command: node } } }\n`;
+		writeFileSync(join(cwd, "nexus.yaml"), `${engine}\ntools: { root: work, ${bash} }\n${rest}`);
+		const { out } = await run(["doctor", "--json"], { cwd, env: { PATH: process.env.PATH!, OPENAI_API_KEY: "k" } });
+		const lines = out.trim().split("\n");
+		const found = lines.map((line) => JSON.parse(line) as { check: string; result: string; detail: string });
+		const byCheck = Object.fromEntries(found.map((finding) => [finding.check, finding]));
+		expect(byCheck.engine?.result).toBe("fail");
+		for (const path of unused) expect(byCheck.engine?.detail).toContain(`${path}: the engine ${name} does not use it`);
+		expect(byCheck.engine?.detail.split("\n").length).toBe(unused.includes("tools.bash.wrapper") ? 5 : 3);
+		expect(byCheck.tools).toMatchObject({ result: "warn", detail: expect.stringContaining("does not use tools.root") });
+		expect(byCheck.mcp).toMatchObject({ result: "warn", detail: expect.stringContaining("does not use mcp") });
+	});
+
+	it("A15: pi-coding-agent has its commands in the wrapper, and doctor says where", async () => {
+		const cwd = freshFolder();
+		const tools = (bash: string) =>
+			writeFileSync(
+				join(cwd, "nexus.yaml"),
+				`engine: pi-coding-agent\npi: { provider: openai, filesRoot: . }\ntools: { bash: ${bash} }\n`,
+			);
+		const finding = async (PATH: string) => {
+			const { out } = await run(["doctor", "--json"], { cwd, env: { PATH, OPENAI_API_KEY: "k" } });
+			const lines = out.trim().split("\n");
+			return lines.map((line) => JSON.parse(line) as { check: string }).find(({ check }) => check === "tools");
+		};
+		tools("{ wrapper: [sh, -c] }");
+		expect(await finding(process.env.PATH!)).toMatchObject({ result: "ok", detail: expect.stringContaining("in sh") });
+		expect(await finding("/nonexistent")).toMatchObject({ result: "fail" });
+		tools("{ env: [JAVA_HOME] }");
+		expect(await finding("/nonexistent")).toMatchObject({ result: "warn" });
+		tools("{ enabled: false }");
+		expect(await finding("/nonexistent")).toMatchObject({
+			result: "ok",
+			detail: expect.stringContaining("no commands"),
+		});
+	});
+
 	it("A15: a root around the data directory is refused", async () => {
 		expect((await findings("{ root: . }")).engine).toMatchObject({
 			result: "fail",

@@ -32,11 +32,26 @@ const busThat = (retain: (rules: Retention) => Promise<number>, write: Bus["writ
 			range: () => ({ first: 1, last: 0 }),
 			isOlder: () => false,
 			topics: () => [],
+			bytes: () => 0,
 		},
-		approvals: { find: () => undefined, get: () => undefined, list: () => [], isOlder: () => false },
+		approvals: { find: () => undefined, get: () => undefined, pending: () => [], list: () => [], isOlder: () => false },
 		idempotency: { find: () => undefined, isOlder: () => false },
-		jobs: { get: () => undefined, list: () => [], isOlder: () => false },
-		workflows: { get: () => undefined, nodes: () => [], statuses: () => [], list: () => [], isOlder: () => false },
+		jobs: {
+			get: () => undefined,
+			head: () => undefined,
+			scenario: () => undefined,
+			list: () => [],
+			isOlder: () => false,
+			bytes: () => 0,
+		},
+		workflows: {
+			get: () => undefined,
+			nodes: () => [],
+			statuses: () => [],
+			list: () => [],
+			isOlder: () => false,
+			bytes: () => 0,
+		},
 	},
 });
 
@@ -101,7 +116,7 @@ describe("keepRetention", () => {
 		const clock = manualClock(10 * 86_400_000);
 		const { bus, ledger } = storeForTest({ connection: "none" });
 		const job = (id: string, finishedAt: number) =>
-			jobWrites.submit({ id, appId: "app", state: "failed", createdAt: 1, finishedAt, scenario: {}, job: {} });
+			jobWrites.submit({ id, appId: "app", state: "failed", createdAt: 1, finishedAt, job: {} }, {});
 		await bus.write([job("job_old", 3 * 86_400_000), job("job_young", 3 * 86_400_000 + 30_000)]);
 		let swept = 0;
 		const sweepFiles = async () => ++swept;

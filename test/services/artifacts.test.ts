@@ -202,6 +202,27 @@ describe("an upload", () => {
 		await expect(artifacts.upload(pieceOf(data, { sizeBytes: 3 }), APP)).rejects.toMatchObject({ code: "invalid" });
 	});
 
+	it("I11: so many of an application, and of all, may be unfinished; an idle one is removed with what it held", async () => {
+		const { artifacts, clock, ledger } = rig({ limits: { uploadsPerAppMax: 2, uploadsMax: 3, uploadIdleMs: 1000 } });
+		const begin = (name: string, principal = APP) =>
+			artifacts.upload(pieceOf(bytes(name), { name, chunk: bytes(name[0]!) }), principal);
+		const refused = { code: "busy", reason: "QUOTA_EXCEEDED" };
+		const [one] = [await begin("first one"), await begin("second")];
+		await expect(begin("third")).rejects.toMatchObject(refused);
+		expect((await begin("first one")).artifact.id).toBe(one.artifact.id);
+		await begin("other", appPrincipal("other"));
+		await expect(begin("more", appPrincipal("last"))).rejects.toMatchObject(refused);
+		clock.advance(999);
+		const go = pieceOf(bytes("first one"), { id: one.artifact.id, offset: 1, chunk: bytes("ir") });
+		await artifacts.upload(go, APP);
+		clock.advance(1);
+		expect(await artifacts.sweep()).toBe(2);
+		expect(await ledger.artifacts.unfinishedCount("app")).toEqual({ all: 1, own: 1 });
+		expect(artifacts.transfers.list(APP).filter(({ state }) => state === "running")).toHaveLength(1);
+		expect(artifacts.transfers.list(APP).at(-1)).toMatchObject({ state: "failed", error: { code: "expired" } });
+		await begin("third");
+	});
+
 	it("of nothing is whole at once", async () => {
 		const { artifacts } = rig();
 		expect(await artifacts.upload(pieceOf(new Uint8Array()), APP)).toMatchObject({

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import type { LogWriter } from "../../src/bus/bus.ts";
 import { encodeFrame, NexusError, newId, newRunId } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../clock.ts";
@@ -272,47 +272,78 @@ it("Z27: a job that waited is checked again when it runs", async () => {
 
 const HELLO = { kind: "text", messages: [{ role: "user", text: "hi" }] } as const;
 
+/** A text whose run the test writes: it has `words` chunks, and ends when the test says so. */
+function textRig(options: Parameters<typeof jobsRig>[0] = {}) {
+	const { promise, resolve } = Promise.withResolvers<ReturnType<typeof outcomeOf>>();
+	const run: { id: string; writer?: LogWriter; aborted: number } = { id: "", aborted: 0 };
+	const rig: ReturnType<typeof jobsRig> = jobsRig({
+		...options,
+		deps: {
+			scenarios: {
+				async start(_, { runId = newRunId(), begin: writes = [] } = {}) {
+					run.id = runId;
+					run.writer = await rig.bus.create({ log: runId, kind: "scenario" }, [begin(runId)], { with: writes });
+					return { runId, isFirst: true, outcome: promise };
+				},
+				facts: async () => ({ demo: true }) as never,
+				provider: async () => Promise.reject(new Error("not played")),
+				cursor: (id, after) => rig.bus.cursor({ log: id }, after),
+				abort() {
+					run.aborted++;
+					return undefined;
+				},
+			},
+		},
+	});
+	return { ...rig, run, end: resolve };
+}
+
+const said = async (run: { id: string; writer?: LogWriter }, seq: number, words: string) => {
+	run.writer!.append(chunk(run.id, seq, words));
+	await run.writer!.flushed();
+};
+
 describe("a text", () => {
 	it("R4-47: is a run that can be read meanwhile, and its progress comes again and again", async () => {
 		const clock = manualClock(1000);
-		const { promise, resolve } = Promise.withResolvers<ReturnType<typeof outcomeOf>>();
-		const run: { id: string; writer?: LogWriter } = { id: "" };
-		const rig = jobsRig({
-			clock,
-			deps: {
-				scenarios: {
-					async start() {
-						run.id = newRunId();
-						run.writer = await rig.bus.create({ log: run.id, kind: "scenario" }, [begin(run.id)]);
-						return { runId: run.id, isFirst: true, outcome: promise };
-					},
-					facts: async () => ({ demo: true }) as never,
-					provider: async () => Promise.reject(new Error("not played")),
-					cursor: (id, after) => rig.bus.cursor({ log: id }, after),
-					abort: () => undefined,
-				},
-			},
-		}) as ReturnType<typeof jobsRig>;
+		const rig = textRig({ clock });
+		const { run } = rig;
 		const { id } = await rig.jobs.submit(admittedOf(HELLO, { timeoutMs: 1e9 }));
 		await until("its run is known", async () => (await rig.get(id)).runId === run.id);
+		const progress = async () => (await rig.events(id)).filter(({ type }) => type === "progress");
 		for (const [n, words] of ["Hello", " world"].entries()) {
-			run.writer!.append(chunk(run.id, n + 1, words));
-			await run.writer!.flushed();
+			await said(run, n + 1, words);
 			await until("it is told", async () => {
 				clock.advance(1000);
-				return (await rig.get(id)).text?.endsWith(words) === true;
+				return (await progress()).length >= n + 2 && (await rig.get(id)).text?.endsWith(words) === true;
 			});
 		}
-		resolve(outcomeOf({ text: "Hello world" }));
-		expect(await rig.jobs.settled(id)).toMatchObject({
-			state: "completed",
-			text: "Hello world",
-			runId: run.id,
-			demo: true,
-		});
-		const progress = (await rig.events(id)).filter(({ type }) => type === "progress");
-		expect(progress.length).toBeGreaterThanOrEqual(3);
-		expect(progress.at(-1)!.job.text).toBe("Hello world");
+		rig.end(outcomeOf({ text: "Hello world" }));
+		const settled = await rig.jobs.settled(id);
+		expect(settled).toMatchObject({ state: "completed", text: "Hello world", runId: run.id, demo: true });
+		expect(await rig.get(id)).toEqual(settled);
+		expect((await progress()).length).toBeGreaterThanOrEqual(3);
+	});
+
+	it("I11: stands in the last record of its job alone, however often progress is told", async () => {
+		const clock = manualClock(1000);
+		const rig = textRig({ clock });
+		const { id } = await rig.jobs.submit(admittedOf(HELLO, { timeoutMs: 1e9 }));
+		await until("its run is known", async () => (await rig.get(id)).runId !== undefined);
+		const words = "word ".repeat(2000);
+		for (let n = 1; n <= 5; n++) {
+			await said(rig.run, n, words);
+			await until("progress is told", async () => {
+				clock.advance(1000);
+				return (await rig.events(id)).length >= n + 2;
+			});
+		}
+		rig.end(outcomeOf({ text: words.repeat(5) }));
+		await rig.jobs.settled(id);
+		const { bytes } = (await rig.bus.describe(id))!;
+		expect(bytes).toBeGreaterThan(5 * words.length);
+		expect(bytes).toBeLessThan(6 * words.length);
+		expect(await rig.ledger.jobs.bytes("app")).toBeLessThan(6 * words.length);
 	});
 });
 
@@ -433,19 +464,101 @@ describe("after a crash (Z18)", () => {
 		for (const seen of [3, 99]) expect(await read(seen), `after ${seen}, Z5`).toEqual(["failed"]);
 	});
 
-	it("I3: a stop fakes no terminal: what did not end in time is left to the next daemon", async () => {
+	it("a text is what the log of its run has, also when nothing was recorded of it", async () => {
+		const path = tempPath();
+		const dead = textRig({ path, dies: true });
+		const { id } = await dead.jobs.submit(admittedOf(HELLO));
+		await until("its run has begun", () => dead.run.writer !== undefined);
+		await said(dead.run, 1, "Hello");
+		await said(dead.run, 2, " there");
+		const rig = jobsRig({
+			path,
+			deps: { scenarios: { ...deafScenarios().scenarios, cursor: (run) => rig.bus.cursor({ log: run }, 0) } },
+		}) as ReturnType<typeof jobsRig>;
+		await rig.jobs.recover();
+		expect(await rig.get(id)).toMatchObject({
+			state: "failed",
+			error: { reason: "CRASHED" },
+			text: "Hello there",
+			runId: dead.run.id,
+		});
+	});
+
+	it("I11: a start reads the requests of those that run, and of no other; a list reads none", async () => {
+		const path = tempPath();
+		const limits = { runningMax: 1 };
+		const dead = jobsRig({ path, dies: true, limits });
+		const inputs = ["x".repeat(50_000)];
+		for (let n = 0; n < 6; n++) await dead.jobs.submit(admittedOf({ inputs }));
+		await called(dead, 1);
+		const parse = vi.spyOn(JSON, "parse");
+		const parsed = () => parse.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+		const rig = jobsRig({ path, limits });
+		await rig.jobs.recover();
+		await called(rig, 1);
+		expect(parsed()).toBeGreaterThan(50_000);
+		expect(parsed()).toBeLessThan(2 * 50_000);
+		parse.mockClear();
+		expect((await rig.jobs.list({ limit: 9 }, OWNER)).jobs).toHaveLength(6);
+		expect(parsed()).toBeLessThan(50_000);
+		parse.mockRestore();
+	});
+});
+
+describe("when the daemon stops", () => {
+	it("what did not end in time ends as STOPPING, or is begun again by the next one, which calls it no crash", async () => {
 		const path = tempPath();
 		const dead = jobsRig({ path, dies: true });
-		const slow = await dead.jobs.submit(admittedOf());
-		await called(dead, 1);
+		const once = await dead.jobs.submit(admittedOf());
+		const again = await dead.jobs.submit(admittedOf(), { attemptsMax: 2 });
+		await called(dead, 2);
 		await dead.jobs.close(0);
-		expect(dead.calls[0]!.signal.aborted).toBe(true);
+		expect(dead.calls.map(({ signal }) => signal.aborted)).toEqual([true, true]);
 		await expect(dead.jobs.submit(admittedOf())).rejects.toMatchObject({ reason: "STOPPING" });
 		await dead.close();
 		const rig = jobsRig({ path });
-		expect(await rig.get(slow.id)).toMatchObject({ state: "running" });
-		await rig.jobs.recover();
-		expect(await rig.get(slow.id)).toMatchObject({ state: "failed", error: { reason: "CRASHED" } });
+		expect(await rig.get(once.id)).toMatchObject({
+			state: "failed",
+			error: { code: "unavailable", reason: "STOPPING" },
+		});
+		expect(await rig.get(again.id)).toMatchObject({
+			...{ state: "queued", attempt: 2, afterCrash: false },
+			error: { reason: "STOPPING" },
+		});
+		expect(await rig.jobs.recover()).toBe(0);
+		await called(rig, 1);
+		rig.calls[0]!.answer();
+		expect(await rig.jobs.settled(again.id)).toMatchObject({ state: "completed", attempt: 2, afterCrash: false });
+		expect(typesOf(await rig.events(once.id))).toEqual(["submitted", "running", "failed"]);
+		expect(typesOf(await rig.events(again.id))).toEqual(["submitted", "running", "retrying", "running", "completed"]);
+	});
+
+	it("the run of a job is not aborted: the daemon's stop ends it, and the job has what it said", async () => {
+		const rig = textRig();
+		const { id } = await rig.jobs.submit(admittedOf(HELLO));
+		await until("its run is known", async () => (await rig.get(id)).runId !== undefined);
+		const closed = rig.jobs.close(0);
+		const error = { code: "unavailable", message: "Nexus was shut down.", reason: "STOPPING" } as const;
+		rig.end(outcomeOf({ status: "aborted", text: "Hel", error }));
+		await closed;
+		expect(await rig.get(id)).toMatchObject({ state: "failed", text: "Hel", error: { reason: "STOPPING" } });
+		expect(rig.run.aborted).toBe(0);
+	});
+
+	it("P8.6: jobs are cancelled all the same, those that wait and those that run", async () => {
+		const rig = jobsRig({ limits: { runningMax: 1 } });
+		const [running, waiting, late] = [
+			await rig.jobs.submit(admittedOf()),
+			await rig.jobs.submit(admittedOf()),
+			await rig.jobs.submit(admittedOf()),
+		];
+		await called(rig, 1);
+		const closed = rig.jobs.close(60_000);
+		expect(await rig.jobs.cancel(waiting.id, "", OWNER)).toMatchObject({ state: "canceled" });
+		expect(await rig.jobs.cancel(running.id, "", OWNER)).toMatchObject({ state: "canceled" });
+		await closed;
+		expect(await rig.jobs.cancel(late.id, "", OWNER)).toMatchObject({ state: "canceled" });
+		expect(await rig.get(late.id)).toMatchObject({ state: "canceled" });
 	});
 
 	it("a job that ends while the daemon stops has its own end", async () => {

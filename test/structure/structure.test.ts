@@ -20,7 +20,7 @@ const all = sourcesBelow(fileURLToPath(new URL("../../src", import.meta.url)));
 const sources = new Map([...all].filter(([file]) => folderOf(file) !== "gen"));
 const graph: ImportGraph = new Map([...all].map(([file, source]) => [file, importsOf(source)]));
 
-const LINES_MAX = 400;
+const LINES_MAX = 450;
 /** Words that say nothing (ARCHITECTURE §2). Names only: another library may be called what it likes. */
 const EMPTY_WORDS = /conversation|manager|helper|util/i;
 

@@ -14,7 +14,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "ask"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: 2000, unit: "utf16", choicesMax: 25, labelCharsMax: 80 },
-		typing: { intervalMs: 5000, expiryMs: 10_000 },
+		typing: { intervalMs: 5000, expiryMs: 10_000, beside: true },
 		reconcile: "nonce",
 		public: true,
 		settings: [
@@ -39,6 +39,6 @@ export const platform: Platform = {
 	},
 	render,
 	measure,
-	pace: () => paceOf([], 0),
+	pace: () => paceOf(undefined, undefined, 0),
 	open: (account, tools) => new DiscordSession(account, tools),
 };

@@ -27,12 +27,14 @@ function intervalOf(bucket: Bucket | undefined, now: number): number {
 	if (!bucket) return FLOOR_MS;
 	// A clock that was set back makes it no longer than the platform said.
 	const leftMs = bucket.resetAt - Math.max(now, bucket.readAt);
-	if (leftMs <= 0) return FLOOR_MS;
+	// It lasts until the bucket is full again, and one is left then.
+	if (leftMs <= bucket.remaining * FLOOR_MS) return FLOOR_MS;
 	return Math.max(FLOOR_MS, leftMs / Math.max(1, bucket.remaining - 1));
 }
 
-/** Creating and editing have buckets of their own; the narrower one counts. */
-export function paceOf(buckets: readonly (Bucket | undefined)[], now: number): Pace {
-	const intervals = buckets.map((bucket) => intervalOf(bucket, now));
+/** Creating and editing have buckets of their own. Creations are rare: their bucket counts only once it is used up. */
+export function paceOf(edits: Bucket | undefined, creations: Bucket | undefined, now: number): Pace {
+	const isUsedUp = creations !== undefined && creations.remaining === 0;
+	const intervals = [intervalOf(edits, now), isUsedUp ? intervalOf(creations, now) : 0];
 	return { targetIntervalMs: Math.max(FLOOR_MS, ...intervals), accountIntervalMs: ACCOUNT_INTERVAL_MS };
 }

@@ -2,6 +2,7 @@
 
 import { REST } from "@discordjs/rest";
 import type { Clock } from "../../std/clock.ts";
+import { foreignAnswer } from "../kit/kit.ts";
 import { refusal, toPlatformError } from "./faults.ts";
 import { type Bucket, readBucket } from "./pace.ts";
 
@@ -39,6 +40,8 @@ export function createClient(token: string, api: string, clock: Clock): Client {
 		const response = await fetch(url, init);
 		note(url, init.method ?? "GET", response.headers);
 		if (response.status === 429) throw refusal(429, response.headers, await response.json().catch(() => undefined));
+		// The library would not say how long a gateway asks to wait, nor what the body was.
+		if (response.status >= 500) throw foreignAnswer(init.method ?? "GET", response);
 		// An empty answer that claims to be JSON would be parsed.
 		return response.status === 204 ? new Response(null, { status: 204 }) : response;
 	};

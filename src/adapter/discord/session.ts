@@ -58,8 +58,8 @@ export class DiscordSession implements Session {
 
 	pace(target: Target) {
 		const channel = this.knownChannel(target) ?? "";
-		const buckets = [this.client.bucket("patch", channel), this.client.bucket("post", channel)];
-		return paceOf(buckets, this.tools.clock.now());
+		const [edits, creations] = [this.client.bucket("patch", channel), this.client.bucket("post", channel)];
+		return paceOf(edits, creations, this.tools.clock.now());
 	}
 
 	async create(target: Target, text: string, options: SendOptions): Promise<{ messageId: string }> {

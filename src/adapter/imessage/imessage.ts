@@ -1,5 +1,6 @@
 /** iMessage through a Mac: blocks, because without Apple's private interfaces nothing that was sent can be changed. */
 
+import { CHANNEL_BLOCKS } from "../channels.ts";
 import type { Platform } from "../kit/kit.ts";
 import { measure, render } from "./format.ts";
 import { IMessageSession } from "./session.ts";
@@ -12,7 +13,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "health", "attachments", "webhook"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: 10_000, unit: "utf16" },
-		blocks: { minChars: 600, maxChars: 1000, humanDelayMs: { min: 1000, max: 3000 } },
+		blocks: CHANNEL_BLOCKS.imessage,
 		// The Mac keeps what was sent.
 		reconcile: "history",
 		webhook: { requiredQuery: ["secret"] },

@@ -165,17 +165,17 @@ export class Delivery {
 			return;
 		}
 		const wait = error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs };
-		const last = error.fault === "unknown_outcome" && !this.pause();
+		const last = error.fault === "unknown_outcome" && !this.pause(error.retryAfterMs);
 		this.advance({ type: "failed", fault: error.fault, error: error.message, ...wait, last });
 	}
 
-	/** Nothing is called for a while. False when the patience is over. */
-	private pause(): boolean {
+	/** Nothing is called for a while, as long as a gateway asks for within the patience. False when the patience is over. */
+	private pause(askedMs = 0): boolean {
 		const { clock, limits } = this.desk;
 		const { since, count } = this.doubt ?? { since: clock.now(), count: 0 };
 		this.doubt = { since, count: count + 1 };
-		const waitMs = doubtWait(limits, count + 1);
 		const patienceMs = this.rules.lookup === "nonce" ? limits.nonceWindowMs : limits.doubtMs;
+		const waitMs = Math.max(doubtWait(limits, count + 1), Math.min(askedMs, patienceMs - (clock.now() - since)));
 		if (clock.now() + waitMs - since > patienceMs) return false;
 		const cancel = clock.after(waitMs, () => {
 			const wish = this.rest?.wish;
@@ -205,6 +205,7 @@ function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRu
 		guess: platform.info.limits.textMax,
 		style,
 		canEdit: session.edit !== undefined,
+		canRemove: session.remove !== undefined,
 		lookup: session.find ? "find" : platform.info.reconcile === "nonce" ? "nonce" : "none",
 		nonceWindowMs: limits.nonceWindowMs,
 		// A daemon that names deliveries answers intents.

@@ -67,7 +67,9 @@ export function sent(draft: Draft, length: number, next: Place, message: OpenMes
 		to,
 		...(final ? {} : carried(draft, to, next)),
 	};
-	return { draft: { ...moved, since: to, isFirst: false, calling: undefined }, effects: [{ type: "say", status }] };
+	const finished = draft.aside ? draft.finished : [...draft.finished, { id: message.id, from: draft.since }];
+	const after: Draft = { ...moved, since: to, isFirst: false, calling: undefined, finished };
+	return { draft: after, effects: [{ type: "say", status }] };
 }
 
 /** The place at `to`, unless a new message's markdown begins there anyway. */

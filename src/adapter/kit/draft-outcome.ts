@@ -46,6 +46,7 @@ export function created(before: Draft, id: string, rules: DraftRules): DraftStep
 export function edited(draft: Draft, rules: DraftRules): DraftStep {
 	const { calling, message } = draft;
 	const idle: Draft = { ...draft, calling: undefined };
+	if (calling?.call.type === "remove" && message.at === "none") return retracted(idle, calling.call.id, true);
 	if (!calling || message.at !== "open") return { draft: idle, effects: [] };
 	const { call } = calling;
 	switch (call.type) {
@@ -62,6 +63,15 @@ export function edited(draft: Draft, rules: DraftRules): DraftStep {
 		default:
 			return { draft: idle, effects: [] };
 	}
+}
+
+/** A finished message is gone, or cannot be taken away. */
+function retracted(draft: Draft, id: string, isGone: boolean): DraftStep {
+	const finished = draft.finished.filter((each) => each.id !== id);
+	if (!isGone) return { draft: { ...draft, finished }, effects: [] };
+	const ids = draft.ids.filter((each) => each !== id);
+	const status = { type: "message_removed" as const, messageId: id };
+	return { draft: { ...draft, finished, ids }, effects: [{ type: "say", status }] };
 }
 
 /** The message is gone, or was announced and never made. */
@@ -131,6 +141,7 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 			// A stream that is closed already, or is gone, needs no closing.
 			return fault === "denied" ? giveUp(draft, failure) : edited({ ...draft, calling }, rules);
 		case "remove":
+			if (message.at === "none") return retracted(draft, calling.call.id, fault === "gone");
 			return fault === "gone" ? removed(draft) : giveUp(draft, failure);
 		case "edit":
 			if (fault === "gone" && isTakenAway(draft)) return removed(draft);

@@ -12,6 +12,7 @@ import { type ToolCall, toolLines } from "./tool-line.ts";
 export interface DraftRules extends ComposeRules {
 	style: DraftStyle;
 	canEdit: boolean;
+	canRemove: boolean;
 	/** How a creation without an answer is cleared up: a look-up, the same nonce again within `nonceWindowMs`, or not at all. */
 	lookup: "find" | "nonce" | "none";
 	nonceWindowMs: number;
@@ -68,6 +69,12 @@ export interface OpenMessage {
 	next: Place;
 }
 
+export interface Finished {
+	id: string;
+	/** Source position of its beginning. */
+	from: number;
+}
+
 export interface Draft {
 	/** Source position where `text` begins. */
 	readonly from: number;
@@ -86,6 +93,10 @@ export interface Draft {
 	/** An earlier process has shown the text up to this source position. */
 	readonly seen: number;
 	readonly closed: undefined | "end" | "error";
+	/** The text from this source position on is not what was produced: it is taken away again. */
+	readonly damagedFrom: number | undefined;
+	/** Finished messages of this process. */
+	readonly finished: readonly Finished[];
 	/** `text` is the error text, which is no part of the source: positions stand still. */
 	readonly aside: boolean;
 	/** Messages so far, announced ones included. */
@@ -126,7 +137,7 @@ export type DraftInput =
 	| ToolStatusEvent
 	/** `final` false: another assistant message follows. */
 	| { type: "end"; final: boolean }
-	| { type: "error" }
+	| { type: "error"; damagedFrom?: number }
 	| { type: "ack"; nonce: string }
 	/** It is this delivery's turn: say what to call. */
 	| { type: "due" }
@@ -165,6 +176,8 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		isFirst: from === 0,
 		seen: resume?.shown ?? from,
 		closed: undefined,
+		damagedFrom: undefined,
+		finished: [],
 		aside: false,
 		ordinal: resume?.ordinal ?? 0,
 		message: resume ? resumed(rules, resume) : { at: "none" },
@@ -207,6 +220,10 @@ export function segmentOf(draft: Draft): { segment: string; ended: boolean } {
 }
 
 export const isEnded = (draft: Draft): boolean => draft.bounds.length > 0 || draft.closed !== undefined;
+
+/** The next finished message that says what was not produced, where it can be taken away. */
+export const retracted = ({ finished, damagedFrom }: Draft, { canRemove }: DraftRules): Finished | undefined =>
+	damagedFrom !== undefined && canRemove ? finished.find(({ from }) => from >= damagedFrom) : undefined;
 
 /** Something a person would see, as far as the letters tell. */
 export const hasInk = (text: string): boolean => /\S/.test(text);

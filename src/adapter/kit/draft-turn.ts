@@ -10,8 +10,11 @@ import {
 	type DraftRules,
 	type DraftStep,
 	earlyText,
+	type Finished,
 	isUnwanted,
 	type OpenMessage,
+	reopened,
+	retracted,
 	segmentOf,
 } from "./draft-state.ts";
 import { toolLines } from "./tool-line.ts";
@@ -28,6 +31,13 @@ export function take(before: Draft, now: number, rules: DraftRules): DraftStep {
 	if (message.at === "lost" && rules.lookup !== "find") return giveUp(before, CANNOT_TELL);
 	// How much of a stream was taken can only be mended by an edit.
 	if (message.at === "open" && message.way === "fixed" && rules.style === "append") return giveUp(before, CANNOT_TELL);
+	const untrue = message.at === "none" && isUnwanted(before, rules) ? retracted(before, rules) : undefined;
+	if (untrue) return retract(before, untrue);
+	// What a stream says too much can only be mended by an edit, once it is closed.
+	if (message.at === "open" && message.way === "append" && message.length > before.text.length && rules.canEdit) {
+		const closing = reopened(rules, message.id, message.nonce, undefined);
+		return stop({ ...before, message: closing }, closing);
+	}
 	if (message.at === "open" && (message.stopFirst || message.complete)) return stop(before, message);
 	const draft: Draft = { ...before, checked: before.text.length };
 	const { segment } = segmentOf(draft);
@@ -116,6 +126,10 @@ function preview(draft: Draft, view: View, rules: DraftRules): DraftStep {
 function remove(draft: Draft, message: OpenMessage): DraftStep {
 	const view = { length: 0, done: true, next: message.next };
 	return call(draft, { type: "remove", id: message.id, nonce: nonceFor(draft, message) }, view);
+}
+
+function retract(draft: Draft, { id }: Finished): DraftStep {
+	return call(draft, { type: "remove", id, nonce: id }, { length: 0, done: true, next: draft.place });
 }
 
 /** With the tools that run, while no text follows and if it fits. */

@@ -17,6 +17,7 @@ import {
 	isInVain,
 	isUnwanted,
 	NO_TOOLS,
+	retracted,
 	segmentOf,
 } from "./draft-state.ts";
 import { take } from "./draft-turn.ts";
@@ -50,7 +51,9 @@ function react(draft: Draft, input: DraftInput, now: number, rules: DraftRules):
 				tools: NO_TOOLS,
 			});
 		case "error":
-			return only({ ...draft, closed: draft.closed ?? "error", tools: NO_TOOLS });
+			return only(
+				withoutDamage({ ...draft, closed: draft.closed ?? "error", tools: NO_TOOLS }, input.damagedFrom, rules),
+			);
 		case "ack": {
 			const { message } = draft;
 			if (message.at !== "announced" || message.nonce !== input.nonce) return only(draft);
@@ -77,6 +80,22 @@ function withToken(draft: Draft, text: string): Draft {
 	const inked = draft.inked || (draft.bounds.length === 0 && hasInk(text));
 	const tools = draft.tools.length > 0 && hasInk(text) ? NO_TOOLS : draft.tools;
 	return { ...draft, text: draft.text + text, inked, tools };
+}
+
+/** What failed its check is not said, and what is visible of it goes, where the platform can take it away. */
+function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: DraftRules): Draft {
+	if (damagedFrom === undefined || draft.aside) return draft;
+	const { message } = draft;
+	const text = draft.text.slice(0, Math.max(0, damagedFrom - draft.from));
+	const stays = text === "" && !hasInk(rules.errorText) && !rules.canRemove;
+	if (message.at === "open" && (message.way === "fixed" || !rules.canEdit || stays)) return { ...draft, damagedFrom };
+	const bounds = draft.bounds.filter((bound) => bound <= damagedFrom);
+	const isPlanned = message.at === "announced" || message.at === "ready";
+	const next: Draft = {
+		...{ ...draft, text, bounds, damagedFrom, checked: 0 },
+		...(isPlanned && message.fixed && { message: { ...message, fixed: undefined } }),
+	};
+	return { ...next, inked: hasInk(segmentOf(next).segment) };
 }
 
 /** What is needed next, from the state alone. Costs nothing per token. */
@@ -138,7 +157,10 @@ const withAside = (draft: Draft, rules: DraftRules): Draft => ({
 /** There is nothing to say: a message that was begun for it goes. One that is being made is waited for. */
 function leave(draft: Draft, rules: DraftRules): DraftStep {
 	const { message } = draft;
-	if (message.at === "none") return completed(draft);
+	if (message.at === "none") {
+		const want = { type: "want" as const, rank: "final" as const, paced: false };
+		return retracted(draft, rules) ? { draft, effects: [want] } : completed(draft);
+	}
 	if (draft.calling !== undefined) return { draft, effects: [] };
 	const isMade = message.at === "open" || message.at === "lost" || (message.at === "ready" && message.doubtful);
 	if (isMade) return { draft, effects: [{ type: "want", rank: "final", paced: false }] };

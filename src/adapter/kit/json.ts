@@ -44,9 +44,11 @@ export function retryAfter(headers: Headers, now: number): { retryAfterMs?: numb
 export function foreignAnswer(
 	call: string,
 	{ status, headers }: Pick<JsonAnswer, "status" | "headers">,
+	cause?: unknown,
 ): PlatformError {
-	if (status === 429) return new PlatformError("rate_limited", `${call}: HTTP 429`, retryAfter(headers, Date.now()));
-	return new PlatformError("unknown_outcome", `${call}: HTTP ${status} that is not the platform's own answer`);
+	const more = { ...retryAfter(headers, Date.now()), ...(cause !== undefined && { cause }) };
+	if (status === 429) return new PlatformError("rate_limited", `${call}: HTTP 429`, more);
+	return new PlatformError("unknown_outcome", `${call}: HTTP ${status} that is not the platform's own answer`, more);
 }
 
 /** The id of a message that was just created. Without one in the answer nobody knows whether there is a message. */

@@ -197,7 +197,8 @@ async function createOnce(
 			const look = async (signal: AbortSignal) => find?.call(session, target, nonce, part.text, signal);
 			const found = find && (await lookUp(desk, target, fields, look, cause));
 			if (found) return found;
-			const waitMs = doubtWait(limits, tries);
+			const askedMs = Math.min(cause.retryAfterMs ?? 0, patienceMs - (clock.now() - begun));
+			const waitMs = Math.max(doubtWait(limits, tries), askedMs);
 			if (clock.now() + waitMs - begun > patienceMs) throw cause;
 			open = find ? undefined : cause;
 			await new Promise<void>((resolve) => clock.after(waitMs, resolve));

@@ -55,7 +55,7 @@ export function toPlatformError(method: string, cause: unknown): PlatformError {
 	}
 	if (cause instanceof WebAPIHTTPError) {
 		// Slack refuses with 200 and a word.
-		return foreignAnswer(method, { status: cause.statusCode, headers: new Headers() });
+		return foreignAnswer(method, { status: cause.statusCode, headers: new Headers(cause.headers) }, cause);
 	}
 	if (cause instanceof WebAPIRequestError) return networkError(method, cause.original);
 	if (!(cause instanceof WebAPIPlatformError)) {
@@ -93,4 +93,11 @@ const NO_STREAMING: ReadonlySet<string | undefined> = new Set([
 	"invalid_thread_ts",
 ]);
 
-export const isWithoutStreaming = (cause: unknown): boolean => NO_STREAMING.has(wordOf(cause));
+/** What answers for a method that is not there: nothing was made. */
+const NO_METHOD: ReadonlySet<number> = new Set([404, 405, 501]);
+
+/** Of a call that begins a stream. */
+export function isWithoutStreaming(cause: unknown): boolean {
+	const inner = cause instanceof PlatformError ? cause.cause : cause;
+	return inner instanceof WebAPIHTTPError ? NO_METHOD.has(inner.statusCode) : NO_STREAMING.has(wordOf(cause));
+}

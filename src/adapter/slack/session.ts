@@ -150,7 +150,13 @@ export class SlackSession implements Session {
 		const wish = { channel, thread_ts: target.thread_id ?? "", markdown_text, ...recipient };
 		try {
 			return await this.sent.create(options.nonce, async () => {
-				const made = await this.write("chat.startStream", target, options, () => this.client.chat.startStream(wish));
+				const made = await this.write("chat.startStream", target, options, () =>
+					this.client.chat.startStream(wish),
+				).catch((cause: unknown) => {
+					// A gateway that knows no such method has passed nothing on: the note says that nothing left.
+					if (!isWithoutStreaming(cause)) throw cause;
+					throw new PlatformError("invalid", String(cause), { cause: (cause as PlatformError).cause });
+				});
 				const messageId = createdId("chat.startStream", made.ts);
 				this.tails.set(messageId, markdown_text.slice(-CALL_CHARS_MAX));
 				return { messageId };

@@ -1,5 +1,6 @@
 /** Text messages through Twilio: blocks, one after another, because nothing that was sent can be changed. */
 
+import { CHANNEL_BLOCKS } from "../channels.ts";
 import type { Platform } from "../kit/kit.ts";
 import { DEFAULT_API_URL } from "./api.ts";
 import { measure, render } from "./format.ts";
@@ -13,7 +14,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "health", "webhook"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: 1600, unit: "sms" },
-		blocks: { minChars: 140, maxChars: 160, humanDelayMs: { min: 500, max: 1500 } },
+		blocks: CHANNEL_BLOCKS.sms,
 		// Twilio lists what was sent to a number, with its text.
 		reconcile: "history",
 		webhook: { requiredHeaders: ["x-twilio-signature"] },

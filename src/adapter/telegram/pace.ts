@@ -41,6 +41,10 @@ export const spend = (allowance: Allowance | undefined, direct: boolean, now: nu
 	at: now,
 });
 
+/** Typing is shown only while this leaves enough for what is being written. */
+export const isScarce = (allowance: Allowance | undefined, direct: boolean, now: number): boolean =>
+	levelAt(allowance, direct, now) < 2;
+
 /** The platform said it was too fast. */
 export const exhaust = (now: number): Allowance => ({ level: 0, at: now });
 

@@ -29,7 +29,7 @@ import { keyboardOf, readPress } from "./buttons.ts";
 import { isMarkupFault, isNotModified, migratedTo, toPlatformError } from "./faults.ts";
 import { withoutMarkup } from "./format.ts";
 import { readUpdate, type TelegramFile } from "./inbound.ts";
-import { type Allowance, exhaust, isRested, PREVIEW_INTERVAL_MS, paceOf, spend } from "./pace.ts";
+import { type Allowance, exhaust, isRested, isScarce, PREVIEW_INTERVAL_MS, paceOf, spend } from "./pace.ts";
 import { poll, UPDATES } from "./poll.ts";
 
 const CHATS_KEPT = 1000;
@@ -127,8 +127,10 @@ export class TelegramSession implements Session {
 
 	/** It ends by itself after five seconds, or with the next message. */
 	async typing(target: Target, on: boolean): Promise<void> {
-		if (!on) return;
-		this.keep(target.to, spend(this.allowances.get(target.to), isDirect(target), this.tools.clock.now()));
+		const now = this.tools.clock.now();
+		const allowance = this.allowances.get(target.to);
+		if (!on || isScarce(allowance, isDirect(target), now)) return;
+		this.keep(target.to, spend(allowance, isDirect(target), now));
 		await this.call("sendChatAction", () => this.api.sendChatAction({ ...this.place(target), action: "typing" }));
 	}
 

@@ -14,7 +14,7 @@ export const platform: Platform = {
 		supports: ["monitor", "send", "stream", "health", "typing", "attachments", "webhook", "ask"],
 		fields: ["runId", "offset", "intent"],
 		limits: { textMax: TEXT_MAX, unit: "utf16", choicesMax: 20, labelCharsMax: 60 },
-		typing: { intervalMs: 3000, expiryMs: 5000 },
+		typing: { intervalMs: 3000, expiryMs: 5000, beside: true },
 		// By the account's own notes: bots cannot read a chat's history.
 		reconcile: "history",
 		webhook: { requiredHeaders: ["x-telegram-bot-api-secret-token"] },

@@ -1,5 +1,6 @@
 /** WhatsApp through Meta's Cloud API: blocks, one after another, because nothing that was sent can be changed. */
 
+import { CHANNEL_BLOCKS } from "../channels.ts";
 import type { Platform } from "../kit/kit.ts";
 import { DEFAULT_API_URL } from "./api.ts";
 import { measure, render } from "./format.ts";
@@ -16,7 +17,7 @@ export const platform: Platform = {
 		limits: { textMax: 4096, unit: "utf16" },
 		typing: { intervalMs: 20_000, expiryMs: 25_000 },
 		// A model writes about a thousand characters in the six seconds that WhatsApp wants between two messages.
-		blocks: { minChars: 600, maxChars: 1000, humanDelayMs: { min: 800, max: 2500 } },
+		blocks: CHANNEL_BLOCKS.whatsapp,
 		// Statuses tell of messages by their nonce.
 		reconcile: "history",
 		webhook: { requiredHeaders: ["x-hub-signature-256"] },

@@ -70,6 +70,12 @@ export class Silent extends Error {
 export function unwritten(what: string, cause: unknown): NexusError {
 	if (cause instanceof Refused) return cause;
 	const isFull = sqliteFailure(cause)?.kind === "full";
-	const why = isFull ? "the disk is full or failing. Free some space, then try again" : wordsOf(cause);
+	const why = isFull ? "the disk is full or failing. Free some space, then try again" : shownWords(cause);
 	return new NexusError("unavailable", `${what} could not be written: ${why}`, { cause });
 }
+
+/** A failure of the operating system names the path that it happened at, which is nothing for clients. */
+const shownWords = (cause: unknown): string =>
+	cause instanceof Error && "syscall" in cause && "code" in cause
+		? `the store failed (${String(cause.code)})`
+		: wordsOf(cause);

@@ -9,9 +9,9 @@ type Row = Record<string, SQLOutputValue>;
 export const segmentCrc = (log: number, first: number, count: number, records: string | Uint8Array): number =>
 	crc32(records, crc32(`${log} ${first} ${count}\n`));
 
-/** Rows from before there were checksums have none. */
+/** Segments from before there were checksums have none. */
 export const isWholeSegment = (log: number, { first, count, records, crc }: Row): boolean =>
 	typeof crc !== "number" || crc === segmentCrc(log, Number(first), Number(count), records as string);
 
-export const isWholeJournal = ({ entries, crc }: Row): boolean =>
-	typeof crc !== "number" || crc === crc32(entries as string);
+/** Every row has one: a row that lost it proves nothing. A file of the first version has no such column. */
+export const isWholeJournal = ({ entries, crc }: Row): boolean => crc === undefined || crc === crc32(entries as string);

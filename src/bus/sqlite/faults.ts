@@ -36,3 +36,13 @@ export const damaged = (log: string, offset: number): NexusError =>
 		"data_loss",
 		`the records of ${log} from offset ${offset} on are damaged on disk: restore the data directory from a backup (\`nexus doctor --deep\` lists what is damaged)`,
 	);
+
+/** Undefined where the file is damaged: the caller looks elsewhere, or reports what it misses. */
+export function unlessCorrupt<T>(read: () => T): T | undefined {
+	try {
+		return read();
+	} catch (cause) {
+		if (sqliteFailure(cause)?.kind === "corrupt") return undefined;
+		throw cause;
+	}
+}

@@ -2,6 +2,8 @@
 
 import { Batch } from "../batch.ts";
 import type { LogWrite, StoredLog } from "../storage.ts";
+import { isWholeJournal } from "./checksum.ts";
+import type { Statements } from "./schema.ts";
 
 export interface Entry {
 	log: number;
@@ -17,6 +19,14 @@ export function* entriesOf(text: string): Generator<Entry> {
 		yield { log, first, records: lines.slice(at + 1, at + 1 + count) };
 		at += 1 + count;
 	}
+}
+
+/** The highest log number that anything in the store still belongs to: a new log must not be taken for an old one. */
+export function lastIdUsed({ lastLog, journal }: Pick<Statements, "lastLog" | "journal">): number {
+	let last = Number(lastLog.get()!.id);
+	for (const row of journal.iterate())
+		if (isWholeJournal(row)) for (const { log } of entriesOf(row.entries as string)) if (log > last) last = log;
+	return last;
 }
 
 /** The records of a live log that are not in a segment, put together from the rows since its last cut. */

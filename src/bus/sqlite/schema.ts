@@ -19,9 +19,10 @@ export const BUS_STEPS: readonly string[] = [
 	CREATE UNIQUE INDEX segment_place ON segment (log, first);
 	CREATE TABLE journal (id INTEGER PRIMARY KEY, entries TEXT NOT NULL) STRICT;
 	CREATE TABLE chain_removed (chain TEXT PRIMARY KEY, up_to INTEGER NOT NULL) STRICT, WITHOUT ROWID;`,
-	// NULL in rows of before: those are taken as they are.
+	// NULL in segments of before: those are taken as they are. A row of the journal without a checksum is damaged.
 	`ALTER TABLE segment ADD COLUMN crc INTEGER;
-	ALTER TABLE journal ADD COLUMN crc INTEGER;`,
+	ALTER TABLE journal ADD COLUMN crc INTEGER;
+	UPDATE journal SET crc = journal_crc(entries);`,
 	// Who owns a log and made a commit. Rows of before belong to node 0, which does not live.
 	`CREATE TABLE IF NOT EXISTS node (id INTEGER PRIMARY KEY, name TEXT NOT NULL, renewed_at INTEGER NOT NULL, dead INTEGER NOT NULL DEFAULT 0) STRICT;
 	CREATE TABLE reserved (name TEXT PRIMARY KEY, next INTEGER NOT NULL) STRICT, WITHOUT ROWID;
@@ -33,6 +34,10 @@ export const BUS_STEPS: readonly string[] = [
 	ALTER TABLE journal ADD COLUMN n INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE journal ADD COLUMN at INTEGER NOT NULL DEFAULT 0;
 	ALTER TABLE journal ADD COLUMN refused TEXT;`,
+	// In whose share its bytes count: a sum over an index. Logs of before count as far as they say whose they are.
+	`ALTER TABLE log ADD COLUMN counted_for TEXT;
+	UPDATE log SET counted_for = meta ->> '$.appId' WHERE kind IN ('scenario', 'realtime') AND json_valid(meta);
+	CREATE INDEX log_counted ON log (counted_for, bytes) WHERE counted_for IS NOT NULL;`,
 ];
 
 const IS_DEAD = "NOT EXISTS (SELECT 1 FROM node WHERE node.id = log.node AND node.dead = 0)";
@@ -70,7 +75,7 @@ const STATEMENTS = {
 	othersFrom: "SELECT min(cut_at) AS cut_at FROM log WHERE sealed_at IS NULL AND node <> ?",
 	leftBehind: `SELECT * FROM log WHERE sealed_at IS NULL AND removed = 0 AND cut_at < ? AND ${IS_DEAD} LIMIT 4`,
 	createLog:
-		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at, made) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9 - 1, ?9)",
+		"INSERT INTO log (id, name, kind, chain, base, meta, created_at, head, bytes, node, cut_at, made, counted_for) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, 0, ?8, ?9 - 1, ?9, ?10)",
 	chainEnd: `SELECT base, head, sealed_at, (SELECT up_to FROM chain_removed WHERE chain = ?1) AS up_to
 		FROM log WHERE chain = ?1 AND removed = 0 ORDER BY base DESC LIMIT 1`,
 	addSegment: "INSERT INTO segment (log, first, count, records, crc) VALUES (?, ?, ?, CAST(? AS TEXT), ?)",
@@ -90,7 +95,9 @@ const STATEMENTS = {
 		AND ${IS_BEFORE} ORDER BY made DESC, id DESC LIMIT ?5`,
 	oldestSealed: `SELECT * FROM log WHERE sealed_at IS NOT NULL AND removed = 0 AND ${IS_OF_KINDS}
 		ORDER BY sealed_at, id LIMIT 1`,
-	totalBytes: `SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0 AND ${IS_OF_KINDS}`,
+	countedSealed: "SELECT * FROM log WHERE counted_for = ? AND sealed_at IS NOT NULL AND removed = 0 LIMIT 1",
+	totalBytes: "SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE removed = 0",
+	countedBytes: "SELECT coalesce(sum(bytes), 0) AS bytes FROM log WHERE counted_for = ?",
 	halfRemoved: "SELECT id FROM log WHERE removed = 1 LIMIT 4",
 	rememberRemoval: `INSERT INTO chain_removed SELECT chain, base + head FROM log WHERE id = ? AND chain IS NOT NULL
 		ON CONFLICT (chain) DO UPDATE SET up_to = max(up_to, excluded.up_to)`,
@@ -105,5 +112,5 @@ export const prepared = (db: DatabaseSync): Statements =>
 	Object.fromEntries(Object.entries(STATEMENTS).map(([name, sql]) => [name, db.prepare(sql)])) as Statements;
 
 /** The two values of a condition on kinds. */
-export const kindColumns = (kinds: Kinds): [string | null, string] =>
+export const kindColumns = (kinds: Exclude<Kinds, { countedFor: string }>): [string | null, string] =>
 	"only" in kinds ? [kinds.only, "[]"] : [null, JSON.stringify(kinds.except)];

@@ -6,7 +6,7 @@
 import { crc32 } from "node:zlib";
 import { Refused } from "../../protocol/protocol.ts";
 import { migrate, readTogether, type SqliteFile, sqliteFailure } from "../../std/sqlite.ts";
-import type { Query } from "../../std/write.ts";
+import type { Query, Reading } from "../../std/write.ts";
 import { Batch } from "../batch.ts";
 import type { LogQuery, LogSpec } from "../port.ts";
 import { existsAlready, fenced, linkUnsealed, noLiveLog, ownedByAnother } from "../refusals.ts";
@@ -19,15 +19,16 @@ import {
 	type Joined,
 	type Kinds,
 	type LogWrite,
+	OutcomeUnknown,
 	type Storage,
 	type StoredLog,
 	segmentBytesOf,
 	type Unit,
 	type UnitOutcome,
 } from "../storage.ts";
-import { isWholeJournal, isWholeSegment, segmentCrc } from "./checksum.ts";
-import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault } from "./faults.ts";
-import { entriesOf, JournalNeeds } from "./journal.ts";
+import { isWholeSegment, segmentCrc } from "./checksum.ts";
+import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault, unlessCorrupt } from "./faults.ts";
+import { JournalNeeds, lastIdUsed } from "./journal.ts";
 import { JournalText } from "./journal-text.ts";
 import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
 import { type Owned, ownedOf, type Row, storedOf, Tails } from "./tails.ts";
@@ -39,6 +40,8 @@ const SEGMENTS_PER_REMOVAL = 16;
 
 /** `now` is the store's time. */
 export function sqliteStorage(file: SqliteFile, now: () => number = Date.now): Storage {
+	// A step of the schema calls it.
+	file.db.function("journal_crc", { deterministic: true }, (entries) => crc32(entries as string));
 	migrate(file, BUS_AREA, BUS_STEPS);
 	return new SqliteStorage(file, now);
 }
@@ -79,17 +82,9 @@ class SqliteStorage implements Storage {
 			const { lastInsertRowid } = sql.addNode.run(name, now);
 			this.#tails.node = Number(lastInsertRowid);
 			this.#journalFirst = Number(sql.firstRow.get()!.id);
-			if (!sql.reserved.get()) sql.reserve.get(this.#lastIdUsed() + 1);
+			if (!sql.reserved.get()) sql.reserve.get(lastIdUsed(sql) + 1);
 			return { node: Number(lastInsertRowid), now };
 		});
-	}
-
-	/** The highest log number that anything in the store still belongs to: a new log must not be taken for an old one. */
-	#lastIdUsed(): number {
-		let last = Number(this.#sql.lastLog.get()!.id);
-		for (const row of this.#sql.journal.iterate())
-			if (isWholeJournal(row)) for (const { log } of entriesOf(row.entries as string)) if (log > last) last = log;
-		return last;
 	}
 
 	renew(node: number): boolean {
@@ -113,8 +108,19 @@ class SqliteStorage implements Storage {
 		});
 	}
 
+	commit(commit: Commit): Reading<Committed> {
+		const committed = this.#applied(commit);
+		const announced = () => {
+			for (const hint of this.#hints) hint(commit);
+			return committed;
+		};
+		// Until it is synced, a power cut may take the transaction that is in the file: tried again, it is found there and synced.
+		const refused = (cause: unknown) => Promise.reject(new OutcomeUnknown(cause));
+		return this.#file.sync?.().then(announced, refused) ?? announced();
+	}
+
 	/** A savepoint keeps every page that its unit changes, and hardly any unit is refused: units get one only when one of them was. */
-	commit(commit: Commit): Committed {
+	#applied(commit: Commit): Committed {
 		try {
 			return this.#commit(commit, false);
 		} catch (cause) {
@@ -137,7 +143,6 @@ class SqliteStorage implements Storage {
 			return this.#apply(commit, row, apart);
 		});
 		if (row > 0) this.#remember(commit, committed, row);
-		for (const hint of this.#hints) hint(commit);
 		return committed;
 	}
 
@@ -207,11 +212,12 @@ class SqliteStorage implements Storage {
 	}
 
 	/** The name and the place in the chain are decided here, whoever else wants them. */
-	#create(id: number, { log, kind, chain, meta }: LogSpec, node: number, row: number, now: number): number {
+	#create(id: number, spec: LogSpec, node: number, row: number, now: number): number {
+		const { log, kind, chain, meta, countedFor = null } = spec;
 		const base = chain === undefined ? 0 : this.#nextBase(chain);
 		const metaText = meta === undefined ? null : JSON.stringify(meta);
 		try {
-			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row);
+			this.#sql.createLog.run(id, log, kind, chain ?? null, base, metaText, now, node, row, countedFor);
 		} catch (cause) {
 			throw sqliteFailure(cause)?.kind === "duplicate" ? existsAlready(log) : cause;
 		}
@@ -252,7 +258,7 @@ class SqliteStorage implements Storage {
 	}
 
 	read(id: number, offset: number): Batch | undefined {
-		const row = this.#segmentRow(id, offset);
+		const row = unlessCorrupt(() => this.#sql.segment.get(id, offset));
 		if (row && Number(row.first) + Number(row.count) > offset && isWholeSegment(id, row))
 			return new Batch(Number(row.first), Number(row.count), row.records as string);
 		// What retention removed is gone with its log; a log that is still listed has lost it, or has it in its tail.
@@ -261,15 +267,6 @@ class SqliteStorage implements Storage {
 		if (Number(log.head) >= offset) throw damaged(log.name as string, offset);
 		const { tail } = this.#tails.whole(log);
 		return tail && tail.first <= offset && tail.last >= offset ? tail : undefined;
-	}
-
-	#segmentRow(id: number, offset: number): Row | undefined {
-		try {
-			return this.#sql.segment.get(id, offset);
-		} catch (cause) {
-			if (sqliteFailure(cause)?.kind === "corrupt") return undefined;
-			throw cause;
-		}
 	}
 
 	link(chain: string, after: number): StoredLog | undefined {
@@ -335,12 +332,14 @@ class SqliteStorage implements Storage {
 	}
 
 	oldestSealed(kinds: Kinds): StoredLog | undefined {
-		const row = this.#sql.oldestSealed.get(...kindColumns(kinds));
+		const { countedSealed, oldestSealed } = this.#sql;
+		const row = "countedFor" in kinds ? countedSealed.get(kinds.countedFor) : oldestSealed.get(...kindColumns(kinds));
 		return row && storedOf(row);
 	}
 
-	totalBytes(kinds: Kinds): number {
-		return Number(this.#sql.totalBytes.get(...kindColumns(kinds))!.bytes);
+	totalBytes(countedFor?: string): number {
+		const { totalBytes, countedBytes } = this.#sql;
+		return Number((countedFor === undefined ? totalBytes.get() : countedBytes.get(countedFor))!.bytes);
 	}
 
 	removeSome(id: number): boolean {

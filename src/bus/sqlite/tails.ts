@@ -65,6 +65,7 @@ export function storedOf(row: Row): StoredLog {
 	};
 	if (row.chain !== null) log.chain = row.chain as string;
 	if (row.meta !== null) log.meta = JSON.parse(row.meta as string);
+	if (row.counted_for !== null) log.countedFor = row.counted_for as string;
 	if (row.sealed_at !== null) log.sealedAt = Number(row.sealed_at);
 	return log;
 }

@@ -30,7 +30,7 @@ export async function approvals(context: Context, options: ApprovalsOptions): Ou
 		table(
 			terminal,
 			["ID", "STATE", "ASKED", "FOR", "RUN", "WHAT"],
-			approvals.map((row) => [row.id, stateOf(row), since(row.created_at), askerOf(row), row.run_id, row.text]),
+			approvals.map((row) => [row.id, stateOf(row), since(row.created_at), askerOf(row), row.run_id, whatIs(row)]),
 			["RUN", "ASKED"],
 		);
 	return 0;
@@ -55,6 +55,9 @@ async function remembered({ client, terminal }: Context, { json }: ApprovalsOpti
 
 const whatOf = ({ tool, prefix, agent }: GrantJson): string =>
 	`${agent === undefined ? "" : `${agent}: `}${tool} ${prefix === undefined ? "with the approved arguments" : `${prefix} …`}`;
+
+const whatIs = ({ text, because }: ApprovalJson): string =>
+	because === undefined ? text : `${text} (asked because ${because})`;
 
 const stateOf = ({ state, by }: ApprovalJson): string =>
 	by === undefined || by === "nexus" ? state : `${state} by ${by}`;

@@ -1,5 +1,6 @@
 /** `nexus app`: applications with tokens of their own, for the owner who lets them in. */
 
+import type { AppJson } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
 import { since, table } from "../table.ts";
 import { oneLine } from "../terminal.ts";
@@ -29,16 +30,33 @@ export async function listApps(
 	else
 		table(
 			terminal,
-			["APP", "NAME", "ADDED", "REMOVED"],
-			shown.map(({ app_id, name, created_at, removed_at }) => [
-				app_id,
-				oneLine(name, 80),
-				since(created_at),
-				removed_at === undefined ? "" : since(removed_at),
+			["APP", "NAME", "ADDED", "REMOVED", "STORED"],
+			shown.map((app) => [
+				app.app_id,
+				oneLine(app.name, 80),
+				since(app.created_at),
+				app.removed_at === undefined ? "" : since(app.removed_at),
+				storedText(app),
 			]),
 		);
 	return 0;
 }
+
+export async function clearApps({ client, terminal }: Context, ids: readonly string[]): Outcome {
+	for (const id of ids) {
+		const app = await client.api.clearApp(id);
+		terminal.out(`cleared ${oneLine(id, 100)}: ${storedText(app)}\n`);
+	}
+	return 0;
+}
+
+const MIB = 1024 ** 2;
+
+const storedText = ({
+	stored_bytes: bytes = 0,
+	stored_bytes_max: max = 0,
+}: Pick<AppJson, "stored_bytes" | "stored_bytes_max">): string =>
+	`${(bytes / MIB).toFixed(1)} of ${(max / MIB).toFixed(1)} MiB`;
 
 export async function removeApps({ client, terminal }: Context, ids: readonly string[]): Outcome {
 	for (const id of ids) {

@@ -3,7 +3,15 @@
 import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname } from "node:path";
-import { chooseEngine, ENGINES, engineNamed, loadEngine, mcpProblems, sectionFor } from "../../engine/engine.ts";
+import {
+	chooseEngine,
+	ENGINES,
+	engineNamed,
+	loadEngine,
+	mcpProblems,
+	sectionFor,
+	unusedSettings,
+} from "../../engine/engine.ts";
 import {
 	adapterCheck,
 	type ConfigFlags,
@@ -12,7 +20,6 @@ import {
 	grpcCheck,
 	houseCheck,
 	isDataDirLocked,
-	isWeakToken,
 	loadConfig,
 	type NexusConfig,
 	pageDir,
@@ -178,8 +185,6 @@ async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
 }
 
 function token(config: NexusConfig): Seen {
-	if (isWeakToken(config))
-		return warn(`short enough to be guessed by who reaches ${config.host}`, "use 16 characters or more");
 	if (config.token !== undefined) return ok("given by flag, environment or configuration");
 	const paths = dataPaths(config.data);
 	if (readToken(paths) === undefined) return ok("none yet: the first start makes one");
@@ -278,18 +283,36 @@ function keys(config: NexusConfig, env: Host["env"]): Seen {
 }
 
 /** Whether commands of agents are confined. Whether the folder may be used, the engine says. */
-function tools({ tools: { root, bash } = {} }: NexusConfig, env: Host["env"]): Seen {
+function tools(config: NexusConfig, env: Host["env"]): Seen {
+	const unused = unusedOf(config, env, "tools.");
+	if (unused) return unused;
+	const { tools: { root, bash } = {}, pi } = config;
+	if (chooseEngine(config.engine, config, env) === "pi-coding-agent") {
+		const place = `files below ${pi?.filesRoot ?? "the daemon's folder"}, and all that this user may for the owner`;
+		return bash?.enabled === false ? ok(`${place}; no commands`) : commands(place, bash?.wrapper, env);
+	}
 	if (root === undefined) return ok("no folder: agents reach no files");
-	if (!bash?.enabled) return ok(`files below ${root}, no commands`);
-	const [wrapper] = bash.wrapper ?? [];
+	return bash?.enabled ? commands(`files below ${root}`, bash.wrapper, env) : ok(`files below ${root}, no commands`);
+}
+
+function commands(place: string, [wrapper]: readonly string[] = [], env: Host["env"]): Seen {
 	if (wrapper === undefined)
 		return warn(
 			"commands run without a wrapper: an approved one may do whatever this user may",
 			"confine them with tools.bash.wrapper, such as bwrap; see docs/tools.md",
 		);
 	const places = wrapper.includes("/") ? [wrapper] : (env.PATH ?? "").split(":").map((dir) => `${dir}/${wrapper}`);
-	if (places.some(isExecutable)) return ok(`files below ${root}, commands in ${wrapper}`);
+	if (places.some(isExecutable)) return ok(`${place}, commands in ${wrapper}`);
 	return fail(`${wrapper} of tools.bash.wrapper was not found`, "install it, or correct tools.bash.wrapper");
+}
+
+/** What is configured and does nothing must not look as if it held. */
+function unusedOf(config: NexusConfig, env: Host["env"], below: string): Seen | undefined {
+	const chosen = chooseEngine(config.engine, config, env);
+	const unused = unusedSettings(chosen, config).filter((path) => path.startsWith(below));
+	if (unused.length === 0) return undefined;
+	const name = typeof chosen === "object" ? chosen.module : chosen;
+	return warn(`the engine ${name} does not use ${unused.join(", ")}`, "set `engine: reason-act`, or remove it");
 }
 
 function agents(config: NexusConfig): Seen {
@@ -315,12 +338,16 @@ async function plugins({ plugins: modules = [], base }: NexusConfig): Promise<Se
 }
 
 /** Without starting a server: it may act as soon as it runs. */
-function mcp({ mcp: section, base }: NexusConfig, env: Host["env"]): Seen {
+function mcp(config: NexusConfig, env: Host["env"]): Seen {
+	const { mcp: section, base } = config;
 	const names = Object.keys(section?.servers ?? {});
 	if (section === undefined || names.length === 0) return ok("no servers");
 	const problems = mcpProblems(section, env, base).map(({ server, problem }) => `${server}: ${problem}`);
 	if (problems.length > 0) return fail(problems.join("\n"), "correct it in `mcp.servers`, or set what is missing");
-	return ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
+	const found = ok(`${names.join(", ")}; \`nexus mcp --start\` tries them`);
+	// The demo is what runs until there is a model: then it is another engine's turn.
+	if (chooseEngine(config.engine, config, env) === "demo") return found;
+	return unusedOf(config, env, "mcp") ?? found;
 }
 
 function page(): Seen {
@@ -329,23 +356,33 @@ function page(): Seen {
 
 /** One for each account: whether its settings are complete, and whether the platform takes them. */
 async function accountChecks(config: NexusConfig): Promise<Check[]> {
-	const { accountsOf, askAdapter, checkAccount } = await adapterCheck();
+	const { accountsOf, askAdapter, checkAccount, idleOf } = await adapterCheck();
 	const accounts = accountsOf(config);
-	if (accounts.length === 0) return [["accounts", async () => ok("none; `nexus adapter add telegram` adds one")]];
-	return accounts.map(({ channel, account, settings }) => [
-		"account",
-		async () => {
-			const name = `${channel}/${account}`;
-			const { appliesTo } = await import("../../adapter/adapter.ts");
-			const inFile = config.channels?.[channel]?.accounts?.[account] !== undefined;
-			const add = `nexus adapter add ${channel}${account === "main" ? "" : ` --account ${account}`}`;
-			const todo = inFile ? `correct it in ${config.file}` : `add it again with \`${add}\``;
-			const { settings: wanted } = await askAdapter(config, channel);
-			const needed = wanted.filter((each) => each.required && appliesTo(each, wanted, settings));
-			const missing = needed.filter((each) => !settings[each.name] && !each.default).map((each) => each.name);
-			if (missing.length > 0) return fail(`${name} lacks ${missing.join(", ")}`, todo);
-			const { ok: works, detail } = await checkAccount(config, { channel, account, settings });
-			return works ? ok(`${name}: ${oneLine(detail, 500)}`) : fail(`${name}: ${oneLine(detail, 500)}`, todo);
-		},
-	]);
+	const idle = idleOf(config).map(
+		({ channel, todo }): Check => [
+			"account",
+			async () => warn(`${channel} has an adapter and no account, so it is not started`, todo),
+		],
+	);
+	if (accounts.length === 0 && idle.length === 0)
+		return [["accounts", async () => ok("none; `nexus adapter add telegram` adds one")]];
+	const checks = accounts.map(
+		({ channel, account, settings }): Check => [
+			"account",
+			async () => {
+				const name = `${channel}/${account}`;
+				const { appliesTo } = await import("../../adapter/adapter.ts");
+				const inFile = config.channels?.[channel]?.accounts?.[account] !== undefined;
+				const add = `nexus adapter add ${channel}${account === "main" ? "" : ` --account ${account}`}`;
+				const todo = inFile ? `correct it in ${config.file}` : `add it again with \`${add}\``;
+				const { settings: wanted } = await askAdapter(config, channel);
+				const needed = wanted.filter((each) => each.required && appliesTo(each, wanted, settings));
+				const missing = needed.filter((each) => !settings[each.name] && !each.default).map((each) => each.name);
+				if (missing.length > 0) return fail(`${name} lacks ${missing.join(", ")}`, todo);
+				const { ok: works, detail } = await checkAccount(config, { channel, account, settings });
+				return works ? ok(`${name}: ${oneLine(detail, 500)}`) : fail(`${name}: ${oneLine(detail, 500)}`, todo);
+			},
+		],
+	);
+	return [...idle, ...checks];
 }

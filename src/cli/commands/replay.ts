@@ -2,7 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { createRunVerifier } from "../../client/client.ts";
-import { decodeFrame } from "../../protocol/protocol.ts";
+import { decodeFrame, toNexusError } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
 import { createShow, type ShowOptions } from "../show.ts";
 
@@ -19,16 +19,22 @@ export async function replay({ client, terminal }: Context, runId: string, optio
 	let after = 0;
 	for (;;) {
 		const page = after;
-		for await (const text of client.api.frames(runId, { after })) {
-			after++;
-			const frame = decodeFrame(text);
-			startedAt ??= performance.now();
-			firstTs ||= frame.ts;
-			// Against the first frame, not the one before: rounding must not add up over thousands of frames.
-			const due = startedAt + (frame.ts - firstTs) / options.speed - performance.now();
-			if (due > 1) await sleep(due);
-			const code = show.record({ text, frame, ...verifier.push(frame) });
-			if (code !== undefined) return code;
+		try {
+			for await (const text of client.api.frames(runId, { after })) {
+				after++;
+				const frame = decodeFrame(text);
+				startedAt ??= performance.now();
+				firstTs ||= frame.ts;
+				// Against the first frame, not the one before: rounding must not add up over thousands of frames.
+				const due = startedAt + (frame.ts - firstTs) / options.speed - performance.now();
+				if (due > 1) await sleep(due);
+				const code = show.record({ text, frame, ...verifier.push(frame) });
+				if (code !== undefined) return code;
+			}
+		} catch (cause) {
+			// A cut does not say why (P4.12): the next request begins where it was, and is answered with a status.
+			if (toNexusError(cause).code !== "unavailable" || after === page) throw cause;
+			continue;
 		}
 		if (after === page) break;
 	}

@@ -20,6 +20,7 @@ import {
 	type AuditRecord,
 	auditHeader,
 	auditSpelling,
+	checkedAppId,
 	type ExportedLog,
 	requireOwner,
 } from "../../services/services.ts";
@@ -101,7 +102,7 @@ function filterOf(message: AuditFilterMessage | undefined): AuditFilter {
 	if (!message) return {};
 	const { appId, domain, operation, fromTime, toTime } = message;
 	return {
-		...(appId !== "" && { appId }),
+		...(appId !== "" && { appId: checkedAppId(appId) }),
 		...(domain !== "" && { domain }),
 		...(operation !== "" && { operation }),
 		...(fromTime && { from: timestampMs(fromTime) }),

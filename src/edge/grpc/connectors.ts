@@ -38,13 +38,14 @@ export const connectorMethods = ({ services }: RpcDeps): Partial<ServiceImpl<typ
 	},
 	async updateConnector(request, context) {
 		const principal = ownerOf(context);
-		const { connectorId, endpoint, apiKey, enabled, defaultModelId, modelIds } = request;
+		const { connectorId, endpoint, apiKey, enabled, defaultModelId, modelIds, clearModelIds } = request;
+		if (clearModelIds && modelIds.length > 0) throw new NexusError("invalid", "name model_ids or clear them, not both");
 		const change = {
 			...(endpoint !== undefined && { endpoint }),
 			...(apiKey !== undefined && { apiKey }),
 			...(enabled !== undefined && { enabled }),
 			...(defaultModelId !== undefined && { defaultModel: defaultModelId }),
-			...(modelIds.length > 0 && { models: modelIds }),
+			...((clearModelIds || modelIds.length > 0) && { models: modelIds }),
 		};
 		return { connector: messageOf(await services.connectors.update(connectorId, change, principal)) };
 	},

@@ -6,7 +6,7 @@ import type { RuntimeAiService, SubmitScenarioJobRequest } from "../../gen/nexus
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
 import type { AdmittedScenario, Job, Principal, ScenarioRequest, Services } from "../../services/services.ts";
 import { jobEventMessages, jobMessage, jobStateOf } from "./job-codec.ts";
-import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
+import { afterOf, checkedReason, pageSizeOf, pageTokenOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { scenarioRequestOf } from "./scenario-codec.ts";
 
@@ -26,7 +26,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 			limit,
 			states: states.map(jobStateOf),
 			...(appId !== "" && { appId }),
-			...(pageToken !== "" && { before: pageToken }),
+			...pageTokenOf(pageToken, "job"),
 		};
 		const { jobs, queued, running } = await services.jobs.list(query, principalOf(context));
 		const nextPageToken = jobs.length === limit ? jobs.at(-1)!.id : "";

@@ -10,7 +10,7 @@ import {
 	type SubscribeMemoryEventsResponseSchema,
 } from "../../gen/nexus/runtime/v1/memory_pb.ts";
 import type { MemoryItem } from "../../ledger/ledger.ts";
-import { NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
+import { isMemoryBank, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import { MEMORY_TOPIC, type MemoryEvent, requireOwner } from "../../services/services.ts";
 import { filtered } from "./filtered.ts";
 import { afterOf, pageSizeOf } from "./paging.ts";
@@ -18,8 +18,6 @@ import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
 const { closes } = STREAM_PROCEDURES["nexus.runtime.v1.RuntimeMemoryService/SubscribeMemoryEvents"];
 
-const BANK = /^(agent|person):./su;
-const BANK_CHARS_MAX = 1024;
 const BANKS_MAX = 100;
 const QUERY_CHARS_MAX = 1000;
 
@@ -40,7 +38,9 @@ export const memoryMethods = ({
 	async recall({ query, banks, limit }, context) {
 		requireOwner(principalOf(context));
 		const { memory } = deps.ledger;
-		const asked = { limit: pageSizeOf(limit, limits.listItemsMax, "limit"), ...inBanks(banks) };
+		// As many as a tool's `recall` gives, whatever is asked for.
+		const most = Math.min(deps.recallItemsMax ?? limits.listItemsMax, limits.listItemsMax);
+		const asked = { limit: pageSizeOf(limit, most, "limit"), ...inBanks(banks) };
 		if (query.length > QUERY_CHARS_MAX) throw new NexusError("invalid", `query: at most ${QUERY_CHARS_MAX} characters`);
 		const found = query.trim() === "" ? await memory.list(asked) : await memory.search(query, asked);
 		return { items: found.map(itemOf) };
@@ -63,7 +63,7 @@ export const memoryMethods = ({
 });
 
 function checkedBank(bank: string): string {
-	if (BANK.test(bank) && bank.length <= BANK_CHARS_MAX) return bank;
+	if (isMemoryBank(bank)) return bank;
 	throw new NexusError("invalid", "bank: `agent:<name>` or `person:<channel>/<account>/<sender>`");
 }
 

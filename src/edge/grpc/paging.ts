@@ -1,6 +1,6 @@
 /** Pages, places and reasons in requests. */
 
-import { NexusError } from "../../protocol/protocol.ts";
+import { isIdOf, NexusError } from "../../protocol/protocol.ts";
 
 const PAGE_SIZE_DEFAULT = 50;
 
@@ -8,6 +8,13 @@ const PAGE_SIZE_DEFAULT = 50;
 export function pageSizeOf(size: number, most: number, field = "page_size"): number {
 	if (size < 0) throw new NexusError("invalid", `${field}: a page has one item or more`);
 	return Math.min(size === 0 ? PAGE_SIZE_DEFAULT : size, most);
+}
+
+/** What `next_page_token` said, which is the id of the last item; empty begins at the newest. */
+export function pageTokenOf(token: string, prefix: string): { before?: string } {
+	if (token === "") return {};
+	if (isIdOf(prefix, token)) return { before: token };
+	throw new NexusError("invalid", "page_token: take next_page_token as the page before gave it");
 }
 
 /** A sequence that a stream or a list has told. */

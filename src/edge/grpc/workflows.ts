@@ -3,7 +3,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RuntimeWorkflowService } from "../../gen/nexus/runtime/v1/workflow_pb.ts";
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
-import { afterOf, checkedReason, pageSizeOf } from "./paging.ts";
+import { afterOf, checkedReason, pageSizeOf, pageTokenOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import {
 	definitionJson,
@@ -47,7 +47,7 @@ export const workflowMethods = ({
 			limit,
 			...(appId !== "" && { appId }),
 			...(states.length > 0 && { states: states.map(workflowStateOf) }),
-			...(pageToken !== "" && { before: pageToken }),
+			...pageTokenOf(pageToken, "wf"),
 		};
 		const found = await workflows.list(query, principalOf(context));
 		return {

@@ -2,6 +2,7 @@
 
 import { type ContentPart, contentText } from "../../protocol/protocol.ts";
 import type { Answer, EngineEvent } from "../port.ts";
+import type { Needed } from "../tools/tools.ts";
 import { askingEvent } from "./approved.ts";
 import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 
@@ -31,7 +32,7 @@ export interface ToolCalls {
 	announce(call: AskedCall): void;
 	start(id: string, name: string, args: unknown): EngineEvent[];
 	/** A person is asked whether the call may start: with the id that it is asked under. */
-	ask(id: string, name: string, args: unknown): { handle: string; events: EngineEvent[] };
+	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; events: EngineEvent[] };
 	/** What the person said: an approved call starts. */
 	answer(id: string, answer: Answer): EngineEvent[];
 	progress(id: string, soFar: Content): EngineEvent[];
@@ -70,16 +71,16 @@ export function toolCalls(): ToolCalls {
 			add(call.id, call.name, call.args);
 		},
 		start: (id, name, args) => [begin(find(id, false) ?? add(id, name, args))],
-		ask(id, name, args) {
+		ask(id, name, args, needed) {
 			const call = find(id, false) ?? add(id, name, args);
 			call.asked = true;
 			call.args = copy(args);
-			return { handle: call.callId, events: [askingEvent(call, call.callId)] };
+			return { handle: call.callId, events: [askingEvent(call, call.callId, { needed })] };
 		},
 		answer(id, answer) {
 			const call = open.get(id)?.find(({ asked, started }) => asked && !started);
 			if (call === undefined) return [];
-			const said = askingEvent(call, call.callId, answer);
+			const said = askingEvent(call, call.callId, { answer });
 			return answer.state === "approved" ? [said, begin(call)] : [said];
 		},
 		progress(id, soFar) {

@@ -2,7 +2,7 @@
 
 import type { EngineEvent } from "../port.ts";
 
-/** Of one call that was answered; all 0 when the provider did not say. */
+/** Of one call that was answered; 0 is also what the provider did not say. */
 export interface CallTokens {
 	input: number;
 	output: number;
@@ -18,21 +18,25 @@ export interface UsageSum {
 export function usageSum(): UsageSum {
 	const sum = { input: 0, output: 0, cache_read: 0, cache_write: 0 };
 	let counted = 0;
-	let unknown = false;
+	let isReadUnknown = false;
+	let isOutputUnknown = false;
 	return {
 		add({ input, output, cacheRead, cacheWrite }) {
 			counted += 1;
-			// No call that was answered used no token at all.
-			if (input + output + cacheRead + cacheWrite === 0) unknown = true;
+			// No call that was answered read no token at all, or wrote none.
+			isReadUnknown ||= input + cacheRead + cacheWrite === 0;
+			isOutputUnknown ||= output === 0;
 			sum.input += input;
 			sum.output += output;
 			sum.cache_read += cacheRead;
 			sum.cache_write += cacheWrite;
 		},
 		// One unknown part makes the total unknown: a number that is too low would look like the truth.
-		event: () =>
-			unknown || counted === 0
-				? { type: "usage", input: -1, output: -1, cache_read: -1, cache_write: -1 }
-				: { type: "usage", ...sum },
+		event: () => ({
+			type: "usage",
+			...sum,
+			...((isReadUnknown || counted === 0) && { input: -1, cache_read: -1, cache_write: -1 }),
+			...((isOutputUnknown || counted === 0) && { output: -1 }),
+		}),
 	};
 }

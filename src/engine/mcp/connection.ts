@@ -7,6 +7,7 @@ import type { Question, ToolContext, ToolResult } from "../tools/tools.ts";
 import { elicit } from "./elicit.ts";
 import type { Link } from "./link.ts";
 import { type Listing, listingOf } from "./listing.ts";
+import { outputValidator } from "./output.ts";
 import type { McpLimits } from "./port.ts";
 import { toolResult } from "./result.ts";
 
@@ -40,7 +41,7 @@ export class Connection {
 		const capabilities = { elicitation: { form: {} } };
 		this.#client = new Client(
 			{ name: "nexus", version: parts.version },
-			{ capabilities, listMaxPages: LIST_PAGES_MAX },
+			{ capabilities, listMaxPages: LIST_PAGES_MAX, jsonSchemaValidator: outputValidator(parts.limits) },
 		);
 		this.#client.onerror = (cause) => parts.doubted(cause);
 		this.#client.setNotificationHandler("notifications/tools/list_changed", () => {

@@ -1,6 +1,7 @@
 /** A server asks a person for something: its form becomes questions, one after another, labelled with the server's name. */
 
 import type { ElicitRequestFormParams, ElicitResult, PrimitiveSchemaDefinition } from "@modelcontextprotocol/client";
+import { shownText } from "../../protocol/protocol.ts";
 import { printable } from "../../std/printable.ts";
 import type { Answer } from "../port.ts";
 import type { Question } from "../tools/tools.ts";
@@ -88,7 +89,7 @@ function labelOf(name: string, field: PrimitiveSchemaDefinition): string {
 }
 
 const words = (text: string, charsMax: number): string => {
-	const safe = printable(text).trim();
+	const safe = shownText(printable(text)).trim();
 	return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax - 1).toWellFormed()}…`;
 };
 

@@ -15,7 +15,7 @@ import {
 import { type ToolContext, type ToolResult, textResult } from "../tools/tools.ts";
 import { Connection } from "./connection.ts";
 import type { Link, LinkEvents } from "./link.ts";
-import { changedTools, type Listing, NO_TOOLS } from "./listing.ts";
+import { changedTools, type Listing, NO_TOOLS, shownName } from "./listing.ts";
 import type { McpLimits, McpServerStatus } from "./port.ts";
 
 export interface ServerParts {
@@ -88,7 +88,7 @@ export class McpServer {
 			...("until" in phase && { until: phase.until }),
 			...(this.#connection?.pid !== undefined && { pid: this.#connection.pid }),
 			...(this.#failure !== undefined && !isHealthy && { lastError: this.#failure }),
-			tools: this.#listing.tools.map(({ parameters: _, ...info }) => info),
+			tools: this.#listing.tools.map(({ parameters: _, tool, ...info }) => ({ ...info, tool: shownName(tool) })),
 			refused: this.#listing.refused,
 		};
 	}

@@ -6,6 +6,7 @@ import { inPlace, type PiConfig, piSection } from "../pi/entry.ts";
 export const piCodingAgent = {
 	...piSection,
 	name: "pi-coding-agent",
+	uses: ["tools.bash.enabled", "tools.bash.wrapper", "tools.bash.env"],
 	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
 		const { createPiCodingAgentEngine } = await import("./pi-coding-agent.ts");
 		return createPiCodingAgentEngine(inPlace(config, base), env, undefined, house);

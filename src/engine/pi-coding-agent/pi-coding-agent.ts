@@ -4,7 +4,7 @@ import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
 import type { EngineHouse, Environment } from "../entry.ts";
-import { type ApprovalTeller, allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, approved, bounded, type CallTeller, type FailureContext, isAgreed } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
 	type AgentHost,
@@ -23,7 +23,15 @@ import {
 	toPiContext,
 } from "../pi/pi.ts";
 import type { Engine, EngineContext, EngineRequest } from "../port.ts";
-import { commandEnvironment, type GuardedFiles, guardedFiles, type ToolsConfig } from "../tools/tools.ts";
+import {
+	type BashConfig,
+	ContextWords,
+	commandEnvironment,
+	type GuardedFiles,
+	guardedFiles,
+	type ToolsConfig,
+	wrappedCommand,
+} from "../tools/tools.ts";
 
 type CodingAgent = typeof import("@earendil-works/pi-coding-agent");
 
@@ -86,7 +94,7 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 			drive((host) => open(request, host, answer), {
 				...{ signal, failure, abortSettleMs },
 				...(inbox && { inbox }),
-				asksFirst: (tool) => asksFirst(tool, request),
+				startsItself: () => true,
 			}),
 	};
 }
@@ -106,7 +114,7 @@ type Answering = EngineContext["answer"];
 
 interface Asking {
 	answer: Answering;
-	teller: ApprovalTeller;
+	teller: CallTeller;
 }
 
 async function openSession(
@@ -120,9 +128,13 @@ async function openSession(
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);
 	for (const message of history) sessionManager.appendMessage(message);
-	const files = guardedFiles({ root: cwd, isOwner: request.owner === true, ...house });
-	const offered = allowedTools([...codingTools(pi, cwd, files, envNamesOf(house)), ...tools], request);
-	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), request, answer, teller));
+	const words = new ContextWords(request);
+	// A call that a person has agreed to may go where the owner may.
+	const isOwner = () => (isAgreed() ? words.agreed : words.request).owner === true;
+	const files = guardedFiles({ root: cwd, isOwner, ...house });
+	const offered = allowedTools([...codingTools(pi, cwd, files, bashOf(house)), ...tools], request);
+	const permitting = { request, words, answer, teller };
+	const definitions = offered.map((tool) => approved(bounded(tool, request.toolTimeoutMs), permitting));
 	const { session } = await pi.createAgentSession({
 		cwd,
 		agentDir: cwd,
@@ -144,14 +156,20 @@ async function openSession(
 	return session;
 }
 
-function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, envNames: readonly string[]): ToolDefinition[] {
+function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, bash: BashConfig): ToolDefinition[] {
 	const detectImageMimeType = async (file: string) => imageTypeOf(await files.readFile(file));
+	const { enabled = true, wrapper = [], env: envNames = [] } = bash;
+	const shell = pi.createBashToolDefinition(cwd, {
+		exposeSessionEnvironment: false,
+		spawnHook: ({ command, env, ...spawned }) => ({
+			...spawned,
+			command: wrapper.length === 0 ? command : wrappedCommand(wrapper, command),
+			env: commandEnvironment(env, envNames),
+		}),
+	});
 	const definitions = [
 		pi.createReadToolDefinition(cwd, { operations: { ...files, detectImageMimeType } }),
-		pi.createBashToolDefinition(cwd, {
-			exposeSessionEnvironment: false,
-			spawnHook: (spawned) => ({ ...spawned, env: commandEnvironment(spawned.env, envNames) }),
-		}),
+		...(enabled ? [shell] : []),
 		pi.createEditToolDefinition(cwd, { operations: files }),
 		pi.createWriteToolDefinition(cwd, { operations: files }),
 	];
@@ -159,9 +177,9 @@ function codingTools(pi: CodingAgent, cwd: string, files: GuardedFiles, envNames
 	return definitions as unknown as ToolDefinition[];
 }
 
-/** Further variables that commands see; the same as for every engine's commands. */
-const envNamesOf = (house: CodingParts["house"]): readonly string[] =>
-	(house?.config?.tools as ToolsConfig | undefined)?.bash?.env ?? [];
+/** Of the shell, the same for every engine's commands. */
+const bashOf = (house: CodingParts["house"]): BashConfig =>
+	(house?.config?.tools as ToolsConfig | undefined)?.bash ?? {};
 
 /** First bytes, in hexadecimal; dots are a length in between. */
 const IMAGES: readonly [type: string, begins: RegExp][] = [

@@ -1,7 +1,7 @@
 /** Runs one pi agent as an engine's answer: its events in order, a prompt end on abort, and failure as an exception. */
 
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { type ApprovalTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
+import { type CallTeller, eventQueue, type FailureContext, modelFailure } from "../kit/kit.ts";
 import type { EngineContext, EngineMessage, EngineYield } from "../port.ts";
 import { accountOf } from "./signature.ts";
 import { type PiEvent, type Translator, translator } from "./translate.ts";
@@ -23,7 +23,7 @@ export type TakeJoining = () => Promise<readonly EngineMessage[]>;
 /** What the agent and its tools may use of the run. */
 export interface AgentHost {
 	take: TakeJoining;
-	teller: ApprovalTeller;
+	teller: CallTeller;
 }
 
 export interface DriveOptions {
@@ -32,8 +32,8 @@ export interface DriveOptions {
 	failure: FailureContext;
 	/** After an abort, how long the agent may still report its own ends before they are written for it. */
 	abortSettleMs: number;
-	/** Calls of these tools start when a person has agreed. */
-	asksFirst?: (tool: string) => boolean;
+	/** Calls of these tools say themselves when they start. */
+	startsItself?: (tool: string) => boolean;
 	/** Said instead of success when the agent ended for a reason of ours. */
 	limitReached?: () => string | undefined;
 }
@@ -58,7 +58,7 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 
 	constructor(open: (host: AgentHost) => Promise<PiAgent>, options: DriveOptions) {
 		this.#options = options;
-		this.#translate = translator(accountOf(options.failure.apiKey), options.asksFirst);
+		this.#translate = translator(accountOf(options.failure.apiKey), options.startsItself);
 		if (options.signal.aborted) {
 			void this.return();
 			return;
@@ -109,15 +109,17 @@ class Drive implements AsyncIterator<EngineYield, undefined> {
 		}
 	}
 
-	/** How the agent's tools tell what they ask a person. */
-	#teller(): ApprovalTeller {
+	/** How the agent's tools tell what becomes of their calls. */
+	#teller(): CallTeller {
+		const taken = (said: EngineYield) => new Promise<void>((resolve) => this.#events.push(said, resolve));
 		return {
-			asked: (id, name, args) =>
-				new Promise((resolve) => {
-					const { handle, said } = this.#translate.ask(id, name, args);
-					this.#events.push(said, () => resolve(handle));
-				}),
-			answered: (id, answer) => this.#events.push(this.#translate.answer(id, answer)),
+			asked: async (id, name, args, needed) => {
+				const { handle, said } = this.#translate.ask(id, name, args, needed);
+				await taken(said);
+				return handle;
+			},
+			answered: (id, answer) => taken(this.#translate.answer(id, answer)),
+			started: (id, name, args) => taken(this.#translate.start(id, name, args)),
 		};
 	}
 

@@ -24,6 +24,7 @@ export const piSection = {
 export const pi = {
 	...piSection,
 	name: "pi",
+	uses: [],
 	usualModels: DEFAULT_MODELS,
 	caller: async () => (await import("./pi.ts")).callModel,
 	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),

@@ -5,6 +5,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { ModelChoice } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
 import { DEFAULT_MODELS } from "./detect.ts";
+import { soundFetch } from "./wire.ts";
 
 export interface LoadedModel {
 	model: Model<Api>;
@@ -28,13 +29,24 @@ export async function loadModel(
 	const model = builtIn === undefined ? compatibleModel(choice, thinking) : listedModel(builtIn, choice, section);
 	const base = builtIn ?? (await compatibleProvider(choice, model));
 	const provider: Provider = {
-		...base,
+		...(choice.provider === "google" ? base : withSoundFetch(base)),
 		getModels: () => [model],
 		auth: { apiKey: { name: choice.keySource, resolve: async () => ({ auth: { apiKey: choice.apiKey } }) } },
 	};
 	const models = createModels();
 	models.setProvider(provider);
 	return { model, provider, models };
+}
+
+/** Google's library takes no other fetch. */
+function withSoundFetch(base: Provider): Provider {
+	return {
+		...base,
+		stream: (model, context, options) =>
+			base.stream(model, context, { ...options, fetch: soundFetch(options?.fetch) } as typeof options),
+		streamSimple: (model, context, options) =>
+			base.streamSimple(model, context, { ...options, fetch: soundFetch(options?.fetch) }),
+	};
 }
 
 /** They print answers that they cannot read, which may be what somebody said: not for a log. Whoever sets them wants that. */

@@ -4,9 +4,9 @@ import { createHash } from "node:crypto";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
 import type { EngineHouse, Environment } from "../entry.ts";
-import { allowedTools, approved, asksFirst, bounded, type FailureContext } from "../kit/kit.ts";
+import { allowedTools, approved, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
-import { checkToolRoot } from "../tools/tools.ts";
+import { ContextWords, checkToolRoot } from "../tools/tools.ts";
 import { callModel } from "./call.ts";
 import { chooseModel } from "./choose.ts";
 import type { PiConfig } from "./config.ts";
@@ -91,6 +91,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 			toolTurns < limits.toolTurnsMax
 				? undefined
 				: `the model asked for tools ${toolTurns} times in one run and was stopped`;
+		const words = new ContextWords(request);
 		const open = async ({ take, teller }: AgentHost): Promise<PiAgent> => {
 			const { history, prompt } = toPiContext(request, Date.now(), signerOf(model, thinkingLevel, failure.apiKey));
 			const agent = new Agent({
@@ -99,7 +100,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 					model,
 					thinkingLevel,
 					tools: allowedTools(tools, request).map((tool) =>
-						approved(bounded(tool, request.toolTimeoutMs), request, answer, teller),
+						approved(bounded(tool, request.toolTimeoutMs), { request, words, answer, teller }),
 					),
 					messages: history,
 				},
@@ -120,7 +121,7 @@ export async function piEngine({ loaded, failure, tools, config, limits }: PiPar
 		return drive(open, {
 			...{ signal, failure, abortSettleMs: limits.abortSettleMs, limitReached },
 			...(inbox && { inbox }),
-			asksFirst: (tool) => asksFirst(tool, request),
+			startsItself: () => true,
 		});
 	};
 

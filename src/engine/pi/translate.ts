@@ -6,6 +6,7 @@ import type { AgentSessionEvent } from "@earendil-works/pi-coding-agent";
 import type { ContentPart } from "../../protocol/protocol.ts";
 import { toolCalls, usageSum } from "../kit/kit.ts";
 import type { Answer, EngineEvent, EngineYield } from "../port.ts";
+import type { Needed } from "../tools/tools.ts";
 import { signedReasoning } from "./signature.ts";
 
 export type PiEvent = AgentEvent | AgentSessionEvent;
@@ -13,8 +14,10 @@ export type PiEvent = AgentEvent | AgentSessionEvent;
 export interface Translator {
 	event(event: PiEvent): EngineYield;
 	/** A person is asked about a call before it starts, and has answered. */
-	ask(id: string, name: string, args: unknown): { handle: string; said: EngineYield };
+	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; said: EngineYield };
 	answer(id: string, answer: Answer): EngineYield;
+	/** A call says itself that it starts. */
+	start(id: string, name: string, args: unknown): EngineYield;
 	/** What is still owed when no more events come: ends for what is open, and the usage. */
 	finish(because: string): EngineEvent[];
 	/** How the last model call ended. */
@@ -26,8 +29,8 @@ const NOTHING: readonly EngineEvent[] = [];
 /** A long tool call can take minutes to write: an empty delta shows nothing and says that the model is not silent. */
 const NOT_SILENT: EngineEvent = { type: "text", delta: "" };
 
-/** `account`: on whose behalf the model is called. `asksFirst`: a call of this tool starts when a person has agreed. */
-export function translator(account: string, asksFirst: (tool: string) => boolean = () => false): Translator {
+/** `account`: on whose behalf the model is called. `startsItself`: a call of this tool says when it starts, by `start` or `answer`. */
+export function translator(account: string, startsItself: (tool: string) => boolean = () => false): Translator {
 	const calls = toolCalls();
 	const usage = usageSum();
 	let last: AssistantMessage | undefined;
@@ -65,7 +68,7 @@ export function translator(account: string, asksFirst: (tool: string) => boolean
 				if (event.message.role !== "assistant") return NOTHING;
 				return ended(event.message);
 			case "tool_execution_start":
-				if (asksFirst(event.toolName)) return NOTHING;
+				if (startsItself(event.toolName)) return NOTHING;
 				return shown(calls.start(event.toolCallId, event.toolName, event.args));
 			case "tool_execution_update":
 				return calls.progress(event.toolCallId, partsOf(event.partialResult));
@@ -127,11 +130,12 @@ export function translator(account: string, asksFirst: (tool: string) => boolean
 
 	return {
 		event,
-		ask(id, name, args) {
-			const { handle, events } = calls.ask(id, name, args);
+		ask(id, name, args, needed) {
+			const { handle, events } = calls.ask(id, name, args, needed);
 			return { handle, said: shown(events) };
 		},
 		answer: (id, answer) => calls.answer(id, answer),
+		start: (id, name, args) => shown(calls.start(id, name, args)),
 		finish: (because) => [...calls.close(because), ...compaction("end"), { ...usage.event(), ...(model && { model }) }],
 		last: () => last,
 	};

@@ -5,7 +5,14 @@ import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
 import type { Answer, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
-import { describeCall, prepareCall, type ToolContext, type ToolRegistry } from "../tools/tools.ts";
+import {
+	type ContextWords,
+	describeCall,
+	describeWanted,
+	prepareCall,
+	type ToolContext,
+	type ToolRegistry,
+} from "../tools/tools.ts";
 import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
 import { forTool } from "./by-tool.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
@@ -21,6 +28,8 @@ export interface AskedCall {
 interface ActingParts {
 	setup: LoopSetup;
 	request: EngineRequest;
+	/** What the models of the run have read. */
+	words: ContextWords;
 	signal: AbortSignal;
 	/** Left out where nobody can be asked. */
 	answer?: EngineContext["answer"] | undefined;
@@ -39,6 +48,8 @@ export interface Asker {
 interface Doing extends ReadyCall {
 	record: TrackedCall;
 	by: Asker;
+	/** Decided by what the model had read when it made the call: what comes meanwhile did not lead to it. */
+	about: AskedAbout | undefined;
 }
 
 interface Running {
@@ -79,13 +90,16 @@ export class Acting {
 		asked: readonly AskedCall[],
 		isCut: boolean,
 	): Promise<ToolResultMessage[]> {
-		const { setup, signal } = this.#parts;
+		const { setup, signal, request, words } = this.#parts;
 		const doing: Doing[] = [];
 		for (const { call: record, isTooMany } of asked) {
 			const prepared = prepareCall(registry, setup.validate, record.name, record.args);
 			const problem = isTooMany ? TOO_MANY : isCut ? CUT : "problem" in prepared ? prepared.problem : undefined;
 			if (problem !== undefined) this.#conclude(by, record, "failed", problem);
-			else if ("tool" in prepared) doing.push({ ...prepared, callId: record.callId, record, by });
+			else if ("tool" in prepared) {
+				const ready = { ...prepared, callId: record.callId };
+				doing.push({ ...ready, record, by, about: askedAbout(ready, by.agent, request, words) });
+			}
 		}
 		const outcomes = await runTools(doing, {
 			signal,
@@ -123,9 +137,9 @@ export class Acting {
 	}
 
 	#permit(call: Doing, signal: AbortSignal): Permit | Promise<Permit> {
-		const { request, answer } = this.#parts;
+		const { answer } = this.#parts;
 		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
-		const about = askedAbout(call, call.by.agent, request);
+		const { about } = call;
 		if (about === undefined) return { allowed: true };
 		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
 		return permitted(call, about, ask).then((permit) => {
@@ -139,7 +153,8 @@ export class Acting {
 		const { boundary } = this.#parts;
 		const { record, tool, args, by: asker } = call;
 		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
-		const summary = describeCall(tool.name, args, tool.describe);
+		const isQuestion = asking.kind === "question";
+		const summary = isQuestion ? describeCall(tool.name, args, tool.describe) : describeWanted(tool.name, args);
 		const { promise: taken, resolve } = Promise.withResolvers<void>();
 		const asked: EngineEvent = {
 			...named(record),
@@ -202,6 +217,7 @@ export class Acting {
 		running?.disarm();
 		this.#running.delete(record.callId);
 		if (running && status === "completed") setup.durations.add(tool.name, setup.clock.now() - running.since);
+		if (!neverRan) this.#parts.words.took(tool.name);
 		const text = contentText(content);
 		if (!state.end(record, status, text)) return;
 		const isEnd = tool.terminal === true && status === "completed";
@@ -219,9 +235,11 @@ export class Acting {
 	}
 
 	#contextOf(call: Doing, signal: AbortSignal): ToolContext {
-		const { record, by, callId } = call;
+		const { record, by, callId, about } = call;
 		const { agent, state } = by;
-		const { request } = this.#parts;
+		const { words } = this.#parts;
+		const isAgreed = about?.kind === "approval" || this.#given?.callId === callId;
+		const request = isAgreed ? words.agreed : words.request;
 		const answer = this.#answers.get(callId);
 		return {
 			...{ callId, agent: agent.name, signal, request, state },

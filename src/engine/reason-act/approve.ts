@@ -1,12 +1,12 @@
 /** Whether a call may act: by its policy, or by what a person says. */
 
 import type { Answer, Asking, EngineRequest } from "../port.ts";
-import { needsApproval, policyOf, refusalOf } from "../tools/tools.ts";
+import { type ContextWords, refusalOf } from "../tools/tools.ts";
 import type { Permit, ReadyCall } from "./schedule.ts";
 import type { AgentSpec } from "./setup.ts";
 
 /** What a person is asked about a call. */
-export type AskedAbout = Pick<Asking, "kind" | "question" | "choices" | "revision">;
+export type AskedAbout = Pick<Asking, "kind" | "question" | "choices" | "revision" | "because" | "once">;
 
 /** Asks the person and waits. Left out where nobody can be asked. */
 export type Ask = (about: AskedAbout) => Promise<Answer>;
@@ -18,12 +18,13 @@ export type AskedPermit = Permit & { answer?: Answer };
 export function askedAbout(
 	{ tool, args }: ReadyCall,
 	agent: Pick<AgentSpec, "approval">,
-	request: EngineRequest,
+	request: Pick<EngineRequest, "approval">,
+	words: ContextWords,
 ): AskedAbout | undefined {
 	if (tool.asks) return { kind: "question", ...tool.asks(args) };
-	const policy = policyOf(tool, agent.approval, request.approval);
-	if (!needsApproval(policy, request)) return undefined;
-	return { kind: "approval", ...(tool.revision !== undefined && { revision: tool.revision }) };
+	const needed = words.approvalOf(tool, agent.approval, request.approval);
+	if (needed === undefined) return undefined;
+	return { kind: "approval", ...needed, ...(tool.revision !== undefined && { revision: tool.revision }) };
 }
 
 export async function permitted(call: ReadyCall, about: AskedAbout, ask: Ask | undefined): Promise<AskedPermit> {

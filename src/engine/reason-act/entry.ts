@@ -11,6 +11,7 @@ export const reasonAct = {
 	name: "reason-act",
 	section: "reasonAct",
 	hasAgents: true,
+	uses: ["tools", "memory", "mcp"],
 	configSchema: reasonActConfigSchema,
 	hint: piSection.hint,
 	checkKeys(config: ReasonActConfig | undefined, env: Environment): KeyCheck {

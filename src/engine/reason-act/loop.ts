@@ -5,6 +5,7 @@ import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { eventQueue } from "../kit/kit.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { EngineContext, EngineEvent, EngineMessage, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
+import { ContextWords } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
 import { type Checkpoint, interrupted, leanCalls, type Note, owedResults, type Thread } from "./checkpoint.ts";
@@ -42,6 +43,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 	transition: Transition | undefined;
 	offer!: Offer;
 	readonly #context: EngineContext;
+	readonly #words: ContextWords;
 	readonly #stop = new AbortController();
 	readonly #events = eventQueue();
 	readonly #state: RunState;
@@ -72,11 +74,14 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		const before = request.phase;
 		const isKnown = before !== undefined && Object.hasOwn(setup.phases, before.name);
 		this.phase = isKnown ? before.name : setup.phase;
-		if (isKnown && before.from !== undefined)
-			this.transition = { from: before.from, because: before.because ?? "", at: before.since };
+		if (isKnown && (before.from ?? before.because) !== undefined)
+			this.transition = { from: before.from ?? before.name, because: before.because ?? "", at: before.since };
 		this.#state = new RunState(setup.limits, from?.state);
 		const { answer } = context;
-		this.acting = new Acting({ setup, request, signal: this.signal, answer, boundary: () => this.#boundary() });
+		this.#words = new ContextWords(request);
+		for (const { name, status } of from?.state.calls ?? []) if (status !== "announced") this.#words.took(name);
+		const parts = { setup, request, words: this.#words, signal: this.signal, answer };
+		this.acting = new Acting({ ...parts, boundary: () => this.#boundary() });
 		if (context.signal.aborted) {
 			void this.return();
 			return;
@@ -104,7 +109,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 
 	async #work(from: Checkpoint | undefined): Promise<void> {
 		this.#cutOff = interrupted(this.request, this.setup.clock.now());
-		this.offer = await offerFor(this.setup, this.request, (entry) => this.log(entry));
+		this.offer = await offerFor(this.setup, this.#words.request, (entry) => this.log(entry));
 		if (from) await this.#together(this.#restored(from), true);
 		else this.#line.push([this.#entry()]);
 		for (let group = this.#line.shift(); group !== undefined && !this.signal.aborted; group = this.#line.shift()) {

@@ -24,8 +24,10 @@ export interface PromptFacts {
 export function systemPrompt(facts: PromptFacts): string {
 	const { prompt, phase, enforced, orchestrator, transition, recentTransitionMs, now } = facts;
 	const parts = [prompt];
-	if (transition && now - transition.at < recentTransitionMs)
-		parts.push(`The phase has just changed from ${transition.from} to ${phase} because: ${transition.because}`);
+	if (transition && now - transition.at < recentTransitionMs) {
+		const how = transition.from === phase ? `been set to ${phase}` : `changed from ${transition.from} to ${phase}`;
+		parts.push(`The phase has just ${how} because: ${transition.because}`);
+	}
 	if (enforced && !orchestrator)
 		parts.push(`The phase is ${phase}. When your work is done, and only then, call the tool \`${TERMINAL.complete}\`.`);
 	if (orchestrator)

@@ -30,6 +30,12 @@ export interface CommandResult {
 
 const SHELL = ["bash", "--noprofile", "--norc", "-c"];
 
+/** The same as one line for a shell that is not ours: it becomes the wrapper, and reads nothing of the command itself. */
+export const wrappedCommand = (wrapper: readonly string[], command: string): string =>
+	`exec ${[...wrapper, ...SHELL, command].map(quoted).join(" ")}`;
+
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`;
+
 /** In the environment of all that a command starts, so that what has left its group is found as well. */
 const MARK = "TOOL_COMMAND_ID";
 

@@ -8,8 +8,8 @@ import { isOneOf, refuseProtected } from "./protect.ts";
 
 export interface GuardOptions {
 	root: string;
-	/** Nobody but the owner has words in this run. */
-	isOwner: boolean;
+	/** The owner alone has words in this run, as far as it has come. */
+	isOwner(): boolean;
 	dataDir?: string | undefined;
 	protectedFiles?: readonly string[] | undefined;
 	secretFiles?: readonly string[] | undefined;
@@ -33,7 +33,7 @@ export function guardedFiles(options: GuardOptions): GuardedFiles {
 		const { root, dataDir, isOwner } = options;
 		const isDaemons = dataDir !== undefined && isInside(await realPathTo(dataDir), real);
 		if (isDaemons || isInside(PROCESSES, real)) throw new Error(`"${asked}" belongs to the daemon and cannot be used`);
-		if (!isOwner && !isInside(await realpath(root), real))
+		if (!isOwner() && !isInside(await realpath(root), real))
 			throw new Error(`"${asked}" is outside the folder that may be used`);
 	};
 	/** Open first, then look at what was opened: the path may lead elsewhere by now. */

@@ -153,10 +153,12 @@ const banksOf = ({ agent, request }: ToolContext): string[] => {
 	return [agentBank(agent), ...(person === undefined ? [] : [person])];
 };
 
-const fromOf = ({ agent, request: { runId, sender } }: ToolContext): MemoryFrom => ({
+/** Where others have words in the context a note is theirs: a later reader must not take it for the owner's. */
+const fromOf = ({ agent, request: { runId, sender, among } }: ToolContext): MemoryFrom => ({
 	runId,
 	agent,
 	...(sender && { channel: sender.channel, account: sender.account, sender: sender.id }),
+	...among?.from,
 });
 
 async function note(memory: MemoryPort, bank: string, text: string, context: ToolContext): Promise<ToolResult> {

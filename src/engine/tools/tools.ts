@@ -3,7 +3,8 @@
 export type { ApprovalPolicy } from "../port.ts";
 export { commandEnvironment } from "./bash.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
-export { describeBy, describeCall } from "./describe.ts";
+export { wrappedCommand } from "./command.ts";
+export { describeBy, describeCall, describeWanted } from "./describe.ts";
 export { type GuardedFiles, guardedFiles } from "./guard.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
 export { TOOL_NAMES } from "./names.ts";
@@ -29,3 +30,4 @@ export {
 	type ValidateArguments,
 } from "./registry.ts";
 export { timeIn } from "./time.ts";
+export { ContextWords, type Needed } from "./words.ts";

@@ -34,6 +34,8 @@ export interface Approval {
 	question?: string;
 	choices?: readonly string[];
 	askedFor?: AskedFor;
+	/** Why a person is asked whatever the policy says; one line. */
+	because?: string;
 	state: ApprovalState;
 	createdAt: number;
 	/** Nobody can decide it any more from then on. */
@@ -66,6 +68,8 @@ export interface Approvals {
 	/** The pending row of this id, or the newest one that had it. */
 	find(id: string): Reading<Approval | undefined>;
 	get(runId: string, id: string): Reading<Approval | undefined>;
+	/** All that wait for a decision, oldest first. */
+	pending(): Reading<Approval[]>;
 	/** Newest first. */
 	list(query?: ApprovalQuery): Reading<Approval[]>;
 	/** Whether any were decided before a time. */

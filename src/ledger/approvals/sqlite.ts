@@ -36,6 +36,7 @@ const STEPS: readonly string[] = [
 	CREATE INDEX approval_session ON approval (session) WHERE state = 'pending';
 	`,
 	"CREATE INDEX approval_by_time ON approval (decided_at) WHERE decided_at IS NOT NULL;",
+	"ALTER TABLE approval ADD COLUMN because TEXT;",
 ];
 
 const LIST_MAX = 1000;
@@ -55,6 +56,7 @@ export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
 			`SELECT * FROM approval WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR run_id = ?2)
 			AND (?3 IS NULL OR session = ?3) ORDER BY seq DESC LIMIT ?4`,
 		);
+		const pending = statement(file, "SELECT * FROM approval WHERE state = 'pending' ORDER BY seq");
 		const older = statement(file, "SELECT 1 FROM approval WHERE decided_at < ? LIMIT 1");
 		const one = (row: Row | undefined) => row && approvalOf(row);
 		return {
@@ -62,6 +64,7 @@ export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
 			get: (runId, id) => one(get.get(runId, id)),
 			list: ({ state, runId, session, limit = LIST_MAX } = {}) =>
 				list.all(state ?? null, runId ?? null, session ?? null, Math.min(limit, LIST_MAX)).map(approvalOf),
+			pending: () => pending.all().map(approvalOf),
 			isOlder: (before) => older.get(before) !== undefined,
 		};
 	},
@@ -75,8 +78,8 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 	const open = statement(
 		file,
 		`INSERT INTO approval (id, run_id, session, call_id, tool, agent, kind, args, digest, question, choices, asked_for,
-		state, created_at, expires_at, decided_at, decided_by, reason, answer)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		state, created_at, expires_at, decided_at, decided_by, reason, answer, because)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	);
 	const isPending = statement(file, "SELECT 1 FROM approval WHERE id = ? AND state = 'pending'");
 	const decide = statement(
@@ -97,7 +100,7 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 			open.run(
 				...[one.id, one.runId, one.session, one.callId, one.tool, agent, one.kind],
 				...[jsonText(one.args ?? null), one.digest, question, jsonOrNull(one.choices), jsonOrNull(one.askedFor)],
-				...[one.state, one.createdAt, one.expiresAt, decidedAt, by, reason, text],
+				...[one.state, one.createdAt, one.expiresAt, decidedAt, by, reason, text, one.because ?? null],
 			);
 		},
 		decide(_, { runId, id }, decided) {
@@ -132,6 +135,7 @@ const approvalOf = (row: Row): Approval => ({
 	...(row.question !== null && { question: String(row.question) }),
 	...(row.choices !== null && { choices: parsed<string[]>(row.choices) }),
 	...(row.asked_for !== null && { askedFor: parsed<AskedFor>(row.asked_for) }),
+	...(row.because !== null && { because: String(row.because) }),
 	state: String(row.state) as ApprovalState,
 	createdAt: Number(row.created_at),
 	expiresAt: Number(row.expires_at),

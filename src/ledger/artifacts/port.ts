@@ -29,6 +29,10 @@ export interface StoredArtifacts {
 	same(artifact: Pick<StoredArtifact, "appId" | "name" | "sizeBytes" | "sha256">): Reading<StoredArtifact | undefined>;
 	/** Not whole yet. */
 	unfinished(): Reading<StoredArtifact[]>;
+	/** How many are not whole yet, of all and of one application. */
+	unfinishedCount(appId: string): Reading<{ all: number; own: number }>;
+	/** Those of an application, whole or not, at most so many. */
+	of(appId: string, limit: number): Reading<StoredArtifact[]>;
 	/** Expired at a time, at most so many. */
 	expired(at: number, limit: number): Reading<StoredArtifact[]>;
 	/** Of one application, or of all. */

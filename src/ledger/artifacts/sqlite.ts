@@ -36,6 +36,11 @@ export const artifactsInSqlite: SqliteThing<AtOnce<StoredArtifacts>> = {
 			"SELECT * FROM artifact WHERE sha256 = ? AND app_id = ? AND name = ? AND size_bytes = ? ORDER BY complete DESC LIMIT 1",
 		);
 		const unfinished = statement(file, "SELECT * FROM artifact WHERE complete = 0 ORDER BY created_at, id");
+		const count = statement(
+			file,
+			"SELECT count(*) AS every, count(*) FILTER (WHERE app_id = ?) AS own FROM artifact WHERE complete = 0",
+		);
+		const of = statement(file, "SELECT * FROM artifact WHERE app_id = ? LIMIT ?");
 		const expired = statement(file, "SELECT * FROM artifact WHERE expires_at <= ? ORDER BY expires_at LIMIT ?");
 		const usage = statement(
 			file,
@@ -47,6 +52,11 @@ export const artifactsInSqlite: SqliteThing<AtOnce<StoredArtifacts>> = {
 			same: ({ appId, name, sizeBytes, sha256 }) =>
 				sha256 === undefined ? undefined : one(same.get(sha256, appId, name, sizeBytes)),
 			unfinished: () => unfinished.all().map(artifactOf),
+			unfinishedCount(appId) {
+				const { every, own } = count.get(appId)!;
+				return { all: Number(every), own: Number(own) };
+			},
+			of: (appId, limit) => of.all(appId, limit).map(artifactOf),
 			expired: (at, limit) => expired.all(at, limit).map(artifactOf),
 			usage(appId) {
 				const { bytes, count } = usage.get(appId ?? null)!;

@@ -85,8 +85,10 @@ export interface DeliveryQuery {
 	account?: string;
 	/** Newest first, at most this many. */
 	limit: number;
-	/** Only deliveries opened before this one. */
+	/** Only deliveries with ids before this one, which need not be here: ids are in the order of time. */
 	before?: string;
+	/** Ids of deliveries that are left out. */
+	except?: readonly string[];
 }
 
 export type DeliveryCounts = Record<DeliveryState, number>;

@@ -6,6 +6,7 @@ import type { ApplierOf } from "../../std/write.ts";
 import {
 	type AtOnce,
 	adoption,
+	jsonOrNull,
 	jsonText,
 	must,
 	NODE_TABLE,
@@ -101,8 +102,8 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 		statement(
 			file,
 			`SELECT * FROM delivery WHERE ${where} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR channel = ?3)
-			AND (?4 IS NULL OR account = ?4) AND (?5 IS NULL OR seq < (SELECT seq FROM delivery WHERE id = ?5))
-			ORDER BY seq DESC LIMIT ?6`,
+			AND (?4 IS NULL OR account = ?4) AND (?5 IS NULL OR id < ?5)
+			AND (?6 IS NULL OR id NOT IN (SELECT value FROM json_each(?6))) ORDER BY id DESC LIMIT ?7`,
 		);
 	const newestOfAll = newest("?1 IS NULL");
 	const newestOfRun = newest("run_id = ?1");
@@ -131,9 +132,9 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 			const row = ofMessage.get(messageId, nonce, channel, account);
 			return row && { delivery: whole(row), nonce: String(row.nonce) };
 		},
-		list({ runId = null, state = null, channel = null, account = null, before = null, limit }) {
+		list({ runId = null, state = null, channel = null, account = null, before = null, except, limit }) {
 			const found = runId === null ? newestOfAll : newestOfRun;
-			return found.all(runId, state, channel, account, before, limit).map(whole);
+			return found.all(runId, state, channel, account, before, jsonOrNull(except), limit).map(whole);
 		},
 	};
 }

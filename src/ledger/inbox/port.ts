@@ -94,8 +94,10 @@ export interface Inbox {
 	list(query: EventQuery): Reading<InboundEvent[]>;
 	/** Those that joined the run while it was under way, oldest first. */
 	joined(session: string, runId: string): Reading<InboundEvent[]>;
-	/** The newest of a session that was handled as this. */
-	handled(session: string, as: string): Reading<InboundEvent | undefined>;
+	/** The newest of a session that was handled as this and came before an event. */
+	handled(session: string, as: string, before: string): Reading<InboundEvent | undefined>;
+	/** Who wrote these, as far as they are on record. */
+	authors(eventIds: readonly string[]): Reading<Pick<InboundEvent, "eventId" | "origin" | "facts">[]>;
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;
 	/** The queued ones whose daemon is dead, oldest first. */

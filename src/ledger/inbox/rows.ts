@@ -32,6 +32,16 @@ export function eventOf(row: Row): InboundEvent {
 	return event;
 }
 
+export function authorOf(row: Row): Pick<InboundEvent, "eventId" | "origin" | "facts"> {
+	const origin = { channel: String(row.channel), account: String(row.account), sender: String(row.sender) };
+	const name = row.sender_name === null ? {} : { senderName: String(row.sender_name) };
+	return {
+		eventId: String(row.event_id),
+		...(row.channel !== null && { origin: { ...origin, ...name } }),
+		...(row.facts !== null && { facts: JSON.parse(String(row.facts)) as Record<string, unknown> }),
+	};
+}
+
 /** In the order of EVENT_COLUMNS. */
 export function eventColumns(event: InboundEvent): (string | number | null)[] {
 	const { origin } = event;

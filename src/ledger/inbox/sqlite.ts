@@ -9,13 +9,14 @@ import {
 	adoption,
 	NODE_TABLE,
 	ownerLives,
+	pageEnd,
 	type Row,
 	type SqliteThing,
 	type Statement,
 	statement,
 } from "../thing.ts";
 import type { Disposition, Inbox, InboxOps } from "./port.ts";
-import { dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
+import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
 const STEPS: readonly string[] = [
@@ -45,12 +46,18 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 	const queued = select("state = 'queued' ORDER BY seq");
 	const queuedOfSession = select("state = 'queued' AND session = ? ORDER BY seq");
 	const joined = select("session = ? AND run_id = ? AND state = 'injected' ORDER BY seq");
-	const handled = select("state = 'handled' AND session = ? AND because = ? ORDER BY seq DESC LIMIT 1");
+	const handled = select(
+		"state = 'handled' AND session = ? AND because = ? AND event_id < ? ORDER BY event_id DESC LIMIT 1",
+	);
+	const author = statement(
+		file,
+		"SELECT event_id, channel, account, sender, sender_name, facts FROM inbound WHERE event_id = ?",
+	);
 	const left = select(`state = 'queued' AND NOT ${ownerLives("inbound")} ORDER BY seq`);
 	const newest = (where: string) =>
 		select(
 			`${where} AND (?2 IS NULL OR state = ?2) AND (?3 IS NULL OR channel = ?3)
-			AND (?4 IS NULL OR seq < (SELECT seq FROM inbound WHERE event_id = ?4)) ORDER BY seq DESC LIMIT ?5`,
+			AND (?4 IS NULL OR seq < ${pageEnd("inbound", "event_id", "?4")}) ORDER BY seq DESC LIMIT ?5`,
 		);
 	const newestOfAll = newest("?1 IS NULL");
 	const newestOfSession = newest("session = ?1");
@@ -64,7 +71,8 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		bySource: (...source) => one(bySource, ...source),
 		queued: (session) => (session === undefined ? queued.all() : queuedOfSession.all(session)).map(eventOf),
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
-		handled: (session, as) => one(handled, session, as),
+		handled: (...event) => one(handled, ...event),
+		authors: (eventIds) => eventIds.flatMap((eventId) => author.all(eventId).map(authorOf)),
 		left: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
@@ -75,7 +83,11 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 
 /** What was never taken in does not make or rename a session; neither does an event that only stands for others. */
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
-	!["rejected", "dropped", "handled", "answered"].includes(state) && batch === undefined;
+	!["rejected", "dropped", "cancelled", "handled", "answered"].includes(state) && batch === undefined;
+
+/** A run has it: nothing can take it back. */
+const isAnswered = ({ state }: Disposition): boolean =>
+	state === "started" || state === "batched" || state === "injected";
 
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(
@@ -96,14 +108,20 @@ function applier(file: SqliteFile): ApplierOf<InboxOps> {
 			(SELECT seq FROM inbound WHERE state = 'rejected' ORDER BY seq DESC LIMIT 1 OFFSET ?), -1)`,
 	);
 	const session = sessionUse(file);
+	const messageOf = statement(file, "SELECT session, substr(text, 1, 1000) AS text FROM inbound WHERE event_id = ?");
 	return {
 		accept({ node }, event) {
 			if (insert.run(...eventColumns(event), node) === 0)
 				throw new Refused("duplicate", "A message with this idempotency key or source id is already here.");
-			if (isOfSession(event.disposition, event.batch)) session.received(event.session, event.receivedAt, event.text);
+			const { disposition, batch, receivedAt, text } = event;
+			if (isOfSession(disposition, batch)) session.received(event.session, receivedAt, text, isAnswered(disposition));
 		},
 		dispose(_, eventId, disposition, expected) {
-			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) return;
+			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) {
+				const row = isAnswered(disposition) ? messageOf.get(eventId) : undefined;
+				if (row) session.answered(String(row.session), String(row.text));
+				return;
+			}
 			const state = stateOf.get(eventId)?.state;
 			const found = state === undefined ? "is not there" : `is ${String(state)}, not ${expected.join(" or ")}`;
 			throw new Refused("conflict", `Inbound event ${eventId} ${found}.`);

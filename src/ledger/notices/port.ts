@@ -39,11 +39,13 @@ export interface Notices {
 	isOlder(topic: string, before: number): Reading<boolean>;
 	/** The topics that begin so. */
 	topics(prefix: string): Reading<string[]>;
+	/** The size of all records that count for one. */
+	bytes(countedFor: string): Reading<number>;
 }
 
 export interface NoticeOps {
 	/** Records that are posted together stay together until they are forgotten. */
-	post(topic: string, text: string, at: number, count: number): void;
+	post(topic: string, text: string, at: number, count: number, countedFor?: string): void;
 	/** Forgets the oldest of a topic that are from before a time: so many posts at most. */
 	forget(topic: string, before: number, limit: number): void;
 }
@@ -54,13 +56,15 @@ export const noticeCall = (topic: string): string => `notices:${topic}`;
 const { post, forget } = writesOf<NoticeOps>("notices", ["post", "forget"]);
 
 /** Each record is one line. Readers are called after the commit. */
-const postAll = (topic: string, records: readonly string[], at: number): Write => ({
-	...post(topic, records.join("\n"), at, records.length),
+const postAll = (topic: string, records: readonly string[], at: number, countedFor?: string): Write => ({
+	...post(topic, records.join("\n"), at, records.length, ...(countedFor === undefined ? [] : [countedFor])),
 	topic: noticeCall(topic),
 });
 
 export const noticeWrites = {
-	post: (topic: string, record: string, at: number): Write => postAll(topic, [record], at),
+	/** `countedFor`: in whose share of the store it counts. */
+	post: (topic: string, record: string, at: number, countedFor?: string): Write =>
+		postAll(topic, [record], at, countedFor),
 	/** Several records as one row, which costs as much as one. */
 	postAll,
 	forget,

@@ -19,6 +19,12 @@ const STEPS: readonly string[] = [
 	-- So that a topic goes on counting when all of it was forgotten.
 	CREATE TABLE notice_forgotten (topic TEXT PRIMARY KEY, up_to INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 	`,
+	`
+	ALTER TABLE notice ADD COLUMN counted_for TEXT;
+	-- Only of what counts for one.
+	ALTER TABLE notice ADD COLUMN bytes INTEGER;
+	CREATE INDEX notice_counted ON notice (counted_for, bytes) WHERE counted_for IS NOT NULL;
+	`,
 ];
 
 const FORGOTTEN = "ifnull((SELECT up_to FROM notice_forgotten WHERE topic = ?1), 0)";
@@ -48,8 +54,10 @@ export const noticesInSqlite: SqliteThing<AtOnce<Notices>> = {
 			file,
 			"SELECT topic FROM notice WHERE topic >= ?1 AND topic < ?1 || char(1114111) GROUP BY topic",
 		);
+		const bytes = statement(file, "SELECT ifnull(sum(bytes), 0) AS bytes FROM notice WHERE counted_for = ?");
 		return {
 			read: reader(file),
+			bytes: (countedFor) => Number(bytes.get(countedFor)!.bytes),
 			newest(topic, before, limit) {
 				const notices = newest.all(topic, before, limit).flatMap(noticesOf);
 				return notices.filter(({ sequence }) => sequence < before).slice(0, limit);
@@ -89,8 +97,9 @@ function reader({ db }: SqliteFile): AtOnce<Notices>["read"] {
 function applier(file: SqliteFile): ApplierOf<NoticeOps> {
 	const post = statement(
 		file,
-		`INSERT INTO notice (topic, seq, count, at, text)
-		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3 FROM notice WHERE topic = ?1`,
+		`INSERT INTO notice (topic, seq, count, at, text, counted_for, bytes)
+		SELECT ?1, ifnull(max(seq), ${FORGOTTEN}) + ?4, ?4, ?2, ?3, ?5, iif(?5 IS NULL, NULL, octet_length(?3))
+		FROM notice WHERE topic = ?1`,
 	);
 	// What is kept has no hole: the clock may have been set back between two of them.
 	const oldest = statement(
@@ -102,7 +111,7 @@ function applier(file: SqliteFile): ApplierOf<NoticeOps> {
 	const forgotten = statement(file, "INSERT OR REPLACE INTO notice_forgotten (topic, up_to) VALUES (?, ?)");
 	const forget = statement(file, "DELETE FROM notice WHERE topic = ? AND seq <= ?");
 	return {
-		post: (_, topic, text, at, count) => void post.run(topic, at, text, count),
+		post: (_, topic, text, at, count, countedFor) => void post.run(topic, at, text, count, countedFor ?? null),
 		forget(_, topic, before, limit) {
 			const upTo = oldest.get(topic, before, limit)?.up_to;
 			if (upTo == null) return;

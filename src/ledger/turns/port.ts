@@ -118,8 +118,10 @@ export interface Turns {
 	get(runId: string): Reading<Turn | undefined>;
 	/** The run id of a session's newest turn. */
 	newest(session: string): Reading<string | undefined>;
-	/** Newest first; `before` is a run id. */
+	/** By when they settled, newest first; `before` is a run id. */
 	list(query: { session?: string; limit: number; before?: string }): Reading<Turn[]>;
+	/** By when their runs began, newest first, in whatever order they settled; `before` is the id of a run that need not have settled. */
+	begun(query: { session?: string; limit: number; before?: string }): Reading<Turn[]>;
 }
 
 export interface TurnOps {

@@ -28,6 +28,7 @@ export const turnsInSqlite: SqliteThing<AtOnce<Turns>> = {
 		-- How often a turn was changed after it had settled.
 		ALTER TABLE sessions ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;`,
 		"ALTER TABLE turns ADD COLUMN rolled_back INTEGER;",
+		"CREATE INDEX turns_by_begin ON turns (session, run_id);",
 	],
 	open(file) {
 		file.things.register<TurnOps>("turns", applier(file));
@@ -46,6 +47,10 @@ function reads(file: SqliteFile): AtOnce<Turns> {
 	const byId = statement(file, "SELECT * FROM turns WHERE run_id = ?");
 	const older = statement(file, "SELECT * FROM turns WHERE seq < ? ORDER BY seq DESC LIMIT ?");
 	const olderOfSession = statement(file, "SELECT * FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?");
+	const begun = (where: string) =>
+		statement(file, `SELECT * FROM turns WHERE ${where} AND (?2 IS NULL OR run_id < ?2) ORDER BY run_id DESC LIMIT ?3`);
+	const begunOfAll = begun("?1 IS NULL");
+	const begunOfSession = begun("session = ?1");
 	const newest = statement(file, "SELECT run_id FROM turns WHERE session = ? ORDER BY seq DESC LIMIT 1");
 	return {
 		newest(session) {
@@ -61,6 +66,10 @@ function reads(file: SqliteFile): AtOnce<Turns> {
 			const bound = Number((before === undefined ? undefined : byId.get(before)?.seq) ?? Number.MAX_SAFE_INTEGER);
 			const rows = session === undefined ? older.all(bound, limit) : olderOfSession.all(session, bound, limit);
 			return rows.map(whole);
+		},
+		begun({ session = null, limit, before = null }) {
+			const found = session === null ? begunOfAll : begunOfSession;
+			return found.all(session, before, limit).map(whole);
 		},
 	};
 }
@@ -82,7 +91,7 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 			const seq = addTurn(turn);
 			for (const [n, message] of turn.messages.entries()) addMessage(seq, n, message);
 			for (const [n, call] of turn.toolCalls.entries()) addToolCall(seq, n, call);
-			const asked = turn.messages.findLast((message) => message.role === "user");
+			const asked = turn.messages.find((message) => message.role === "user");
 			session.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? "");
 		},
 		rollBack(_, runId) {

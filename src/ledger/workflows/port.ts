@@ -25,6 +25,8 @@ export interface StoredWorkflow extends WorkflowProgress {
 export interface StoredNode {
 	nodeId: string;
 	state: string;
+	/** What never changes of it, for lists; a JSON value. Taken when the workflow is created; older ones have none. */
+	shape?: unknown;
 	/** A JSON value. */
 	status: unknown;
 	/** Present once it has completed. */
@@ -45,18 +47,20 @@ export interface WorkflowRows {
 	nodes(id: string): Reading<StoredNode[]>;
 	/** The same without what they gave, which may be large. */
 	statuses(id: string): Reading<Omit<StoredNode, "output">[]>;
-	/** Newest first. */
-	list(query: WorkflowQuery): Reading<StoredWorkflow[]>;
-	/** Whether any finished before a time. */
-	isOlder(before: number): Reading<boolean>;
+	/** Newest first, without their definitions, which may be large. */
+	list(query: WorkflowQuery): Reading<Omit<StoredWorkflow, "definition">[]>;
+	/** Whether any finished before a time, of all or of one application. */
+	isOlder(before: number, appId?: string): Reading<boolean>;
+	/** The size of all workflows of an application, with definitions and outputs. */
+	bytes(appId: string): Reading<number>;
 }
 
 export interface WorkflowOps {
 	create(workflow: StoredWorkflow, nodes: readonly StoredNode[]): void;
 	/** Refused for a workflow or a node that has ended: what is settled stays. */
 	advance(id: string, progress: WorkflowProgress, nodes: readonly StoredNode[]): void;
-	/** Forgets some that finished before a time, at most so many. */
-	forget(before: number, rowsMax: number): void;
+	/** Forgets some that finished before a time, at most so many; of all or of one application. */
+	forget(before: number, rowsMax: number, appId?: string): void;
 }
 
 export const workflowWrites = writesOf<WorkflowOps>("workflows", ["create", "advance", "forget"]);

@@ -32,6 +32,18 @@ const STEPS: readonly string[] = [
 		PRIMARY KEY (workflow_id, node_id)
 	) STRICT, WITHOUT ROWID;
 	`,
+	`
+	-- The sizes are sums over an index.
+	ALTER TABLE workflow ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE workflow SET bytes = octet_length(definition) + ifnull(octet_length(error), 0);
+	ALTER TABLE workflow_node ADD COLUMN app_id TEXT NOT NULL DEFAULT '';
+	UPDATE workflow_node SET app_id = ifnull((SELECT app_id FROM workflow WHERE id = workflow_id), '');
+	ALTER TABLE workflow_node ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+	UPDATE workflow_node SET bytes = octet_length(status) + ifnull(octet_length(output), 0);
+	CREATE INDEX workflow_bytes ON workflow (app_id, bytes);
+	CREATE INDEX workflow_node_bytes ON workflow_node (app_id, bytes);
+	`,
+	"ALTER TABLE workflow_node ADD COLUMN shape TEXT",
 ];
 
 const LIST_MAX = 1000;
@@ -45,14 +57,22 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 		const nodes = statement(file, "SELECT * FROM workflow_node WHERE workflow_id = ? ORDER BY position");
 		const statuses = statement(
 			file,
-			"SELECT node_id, state, status, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
+			"SELECT node_id, state, status, shape, NULL AS output FROM workflow_node WHERE workflow_id = ? ORDER BY position",
 		);
 		const list = statement(
 			file,
-			`SELECT * FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
+			`SELECT id, app_id, user_id, owner, name, state, error, created_at, started_at, finished_at FROM workflow WHERE (?1 IS NULL OR app_id = ?1) AND (?2 IS NULL OR id < ?2)
 			AND (?3 IS NULL OR state IN (SELECT value FROM json_each(?3))) ORDER BY id DESC LIMIT ?4`,
 		);
-		const older = statement(file, "SELECT 1 FROM workflow WHERE finished_at < ? LIMIT 1");
+		const older = statement(
+			file,
+			"SELECT 1 FROM workflow WHERE finished_at < ?1 AND (?2 IS NULL OR app_id = ?2) LIMIT 1",
+		);
+		const bytes = statement(
+			file,
+			`SELECT ifnull((SELECT sum(bytes) FROM workflow WHERE app_id = ?1), 0)
+			+ ifnull((SELECT sum(bytes) FROM workflow_node WHERE app_id = ?1), 0) AS bytes`,
+		);
 		return {
 			get(id) {
 				const row = get.get(id);
@@ -61,8 +81,9 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 			nodes: (id) => nodes.all(id).map(nodeOf),
 			statuses: (id) => statuses.all(id).map(nodeOf),
 			list: ({ appId, states, limit, before }) =>
-				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(workflowOf),
-			isOlder: (before) => older.get(before) !== undefined,
+				list.all(appId ?? null, before ?? null, jsonOrNull(states), Math.min(limit, LIST_MAX)).map(headOf),
+			isOlder: (before, appId) => older.get(before, appId ?? null) !== undefined,
+			bytes: (appId) => Number(bytes.get(appId)!.bytes),
 		};
 	},
 };
@@ -70,23 +91,27 @@ export const workflowsInSqlite: SqliteThing<AtOnce<WorkflowRows>> = {
 function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 	const insert = statement(
 		file,
-		`INSERT INTO workflow (id, app_id, user_id, owner, name, definition, state, error, created_at, started_at, finished_at)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		`INSERT INTO workflow (id, app_id, user_id, owner, name, definition, state, error, created_at, started_at, finished_at, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, octet_length(?6) + ifnull(octet_length(?8), 0))`,
 	);
 	const insertNode = statement(
 		file,
-		"INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output) VALUES (?, ?, ?, ?, ?, ?)",
+		`INSERT INTO workflow_node (workflow_id, position, node_id, state, status, output, app_id, shape, bytes)
+		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, octet_length(?5) + ifnull(octet_length(?6), 0) + ifnull(octet_length(?8), 0))`,
 	);
 	const advance = statement(
 		file,
-		"UPDATE workflow SET state = ?, error = ?, started_at = ?, finished_at = ? WHERE id = ? AND finished_at IS NULL",
+		`UPDATE workflow SET state = ?1, error = ?2, started_at = ?3, finished_at = ?4,
+		bytes = octet_length(definition) + ifnull(octet_length(?2), 0) WHERE id = ?5 AND finished_at IS NULL`,
 	);
 	const advanceNode = statement(
 		file,
-		`UPDATE workflow_node SET state = ?, status = ?, output = ? WHERE workflow_id = ? AND node_id = ?
+		`UPDATE workflow_node SET state = ?1, status = ?2, output = ?3,
+		bytes = octet_length(?2) + ifnull(octet_length(?3), 0) + ifnull(octet_length(shape), 0) WHERE workflow_id = ?4 AND node_id = ?5
 		AND state NOT IN ('completed', 'failed', 'canceled', 'skipped')`,
 	);
-	const old = "SELECT id FROM workflow WHERE finished_at < ? ORDER BY finished_at LIMIT ?";
+	const old =
+		"SELECT id FROM workflow WHERE finished_at < ?1 AND (?3 IS NULL OR app_id = ?3) ORDER BY finished_at LIMIT ?2";
 	const forgetNodes = statement(file, `DELETE FROM workflow_node WHERE workflow_id IN (${old})`);
 	const forget = statement(file, `DELETE FROM workflow WHERE id IN (${old})`);
 	return {
@@ -95,8 +120,10 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				...[one.id, one.appId, one.userId, owner ? 1 : 0, one.name, jsonText(definition), one.state],
 				...[jsonOrNull(one.error), one.createdAt, one.startedAt ?? null, one.finishedAt ?? null],
 			);
-			for (const [position, { nodeId, state, status, output }] of nodes.entries())
-				insertNode.run(one.id, position, nodeId, state, jsonText(status), jsonOrNull(output));
+			for (const [position, { nodeId, state, status, output, shape }] of nodes.entries())
+				insertNode.run(
+					...[one.id, position, nodeId, state, jsonText(status), jsonOrNull(output), one.appId, jsonOrNull(shape)],
+				);
 		},
 		advance(_, id, { state, error, startedAt, finishedAt }, nodes) {
 			const changed = advance.run(state, jsonOrNull(error), startedAt ?? null, finishedAt ?? null, id);
@@ -106,21 +133,25 @@ function applier(file: SqliteFile): ApplierOf<WorkflowOps> {
 				must(moved, `Node ${node.nodeId} of ${id} has ended, or there is none.`);
 			}
 		},
-		forget(_, before, rowsMax) {
-			forgetNodes.run(before, rowsMax);
-			forget.run(before, rowsMax);
+		forget(_, before, rowsMax, appId) {
+			forgetNodes.run(before, rowsMax, appId ?? null);
+			forget.run(before, rowsMax, appId ?? null);
 		},
 	};
 }
 
-function workflowOf(row: Row): StoredWorkflow {
+const workflowOf = (row: Row): StoredWorkflow => ({
+	...headOf(row),
+	definition: JSON.parse(row.definition as string) as unknown,
+});
+
+function headOf(row: Row): Omit<StoredWorkflow, "definition"> {
 	return {
 		id: row.id as string,
 		appId: row.app_id as string,
 		userId: row.user_id as string,
 		owner: row.owner === 1,
 		name: row.name as string,
-		definition: JSON.parse(row.definition as string) as unknown,
 		state: row.state as string,
 		createdAt: row.created_at as number,
 		...(row.error !== null && { error: JSON.parse(row.error as string) as unknown }),
@@ -133,5 +164,6 @@ const nodeOf = (row: Row): StoredNode => ({
 	nodeId: row.node_id as string,
 	state: row.state as string,
 	status: JSON.parse(row.status as string) as unknown,
+	...(row.shape !== null && { shape: JSON.parse(row.shape as string) as unknown }),
 	...(row.output !== null && { output: JSON.parse(row.output as string) as unknown }),
 });

@@ -56,6 +56,8 @@ export interface ChatPerson {
 export interface Asking {
 	/** Takes up what was allowed for sessions, and begins to ask. */
 	load(): Promise<void>;
+	/** Whether a message decides a question that was asked: it is meant for us, also where it does not say so. */
+	decides(text: string): Promise<boolean>;
 	/** What became of a message that decides something, in words; undefined = it is for the agent. `said` is for its sender. */
 	heard(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
 	/** A button: what to tell whoever pressed it. */
@@ -80,6 +82,10 @@ export function createAsking(deps: AskingDeps): Asking {
 					}),
 				closed: (row, live) => desk.closed(row, live),
 			});
+		},
+		async decides(text) {
+			const command = chatCommandIn(text);
+			return command !== undefined && (await ledger.approvals.find(command.id)) !== undefined;
 		},
 		async heard(person, text) {
 			const command = chatCommandIn(text);

@@ -7,9 +7,14 @@ export interface ApprovalsConfig {
 	to?: ApprovalsTarget;
 	/** By tool, for all agents that do not say otherwise; a `*` at the end stands for any rest. */
 	policy?: Readonly<Record<string, ApprovalPolicy>>;
+	/** Tools whose results are text from outside; a `*` at the end stands for any rest. Default: `mcp__*` and `bash`. */
+	outside?: readonly string[];
 	/** By tool: beginnings of commands that "allow for this session" allows as a whole. */
 	prefixes?: Readonly<Record<string, readonly string[]>>;
 }
+
+/** A command may fetch anything, too. */
+export const OUTSIDE_TOOLS: readonly string[] = ["mcp__*", "bash"];
 
 export interface ApprovalsTarget {
 	channel: string;

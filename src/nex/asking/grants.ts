@@ -45,7 +45,7 @@ export function createGrants({ bus, ledger, config, clock }: GrantDeskDeps): Gra
 		granting(row, by) {
 			const { askedFor, session, agent, tool, digest, id } = row;
 			if (!askedFor?.only)
-				throw new NexusError("invalid", "several people's messages are answered: it can be approved only this once");
+				throw new NexusError("invalid", "several people have words in this: it can be approved only this once");
 			if (grants.length >= GRANTS_MAX)
 				throw new NexusError("busy", `${GRANTS_MAX} calls are allowed already; revoke some with \`nexus approvals\``);
 			const { channel, account, sender } = askedFor;

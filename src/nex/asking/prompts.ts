@@ -35,7 +35,7 @@ export const choiceAt = ({ choices = [] }: Approval, button: string): string | u
 	/^c\d{1,2}$/.test(button) ? choices[Number(button.slice(1))] : undefined;
 
 export function promptOf(row: Approval): string {
-	const { id, kind, tool, args, question = "", agent, createdAt, expiresAt } = row;
+	const { id, kind, tool, args, question = "", agent, because, createdAt, expiresAt } = row;
 	const minutes = Math.max(1, Math.round((expiresAt - createdAt) / 60_000));
 	if (kind === "question") {
 		const how = row.choices ? "" : `\n\nReply \`answer ${id}\` and your answer.`;
@@ -45,6 +45,7 @@ export function promptOf(row: Approval): string {
 	return [
 		`🔐 **${id}** ${who} wants to use \`${tool}\` for ${askerOf(row)} with exactly this:`,
 		fenced(shownJson(args)),
+		...(because === undefined ? [] : [`⚠️ You are asked because ${inCode(because, BECAUSE_CHARS_MAX)}.`]),
 		`Nothing happens until somebody decides; it expires in ${minutes} min.`,
 	].join("\n\n");
 }
@@ -69,11 +70,13 @@ function askerOf({ askedFor }: Approval): string {
 
 const NAME_CHARS_MAX = 100;
 
-const oneLine = (text: string): string =>
-	shownText(text).replaceAll("\n", "\\u000a").slice(0, NAME_CHARS_MAX).toWellFormed();
+const BECAUSE_CHARS_MAX = 500;
+
+const oneLine = (text: string, charsMax = NAME_CHARS_MAX): string =>
+	shownText(text).replaceAll("\n", "\\u000a").slice(0, charsMax).toWellFormed();
 
 /** On one line, and nothing in it is markup. */
-const inCode = (text: string): string => `\`${oneLine(text).replaceAll("`", "'")}\``;
+const inCode = (text: string, charsMax?: number): string => `\`${oneLine(text, charsMax).replaceAll("`", "'")}\``;
 
 /** A fence that nothing in the text can close. */
 function fenced(text: string): string {

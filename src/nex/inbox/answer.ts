@@ -5,8 +5,9 @@ import { type AskedFor, type NewDelivery, type StageTiming, type Turn, turnWrite
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
+import type { HistoryRights } from "../acl/history.ts";
 import type { Outbound } from "../port.ts";
-import { destinationsOf, type Message, rightsTogether } from "./message.ts";
+import { destinationsOf, hasOthers, isFromGroup, type Message, rightsTogether } from "./message.ts";
 
 export interface Answer {
 	runId: string;
@@ -45,7 +46,8 @@ export function owedOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log
 /** What the run is told of its messages. The newest one's address is the run's. */
 export function requestOf(
 	{ runId, messages, message }: Answer,
-	approval?: ExecuteRequest["approval"],
+	approval: ExecuteRequest["approval"],
+	history: HistoryRights,
 ): Omit<ExecuteRequest, "begin" | "settle"> {
 	const { origin, facts, session } = message;
 	const { channel, account } = origin;
@@ -53,17 +55,22 @@ export function requestOf(
 	const { context, attached } = facts.hooks;
 	// Of several messages the newest one that is part of a trace names it.
 	const traceId = messages.findLast((one) => one.traceId !== undefined)?.traceId;
+	const sender = {
+		id,
+		...(name !== undefined && { name }),
+		channel,
+		account,
+		...(messages.some(isFromGroup) && { group: true }),
+		...(hasOthers(messages, message) && { amongOthers: true }),
+	};
 	return {
 		session,
 		runId,
 		events: [...messages.slice(0, -1), message],
-		sender: {
-			id,
-			...(name !== undefined && { name }),
-			channel,
-			account,
-			...(messages.some((one) => one.facts.chat.type === "group") && { group: true }),
-			...(messages.some((one) => !isBySame(one, message)) && { amongOthers: true }),
+		sender,
+		async reads(events) {
+			const { hasOthers: isAmongOthers, ...words } = await history.reads(messages, events);
+			return { ...words, ...(isAmongOthers && { sender: { ...sender, amongOthers: true } }) };
 		},
 		agent: facts.agent,
 		...permissionsOf(messages),
@@ -91,17 +98,12 @@ function askedForOf(messages: readonly Message[], message: Message): AskedFor {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	return {
-		...{ channel, account, sender, only: messages.every((one) => isBySame(one, message)) },
+		...{ channel, account, sender, only: !hasOthers(messages, message) },
 		...(senderName !== undefined && { senderName }),
 		chat: { id: facts.chat.id, type: facts.chat.type },
 		...(facts.target && { target: facts.target }),
 	};
 }
-
-const isBySame = (one: Message, other: Message): boolean =>
-	one.facts.sender.id === other.facts.sender.id &&
-	one.origin.channel === other.origin.channel &&
-	one.origin.account === other.origin.account;
 
 /** The stages of a settled run. `isWhole`: nothing is to come after the turn. */
 export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): StageTiming[] {

@@ -1,12 +1,14 @@
-/** Commands in a chat: recognised after access rules and before plugins and queue, and answered with a note (A28). */
+/** Commands in a chat: recognised after access rules and before plugins and queue, never waiting for either, and answered with a note (A28). */
 
 import type { Broker, LiveRun } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
+import { chatCommandIn } from "../asking/command.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
 import type { ChannelMessage, Destination, Message } from "./message.ts";
 import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
+import { maySilence, type Stops } from "./stops.ts";
 
 export type Command = "/stop" | "/stop all" | "/new" | "/status";
 
@@ -24,11 +26,16 @@ export function commandIn({
 	return words && (`/${words.join(" ").toLowerCase()}` as Command);
 }
 
+/** A command, or a decision on what a run asked. */
+export const isCommand = (inbound: ChannelMessage): boolean =>
+	commandIn(inbound) !== undefined || chatCommandIn(inbound.message.text) !== undefined;
+
 export interface CommandsDeps {
 	broker: Pick<Broker, "liveRuns">;
 	bus: Bus;
 	ledger: Ledger;
 	sessions: Sessions;
+	stops: Stops;
 	config(): InboundConfig;
 	/** Says something that is not an answer to a run. Never rejects. */
 	tell(place: Destination, text: string): void;
@@ -38,9 +45,9 @@ export interface CommandsDeps {
 const NEW: Command = "/new";
 const LABEL_CHARS_MAX = 128;
 
-/** The session that a chat talks to since its last `/new`. The record of that command is all there is of it. */
-export async function sessionSince({ inbox }: Ledger, label: string): Promise<string> {
-	const event = await inbox.handled(label, NEW);
+/** The session that a message's chat talks to since the last `/new` before it. The record of that command is all there is of it. */
+export async function sessionSince({ inbox }: Ledger, label: string, eventId: string): Promise<string> {
+	const event = await inbox.handled(label, NEW, eventId);
 	if (event === undefined) return label;
 	const suffix = `:${event.eventId}`;
 	return `${label.slice(0, LABEL_CHARS_MAX - suffix.length)}${suffix}`;
@@ -76,9 +83,11 @@ function sharedBy(config: InboundConfig, { origin }: Message): string | undefine
 
 const answers: Record<Command, (deps: CommandsDeps, message: Message) => string | Promise<string>> = {
 	"/new": () => "A new session: I do not know what was said before. Your next message begins it.",
-	"/stop": ({ sessions }, { session }) => (sessions.stop(session) ? "Stopped." : "Nothing is running."),
-	async "/stop all"({ sessions }, message) {
-		const cancelled = await sessions.cancel(message.session, (one) => maySilence(message, one));
+	"/stop": ({ sessions, stops }, { session }) =>
+		sessions.stop(session) || stops.first(session) ? "Stopped." : "Nothing is running.",
+	async "/stop all"({ sessions, stops }, message) {
+		const overtaken = stops.all(message);
+		const cancelled = overtaken + (await sessions.cancel(message.session, (one) => maySilence(message, one)));
 		const stopped = sessions.stop(message.session) ? "Stopped." : "Nothing is running.";
 		return `${stopped} ${counted(cancelled)} that waited ${cancelled === 1 ? "is" : "are"} cancelled.`;
 	},
@@ -100,7 +109,3 @@ function stateOf({ status, startedAt, engine, compacting, toolCalls }: LiveRun, 
 }
 
 const counted = (count: number): string => `${count} ${count === 1 ? "message" : "messages"}`;
-
-/** One's own; an owner anybody's. */
-const maySilence = ({ facts, origin }: Message, other: Message): boolean =>
-	facts.sender.owner || origin.sender === other.origin.sender;

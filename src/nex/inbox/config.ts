@@ -38,10 +38,16 @@ export interface InboundChannelConfig extends InboundAccountConfig {
 	busyText?: string;
 }
 
+export interface SessionConfig {
+	queue?: QueueConfig;
+	/** Everything in its history may act with the rights of the sender of a run, unless the owner has set it otherwise since. */
+	trustHistory?: boolean;
+}
+
 export interface InboundConfig {
 	channels?: Readonly<Record<string, InboundChannelConfig>>;
 	/** By the session's label: stronger than the channel's. */
-	sessions?: Readonly<Record<string, { queue?: QueueConfig }>>;
+	sessions?: Readonly<Record<string, SessionConfig>>;
 	/** Who answers where a channel does not say it. Default: main. */
 	agent?: string;
 	/** How people are asked about tools. */
@@ -56,8 +62,6 @@ export interface InboundConfig {
 }
 
 export interface InboundLimits extends PairingLimits, HookLimits {
-	/** Messages of one session that may wait, where the queue does not say it. */
-	queueMessagesMax: number;
 	/** Messages of one session that may wait to be taken in: for its plugins, or for a slow store. */
 	hooksWaitingMax: number;
 	/** What is kept of the text of a message that was not let in. */
@@ -73,7 +77,6 @@ export interface InboundLimits extends PairingLimits, HookLimits {
 export const INBOUND_LIMITS: InboundLimits = {
 	...PAIRING_LIMITS,
 	...HOOK_LIMITS,
-	queueMessagesMax: 100,
 	hooksWaitingMax: 256,
 	rejectedTextCharsMax: 2000,
 	rejectedEventsMax: 10_000,
@@ -110,12 +113,11 @@ export const agentOf = ({ channels, agent = AGENT }: InboundConfig, channel: str
 	return own(common?.accounts, account)?.agent ?? common?.agent ?? agent;
 };
 
-/** Undefined for the web and the API when nothing is said: the Broker's own way, one after another. */
+/** Undefined for the web and the API when nothing is said: one after another. `messagesMax` holds where the queue does not say it. */
 export function queueOf(
 	config: InboundConfig,
-	channel: string,
-	account: string,
-	session: string,
+	{ channel, account, session }: { channel: string; account: string; session: string },
+	messagesMax: number,
 ): QueueSettings | undefined {
 	const common = own(config.channels, channel);
 	const words = [common?.queue, own(common?.accounts, account)?.queue, own(config.sessions, session)?.queue];
@@ -123,7 +125,7 @@ export function queueOf(
 	const isWeb = channel === WEB;
 	const { mode, fallback, ...rest } = {
 		...{ mode: isWeb ? "followup" : "interrupt", collectMs: COLLECT_MS, atCap: isWeb ? "drop_newest" : "summarise" },
-		messagesMax: config.limits?.queueMessagesMax ?? INBOUND_LIMITS.queueMessagesMax,
+		messagesMax,
 		...Object.assign({}, ...words),
 	} as Required<Omit<QueueConfig, "fallback" | "rollback">> & Pick<QueueConfig, "fallback" | "rollback">;
 	const settings: QueueSettings = { ...rest, mode: plain(mode) };
@@ -131,10 +133,10 @@ export function queueOf(
 }
 
 /** Of a message that is answered in the place of what is under way. */
-export const interruptingOf = ({ limits }: InboundConfig): QueueSettings => ({
+export const interruptingOf = (messagesMax: number): QueueSettings => ({
 	mode: "interrupt",
 	collectMs: COLLECT_MS,
-	messagesMax: limits?.queueMessagesMax ?? INBOUND_LIMITS.queueMessagesMax,
+	messagesMax,
 	atCap: "drop_newest",
 });
 

@@ -11,8 +11,10 @@ import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/prot
 import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
+import { HistoryRights } from "../acl/history.ts";
 import { type PairingDesk, pairingText } from "../acl/pairing.ts";
 import { rightsOf } from "../acl/rights.ts";
+import type { Trust } from "../acl/trust.ts";
 import type { Asking } from "../asking/asking.ts";
 import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
@@ -20,7 +22,7 @@ import type { Outbound } from "../port.ts";
 import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { cancelWaiting } from "./cancel.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
-import { carryOut, commandIn, sessionSince } from "./commands.ts";
+import { carryOut, commandIn, isCommand, sessionSince } from "./commands.ts";
 import { Completing } from "./completing.ts";
 import { type InboundConfig, type InboundLimits, rulesOf, settingsFor } from "./config.ts";
 import { type Answered, Continuing } from "./continuing.ts";
@@ -43,6 +45,7 @@ import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
 import { ADMIT_MS_MAX, type Decision, Sessions } from "./sessions.ts";
 import type { Launched, Start } from "./start.ts";
+import { Stops } from "./stops.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
@@ -55,7 +58,8 @@ export interface InboxDeps {
 	pairing: PairingDesk;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
-	asking: Pick<Asking, "heard">;
+	asking: Pick<Asking, "heard" | "decides">;
+	trust: Pick<Trust, "of">;
 	hooks(): Hooks;
 	config(): InboundConfig;
 	limits: InboundLimits;
@@ -79,8 +83,10 @@ export class Inbox {
 	readonly #inflight = new Map<string, Promise<InboundEvent>>();
 	readonly #inOrder: Order;
 	readonly #sessions: Sessions;
+	readonly #stops = new Stops();
 	readonly #refusals: Refusals;
 	readonly #continuing: Continuing;
+	readonly #history: HistoryRights;
 	/** Runs are listed by their ids: one that starts later must not stand before an earlier one. */
 	readonly #idTime: () => number;
 	readonly #completing: Completing;
@@ -99,6 +105,7 @@ export class Inbox {
 		const launch = (start: Start) => this.#launch(start);
 		this.#sessions = new Sessions({ bus, clock, log, limits: inboxLimits, prepares, launch });
 		this.#continuing = new Continuing(deps, this.#sessions);
+		this.#history = new HistoryRights(deps);
 	}
 
 	/** The stage `receive`. The same message twice: the second one gets the first one's answer. */
@@ -107,7 +114,7 @@ export class Inbox {
 		this.#refuseWhenClosed();
 		this.#stats.received++;
 		if (isClients(inbound)) checkClients(inbound, inboxLimits);
-		const message = messageOf(inbound, config(), clock.now());
+		const message = messageOf(inbound, { config: config(), limits: inboxLimits, now: clock.now() });
 		const key = keyOf(message);
 		if (key === undefined) return acceptedOf(await this.#take(inbound, message));
 		let first = this.#inflight.get(key);
@@ -127,10 +134,18 @@ export class Inbox {
 		return this.#continuing.continue(runId, answer);
 	}
 
-	/** From the first look at the store to the queue's decision a session takes one message at a time (ST11). */
+	/** Answers the messages of a run that was cut off with a new run, whatever the engine. */
+	async retry(runId: string): Promise<{ runId: string }> {
+		this.#refuseWhenClosed();
+		return this.#continuing.retry(runId);
+	}
+
+	/** From the first look at the store to the queue's decision a session takes one message at a time; a command waits for none (ST11). */
 	async #take(inbound: Inbound, message: Message): Promise<InboundEvent> {
+		const decide = () => this.#decide(inbound, message);
+		const waits = isClients(inbound) || !isCommand(inbound);
 		try {
-			const { outcome } = await this.#inOrder(message.session, () => this.#decide(inbound, message));
+			const { outcome } = await (waits ? this.#inOrder(message.session, decide) : decide());
 			return await outcome;
 		} catch (cause) {
 			return this.#notTaken(cause, inbound, message);
@@ -146,14 +161,16 @@ export class Inbox {
 			return { outcome: known };
 		}
 		const label = message.session;
-		if (!isClients(inbound)) message.session = await sessionSince(this.#deps.ledger, label);
+		if (!isClients(inbound)) message.session = await sessionSince(this.#deps.ledger, label, message.eventId);
 		facts.timings.push({ stage: "receive", at: receivedAt, ms: clock.now() - receivedAt });
 		const letIn = () => (isClients(inbound) ? undefined : this.#letIn(inbound, message));
 		const denied = await timed(facts.timings, "acl", clock, letIn);
 		const meant = denied === undefined && !isClients(inbound) ? await this.#heed(inbound, message, label) : undefined;
 		if (meant) return { outcome: meant };
-		const refusal = denied ?? (await this.#askPlugins(message));
-		return refusal === undefined ? this.#queue(message) : { outcome: await this.#refusals.reject(message, refusal) };
+		const isStopped = () => !isClients(inbound) && this.#stops.has(message);
+		const refusal = denied ?? (isStopped() ? undefined : await this.#askPlugins(message));
+		if (refusal !== undefined) return { outcome: await this.#refusals.reject(message, refusal) };
+		return isStopped() ? { outcome: await this.#refusals.cancel(message) } : this.#queue(message);
 	}
 
 	/** A decision or a command: neither plugins nor the queue see it, for the run that it is about must go on. */
@@ -161,7 +178,8 @@ export class Inbox {
 		const decided = await takeDecision(this.#deps, message, ADMIT_MS_MAX);
 		if (decided) return decided;
 		const command = commandIn(inbound);
-		return command && carryOut({ ...this.#deps, sessions: this.#sessions }, command, message, label);
+		const deps = { ...this.#deps, sessions: this.#sessions, stops: this.#stops };
+		return command && carryOut(deps, command, message, label);
 	}
 
 	async #known({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
@@ -172,10 +190,12 @@ export class Inbox {
 
 	/** The stage `acl`: undefined, or why the message is not let in. */
 	async #letIn(inbound: ChannelMessage, message: Message): Promise<string | undefined> {
-		const { pairing, tell, config } = this.#deps;
+		const { pairing, tell, config, asking } = this.#deps;
 		const { channel, account, message: said } = inbound;
 		const { sender, chat, agent } = message.facts;
-		const { target, mention = false } = said;
+		const { target } = said;
+		// The prompt asks for these words, and for no mention.
+		const mention = said.mention === true || (chat.type === "group" && (await asking.decides(said.text)));
 		const person = { channel, account, sender: sender.id };
 		const paired = await pairing.isPaired(person);
 		const question = { ...person, agent, chat, mention, public: inbound.public ?? true, paired };
@@ -203,7 +223,7 @@ export class Inbox {
 			facts.timings.push({ stage: "hooks", at: clock.now(), ms: 0 });
 			return undefined;
 		}
-		const asked = () => hooks().call("onReceive", hookRequestOf(message));
+		const asked = () => this.#stops.during(message, () => hooks().call("onReceive", hookRequestOf(message)));
 		const { text, context, attached, calls, reject } = await timed(facts.timings, "hooks", clock, asked);
 		facts.hooks = { context, attached, calls };
 		message.text = text;
@@ -322,7 +342,7 @@ export class Inbox {
 	#execute({ begin, settle, patienceMs, continues, inbox }: Start, answer: Answer, owed: readonly Owed[]): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
-			...requestOf(answer, this.#deps.config().approvals?.policy),
+			...requestOf(answer, this.#deps.config().approvals?.policy, this.#history),
 			inbox,
 			...(continues && { continues }),
 			begin: [...begin(runId), ...owed.map(({ write }) => write)],

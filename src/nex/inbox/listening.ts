@@ -4,6 +4,7 @@ import type { AdapterInfo, InboundChoice } from "../../adapter/adapter.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { AccountName, Outbound } from "../port.ts";
+import { isCommand } from "./commands.ts";
 import type { InboundConfig, InboundLimits } from "./config.ts";
 import type { ChannelMessage } from "./message.ts";
 
@@ -61,11 +62,12 @@ export function createListening(deps: ListeningDeps): Listening {
 
 	function hear(channel: string, account: string, isPublic: boolean): void {
 		try {
-			const take = async (message: ChannelMessage["message"]) => {
-				await receive({ channel, account, message, public: isPublic });
+			const of = (message: ChannelMessage["message"]) => ({ channel, account, message, public: isPublic });
+			const take = async (message: ChannelMessage["message"], id: string) => {
+				await receive({ ...of(message), id });
 			};
 			const choose = onChoice && ((choice: InboundChoice) => onChoice({ channel, account, choice }));
-			outbound.monitor(channel, account, take, choose);
+			outbound.monitor(channel, account, take, choose, (message) => isCommand(of(message)));
 		} catch (cause) {
 			log.error({ channel, account, err: cause }, "the account cannot be listened to");
 		}

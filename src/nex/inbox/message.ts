@@ -14,6 +14,7 @@ import { newEventId } from "../../protocol/protocol.ts";
 import { commonRights, GUEST_RIGHTS, OWNER_RIGHTS, type Rights } from "../acl/rights.ts";
 import type { HookContext, HookRequest } from "../hooks/port.ts";
 import { agentOf, type InboundConfig, interruptingOf, queueOf, rulesOf, WEB } from "./config.ts";
+import type { InboxLimits } from "./limits.ts";
 import { type Outcome, responseOf } from "./response.ts";
 import { sessionOf } from "./session.ts";
 
@@ -25,6 +26,8 @@ export interface ChannelMessage {
 	channel: string;
 	account: string;
 	message: InboundMessage;
+	/** Made when it arrived; left out, it arrives now. */
+	id?: string;
 	/** Anybody can write on this platform. Default: true. */
 	public?: boolean;
 }
@@ -66,8 +69,19 @@ export type Facts = {
 	timings: StageTiming[];
 	/** When it was handed to the queue. */
 	queuedAt: number;
+	/** Of a summary: what the messages in it have beside the newest one. */
+	summed?: Summed;
 	/** With an idempotency key: the digest of what the client sent, before plugins changed it. */
 	digest?: string;
+};
+
+type Summed = {
+	/** They are not all by the newest one's sender. */
+	others: boolean;
+	/** One of them came from a group. */
+	group: boolean;
+	/** Every chat that they came from. */
+	chats: Destination[];
 };
 
 export interface Message extends InboundEvent {
@@ -75,11 +89,19 @@ export interface Message extends InboundEvent {
 	facts: Facts;
 }
 
-/** The message that came in, as it is to be recorded. */
-export const messageOf = (inbound: Inbound, config: InboundConfig, now: number): Message =>
-	isClients(inbound) ? ofClient(inbound, config, now) : ofChannel(inbound, config, now);
+/** How messages are taken in now. */
+interface Manner {
+	config: InboundConfig;
+	limits: Pick<InboxLimits, "queueMessagesMax">;
+	now: number;
+}
 
-function ofChannel({ channel, account, message }: ChannelMessage, config: InboundConfig, now: number): Message {
+/** The message that came in, as it is to be recorded. */
+export const messageOf = (inbound: Inbound, manner: Manner): Message =>
+	isClients(inbound) ? ofClient(inbound, manner) : ofChannel(inbound, manner);
+
+function ofChannel({ channel, account, message, id }: ChannelMessage, manner: Manner): Message {
+	const { config, now } = manner;
 	const { from, chat, target } = message;
 	const { thread_id: thread } = target;
 	const rules = rulesOf(config, channel, account);
@@ -87,7 +109,8 @@ function ofChannel({ channel, account, message }: ChannelMessage, config: Inboun
 	const session = sessionOf(rules.session, place);
 	const sender = { ...from, owner: false };
 	return {
-		...begun(session, message, config, { channel, account, now }),
+		...begun({ channel, account, session }, message, manner),
+		...(id !== undefined && { eventId: id }),
 		origin: {
 			channel,
 			account,
@@ -99,12 +122,13 @@ function ofChannel({ channel, account, message }: ChannelMessage, config: Inboun
 	};
 }
 
-function ofClient(message: ClientMessage, config: InboundConfig, now: number): Message {
+function ofClient(message: ClientMessage, manner: Manner): Message {
+	const { config, limits, now } = manner;
 	const { session, idempotencyKey, traceId, app } = message;
 	const sender = app === undefined ? OWNER : { id: `app:${app}`, owner: false };
 	return {
-		...begun(session, message, config, { channel: WEB, account: WEB, now }),
-		...(message.interrupt === true && { queue: interruptingOf(config) }),
+		...begun({ channel: WEB, account: WEB, session }, message, manner),
+		...(message.interrupt === true && { queue: interruptingOf(limits.queueMessagesMax) }),
 		...(idempotencyKey !== undefined && { idempotencyKey }),
 		...(traceId !== undefined && { traceId }),
 		origin: { channel: WEB, account: WEB, sender: sender.id },
@@ -126,15 +150,14 @@ const OWNER = { id: "owner", owner: true };
 const noHooks = (context: HookContext = {}): Facts["hooks"] => ({ context, attached: [], calls: [] });
 
 function begun(
-	session: string,
+	place: { channel: string; account: string; session: string },
 	{ text, attachments = [] }: { text: string; attachments?: readonly StoredAttachment[] },
-	config: InboundConfig,
-	{ channel, account, now }: { channel: string; account: string; now: number },
+	{ config, limits, now }: Manner,
 ): InboundEvent {
-	const queue = queueOf(config, channel, account, session);
+	const queue = queueOf(config, place, limits.queueMessagesMax);
 	return {
 		eventId: newEventId(now),
-		session,
+		session: place.session,
 		text,
 		attachments: [...attachments],
 		receivedAt: now,
@@ -185,21 +208,34 @@ export function together(messages: readonly Message[], now: number): Message {
 
 /** What a run that answers these messages may do: what every one of their senders may (A10). */
 export const rightsTogether = (messages: readonly Message[]): Rights =>
-	commonRights(messages.map(({ facts: { sender, rights } }) => rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS)));
+	commonRights(messages.map(({ facts }) => recordedRights(facts)));
 
-export interface Destination {
+/** What is on record of one of a version that kept less counts as the owner's. */
+export const recordedRights = ({ sender = OWNER, rights }: Partial<Facts>): Rights =>
+	rights ?? (sender.owner ? OWNER_RIGHTS : GUEST_RIGHTS);
+
+export type Destination = {
 	channel: string;
 	account: string;
 	target: Target;
-}
+};
+
+export const isBySame = (one: Message, other: Message): boolean =>
+	one.facts.sender.id === other.facts.sender.id &&
+	one.origin.channel === other.origin.channel &&
+	one.origin.account === other.origin.account;
+
+/** Others have words in these messages than the sender of this one. */
+export const hasOthers = (messages: readonly Message[], message: Message): boolean =>
+	messages.some((one) => one.facts.summed?.others === true || !isBySame(one, message));
+
+export const isFromGroup = ({ facts: { chat, summed } }: Message): boolean =>
+	chat.type === "group" || summed?.group === true;
 
 /** Where the answer to these messages goes: every chat once, as the newest message from it asks. */
 export function destinationsOf(messages: readonly Message[]): Destination[] {
 	const found: Destination[] = [];
-	for (const { origin, facts } of messages) {
-		const { channel, account } = origin;
-		const { target } = facts;
-		if (!target) continue;
+	for (const { channel, account, target } of messages.flatMap(chatsOf)) {
 		// Two addresses may name one chat, as the platform's adapter knows.
 		const isSame = (one: Destination) =>
 			one.channel === channel && one.account === account && isSameChat(channel, one.target, target);
@@ -207,6 +243,10 @@ export function destinationsOf(messages: readonly Message[]): Destination[] {
 		found.splice(known < 0 ? found.length : known, 1, { channel, account, target });
 	}
 	return found;
+}
+
+function chatsOf({ origin: { channel, account }, facts: { target, summed } }: Message): Destination[] {
+	return [...(summed?.chats ?? []), ...(target ? [{ channel, account, target }] : [])];
 }
 
 /** What became of a message. */

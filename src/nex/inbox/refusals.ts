@@ -50,6 +50,13 @@ export class Refusals {
 		return event;
 	}
 
+	/** Its sender stopped it before the queue saw it. */
+	async cancel(message: Message): Promise<InboundEvent> {
+		const event: InboundEvent = { ...message, attachments: [], disposition: { state: "cancelled" } };
+		await this.#deps.bus.write([inboxWrites.accept(event)], ADMIT_MS_MAX);
+		return event;
+	}
+
 	/** The sender is told now and then, not for each message. */
 	sayBusy({ session, origin: { channel, account }, facts: { target } }: Message, busyText: string): void {
 		const { clock, limits, tell } = this.#deps;

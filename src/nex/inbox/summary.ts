@@ -1,6 +1,6 @@
 /** Messages that had to make room, as one line. Pure, and without a model: it must work when everything is busy. */
 
-import type { Message } from "./message.ts";
+import { destinationsOf, hasOthers, isFromGroup, type Message, rightsTogether } from "./message.ts";
 import { batchIdOf } from "./queue.ts";
 
 /** How much of each message the line keeps. */
@@ -8,11 +8,26 @@ const MESSAGE_CHARS_MAX = 60;
 /** How long the line gets; what does not fit is counted. */
 const LINE_CHARS_MAX = 1200;
 
-/** The synthetic event that takes their place. It names them, and waits and is answered as the newest of them would be. */
+/** The synthetic event that takes their place. It names them, waits as the newest of them would, and is answered in all of their chats. */
 export function summaryOf(eventId: string, events: readonly Message[]): Message {
 	const newest = events.at(-1)!;
 	const batch = events.flatMap((event) => event.batch ?? [event.eventId]);
-	return { ...standIn(newest, eventId), text: line(events, batch.length), batch };
+	return { ...standIn(newest, eventId), text: line(events, batch.length), batch, facts: factsOf(events, newest) };
+}
+
+/** It holds the words of all of them, so it may do what every one of their senders may (A10). */
+function factsOf(events: readonly Message[], newest: Message): Message["facts"] {
+	const rights = rightsTogether(events);
+	return {
+		...newest.facts,
+		sender: { ...newest.facts.sender, owner: rights.owner },
+		rights,
+		summed: {
+			others: hasOthers(events, newest),
+			group: events.some(isFromGroup),
+			chats: destinationsOf(events),
+		},
+	};
 }
 
 /** Several messages become one run by a synthetic event that names them; the run is told each of them all the same. */

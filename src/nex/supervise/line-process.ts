@@ -164,6 +164,8 @@ const STOPPED = "stopped";
 const MEANINGS: Readonly<Record<number, string>> = {
 	2: "it does not know its arguments",
 	3: "the platform refuses the credentials",
+	4: "what the account writes to is not there",
+	6: "the platform slowed the account down",
 	7: "the platform cannot be reached",
 	78: "the account's settings are incomplete or wrong",
 };

@@ -1,4 +1,4 @@
-/** The `monitor` process of an account: inbound messages in order, each acknowledged once it is safe, and webhook requests with their answers. */
+/** The `monitor` process of an account: inbound messages, those of one chat in order, each acknowledged once it is safe, and webhook requests with their answers. */
 
 import { setImmediate } from "node:timers/promises";
 import {
@@ -9,13 +9,16 @@ import {
 	type MonitorCommand,
 	type MonitorLine,
 } from "../../adapter/adapter.ts";
-import { NexusError } from "../../protocol/protocol.ts";
+import { NexusError, newEventId } from "../../protocol/protocol.ts";
 import { sleep } from "../sleep.ts";
 import { createKeeper, type KeeperOptions, type ProcessStatus, unreachable } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
 
-/** Resolves once the message is safe; the platform hears of it only then. */
-export type OnMessage = (message: InboundMessage) => Promise<void>;
+/** Resolves once the message is safe; the platform hears of it only then. `id` was made when it arrived: later ones have greater ids. */
+export type OnMessage = (message: InboundMessage, id: string) => Promise<void>;
+
+/** Whether a message waits for none that came before it, as a command does. */
+export type IsUrgent = (message: InboundMessage) => boolean;
 
 /** Somebody pressed a button. Resolves with what to tell whoever pressed, if anything, and nobody else. */
 export type OnChoice = (choice: InboundChoice) => Promise<string | undefined>;
@@ -45,6 +48,7 @@ export interface MonitorPort {
 
 export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
 	onMessage: OnMessage;
+	isUrgent?: IsUrgent;
 	onChoice: OnChoice;
 	onFailure(failure: MessageFailure): void;
 	/** Messages that may wait for being safe before the process is made to wait. */
@@ -65,18 +69,20 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const unsent = new Map<string, { process: LineProcess; request: WebhookRequest }>();
 	let handing = false;
 	const stopping = new AbortController();
-	const queue: { message: InboundMessage; process: LineProcess }[] = [];
-	let working = false;
+	/** By chat: resolves when every message of it that has come is taken in. */
+	const lanes = new Map<string, Promise<unknown>>();
+	/** Messages that are not safe yet. */
+	let held = 0;
 	let choosing = 0;
 	let requests = 0;
 	/** Why the platform cannot be heard. */
 	let unheard: string | undefined;
 
 	/** An adapter waits for the ack: while the store refuses a message it is tried again, as long as the process that said it lives. */
-	async function taken(message: InboundMessage, process: LineProcess): Promise<boolean> {
-		for (let tries = 0; ; tries++) {
+	async function taken(message: InboundMessage, id: string, process: LineProcess): Promise<boolean> {
+		for (let tries = 0; !stopping.signal.aborted; tries++) {
 			try {
-				await options.onMessage(message);
+				await options.onMessage(message, id);
 				return true;
 			} catch (cause) {
 				const { eventId } = message;
@@ -85,20 +91,31 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 				if (cause instanceof TypeError || keeper.current !== process) return false;
 			}
 			await sleep(clock, Math.min(options.retryMs * 2 ** tries, options.retryMsMax), stopping.signal);
-			if (stopping.signal.aborted) return false;
 		}
+		return false;
 	}
 
-	/** One after another: the order of a chat is the order of its messages. */
-	async function work(): Promise<void> {
-		working = true;
-		for (let next = queue.shift(); next && !stopping.signal.aborted; next = queue.shift()) {
-			const { message, process } = next;
-			if (await taken(message, process))
-				process.write({ type: "ack", eventId: message.eventId } satisfies MonitorCommand);
-			if (queue.length < options.waitingMax) process.resume();
-		}
-		working = false;
+	async function work(message: InboundMessage, id: string, process: LineProcess): Promise<void> {
+		if (await taken(message, id, process))
+			process.write({ type: "ack", eventId: message.eventId } satisfies MonitorCommand);
+		held--;
+		if (held >= options.waitingMax) return;
+		process.resume();
+		// It may wait for messages of the process before it.
+		keeper.current?.resume();
+	}
+
+	/** The messages of one chat one after another, those of others beside them. A command waits for none, and what comes after it waits for it. */
+	function lineUp(message: InboundMessage, process: LineProcess): void {
+		if (++held >= options.waitingMax) process.pause();
+		const { chat, target } = message;
+		const lane = JSON.stringify([chat.id, target.thread_id]);
+		const id = newEventId(clock.now());
+		const before = options.isUrgent?.(message) ? undefined : lanes.get(lane);
+		const mine = before ? before.then(() => work(message, id, process)) : work(message, id, process);
+		const all = Promise.all([lanes.get(lane), mine]);
+		lanes.set(lane, all);
+		void all.then(() => lanes.get(lane) === all && lanes.delete(lane));
 	}
 
 	/** Whoever pressed is always answered; one who presses without end is not listened to. */
@@ -139,9 +156,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	function take(line: MonitorLine, process: LineProcess): void {
 		if (line.type === "message") {
 			const { type: _type, ...message } = line;
-			queue.push({ message, process });
-			if (queue.length >= options.waitingMax) process.pause();
-			if (!working) void work();
+			lineUp(message, process);
 		} else if (line.type === "choice") {
 			const { type: _type, ...choice } = line;
 			void choose(choice, process);

@@ -79,9 +79,9 @@ export class SendPort {
 	}
 
 	/** Best effort: shown only while a process runs or can be started at once. */
-	typing(target: Target, on: boolean, doing: Doing = {}): void {
+	typing(target: Target, on: boolean, doing: Doing, names: { delivery: string; runId: string }): void {
 		if (this.#options.oneAtATime) return;
-		const line = { type: "typing", target, on, ...doing } satisfies SendLine;
+		const line = { type: "typing", target, on, ...doing, ...names } satisfies SendLine;
 		const { current } = this.#keeper;
 		if (current) current.write(line);
 		else if (on && this.#keeper.status().state === "stopped") {

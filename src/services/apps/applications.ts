@@ -7,7 +7,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Audit } from "../audit/port.ts";
-import { OWNER_APP, type Principal, requireOwner } from "../principal.ts";
+import { checkedAppId, isAppId, OWNER_APP, type Principal, requireOwner } from "../principal.ts";
 import type { AppInfo, Applications } from "./port.ts";
 
 export interface ApplicationDeps {
@@ -26,7 +26,6 @@ const TOKEN_PREFIX = "nxa_";
 const TOKEN_BYTES = 32;
 const APPS_MAX = 1000;
 const NAME_CHARS_MAX = 200;
-const APP_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 /** Other daemons of the same store read the list again. */
 const TOPIC = "apps";
 /** What a look-up may show by its timing: a part of the hash, of which nobody can make a token. */
@@ -93,6 +92,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 		},
 		async remove(id, principal) {
 			requireOwner(principal);
+			checkedAppId(id);
 			if (!rows.some((app) => app.id === id && app.revokedAt === undefined))
 				throw new NexusError("not_found", `there is no application ${id}`);
 			await bus.write([appWrites.revoke(id, clock.now()), ...told("removed", id, principal)]);
@@ -103,7 +103,7 @@ export function createApplications(deps: ApplicationDeps): Applications {
 }
 
 function check(id: string, name: string): void {
-	if (!APP_ID.test(id) || id === OWNER_APP)
+	if (!isAppId(id) || id === OWNER_APP)
 		throw new NexusError(
 			"invalid",
 			`an application is called by 1 to 64 letters, digits and . _ - beginning with a letter or digit, and not \`${OWNER_APP}\``,

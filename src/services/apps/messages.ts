@@ -8,7 +8,8 @@ import type { NoticeLogs } from "../notices/notices.ts";
 import { appTopic } from "../notices/topics.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
-import { appOf, OWNER_APP } from "../principal.ts";
+import { appOf, checkedAppId, OWNER_APP } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { MESSAGE_LIMITS, type MessageLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
 import type { Applications, AppMessageRecord, AppMessages, NewAppMessage } from "./port.ts";
@@ -20,6 +21,8 @@ export interface AppMessageDeps {
 	notices: NoticeLogs;
 	clock: Clock;
 	limits?: Partial<MessageLimits>;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "check">;
 }
 
 /** As long as the messages themselves. */
@@ -49,7 +52,7 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 		async send(message, principal) {
 			const from = known(appOf(principal, message.from));
 			check(message, limits);
-			const to = known(message.to);
+			const to = known(checkedAppId(message.to));
 			const { idempotencyKey, ...body } = message;
 			const messageId = newId("msg", clock.now());
 			const request = {
@@ -62,10 +65,11 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 				pace.take(from, to, message.payload.byteLength);
 				const at = clock.now();
 				const record = recordOf(messageId, from, message, at);
+				await deps.quota?.check(from, message.payload.byteLength);
 				await bus.write(
 					[
 						...claim,
-						noticeWrites.post(appTopic(to), JSON.stringify(record), at),
+						noticeWrites.post(appTopic(to), JSON.stringify(record), at, from),
 						...(message.requireAck ? [receiptWrites.add(receiptOf(record))] : []),
 						...sweep(at),
 					],
@@ -88,7 +92,10 @@ export function createAppMessages(deps: AppMessageDeps): AppMessages {
 			};
 			try {
 				await bus.write(
-					[receiptWrites.settle(messageId, at), noticeWrites.post(appTopic(receipt.from), JSON.stringify(record), at)],
+					[
+						receiptWrites.settle(messageId, at),
+						noticeWrites.post(appTopic(receipt.from), JSON.stringify(record), at, receipt.to),
+					],
 					ADMIT_MS_MAX,
 				);
 			} catch (cause) {

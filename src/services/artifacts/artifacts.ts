@@ -9,6 +9,7 @@ import { createKeyedLock } from "../../std/lock.ts";
 import type { Log } from "../../std/log.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, type Principal, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { type ArtifactFiles, artifactFiles } from "./files.ts";
 import { ARTIFACT_LIMITS, type ArtifactLimits, PIECE_BYTES_MAX } from "./limits.ts";
 import type { ArtifactInfo, ArtifactPiece, Artifacts, NewArtifact, Transfer } from "./port.ts";
@@ -23,6 +24,8 @@ export interface ArtifactsDeps {
 	clock: Clock;
 	log: Log;
 	limits?: Partial<ArtifactLimits>;
+	/** Left out: artifacts alone have limits. */
+	quota?: Pick<Quota, "check">;
 }
 
 export const createArtifacts = (deps: ArtifactsDeps): Artifacts => new ArtifactService(deps);
@@ -105,6 +108,7 @@ class ArtifactService implements Artifacts {
 				return { ...same, expiresAt: row.expiresAt };
 			}
 			await this.#checkRoom(row.appId, row.sizeBytes);
+			if (!row.complete) await this.#checkUploads(row.appId);
 			await bus.write([artifactWrites.add(row)], ADMIT_MS_MAX);
 			return row;
 		});
@@ -120,6 +124,16 @@ class ArtifactService implements Artifacts {
 			throw noRoom(`${sizeBytes} bytes more are above the ${bytesPerAppMax} that ${appId} may keep`);
 		const all = await artifacts.usage();
 		if (all.bytes + sizeBytes > bytesMax) throw noRoom(`${sizeBytes} bytes more are above the ${bytesMax} of all`);
+		await this.#deps.quota?.check(appId, sizeBytes);
+	}
+
+	async #checkUploads(appId: string): Promise<void> {
+		const { uploadsMax, uploadsPerAppMax } = this.#limits;
+		const { all, own } = await this.#deps.ledger.artifacts.unfinishedCount(appId);
+		const what =
+			own >= uploadsPerAppMax ? `${own} uploads of ${appId}` : all >= uploadsMax ? `${all} uploads` : undefined;
+		if (what === undefined) return;
+		throw new NexusError("busy", `${what} are not whole: finish or cancel one first`, { reason: "QUOTA_EXCEEDED" });
 	}
 
 	async find(id: string, principal: Principal): Promise<ArtifactInfo | undefined> {
@@ -282,6 +296,7 @@ class ArtifactService implements Artifacts {
 			for (const { id } of expired) if (await this.#expire(id)) removed++;
 			if (expired.length < SWEEP_ROWS) break;
 		}
+		removed += await this.#sweepUploads();
 		for (const id of await this.#files.ids()) {
 			if (this.#storing.has(id) || (await ledger.artifacts.get(id))) continue;
 			await this.#files.remove(id);
@@ -291,14 +306,31 @@ class ArtifactService implements Artifacts {
 		return removed;
 	}
 
+	/** Those that get no more pieces hold memory, and the room that they announced. */
+	async #sweepUploads(): Promise<number> {
+		const idleSince = this.#deps.clock.now() - this.#limits.uploadIdleMs;
+		let removed = 0;
+		for (const [id, { info }] of [...this.#uploads])
+			if (info.updatedAt <= idleSince && (await this.#expire(id, Number.POSITIVE_INFINITY))) removed++;
+		return removed;
+	}
+
+	async clear(appId: string): Promise<void> {
+		for (;;) {
+			const some = await this.#deps.ledger.artifacts.of(appId, SWEEP_ROWS);
+			for (const { id } of some) await this.#expire(id, Number.POSITIVE_INFINITY);
+			if (some.length < SWEEP_ROWS) return;
+		}
+	}
+
 	/** Not while the same content is being added: whoever adds it is given this one. */
-	#expire(id: string): Promise<boolean> {
-		const { ledger, clock } = this.#deps;
+	#expire(id: string, now = this.#deps.clock.now()): Promise<boolean> {
+		const { ledger } = this.#deps;
 		const { signal } = this.#closed;
 		return this.#lock(id, signal, () =>
 			this.#lock(ROOM, signal, async () => {
 				const row = await ledger.artifacts.get(id);
-				if (!row || row.expiresAt > clock.now()) return false;
+				if (!row || row.expiresAt > now) return false;
 				this.#uploads.get(id)?.fail(new NexusError("expired", "it was not finished in time"));
 				await this.#remove(id);
 				return true;

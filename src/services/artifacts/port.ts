@@ -62,6 +62,8 @@ export interface Artifacts {
 	readonly transfers: Transfers;
 	/** Takes up the uploads that an earlier process left. */
 	recover(): Promise<void>;
+	/** Removes all of an application, also what is being uploaded. */
+	clear(appId: string): Promise<void>;
 	/** Removes what is too old, and files that belong to nothing. */
 	sweep(): Promise<number>;
 	close(): Promise<void>;

@@ -1,7 +1,7 @@
 /** What a connector may be made of: names, address, key, models. Says what is wrong with the rest. */
 
 import { NexusError } from "../../protocol/protocol.ts";
-import { type GuardRules, urlProblem } from "../../std/address-guard.ts";
+import { type Guard, urlProblem } from "../../std/address-guard.ts";
 import type { InlineCredential, NewConnector, ScenarioKind } from "./port.ts";
 import { ALL_KINDS, ANTHROPIC, type ProviderType, providerType, providerTypeNames } from "./provider-types.ts";
 
@@ -49,7 +49,7 @@ export function checkInline({ providerType, endpoint, apiKey }: InlineCredential
 }
 
 /** As it is kept. Names are resolved when it is dialled, not here. */
-export function checkedEndpoint(text: string, typeName: string, rules: GuardRules): string {
+export function checkedEndpoint(text: string, typeName: string, rules: Guard): string {
 	const url = endpointUrl(text);
 	const problem = urlProblem(url, rules);
 	if (problem !== undefined)

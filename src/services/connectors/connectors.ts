@@ -3,7 +3,7 @@
 import type { Engine } from "../../engine/engine.ts";
 import type { StoredConnector } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
-import { AddressRefused } from "../../std/address-guard.ts";
+import { AddressRefused, type GuardRules } from "../../std/address-guard.ts";
 import type { GuardedFetch, ResolveName } from "../../std/guarded-fetch.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import { type Principal, requireOwner } from "../principal.ts";
@@ -28,24 +28,36 @@ export interface ConnectorDeps extends StoreDeps {
 	offline(): Promise<Engine>;
 	/** What is done with a fetch of an address that a provider's answer names. */
 	fetched?(fetch: Fetch): Fetch;
+	/** Applications whose own addresses follow `rules`, too. Those of others have to be on the internet. */
+	inlineApps?: readonly string[] | undefined;
 	/** For tests: all addresses of a name. */
 	resolve?: ResolveName;
 }
 
 export function createConnectors(deps: ConnectorDeps): Connectors {
-	const { ledger, clock, rules = {}, resolve } = deps;
+	const { ledger, clock, rules = {}, inlineApps = [], resolve } = deps;
 	const standard = builtIn(deps.configured, clock.now());
 	const store = connectorStore(deps);
 	const stopped = new AbortController();
 	/** Made by the first request: most daemons never make one. */
-	let made: GuardedFetch | undefined;
-	const guard = loadOnce(async () => {
-		const { guardedFetch } = await import("../../std/guarded-fetch.ts");
-		made = guardedFetch({ ...rules, ...(resolve && { resolve }) });
-		return made;
+	const made: GuardedFetch[] = [];
+	const guardOf = (guarded: GuardRules) =>
+		loadOnce(async () => {
+			const { guardedFetch } = await import("../../std/guarded-fetch.ts");
+			const guard = guardedFetch({ ...guarded, ...(resolve && { resolve }) });
+			made.push(guard);
+			return guard;
+		});
+	const [own, strict] = [guardOf(rules), guardOf(STRICT)];
+	const isStrict = (app: string | undefined) => app !== undefined && !inlineApps.includes(app);
+	const fetchBy =
+		(guard: typeof own): Fetch =>
+		async (url, init) =>
+			(await guard()).fetch(url, init);
+	const opener = createOpener({
+		...{ ...deps, standard, fetch: fetchBy(own) },
+		inline: (app) => (isStrict(app) ? { fetch: fetchBy(strict), rules: STRICT } : { fetch: fetchBy(own), rules }),
 	});
-	const fetch: Fetch = async (url, init) => (await guard()).fetch(url, init);
-	const opener = createOpener({ ...deps, standard, fetch });
 	/** An error that a provider's call has told already is not told again by whoever made the call. */
 	const told = new WeakSet<Error>();
 
@@ -110,10 +122,13 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 			report(id, looked);
 			return testOf(looked);
 		},
-		async checkEndpoint(endpoint) {
+		async checkEndpoint(endpoint, app) {
 			if (URL.parse(endpoint) === null) throw new NexusError("invalid", "the endpoint is not an address");
-			await (await guard()).check(endpoint).catch((cause: unknown) => {
-				throw cause instanceof AddressRefused ? addressFailure(cause) : toNexusError(cause, "unavailable");
+			const guard = await (isStrict(app) ? strict : own)();
+			await guard.check(endpoint).catch((cause: unknown) => {
+				if (!(cause instanceof AddressRefused)) throw toNexusError(cause, "unavailable");
+				if (cause.refusal === "forbidden" && isStrict(app)) throw foreignAddress(app!);
+				throw addressFailure(cause);
 			});
 		},
 		async open({ id }) {
@@ -125,10 +140,21 @@ export function createConnectors(deps: ConnectorDeps): Connectors {
 		close() {
 			stopped.abort();
 			health.close();
-			made?.close();
+			for (const guard of made) guard.close();
 		},
 	};
 }
+
+/** What a request of an application names may lead to the internet alone. */
+const STRICT: GuardRules = {};
+
+/** Says nothing of what the owner's network has at that address. */
+const foreignAddress = (app: string): NexusError =>
+	new NexusError(
+		"forbidden",
+		`a request of an application may name https addresses on the internet only: use a connector, or have the owner name ${app} in connectors.inlineApps`,
+		{ reason: "AI_ENDPOINT_FORBIDDEN" },
+	);
 
 const isFor = ({ owner, appId }: Principal, connector: StoredConnector): boolean =>
 	owner || connector.appId === undefined || connector.appId === appId;

@@ -1,6 +1,7 @@
 /** From a connector to its provider. Opens what is stored at the moment of the call: it may have been changed since somebody looked it up. */
 
 import { NexusError } from "../../protocol/protocol.ts";
+import type { GuardRules } from "../../std/address-guard.ts";
 import type { BuiltIn } from "./built-in.ts";
 import { checkedEndpoint, checkInline, checkType, DEFAULT_ID } from "./checks.ts";
 import { demoProvider } from "./demo.ts";
@@ -11,12 +12,14 @@ import { DEMO } from "./provider-types.ts";
 import { bindingOf, endpointOf, missing, type StoreDeps } from "./store.ts";
 import { type Fetch, WIRE_LIMITS } from "./wire.ts";
 
-export interface OpenerDeps extends Pick<StoreDeps, "ledger" | "secret" | "rules"> {
+export interface OpenerDeps extends Pick<StoreDeps, "ledger" | "secret"> {
 	standard: BuiltIn;
 	/** What connectors of the type `demo` are. */
 	offline: () => Promise<Parameters<typeof demoProvider>[0]>;
 	/** Behind the guard. */
 	fetch: Fetch;
+	/** Behind the guard that an application's own addresses pass, and its rules. */
+	inline(app: string | undefined): { fetch: Fetch; rules: GuardRules };
 	/** What is done with a fetch of an address that a provider's answer names. */
 	fetched?(fetch: Fetch): Fetch;
 }
@@ -29,8 +32,8 @@ interface HttpTarget {
 }
 
 export function createOpener(deps: OpenerDeps) {
-	const { ledger, secret, rules = {}, standard, offline, fetch, fetched = (plain) => plain } = deps;
-	const http = async (name: string, target: HttpTarget): Promise<OpenProvider> => {
+	const { ledger, secret, standard, offline, fetched = (plain) => plain } = deps;
+	const http = async (name: string, target: HttpTarget, fetch = deps.fetch): Promise<OpenProvider> => {
 		const { httpProvider } = await import("./http-provider.ts");
 		const { responseBytesMax } = WIRE_LIMITS;
 		return httpProvider({ ...target, name, fetch, fetchElsewhere: fetched(fetch), responseBytesMax });
@@ -47,12 +50,13 @@ export function createOpener(deps: OpenerDeps) {
 			const apiKey = sealedKey === undefined ? undefined : openKey(sealedKey, bindingOf(stored), secret);
 			return http(id, { providerType, baseUrl: endpointOf(stored)!, apiKey, kinds: stored.kinds as ScenarioKind[] });
 		},
-		async inline({ providerType, endpoint, apiKey }: InlineCredential): Promise<OpenProvider> {
+		async inline({ providerType, endpoint, apiKey, app }: InlineCredential): Promise<OpenProvider> {
+			const { fetch, rules } = deps.inline(app);
 			checkInline({ providerType, apiKey });
 			const type = checkType(providerType);
 			const baseUrl = endpoint === undefined ? type.endpoint : checkedEndpoint(endpoint, providerType, rules);
 			if (baseUrl === undefined) throw new NexusError("invalid", `${providerType} needs an endpoint`);
-			return http(providerType, { providerType, baseUrl, apiKey, kinds: type.kinds });
+			return http(providerType, { providerType, baseUrl, apiKey, kinds: type.kinds }, fetch);
 		},
 	};
 }

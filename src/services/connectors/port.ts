@@ -48,6 +48,8 @@ export interface InlineCredential {
 	providerType: string;
 	endpoint?: string;
 	apiKey: string;
+	/** The application whose token sent it: it does not reach what the owner allows the owner's connectors. Left out: the owner. */
+	app?: string;
 }
 
 export interface ConnectorTest {
@@ -114,8 +116,8 @@ export interface Connectors {
 	remove(id: string, principal: Principal): Promise<void>;
 	/** Cheap, and never with anything that a user wrote. */
 	test(id: string, principal: Principal): Promise<ConnectorTest>;
-	/** Whether its address may be dialled now. Rejects with `forbidden` (AI_ENDPOINT_FORBIDDEN) or `unavailable` (AI_ENDPOINT_UNRESOLVED). */
-	checkEndpoint(endpoint: string): Promise<void>;
+	/** Whether an address may be dialled now, of a connector or, with `app`, of an application's own choice. Rejects with `forbidden` (AI_ENDPOINT_FORBIDDEN) or `unavailable` (AI_ENDPOINT_UNRESOLVED). */
+	checkEndpoint(endpoint: string, app?: string): Promise<void>;
 	/** The address that is used: its own, or its provider type's usual one. Undefined where there is neither. */
 	endpointOf(connector: Pick<ConnectorInfo, "providerType" | "endpoint">): string | undefined;
 	/** Checks the address once more at every dial. Rejects with `precondition` when there is no usable key. */

@@ -3,11 +3,11 @@
 import type { Bus } from "../../bus/bus.ts";
 import { connectorWrites, type Ledger, type StoredConnector } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
-import type { GuardRules } from "../../std/address-guard.ts";
+import type { Guard } from "../../std/address-guard.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
-import type { Principal } from "../principal.ts";
+import { checkedAppId, type Principal } from "../principal.ts";
 import {
 	CONNECTOR_LIMITS,
 	checkedEndpoint,
@@ -27,7 +27,7 @@ export interface StoreDeps {
 	ledger: Pick<Ledger, "connectors">;
 	secret: SecretKey;
 	/** Addresses of one's own that connectors may have. */
-	rules?: GuardRules | undefined;
+	rules?: Guard | undefined;
 	audit?: Audit | undefined;
 	clock: Clock;
 }
@@ -80,7 +80,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 	return {
 		async add(given: NewConnector, by: Principal): Promise<StoredConnector> {
 			checkId(given.id);
-			if (given.appId !== undefined) checkId(given.appId);
+			if (given.appId !== undefined) checkedAppId(given.appId);
 			const type = checkType(given.providerType);
 			const { models = [], defaultModel } = given;
 			checkModels(models, defaultModel);
@@ -131,11 +131,7 @@ export function connectorStore({ bus, ledger, secret, rules = {}, audit, clock }
 }
 
 /** An empty one means the provider's usual. */
-function changedEndpoint(
-	old: StoredConnector,
-	{ endpoint }: ConnectorChange,
-	rules: GuardRules,
-): { endpoint?: string } {
+function changedEndpoint(old: StoredConnector, { endpoint }: ConnectorChange, rules: Guard): { endpoint?: string } {
 	if (endpoint === undefined) return old.endpoint === undefined ? {} : { endpoint: old.endpoint };
 	if (endpoint !== "") return { endpoint: checkedEndpoint(endpoint, old.providerType, rules) };
 	if (providerType(old.providerType)?.endpoint === undefined)

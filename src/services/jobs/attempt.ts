@@ -1,7 +1,15 @@
 /** One attempt of a job: asks the provider, and makes artifacts of what is no text. */
 
-import { follow } from "../../bus/bus.ts";
-import { decodeFrame, type ErrorCode, isErrorCode, NexusError } from "../../protocol/protocol.ts";
+import { type Batch, follow } from "../../bus/bus.ts";
+import {
+	decodeFrame,
+	type ErrorCode,
+	isErrorCode,
+	NexusError,
+	newRunId,
+	toNexusError,
+} from "../../protocol/protocol.ts";
+import type { Write } from "../../std/write.ts";
 import type { ArtifactInfo, Artifacts } from "../artifacts/port.ts";
 import type { Media } from "../connectors/port.ts";
 import type { Principal } from "../principal.ts";
@@ -25,6 +33,8 @@ export interface Attempt {
 	signal: AbortSignal;
 	/** What is known so far. */
 	found(findings: Findings): void;
+	/** What commits with the beginning of its run: whatever happens then, the job knows its run. */
+	begins(runId: string): readonly Write[];
 }
 
 /** The daemon itself: what it asks for was admitted when the job was submitted. */
@@ -53,10 +63,14 @@ export async function perform(deps: AttemptDeps, attempt: Attempt): Promise<void
 async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
 	const { scenarios } = deps;
 	const { admitted, signal, found } = attempt;
-	const { runId, outcome } = await scenarios.start(admitted, { patient: true });
+	const id = newRunId();
+	const { runId, outcome } = await scenarios.start(admitted, { patient: true, runId: id, begin: attempt.begins(id) });
 	const { demo } = await scenarios.facts(runId, DAEMON);
 	found({ runId, demo });
-	const stop = () => void scenarios.abort(runId, DAEMON);
+	// The daemon's own stop ends runs by itself, and says so in their logs.
+	const stop = () => {
+		if (toNexusError(signal.reason).reason !== "STOPPING") void scenarios.abort(runId, DAEMON);
+	};
 	if (signal.aborted) stop();
 	signal.addEventListener("abort", stop, { once: true });
 	try {
@@ -71,23 +85,62 @@ async function stream(deps: AttemptDeps, attempt: Attempt): Promise<void> {
 	}
 }
 
-/** The text so far, as the run's log has it. What cannot be read is no reason to fail: the outcome has all of it. */
-async function tellText({ scenarios, limits }: AttemptDeps, { found }: Attempt, runId: string, over: AbortSignal) {
+/** That the text grows; what it is, its run's log says. What cannot be read is no reason to fail: the outcome has all of it. */
+async function tellText({ scenarios }: AttemptDeps, { found }: Attempt, runId: string, over: AbortSignal) {
 	try {
-		let text = "";
-		const texts = new Set<string>();
-		for await (const batch of follow(await scenarios.cursor(runId, 0, DAEMON), over)) {
-			for (const record of batch.records) {
-				const frame = decodeFrame(record);
-				if (frame.type === "stream.begin" && frame.modality === "text") texts.add(frame.message_id);
-				else if (frame.type === "stream.chunk" && texts.has(frame.message_id)) text += frame.payload;
-			}
-			// In the worst case a character is four bytes.
-			if (text.length > limits.inlineBytesMax / 4) return;
-			if (text !== "") found({ text });
-		}
+		for await (const _ of follow(await scenarios.cursor(runId, 0, DAEMON), over)) found({});
 	} catch (cause) {
 		if (!(cause instanceof NexusError)) throw cause;
+	}
+}
+
+/** What the log of its run has of a text that is being written; undefined when it is longer than a message may be. */
+export async function textSoFar(deps: AttemptDeps, job: Pick<Job, "kind" | "runId">): Promise<string | undefined> {
+	// In the worst case a character is four bytes.
+	const text = await loggedText(deps, job, deps.limits.inlineBytesMax / 4);
+	return text === "" ? undefined : text;
+}
+
+/** Keeps what the log has of a text whose run was cut off by the end of its daemon. */
+export async function keepCutText(
+	deps: AttemptDeps,
+	job: Pick<Job, "kind" | "runId" | "appId">,
+	found: Attempt["found"],
+): Promise<void> {
+	const text = await loggedText(deps, job, Number.POSITIVE_INFINITY);
+	if (text !== undefined) await keepText(deps, job.appId, text, found);
+}
+
+async function loggedText(
+	{ scenarios }: AttemptDeps,
+	{ kind, runId }: Pick<Job, "kind" | "runId">,
+	charsMax: number,
+): Promise<string | undefined> {
+	if (kind !== "text" || runId === undefined) return undefined;
+	const cursor = await scenarios.cursor(runId, 0, DAEMON).catch(() => undefined);
+	if (!cursor) return undefined;
+	const text = new TextOf();
+	try {
+		for (let batch = await cursor.next(); batch; batch = await cursor.next())
+			if (text.take(batch) > charsMax) return undefined;
+	} finally {
+		cursor.close();
+	}
+	return text.text;
+}
+
+class TextOf {
+	text = "";
+	readonly #streams = new Set<string>();
+
+	/** Returns how many characters there are. */
+	take({ records }: Batch): number {
+		for (const record of records) {
+			const frame = decodeFrame(record);
+			if (frame.type === "stream.begin" && frame.modality === "text") this.#streams.add(frame.message_id);
+			else if (frame.type === "stream.chunk" && this.#streams.has(frame.message_id)) this.text += frame.payload;
+		}
+		return this.text.length;
 	}
 }
 

@@ -10,8 +10,9 @@ import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";
-import { type AttemptDeps, perform } from "./attempt.ts";
+import { type AttemptDeps, type Findings, keepCutText, perform, textSoFar } from "./attempt.ts";
 import { bounded } from "./bounded.ts";
 import { BACKOFF_MS, JOB_LIMITS, type JobLimits } from "./limits.ts";
 import { LiveJob, type LiveJobDeps } from "./live-job.ts";
@@ -20,7 +21,17 @@ import { type Readmit, readmission } from "./readmit.ts";
 import { type JobReads, jobReads, noJob } from "./reads.ts";
 import { mayRetry, retryPauseMs } from "./retry.ts";
 import { EMPTY_SCHEDULE, positionsOf, type ScheduleInput, stepSchedule } from "./schedule.ts";
-import { type Attempts, ended, type JobScenario, newJob, recordOf, retrying, running } from "./snapshot.ts";
+import {
+	type Attempts,
+	ended,
+	type JobScenario,
+	newJob,
+	recordOf,
+	retrying,
+	running,
+	storedJob,
+	summary,
+} from "./snapshot.ts";
 
 export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
 	bus: Bus;
@@ -31,6 +42,8 @@ export interface JobsDeps extends Omit<AttemptDeps, "limits"> {
 	limits?: Partial<JobLimits>;
 	/** What is told beside a submission and an end, in their commits. */
 	audit?: Audit;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "holding">;
 }
 
 export const createJobs = (deps: JobsDeps): Jobs => new JobService(deps);
@@ -56,11 +69,15 @@ class JobService implements Jobs {
 		this.#deps = deps;
 		this.#limits = { ...JOB_LIMITS, ...deps.limits };
 		this.#readmit = readmission(deps.connectors);
-		this.#reads = jobReads(deps, () => this.#schedule);
+		this.#reads = jobReads({ ...deps, textOf: (job) => textSoFar(this.#attemptDeps, job) }, () => this.#schedule);
 		const { bus, clock, log } = deps;
 		const { progressMs } = this.#limits;
 		this.#liveDeps = { bus, clock, log, progressMs, closed: () => this.#phase === "closed" };
 		({ find: this.find, list: this.list, cursor: this.cursor } = this.#reads);
+	}
+
+	get #attemptDeps(): AttemptDeps {
+		return { ...this.#deps, limits: this.#limits };
 	}
 
 	get counts() {
@@ -79,7 +96,9 @@ class JobService implements Jobs {
 			this.#arriving.set(id, appId);
 			try {
 				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
-				await this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
+				const create = () => this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
+				const { quota } = this.#deps;
+				await (quota ? quota.holding(appId, Buffer.byteLength(JSON.stringify(scenario)), create) : create());
 			} finally {
 				this.#arriving.delete(id);
 			}
@@ -101,14 +120,14 @@ class JobService implements Jobs {
 
 	async #create(job: Job, scenario: JobScenario, writes: readonly Write[]): Promise<void> {
 		const { id, appId, state, createdAt } = job;
-		const row = jobWrites.submit({ id, appId, state, createdAt, scenario, job });
+		const row = jobWrites.submit({ id, appId, state, createdAt, job }, scenario);
 		const first = recordOf({ type: "submitted", at: createdAt, job });
-		const writer = await this.#deps.bus.create({ log: id, kind: "job" }, [first], {
+		const writer = await this.#deps.bus.create({ log: id, kind: "job", countedFor: appId }, [first], {
 			with: [row, ...writes],
 			// A workflow has the time that it takes.
 			...(job.workflowId === undefined && { patienceMs: ADMIT_MS_MAX }),
 		});
-		this.#live.set(id, new LiveJob(job, scenario, writer, this.#liveDeps));
+		this.#live.set(id, new LiveJob(job, writer, this.#liveDeps));
 	}
 
 	/** Starts it, or has it say that it waits, and behind how many. */
@@ -131,7 +150,10 @@ class JobService implements Jobs {
 			this.#untick = this.#deps.clock.after(tickAt - this.#now(), () => this.#step({ type: "tick" }));
 		for (const id of starts) {
 			const live = this.#live.get(id)!;
-			live.attempt = this.#run(live);
+			const attempt = this.#run(live).finally(() => {
+				if (live.attempt === attempt) live.attempt = undefined;
+			});
+			live.attempt = attempt;
 		}
 	}
 
@@ -147,8 +169,8 @@ class JobService implements Jobs {
 				(cause: unknown) => toNexusError(cause),
 			);
 			live.quiet();
-			if (this.#isLeft(live, error)) return;
-			if (error && !live.canceled && mayRetry(live.job, error)) await this.#retry(live, error);
+			if (this.#phase === "closed") return;
+			if (error && !live.canceled && this.#mayRetry(live.job, error)) await this.#retry(live, error);
 			else await this.#end(live, error);
 		} catch (cause) {
 			this.#deps.log.error({ jobId: live.job.id, err: cause }, "a job could not be recorded");
@@ -167,28 +189,33 @@ class JobService implements Jobs {
 		}
 	}
 
-	/** The daemon's own stop is no outcome of a job: recovery says what became of it. */
-	#isLeft(live: LiveJob, error: NexusError | undefined): boolean {
-		if (this.#phase !== "stopping") return this.#phase === "closed";
-		return !live.canceled && (error?.code === "aborted" || error?.reason === "STOPPING");
+	/** An attempt that the daemon's own stop cut off is made again wherever the submitter allows another. */
+	#mayRetry(job: Job, error: NexusError): boolean {
+		return mayRetry(job, error) || (error.reason === "STOPPING" && job.attempt < job.attemptsMax);
 	}
 
 	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
 		const { cancelGraceMs: graceMs } = this.#limits;
-		const { timeoutMs, spec } = live.scenario;
+		const { id } = live.job;
+		const scenario = (await this.#deps.ledger.jobs.scenario(id)) as JobScenario | undefined;
+		if (!scenario) throw new NexusError("data_loss", `there is no request of ${id}`);
+		const { timeoutMs, spec } = scenario;
 		// A run has the same limit itself, and its log should be what says so.
 		const limitMs = spec.kind === "text" || spec.kind === "speech" ? timeoutMs + graceMs : timeoutMs;
 		const work = async () => {
-			const admitted = await this.#readmit(live.scenario);
+			const admitted = await this.#readmit(scenario);
 			stop.signal.throwIfAborted();
-			await perform(
-				{ ...this.#deps, limits: this.#limits },
-				{ admitted, signal: stop.signal, found: (findings) => live.progress(stop, findings) },
-			);
+			await perform(this.#attemptDeps, {
+				admitted,
+				signal: stop.signal,
+				found: (findings) => live.progress(stop, findings),
+				begins: (runId) => [jobWrites.change({ id, state: "running", job: { ...summary(live.job), runId } })],
+			});
 		};
 		await bounded(work(), { clock: this.#deps.clock, limitMs, graceMs, stop });
 	}
 
+	/** After the daemon's own stop the next one begins it, without a pause. */
 	async #retry(live: LiveJob, error: NexusError): Promise<void> {
 		const pauseMs = retryPauseMs(live.job, this.#limits.backoffMsMax);
 		await live.change("retrying", retrying(live.job, error, false, this.#now()));
@@ -228,21 +255,22 @@ class JobService implements Jobs {
 		return this.#deps.clock.now();
 	}
 
+	/** Also while the daemon stops (P8.6): what waits is then ended as well as what runs. */
 	async cancel(id: string, reason: string, principal: Principal): Promise<Job> {
 		await this.#reads.row(id, principal);
 		const live = this.#live.get(id);
 		if (!live) {
-			const { finishedAt, job } = await this.#reads.row(id, principal);
-			if (finishedAt !== undefined) return job as Job;
+			const { finishedAt } = await this.#reads.row(id, principal);
+			if (finishedAt !== undefined) return this.settled(id);
 			throw new NexusError("unavailable", `${id} is not run by this daemon: try again once it was taken over`);
 		}
-		if (this.#phase !== "open") throw stopping();
 		live.canceled ??= new NexusError("aborted", reason === "" ? "it was cancelled" : `it was cancelled: ${reason}`);
 		live.canceledBy ??= principal.address;
 		if (live.stop) live.stop.abort(live.canceled);
 		else if (this.#schedule.waiting.some((job) => job.id === id)) {
 			this.#step({ type: "leave", id });
 			await this.#end(live, live.canceled);
+			return live.job;
 		}
 		return live.settled.promise;
 	}
@@ -253,7 +281,7 @@ class JobService implements Jobs {
 		const { bus, ledger } = this.#deps;
 		const row = await ledger.jobs.get(id);
 		if (!row) throw noJob(id);
-		if (row.finishedAt !== undefined) return row.job as Job;
+		if (row.finishedAt !== undefined) return storedJob(row);
 		// Another daemon's.
 		for await (const _ of follow(await bus.cursor({ log: id }, 0)));
 		return this.settled(id);
@@ -277,10 +305,10 @@ class JobService implements Jobs {
 	async #takeOver(id: string): Promise<boolean> {
 		const { bus, ledger } = this.#deps;
 		const writer = await bus.reopen(id);
-		const row = await ledger.jobs.get(id);
+		const row = await ledger.jobs.head(id);
 		if (!row) throw new NexusError("data_loss", `there is no row of ${id}`);
 		const job = row.job as Job;
-		const live = new LiveJob(job, row.scenario as JobScenario, writer, this.#liveDeps);
+		const live = new LiveJob(job, writer, this.#liveDeps);
 		this.#live.set(id, live);
 		await this.#resume(live).catch((cause: unknown) => this.#giveUp(live, toNexusError(cause)));
 		return job.state === "running";
@@ -289,23 +317,41 @@ class JobService implements Jobs {
 	async #resume(live: LiveJob): Promise<void> {
 		const { job } = live;
 		if (job.state !== "running") return this.#queue(live);
-		if (job.attempt >= job.attemptsMax) return this.#end(live, crashed());
+		if (job.attempt >= job.attemptsMax) {
+			await this.#salvage(live);
+			return this.#end(live, crashed());
+		}
 		await live.change("retrying", retrying(job, crashed(), true, this.#now()));
 		return this.#queue(live);
+	}
+
+	/** What a text has come to is what its run's log has of it, and not what was recorded of that. */
+	async #salvage(live: LiveJob): Promise<void> {
+		const { log } = this.#deps;
+		const found = (findings: Findings) => {
+			live.job = { ...live.job, ...findings };
+		};
+		try {
+			await keepCutText(this.#attemptDeps, live.job, found);
+		} catch (cause) {
+			log.warn({ jobId: live.job.id, err: cause }, "what there was of a job's text could not be kept");
+		}
 	}
 
 	async close(deadlineMs: number): Promise<void> {
 		this.#phase = "stopping";
 		this.#untick();
-		const attempts = [...this.#live.values()].flatMap(({ stop, attempt }) => (stop && attempt ? [attempt] : []));
-		await within(this.#deps.clock, deadlineMs, Promise.all(attempts));
+		const { clock } = this.#deps;
+		const attempts = () => Promise.all([...this.#live.values()].flatMap(({ attempt }) => attempt ?? []));
+		if (!(await within(clock, deadlineMs, attempts()))) {
+			for (const { stop } of this.#live.values()) stop?.abort(stopping());
+			await within(clock, this.#limits.cancelGraceMs + RECORD_MS_MAX, attempts());
+		}
 		this.#phase = "closed";
 		for (const live of this.#live.values()) {
-			live.stop?.abort(stopping());
 			live.quiet();
 			live.settled.reject(stopping());
 		}
-		this.#live.clear();
 	}
 }
 
@@ -326,6 +372,9 @@ function attemptsOf({ attemptsMax = 1, backoffMs = BACKOFF_MS, workflow }: Submi
 		throw new NexusError("invalid", `retry_backoff_ms is from 0 to ${limits.backoffMsMax}`);
 	return { attemptsMax: Math.max(1, attemptsMax), backoffMs: backoffMs || BACKOFF_MS, ...(workflow && { workflow }) };
 }
+
+/** How long the last records may take once every attempt has ended. */
+const RECORD_MS_MAX = 2000;
 
 const full = (what: string) => new NexusError("busy", `${what}: try later`);
 const stopping = () => new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });

@@ -8,7 +8,7 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Findings } from "./attempt.ts";
 import type { Job, JobEvent } from "./port.ts";
-import { type JobScenario, progressed, recordOf } from "./snapshot.ts";
+import { progressed, recordOf, resultOf, summary } from "./snapshot.ts";
 
 const SEAL_AGAIN_MS = 5000;
 
@@ -22,8 +22,8 @@ export interface LiveJobDeps {
 }
 
 export class LiveJob {
+	/** What was asked for is read when it runs: many may wait. */
 	job: Job;
-	readonly scenario: JobScenario;
 	/** Of the attempt that runs. */
 	stop: AbortController | undefined;
 	/** The attempt, until all of it is recorded. */
@@ -40,9 +40,8 @@ export class LiveJob {
 	#toldAt = 0;
 	#untell = () => {};
 
-	constructor(job: Job, scenario: JobScenario, writer: LogWriter, deps: LiveJobDeps) {
+	constructor(job: Job, writer: LogWriter, deps: LiveJobDeps) {
 		this.job = job;
-		this.scenario = scenario;
 		this.#writer = writer;
 		this.#deps = deps;
 		// Not everybody waits for it.
@@ -53,10 +52,11 @@ export class LiveJob {
 	change(type: JobEvent["type"], job: Job): Promise<void> {
 		this.job = job;
 		this.#toldAt = this.#deps.clock.now();
-		const { id, state } = job;
-		const write = jobWrites.change({ id, state, job });
+		const told = summary(job);
+		const { id, state } = told;
+		const write = jobWrites.change({ id, state, job: told });
 		const done = this.#last.then(async () => {
-			await this.#writer.appendWith([recordOf({ type, at: job.updatedAt, job })], [write]);
+			await this.#writer.appendWith([recordOf({ type, at: told.updatedAt, job: told })], [write]);
 		});
 		this.#last = done.catch(() => {});
 		return done;
@@ -92,7 +92,8 @@ export class LiveJob {
 		const { id, state, finishedAt = clock.now() } = job;
 		this.job = job;
 		await this.#last;
-		const writes = [jobWrites.change({ id, state, job, finishedAt }), ...beside];
+		const change = jobWrites.change({ id, state, job: summary(job), result: resultOf(job), finishedAt });
+		const writes = [change, ...beside];
 		// A terminal state is its event's name.
 		const record = recordOf({ type: state, at: job.updatedAt, job });
 		for (;;) {

@@ -5,16 +5,16 @@ import type { Ledger, StoredJob } from "../../ledger/ledger.ts";
 import { LOG_KINDS, NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import { gone } from "../gone.ts";
-import { type Principal, seesApp } from "../principal.ts";
+import { checkedAppId, type Principal, seesApp } from "../principal.ts";
 import type { Job, Jobs } from "./port.ts";
 import { positionsOf, type Schedule } from "./schedule.ts";
-import { isTerminal, summary } from "./snapshot.ts";
+import { isTerminal, storedJob } from "./snapshot.ts";
 
 export interface JobReads {
 	find: Jobs["find"];
 	list: Jobs["list"];
 	cursor: Jobs["cursor"];
-	/** Of another application: `not_found`, as if it were not there. */
+	/** Without its result. Of another application: `not_found`, as if it were not there. */
 	row(id: string, principal: Principal): Promise<StoredJob>;
 }
 
@@ -22,11 +22,13 @@ export interface JobReadsDeps {
 	bus: Bus;
 	ledger: Pick<Ledger, "jobs">;
 	clock: Pick<Clock, "now">;
+	/** What the run of a text has said so far. */
+	textOf(job: Job): Promise<string | undefined>;
 }
 
-export function jobReads({ bus, ledger: { jobs }, clock }: JobReadsDeps, schedule: () => Schedule): JobReads {
+export function jobReads({ bus, ledger: { jobs }, clock, textOf }: JobReadsDeps, schedule: () => Schedule): JobReads {
 	const row = async (id: string, principal: Principal): Promise<StoredJob> => {
-		const found = await jobs.get(id);
+		const found = await jobs.head(id);
 		if (!found || !seesApp(principal, found.appId)) throw noJob(id);
 		return found;
 	};
@@ -34,7 +36,10 @@ export function jobReads({ bus, ledger: { jobs }, clock }: JobReadsDeps, schedul
 		row,
 		async find(id, principal) {
 			const found = await jobs.get(id);
-			return found && seesApp(principal, found.appId) ? placed(found.job as Job, positionsOf(schedule())) : undefined;
+			if (!found || !seesApp(principal, found.appId)) return undefined;
+			const job = placed(storedJob(found), positionsOf(schedule()));
+			const text = job.state === "running" ? await textOf(job) : undefined;
+			return text === undefined ? job : { ...job, text };
 		},
 		async list(query, principal) {
 			const appId = listedApp(query.appId, principal);
@@ -43,13 +48,13 @@ export function jobReads({ bus, ledger: { jobs }, clock }: JobReadsDeps, schedul
 			const positions = positionsOf(now);
 			const isListed = (app: string) => appId === undefined || app === appId;
 			return {
-				jobs: rows.map(({ job }) => summary(placed(job as Job, positions))),
+				jobs: rows.map(({ job }) => placed(job as Job, positions)),
 				queued: now.waiting.filter((job) => isListed(job.appId)).length,
 				running: [...now.running.values()].filter(isListed).length,
 			};
 		},
 		async cursor(id, after, principal) {
-			const found = await jobs.get(id);
+			const found = await jobs.head(id);
 			if (!found || !seesApp(principal, found.appId)) throw gone("job", id, LOG_KINDS.job.keptMs, clock.now());
 			return openCursor(bus, id, after);
 		},
@@ -57,6 +62,7 @@ export function jobReads({ bus, ledger: { jobs }, clock }: JobReadsDeps, schedul
 }
 
 function listedApp(claimed: string | undefined, { owner, appId }: Principal): string | undefined {
+	if (claimed !== undefined) checkedAppId(claimed);
 	if (owner) return claimed;
 	if (claimed === undefined || claimed === appId) return appId;
 	throw new NexusError("forbidden", `this token belongs to the application ${appId}, not to ${claimed}`);

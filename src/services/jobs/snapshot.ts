@@ -101,7 +101,18 @@ const errorOf = ({ code, message, reason }: NexusError): NonNullable<Job["error"
 	reason: reason ?? reasonOf(code),
 });
 
-/** In a list: results are read one by one. */
+/** Without its result, which may be large: as lists show it, and as it is recorded until it has ended. */
 export function summary({ text: _, embeddings: _embeddings, ...job }: Job): Job {
 	return job;
 }
+
+export const resultOf = ({ text, embeddings }: Job): Pick<Job, "text" | "embeddings"> => ({
+	...(text !== undefined && { text }),
+	...(embeddings && { embeddings }),
+});
+
+/** As it is on record. */
+export const storedJob = ({ job, result }: { job: unknown; result?: unknown }): Job => ({
+	...(job as Job),
+	...(result as Pick<Job, "text" | "embeddings"> | undefined),
+});

@@ -127,4 +127,5 @@ const REASON_OF_END: Readonly<Record<EndFrame["reason"], Reason>> = {
 };
 
 const reasonOfEnd = ({ reason, error }: EndFrame): Reason =>
-	error && isErrorCode(error.code) ? reasonOf(error.code) : REASON_OF_END[reason];
+	(error?.reason as Reason | undefined) ??
+	(error && isErrorCode(error.code) ? reasonOf(error.code) : REASON_OF_END[reason]);

@@ -2,12 +2,13 @@
 
 import { chainOf } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { LOG_KINDS, NexusError, newId } from "../../protocol/protocol.ts";
+import { isSessionLabel, LOG_KINDS, NexusError, newId } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { type Principal, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { findConnector, useConnector } from "./connector.ts";
 import { type OpenRealtime, REALTIME_LIMITS, type Realtime, type RealtimeLimits } from "./port.ts";
 import { RealtimeSession } from "./session.ts";
@@ -29,6 +30,8 @@ export interface RealtimeDeps {
 	/** Takes a message into its session, as any other. */
 	submit(message: RealtimeMessage): Promise<{ eventId: string; disposition: { state: string; because?: string } }>;
 	limits?: Partial<RealtimeLimits>;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "check">;
 	clock?: Clock;
 	log: Log;
 }
@@ -59,8 +62,14 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	}
 
 	/** The label of its session: an application's are its own, whatever it calls them. */
-	const labelOf = (id: string, { appId, session }: OpenRealtime, { owner }: Principal): string =>
-		owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
+	const labelOf = (id: string, { appId, session }: OpenRealtime, { owner }: Principal): string => {
+		const label = owner ? session || `realtime:${id}` : `app:${appId}:${session || id}`;
+		if (isSessionLabel(label)) return label;
+		throw new NexusError(
+			"invalid",
+			"session: up to 128 letters, digits and . _ : @ + - beginning with a letter or digit; an application's id counts, too",
+		);
+	};
 
 	async function submit(session: string, app: string | undefined, text: string, key: string | undefined) {
 		const { eventId, disposition } = await deps.submit({
@@ -117,6 +126,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 
 	async function check(request: OpenRealtime, principal: Principal): Promise<void> {
 		const { transcription, speech, appId } = request;
+		await deps.quota?.check(appId, 1);
 		if (transcription) await findConnector(deps.connectors, { ...transcription, appId }, "transcribe", principal);
 		if (speech) await findConnector(deps.connectors, { ...speech, appId }, "speech", principal);
 	}
@@ -124,10 +134,11 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 	async function open(request: OpenRealtime, principal: Principal) {
 		refuseTooMany(request.appId);
 		const id = newId("rt", clock.now());
+		const session = labelOf(id, request, principal);
 		opening.set(id, request.appId);
 		try {
 			await check(request, principal);
-			return await begin(id, request, principal);
+			return await begin(id, session, request, principal);
 		} finally {
 			opening.delete(id);
 		}
@@ -140,7 +151,9 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		const cursor = await bus.cursor({ chain }, head);
 		try {
 			const opened = JSON.stringify({ type: "opened", at: clock.now() });
-			const writer = await bus.create({ log: id, kind: "realtime", meta: { appId, session } }, [opened]);
+			const writer = await bus.create({ log: id, kind: "realtime", meta: { appId, session }, countedFor: appId }, [
+				opened,
+			]);
 			return { cursor, writer };
 		} catch (cause) {
 			cursor.close();
@@ -148,9 +161,8 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		}
 	}
 
-	async function begin(id: string, request: OpenRealtime, principal: Principal) {
+	async function begin(id: string, session: string, request: OpenRealtime, principal: Principal) {
 		const { appId } = request;
-		const session = labelOf(id, request, principal);
 		const { cursor, writer } = await logsOf(id, { appId, session });
 		const heard: Heard = (runId, audio, mimeType) => made.heard(runId, audio, mimeType);
 		const voice = voiceOf(request, principal, heard);
@@ -190,6 +202,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 			if (input.inputId.length > INPUT_ID_CHARS_MAX)
 				throw new NexusError("invalid", `an input_id has at most ${INPUT_ID_CHARS_MAX} characters`);
 			const { live } = await find(id, principal);
+			if (live && input.commit) await deps.quota?.check(live.appId, 1);
 			if (live) return live.append(input);
 			throw new NexusError("precondition", `the realtime session ${id} is closed: open another one`);
 		},

@@ -28,7 +28,7 @@ export async function admitScenario(
 	const metadata = parse(request);
 	const userId = await userOf(deps, head, metadata);
 	const appId = applicationOf(head, principal);
-	const source = keySourceOf(deps, request, metadata);
+	const source = keySourceOf(deps, request, metadata, principal);
 	const timeoutMs = head.timeoutMs ?? SCENARIO_TIMEOUT_MS[spec.kind];
 	const admitted = { appId, userId, spec, timeoutMs, caller: principal.address };
 	if ("inline" in source) {
@@ -42,9 +42,9 @@ export async function admitScenario(
 }
 
 /** 1: body and metadata. */
-function parse({ head, spec, audio, metadata, idempotencyKey }: ScenarioRequest): ScenarioMetadata {
+function parse({ head, spec, audio, metadata, idempotencyKey, timeoutMsMax }: ScenarioRequest): ScenarioMetadata {
 	checkSpec(spec, audio !== undefined);
-	checkHead(head, spec.kind);
+	checkHead(head, spec.kind, timeoutMsMax);
 	checkKey(idempotencyKey);
 	return metadataOf(metadata);
 }
@@ -70,6 +70,7 @@ function keySourceOf(
 	{ connectors }: AdmissionDeps,
 	{ head, durable = false }: ScenarioRequest,
 	metadata: ScenarioMetadata,
+	{ appId: app }: Principal,
 ): { connectorId: string } | { inline: InlineCredential } {
 	const { connectorId = "" } = head;
 	const { keySource, providerType, providerEndpoint, apiKey } = metadata;
@@ -82,7 +83,11 @@ function keySourceOf(
 		throw fault("invalid", "AI_CONNECTOR_ID_REQUIRED", "connector_id is missing; `default` is the configured model");
 	}
 	if (providerType === undefined || apiKey === undefined) throw credentialMissing("x-nexus-provider-{type,api-key}");
-	const inline = { providerType, apiKey, ...(providerEndpoint !== undefined && { endpoint: providerEndpoint }) };
+	const inline = {
+		...{ providerType, apiKey },
+		...(providerEndpoint !== undefined && { endpoint: providerEndpoint }),
+		...(app !== undefined && { app }),
+	};
 	try {
 		connectors.checkInline(inline);
 	} catch (cause) {
@@ -127,7 +132,7 @@ async function checkInlineEndpoint(
 ): Promise<void> {
 	if (!isPrivate)
 		throw fault("forbidden", "FORBIDDEN", "credentials are not taken over a connection that is not encrypted: use TLS");
-	await connectors.checkEndpoint(connectors.endpointOf(inline)!).catch((cause: unknown) => {
+	await connectors.checkEndpoint(connectors.endpointOf(inline)!, inline.app).catch((cause: unknown) => {
 		throw scrubbedError(cause, inline.apiKey);
 	});
 }

@@ -41,6 +41,8 @@ export interface ScenarioRequest {
 	idempotencyKey?: string;
 	/** Jobs and workflows: a key that comes with the request could not survive a restart. */
 	durable?: boolean;
+	/** What `timeoutMs` may be at most, where nobody waits for the answer; as its kind has it if left out. */
+	timeoutMsMax?: number;
 }
 
 /** Everything that steps 1 to 9 have found. */
@@ -124,7 +126,7 @@ export interface Scenarios {
 /** From the start to the first event of the provider; no request can change it (milliseconds). */
 export const FIRST_PACKET_MS = 60_000;
 
-/** Time limits of a whole call (milliseconds) when the request names none; it cannot ask for more. */
+/** Time limits of a whole call (milliseconds) when the request names none; only a node of a workflow can ask for more. */
 export const SCENARIO_TIMEOUT_MS: Readonly<Record<ScenarioKind, number>> = {
 	text: 120_000,
 	speech: 45_000,

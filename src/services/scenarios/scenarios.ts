@@ -14,6 +14,7 @@ import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
 import { type Principal, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { admitScenario } from "./admission.ts";
 import { callOf, providerFailure } from "./calls.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -45,6 +46,8 @@ export interface ScenariosOptions {
 	audit?: Audit;
 	abortGraceMs?: number | undefined;
 	livePerAppMax?: number;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "check">;
 	clock?: Clock;
 	log?: Log;
 	random?: Random;
@@ -131,6 +134,7 @@ class RunningScenarios implements Scenarios {
 	}
 
 	async #begin(admitted: AdmittedScenario, runId: string, options: StartOptions): Promise<void> {
+		await this.#options.quota?.check(admitted.appId, 1);
 		const leave = this.#enter(admitted.appId);
 		try {
 			void (await this.#call(admitted, runId, options)).ended.then(leave, leave);
@@ -156,6 +160,7 @@ class RunningScenarios implements Scenarios {
 
 	async #call(admitted: AdmittedScenario, runId: string, { begin = [], audio, patient }: StartOptions) {
 		const { appId, userId, model, timeoutMs: totalMs, spec, source, caller } = admitted;
+		const { quota } = this.#options;
 		const provider = await this.provider(admitted);
 		const connectorId = "connector" in source ? source.connector.id : undefined;
 		const facts = {
@@ -163,10 +168,11 @@ class RunningScenarios implements Scenarios {
 			...(connectorId !== undefined && { connectorId }),
 		};
 		const { ended } = await this.#runs.start({
-			...{ runId, kind: "scenario", meta: facts, model, totalMs },
+			...{ runId, kind: "scenario", meta: facts, countedFor: appId, model, totalMs },
 			firstEventMs: FIRST_PACKET_MS,
 			...(!patient && { patienceMs: ADMIT_MS_MAX }),
 			charsMax: ANSWER_CHARS_MAX,
+			...(quota && { room: () => quota.check(appId, 1) }),
 			run: callOf(admitted, provider, audio),
 			begin: [...begin, ...this.#audit("started", runId, facts, { caller })],
 			settle: (end) => this.#auditEnd(runId, facts, end),

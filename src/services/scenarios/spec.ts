@@ -20,11 +20,11 @@ const ROLES: ReadonlySet<string> = new Set(["user", "assistant"]);
 export function checkHead(
 	{ appId, userId, model = "", connectorId = "", timeoutMs }: ScenarioHead,
 	kind: ScenarioKind,
+	most = SCENARIO_TIMEOUT_MS[kind],
 ) {
 	const ids = { app_id: appId, subject_user_id: userId, model_id: model, connector_id: connectorId };
 	for (const [name, value] of Object.entries(ids))
 		if (value.length > ID_CHARS_MAX) throw invalid(`${name} has more than ${ID_CHARS_MAX} characters`);
-	const most = SCENARIO_TIMEOUT_MS[kind];
 	if (timeoutMs !== undefined && !isBetween(timeoutMs, 1, most))
 		throw invalid(`timeout_ms must be between 1 and ${most} for ${kind}, or left out`);
 }

@@ -7,10 +7,11 @@ import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Principal } from "../principal.ts";
-import type { WorkflowLimits } from "./limits.ts";
+import { recordOf } from "./events.ts";
+import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { isRetryable, LEAVE, type PerformDeps, perform } from "./perform.ts";
 import type { Plan } from "./plan.ts";
-import { type Output, progressOf, recordOf, storedNode, type WorkflowHead } from "./status.ts";
+import { type Output, progressOf, storedNode, type WorkflowHead } from "./status.ts";
 import {
 	type Command,
 	doneBefore,
@@ -30,7 +31,7 @@ export interface ExecutionDeps {
 	limits: WorkflowLimits;
 	perform: PerformDeps;
 	/** What commits beside the end. */
-	ended(head: WorkflowHead, run: WorkflowRun): readonly Write[];
+	ended(head: WorkflowHead, run: WorkflowRun, canceledBy?: string): readonly Write[];
 }
 
 export interface Begun {
@@ -51,6 +52,8 @@ export class Execution {
 	#writer: LogWriter;
 	/** As it is durable. */
 	#run: WorkflowRun;
+	/** What the newest record tells; undefined before the first one that this daemon writes. */
+	#told: WorkflowRun | undefined;
 	#inputs: Input[] = [];
 	#isTaking = false;
 	#taken: Promise<void> = Promise.resolve();
@@ -58,6 +61,7 @@ export class Execution {
 	/** Starts nothing any more. */
 	#isClosing = false;
 	#hasLeft = false;
+	#canceledBy: string | undefined;
 	readonly #attempts = new Map<string, { controller: AbortController; done: Promise<void> }>();
 	#cancelTick = () => {};
 	readonly #over = Promise.withResolvers<void>();
@@ -86,6 +90,12 @@ export class Execution {
 		if (this.#hasLeft) return;
 		this.#inputs.push(input);
 		if (!this.#isTaking) this.#taken = this.#take();
+	}
+
+	/** Whoever asks first is on record with it. */
+	cancel(reason: string, caller: string): void {
+		this.#canceledBy ??= caller;
+		this.give({ type: "cancel", reason });
 	}
 
 	/** Starts no further node; resolves when those under way are over. */
@@ -133,7 +143,11 @@ export class Execution {
 			const now = clock.now();
 			const next = step(this.plan, run, input, now, this.#limitsNow());
 			run = next.run;
-			for (const told of next.told) records.push(recordOf(this.head, this.plan, told, now));
+			for (const told of next.told) {
+				const offset = this.#writer.offset + records.length + 1;
+				records.push(recordOf(this.head, this.plan, told, { now, offset, before: this.#told }));
+				this.#told = told.run;
+			}
 			for (const command of next.commands) if (!this.#computes(run, command)) commands.push(command);
 		}
 		if (records.length > 0 || run !== before) await this.#commit(before, run, records);
@@ -159,7 +173,7 @@ export class Execution {
 			this.#keep(id, computed.output);
 			report = { type: "completed", ...(computed.taken !== undefined && { taken: computed.taken }) };
 		} catch (cause) {
-			report = failed(cause);
+			report = failed(cause, this.#deps.limits);
 		}
 		this.#inputs.unshift({ type: "node", node: id, attempt, report });
 		return true;
@@ -170,11 +184,7 @@ export class Execution {
 		const { outputsBytesMax } = this.#deps.limits;
 		const earlier = this.#outputs.get(id);
 		const weight = weightOf(output) - (earlier ? weightOf(earlier) : 0);
-		if (this.#weight + weight > outputsBytesMax)
-			throw new NexusError(
-				"too_large",
-				`the outputs of a workflow may have ${outputsBytesMax} bytes together; keep large ones in artifacts`,
-			);
+		if (this.#weight + weight > outputsBytesMax) throw outputsTooLarge(this.#deps.limits);
 		this.#weight += weight;
 		this.#outputs.set(id, output);
 	}
@@ -187,7 +197,7 @@ export class Execution {
 		);
 		const writes = [workflowWrites.advance(id, progressOf(run), nodes)];
 		const last = isOver(run);
-		if (last) writes.push(...this.#deps.ended(this.head, run));
+		if (last) writes.push(...this.#deps.ended(this.head, run, run.state === "canceled" ? this.#canceledBy : undefined));
 		for (;;) {
 			try {
 				if (last) await this.#writer.seal(records, writes);
@@ -218,7 +228,7 @@ export class Execution {
 		const controller = new AbortController();
 		const report = (what: NodeReport) => this.give({ type: "node", node, attempt, report: what });
 		const done = this.#perform(command, controller.signal, report)
-			.catch((cause: unknown) => failed(cause))
+			.catch((cause: unknown) => failed(cause, this.#deps.limits))
 			.then((what) => {
 				this.#attempts.delete(key);
 				// While the daemon stops, what acts outside may fail for that alone: what became of it is looked up at the next start.
@@ -260,9 +270,15 @@ export class Execution {
 	}
 }
 
-function failed(cause: unknown): NodeReport {
+/** What computes a value says what is wrong with the workflow, and not with a request. */
+function failed(cause: unknown, { errorCharsMax }: WorkflowLimits): NodeReport {
 	const error = toNexusError(cause);
-	const told: WorkflowErrorJson = { code: error.code, message: error.message };
-	if (error.reason !== undefined) told.reason = error.reason;
+	const message =
+		error.message.length <= errorCharsMax
+			? error.message
+			: `${error.message.slice(0, errorCharsMax - 1).toWellFormed()}…`;
+	const told: WorkflowErrorJson = { code: error.code, message };
+	const reason = error.reason ?? (error.code === "invalid" ? "WORKFLOW_INVALID" : undefined);
+	if (reason !== undefined) told.reason = reason;
 	return { type: "failed", error: told, retryable: isRetryable(error) };
 }

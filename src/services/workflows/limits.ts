@@ -1,5 +1,7 @@
 /** What a workflow may ask for. */
 
+import { NexusError } from "../../protocol/protocol.ts";
+
 export interface WorkflowLimits {
 	/** Of the definition as JSON text. */
 	definitionBytesMax: number;
@@ -7,6 +9,8 @@ export interface WorkflowLimits {
 	edgesMax: number;
 	/** All outputs of a workflow together, as they weigh in a message: an answer with all of them has to fit one. */
 	outputsBytesMax: number;
+	/** Of what went wrong: it is told with every later event. */
+	errorCharsMax: number;
 	/** Nodes of one workflow at a time. */
 	nodesRunningMax: number;
 	/** Workflows at a time, of all applications and of one; further ones wait. */
@@ -37,6 +41,7 @@ export const WORKFLOW_LIMITS: WorkflowLimits = {
 	nodesMax: 128,
 	edgesMax: 512,
 	outputsBytesMax: 400 * 1024,
+	errorCharsMax: 2000,
 	nodesRunningMax: 8,
 	workflowsRunningMax: 64,
 	workflowsRunningPerAppMax: 32,
@@ -52,3 +57,9 @@ export const WORKFLOW_LIMITS: WorkflowLimits = {
 	scriptIdleMs: 30_000,
 	commitRetryMs: 5000,
 };
+
+export const outputsTooLarge = ({ outputsBytesMax }: Pick<WorkflowLimits, "outputsBytesMax">): NexusError =>
+	new NexusError(
+		"too_large",
+		`the outputs of a workflow may have ${outputsBytesMax} bytes together; keep large ones in artifacts`,
+	);

@@ -5,7 +5,7 @@ import { isErrorCode, NexusError, type Reason, type WorkflowNodeKind } from "../
 import type { Job, JobEvent, Jobs } from "../jobs/port.ts";
 import { jobEventOf } from "../jobs/snapshot.ts";
 import type { Principal } from "../principal.ts";
-import { SCENARIO_TIMEOUT_MS, type ScenarioSpec, type Scenarios } from "../scenarios/port.ts";
+import type { ScenarioSpec, Scenarios } from "../scenarios/port.ts";
 import type { PlannedNode } from "./plan.ts";
 import type { AgentTurn, AgentTurns } from "./port.ts";
 import type { Scripts } from "./script.ts";
@@ -94,7 +94,7 @@ async function jobOf({ jobs, scenarios }: PerformDeps, attempt: Attempt): Promis
 		throw new NexusError("crashed", "the daemon died while it ran, and its job is gone");
 	}
 	const { spec, connectorId, model } = callOf(node, scope);
-	const timeoutMs = Math.min(node.timeoutMs, SCENARIO_TIMEOUT_MS[spec.kind]);
+	const { timeoutMs } = node;
 	const admitted = await scenarios.admit(
 		{
 			head: {
@@ -105,6 +105,7 @@ async function jobOf({ jobs, scenarios }: PerformDeps, attempt: Attempt): Promis
 			spec,
 			metadata: () => undefined,
 			durable: true,
+			...(timeoutMs > 0 && { timeoutMsMax: timeoutMs }),
 		},
 		principal,
 	);
@@ -221,7 +222,8 @@ async function runAgent(
 		const { status, text, error } = await orAborted(turn.outcome, signal);
 		if (status === "completed") return { text, run_id: runId };
 		const code = error && isErrorCode(error.code) ? error.code : "engine_failed";
-		throw new NexusError(code, error?.message ?? `its run ended as ${status}`);
+		const options = error?.reason === undefined ? {} : { reason: error.reason };
+		throw new NexusError(code, error?.message ?? `its run ended as ${status}`, options);
 	} finally {
 		signal.removeEventListener("abort", stop);
 	}

@@ -50,7 +50,7 @@ export interface Plan {
 	dependants(id: string): readonly string[];
 }
 
-const NODE_ID = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+const NODE_ID = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 const NODE_ID_RULE = "use 1 to 64 letters, digits, _ and -, and begin with a letter";
 /** What the workflow itself was given. */
 const INPUT = "input";
@@ -89,12 +89,15 @@ type ShapedNode = Shaped["nodes"][number];
 export const invalid = (message: string): NexusError =>
 	new NexusError("invalid", message, { reason: "WORKFLOW_INVALID" });
 
-/** Throws `invalid` (WORKFLOW_INVALID) with the node, what is wrong with it, and what to do. */
-export function planOf(definition: unknown, limits: WorkflowLimits): Plan {
+/**
+ * Throws `invalid` (WORKFLOW_INVALID) with the node, what is wrong with it, and what to do. `isAccepted`: it was taken in before, perhaps by a
+ * version that took more names.
+ */
+export function planOf(definition: unknown, limits: WorkflowLimits, isAccepted = false): Plan {
 	const shaped = shapedOf(definition, limits);
+	if (!isAccepted) checkNames(definition as WorkflowDefinitionJson, shaped);
 	const known = new Map<string, ShapedNode>();
 	for (const node of shaped.nodes) {
-		checkId(node.id);
 		if (known.has(node.id)) throw invalid(`node ${node.id}: there are two of this id; rename one`);
 		known.set(node.id, node);
 	}
@@ -135,6 +138,17 @@ function whereIn(definition: unknown, { path }: z.core.$ZodIssue): string {
 	return [typeof named === "string" ? `node ${named}` : `node number ${at + 1}`, field.join(".")]
 		.filter(Boolean)
 		.join(": ");
+}
+
+/** What a value under this name becomes is not a field of an object: it would be lost. */
+const NO_NAME = "__proto__";
+
+/** In the definition as it arrived: some of it is gone once it has its shape. */
+function checkNames({ input }: WorkflowDefinitionJson, { nodes, edges }: Shaped): void {
+	if (input !== undefined && Object.hasOwn(input, NO_NAME)) throw invalid(`input: ${NO_NAME} is no name; rename it`);
+	for (const { to_node: node, to_input: name } of edges)
+		if (name === NO_NAME) throw invalid(`node ${node}: ${NO_NAME} is no name of an input; rename it`);
+	for (const node of nodes) checkId(node.id);
 }
 
 function checkId(given: string): void {

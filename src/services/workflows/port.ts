@@ -1,7 +1,7 @@
 /** Workflows: graphs of model calls, transformations and agent runs that survive the daemon. */
 
 import type { Cursor } from "../../bus/bus.ts";
-import type { WorkflowJson, WorkflowState, WorkflowViewJson } from "../../protocol/protocol.ts";
+import type { Reason, WorkflowJson, WorkflowState, WorkflowViewJson } from "../../protocol/protocol.ts";
 import type { Principal } from "../principal.ts";
 
 export interface NewWorkflow {
@@ -43,7 +43,7 @@ export interface AgentOutcome {
 	status: "completed" | "failed" | "aborted";
 	text: string;
 	/** Present unless it completed. */
-	error?: { code: string; message: string };
+	error?: { code: string; message: string; reason?: Reason };
 }
 
 export interface AgentTurn {

@@ -3,7 +3,7 @@
 import { Worker } from "node:worker_threads";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { WorkflowLimits } from "./limits.ts";
+import { outputsTooLarge, type WorkflowLimits } from "./limits.ts";
 import { createTurns } from "./turns.ts";
 
 export interface ScriptTask {
@@ -11,7 +11,15 @@ export interface ScriptTask {
 	/** JSON text. */
 	input: string;
 	deadlineMs: number;
+}
+
+/** What holds for every script of a thread. */
+export interface ScriptThread {
 	memoryBytesMax: number;
+	/** Of what a script returns, as JSON. */
+	resultCharsMax: number;
+	/** Of what it throws. */
+	wordsCharsMax: number;
 }
 
 export interface Script {
@@ -22,10 +30,12 @@ export interface Script {
 	deadlineMs: number;
 }
 
-export type ScriptAnswer = { json: string } | { failure: string } | { late: true };
+export type ScriptAnswer = { json: string } | { failure: string } | { late: true } | { tooLarge: true };
+/** `grown`: the thread holds more memory than a new one. */
+export type ThreadAnswer = ScriptAnswer & { grown: boolean };
 
 export interface Scripts {
-	/** What the script returned. Rejects with `invalid` for what the script threw, `timeout`, or the signal's reason. */
+	/** What the script returned. Rejects with `invalid` for what the script threw, `too_large`, `timeout`, or the signal's reason. */
 	run(script: Script, signal: AbortSignal): Promise<unknown>;
 	close(): void;
 }
@@ -44,7 +54,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 		idle.delete(worker);
 	};
 	const take = (): Worker => {
-		const worker = [...idle.keys()].at(-1) ?? startWorker(forget);
+		const worker = [...idle.keys()].at(-1) ?? startWorker(limits, forget);
 		forget(worker);
 		return worker;
 	};
@@ -60,7 +70,7 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 		async run({ appId, code, inputs, deadlineMs }, signal) {
 			await turns.enter(appId, signal);
 			try {
-				const task = { code, input: JSON.stringify(inputs), deadlineMs, memoryBytesMax: limits.scriptMemoryBytesMax };
+				const task = { code, input: JSON.stringify(inputs), deadlineMs };
 				const worker = take();
 				const answer = await answerOf(worker, task, signal, clock);
 				if ("late" in answer) {
@@ -68,8 +78,11 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 					void worker.terminate();
 					throw new NexusError("timeout", `the script ran longer than ${deadlineMs} ms`);
 				}
-				keep(worker);
+				// Its memory would stay until the thread's collector comes along.
+				if (answer.grown) void worker.terminate();
+				else keep(worker);
 				if ("failure" in answer) throw new NexusError("invalid", `the script failed: ${answer.failure}`);
+				if ("tooLarge" in answer) throw outputsTooLarge(limits);
 				return JSON.parse(answer.json) as unknown;
 			} finally {
 				turns.leave();
@@ -82,10 +95,16 @@ export function createScripts(limits: WorkflowLimits, clock: Clock): Scripts {
 	};
 }
 
-function startWorker(gone: (worker: Worker) => void): Worker {
+function startWorker(limits: WorkflowLimits, gone: (worker: Worker) => void): Worker {
 	const file = import.meta.url.endsWith(".ts") ? "./script-worker.ts" : "./script-worker.js";
+	const workerData: ScriptThread = {
+		memoryBytesMax: limits.scriptMemoryBytesMax,
+		resultCharsMax: limits.outputsBytesMax,
+		wordsCharsMax: limits.errorCharsMax,
+	};
 	const worker = new Worker(new URL(file, import.meta.url), {
 		env: {},
+		workerData,
 		resourceLimits: { maxOldGenerationSizeMb: THREAD_MB_MAX },
 	});
 	// One may die while it has nothing to do: nobody else listens then, and the daemon must not go with it.
@@ -96,9 +115,9 @@ function startWorker(gone: (worker: Worker) => void): Worker {
 }
 
 /** Rejects when the thread dies or is given up, and ends it then. */
-function answerOf(worker: Worker, task: ScriptTask, signal: AbortSignal, clock: Clock): Promise<ScriptAnswer> {
+function answerOf(worker: Worker, task: ScriptTask, signal: AbortSignal, clock: Clock): Promise<ThreadAnswer> {
 	return new Promise((resolve, reject) => {
-		const cancel = clock.after(task.deadlineMs + GRACE_MS, () => over(() => resolve({ late: true })));
+		const cancel = clock.after(task.deadlineMs + GRACE_MS, () => over(() => resolve({ late: true, grown: true })));
 		const fail = (cause: unknown) =>
 			over(() => {
 				void worker.terminate();
@@ -111,7 +130,7 @@ function answerOf(worker: Worker, task: ScriptTask, signal: AbortSignal, clock: 
 			signal.removeEventListener("abort", aborted);
 			then();
 		};
-		const answered = (answer: ScriptAnswer) => over(() => resolve(answer));
+		const answered = (answer: ThreadAnswer) => over(() => resolve(answer));
 		worker.on("message", answered).on("error", fail).on("exit", fail);
 		signal.addEventListener("abort", aborted, { once: true });
 		// Listening takes a reference, too.

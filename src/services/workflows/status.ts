@@ -3,36 +3,56 @@
 import type { StoredNode, StoredWorkflow, WorkflowProgress } from "../../ledger/ledger.ts";
 import type {
 	WorkflowErrorJson,
-	WorkflowEventJson,
 	WorkflowJson,
 	WorkflowNodeStatusJson,
 	WorkflowState,
 } from "../../protocol/protocol.ts";
 import type { Plan, PlannedNode } from "./plan.ts";
-import { type NodeRun, percentOf, type Told, type WorkflowRun } from "./step.ts";
+import { type NodeRun, percentOf, type WorkflowRun } from "./step.ts";
 
 /** What never changes. */
 export type WorkflowHead = Pick<StoredWorkflow, "id" | "appId" | "userId" | "name">;
 
-export const workflowJson = (head: WorkflowHead, plan: Plan, run: WorkflowRun): WorkflowJson => ({
+/** What may change of a workflow, and the nodes that did, without what never does. */
+export interface WorkflowChange {
+	workflow: Pick<WorkflowJson, "state" | "progress_percent" | "error" | "started_at" | "finished_at">;
+	nodes: readonly Omit<WorkflowNodeStatusJson, "kind" | "depends_on">[];
+}
+
+/** What never changes of a node, for whoever has no plan at hand. */
+export type NodeShape = Pick<PlannedNode, "id" | "kind" | "dependsOn">;
+
+export const workflowJson = (
+	head: WorkflowHead,
+	{ nodes }: { nodes: readonly NodeShape[] },
+	run: WorkflowRun,
+): WorkflowJson => ({
 	workflow_id: head.id,
 	app_id: head.appId,
 	user_id: head.userId,
 	name: head.name,
+	...changing(run),
+	nodes: nodes.map((node) => nodeJson(node, run.nodes.get(node.id)!)),
+	created_at: run.createdAt,
+});
+
+const changing = (run: WorkflowRun): WorkflowChange["workflow"] => ({
 	state: run.state,
 	...(run.error && { error: run.error }),
 	progress_percent: percentOf(run),
-	nodes: plan.nodes.map((node) => nodeJson(node, run.nodes.get(node.id)!)),
-	created_at: run.createdAt,
 	...(run.startedAt !== undefined && { started_at: run.startedAt }),
 	...(run.finishedAt !== undefined && { finished_at: run.finishedAt }),
 });
 
-const nodeJson = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun): WorkflowNodeStatusJson => ({
-	node_id: id,
+const nodeJson = ({ id, kind, dependsOn }: NodeShape, run: NodeRun): WorkflowNodeStatusJson => ({
+	...nodeChange(id, run),
 	kind,
-	state: run.state,
 	depends_on: [...dependsOn],
+});
+
+const nodeChange = (id: string, run: NodeRun): WorkflowChange["nodes"][number] => ({
+	node_id: id,
+	state: run.state,
 	attempt: run.attempt,
 	...(run.afterCrash && { after_crash: true }),
 	...(run.runId !== undefined && { run_id: run.runId }),
@@ -55,13 +75,11 @@ export function withOutputs(json: WorkflowJson, plan: Plan, outputs: ReadonlyMap
 
 export type Output = Record<string, unknown>;
 
-export const recordOf = (head: WorkflowHead, plan: Plan, { type, node, run }: Told, now: number): string =>
-	JSON.stringify({
-		type,
-		at: now,
-		...(node !== undefined && { node_id: node }),
-		workflow: workflowJson(head, plan, run),
-	} satisfies WorkflowEventJson);
+/** What an event tells after the one that told `before`. */
+export const changeOf = (run: WorkflowRun, before: WorkflowRun): WorkflowChange => ({
+	workflow: changing(run),
+	nodes: [...run.nodes].flatMap(([id, node]) => (before.nodes.get(id) === node ? [] : [nodeChange(id, node)])),
+});
 
 export const progressOf = ({ state, error, startedAt, finishedAt }: WorkflowRun): WorkflowProgress => ({
 	state,
@@ -77,8 +95,13 @@ export const storedNode = (nodeId: string, run: NodeRun, output?: Output): Store
 	...(output && { output }),
 });
 
+export const newStoredNode = ({ id, kind, dependsOn }: PlannedNode, run: NodeRun): StoredNode => ({
+	...storedNode(id, run),
+	shape: { id, kind, dependsOn } satisfies NodeShape,
+});
+
 /** What the store has of a workflow, as it was when it was committed last. */
-export function restored(stored: StoredWorkflow, nodes: readonly StoredNode[]) {
+export function restored(stored: Omit<StoredWorkflow, "definition">, nodes: readonly StoredNode[]) {
 	const run: WorkflowRun = {
 		state: stored.state as WorkflowState,
 		...(stored.error !== undefined && { error: stored.error as WorkflowErrorJson }),

@@ -116,9 +116,9 @@ export function nextTickAt(run: WorkflowRun, limits: StepLimits): number | undef
 	return times.length === 0 ? undefined : Math.min(...times);
 }
 
-/** Nodes that are over, in percent; 100 only at the end. */
+/** Nodes that came to their own end, in percent; 100 only when all did. */
 export function percentOf(run: WorkflowRun): number {
-	const over = [...run.nodes.values()].filter(isOver).length;
+	const over = [...run.nodes.values()].filter((node) => isOver(node) && node.state !== "canceled").length;
 	return Math.floor((over * 100) / run.nodes.size);
 }
 

@@ -64,7 +64,8 @@ function extracted(config: { path: string; default?: unknown }, scope: Scope): u
 
 /** What a value weighs in a message, in bytes: every number there takes more than its digits. */
 export function weightOf(value: unknown): number {
-	if (typeof value === "string") return Buffer.byteLength(value) + 8;
+	// What is escaped takes up to six times its length where it is stored.
+	if (typeof value === "string") return Buffer.byteLength(JSON.stringify(value)) + 6;
 	if (typeof value !== "object" || value === null) return 12;
 	if (Array.isArray(value)) return value.reduce<number>((sum, each) => sum + weightOf(each), 12);
 	return Object.entries(value).reduce((sum, [name, each]) => sum + Buffer.byteLength(name) + 12 + weightOf(each), 12);

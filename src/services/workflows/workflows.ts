@@ -1,7 +1,7 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
-import { type Ledger, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
+import { type Ledger, type StoredNode, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
 import {
 	LOG_KINDS,
 	NexusError,
@@ -15,18 +15,31 @@ import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
+import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
 import { ADMIT_MS_MAX } from "../patience.ts";
-import { appOf, type Principal, requireOwner, seesApp } from "../principal.ts";
+import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../principal.ts";
+import type { Quota } from "../quota.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";
+import { checkConnectors, checkScripts } from "./check.ts";
+import { eventCursor, recordOf } from "./events.ts";
 import { type Begun, Execution, type ExecutionDeps } from "./execution.ts";
 import { WORKFLOW_LIMITS, type WorkflowLimits } from "./limits.ts";
+import { ListedWorkflows } from "./listed.ts";
 import type { PerformDeps } from "./perform.ts";
 import { type Plan, planOf } from "./plan.ts";
 import type { AgentTurns, NewWorkflow, Workflows } from "./port.ts";
 import type { Scripts } from "./script.ts";
-import { progressOf, recordOf, restored, storedNode, type WorkflowHead, withOutputs, workflowJson } from "./status.ts";
+import {
+	type NodeShape,
+	newStoredNode,
+	progressOf,
+	restored,
+	type WorkflowHead,
+	withOutputs,
+	workflowJson,
+} from "./status.ts";
 import { isOver, newRun, type WorkflowRun } from "./step.ts";
 import { userOf } from "./submitter.ts";
 
@@ -36,9 +49,12 @@ export interface WorkflowsDeps {
 	scenarios: PerformDeps["scenarios"];
 	jobs: PerformDeps["jobs"];
 	agents: AgentTurns;
+	connectors: Pick<Connectors, "find">;
 	audit?: Audit;
 	/** Left out: no user tokens are taken. */
 	verifyUser?: VerifyUserToken | undefined;
+	/** Left out: applications store what they like. */
+	quota?: Pick<Quota, "holding">;
 	clock: Clock;
 	log: Log;
 	limits?: Partial<WorkflowLimits>;
@@ -53,6 +69,7 @@ class WorkflowService implements Workflows {
 	/** In the order in which they came: those under way, and those that wait. */
 	readonly #running = new Map<string, Execution>();
 	readonly #waiting = new Map<string, Execution>();
+	readonly #ended = new ListedWorkflows();
 	/** Those that are not durable yet. */
 	#arriving = 0;
 	#scripts: Scripts | undefined;
@@ -70,7 +87,7 @@ class WorkflowService implements Workflows {
 		this.#execution = {
 			...{ bus, clock, log, limits: this.#limits },
 			perform: { scenarios, jobs, agents, scripts },
-			ended: (head, run) => this.#audited(head, run.state, run),
+			ended: (head, run, canceledBy) => this.#audited(head, run.state, run, canceledBy),
 		};
 	}
 
@@ -83,18 +100,24 @@ class WorkflowService implements Workflows {
 		const userId = await userOf(workflow, this.#deps.verifyUser ?? noUserTokens);
 		const appId = appOf(principal, workflow.appId);
 		const plan = planOf(definition, this.#limits);
+		checkScripts(plan);
 		if (plan.nodes.some(({ kind }) => kind === "AGENT_RUN")) requireOwner(principal);
 		if (this.#isClosing) throw new NexusError("unavailable", "the daemon is stopping", { reason: "STOPPING" });
 		const head = { id: newId("wf", this.#deps.bus.now()), appId, userId, name: plan.name };
 		const body = { definition, userId };
 		let made: WorkflowJson | undefined;
 		const { id } = await once(this.#deps, { appId, key, body, result: head.id }, async (claim) => {
+			await checkConnectors(plan, (connector) => this.#deps.connectors.find(connector, principal), appId);
 			this.#admit(appId);
 			const isWaiting = !this.#hasRoom(appId);
 			const run: WorkflowRun = { ...newRun(plan, this.#deps.clock.now()), ...(isWaiting && { state: "queued" }) };
 			const begun = { head, plan, run, principal, definition };
 			this.#arriving++;
-			const writer = await this.#create(begun, claim).finally(() => this.#arriving--);
+			const create = () => this.#create(begun, claim);
+			const { quota } = this.#deps;
+			const bytes = quota ? Buffer.byteLength(JSON.stringify(definition)) : 0;
+			const created = quota ? quota.holding(appId, bytes, create) : create();
+			const writer = await created.finally(() => this.#arriving--);
 			made = workflowJson(head, plan, run);
 			this.#take({ ...begun, outputs: new Map(), writer });
 		});
@@ -123,25 +146,24 @@ class WorkflowService implements Workflows {
 		claim: readonly Write[],
 	): Promise<LogWriter> {
 		const { bus } = this.#deps;
-		const record = recordOf(head, plan, { type: "accepted", run }, run.createdAt);
+		const record = recordOf(head, plan, { type: "accepted", run }, { now: run.createdAt, offset: 1 });
 		const stored: StoredWorkflow = {
 			...head,
 			...progressOf(run),
 			...{ owner: principal.owner, definition, createdAt: run.createdAt },
 		};
-		const nodes = plan.nodes.map(({ id }) => storedNode(id, run.nodes.get(id)!));
-		return bus.create({ log: head.id, kind: "workflow" }, [record], {
-			with: [workflowWrites.create(stored, nodes), ...claim, ...this.#audited(head, "submitted", run, principal)],
+		const nodes = plan.nodes.map((node) => newStoredNode(node, run.nodes.get(node.id)!));
+		return bus.create({ log: head.id, kind: "workflow", countedFor: head.appId }, [record], {
+			with: [
+				workflowWrites.create(stored, nodes),
+				...claim,
+				...this.#audited(head, "submitted", run, principal.address),
+			],
 			patienceMs: ADMIT_MS_MAX,
 		});
 	}
 
-	#audited(
-		{ id, appId, userId }: WorkflowHead,
-		operation: string,
-		{ nodes, error }: WorkflowRun,
-		principal?: Principal,
-	) {
+	#audited({ id, appId, userId }: WorkflowHead, operation: string, { nodes, error }: WorkflowRun, caller?: string) {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		const payload = { workflow_id: id, nodes: nodes.size };
@@ -150,7 +172,7 @@ class WorkflowService implements Workflows {
 				...{ domain: "workflows", operation, appId, payload },
 				...(error && { reason: reasonOfFailure(error) }),
 				...(userId !== "" && { userId }),
-				...(principal && { caller: principal.address }),
+				...(caller !== undefined && { caller }),
 			}),
 		];
 	}
@@ -207,32 +229,42 @@ class WorkflowService implements Workflows {
 	#planOf({ definition }: StoredWorkflow): Plan {
 		const any = Number.POSITIVE_INFINITY;
 		const asAccepted = { nodesMax: any, edgesMax: any, definitionBytesMax: any, attemptsMax: any };
-		return planOf(definition, {
-			...this.#limits,
-			...asAccepted,
-			backoffMsMax: any,
-			timeoutMsMax: any,
-			scriptMsMax: any,
-		});
+		const times = { backoffMsMax: any, timeoutMsMax: any, scriptMsMax: any };
+		return planOf(definition, { ...this.#limits, ...asAccepted, ...times }, true);
 	}
 
 	async list(query: Parameters<Workflows["list"]>[0], principal: Principal): Promise<WorkflowJson[]> {
 		const { appId = principal.appId, ...rest } = query;
+		if (appId !== undefined) checkedAppId(appId);
 		if (appId !== undefined && !seesApp(principal, appId))
 			throw new NexusError("forbidden", `this token belongs to the application ${principal.appId}, not to ${appId}`);
 		const rows = await this.#deps.ledger.workflows.list({ ...rest, ...(appId !== undefined && { appId }) });
-		return Promise.all(
-			rows.map(async (stored) => {
-				const { run } = restored(stored, await this.#deps.ledger.workflows.statuses(stored.id));
-				return workflowJson(stored, this.#planOf(stored), run);
-			}),
-		);
+		return Promise.all(rows.map((stored) => this.#listed(stored)));
+	}
+
+	async #listed(stored: Omit<StoredWorkflow, "definition">): Promise<WorkflowJson> {
+		const live = this.#running.get(stored.id) ?? this.#waiting.get(stored.id);
+		if (live) return workflowJson(stored, live.plan, live.run);
+		const known = this.#ended.get(stored.id);
+		if (known) return known;
+		const nodes = await this.#deps.ledger.workflows.statuses(stored.id);
+		const { run } = restored(stored, nodes);
+		const workflow = workflowJson(stored, await this.#shapeOf(stored.id, nodes), run);
+		return isOver(workflow) ? this.#ended.keep(workflow) : workflow;
+	}
+
+	/** As it is stored with the nodes. Only one of an older version is planned again. */
+	async #shapeOf(id: string, nodes: readonly StoredNode[]): Promise<{ nodes: readonly NodeShape[] }> {
+		const shapes = nodes.flatMap(({ shape }) => (shape === undefined ? [] : [shape as NodeShape]));
+		if (shapes.length === nodes.length) return { nodes: shapes };
+		const stored = await this.#deps.ledger.workflows.get(id);
+		return stored ? this.#planOf(stored) : { nodes: [] };
 	}
 
 	async cancel(id: string, reason: string, principal: Principal): Promise<WorkflowJson> {
 		await this.#of(id, principal);
 		const execution = this.#running.get(id) ?? this.#waiting.get(id);
-		execution?.give({ type: "cancel", reason });
+		execution?.cancel(reason, principal.address);
 		await execution?.over;
 		const { workflow } = await this.#of(id, principal);
 		if (isOver(workflow)) return workflow;
@@ -249,7 +281,8 @@ class WorkflowService implements Workflows {
 			throw new NexusError("expired", `the events of ${id} were removed by retention; read the workflow itself`);
 		const newest = Math.max(0, info.head - 1);
 		const from = info.sealedAt === undefined ? (after ?? newest) : Math.min(after ?? newest, newest);
-		return bus.cursor({ log: id }, from);
+		if (from > info.head) throw new NexusError("invalid", `${id} has ${info.head} events; there is none after ${from}`);
+		return eventCursor((place) => bus.cursor({ log: id }, place), from);
 	}
 
 	async recover(): Promise<number> {

@@ -97,7 +97,20 @@ describe("messages", () => {
 });
 
 describe("pace", () => {
+	test("300 ms where the bucket of edits allows it, however few creations are left", async () => {
+		await fake.close();
+		fake = await createDiscordFake({ editRate: [5, 1000] });
+		const session = await open({}, manualClock(Date.now()));
+		const target = { to: "77" };
+		const { messageId } = await session.create(target, "x", options());
+		expect(session.pace?.(target).targetIntervalMs).toBe(300);
+		await session.edit?.(target, messageId, "y", options());
+		expect(session.pace?.(target).targetIntervalMs).toBe(300);
+	});
+
 	test("300 ms at first, then what the bucket's headers leave, with one call kept for the final", async () => {
+		await fake.close();
+		fake = await createDiscordFake({ editRate: [5, 5000] });
 		const session = await open({}, manualClock(Date.now()));
 		const target = { to: "77" };
 		expect(session.pace?.(target).targetIntervalMs).toBe(300);

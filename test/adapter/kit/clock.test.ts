@@ -42,7 +42,7 @@ describe("a clock that is set back by an hour", () => {
 		expect(whatsapp.paceOf(taken, BEFORE).targetIntervalMs).toBe(1000);
 		const headers = new Headers({ "x-ratelimit-remaining": "4", "x-ratelimit-reset-after": "3" });
 		const bucket = discord.readBucket(headers, NOW);
-		expect(discord.paceOf([bucket], BEFORE).targetIntervalMs).toBe(1000);
+		expect(discord.paceOf(bucket, undefined, BEFORE).targetIntervalMs).toBe(1000);
 		const activity = createActivity();
 		activity.touch("a", NOW);
 		expect(activity.count("b", BEFORE)).toBe(1);

@@ -151,6 +151,7 @@ describe("draft", () => {
 		guess: TEXT_MAX,
 		style: "edit",
 		canEdit: true,
+		canRemove: false,
 		lookup: "none",
 		nonceWindowMs: 60_000,
 		intent: false,
@@ -185,6 +186,36 @@ describe("draft", () => {
 		const opened = [token("a"), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
 		const { calls } = play([...opened, token("b"), token("c"), token("d"), { type: "due" }]);
 		expect(calls.map((call) => "markdown" in call && call.markdown)).toEqual(["a", "abcd"]);
+	});
+
+	describe("text that failed its check", () => {
+		const begun = [token("One. "), { type: "due" }, { type: "created", messageId: "m" }] satisfies DraftInput[];
+		const damaged = (damagedFrom: number): DraftInput => ({ type: "error", damagedFrom });
+
+		it("in a stream of the platform is closed, then edited away", () => {
+			const ended = [token("two"), { type: "due" }, { type: "edited" }, damaged(0)] satisfies DraftInput[];
+			const closed = [{ type: "due" }, { type: "edited" }, { type: "due" }, { type: "edited" }] satisfies DraftInput[];
+			const { calls, said } = play([...begun, ...ended, ...closed], { style: "append", errorText: "Sorry." });
+			expect(calls.map(({ type }) => type)).toEqual(["start", "append", "stop", "edit"]);
+			expect(calls.at(-1)).toMatchObject({ id: "m", markdown: "Sorry.", final: true });
+			expect(said.at(-1)).toEqual({ type: "delivery_complete", messageIds: ["m"] });
+		});
+
+		it("goes from a message that also says something true", () => {
+			const { calls } = play([...begun, token("two"), damaged(5), { type: "due" }]);
+			expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: "One.", final: true });
+		});
+
+		it("stays where nothing can be said instead and nothing can be taken away", () => {
+			const { calls } = play([...begun, token("two"), damaged(0), { type: "due" }]);
+			expect(calls.at(-1)).toMatchObject({ type: "edit", markdown: "One. two", final: true });
+		});
+
+		it("is never said where a message is created complete", () => {
+			const whole = { style: "whole", canEdit: false, errorText: "Sorry." } as const;
+			const { calls } = play([token("One. "), damaged(0), { type: "due" }], whole);
+			expect(calls).toMatchObject([{ type: "create", markdown: "Sorry." }]);
+		});
 	});
 
 	it("ends every open message with its complete text, even if nothing changed", () => {

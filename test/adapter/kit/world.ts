@@ -138,6 +138,7 @@ export class World {
 			guess: options.textMax,
 			style: options.style,
 			canEdit: options.canEdit,
+			canRemove: options.early === true,
 			lookup: "find",
 			nonceWindowMs: 60_000,
 			intent: true,

@@ -131,6 +131,22 @@ describe("streams", () => {
 		expect(session.style(inThread)).toBe("edit");
 	});
 
+	test.each([404, 405, 501])("a gateway that knows no native streaming (%i) is not asked again", async (status) => {
+		fake.fault({
+			kind: "gateway",
+			call: "chat.startStream",
+			answer: { status, body: "<html>Not Found</html>" },
+			count: 9,
+		});
+		const session = await open();
+		const { messageId } = await session.start(inThread, "a & ", sendOptions());
+		await session.append(inThread, messageId, "b", sendOptions());
+		await session.stop(inThread, messageId, sendOptions());
+		expect(fake.visible("C1")).toEqual(["a & b"]);
+		expect(names()).toEqual(["chat.startStream", "chat.postMessage", "chat.update"]);
+		expect(session.style(inThread)).toBe("edit");
+	});
+
 	test("what one call does not take is added in several", async () => {
 		const session = await open();
 		const { messageId } = await session.start(inThread, "x", sendOptions());

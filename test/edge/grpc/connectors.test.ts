@@ -44,6 +44,12 @@ test("a connector is made, read, changed, tested and removed; its key never come
 	});
 	const changed = await calls.updateConnector({ connectorId: "c", enabled: false });
 	expect(changed.connector).toMatchObject({ enabled: false, defaultModelId: "m1", keyHint: "…cdef" });
+	const limited = await calls.updateConnector({ connectorId: "c", modelIds: ["m1", "m2"] });
+	expect(limited.connector?.modelIds).toEqual(["m1", "m2"]);
+	const both = { connectorId: "c", modelIds: ["m1"], clearModelIds: true };
+	expect((await errorOf(calls.updateConnector(both))).code).toBe(Code.InvalidArgument);
+	expect((await calls.updateConnector({ connectorId: "c" })).connector?.modelIds).toEqual(["m1", "m2"]);
+	expect((await calls.updateConnector({ connectorId: "c", clearModelIds: true })).connector?.modelIds).toEqual([]);
 	await calls.deleteConnector({ connectorId: "c" });
 	expect(statusOf(await errorOf(calls.getConnector({ connectorId: "c" })))).toEqual({
 		...{ code: "NotFound", reason: "REASON_CODE_AI_CONNECTOR_NOT_FOUND" },

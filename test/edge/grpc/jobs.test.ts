@@ -114,6 +114,8 @@ describe("a job over gRPC", () => {
 		expect(first.running).toBe(3);
 		const rest = await ai.listScenarioJobs({ pageSize: 2, pageToken: first.nextPageToken });
 		expect([rest.jobs.map(({ jobId }) => jobId), rest.nextPageToken]).toEqual([ids.slice(2), ""]);
+		for (const pageToken of ["nonsense", "job_1", "wf_01JD0000000000000000000000"])
+			expect(statusOf(await errorOf(ai.listScenarioJobs({ pageToken })))?.code).toBe("InvalidArgument");
 		const canceled = await ai.cancelScenarioJob({ jobId: ids[0]!, reason: "enough" });
 		expect(canceled.job).toMatchObject({ state: ScenarioJobState.CANCELED, reason: "it was cancelled: enough" });
 		const left = await ai.listScenarioJobs({ states: [ScenarioJobState.RUNNING] });

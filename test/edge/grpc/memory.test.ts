@@ -3,18 +3,19 @@
 import { Code } from "@connectrpc/connect";
 import { expect, it, onTestFinished } from "vitest";
 import { MemoryEventType, RuntimeMemoryService } from "../../../src/gen/nexus/runtime/v1/memory_pb.ts";
-import { createMemory } from "../../../src/runtime/memory.ts";
+import { createMemory, type MemoryConfig } from "../../../src/runtime/memory.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
-import { errorOf, type GrpcKit, readStream, startGrpcKit } from "./kit.ts";
+import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
-async function started(remembers = true) {
-	const memory = () => createMemory({ bus: kit.rig.bus, ledger: kit.rig.ledger, clock: systemClock });
+async function started(remembers = true, config: MemoryConfig = {}) {
+	const memory = () => createMemory({ bus: kit.rig.bus, ledger: kit.rig.ledger, clock: systemClock, config });
 	const kit: GrpcKit = await startGrpcKit({
 		...auditOptions(),
 		deps: {
 			remembers,
+			...(config.recallItemsMax !== undefined && { recallItemsMax: config.recallItemsMax }),
 			forget: (id) => memory().forget(id, {}),
 			retain: async (bank, text) => (await memory().get((await memory().add(bank, text, {})).id))!,
 		},
@@ -49,6 +50,15 @@ it("says what is wrong with a request", async () => {
 	const codes = [
 		client.retain({ bank: "elsewhere", text: "x" }),
 		client.retain({ bank: "agent:a", text: " " }),
+		client.retain({ bank: "agent:", text: "x" }),
+		client.retain({ bank: "agent:a b", text: "x" }),
+		client.retain({ bank: "person:42", text: "x" }),
+		client.retain({ bank: "person:telegram/main/", text: "x" }),
+		client.retain({ bank: "person:telegram/main/4\n2", text: "x" }),
+		client
+			.subscribeMemoryEvents({ banks: ["agent:\u0000"] })
+			[Symbol.asyncIterator]()
+			.next(),
 		client.recall({ banks: ["x"] }),
 		client.recall({ limit: -1 }),
 		client.recall({ query: "x".repeat(1001) }),
@@ -56,4 +66,14 @@ it("says what is wrong with a request", async () => {
 	expect(await Promise.all(codes)).toEqual(Array.from(codes, () => Code.InvalidArgument));
 	const off = await started(false);
 	expect((await errorOf(off.retain({ bank: "agent:a", text: "x" }))).code).toBe(Code.FailedPrecondition);
+});
+
+it("I11: a full bank is RESOURCE_EXHAUSTED, and a recall gives as much as is configured", async () => {
+	const client = await started(true, { itemsMax: 3, recallItemsMax: 2 });
+	for (const text of ["one", "two", "three"]) await client.retain({ bank: "agent:main", text });
+	const full = await errorOf(client.retain({ bank: "agent:main", text: "four" }));
+	expect(statusOf(full)).toEqual({ code: "ResourceExhausted", reason: "REASON_CODE_QUOTA_EXCEEDED" });
+	await client.retain({ bank: "person:telegram/main/Ann B", text: "four" });
+	for (const limit of [0, 100]) expect((await client.recall({ limit })).items).toHaveLength(2);
+	expect((await client.recall({ limit: 1 })).items).toHaveLength(1);
 });

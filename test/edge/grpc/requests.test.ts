@@ -5,7 +5,7 @@ import { ConnectError, createClient, type Interceptor, type Transport } from "@c
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
 import { RuntimeAiService } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
-import { RuntimeWorkflowService } from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
+import { RuntimeWorkflowService, WorkflowNodeKind } from "../../../src/gen/nexus/runtime/v1/workflow_pb.ts";
 import { startDaemon } from "../../../src/runtime/runtime.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
@@ -52,6 +52,39 @@ it("a page below nothing is refused by every list", async () => {
 			method.name,
 			INVALID,
 			"page_size: a page has one item or more",
+		]);
+	}
+});
+
+it("a page token that no list gave is refused by every list", async () => {
+	const transport = await start();
+	const lists = having("page_token");
+	expect(lists.map(({ name }) => name).toSorted()).toEqual(["ListScenarioJobs", "ListWorkflows"]);
+	for (const method of lists)
+		for (const pageToken of ["nonsense", "0", "msg_01JD0000000000000000000000"])
+			expect([method.name, statusOf(await refusal(transport, method, { pageToken }))]).toEqual([method.name, INVALID]);
+});
+
+it("an application that nobody can be called is refused by every procedure that names one", async () => {
+	const transport = await start();
+	const definition = { nodes: [{ nodeId: "a", kind: WorkflowNodeKind.CONTROL_NOOP }] };
+	const named = having("app_id").map((method) => [method, { appId: "a b" }] as const);
+	const more: Readonly<Record<string, object>> = {
+		SubmitWorkflow: { definition },
+		CreateConnector: { connectorId: "mine", providerType: "openai" },
+		SendAppMessage: { toAppId: "a b", messageType: "x" },
+		ListAuditEvents: { filter: { appId: "a b" } },
+		ExportAuditEvents: { filter: { appId: "a b" } },
+	};
+	const others = methods.filter(({ name }) =>
+		["SendAppMessage", "ListAuditEvents", "ExportAuditEvents"].includes(name),
+	);
+	for (const [method, request] of [...named, ...others.map((method) => [method, {}] as const)]) {
+		const error = await refusal(transport, method, { ...request, ...more[method.name] });
+		expect([method.name, statusOf(error), error?.rawMessage]).toEqual([
+			method.name,
+			INVALID,
+			"app_id: 1 to 64 letters, digits and . _ - beginning with a letter or digit",
 		]);
 	}
 });

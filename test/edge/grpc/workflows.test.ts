@@ -9,7 +9,7 @@ import {
 import { createWorkflows, type Workflows } from "../../../src/services/services.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { fakeAgents, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
+import { fakeAgents, fakeConnectors, fakeJobs, fakeScenarios, type JobScript } from "../../services/workflows/fakes.ts";
 import { errorOf, type GrpcKit, readStream, startGrpcKit, statusOf } from "./kit.ts";
 
 const answer: JobScript = () => ({ text: "hello", usage: { input: 1, output: 2 } });
@@ -22,6 +22,7 @@ async function started(script = answer) {
 	const { bus, ledger } = kit.rig;
 	services.workflows = createWorkflows({
 		...{ bus, ledger, scenarios: fakeScenarios, jobs: fakeJobs(() => bus, script), agents: fakeAgents() },
+		connectors: fakeConnectors,
 		...{ clock: systemClock, log: silentLog, verifyUser: (token: string) => Promise.resolve(token) },
 	});
 	return { ...kit, workflows: kit.client(RuntimeWorkflowService) };
@@ -101,6 +102,8 @@ describe("RuntimeWorkflowService", () => {
 		expect(first).toMatchObject({ workflows: [{ workflowId: other.workflow!.workflowId }] });
 		const second = await workflows.listWorkflows({ pageSize: 1, pageToken: first.nextPageToken });
 		expect(second).toMatchObject({ workflows: [{ workflowId }] });
+		for (const pageToken of ["nonsense", "wf_1", "run_01JD0000000000000000000000", `${first.nextPageToken}x`])
+			expect(statusOf(await errorOf(workflows.listWorkflows({ pageToken })))?.code).toBe("InvalidArgument");
 		const mine = await workflows.listWorkflows({ appId: "notes", states: [WorkflowState.COMPLETED] });
 		expect(mine.workflows.map((each) => each.workflowId)).toEqual([workflowId]);
 		expect((await workflows.listWorkflows({ appId: "notes", states: [WorkflowState.FAILED] })).workflows).toEqual([]);

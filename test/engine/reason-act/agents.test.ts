@@ -82,6 +82,9 @@ describe("a lead", () => {
 	test("starts from the session's phase, with why it was entered", async () => {
 		const phase = { name: "plan", since: Date.now(), from: "chat", because: "it is time" };
 		const { calls } = await team({ lead: [routes([END])], a: [answer()] }, { request: { phase } });
+		const { from: _, ...first } = phase;
+		const set = await team({ lead: [routes([END])], a: [answer()] }, { request: { phase: first } });
+		expect(set.calls.lead![0]!.systemPrompt).toContain("The phase has just been set to plan because: it is time");
 		expect(calls.lead![0]!.systemPrompt).toContain("changed from chat to plan because: it is time");
 		const odd = await team(
 			{ lead: [routes([END])], a: [answer()] },

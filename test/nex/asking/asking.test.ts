@@ -98,6 +98,23 @@ describe("A12: an answer in a chat", () => {
 		await parts.broker.abort(runId);
 	});
 
+	test("in a group it decides without a mention, where only what mentions the agent is for it", async () => {
+		const acl: AclConfig = { ...ACL, groups: "mention" };
+		const parts = await asked(configOf({ channels: { telegram: { acl, accounts: { bot: {} } } } }));
+		const group = { chat: { id: "g1", type: "group" as const }, target: { to: "g1" } };
+		const { runId } = await parts.say("hi", "olga", { ...group, mention: true });
+		const { id } = await parts.pending();
+		// What is said to others stays theirs, also when it looks like a decision.
+		const others = await parts.say("approve Z9Z9", "olga", group);
+		expect(others.disposition).toMatchObject({ state: "rejected" });
+		expect(parts.look.event(others.eventId)?.text).toBe("");
+		expect((await parts.say(`approve ${id}`, "eve", group)).disposition.state).toBe("rejected");
+		expect(parts.texts()).toEqual([]);
+		expect((await parts.say(`approve ${id}`, "olga", group)).disposition).toMatchObject({ because: `${id} approved` });
+		await parts.runSettled(runId!);
+		expect(parts.answers).toMatchObject([{ state: "approved" }]);
+	});
+
 	test("a stranger is not even let in", async () => {
 		const parts = await asked();
 		await parts.say("hi", "olga");

@@ -181,7 +181,7 @@ describe("a message from a platform", () => {
 		const channel = { ...open.channels.telegram, queue: { mode: "collect" as const }, accounts: { bot: { queue } } };
 		const sessions = { "telegram:bot:c2": { queue: { mode: "steer" as const, messagesMax: 3 } } };
 		const limits = { queueMessagesMax: 7 };
-		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions, limits } });
+		const { nex, look } = nexRig(stuck, { config: { channels: { telegram: channel }, sessions }, limits });
 		const settings = async (account: string, chat: string) => {
 			const message = messageOf("hi", { chat: { id: chat, type: "direct" } });
 			const { eventId } = await nex.receive({ channel: "telegram", account, message });
@@ -471,7 +471,7 @@ describe("start and stop", () => {
 		const { nex, listeners, look } = nexRig(stuck, { config });
 		nex.start();
 		await until(() => listeners.size === 3);
-		await listeners.get("signal/two")!(messageOf("hi"));
+		await listeners.get("signal/two")!(messageOf("hi"), "evt_1");
 		expect(look.events({ limit: 9 })).toMatchObject([{ origin: { channel: "signal", account: "two" } }]);
 	});
 
@@ -527,8 +527,8 @@ describe("start and stop", () => {
 		await until(() => listeners.size === 1);
 		const hear = listeners.get("telegram/main")!;
 		const attachments = [{ name: "cat.png", contentType: "image/png", data: "aGVsbG8=" }];
-		await hear(messageOf("hi", { eventId: "e1", attachments }));
-		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }));
+		await hear(messageOf("hi", { eventId: "e1", attachments }), "evt_1");
+		await hear(messageOf("hi", { eventId: "e2", attachments, from: { id: "eve" } }), "evt_2");
 		expect(reported).toEqual([
 			{
 				...{ id: "attachment/telegram/main/e1/0", appId: "owner", kind: "attachment", state: "completed" },

@@ -21,7 +21,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 	const asked: Delivered[] = [];
 	const launched: string[] = [];
 	const settled: string[] = [];
-	const listeners = new Map<string, (message: InboundMessage) => Promise<void>>();
+	const listeners = new Map<string, (message: InboundMessage, id: string) => Promise<void>>();
 	/** What people were asked, and what they were told came of it. */
 	const questions: Parameters<NexOutbound["ask"]>[0][] = [];
 	const outcomes: [id: string, text: string][] = [];

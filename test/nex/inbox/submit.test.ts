@@ -4,7 +4,7 @@ import type { EngineRequest } from "../../../src/engine/engine.ts";
 import { finalEnd, gate, never, type Play, tempFile, text, ticks, turnWhenSettled, until } from "../../broker/rig.ts";
 import { manualClock } from "../../clock.ts";
 import { atEffort } from "../../effort.ts";
-import { nexRig } from "./rig.ts";
+import { messageOf, nexRig } from "./rig.ts";
 
 const echo: Play = async function* ({ messages }) {
 	yield text(`you said ${messages.at(-1)?.text}`);
@@ -268,6 +268,18 @@ describe("what is refused", () => {
 		await expect(nex.receive({ session: "c", text: "hi" })).rejects.toMatchObject({ code: "busy" });
 		expect((await nex.receive({ session: "a", text: "waits" })).disposition.state).toBe("queued");
 		await expect(nex.receive({ session: "a", text: "too many" })).rejects.toMatchObject({ code: "busy" });
+	});
+
+	test("I11: `queueMessagesMax` holds for what interrupts, as realtime sessions do, and for chat platforms", async () => {
+		const { nex, look } = nexRig(stuck, {
+			limits: { queueMessagesMax: 2, abortGraceMs: 1e6 },
+			config: { channels: { telegram: { acl: { unknown: "allow" }, accounts: { bot: {} } } } },
+		});
+		const say = (said: string) => nex.receive({ session: "main", text: said, interrupt: true });
+		for (const said of ["runs", "one", "two"]) await say(said);
+		await expect(say("three")).rejects.toMatchObject({ code: "busy" });
+		const { eventId } = await nex.receive({ channel: "telegram", account: "bot", message: messageOf("hi") });
+		expect(look.event(eventId)?.queue).toMatchObject({ mode: "interrupt", messagesMax: 2 });
 	});
 });
 

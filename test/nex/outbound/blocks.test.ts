@@ -61,6 +61,13 @@ describe("the figures", () => {
 		expect(blocksOf(info)).toEqual(figures);
 	});
 
+	it.each(["imessage", "whatsapp", "sms"] as const)("an adapter of others for %s has the same", (name) => {
+		const bundled = { imessage, whatsapp, sms }[name].info;
+		expect(blocksOf({ ...plain, channel: name })).toEqual(blocksOf(bundled));
+		expect(blocksOf(plain, {}, name)).toEqual(blocksOf(bundled));
+		expect(blocksOf({ ...plain, channel: name, blocks: { minChars: 7 } })).toMatchObject({ minChars: 7 });
+	});
+
 	it("a channel's config is stronger; no block is longer than a message", () => {
 		expect(blocksOf(sms.info, { idleMs: 5, humanDelayMs: null })).toEqual({
 			...{ minChars: 140, maxChars: 160, idleMs: 5, humanDelayMs: undefined },

@@ -30,6 +30,7 @@ it("nor are they sessions or channels with rules of their own", () => {
 	const config = { channels: { full: { accounts: { main: {} } } }, sessions: {} };
 	for (const name of NAMES) {
 		expect(rulesOf(config, name, name)).toEqual(rulesOf(config, "other", "other"));
-		expect(queueOf(config, name, name, name)).toEqual(queueOf(config, "other", "other", "other"));
+		const queue = (of: string) => queueOf(config, { channel: of, account: of, session: of }, 9);
+		expect(queue(name)).toEqual(queue("other"));
 	}
 });

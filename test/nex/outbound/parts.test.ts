@@ -4,7 +4,17 @@ import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 import { platform as whatsapp } from "../../../src/adapter/whatsapp/whatsapp.ts";
 import { contentOf } from "../../../src/nex/part-content.ts";
-import { beginRun, createRig, deathsOf, type Flavour, type Rig, type TestRun, until } from "./rig.ts";
+import {
+	beginRun,
+	createRig,
+	createRigWith,
+	deathsOf,
+	FAST,
+	type Flavour,
+	type Rig,
+	type TestRun,
+	until,
+} from "./rig.ts";
 
 let rig: Rig | undefined;
 afterEach(async () => {
@@ -238,11 +248,11 @@ describe("adapters that show parts themselves", () => {
 		expect(seen(rig)).toEqual(["Here is a picture: And a card.", "That is all."]);
 	});
 
-	it("adapters of the basic lines get the text first, then what stands beside it", async () => {
-		rig = createRig("s0");
+	it("adapters of the basic lines that finish no message before the end get what stands beside the text after it", async () => {
+		rig = createRigWith((channel) => ({ collecting: channel("collecting") }), { limits: { ...FAST, asideMs: 20 } });
 		const run = await beginRun(rig.bus);
 		await speak(run);
-		expect(await deliver(rig, "s0", run.runId)).toMatchObject({ state: "complete" });
+		expect(await deliver(rig, "collecting", run.runId)).toMatchObject({ state: "complete" });
 		expect(masked(seen(rig))).toEqual([
 			"Here is a picture: And a card.That is all.",
 			"[image: image-6.png]",

@@ -10,7 +10,7 @@ import { trackDelivery } from "./tracked-rig.ts";
 /** `reaches`: whether what is written gets as far as the process. */
 async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
 	const { tracked, stored: row } = await trackDelivery();
-	const info = { fields } as unknown as AdapterInfo;
+	const info = { fields, supports: ["stream"] } as unknown as AdapterInfo;
 	const written: StreamLine[] = [];
 	const reports = new StreamReports({ tracked, info, log: silentLog } as unknown as Delivering, {
 		write(line, begun) {
@@ -92,7 +92,7 @@ it("I7: complete after the end is complete; without positions the messages reach
 	expect(await stored()).toMatchObject([{ messageId: "m1", state: "sent", to: 9 }]);
 });
 
-it("I7: without positions nobody knows what is owed once something is out: it is not sent again", async () => {
+it("I7: without positions and without send, nothing is sent again once something is out", async () => {
 	const { reports } = await world(true, ["runId"]);
 	expect(reports.take({ type: "delivery_error", error: "broken" })).toMatchObject({ state: "degraded" });
 	const out = await world(true, ["runId"]);

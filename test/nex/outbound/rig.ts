@@ -29,7 +29,17 @@ import { until as waitUntil } from "../../until.ts";
 
 const ADAPTER = fileURLToPath(new URL("./adapters/file-platform.mjs", import.meta.url));
 
-export type Flavour = "full" | "s0" | "streamonly" | "blocks" | "blind" | "mail" | "files" | "drafts" | "letters";
+export type Flavour =
+	| "full"
+	| "collecting"
+	| "basic"
+	| "streamonly"
+	| "blocks"
+	| "blind"
+	| "mail"
+	| "files"
+	| "drafts"
+	| "letters";
 
 export interface Call {
 	op: string;

@@ -150,6 +150,17 @@ describe("typing", () => {
 		expect([rules({ supports: ["send"] }), rules({ typing: undefined })]).toEqual([undefined, undefined]);
 	});
 
+	it("fires while text grows where the platform shows both, no faster than the interval", () => {
+		const rules = { intervalMs: 100, expiryMs: 200, ttlMs: 10_000, tellsTools: false, besideText: true };
+		const growing: [number, TypingInput["type"]][] = Array.from({ length: 40 }, () => [10, "text"]);
+		const { shown } = play(
+			rules,
+			growing.flatMap((token): [number, TypingInput["type"]][] => [token, [0, "message_grown"]]),
+		);
+		expect(shown.map(({ on, at }) => [on, at])).toEqual([10, 110, 210, 310].map((at) => [true, at]));
+		expect([telegram, discord].map(({ info }) => info.typing?.beside)).toEqual([true, true]);
+	});
+
 	it("what a run says triggers it; text that can be seen growing does not", () => {
 		const tool = (status: "started" | "progress" | "completed" | "failed") =>
 			({ type: "tool_status", toolName: "t", toolCallId: "1", status }) as const;

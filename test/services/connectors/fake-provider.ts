@@ -38,16 +38,17 @@ export function chat(response: ServerResponse, words: readonly string[], usage?:
 	response.end(`data: ${JSON.stringify(end)}\n\ndata: [DONE]\n\n`);
 }
 
-function messages(response: ServerResponse): void {
+/** As Anthropic streams an answer; `begun` and `ended` are the usage of its first and its last event. */
+export function messages(response: ServerResponse, begun?: object, ended?: object): void {
 	response.writeHead(200, { "content-type": "text/event-stream" });
 	const send = (type: string, value: object) =>
 		response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...value })}\n\n`);
 	const message = { id: "m", type: "message", role: "assistant", content: [], model: "c1", stop_reason: null };
-	send("message_start", { message: { ...message, usage: { input_tokens: 5, output_tokens: 0 } } });
+	send("message_start", { message: { ...message, ...(begun && { usage: begun }) } });
 	send("content_block_start", { index: 0, content_block: { type: "text", text: "" } });
 	send("content_block_delta", { index: 0, delta: { type: "text_delta", text: "Bonjour" } });
 	send("content_block_stop", { index: 0 });
-	send("message_delta", { delta: { stop_reason: "end_turn" }, usage: { output_tokens: 2 } });
+	send("message_delta", { delta: { stop_reason: "end_turn" }, ...(ended && { usage: ended }) });
 	send("message_stop", {});
 	response.end();
 }
@@ -59,7 +60,7 @@ const USUAL: Readonly<Record<string, Answer>> = {
 	"/v1/models": (_, response) => json(response, { data: [{ id: "m1" }, { id: "m2" }] }),
 	"/v1/chat/completions": (_, response) =>
 		chat(response, ["Hel", "lo ", "there"], { prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 }),
-	"/v1/messages": (_, response) => messages(response),
+	"/v1/messages": (_, response) => messages(response, { input_tokens: 5, output_tokens: 0 }, { output_tokens: 2 }),
 	"/v1/audio/speech": (_, response) => {
 		response.writeHead(200, { "content-type": "audio/mpeg" });
 		response.write(Buffer.from("first"));

@@ -4,7 +4,7 @@ import { LLMock } from "@copilotkit/aimock";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { stopMock } from "../../engine/pi-kit.ts";
 import { until } from "../../until.ts";
-import { chat, fakeProvider, PIXEL, refuse } from "./fake-provider.ts";
+import { chat, fakeProvider, messages, PIXEL, refuse } from "./fake-provider.ts";
 import { all, ask, KEY, OWNER, open, rig, signal } from "./rig.ts";
 
 async function opened(
@@ -58,6 +58,50 @@ describe("connectors: text", () => {
 		const { fake, provider } = await opened();
 		fake.on("/v1/chat/completions", (_, response) => chat(response, ["x"]));
 		expect((await all(provider.text(ask("hi"), signal()))).at(-1)).toEqual({ type: "usage", input: -1, output: -1 });
+	});
+
+	test.each([
+		[{ prompt_tokens: 7 }, { input: 7, output: -1 }],
+		[{ completion_tokens: 3 }, { input: -1, output: 3 }],
+		[
+			{ prompt_tokens: 7, completion_tokens: 3 },
+			{ input: 7, output: 3 },
+		],
+	])("K-STREAM-003: of %j what is missing is -1, and not 0", async (said, known) => {
+		const { fake, provider } = await opened();
+		fake.on("/v1/chat/completions", (_, response) => chat(response, ["x"], said));
+		expect((await all(provider.text(ask("hi"), signal()))).at(-1)).toEqual({ type: "usage", ...known });
+	});
+
+	test.each([
+		["nothing", undefined, undefined, { input: -1, output: -1 }],
+		["the end alone", undefined, { input_tokens: 4, output_tokens: 2 }, { input: 4, output: 2 }],
+		["the beginning alone", { input_tokens: 5 }, undefined, { input: 5, output: -1 }],
+	])("K-STREAM-003: an Anthropic stream of which %s tells the usage does not fail", async (_, begun, ended, known) => {
+		const { fake, provider } = await opened("anthropic", "/v1");
+		fake.on("/v1/messages", (_seen, response) => messages(response, begun, ended));
+		const events = await all(provider.text(ask("hi", "claude-x"), signal()));
+		expect(events.filter(({ type }) => type !== "alive")).toEqual([
+			{ type: "text", delta: "Bonjour" },
+			{ type: "usage", ...known },
+		]);
+	});
+
+	test("K-STREAM-003: a stream that breaks off has the usage that was told, and -1 for the rest", async () => {
+		const { fake, provider } = await opened("anthropic", "/v1");
+		fake.on("/v1/messages", (_, response) => {
+			response.writeHead(200, { "content-type": "text/event-stream" });
+			const message = { id: "m", type: "message", role: "assistant", content: [], usage: { input_tokens: 5 } };
+			const start = JSON.stringify({ type: "message_start", message });
+			response.write(`event: message_start\ndata: ${start.slice(0, 20)}`);
+			setImmediate(() => response.end(`${start.slice(20)}\n\n`));
+		});
+		const told: object[] = [];
+		const reading = (async () => {
+			for await (const event of provider.text(ask("hi", "claude-x"), signal())) told.push(event);
+		})();
+		await expect(reading).rejects.toMatchObject({ reason: "AI_PROVIDER_FAILED" });
+		expect(told.at(-1)).toEqual({ type: "usage", input: 5, output: -1 });
 	});
 
 	test("Anthropic's own wire, with its own header for the key", async () => {

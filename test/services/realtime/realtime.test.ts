@@ -43,6 +43,15 @@ describe("realtime: text", () => {
 		expect(look.event(eventId!)).toMatchObject({ session, text: "good morning" });
 	});
 
+	it("a label that no message could have is refused at once, and nothing of the session is there", async () => {
+		const { open, realtime, bus } = realtimeRig(echo);
+		for (const session of ["two words", "-dash", "x".repeat(129)])
+			await expect(open({ session })).rejects.toMatchObject({ code: "invalid" });
+		const long = { appId: "a".repeat(64), session: "y".repeat(100) };
+		await expect(open(long, appPrincipal(long.appId))).rejects.toMatchObject({ code: "invalid" });
+		expect([realtime.live, await bus.list({ kind: "realtime" })]).toEqual([0, []]);
+	});
+
 	it("pieces of text wait for the commit; the same input_id is taken once", async () => {
 		const { open, say, heard, look } = realtimeRig(echo);
 		const { id, session } = await open();

@@ -103,7 +103,10 @@ const inlineDraft = (): Draft => ({
 	metadata: { ...KEY },
 });
 
-function send({ head, spec, metadata, connector, principal, idempotencyKey = "" }: Draft) {
+function send(
+	{ head, spec, metadata, connector, principal, idempotencyKey = "" }: Draft,
+	more: Partial<ScenarioRequest> = {},
+) {
 	const verifyUser = async (said: string) => {
 		if (said.startsWith("user:")) return said.slice(5);
 		throw new NexusError("unauthenticated", "not valid", { reason: "USER_TOKEN_INVALID" });
@@ -111,7 +114,7 @@ function send({ head, spec, metadata, connector, principal, idempotencyKey = "" 
 	const opened = rig(saying("hi"), { connectors: [connectorOf("main", connector)], verifyUser });
 	return {
 		...opened,
-		admitted: opened.scenarios.admit(requestOf({ head, spec, idempotencyKey }, metadata), principal),
+		admitted: opened.scenarios.admit({ ...requestOf({ head, spec, idempotencyKey }, metadata), ...more }, principal),
 	};
 }
 
@@ -285,6 +288,12 @@ describe("who calls", () => {
 		Object.assign(draft.head, { model: "large", timeoutMs: 5000 });
 		expect(await send(draft).admitted).toMatchObject({ model: "large", timeoutMs: 5000 });
 	});
+
+	test("a node of a workflow may ask for more time than a call that somebody waits for", async () => {
+		const draft = managedDraft();
+		Object.assign(draft.head, { timeoutMs: 3_600_000 });
+		expect(await send(draft, { timeoutMsMax: 3_600_000 }).admitted).toMatchObject({ timeoutMs: 3_600_000 });
+	});
 });
 
 const inlineType: Fault = {
@@ -305,6 +314,15 @@ test.each([inlineType, inlineQuery])(
 		await expectFault(draft, fault);
 	},
 );
+
+test("credentials of an application's request say whose they are; the owner's do not", async () => {
+	const { scenarios } = rig(saying());
+	const { head, spec, metadata } = inlineDraft();
+	const sourceFor = async (principal: Principal) =>
+		(await scenarios.admit(requestOf({ head, spec }, metadata), principal)).source;
+	expect(await sourceFor(appPrincipal("shop"))).toMatchObject({ inline: { app: "shop" } });
+	expect(await sourceFor(OWNER)).not.toHaveProperty("inline.app");
+});
 
 test("I11: names in a request have an end", async () => {
 	const draft = managedDraft();

@@ -6,6 +6,7 @@ import type {
 	AdmittedScenario,
 	AgentOutcome,
 	AgentTurns,
+	ConnectorInfo,
 	Job,
 	JobEvent,
 	Jobs,
@@ -121,6 +122,11 @@ export const fakeScenarios = {
 			source: { connector: { id: head.connectorId ?? "" } as never },
 		};
 	},
+};
+
+/** Has every connector but one. */
+export const fakeConnectors = {
+	find: async (id: string) => (id === "missing" ? undefined : ({ id } as ConnectorInfo)),
 };
 
 export interface FakeAgents extends AgentTurns {

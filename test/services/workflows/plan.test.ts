@@ -49,6 +49,22 @@ describe("a definition", () => {
 		["a kind of every object", { nodes: [{ id: "a", kind: "toString" }] }, /node a: there is no kind toString/],
 		["two nodes of one id", { nodes: [noop("a"), noop("a")] }, /node a: there are two of this id; rename one/],
 		["an id that is no name", { nodes: [noop("a b")] }, /node "a b": use 1 to 64 letters/],
+		[
+			"an id that begins with no letter",
+			{ nodes: [noop("_a")] },
+			/node "_a": use 1 to 64 letters.*begin with a letter/,
+		],
+		["an id that no object can have", { nodes: [noop("__proto__")] }, /node "__proto__": use 1 to 64 letters/],
+		[
+			"an input that no object can have",
+			{ nodes: [noop("a")], input: JSON.parse('{"__proto__":1}') },
+			/input: __proto__ is no name; rename it/,
+		],
+		[
+			"an edge with a name that no object can have",
+			{ nodes: [noop("a"), noop("b")], edges: [{ ...edge, to_input: "__proto__" }] },
+			/node b: __proto__ is no name of an input/,
+		],
 		["an id that is taken", { nodes: [noop("input")] }, /node input: this is the name of the workflow's own input/],
 		["a dependency that is not there", { nodes: [noop("a", "b")] }, /node a: there is no node b; add it/],
 		[
@@ -114,6 +130,10 @@ describe("a definition", () => {
 		expect(() => planOf(definition, WORKFLOW_LIMITS)).toThrow(
 			expect.objectContaining({ code: "invalid", reason: "WORKFLOW_INVALID", message: expect.stringMatching(message) }),
 		);
+	});
+
+	test("one that was accepted before keeps its names", () => {
+		expect(planOf({ nodes: [noop("_a")] }, WORKFLOW_LIMITS, true).nodes).toHaveLength(1);
 	});
 
 	test("inputs come from dependencies, edges and the workflow; a default says that one may be missing", () => {

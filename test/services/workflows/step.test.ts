@@ -189,6 +189,7 @@ describe("a step", () => {
 		expect(one.give({ type: "cancel", reason: "no need" })).toEqual([{ type: "stop", node: "a", attempt: 1 }]);
 		expect(one.run).toMatchObject({ state: "canceled", error: { code: "aborted", message: "no need" } });
 		expect(one.states()).toEqual({ a: "canceled", b: "canceled" });
+		expect(percentOf(one.run)).toBe(0);
 		expect(one.give({ type: "cancel", reason: "again" })).toEqual([]);
 	});
 

@@ -1,13 +1,29 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
-import { createWorkflows, type NewWorkflow, type Workflows } from "../../../src/services/services.ts";
+import { follow } from "../../../src/bus/bus.ts";
+import type { NexusError, WorkflowEventJson, WorkflowNodeJson } from "../../../src/protocol/protocol.ts";
+import {
+	createWorkflows,
+	type NewWorkflow,
+	type ScenarioRequest,
+	type Workflows,
+} from "../../../src/services/services.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { freshFolder } from "../../runtime/folder.ts";
 import { storeForTest, type TestStore } from "../../store.ts";
 import { until } from "../../until.ts";
-import { app, endLeftJobs, fakeAgents, fakeJobs, fakeScenarios, type JobScript, owner, records } from "./fakes.ts";
+import {
+	app,
+	endLeftJobs,
+	fakeAgents,
+	fakeConnectors,
+	fakeJobs,
+	fakeScenarios,
+	type JobScript,
+	owner,
+	records,
+} from "./fakes.ts";
 
 const answer: JobScript = (_, { spec }) =>
 	spec.kind === "text" ? { text: `answer to ${spec.messages.at(-1)!.text}`, usage: { input: 1, output: 2 } } : {};
@@ -31,21 +47,30 @@ function rig({
 	let store: TestStore = storeForTest({ path, connection: "none", dies, ...(shared && { shared }) });
 	const jobs = fakeJobs(() => store.bus, script);
 	const agents = fakeAgents();
+	const admitted: ScenarioRequest[] = [];
+	const scenarios: typeof fakeScenarios = {
+		admit(request) {
+			admitted.push(request);
+			return fakeScenarios.admit(request);
+		},
+	};
 	const create = (): Workflows =>
 		createWorkflows({
-			...{ bus: store.bus, ledger: store.ledger, scenarios: fakeScenarios, jobs, agents },
+			...{ bus: store.bus, ledger: store.ledger, scenarios, jobs, agents, connectors: fakeConnectors },
 			...{ clock: systemClock, log: silentLog, limits, verifyUser },
 		});
 	let workflows = create();
 	return {
 		jobs,
 		agents,
+		admitted,
 		get bus() {
 			return store.bus;
 		},
 		get workflows() {
 			return workflows;
 		},
+		run: (sql: string) => store.file.db.exec(sql),
 		/** The store as a process that died leaves it. */
 		async restart() {
 			store.file.close();
@@ -64,7 +89,12 @@ function rig({
 			await records(store.bus, id);
 			return (await workflows.find(id, owner))!.workflow;
 		},
-		events: (id: string) => records<WorkflowEventJson>(store.bus, id),
+		events: async (id: string, after = 0): Promise<WorkflowEventJson[]> => {
+			const found: WorkflowEventJson[] = [];
+			for await (const batch of follow(await workflows.cursor(id, after, owner)))
+				found.push(...batch.records.map((record) => JSON.parse(record) as WorkflowEventJson));
+			return found;
+		},
 	};
 }
 
@@ -222,9 +252,10 @@ describe("a workflow", () => {
 		const { workflow_id: id } = await one.submit([retried]);
 		expect((await one.ended(id)).nodes[0]).toMatchObject({ state: "completed", attempt: 3 });
 		expect(one.jobs.all.size).toBe(3);
-		const { workflow_id: other } = await one.submit([
-			call("a", "x", { config: { prompt: "x", connector_id: "missing" }, retry_max_attempts: 3 }),
-		]);
+		const { workflow_id: other } = await one.submit(
+			[call("a", "x", { config: { prompt: "x", connector_id: "{{input.connector}}" }, retry_max_attempts: 3 })],
+			{ input: { connector: "missing" } },
+		);
 		expect(await one.ended(other)).toMatchObject({
 			state: "failed",
 			error: {
@@ -234,6 +265,38 @@ describe("a workflow", () => {
 			},
 			nodes: [{ attempt: 1, state: "failed" }],
 		});
+	});
+
+	test("a script that cannot be read and a connector that is not there are refused at submission", async () => {
+		const one = rig();
+		const script = (code: string): WorkflowNodeJson => ({ id: "count", kind: "TRANSFORM_SCRIPT", config: { code } });
+		const refused = (nodes: WorkflowNodeJson[]) =>
+			one.submit(nodes).then(
+				() => "taken in",
+				({ reason, message }: NexusError) => `${reason}: ${message}`,
+			);
+		expect(await refused([script("const a = 1;\nreturn a +;")])).toBe(
+			"WORKFLOW_INVALID: node count: config.code: line 2: Unexpected token ';'",
+		);
+		expect(await refused([script("}); throw 1; (function () {")])).toMatch(/config.code: line 1: Unexpected token/);
+		expect(await refused([script("with (inputs) return a")])).toMatch(/line 1: Strict mode code/);
+		expect(await refused([script("return inputs.a?.b ?? 1")])).toBe("taken in");
+		expect(await refused([call("a", "x", { config: { prompt: "x", connector_id: "missing" } })])).toBe(
+			"WORKFLOW_INVALID: node a: there is no connector missing; create it, or correct connector_id",
+		);
+		const before = await one.submit([call("a", "x", { config: { prompt: "x", connector_id: "mine" } })]);
+		expect(before.state).toBe("accepted");
+	});
+
+	test("a model call may take as long as its node, and as long as its kind where the node does not say", async () => {
+		const one = rig();
+		const hour = 60 * 60_000;
+		await one.ended((await one.submit([call("a", "x", { timeout_ms: hour })])).workflow_id);
+		await one.ended((await one.submit([call("a", "x")])).workflow_id);
+		expect(one.admitted.map(({ head, timeoutMsMax }) => [head.timeoutMs, timeoutMsMax])).toEqual([
+			[hour, hour],
+			[undefined, undefined],
+		]);
 	});
 
 	test("a node that takes longer than it may is stopped, with its job", async () => {
@@ -298,7 +361,7 @@ describe("a workflow", () => {
 		const { nodes } = await one.ended(id);
 		const found = Object.fromEntries(nodes.map(({ node_id, error, output }) => [node_id, error ?? output]));
 		expect(found).toMatchObject({
-			throws: { code: "invalid", message: "the script failed: Error: no" },
+			throws: { code: "invalid", reason: "WORKFLOW_INVALID", message: "the script failed: Error: no" },
 			hangs: { code: "timeout" },
 			large: { code: "too_large", message: expect.stringContaining("keep large ones in artifacts") },
 			blind: { value: "undefined,undefined,undefined,undefined" },
@@ -317,6 +380,53 @@ describe("a workflow", () => {
 });
 
 describe("the service", () => {
+	test("I11: events are stored as changes, and each is read with the whole workflow from wherever a reader begins", async () => {
+		const one = rig();
+		const templates = Array.from(
+			{ length: 128 },
+			(_, n): WorkflowNodeJson => ({
+				...{ id: `n${n}`, kind: "TRANSFORM_TEMPLATE", config: { template: "x" } },
+				depends_on: n === 0 ? [] : [`n${n - 1}`],
+			}),
+		);
+		const { workflow_id: id } = await one.submit(templates);
+		const workflow = await one.ended(id);
+		const events = await one.events(id);
+		expect(events.map(({ type }) => type).filter((type) => type === "node_completed")).toHaveLength(128);
+		expect(events.at(-1)!.workflow).toEqual({
+			...workflow,
+			output: undefined,
+			nodes: workflow.nodes.map(({ output: _, ...node }) => node),
+		});
+		for (const [n, { type, node_id, workflow: told }] of events.entries()) {
+			expect(told.nodes).toHaveLength(128);
+			if (type === "node_completed") expect(states(told)[node_id!]).toBe("completed");
+			expect(told.nodes.filter(({ state }) => state === "completed").length).toBeGreaterThanOrEqual(
+				Math.floor((n - 2) / 2),
+			);
+		}
+		const first = events.length - 1;
+		for (const after of [1, 2, 255, 256, 257, first]) expect(await one.events(id, after)).toEqual(events.slice(after));
+		// All of them as readers see them, and as they are stored.
+		expect(JSON.stringify(events).length).toBeGreaterThan(4_000_000);
+		expect((await one.bus.describe(id))!.bytes).toBeLessThan(120_000);
+	});
+
+	test("I11: what a node throws is cut, and told once for each attempt", async () => {
+		const one = rig({
+			script: () => ({ state: "failed", error: { code: "engine_failed", message: "x".repeat(100_000) } }),
+		});
+		const calls = Array.from({ length: 20 }, (_, n) =>
+			call(`n${n}`, "hello", { retry_max_attempts: 3, retry_backoff_ms: 1 }),
+		);
+		const { workflow_id: id } = await one.submit(calls);
+		const { error, nodes } = await one.ended(id);
+		expect(error!.message).toHaveLength(2000 + "node n0 failed: ".length);
+		expect(nodes[7]!.error!.message).toMatch(/^x+…$/);
+		// Sixty attempts, and one whole workflow for each 256 events.
+		expect((await one.bus.describe(id))!.bytes).toBeLessThan(60 * (2000 + 2500) + 2 * 20 * 2500);
+	});
+
 	test("R4-50: a subscription begins with the newest snapshot, and of one that has ended with the terminal, whatever `after` is", async () => {
 		const one = rig();
 		const { workflow_id: id } = await one.submit([noop("a")]);
@@ -365,6 +475,46 @@ describe("the service", () => {
 			code: "forbidden",
 		});
 		expect(await one.workflows.list({ limit: 9 }, owner)).toHaveLength(1);
+	});
+
+	test("I11: a list reads no definition and plans nothing", async () => {
+		const one = rig();
+		const { workflow_id: id } = await one.submit([noop("a"), noop("b", "a")]);
+		const { output: _, ...workflow } = await one.ended(id);
+		one.run("UPDATE workflow SET definition = 'none'");
+		const [listed] = await one.workflows.list({ limit: 10 }, owner);
+		expect(listed).toEqual({ ...workflow, nodes: workflow.nodes.map(({ output: _output, ...node }) => node) });
+		expect(listed!.nodes.map(({ kind, depends_on }) => [kind, depends_on])).toEqual([
+			["CONTROL_NOOP", []],
+			["CONTROL_NOOP", ["a"]],
+		]);
+	});
+
+	test("I11: those that run and those that were listed before are not read again", async () => {
+		const one = rig({ script: () => new Promise(() => {}) });
+		const { workflow_id: over } = await one.submit([noop("a")]);
+		await one.ended(over);
+		const { workflow_id: live } = await one.submit([call("a", "x")]);
+		await until("it runs", () => one.jobs.submitted.length === 1);
+		const first = await one.workflows.list({ limit: 10 }, owner);
+		expect(first.map(({ workflow_id }) => workflow_id)).toEqual([live, over]);
+		one.run("UPDATE workflow_node SET status = 'none'");
+		expect((await one.workflows.list({ limit: 10 }, owner)).map(({ state }) => state)).toEqual([
+			"running",
+			"completed",
+		]);
+	});
+
+	test("a workflow of an older version is listed, too", async () => {
+		const one = rig();
+		const { workflow_id: id } = await one.submit([noop("a"), noop("b", "a")]);
+		await one.ended(id);
+		one.run("UPDATE workflow_node SET shape = NULL");
+		const [listed] = await one.workflows.list({ limit: 10 }, owner);
+		expect(listed!.nodes.map(({ kind, depends_on }) => [kind, depends_on])).toEqual([
+			["CONTROL_NOOP", []],
+			["CONTROL_NOOP", ["a"]],
+		]);
 	});
 
 	test("as many run as may; the next one waits, is told so, and begins when there is room", async () => {

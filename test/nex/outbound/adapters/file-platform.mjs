@@ -6,7 +6,7 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
 const [flavour = "full", verb = "info"] = process.argv.slice(2);
-const seed = { s0: true }[flavour] === true;
+const isBasic = { collecting: true, basic: true }[flavour] === true;
 
 const INFO = {
 	channel: flavour,
@@ -14,7 +14,8 @@ const INFO = {
 	protocol: 1,
 	supports: {
 		full: ["monitor", "send", "stream", "health", "typing", "parts"],
-		s0: ["send", "stream", "health"],
+		collecting: ["send", "stream", "health"],
+		basic: ["send", "stream"],
 		streamonly: ["stream"],
 		blocks: ["send", "health", "typing"],
 		blind: ["send"],
@@ -23,11 +24,11 @@ const INFO = {
 		drafts: ["send", "stream", "attachments"],
 		letters: ["send", "attachments"],
 	}[flavour],
-	...(seed ? {} : { fields: ["runId", "offset", "intent"] }),
+	...(isBasic ? {} : { fields: ["runId", "offset", "intent"] }),
 	limits: { textMax: 4000, unit: "utf16" },
 	...(flavour === "full" || flavour === "blocks" ? { typing: { intervalMs: 40, expiryMs: 100 } } : {}),
 	...(flavour === "mail" || flavour === "letters" ? { delivery: "whole" } : {}),
-	...(seed || flavour === "blind" ? {} : { reconcile: "history" }),
+	...(isBasic || flavour === "blind" ? {} : { reconcile: "history" }),
 	blocks: { minChars: 20, maxChars: 60, idleMs: 50, humanDelayMs: { min: 1, max: 2 } },
 	settings: [],
 };
@@ -111,7 +112,8 @@ const deliveries = new Map();
 /** The stream verb with all fields: create by intent, edit, roll over at the limit, resume. */
 async function stream(line) {
 	const named = { delivery: line.delivery, runId: line.runId };
-	if (line.type === "typing") return call({ op: "typing", to: line.target.to, on: line.on });
+	if (line.type === "typing")
+		return call({ op: "typing", to: line.target.to, on: line.on, delivery: line.delivery, runId: line.runId });
 	if (line.type === "stream_start") {
 		const { resume } = line;
 		call({ op: "start", to: line.target.to, delivery: line.delivery, resume, options: line.options });
@@ -221,9 +223,9 @@ function write(d) {
 	}
 }
 
-/** The seed's stream verb: no names, no positions. */
+/** The basic lines, no names, no positions: one message at the end. */
 let current;
-function seedStream(line) {
+function collect(line) {
 	if (line.type === "stream_start") current = { to: line.target.to, text: "", keys: Object.keys(line).sort().join() };
 	if (line.type === "token") {
 		current.text += line.text;
@@ -243,11 +245,41 @@ function seedStream(line) {
 	say({ type: "delivery_complete", messageIds: [id] });
 }
 
+/** The basic lines, with a message that grows: `quiet` leaves its characters uncounted, `skipCreated` its creation untold. */
+function growing(line) {
+	if (line.type === "stream_start") current = { to: line.target.to, text: "", ids: [] };
+	if (line.type === "reasoning") call({ op: "reasoning", to: current.to, text: line.text, after: current.text });
+	if (line.type === "token") {
+		current.text += line.text;
+		if (settings.failAfter && current.text.length > number("failAfter", 0)) {
+			say({ type: "delivery_error", error: "told to fail" });
+			current = { text: "" };
+			return;
+		}
+		if (!current.id) {
+			current.id = newId();
+			call({ op: "create", id: current.id, to: current.to, text: current.text });
+			if (!settings.skipCreated) say({ type: "message_created", messageId: current.id });
+		} else call({ op: "edit", id: current.id, to: current.to, text: current.text });
+		if (!settings.quiet) say({ type: "message_updated", messageId: current.id, chars: current.text.length });
+	}
+	if (line.type !== "stream_end" && line.type !== "stream_error") return;
+	const final = line.final !== false;
+	if (current.id) {
+		say({ type: "message_sent", messageId: current.id, final });
+		current.ids.push(current.id);
+	}
+	current.id = undefined;
+	current.text = "";
+	if (final) say({ type: "delivery_complete", messageIds: current.ids });
+}
+
 let refusals = number("refusals", 0);
 const retryAfterMs = number("retryAfterMs", 60);
 
 function send(line) {
-	if (line.type === "typing") return call({ op: "typing", to: line.target.to, on: line.on });
+	if (line.type === "typing")
+		return call({ op: "typing", to: line.target.to, on: line.on, delivery: line.delivery, runId: line.runId });
 	if (line.type === "find") {
 		call({ op: "find", nonce: line.nonce });
 		if (settings.loseFiles) return say({ type: "found", nonce: line.nonce, known: false });
@@ -280,9 +312,9 @@ function send(line) {
 		type: "message_sent",
 		messageId: id,
 		final: true,
-		...(seed ? {} : { nonce: line.nonce, from: line.from, to: line.to }),
+		...(isBasic ? {} : { nonce: line.nonce, from: line.from, to: line.to }),
 	});
-	if (seed) process.exit(0);
+	if (isBasic) process.exit(0);
 }
 
 async function monitor() {
@@ -311,4 +343,4 @@ async function monitor() {
 }
 
 if (verb === "monitor") await monitor();
-else await serve(verb === "send" ? send : seed ? seedStream : stream);
+else await serve(verb === "send" ? send : isBasic ? (flavour === "basic" ? growing : collect) : stream);

@@ -1,0 +1,162 @@
+/**
+ * What a provider sends, made fit for the libraries that read it: they look through all that they hold whenever a piece of an event comes, and
+ * take two tool calls with one id for one call.
+ */
+
+/** A longer event ends the call: it would be looked through, parsed and shown in one turn of the loop. */
+export const EVENT_BYTES_MAX = 2 * 1024 * 1024;
+
+type Fetch = typeof globalThis.fetch;
+
+export const soundFetch =
+	(fetch: Fetch = globalThis.fetch): Fetch =>
+	async (...request) => {
+		const response = await fetch(...request);
+		if (!response.ok || response.body === null) return response;
+		const { status, statusText, headers } = response;
+		return new Response(soundEvents(response.body), { status, statusText, headers });
+	};
+
+/** The events of a stream, each in one piece and with ids of its own. */
+function soundEvents(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+	const reader = body.getReader();
+	const events = new WholeEvents();
+	const ids = new CallIds();
+	return new ReadableStream({
+		async pull(to) {
+			for (;;) {
+				const { done, value } = await reader.read();
+				const whole = done ? events.rest() : events.push(value);
+				if (whole.length > 0) to.enqueue(ids.own(whole));
+				if (done) to.close();
+				if (done || whole.length > 0) return;
+			}
+		},
+		cancel: (reason) => reader.cancel(reason),
+	});
+}
+
+const ENDS = ["\n\n", "\r\r", "\r\n\r\n"];
+const END_BYTES_MAX = 4;
+const NOTHING = Buffer.alloc(0);
+
+/** Holds back the beginning of an event until its end is there. */
+class WholeEvents {
+	#held: Uint8Array[] = [];
+	#heldBytes = 0;
+	/** The last bytes that are held: an end may come in two pieces. */
+	#tail: Uint8Array = NOTHING;
+
+	/** What is whole now. */
+	push(piece: Uint8Array): Uint8Array {
+		const end = this.#endIn(piece);
+		if (end === 0) {
+			this.#hold(piece);
+			return NOTHING;
+		}
+		const whole =
+			this.#heldBytes === 0 ? piece.subarray(0, end) : Buffer.concat([...this.#held, piece.subarray(0, end)]);
+		this.#clear();
+		if (end < piece.length) this.#hold(piece.subarray(end));
+		return whole;
+	}
+
+	rest(): Uint8Array {
+		const rest = Buffer.concat(this.#held);
+		this.#clear();
+		return rest;
+	}
+
+	/** Behind the last event that ends in the piece; 0 when none does. */
+	#endIn(piece: Uint8Array): number {
+		const seen = Buffer.concat([this.#tail, piece.subarray(0, END_BYTES_MAX)]);
+		const whole = bufferOf(piece);
+		const inPiece = Math.max(...ENDS.map((end) => endOf(whole, end)));
+		const across = Math.max(...ENDS.map((end) => endOf(seen, end))) - this.#tail.length;
+		return Math.max(inPiece, across, 0);
+	}
+
+	#hold(piece: Uint8Array): void {
+		this.#heldBytes += piece.length;
+		if (this.#heldBytes > EVENT_BYTES_MAX)
+			throw new Error(`the provider sent an event of more than ${EVENT_BYTES_MAX} bytes; it was not read to its end`);
+		this.#held.push(piece);
+		this.#tail = Buffer.concat([this.#tail, piece.subarray(-END_BYTES_MAX)]).subarray(1 - END_BYTES_MAX);
+	}
+
+	#clear(): void {
+		this.#held = [];
+		this.#heldBytes = 0;
+		this.#tail = NOTHING;
+	}
+}
+
+const bufferOf = ({ buffer, byteOffset, byteLength }: Uint8Array): Buffer =>
+	Buffer.from(buffer, byteOffset, byteLength);
+
+const endOf = (bytes: Buffer, end: string): number => {
+	const at = bytes.lastIndexOf(end, undefined, "latin1");
+	return at < 0 ? -1 : at + end.length;
+};
+
+const CALLS = '"tool_calls"';
+
+interface CallDelta {
+	index?: unknown;
+	id?: unknown;
+}
+
+/** Ids of the tool calls in one answer: where a model gives two of them one id, the second gets its own. */
+class CallIds {
+	readonly #indexes = new Map<string, number>();
+
+	own(events: Uint8Array): Uint8Array {
+		const bytes = bufferOf(events);
+		if (!bytes.includes(CALLS, 0, "latin1")) return events;
+		let isChanged = false;
+		const lines = bytes.toString().split("\n");
+		for (const [n, line] of lines.entries()) {
+			const changed = line.includes(CALLS) ? this.#changed(line) : undefined;
+			if (changed === undefined) continue;
+			isChanged = true;
+			lines[n] = changed;
+		}
+		return isChanged ? Buffer.from(lines.join("\n")) : events;
+	}
+
+	/** The line with other ids; undefined when it is right as it is. */
+	#changed(line: string): string | undefined {
+		const at = line.indexOf("{");
+		const chunk = at < 0 ? undefined : jsonIn(line.slice(at));
+		const calls = chunk?.choices?.flatMap((choice) => choice?.delta?.tool_calls ?? []) ?? [];
+		let isChanged = false;
+		for (const call of calls) {
+			const id = this.#idOf(call);
+			if (id === undefined || id === call.id) continue;
+			call.id = id;
+			isChanged = true;
+		}
+		return isChanged ? line.slice(0, at) + JSON.stringify(chunk) : undefined;
+	}
+
+	#idOf({ index, id }: CallDelta): string | undefined {
+		if (typeof index !== "number" || typeof id !== "string" || id === "") return undefined;
+		let own = id;
+		for (let n = 2; (this.#indexes.get(own) ?? index) !== index; n++) own = `${id}_${n}`;
+		this.#indexes.set(own, index);
+		return own;
+	}
+}
+
+interface Chunk {
+	choices?: ({ delta?: { tool_calls?: CallDelta[] } } | null)[];
+}
+
+/** What a library cannot read either is left to it. */
+function jsonIn(text: string): Chunk | undefined {
+	try {
+		return JSON.parse(text) as Chunk;
+	} catch {
+		return undefined;
+	}
+}

@@ -1,0 +1,99 @@
+/** What is still sent to a chat whose adapter knows only the basic fields and stopped half-way: nothing that it may have shown is said again (ADR 17). */
+
+import { speaks } from "./account.ts";
+import { isAside } from "./aside-nonce.ts";
+import type { Delivering, Outcome } from "./delivering.ts";
+import { isEnd, readSource } from "./source.ts";
+import type { Tracked } from "./tracked.ts";
+
+/** Adapters that report neither intents nor positions leave nothing to go on from. */
+export const isResumable = ({ info }: Delivering): boolean => speaks(info, "intent") && speaks(info, "offset");
+
+const textsOf = ({ row }: Tracked) => row.messages.filter(({ nonce }) => !isAside(nonce));
+
+/** Certainly none of its text is on the platform. */
+export const isUnshown = (tracked: Tracked): boolean => tracked.given === 0 && textsOf(tracked).length === 0;
+
+/** How far the platform shows the text, by what the adapter counted of each message; undefined when it left one out. */
+export function countedTo(tracked: Tracked): number | undefined {
+	const texts = textsOf(tracked);
+	const counted = texts.every(({ shown }) => shown !== undefined) ? texts.at(-1)?.shown : undefined;
+	return counted !== undefined && counted <= (tracked.given ?? counted) ? counted : undefined;
+}
+
+/** The process or the daemon died: all that it was given may be shown. */
+export async function leaveHalfShown(delivering: Delivering): Promise<Outcome> {
+	const { tracked, info } = delivering;
+	if (!info.supports.includes("send")) return inDoubt(tracked);
+	const given = tracked.given ?? (await heldInLog(delivering));
+	if (delivering.signal.aborted) return { state: "left" };
+	tracked.given = given;
+	markReach(tracked, countedTo(tracked), given);
+	return { state: "degraded", error: CANNOT_TELL };
+}
+
+/** The adapter gave up by itself: what it reported, it reported in order, so it tells what is shown. Undefined: nothing is. */
+export function leaveRefused({ tracked, info }: Delivering, error: string): Outcome | undefined {
+	if (textsOf(tracked).length === 0) return undefined;
+	if (!info.supports.includes("send")) return { ...inDoubt(tracked), error };
+	const counted = countedTo(tracked);
+	markReach(tracked, counted, counted ?? tracked.given ?? 0);
+	return { state: "degraded", error };
+}
+
+/** Its open message stays as it is. What lies between what is known to be shown and what may be is a message in doubt. */
+function markReach(tracked: Tracked, shown: number | undefined, reach: number): void {
+	// With what follows: a crash in between would take all of the log for shown.
+	tracked.change("setMode", "blocks");
+	const open = tracked.unfinished;
+	if (open?.state === "open") tracked.abandon(shown === undefined ? { ...open, shown: open.from } : open);
+	else if (open) tracked.change("doubt", open.nonce);
+	const { cursor } = tracked.row;
+	if (reach <= cursor || shown === reach) return;
+	const { ordinal, nonce } = tracked.next();
+	tracked.intend({ ordinal, nonce, from: cursor, to: reach });
+	tracked.change("doubt", nonce);
+}
+
+const CANNOT_TELL =
+	"The adapter ended while it was writing, and cannot tell what the platform shows. " +
+	"Adapters with the fields intent and offset can be resumed.";
+
+function inDoubt(tracked: Tracked): { state: "unknown"; error: string } {
+	for (const { state, nonce } of tracked.row.messages)
+		if (state === "intended" || state === "open") tracked.change("doubt", nonce);
+	return { state: "unknown", error: CANNOT_TELL };
+}
+
+/** What an earlier daemon can have handed out: no record is handed out before it is in the log (I1). */
+async function heldInLog({ tracked, bus, signal, log }: Delivering): Promise<number> {
+	const { runId } = tracked.row;
+	const head = (await bus.describe(runId))?.head ?? 0;
+	let reach = 0;
+	for await (const events of readSource(bus, runId, { position: 0, signal, log })) {
+		for (const { event, offset, position } of events) {
+			if (event.type === "token" && offset <= head) reach = position + event.text.length;
+			if (isEnd(event) || offset >= head) return reach;
+		}
+	}
+	return reach;
+}
+
+/** Some of its text may or may not be on the platform. */
+export const doubtOf = ({ row }: Tracked): string | undefined =>
+	row.messages.some(({ state, nonce }) => state === "unknown" && !isAside(nonce)) ? CANNOT_TELL : undefined;
+
+/** The text that is sent next goes on behind a message that was left half-way, without positions: where that one ends is not known for certain. */
+export function goesOnBlindly({ tracked, info }: Delivering): boolean {
+	const last = textsOf(tracked).at(-1);
+	return !speaks(info, "offset") && (last?.state === "unknown" || last?.abandoned === true);
+}
+
+/** At its beginning markdown has a meaning that it would lose behind a sign. */
+const BLOCK_MARK = /^(?:`{3}|~{3}|[#>|]|[-*+]\s|\d+[.)]\s)/;
+
+/** A text that goes on in a new message. */
+export function goingOn(text: string): string {
+	const rest = text.trimStart();
+	return `…${BLOCK_MARK.test(rest) ? "\n\n" : " "}${rest}`;
+}

@@ -1,0 +1,62 @@
+/** Takes back messages that a command overtook: those that plugins look at when it comes, and those that wait behind them. */
+
+import type { Message } from "./message.ts";
+
+/** Commands that are remembered; the oldest gives way. */
+const COMMANDS_MAX = 1000;
+
+export class Stops {
+	/** By session, oldest first. */
+	readonly #seen = new Map<string, Set<Message>>();
+	readonly #stopped = new WeakSet<Message>();
+	/** The last `/stop all` of each person and session, an owner's under the session alone. */
+	readonly #all = new Map<string, Message>();
+
+	/** Plugins look at the message until the work is done: meanwhile a command can stop it. */
+	async during<T>(message: Message, work: () => Promise<T>): Promise<T> {
+		const { session } = message;
+		const seen = this.#seen.get(session) ?? new Set();
+		this.#seen.set(session, seen.add(message));
+		try {
+			return await work();
+		} finally {
+			seen.delete(message);
+			if (seen.size === 0) this.#seen.delete(session);
+		}
+	}
+
+	/** Stops the message that would be the next run. False when there is none. */
+	first(session: string): boolean {
+		for (const message of this.#seen.get(session) ?? []) {
+			if (this.#stopped.has(message)) continue;
+			this.#stopped.add(message);
+			return true;
+		}
+		return false;
+	}
+
+	/** Stops all messages that came before the command and that its sender may take back; tells how many plugins look at. */
+	all(command: Message): number {
+		const key = keyOf(command);
+		this.#all.delete(key);
+		this.#all.set(key, command);
+		for (const oldest of this.#all.keys()) {
+			if (this.#all.size <= COMMANDS_MAX) break;
+			this.#all.delete(oldest);
+		}
+		return [...(this.#seen.get(command.session) ?? [])].filter((message) => this.has(message)).length;
+	}
+
+	has(message: Message): boolean {
+		if (this.#stopped.has(message)) return true;
+		const commands = [this.#all.get(message.session), this.#all.get(keyOf(message))];
+		return commands.some((command) => command && message.eventId < command.eventId && maySilence(command, message));
+	}
+}
+
+const keyOf = ({ session, origin, facts }: Message): string =>
+	facts.sender.owner ? session : JSON.stringify([session, origin.channel, origin.account, origin.sender]);
+
+/** One's own; an owner anybody's. */
+export const maySilence = ({ facts, origin }: Message, other: Message): boolean =>
+	facts.sender.owner || origin.sender === other.origin.sender;

@@ -1,0 +1,35 @@
+/** Removes what an application has stored and what is over: finished jobs and workflows, their logs and those of model calls, and artifacts. */
+
+import type { Bus } from "../../bus/bus.ts";
+import { jobWrites, type Ledger, workflowWrites } from "../../ledger/ledger.ts";
+import type { Artifacts } from "../artifacts/port.ts";
+import type { Audit } from "../audit/port.ts";
+import { type Principal, requireOwner } from "../principal.ts";
+
+/** In one commit. */
+const JOBS_PER_COMMIT = 500;
+/** Each with its nodes. */
+const WORKFLOWS_PER_COMMIT = 50;
+
+export interface ClearingDeps {
+	bus: Pick<Bus, "write" | "removeOf">;
+	ledger: Pick<Ledger, "jobs" | "workflows">;
+	artifacts: Pick<Artifacts, "clear">;
+	audit?: Audit;
+}
+
+/** Messages stay for their week: their recipients read them without a gap. */
+export type ClearApp = (appId: string, principal: Principal) => Promise<void>;
+
+export const createClearing =
+	({ bus, ledger, artifacts, audit }: ClearingDeps): ClearApp =>
+	async (appId, principal) => {
+		requireOwner(principal);
+		if (audit) await bus.write([audit({ domain: "apps", operation: "cleared", appId, caller: principal.address })]);
+		const ever = Number.MAX_SAFE_INTEGER;
+		while (await ledger.jobs.isOlder(ever, appId)) await bus.write([jobWrites.forget(ever, JOBS_PER_COMMIT, appId)]);
+		while (await ledger.workflows.isOlder(ever, appId))
+			await bus.write([workflowWrites.forget(ever, WORKFLOWS_PER_COMMIT, appId)]);
+		await bus.removeOf(appId);
+		await artifacts.clear(appId);
+	};

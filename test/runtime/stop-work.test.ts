@@ -1,0 +1,75 @@
+/** A whole daemon stops while a job and a node of a workflow run: their runs, the job and the node all say STOPPING. */
+
+import { expect, onTestFinished, test } from "vitest";
+import { ScenarioJobState as State } from "../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { ReasonCode } from "../../src/gen/nexus/runtime/v1/common_pb.ts";
+import type { WorkflowJson } from "../../src/protocol/protocol.ts";
+import { type Daemon, startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
+import { asking, clientOf } from "../ai-client.ts";
+import { readStream } from "../edge/grpc/kit.ts";
+import { TOKEN } from "../edge/rig.ts";
+import { until } from "../until.ts";
+import { freshFolder } from "./folder.ts";
+
+const LONG = "/demo tokens=100000 rate=20";
+
+async function start(data: string): Promise<Daemon> {
+	const daemon = await startDaemon({
+		...{ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog },
+		...{ stopDeadlineMs: 100, broker: { abortGraceMs: 1000 } },
+	});
+	onTestFinished(() => daemon.close());
+	return daemon;
+}
+
+async function call<T>(daemon: Daemon, path: string, body?: object): Promise<T> {
+	const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+	const answer = await fetch(`${daemon.url}${path}`, {
+		headers,
+		...(body && { method: "POST", body: JSON.stringify(body) }),
+	});
+	return (await answer.json()) as T;
+}
+
+test("P5.8: one stop has one reason, in the logs of runs, in jobs and in nodes of workflows; no crash is made of it", async () => {
+	const data = freshFolder();
+	const first = await start(data);
+	const ai = clientOf(first);
+	const submit = async (retryMaxAttempts: number) =>
+		(await ai.submitScenarioJob({ scenario: asking(LONG), retryMaxAttempts })).job!.jobId;
+	const [once, again] = [await submit(1), await submit(2)];
+	const node = { id: "say", kind: "AI_GENERATE", config: { prompt: LONG } };
+	const workflow = await call<WorkflowJson>(first, "/v1/workflows", {
+		definition: { name: "w", nodes: [node] },
+	});
+	const runs = new Map<string, string>();
+	for (const jobId of [once, again])
+		await until("its run is known", async () => {
+			const { job } = await ai.getScenarioJob({ jobId });
+			runs.set(jobId, job!.runId);
+			return job!.text !== "";
+		});
+	const shown = (daemon: Daemon) =>
+		call<{ workflow: WorkflowJson }>(daemon, `/v1/workflows/${workflow.workflow_id}`).then(
+			(it) => it.workflow.nodes[0]!,
+		);
+	await until("the node runs", async () => (await shown(first)).run_id !== undefined);
+	const nodeRun = (await shown(first)).run_id!;
+	await first.close();
+
+	const next = await start(data);
+	const client = clientOf(next);
+	for (const runId of [runs.get(once)!, runs.get(again)!, nodeRun]) {
+		const { messages } = await readStream(client.streamScenario({ runId, after: 0n }));
+		expect(messages.at(-1)).toMatchObject({ done: true, reasonCode: ReasonCode.STOPPING });
+	}
+	const { job: ended } = await client.getScenarioJob({ jobId: once });
+	expect(ended).toMatchObject({ state: State.FAILED, reasonCode: ReasonCode.STOPPING, afterCrash: false });
+	expect(ended!.text).not.toBe("");
+	const { job: begun } = await client.getScenarioJob({ jobId: again });
+	expect(begun).toMatchObject({ attempt: 2, afterCrash: false });
+	expect([State.QUEUED, State.RUNNING]).toContain(begun!.state);
+	await until("the node has failed", async () => (await shown(next)).state === "failed");
+	expect((await shown(next)).error).toMatchObject({ code: "unavailable", reason: "STOPPING" });
+});

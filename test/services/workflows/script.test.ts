@@ -1,0 +1,53 @@
+import { expect, onTestFinished, test } from "vitest";
+import { WORKFLOW_LIMITS } from "../../../src/services/workflows/limits.ts";
+import { createScripts } from "../../../src/services/workflows/script.ts";
+import { systemClock } from "../../../src/std/clock.ts";
+
+const MB = 1024 * 1024;
+
+function scripts() {
+	const made = createScripts(WORKFLOW_LIMITS, systemClock);
+	onTestFinished(() => made.close());
+	return (code: string, inputs: unknown = {}) =>
+		made.run({ appId: "notes", code, inputs, deadlineMs: 60_000 }, AbortSignal.timeout(60_000));
+}
+
+test("I11: a script holds no more than its memory, however it takes it", async () => {
+	const run = scripts();
+	const hoard = (piece: string) => `
+		let held = [];
+		try { for (;;) held.push(${piece}); } catch { const count = held.length; held = []; return count; }`;
+	const limit = WORKFLOW_LIMITS.scriptMemoryBytesMax / MB;
+	for (const piece of ["new Uint8Array(1 << 20).fill(1)", "'x'.repeat(1 << 20) + held.length"]) {
+		const { count } = { count: (await run(hoard(piece))) as number };
+		expect(count).toBeGreaterThan(limit / 2);
+		expect(count).toBeLessThan(limit);
+	}
+	expect(await run("return 1")).toBe(1);
+});
+
+test("I11: what a script throws is cut where it is thrown, whatever it throws", async () => {
+	const run = scripts();
+	const thrown = (code: string) =>
+		run(code).then(String, (cause: Error) => cause.message.replace("the script failed: ", ""));
+	const { errorCharsMax } = WORKFLOW_LIMITS;
+	expect(await thrown("throw 'x'.repeat(4 << 20)")).toBe("x".repeat(errorCharsMax));
+	expect(await thrown("throw new TypeError('y'.repeat(4 << 20))")).toMatch(/^TypeError: y+$/);
+	expect(await thrown("throw { message: 1, text: 'z'.repeat(4 << 20) }")).toHaveLength(errorCharsMax);
+	expect(await thrown("String.prototype.slice = () => 'w'.repeat(4 << 20); throw 'x'.repeat(4 << 20)")).toBe(
+		"x".repeat(errorCharsMax),
+	);
+	expect(await thrown("throw { get message() { throw 'again' } }")).toBe("it threw something that cannot be told");
+	expect(await thrown("throw null")).toContain("null");
+	expect(await thrown("return (function f() { return f() + 1 })()")).toContain("stack overflow");
+});
+
+test("I11: what a script returns fits the outputs of a workflow, or is not copied", async () => {
+	const run = scripts();
+	const large = `'x'.repeat(${WORKFLOW_LIMITS.outputsBytesMax})`;
+	await expect(run(`return ${large}`)).rejects.toMatchObject({ code: "too_large" });
+	await expect(run(`JSON.stringify = () => ${large}; return ${large}`)).rejects.toMatchObject({ code: "too_large" });
+	await expect(run(`}); String.prototype.concat = 1; (${large})\n//`)).rejects.toMatchObject({ code: "invalid" });
+	expect(await run("JSON.stringify = () => '[]'; return { a: inputs.a }", { a: "é\u2028" })).toEqual({ a: "é\u2028" });
+	expect(await run("return undefined")).toBeNull();
+});
