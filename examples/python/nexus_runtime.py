@@ -128,6 +128,9 @@ class Runtime:
                         continue
                     last = sequence
                     asked = _resumed(mode, asked, event, last)
+                    if mode == "D" and is_log and "event_type" not in event:
+                        # A place, and no event: what happened up to there was not asked for.
+                        continue
                     yield event
                     if is_last:
                         return

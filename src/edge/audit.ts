@@ -81,13 +81,31 @@ const attachment = (name: string) => ({ "Content-Disposition": `attachment; file
 /** It begins with the place where the reader is: one that is cut before its first event has something to resume from. */
 function agentDialect(after: number, filter: AgentEventFilter): Dialect {
 	const fits = agentMatcher(filter);
-	const { text, ...encoder } = SSE.open();
-	const some = ({ first, records }: Batch) => {
-		const wanted = records.map((record, n) =>
-			fits?.(JSON.parse(record) as AgentEvent) ? `id: ${first + n}\nevent: message\ndata: ${record}\n\n` : "",
-		);
-		return wanted.join("") || undefined;
-	};
+	const { text, heartbeat, ...encoder } = SSE.open();
 	const open = () => `${encoder.open?.() ?? ""}id: ${after}\n\n`;
-	return { headers: SSE.headers, open: () => ({ ...encoder, open, text: fits ? some : text }) };
+	if (!fits) return { headers: SSE.headers, open: () => ({ open, text, heartbeat }) };
+	return { headers: SSE.headers, open: () => Object.assign(someEvents(fits, after, heartbeat), { open }) };
+}
+
+/** Events that do not match move a reader on, too: the heartbeat says where it is, so that retention does not pass it. */
+function someEvents(fits: (event: AgentEvent) => boolean, after: number, idle: string | undefined) {
+	let seen = after;
+	let told = after;
+	return {
+		text({ first, last, records }: Batch): string | undefined {
+			let wanted = "";
+			for (const [n, record] of records.entries()) {
+				if (!fits(JSON.parse(record) as AgentEvent)) continue;
+				told = first + n;
+				wanted += `id: ${told}\nevent: message\ndata: ${record}\n\n`;
+			}
+			seen = last;
+			return wanted || undefined;
+		},
+		get heartbeat(): string | undefined {
+			if (seen <= told) return idle;
+			told = seen;
+			return `id: ${seen}\n\n`;
+		},
+	};
 }

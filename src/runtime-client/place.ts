@@ -110,8 +110,8 @@ function filePlace(asked: Asked): Place<ExportAuditEventsResponse> {
 	};
 }
 
-/** Mode D of a log: the daemon numbers what it holds. */
-function logPlace(asked: Asked): Place<{ sequence: bigint }> {
+/** Mode D of a log: the daemon numbers what it holds. An event without a type says how far the reader is, and nothing else (P8.7). */
+function logPlace(asked: Asked): Place<{ sequence: bigint; eventType?: number }> {
 	let { after } = asked;
 	return {
 		endsWithOk: true,
@@ -120,10 +120,10 @@ function logPlace(asked: Asked): Place<{ sequence: bigint }> {
 		begins(at) {
 			after ??= at;
 		},
-		take({ sequence }) {
+		take({ sequence, eventType }) {
 			if (after !== undefined && sequence <= after) return "known";
 			after = sequence;
-			return "new";
+			return eventType === 0 ? "known" : "new";
 		},
 	};
 }

@@ -9,6 +9,12 @@ import type { Write } from "../std/write.ts";
 /** In UTF-8. */
 const KEY_BYTES_MAX = 256;
 
+/** Throws `invalid` for a key that is too long. */
+export function checkKey(key = ""): void {
+	if (Buffer.byteLength(key) > KEY_BYTES_MAX)
+		throw new NexusError("invalid", `an idempotency key has at most ${KEY_BYTES_MAX} bytes`);
+}
+
 export interface OnceRequest {
 	appId: string;
 	/** Left out or empty: every request makes something of its own. */
@@ -33,8 +39,7 @@ export async function once(
 		await begin([]);
 		return { id: result, isFirst: true };
 	}
-	if (Buffer.byteLength(key) > KEY_BYTES_MAX)
-		throw new NexusError("invalid", `an idempotency key has at most ${KEY_BYTES_MAX} bytes`);
+	checkKey(key);
 	const digest = digestOf(body);
 	const first = async () => {
 		const known = await ledger.idempotency.find(appId, key, clock.now());

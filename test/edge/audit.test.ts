@@ -4,6 +4,8 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { noticeWrites } from "../../src/ledger/ledger.ts";
 import type { AuditListJson } from "../../src/protocol/protocol.ts";
 import { auditText } from "../../src/services/services.ts";
+import { manualClock } from "../clock.ts";
+import { until } from "../until.ts";
 import { auditOptions } from "./audit-kit.ts";
 import { createRig, readSse } from "./rig.ts";
 
@@ -104,5 +106,28 @@ describe("GET /v1/agents/stream", () => {
 		onTestFinished(() => reader.stop());
 		const events = await reader.until((seen) => seen.length === 2);
 		expect(events.map(({ id }) => id)).toEqual(["3", "4"]);
+	});
+
+	it("P6.18: events that do not match move a quiet reader on: the heartbeat has its id", async () => {
+		const clock = manualClock(Date.now());
+		const rig = await createRig({ ...auditOptions(), clock, limits: { heartbeatMs: 1000 } });
+		onTestFinished(() => rig.close());
+		const response = await rig.get("/v1/agents/stream?session=quiet");
+		const reader = response.body!.getReader();
+		await rig.start("busy");
+		let text = "";
+		const read = async (): Promise<void> => {
+			const { value, done } = await reader.read();
+			if (done) return;
+			text += Buffer.from(value).toString();
+			return read();
+		};
+		void read().catch(() => {});
+		await until("the place", () => {
+			clock.advance(1000);
+			return text.includes("id: 2\n\n");
+		});
+		expect(text).not.toContain("data:");
+		await reader.cancel();
 	});
 });

@@ -8,6 +8,7 @@ import {
 	createRouterTransport,
 	type HandlerContext,
 } from "@connectrpc/connect";
+import { RealtimeEventType } from "../../src/gen/nexus/runtime/v1/realtime_pb.ts";
 import {
 	createRuntime,
 	ExportAuditEventsResponseSchema,
@@ -155,7 +156,11 @@ export function fakeDaemon(script: Script = {}, options: Partial<RuntimeOptions>
 		router.service(RuntimeRealtimeService, {
 			readRealtimeEvents(request, context) {
 				asked.push(request);
-				const message = (sequence: bigint) => ({ sequence, textDelta: `${sequence} ` });
+				const message = (sequence: bigint) => ({
+					sequence,
+					eventType: RealtimeEventType.TEXT_DELTA,
+					textDelta: `${sequence} `,
+				});
 				const after = request.after ?? script.now ?? 0n;
 				context.responseHeader.set("x-nexus-after", String(after));
 				return log(ReadRealtimeEventsResponseSchema, context, after, message, script.closesD !== true);

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { expect, it, onTestFinished } from "vitest";
+import { AgentEventType } from "../../src/gen/nexus/runtime/v1/agent_pb.ts";
 import {
 	Code,
 	createRuntime,
@@ -16,7 +17,7 @@ import {
 function send(stream: ServerHttp2Stream, sequence: bigint): void {
 	const message = toBinary(
 		SubscribeAgentEventsResponseSchema,
-		create(SubscribeAgentEventsResponseSchema, { sequence }),
+		create(SubscribeAgentEventsResponseSchema, { sequence, eventType: AgentEventType.STARTED }),
 	);
 	const head = Buffer.alloc(5);
 	head.writeUInt32BE(message.length, 1);

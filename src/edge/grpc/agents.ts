@@ -3,7 +3,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Batch } from "../../bus/bus.ts";
 import {
 	AgentEventType,
 	type RuntimeAgentService,
@@ -11,14 +10,8 @@ import {
 	type SubscribeAgentEventsResponseSchema,
 } from "../../gen/nexus/runtime/v1/agent_pb.ts";
 import { isSessionLabel, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
-import {
-	AGENTS_TOPIC,
-	type AgentEvent,
-	type AgentEventFilter,
-	agentMatcher,
-	type Principal,
-	requireOwner,
-} from "../../services/services.ts";
+import { AGENTS_TOPIC, type AgentEvent, agentMatcher, type Principal, requireOwner } from "../../services/services.ts";
+import { filtered } from "./filtered.ts";
 import { afterOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf } from "./scenario-codec.ts";
@@ -49,7 +42,8 @@ export const agentMethods = (rpc: RpcDeps): Partial<ServiceImpl<typeof RuntimeAg
 		requireOwner(principalOf(context));
 		const filter = { ...(session !== "" && { session }), ...(agent !== "" && { agent }) };
 		const cursor = await rpc.services.notices.cursor(AGENTS_TOPIC, afterOf(after));
-		yield* logStream(context, { cursor, messages: agentMessages(filter), closes });
+		const fits = agentMatcher(filter);
+		yield* logStream(context, { cursor, closes, ...filtered<AgentEvent, Message>({ fits, message: messageOf }) });
 	},
 });
 
@@ -87,15 +81,6 @@ const TYPES: Readonly<Record<AgentEvent["event_type"], AgentEventType>> = {
 };
 
 type Message = MessageInitShape<typeof SubscribeAgentEventsResponseSchema>;
-
-function agentMessages(filter: AgentEventFilter): (batch: Batch) => Message[] {
-	const fits = agentMatcher(filter) ?? (() => true);
-	return ({ first, records }) =>
-		records.flatMap((record, n) => {
-			const event = JSON.parse(record) as AgentEvent;
-			return fits(event) ? [messageOf(first + n, event)] : [];
-		});
-}
 
 const messageOf = (sequence: number, event: AgentEvent): Message => ({
 	sequence: BigInt(sequence),

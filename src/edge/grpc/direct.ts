@@ -34,7 +34,8 @@ export function directTo(
 	};
 	return {
 		write(message: Spelled) {
-			const chunk = (message[BYTES] ??= spell(schema, message));
+			const chunk = message[BYTES] ?? spell(schema, message);
+			message[BYTES] = chunk;
 			if (chunk.length - HEAD_BYTES > bytesMax) return undefined;
 			outgoing.write(chunk, taken);
 			isFull = outgoing.waitingBytes >= WAITING_BYTES_MAX;

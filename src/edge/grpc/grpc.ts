@@ -57,6 +57,9 @@ export interface Rpc {
 /** Of the time to stop, what is kept for the last statuses to be written. */
 const FLUSH_MS = 500;
 
+/** What a call costs the loop, as so much of a backlog: of many that come at once, few are taken up in one turn. */
+const CALL_CHARS = 64 * 1024;
+
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
 
@@ -72,6 +75,8 @@ export function createRpc(parts: RpcParts): Rpc {
 	});
 	const answer: Dispatch = async (request, response, caller) => {
 		const loaded = await load();
+		if (parts.flusher.isTurnSpent) await new Promise<void>((resolve) => parts.flusher.nextTurn(resolve));
+		parts.flusher.spend(CALL_CHARS);
 		if (!isGone(request)) await loaded.answer(request, response, caller);
 	};
 	const failed = (cut: () => void) => (cause: unknown) => {
@@ -127,7 +132,7 @@ export function createRpc(parts: RpcParts): Rpc {
 	};
 }
 
-/** Hung up while the library was loaded: nobody will tell again. */
+/** Hung up while it waited: nobody will tell again. */
 const isGone = (request: RpcRequest): boolean =>
 	"stream" in request ? request.stream.destroyed : request.socket.destroyed;
 

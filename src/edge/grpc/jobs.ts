@@ -41,7 +41,7 @@ export const jobMethods = ({ services, limits }: RpcDeps): Partial<ServiceImpl<t
 async function submit(services: Services, request: SubmitScenarioJobRequest, context: HandlerContext): Promise<Job> {
 	const { idempotencyKey, retryMaxAttempts, retryBackoffMs } = request;
 	const metadata = (name: string) => context.requestHeader.get(name) ?? undefined;
-	const asked = { ...scenarioRequestOf(request.scenario, metadata), durable: true };
+	const asked = { ...scenarioRequestOf(request.scenario, metadata), idempotencyKey, durable: true };
 	const admitted = await services.scenarios.admit(asked, principalOf(context));
 	return services.jobs.submit(await withArtifact(services, asked, admitted), {
 		idempotencyKey,

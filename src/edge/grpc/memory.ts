@@ -3,7 +3,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { Batch } from "../../bus/bus.ts";
 import {
 	MemoryEventType,
 	type MemoryItemSchema,
@@ -13,6 +12,7 @@ import {
 import type { MemoryItem } from "../../ledger/ledger.ts";
 import { isMemoryBank, NexusError, STREAM_PROCEDURES } from "../../protocol/protocol.ts";
 import { MEMORY_TOPIC, type MemoryEvent, requireOwner } from "../../services/services.ts";
+import { filtered } from "./filtered.ts";
 import { afterOf, pageSizeOf } from "./paging.ts";
 import { logStream, principalOf, type RpcDeps } from "./rpc.ts";
 
@@ -55,9 +55,10 @@ export const memoryMethods = ({
 
 	async *subscribeMemoryEvents({ banks, after }, context) {
 		requireOwner(principalOf(context));
-		const wanted = inBanks(banks).banks;
+		const wanted = new Set(inBanks(banks).banks);
+		const fits = wanted.size === 0 ? undefined : ({ bank }: MemoryEvent) => wanted.has(bank);
 		const cursor = await services.notices.cursor(MEMORY_TOPIC, afterOf(after));
-		yield* logStream(context, { cursor, messages: memoryMessages(wanted && new Set(wanted)), closes });
+		yield* logStream(context, { cursor, closes, ...filtered<MemoryEvent, Message>({ fits, message: messageOf }) });
 	},
 });
 
@@ -87,14 +88,6 @@ const TYPES: Readonly<Record<MemoryEvent["event_type"], MemoryEventType>> = {
 };
 
 type Message = MessageInitShape<typeof SubscribeMemoryEventsResponseSchema>;
-
-function memoryMessages(banks: ReadonlySet<string> | undefined): (batch: Batch) => Message[] {
-	return ({ first, records }) =>
-		records.flatMap((record, n) => {
-			const event = JSON.parse(record) as MemoryEvent;
-			return !banks || banks.has(event.bank) ? [messageOf(first + n, event)] : [];
-		});
-}
 
 const messageOf = (sequence: number, event: MemoryEvent): Message => ({
 	sequence: BigInt(sequence),

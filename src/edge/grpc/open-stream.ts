@@ -54,21 +54,18 @@ export class OpenStream {
 			},
 			{ once: true },
 		);
-		let begun = false;
 		const iterator: AsyncIterator<Message> = {
-			next: () => {
-				return new Promise((resolve, reject) => {
+			next: () =>
+				new Promise((resolve, reject) => {
 					refuse = reject;
 					const give = (result: IteratorResult<Message>) => {
 						refuse = undefined;
-						begun = true;
 						if (result.done && signal.aborted) reject(shown());
 						else resolve(result);
 					};
 					const fail = (cause: unknown) => reject(shown(cause));
 					const take = (result: IteratorResult<Message>) => {
-						// The first message is Connect's: it brings the headers, unless they were sent before.
-						if (result.done || !begun || signal.aborted) give(result);
+						if (result.done || signal.aborted) give(result);
 						else this.#write(result, give, fail, pull);
 					};
 					const pull = () => {
@@ -76,8 +73,7 @@ export class OpenStream {
 						else inner.next().then(take, fail);
 					};
 					pull();
-				});
-			},
+				}),
 			async return() {
 				leave();
 				return { done: true, value: undefined };
@@ -86,7 +82,7 @@ export class OpenStream {
 		return { [Symbol.asyncIterator]: () => iterator };
 	}
 
-	/** Writes a message and goes on, or gives it to Connect. */
+	/** Writes a message and goes on, or gives it to Connect. What passes through Connect stays in its pipeline until the next message. */
 	#write<Message>(
 		result: IteratorYieldResult<Message>,
 		give: (result: IteratorResult<Message>) => void,
@@ -95,6 +91,7 @@ export class OpenStream {
 	): void {
 		const { direct } = this.#parts;
 		try {
+			if (direct) this.establish();
 			const room = direct?.write(result.value as Readonly<Record<string, unknown>>);
 			if (room === undefined) give(result);
 			else if (room) pull();

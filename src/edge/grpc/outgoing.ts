@@ -11,17 +11,17 @@ interface Writable {
 	write(chunk: Uint8Array, taken?: (cause?: Error | null) => void): boolean;
 }
 
-/** Nothing was looked at yet, or nothing waited at the last look. */
-const UNKNOWN = -1;
+/** The first look at something that waits is where its time begins. */
+const NOT_WAITING = -1;
 
 export class Outgoing {
 	readonly #response: RpcResponse;
 	readonly #reset: () => void;
 	#writtenBytes = 0;
 	/** Of those, what the client had taken at the last look. */
-	#takenBytes = UNKNOWN;
+	#takenBytes = 0;
 	/** Looks in a row at which it had taken nothing more. */
-	#stillLooks = 0;
+	#stillLooks = NOT_WAITING;
 	/** Called when it is reset because its client took nothing. */
 	onStalled: () => void = () => {};
 
@@ -50,17 +50,18 @@ export class Outgoing {
 		return this.#writable.write(chunk, taken);
 	}
 
-	/** Whether bytes of it went out since the last look; undefined when none wait. */
-	look(): boolean | undefined {
+	/** Whether bytes wait, and whether the client took some since the last look. */
+	look(): { isWaiting: boolean; hasMoved: boolean } {
 		const { waitingBytes } = this;
-		const takenBytes = waitingBytes === 0 ? UNKNOWN : this.#writtenBytes - waitingBytes;
+		const takenBytes = this.#writtenBytes - waitingBytes;
 		const hasMoved = takenBytes !== this.#takenBytes;
 		this.#takenBytes = takenBytes;
-		if (hasMoved) this.excuse();
-		return waitingBytes === 0 ? undefined : hasMoved;
+		if (waitingBytes === 0) this.#stillLooks = NOT_WAITING;
+		else if (hasMoved) this.excuse();
+		return { isWaiting: waitingBytes > 0, hasMoved };
 	}
 
-	/** After a look at which nothing had moved; true once that was so many times in a row. */
+	/** After a look at which bytes waited and none had moved; true once that was so many times in a row. */
 	isStalled(looksMax: number): boolean {
 		return ++this.#stillLooks >= looksMax;
 	}

@@ -21,6 +21,7 @@ import {
 	reasonOfEnd,
 } from "../../protocol/protocol.ts";
 import type { ScenarioFacts, ScenarioKind, ScenarioRequest, ScenarioSpec } from "../../services/services.ts";
+import { Made } from "../stream/stream.ts";
 import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
 
 export const SCENARIO_TYPE: Readonly<Record<ScenarioKind, ScenarioType>> = {
@@ -165,18 +166,16 @@ export function scenarioReaders(
 	};
 }
 
-/** From the second reader on a batch is known. One of a single reader leaves nothing behind. */
+/** A piece of a backlog is kept for the readers that come to it next, a small batch while it is the newest. */
 function sharedSteps(): (batch: Batch, before: Place, work: (batch: Batch, before: Place) => Step) => Step {
-	const shared = new WeakMap<Batch, Step>();
+	const made = new Made<Step>();
 	let newest: { batch: Batch; step: Step } | undefined;
 	return (batch, before, work) => {
-		const known = newest?.batch === batch ? newest.step : shared.get(batch);
-		if (known && isSamePlace(known.before, before)) {
-			if (newest?.batch === batch) shared.set(batch, known);
-			return known;
-		}
+		const known = Made.keeps(batch) ? made.get(batch) : newest?.batch === batch ? newest.step : undefined;
+		if (known && isSamePlace(known.before, before)) return known;
 		const step = work(batch, before);
-		newest = { batch, step };
+		if (Made.keeps(batch)) made.set(batch, step);
+		else newest = { batch, step };
 		return step;
 	};
 }

@@ -67,7 +67,7 @@ async function established(
 	}
 	if (after > 0n && idempotencyKey === "")
 		throw new NexusError("invalid", "`after` needs a run_id or an idempotency_key");
-	const { admitted } = await admit(scenarios, scenario, context, principal);
+	const { admitted } = await admit(scenarios, { scenario, idempotencyKey }, context, principal);
 	if (admitted.spec.kind !== "text" && admitted.spec.kind !== "speech") throw notStreamed();
 	const started = await scenarios.start(admitted, { idempotencyKey });
 	return { runId: started.runId, after: started.isFirst ? 0 : placeOf(after) };
@@ -75,11 +75,12 @@ async function established(
 
 async function admit(
 	scenarios: Services["scenarios"],
-	scenario: Scenario | undefined,
+	{ scenario, idempotencyKey }: { scenario?: Scenario | undefined; idempotencyKey: string },
 	{ requestHeader }: HandlerContext,
 	principal: Principal,
 ): Promise<{ request: ScenarioRequest; admitted: AdmittedScenario }> {
-	const request = scenarioRequestOf(scenario, (name) => requestHeader.get(name) ?? undefined);
+	const metadata = (name: string) => requestHeader.get(name) ?? undefined;
+	const request = { ...scenarioRequestOf(scenario, metadata), idempotencyKey };
 	return { request, admitted: await scenarios.admit(request, principal) };
 }
 
@@ -108,14 +109,11 @@ async function soundOf({ scenarios }: Services, runId: string, before: number, p
 	}
 }
 
-async function execute(
-	services: Services,
-	{ scenario, idempotencyKey }: ExecuteScenarioRequest,
-	context: HandlerContext,
-): Promise<Answer> {
+async function execute(services: Services, asked: ExecuteScenarioRequest, context: HandlerContext): Promise<Answer> {
 	const { scenarios } = services;
 	const principal = principalOf(context);
-	const { request, admitted } = await admit(scenarios, scenario, context, principal);
+	const { idempotencyKey } = asked;
+	const { request, admitted } = await admit(scenarios, asked, context, principal);
 	const audio = await audioOf(services, request, admitted);
 	const started = await scenarios.start(admitted, { idempotencyKey, ...(audio && { audio }) });
 	const [outcome, facts] = await Promise.all([started.outcome, scenarios.facts(started.runId, principal)]);

@@ -66,18 +66,21 @@ export class Streams {
 	/** Called four times in the time that a reader may take nothing. */
 	sweep(): void {
 		const still: Outgoing[] = [];
-		/** With something that waits: whether any of it moved. */
-		const sessions = new Map<ServerHttp2Session, boolean>();
+		const moved = new Set<ServerHttp2Session>();
+		const waiting = new Set<ServerHttp2Session>();
 		for (const outgoing of this.#outgoing) {
 			const { session } = outgoing;
-			const hasMoved = session && outgoing.look();
-			if (hasMoved === undefined) continue;
-			sessions.set(session!, hasMoved || sessions.get(session!) === true);
+			if (!session || session.destroyed) continue;
+			const { isWaiting, hasMoved } = outgoing.look();
+			if (hasMoved) moved.add(session);
+			if (!isWaiting) continue;
+			waiting.add(session);
 			if (!hasMoved) still.push(outgoing);
 		}
-		const crept = this.#crept(sessions);
+		const crept = this.#crept(waiting);
 		for (const outgoing of still) {
-			if (crept.has(outgoing.session!)) outgoing.excuse();
+			const session = outgoing.session!;
+			if (crept.has(session) && !moved.has(session)) outgoing.excuse();
 			else if (outgoing.isStalled(STILL_LOOKS_MAX)) this.stall(outgoing);
 		}
 	}
@@ -91,17 +94,16 @@ export class Streams {
 
 	/**
 	 * A write is done when all of it was taken. That one is taken byte by byte only its connection tells: it sent more than pings since the last
-	 * look, or may send another amount, and no stream whose writes are done is why.
+	 * look, or may send another amount.
 	 */
-	#crept(sessions: ReadonlyMap<ServerHttp2Session, boolean>): ReadonlySet<ServerHttp2Session> {
+	#crept(sessions: ReadonlySet<ServerHttp2Session>): ReadonlySet<ServerHttp2Session> {
 		const crept = new Set<ServerHttp2Session>();
-		for (const [session, hasMoved] of sessions) {
+		for (const session of sessions) {
 			const { remoteWindowSize: window = 0 } = session.state;
 			const { bytesWritten: bytes } = session.socket;
 			const last = this.#places.get(session);
 			this.#places.set(session, { window, bytes });
-			const hasCrept = last && (last.window !== window || bytes - last.bytes >= CREPT_BYTES_MIN);
-			if (hasCrept && !hasMoved) crept.add(session);
+			if (last && (last.window !== window || bytes - last.bytes >= CREPT_BYTES_MIN)) crept.add(session);
 		}
 		return crept;
 	}

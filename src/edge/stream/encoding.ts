@@ -41,25 +41,67 @@ function onWire(encoder: Encoder<string>, coding: Coding, isShared = false): Enc
 		const text = encoder.text(batch);
 		return text ? coding(text, excessBytes(batch.text)) : undefined;
 	};
+	const heartbeat = coded(encoder.heartbeat);
 	return {
 		open: () => coded(encoder.open?.()),
 		text: isShared ? sharedEncoding(codedRecords) : (batch) => coded(encoder.text(batch)),
 		end: () => coded(encoder.end?.()),
-		heartbeat: coded(encoder.heartbeat),
+		get heartbeat() {
+			return isShared ? heartbeat : coded(encoder.heartbeat);
+		},
 	};
 }
 
+/** From here on a batch is a piece of a backlog, whose readers come one after another; a smaller one is read by all who follow in the same tick. */
+const BACKLOG_CHARS_MIN = 1024;
+/** Of the batches of backlogs that were made something of, all together. */
+const MADE_CHARS_MAX = 4 * 1024 * 1024;
+
+/** Keeps what the newest batches of backlogs became, for the readers that come to them next. Bounded, so that a long replay leaves nothing behind. */
+export class Made<What> {
+	readonly #made = new Map<Batch, What>();
+	#chars = 0;
+
+	/** Whether it is worth keeping. */
+	static keeps = ({ text }: Batch): boolean => text.length >= BACKLOG_CHARS_MIN;
+
+	get(batch: Batch): What | undefined {
+		return this.#made.get(batch);
+	}
+
+	set(batch: Batch, what: What): void {
+		if (!this.#made.has(batch)) this.#chars += batch.text.length;
+		this.#made.set(batch, what);
+		for (const oldest of this.#made.keys()) {
+			if (this.#chars <= MADE_CHARS_MAX) return;
+			this.#made.delete(oldest);
+			this.#chars -= oldest.text.length;
+		}
+	}
+}
+
 /**
- * Encodes a batch once for all its readers. A batch with one reader stays a text, which is the cheapest to write once;
+ * Encodes a batch once for all its readers. A small batch with one reader stays a text, which is the cheapest to write once;
  * from the second reader on it is bytes.
  */
 export function sharedEncoding(encode: Encode): Encode {
 	const shared = new WeakMap<Batch, Buffer>();
+	const made = new Made<Buffer>();
 	let newest: Batch | undefined;
 	let newestText: Encoded | undefined;
+	const encodeBacklog: Encode = (batch) => {
+		const known = made.get(batch);
+		if (known) return known;
+		const encoded = encode(batch);
+		if (encoded === undefined) return undefined;
+		const bytes = bytesOf(encoded);
+		made.set(batch, bytes);
+		return bytes;
+	};
 	return (batch) => {
+		if (Made.keeps(batch)) return encodeBacklog(batch);
 		if (batch === newest && newestText !== undefined) {
-			const encoded = typeof newestText === "string" ? Buffer.from(newestText, "latin1") : newestText;
+			const encoded = bytesOf(newestText);
 			newestText = undefined;
 			shared.set(batch, encoded);
 			return encoded;
@@ -71,3 +113,5 @@ export function sharedEncoding(encode: Encode): Encode {
 		return newestText;
 	};
 }
+
+const bytesOf = (encoded: Encoded): Buffer => (typeof encoded === "string" ? Buffer.from(encoded, "latin1") : encoded);

@@ -1,6 +1,7 @@
 /** Streams: the logs of the Bus over HTTP and WebSocket, by one pump. The door of this folder; a further dialect is a file like `sse.ts` and a line here. */
 
 export type { Dialect } from "./dialect.ts";
+export { Made } from "./encoding.ts";
 export { backlogOf, type Feed, feedCursor } from "./feed.ts";
 export { Flusher } from "./flusher.ts";
 export { type Answer, createReaders, type Readers } from "./http.ts";

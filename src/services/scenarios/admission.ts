@@ -3,6 +3,7 @@
 import { NexusError, type Reason } from "../../protocol/protocol.ts";
 import type { ConnectorInfo, Connectors, InlineCredential } from "../connectors/port.ts";
 import { defaultModelOf } from "../connectors/provider-types.ts";
+import { checkKey } from "../once.ts";
 import { appOf, type Principal } from "../principal.ts";
 import { metadataOf, type ScenarioMetadata } from "./metadata.ts";
 import { type AdmittedScenario, SCENARIO_TIMEOUT_MS, type ScenarioHead, type ScenarioRequest } from "./port.ts";
@@ -41,9 +42,10 @@ export async function admitScenario(
 }
 
 /** 1: body and metadata. */
-function parse({ head, spec, audio, metadata, timeoutMsMax }: ScenarioRequest): ScenarioMetadata {
+function parse({ head, spec, audio, metadata, idempotencyKey, timeoutMsMax }: ScenarioRequest): ScenarioMetadata {
 	checkSpec(spec, audio !== undefined);
 	checkHead(head, spec.kind, timeoutMsMax);
+	checkKey(idempotencyKey);
 	return metadataOf(metadata);
 }
 
@@ -74,8 +76,6 @@ function keySourceOf(
 	const { keySource, providerType, providerEndpoint, apiKey } = metadata;
 	const hasInline = (providerType ?? providerEndpoint ?? apiKey) !== undefined;
 	const source = keySource ?? (hasInline ? "inline" : "managed");
-	if (source !== "managed" && source !== "inline")
-		throw fault("invalid", "PROTOCOL_ENVELOPE_INVALID", "x-nexus-key-source is managed or inline");
 	if (source === "managed" ? hasInline : connectorId !== "")
 		throw fault("invalid", "AI_REQUEST_CREDENTIAL_CONFLICT", "name a connector_id or send credentials, not both");
 	if (source === "managed") {

@@ -37,6 +37,8 @@ export interface ScenarioRequest {
 	metadata(name: string): string | undefined;
 	/** Audio that came in the body; it takes the place of an artifact. */
 	audio?: Media;
+	/** Checked with the rest of the body; `start` takes it. */
+	idempotencyKey?: string;
 	/** Jobs and workflows: a key that comes with the request could not survive a restart. */
 	durable?: boolean;
 	/** What `timeoutMs` may be at most, where nobody waits for the answer; as its kind has it if left out. */

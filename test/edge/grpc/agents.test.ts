@@ -8,6 +8,7 @@ import {
 	type SubscribeAgentEventsResponse,
 } from "../../../src/gen/nexus/runtime/v1/agent_pb.ts";
 import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
+import { manualClock } from "../../clock.ts";
 import { until } from "../../until.ts";
 import { auditOptions } from "../audit-kit.ts";
 import { errorOf, readStream, startGrpcKit, statusOf } from "./kit.ts";
@@ -54,6 +55,30 @@ describe("RuntimeAgentService", () => {
 			const { events } = (await (await kit.rig.get("/v1/audit?operation=abort_asked")).json()) as { events: object[] };
 			return events.length === 1;
 		});
+	});
+
+	it("P8.7: events that do not match move a quiet reader on: it is given its place, which is no event", async () => {
+		const clock = manualClock(Date.now());
+		const kit = await startGrpcKit({ ...auditOptions(), clock, limits: { heartbeatMs: 1e9 } });
+		onTestFinished(() => kit.close());
+		const client = kit.client(RuntimeAgentService);
+		const quiet = follow((signal) => client.subscribeAgentEvents({ after: 0n, session: "quiet" }, { signal }));
+		const all = follow((signal) => client.subscribeAgentEvents({ after: 0n }, { signal }));
+		await client.sendMessage({ session: "busy", text: "hi" });
+		await until("the events of the other session", () => all.seen.length === 2);
+		await until("the place", () => {
+			clock.advance(60_000);
+			return quiet.seen.length > 0;
+		});
+		expect(quiet.seen).toMatchObject([{ sequence: 2n, eventType: AgentEventType.UNSPECIFIED, session: "" }]);
+		clock.advance(600_000);
+		const { runId } = await client.sendMessage({ session: "quiet", text: "hi" });
+		await until("an event that matches", () => quiet.seen.length >= 3);
+		expect(quiet.seen.slice(1)).toMatchObject([
+			{ sequence: 3n, eventType: STARTED, runId },
+			{ sequence: 4n, eventType: MESSAGE, runId },
+		]);
+		expect(all.seen.every(({ eventType }) => eventType !== AgentEventType.UNSPECIFIED)).toBe(true);
 	});
 
 	it("Z3: begins now without a place, resumes after one, and is filtered by session and agent", async () => {

@@ -7,8 +7,8 @@ import { feedStream, logStream, principalOf } from "../../../src/edge/grpc/rpc.t
 
 /** What the methods do is decided by the test that calls them. */
 export const strings = {
-	/** Called by `recall`. */
-	recall: (): void => {},
+	/** Called by `recall`, which waits for it. */
+	recall: (): void | Promise<void> => {},
 	/** An export ends when this resolves. */
 	eof: Promise.resolve(),
 	/** How many subscriptions to memory there are. */
@@ -65,7 +65,7 @@ export const auditMethods = () => ({
 /** Mode D, and a call that only reads. */
 export const memoryMethods = () => ({
 	async recall() {
-		strings.recall();
+		await strings.recall();
 		return { items: [] };
 	},
 	subscribeMemoryEvents(_: object, context: HandlerContext) {

@@ -3,6 +3,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { Batch } from "../../../src/bus/bus.ts";
+import { scenarioReaders } from "../../../src/edge/grpc/scenario-codec.ts";
 import {
 	RuntimeAiService,
 	type ScenarioSchema,
@@ -11,6 +13,7 @@ import {
 	type StreamScenarioResponse,
 } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
 import { ReasonCode } from "../../../src/gen/nexus/runtime/v1/common_pb.ts";
+import { chunkEncoder, messageIdOf } from "../../../src/protocol/protocol.ts";
 import type { Services } from "../../../src/services/services.ts";
 import { manualClock } from "../../clock.ts";
 import { connectorOf, finalOf, OWNER, type Play, type RigOptions, rig, saying } from "../../services/scenarios/rig.ts";
@@ -264,6 +267,33 @@ describe("StreamScenario, text", () => {
 	});
 });
 
+test("I6: a backlog becomes messages once for readers that come one after another, and is worked out again at another place", () => {
+	const encode = chunkEncoder(messageIdOf("run_1", 1));
+	const batches = [0, 1, 2].map((n) =>
+		Batch.of(
+			2 + n * 100,
+			Array.from({ length: 100 }, (_, at) => encode(n * 100 + at + 1, `token ${at} `, 0)),
+		),
+	);
+	const readerOf = scenarioReaders(30);
+	const facts = { appId: "shop", userId: "owner", kind: "text", model: "small", demo: false, startedAt: 0 } as const;
+	const read = (all: readonly Batch[]) => {
+		const { messages } = readerOf("run_1", facts);
+		return all.flatMap((batch) => [...messages(batch)]);
+	};
+	const first = read(batches);
+	expect(first.length).toBeGreaterThan(2);
+	const second = read(batches);
+	expect(second.every((event, n) => event === first[n])).toBe(true);
+	const later = read(batches.slice(1));
+	expect(later.map(({ textDelta }) => textDelta).join("")).toBe(
+		first
+			.slice(1)
+			.map(({ textDelta }) => textDelta)
+			.join(""),
+	);
+});
+
 describe("StreamScenario, speech (K-STREAM-004)", () => {
 	const speaking = (failure?: Error): RigOptions => ({
 		provider: {
@@ -336,6 +366,36 @@ describe("ExecuteScenario", () => {
 		const answer = await client.executeScenario({ scenario: HELLO });
 		expect(answer).toMatchObject({ text: "", reasonCode: ReasonCode.TOO_LARGE });
 		expectText(await stream({ runId: answer.runId }), long);
+	});
+
+	test("embeddings and a transcript that do not fit one message are named, and read as a stream, from any event on", async () => {
+		const vectors = Array.from({ length: 80 }, (_, n) =>
+			Array.from({ length: 3072 }, (_, at) => Math.fround(n + at / 7)),
+		);
+		const transcript = "word ".repeat(200_000);
+		const provider = {
+			embed: async () => ({ vectors, inputTokens: 4 }),
+			transcribe: async () => ({ text: transcript }),
+		};
+		const { client, stream } = await edge(saying(), { provider });
+		const embed: Scenario = {
+			head,
+			spec: { case: "textEmbed", value: { inputs: vectors.map((_, n) => `input ${n}`) } },
+		};
+		const answer = await client.executeScenario({ scenario: embed });
+		expect(answer).toMatchObject({ embeddings: [], reasonCode: ReasonCode.TOO_LARGE });
+		const events = await stream({ runId: answer.runId });
+		const vectorsOf = (all: readonly StreamScenarioResponse[]) =>
+			all.flatMap(({ embeddings }) => embeddings.map(({ values }) => values));
+		expect(vectorsOf(events)).toEqual(vectors);
+		expect(events.at(-1)).toMatchObject({ done: true, textDelta: "", usage: { inputTokens: 4n } });
+		const rest = await stream({ runId: answer.runId, after: events[30]!.sequence });
+		expect(vectorsOf(rest)).toEqual(vectors.slice(31));
+		const heard = await client.executeScenario({
+			scenario: { head, spec: { case: "speechTranscribe", value: { artifactId: "art_1" } } },
+		});
+		expect(heard).toMatchObject({ text: "", reasonCode: ReasonCode.TOO_LARGE });
+		expectText(await stream({ runId: heard.runId }), transcript);
 	});
 
 	test("embeddings and transcriptions", async () => {

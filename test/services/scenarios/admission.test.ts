@@ -12,6 +12,7 @@ interface Draft {
 	metadata: Record<string, string>;
 	connector: Partial<ConnectorInfo>;
 	principal: Principal;
+	idempotencyKey?: string;
 }
 
 interface Fault {
@@ -32,6 +33,14 @@ const UNAUTHENTICATED = 16;
 const parse: Fault = {
 	...{ step: 1, name: "no message", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
 	spoil: (draft) => (draft.spec = { kind: "text", messages: [] }),
+};
+const longKey: Fault = {
+	...{ step: 1, name: "an idempotency key over 256 bytes", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: (draft) => (draft.idempotencyKey = "é".repeat(129)),
+};
+const keySource: Fault = {
+	...{ step: 1, name: "a key source that does not exist", status: INVALID, reason: "PROTOCOL_ENVELOPE_INVALID" },
+	spoil: ({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
 };
 const token: Fault = {
 	...{ step: 2, name: "a wrong user token", status: UNAUTHENTICATED, reason: "USER_TOKEN_INVALID" },
@@ -62,7 +71,7 @@ const model: Fault = {
 	...{ step: 9, name: "an unknown model", status: NOT_FOUND, reason: "AI_MODEL_NOT_FOUND" },
 	spoil: ({ head }) => (head.model = "huge"),
 };
-const MANAGED = [parse, token, app, managedSource, missing, disabled, remote, model];
+const MANAGED = [parse, longKey, keySource, token, app, managedSource, missing, disabled, remote, model];
 
 const inlineSource: Fault = {
 	...{ step: 4, name: "no key", status: INVALID, reason: "AI_REQUEST_CREDENTIAL_MISSING" },
@@ -76,7 +85,7 @@ const inlineModel: Fault = {
 	...{ step: 9, name: "no model", status: NOT_FOUND, reason: "AI_MODEL_NOT_FOUND" },
 	spoil: ({ head }) => delete head.model,
 };
-const INLINE = [parse, token, app, inlineSource, inlineEndpoint, inlineModel];
+const INLINE = [parse, longKey, keySource, token, app, inlineSource, inlineEndpoint, inlineModel];
 
 const KEY = {
 	"x-nexus-key-source": "inline",
@@ -94,7 +103,10 @@ const inlineDraft = (): Draft => ({
 	metadata: { ...KEY },
 });
 
-function send({ head, spec, metadata, connector, principal }: Draft, more: Partial<ScenarioRequest> = {}) {
+function send(
+	{ head, spec, metadata, connector, principal, idempotencyKey = "" }: Draft,
+	more: Partial<ScenarioRequest> = {},
+) {
 	const verifyUser = async (said: string) => {
 		if (said.startsWith("user:")) return said.slice(5);
 		throw new NexusError("unauthenticated", "not valid", { reason: "USER_TOKEN_INVALID" });
@@ -102,7 +114,7 @@ function send({ head, spec, metadata, connector, principal }: Draft, more: Parti
 	const opened = rig(saying("hi"), { connectors: [connectorOf("main", connector)], verifyUser });
 	return {
 		...opened,
-		admitted: opened.scenarios.admit({ ...requestOf({ head, spec }, metadata), ...more }, principal),
+		admitted: opened.scenarios.admit({ ...requestOf({ head, spec, idempotencyKey }, metadata), ...more }, principal),
 	};
 }
 
@@ -187,12 +199,6 @@ describe("what else each step refuses", () => {
 			(draft) => (draft.principal = appPrincipal("desk")),
 		],
 		["4: neither connector nor key", INVALID, "AI_CONNECTOR_ID_REQUIRED", ({ head }) => delete head.connectorId],
-		[
-			"4: a key source that does not exist",
-			INVALID,
-			"PROTOCOL_ENVELOPE_INVALID",
-			({ metadata }) => (metadata["x-nexus-key-source"] = "guess"),
-		],
 		[
 			"4: credentials and a connector",
 			INVALID,

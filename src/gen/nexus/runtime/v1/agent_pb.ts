@@ -279,6 +279,8 @@ export const SubscribeAgentEventsResponseSchema: GenMessage<SubscribeAgentEvents
  */
 export const AgentEventType = {
   /**
+   * Not an event, but a place: nothing that was asked for happened up to its sequence, which is all it has.
+   *
    * @generated from enum value: AGENT_EVENT_TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,

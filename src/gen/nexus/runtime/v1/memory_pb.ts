@@ -249,6 +249,8 @@ export const SubscribeMemoryEventsResponseSchema: GenMessage<SubscribeMemoryEven
  */
 export const MemoryEventType = {
   /**
+   * Not an event, but a place: nothing that was asked for happened up to its sequence, which is all it has.
+   *
    * @generated from enum value: MEMORY_EVENT_TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
