@@ -3,7 +3,7 @@
  * parts of libraries that are never used, would take the daemon half of its start and a tenth of its memory.
  */
 
-import { renameSync, rmSync } from "node:fs";
+import { chmodSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { build, type Plugin, type UserConfig } from "vite";
 import { ROOT } from "./run.ts";
@@ -117,6 +117,8 @@ const GROUPS = [
 /** `outDir` stands directly in the package, as `dist` does. */
 export async function bundle(outDir: string = join(ROOT, "dist")): Promise<void> {
 	await buildWith(outDir, ENTRIES, { ssr: { noExternal: INCLUDED } }, []);
+	// A global install of a checkout is a link to this file: npm makes it executable once, and a build writes it again.
+	chmodSync(join(outDir, "cli/main.js"), 0o755);
 }
 
 /** What the tests start as processes (test/children.ts). */

@@ -7,6 +7,8 @@ export const isBundled = (channel: string): boolean => (CHANNELS as readonly str
 
 export const bundledCommand = (channel: string): readonly string[] => [
 	process.execPath,
+	// It holds the keys of accounts: no signal opens its debugger.
+	"--disable-sigusr1",
 	mainBeside(import.meta.url),
 	channel,
 ];

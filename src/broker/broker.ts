@@ -7,7 +7,7 @@ import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceId
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { ASKING_LIMITS, AskingDesk, type AskingLimits, type Questions } from "./asking.ts";
-import { type ContinuationDeps, canContinue, continuationOf } from "./continuation.ts";
+import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
@@ -175,11 +175,15 @@ class TurnBroker implements Broker {
 		return { ledger, engine, isBusy: (session) => this.#isBusy(session) };
 	}
 
-	continuation(runId: string): Promise<Continuation> {
+	continuation(runId: string, answered = false): Promise<Continuation> {
 		const session = this.#runs.get(runId)?.request.session;
 		if (session !== undefined)
 			return Promise.reject(new NexusError("conflict", `run ${runId} cannot be continued: it is still live`));
-		return continuationOf(this.#continuing, runId);
+		return continuationOf(this.#continuing, runId, answered);
+	}
+
+	retryRefusal(turn: Turn): Promise<string | undefined> {
+		return retryRefusalOf(this.#continuing, turn);
 	}
 
 	canContinue(turn: Turn): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** Whether a run that was cut off can be continued, and from where (A1). */
+/** Whether a run that was cut off can be continued, and from where (A1), or its messages be answered by a new run. */
 
 import type { Continued, Engine } from "../engine/engine.ts";
 import type { CheckpointInfo, Ledger, StoredCheckpoint, Turn } from "../ledger/ledger.ts";
@@ -12,16 +12,24 @@ export interface ContinuationDeps {
 	isBusy(session: string): boolean;
 }
 
-export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<boolean> {
-	return (await refusalOf(deps, turn, () => deps.ledger.checkpoints.info(turn.runId))) === undefined;
+/** What it takes to know whether a run's messages can be answered once more. */
+export interface RetryDeps {
+	ledger: Pick<Ledger, "turns" | "approvals">;
+	isBusy(session: string): boolean;
 }
 
-/** Throws `not_found`, or `conflict` with the reason. */
-export async function continuationOf(deps: ContinuationDeps, runId: string): Promise<Continuation> {
+export async function canContinue(deps: ContinuationDeps, turn: Turn): Promise<boolean> {
+	const because = await refusalOf(deps, turn, () => deps.ledger.checkpoints.info(turn.runId));
+	return because === undefined && (await openQuestionOf(deps, turn.runId)) === undefined;
+}
+
+/** Throws `not_found`, or `conflict` with the reason. `answered`: a decision about the run is what goes on with it. */
+export async function continuationOf(deps: ContinuationDeps, runId: string, answered: boolean): Promise<Continuation> {
 	const turn = await deps.ledger.turns.get(runId);
 	if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
 	const checkpoint = await deps.ledger.checkpoints.get(runId);
-	const because = await refusalOf(deps, turn, () => checkpoint);
+	const open = answered ? undefined : await openQuestionOf(deps, runId);
+	const because = open ?? (await refusalOf(deps, turn, () => checkpoint));
 	if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be continued: ${because}`);
 	const { data, root, answer = await decidedIn(deps, turn) } = checkpoint!;
 	return {
@@ -49,6 +57,25 @@ async function decidedIn({ ledger }: ContinuationDeps, turn: Turn): Promise<Cont
 const before = ({ turns }: Pick<Ledger, "turns">, { continues }: Turn) =>
 	continues === undefined ? undefined : turns.get(continues);
 
+/** Why the messages of a run are not answered by a new one; undefined = they can be. */
+export async function retryRefusalOf(deps: RetryDeps, { runId, session, ...turn }: Turn): Promise<string | undefined> {
+	if (turn.status === "completed") return "it has completed";
+	if (turn.rolledBack) return "it was taken back for a newer message";
+	if (turn.continuedBy !== undefined) return `run ${turn.continuedBy} continues it already`;
+	if (deps.isBusy(session)) return `session ${session} is being answered`;
+	if ((await deps.ledger.turns.newest(session)) !== runId) return `session ${session} has a newer turn`;
+	return openQuestionOf(deps, runId);
+}
+
+/** A new run of the session would withdraw what is still asked, and nobody would see it. */
+async function openQuestionOf({ ledger }: RetryDeps, runId: string): Promise<string | undefined> {
+	const [open] = await ledger.approvals.list({ runId, state: "pending", limit: 1 });
+	if (!open) return undefined;
+	return open.kind === "question"
+		? `it waits for an answer to ${open.id}; the answer goes on with it`
+		: `it waits for a decision about ${open.tool} (${open.id}); allow or deny it, and the run goes on`;
+}
+
 async function refusalOf(
 	{ ledger, engine, isBusy }: ContinuationDeps,
 	turn: Turn,
@@ -58,15 +85,15 @@ async function refusalOf(
 	if (status === "completed") return "it has completed";
 	if (rolledBack) return "it was taken back for a newer message";
 	if (continuedBy !== undefined) return `run ${continuedBy} continues it already`;
-	if (!engine.continues) return `the engine "${engine.name}" keeps no checkpoints; send the message again`;
+	if (!engine.continues) return `the engine "${engine.name}" keeps no checkpoints; retry the run instead`;
 	if (turn.engine !== engine.name)
 		return `it was answered by the engine "${turn.engine}", and "${engine.name}" is in use`;
 	if (isBusy(session)) return `session ${session} is being answered`;
 	if ((await ledger.turns.newest(session)) !== runId) return `session ${session} has a newer turn`;
 	const checkpoint = await find();
-	if (!checkpoint) return "there is no checkpoint of it any more; send the message again";
+	if (!checkpoint) return "there is no checkpoint of it any more; retry the run instead";
 	if (checkpoint.configHash !== (engine.configHash ?? ""))
-		return "its agents, tools or phases are configured differently now; send the message again";
+		return "its agents, tools or phases are configured differently now; retry the run instead";
 	return undefined;
 }
 

@@ -160,10 +160,15 @@ export interface Broker {
 	 * `execute` of this process began, and may have to read for it.
 	 */
 	recover(settle?: (turn: Turn) => Reading<readonly Write[]>): Promise<Recovered>;
-	/** Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason. */
-	continuation(runId: string): Promise<Continuation>;
+	/**
+	 * Where a settled run can be continued. Rejects with `not_found`, or with `conflict` and the reason: also while it waits for a person,
+	 * unless that person's decision goes on with it (`answered`).
+	 */
+	continuation(runId: string, answered?: boolean): Promise<Continuation>;
 	/** Whether `continuation` would find something. */
 	canContinue(turn: Turn): Promise<boolean>;
+	/** Why no new run may answer the messages of this one; undefined = one may. */
+	retryRefusal(turn: Turn): Promise<string | undefined>;
 	/** A session's phase, and the names that the engine knows. */
 	phase(session: string): Promise<{ phase?: StoredPhase; known?: readonly string[] }>;
 	/** Rejects with `invalid` for a name that the engine does not know. */

@@ -217,7 +217,22 @@ function addWork(nexus: Command, local: Local): void {
 		.addHelpText("after", "\nTools that had completed are not run again.")
 		.action((run, options) =>
 			withDaemon(local, options, async (context) =>
-				(await import("./commands/work.ts")).proceed(context, run, options),
+				(await import("./commands/work.ts")).proceed(context, "continue", run, options),
+			),
+		);
+
+	asJson(remote(nexus.command("retry")), "print the frames as NDJSON")
+		.description("answer the message of a run that was stopped, failed or crashed again, as a new run; Ctrl-C stops it")
+		.argument("[run]", "a run id (default: the newest of the session)")
+		.option("-s, --session <session>", "the session whose newest run is retried", "default")
+		.option("--reasoning", "show the reasoning, too")
+		.addHelpText(
+			"after",
+			"\nIt begins again: a tool that had completed may run again. Where `nexus continue` is possible it goes on instead.",
+		)
+		.action((run, options) =>
+			withDaemon(local, options, async (context) =>
+				(await import("./commands/work.ts")).proceed(context, "retry", run, options),
 			),
 		);
 

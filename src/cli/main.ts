@@ -12,7 +12,13 @@ const EXIT_CONFIG = 78;
 
 // Here, before anything that an older Node cannot even read.
 if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
-	process.stderr.write(`Nexus needs Node ${NODE_MAJOR_MIN} or newer; this is ${process.version}\n`);
+	const args = process.argv
+		.slice(2)
+		.map((arg) => (/^[\w./:=@,-]+$/.test(arg) ? arg : `'${arg.replaceAll("'", "'\\''")}'`));
+	process.stderr.write(
+		`Nexus needs Node ${NODE_MAJOR_MIN} or newer; this is ${process.version}. Install a newer Node, or bring one for this command:\n` +
+			`  npx -y -p node@${NODE_MAJOR_MIN} ${["nexus", ...args].join(" ")}\n`,
+	);
 	process.exit(EXIT_CONFIG);
 }
 

@@ -33,6 +33,8 @@ export function createApi({ json, request }: Http) {
 		abort: (run: string) => post<wire.RunStatusJson>(pathOf("runs", run, "abort")),
 		/** Goes on with a run that was cut off; resolves once the new one has begun. */
 		continue: (run: string) => post<wire.RunContinuedJson>(pathOf("runs", run, "continue")),
+		/** Answers the messages of a run that was cut off from the start; resolves once the new run has begun. */
+		retry: (run: string) => post<wire.RunRetriedJson>(pathOf("runs", run, "retry")),
 		run: (run: string) => get<wire.RunJson>(pathOf("runs", run)),
 		runs: (query?: Page & { session?: Param }) => get<wire.RunListJson>(pathOf("runs"), query),
 		/** The frames so far, as JSON lines; line k has offset `after` + k. */

@@ -47,6 +47,9 @@ export interface Http {
 	json<T>(method: Method, path: string, body?: unknown): Promise<T>;
 }
 
+const NO_URL =
+	"give the client the daemon's `url`, for example http://127.0.0.1:7777: outside a browser there is no page whose address it could use";
+
 export function createHttp(options: HttpOptions): Http {
 	const { url = "", token, fetch: get = (to, init) => fetch(to, init), reword = (error) => error } = options;
 	const fixed: Address = { url: url.replace(/\/+$/, ""), token };
@@ -77,6 +80,7 @@ export function createHttp(options: HttpOptions): Http {
 				...(signal && { signal }),
 			});
 		} catch (cause) {
+			if (address.url === "" && codeOf(cause) === "ERR_INVALID_URL") throw new NexusError("invalid", NO_URL, { cause });
 			throw reword(unreachable(address.url, cause), undefined);
 		}
 		if (response.ok) return { response, address };
@@ -107,10 +111,14 @@ export function createHttp(options: HttpOptions): Http {
 const originOf = ({ url }: Address, response: Response): string =>
 	URL.parse(url)?.origin ?? URL.parse(response.url)?.origin ?? "this address";
 
+/** Node hides why behind "fetch failed". */
+const innerOf = (cause: unknown): unknown =>
+	cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
+
+const codeOf = (cause: unknown): string | undefined => (innerOf(cause) as { code?: string } | undefined)?.code;
+
 function unreachable(url: string, cause: unknown): NexusError {
-	// Node hides why behind "fetch failed".
-	const inner = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
-	const because = (inner as { code?: string } | undefined)?.code ?? wordsOf(inner);
+	const because = codeOf(cause) ?? wordsOf(innerOf(cause));
 	return new NexusError("unavailable", `cannot reach the daemon${url && ` at ${url}`} (${because})`, { cause });
 }
 

@@ -1,20 +1,23 @@
 /** The route table as a hono app: checks input, calls the handler, and turns every error into its status and body. */
 
-import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { finished } from "node:stream";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { Hono } from "hono";
 import type { z } from "zod";
 import { httpStatusOf, NexusError, toNexusError } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import { sqliteFailure } from "../std/sqlite.ts";
+import { parseJson } from "./body.ts";
 import { type Caller, principalOfCaller, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import type { Context, Handlers } from "./handler.ts";
 import type { Page } from "./page.ts";
+import type { EdgeLimits } from "./port.ts";
 import { type RawBody, ROUTES, type Route, type RouteId } from "./routes.ts";
 import { jsonHeaders } from "./server.ts";
 import type { HoldStream } from "./shares.ts";
+import { inTime } from "./webhook.ts";
 
 export type AppEnv = { Bindings: { caller: Caller; outgoing: ServerResponse } };
 
@@ -22,12 +25,14 @@ export interface AppParts {
 	handlers: Handlers;
 	page: Page;
 	holdStream: HoldStream;
-	bodyBytesMax: number;
+	limits: EdgeLimits;
+	clock: Clock;
 	log: Log;
 }
 
-export function createApp({ handlers, page, holdStream, bodyBytesMax, log }: AppParts): Hono<AppEnv> {
+export function createApp({ handlers, page, holdStream, limits, clock, log }: AppParts): Hono<AppEnv> {
 	const app = new Hono<AppEnv>();
+	const read = jsonReader(limits, clock);
 	for (const [id, route] of Object.entries<Route>(ROUTES)) {
 		// The table ties each id to its input; over the union of all of them the compiler cannot follow.
 		const handle = handlers[id as RouteId] as (input: object, context: Context) => Promise<object> | object;
@@ -49,7 +54,7 @@ export function createApp({ handlers, page, holdStream, bodyBytesMax, log }: App
 				query: route.query && check(route.query, c.req.query(), "query"),
 				body: route.raw
 					? rawBody(c.req.raw, outgoing.req)
-					: route.body && check(route.body, await readJson(c.req.raw, outgoing.req, bodyBytesMax), "body"),
+					: route.body && check(route.body, await read(c.req.raw, outgoing.req, caller), "body"),
 			};
 			const answer = await handle(input, { caller, outgoing, headers: c.req.raw.headers, url: c.req.raw.url });
 			return answer instanceof Response ? answer : send(outgoing, route.status, answer);
@@ -96,29 +101,32 @@ function check(schema: z.ZodType, value: unknown, where: string): unknown {
 	throw new NexusError("invalid", `${at}: ${issue?.message ?? "is not as documented"}; see /openapi.json`);
 }
 
-const utf8 = new TextDecoder();
-
-async function readJson(request: Request, incoming: IncomingMessage, bytesMax: number): Promise<unknown> {
-	// A foreign page can post a form without asking first, but it cannot name a bearer: those callers need not say the type.
-	const declared = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
-	if (!declared && !request.headers.has("authorization")) {
-		throw new NexusError("invalid", "send the body as JSON with `Content-Type: application/json`");
-	}
-	const bytes = await readBytes(request, incoming, bytesMax);
-	// Decoding would put U+FFFD in place of what is no UTF-8: the text would be another one than was sent.
-	if (!isUtf8(bytes)) throw new NexusError("invalid", "body is not UTF-8");
-	try {
-		return JSON.parse(utf8.decode(bytes));
-	} catch (cause) {
-		throw new NexusError("invalid", `body is not JSON: ${(cause as Error).message}`, { cause });
-	}
-}
+const jsonReader =
+	(limits: EdgeLimits, clock: Clock) =>
+	async (request: Request, incoming: IncomingMessage, { proof }: Caller): Promise<unknown> => {
+		// A foreign page can post a form without asking first, but it cannot name a bearer: those callers need not say the type.
+		const declared = /^application\/json\s*(;|$)/i.test(request.headers.get("content-type") ?? "");
+		if (!declared && !request.headers.has("authorization")) {
+			throw new NexusError("invalid", "send the body as JSON with `Content-Type: application/json`");
+		}
+		const bytes = await (proof
+			? readBytes(request, incoming, limits.bodyBytesMax)
+			: inTime(clock, limits.tokenlessBodyTimeoutMs, (signal) =>
+					readBytes(request, incoming, Math.min(limits.tokenlessBodyBytesMax, limits.bodyBytesMax), signal),
+				));
+		return parseJson(bytes, limits);
+	};
 
 /** A declared length is kept by the HTTP parser; an undeclared one is counted here, and reading stops at the limit. */
-async function readBytes(request: Request, incoming: IncomingMessage, bytesMax: number): Promise<Buffer> {
+async function readBytes(
+	request: Request,
+	incoming: IncomingMessage,
+	bytesMax: number,
+	signal?: AbortSignal,
+): Promise<Buffer> {
 	const declared = request.headers.get("content-length");
-	if (declared === null) return collected(incoming, bytesMax);
 	if (Number(declared) > bytesMax) throw tooLarge(bytesMax);
+	if (declared === null || signal) return collected(incoming, bytesMax, undefined, signal);
 	return request.arrayBuffer().then(Buffer.from, (cause: unknown) => {
 		throw notWhole(cause);
 	});

@@ -5,6 +5,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import type { Applications, Principal, SignInRegister } from "../services/services.ts";
 import { type Clock, elapsing } from "../std/clock.ts";
 import type { EdgeLimits } from "./port.ts";
+import { clientKey } from "./strangers.ts";
 
 export type Credential = { code: string } | { token: string };
 
@@ -22,12 +23,16 @@ export interface Proof {
 export interface Auth {
 	/** Who sent this token; undefined: nobody who is known. */
 	authenticate(bearer: string): Proof | undefined;
+	/** Counts a token that is not good; says for how long its answer is held back. A good token is never held back. */
+	refuse(address: string): number;
+	/** Tokens and codes that were not good, since start. */
+	readonly failures: number;
 	/** Whose cookie it is, if it is still good. */
 	byCookie(value: string): Proof | undefined;
 	newCode(): string;
 	/**
 	 * The value of a fresh cookie, which outlives restarts. Rejects with `unauthenticated`, or `busy` after too many failures from one
-	 * address. A code is good once.
+	 * address; a good token or code signs in all the same. A code is good once.
 	 */
 	signIn(credential: Credential, address: string): Promise<string>;
 	/** The cookie of that sign-in is worth nothing any more. */
@@ -42,7 +47,15 @@ export interface AuthParts {
 	signIns: SignInRegister;
 }
 
-type AuthLimits = Pick<EdgeLimits, "signInCodeMs" | "signInCodesMax" | "signInFailuresPerMinuteMax" | "signedInMs">;
+type AuthLimits = Pick<
+	EdgeLimits,
+	| "signInCodeMs"
+	| "signInCodesMax"
+	| "signInFailuresPerMinuteMax"
+	| "signedInMs"
+	| "tokenFailuresPerMinuteMax"
+	| "tokenFailureDelayMs"
+>;
 
 /** Cookies of version 1 stood for themselves and could not be signed out: they are not taken any more. */
 const COOKIE_VERSION = "v2";
@@ -62,12 +75,19 @@ export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): 
 	const sign = (id: string) => createHmac("sha256", token).update(`nexus sign-in ${id}`).digest("base64url");
 	const codes = createCodes(limits, clock);
 	const failures = createFailures(limits.signInFailuresPerMinuteMax, clock, signIns);
+	const guesses = createFailures(limits.tokenFailuresPerMinuteMax, clock, signIns);
 	const isToken = (text: string) => same(tokenDigest, text);
 	return {
 		authenticate(bearer) {
 			if (isToken(bearer)) return { by: "owner" };
 			const app = apps?.authenticate(bearer);
 			return app && { by: "app", ...app };
+		},
+		refuse(address) {
+			return guesses.add(address) ? limits.tokenFailureDelayMs : 0;
+		},
+		get failures() {
+			return failures.total + guesses.total;
 		},
 		byCookie(value) {
 			const [version, id = "", signature = "", ...rest] = value.split(".");
@@ -78,12 +98,11 @@ export function createAuth({ token, limits, clock, apps, signIns }: AuthParts): 
 		},
 		newCode: codes.make,
 		async signIn(credential, address) {
-			failures.check(address);
 			if ("token" in credential ? isToken(credential.token) : codes.redeem(credential.code)) {
 				const { id } = await signIns.open(address, limits.signedInMs);
 				return `${COOKIE_VERSION}.${id}.${sign(id)}`;
 			}
-			failures.add(address);
+			if (failures.add(address)) throw new NexusError("busy", "too many failed sign-ins; wait a minute");
 			throw new NexusError(
 				"unauthenticated",
 				"token" in credential
@@ -122,29 +141,33 @@ function createCodes(limits: AuthLimits, clock: Clock) {
 function createFailures(perMinuteMax: number, clock: Clock, signIns: Pick<SignInRegister, "refused">) {
 	const now = elapsing(clock);
 	const windows = new Map<string, { since: number; count: number }>();
-	const current = (address: string) => {
-		const window = windows.get(address);
+	let total = 0;
+	const current = (key: string) => {
+		const window = windows.get(key);
 		return window && now() - window.since < FAILURE_WINDOW_MS ? window : undefined;
 	};
 	return {
-		check(address: string): void {
-			if ((current(address)?.count ?? 0) < perMinuteMax) return;
-			throw new NexusError("busy", "too many failed sign-ins; wait a minute");
-		},
-		add(address: string): void {
-			const known = current(address);
+		/** Says whether there were too many before. */
+		add(address: string): boolean {
+			total++;
+			const key = clientKey(address);
+			const known = current(key);
 			const window = known ?? { since: now(), count: 0 };
 			window.count++;
 			if (!known) {
 				signIns.refused(address, 1);
 				clock.after(FAILURE_WINDOW_MS, () => window.count > 1 && signIns.refused(address, window.count - 1));
 			}
-			windows.delete(address);
-			windows.set(address, window);
+			windows.delete(key);
+			windows.set(key, window);
 			for (const oldest of windows.keys()) {
 				if (windows.size <= ADDRESSES_MAX) break;
 				windows.delete(oldest);
 			}
+			return window.count > perMinuteMax;
+		},
+		get total() {
+			return total;
 		},
 	};
 }

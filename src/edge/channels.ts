@@ -59,7 +59,12 @@ function accountHandlers(channels: Channels | undefined, needed: () => Channels,
 			const now = clock.now();
 			if (!channels) return { now, accounts: [] };
 			const { lab } = channels;
-			return { now, accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])] };
+			const idle = channels.idle?.() ?? [];
+			return {
+				now,
+				accounts: [...(await own(channels)), ...(lab ? await inLab(lab) : [])],
+				...(idle.length > 0 && { without_account: [...idle] }),
+			};
 		},
 		async reloadAccounts() {
 			const { reload } = needed();

@@ -6,6 +6,7 @@ import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import { httpStatusOf, NexusError } from "../protocol/protocol.ts";
 import { createCounts } from "./counts.ts";
+import type { Lobby } from "./lobby.ts";
 import type { EdgeLimits } from "./port.ts";
 import type { Proxies } from "./proxies.ts";
 
@@ -13,13 +14,19 @@ export interface Connections {
 	readonly count: number;
 	/** Counts a connection of the gRPC port; false when its address has too many. */
 	admits(socket: Socket): boolean;
+	/** Whether it is a trusted proxy's, whose clients share it. */
+	isProxy(socket: Socket): boolean;
+	/** It has sent a token that is good. */
+	prove(socket: Socket): void;
 	/** Counts one more of a client until `ended` closes; throws `busy` at the limit. For clients who share a proxy's connections. */
 	enter(address: string, ended: EventEmitter): void;
 	destroy(): void;
 }
 
-export function guardConnections(server: Server, limits: EdgeLimits, proxies: Proxies): Connections {
+export function guardConnections(server: Server, limits: EdgeLimits, proxies: Proxies, lobby: Lobby): Connections {
 	const open = new Set<Socket>();
+	/** Those that are in the lobby while they are idle. */
+	const unproven = new WeakSet<Socket>();
 	const perClient = createCounts();
 	/** Whether an answer is under way, in which an error text would be garbage. */
 	const answering = new WeakMap<Socket, { headersSent: boolean }>();
@@ -28,12 +35,34 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 		// Those who share a proxy's connections are counted by their requests.
 		return proxies.isTrusted(address) || perClient.add(address, socket) <= limits.connectionsPerClientMax;
 	};
+	const isProxy = ({ remoteAddress = "" }: Socket): boolean => proxies.isTrusted(remoteAddress);
+	// Node's own listener, which reads and parses, comes after the lobby.
+	const parse = server.listeners("connection") as ((this: Server, socket: Socket) => void)[];
+	server.removeAllListeners("connection");
+	Object.assign(server, { pauseOnConnect: true });
 	server.on("connection", (socket: Socket) => {
 		open.add(socket);
 		socket.once("close", () => open.delete(socket));
-		if (!admits(socket)) refuse(socket, tooMany(limits));
+		if (!admits(socket)) {
+			socket.resume();
+			refuse(socket, tooMany(limits));
+			return;
+		}
+		const serve = () => {
+			for (const listener of parse) listener.call(server, socket);
+			socket.resume();
+		};
+		if (isProxy(socket)) return serve();
+		unproven.add(socket);
+		lobby.enter(socket, serve);
 	});
-	server.prependListener("request", (incoming, outgoing) => void answering.set(incoming.socket, outgoing));
+	server.prependListener("request", ({ socket }, outgoing) => {
+		answering.set(socket, outgoing);
+		if (!unproven.has(socket)) return;
+		lobby.leave(socket);
+		outgoing.once("close", () => unproven.has(socket) && lobby.comeBack(socket));
+	});
+	server.prependListener("upgrade", (_, socket) => lobby.leave(socket as Socket));
 	server.on("clientError", (cause: NodeJS.ErrnoException, socket: Socket) => {
 		if (!socket.writable || cause.code === "ECONNRESET" || answering.get(socket)?.headersSent) {
 			socket.destroy();
@@ -47,6 +76,11 @@ export function guardConnections(server: Server, limits: EdgeLimits, proxies: Pr
 			return open.size;
 		},
 		admits,
+		isProxy,
+		prove(socket) {
+			unproven.delete(socket);
+			lobby.leave(socket);
+		},
 		enter(address, ended) {
 			if (perClient.of(address) >= limits.connectionsPerClientMax) throw tooMany(limits);
 			perClient.add(address, ended);

@@ -1,16 +1,19 @@
 /** The edge: Nexus over HTTP, server-sent events and WebSocket. The door of this folder. */
 
+import type { IncomingMessage } from "node:http";
 import { NexusError } from "../protocol/protocol.ts";
 import { type Clock, systemClock } from "../std/clock.ts";
 import { createAuth } from "./auth.ts";
 import { guardConnections } from "./connection.ts";
 import { createGate, hostNameOf, requireAuth, requireReach, whenEnded } from "./gate.ts";
 import { createRpc } from "./grpc/grpc.ts";
+import { createLobby } from "./lobby.ts";
 import { createPage } from "./page.ts";
 import { EDGE_LIMITS, type Edge, type EdgeDeps, type EdgeLimits } from "./port.ts";
 import { createProxies } from "./proxies.ts";
 import { type Admit, createHttpServer, listen, pathOf, serve } from "./server.ts";
 import { createShares } from "./shares.ts";
+import { createStrangers } from "./strangers.ts";
 import { createReaders, createSockets, createSources, Flusher } from "./stream/stream.ts";
 
 export * from "./port.ts";
@@ -28,7 +31,12 @@ export function createEdge(deps: EdgeDeps): Edge {
 	const limits: EdgeLimits = { ...EDGE_LIMITS, ...deps.limits };
 	const clock = deps.clock ?? systemClock;
 	const door: Door = { url: "", port: 0, hosts: new Set(), closing: false, requests: 0 };
-	const { flusher, readers, sockets, rpc, signIn, server, connections } = assemble(deps, limits, clock, door);
+	const { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby } = assemble(
+		deps,
+		limits,
+		clock,
+		door,
+	);
 	const heart = createHeart(clock, limits.heartbeatMs, () => {
 		readers.heartbeat();
 		sockets.heartbeat();
@@ -65,6 +73,7 @@ export function createEdge(deps: EdgeDeps): Edge {
 			await rpc?.close(deadlineMs);
 			heart.stop();
 			sweeper.stop();
+			lobby.close();
 			const closed = new Promise<void>((resolve) => server.close(() => resolve()));
 			server.closeIdleConnections();
 			await closed;
@@ -81,6 +90,8 @@ export function createEdge(deps: EdgeDeps): Edge {
 			stalledReaders: readers.stalled + sockets.stalled + (rpc?.stalled ?? 0),
 			flushSpacingMs: flusher.spacingMs,
 			deferredFlushes: flusher.deferred,
+			tokenFailures: auth.failures,
+			tokenlessRefused: strangers.refused + lobby.refused + grpcLobby.refused,
 		}),
 	};
 }
@@ -93,7 +104,11 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	const proxies = createProxies(deps.trustedProxies ?? []);
 	const gate = createGate({ auth, hosts: () => door.hosts, cookieName, proxies });
 	const server = createHttpServer(limits);
-	const connections = guardConnections(server, limits, proxies);
+	const strangers = createStrangers(limits, clock);
+	// One for each port: calls of the gRPC port delay nothing on the main one.
+	const lobby = createLobby(limits, clock, () => false);
+	const grpcLobby = createLobby(limits, clock, strangers.refuses);
+	const connections = guardConnections(server, limits, proxies, lobby);
 	const sources = createSources(deps.bus, deps.ledger);
 	const flusher = new Flusher({ flushMsMax: limits.flushMsMax, clock, log });
 	const readers = createReaders(log, flusher);
@@ -105,6 +120,11 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	};
 	const enter: Admit = (request, ended) => {
 		const caller = gate.admit(request);
+		if (caller.proof) connections.prove(request.socket);
+		else if (!caller.webhook) {
+			strangers.enter(caller.address, ended, () => request.socket.destroy());
+			ended.once("finish", () => request.complete || hangUp(request, limits.tokenlessBodyBytesMax, clock));
+		}
 		if (caller.proxied) connections.enter(caller.address, ended);
 		return caller;
 	};
@@ -126,7 +146,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 				door.requests++;
 				return gate.identify(request);
 			},
-			admits: connections.admits,
+			...{ connections, strangers, lobby: grpcLobby },
 		});
 	const signIn = () => {
 		const code = auth.newCode();
@@ -136,7 +156,7 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 	serve(server, {
 		async load() {
 			const { createListener } = await import("./listener.ts");
-			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn };
+			const parts = { deps, limits, auth, sources, readers, admitStream, cookieName, signIn, clock };
 			return createListener({
 				...parts,
 				page,
@@ -158,7 +178,18 @@ function assemble(deps: EdgeDeps, limits: EdgeLimits, clock: Clock, door: Door) 
 		clientOf: (request) => proxies.clientOf(request).address,
 		log,
 	});
-	return { flusher, readers, sockets, rpc, signIn, server, connections };
+	return { flusher, readers, sockets, rpc, signIn, server, connections, auth, strangers, lobby, grpcLobby };
+}
+
+/** For a caller without a token to read its answer, and to send the rest of its body. */
+const LINGER_MS = 1000;
+
+/** Of a body that was refused for its size, the rest is not read. */
+function hangUp(request: IncomingMessage, bytesMax: number, clock: Clock): void {
+	const { socket } = request;
+	// A turn later: Node has just begun to read on.
+	if (Number(request.headers["content-length"]) > bytesMax) setImmediate(() => socket.pause());
+	clock.after(LINGER_MS, () => request.complete || socket.destroy());
 }
 
 /** A reader that takes nothing is noticed at one of so many looks within its time. */

@@ -3,7 +3,6 @@
 import type { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import type { TLSSocket } from "node:tls";
 import { NexusError } from "../protocol/protocol.ts";
 import type { Principal } from "../services/services.ts";
 import { addressKind } from "../std/address-guard.ts";
@@ -19,6 +18,10 @@ export interface Caller {
 	proxied: boolean;
 	/** A trusted proxy says that the client speaks https to it. */
 	https: boolean;
+	/** How long its refusal is held back, because its address sent too many wrong tokens. */
+	heldMs?: number;
+	/** A platform's, which the webhook's own limits count. */
+	webhook?: true;
 }
 
 export type GateRequest = Pick<IncomingMessage, "method" | "headers" | "rawHeaders" | "socket" | "url">;
@@ -27,7 +30,13 @@ export interface Gate {
 	/** Throws `forbidden` for a foreign Host (DNS rebinding) or Origin (another site's page), `invalid` for several Hosts. */
 	admit(request: GateRequest): Caller;
 	/** For the gRPC port, where a bearer token is all that counts: no page can present one by accident. */
-	identify(request: Pick<IncomingMessage, "headers" | "socket">): Caller;
+	identify(request: Identifiable): Caller;
+}
+
+/** Of the connection only its address is needed, and whether it is encrypted. */
+export interface Identifiable {
+	headers: IncomingMessage["headers"];
+	socket: Pick<IncomingMessage["socket"], "remoteAddress"> & { encrypted?: boolean };
 }
 
 const WEBHOOKS = "/v1/webhooks/";
@@ -82,7 +91,7 @@ export function createGate(facts: GateFacts): Gate {
 			checkHost(host, facts.hosts());
 			const client = facts.proxies.clientOf(request);
 			// Platforms prove themselves by a signature that the adapter checks; they have no credential of ours to be misused.
-			if (isWebhook(request.url ?? "")) return client;
+			if (isWebhook(request.url ?? "")) return { ...client, webhook: true };
 			const cookie = cookieOf(headers.cookie, facts.cookieName());
 			const proof = proofOf(headers, cookie, facts.auth);
 			const isPage = proof?.by === "sign-in";
@@ -95,14 +104,14 @@ export function createGate(facts: GateFacts): Gate {
 			if (isPage && !sameOrigin && (changes || headers.upgrade !== undefined)) {
 				throw new NexusError("forbidden", "a signed-in page must send its Origin with this request");
 			}
-			return { ...client, ...(proof && { proof }) };
+			return { ...client, ...(proof ? { proof } : heldBy(headers, client.address, facts.auth)) };
 		},
 		identify(request) {
 			const { headers, socket } = request;
 			const client = facts.proxies.clientOf(request);
-			const https = client.https || (socket as Partial<TLSSocket>).encrypted === true;
+			const https = client.https || socket.encrypted === true;
 			const proof = proofOf(headers, undefined, facts.auth);
-			return { ...client, https, ...(proof && { proof }) };
+			return { ...client, https, ...(proof ? { proof } : heldBy(headers, client.address, facts.auth)) };
 		},
 	};
 }
@@ -149,6 +158,12 @@ function proofOf(headers: IncomingMessage["headers"], cookie: string | undefined
 	// A neighbouring port is the same site to a browser, so SameSite alone would let its pages use the cookie.
 	const site = headers["sec-fetch-site"];
 	return site === undefined || site === "same-origin" || site === "none" ? auth.byCookie(cookie) : undefined;
+}
+
+/** A token that is not good counts against its address. */
+function heldBy({ authorization }: IncomingMessage["headers"], address: string, auth: Auth): Pick<Caller, "heldMs"> {
+	const heldMs = bearerIn(authorization) === undefined ? 0 : auth.refuse(address);
+	return heldMs === 0 ? {} : { heldMs };
 }
 
 /** The token in an `authorization` header. */

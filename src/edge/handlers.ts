@@ -66,7 +66,7 @@ export function createHandlers(parts: HandlerParts): Handlers {
 }
 
 function messageHandlers({ deps }: HandlerParts) {
-	const { broker, ledger, submit, proceed } = deps;
+	const { broker, ledger, submit, proceed, retry } = deps;
 	return {
 		async postMessage({ params, body }, { headers }) {
 			const traceId = traceIdIn(headers.get("traceparent") ?? "");
@@ -93,6 +93,10 @@ function messageHandlers({ deps }: HandlerParts) {
 		async continueRun({ params: { run } }) {
 			const { runId } = await proceed(run);
 			return { run_id: runId, continues: run };
+		},
+		async retryRun({ params: { run } }) {
+			const { runId } = await retry(run);
+			return { run_id: runId, retries: run };
 		},
 		async abortRun({ params: { run } }, { caller }) {
 			const aborting = broker.abort(run);

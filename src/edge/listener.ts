@@ -5,6 +5,7 @@
 
 import { getRequestListener, type HttpBindings, RequestError } from "@hono/node-server";
 import { toNexusError } from "../protocol/protocol.ts";
+import type { Clock } from "../std/clock.ts";
 import { createApp, failure } from "./app.ts";
 import { isRpcPath, type Rpc } from "./grpc/grpc.ts";
 import { createHandlers, type HandlerParts } from "./handlers.ts";
@@ -14,6 +15,7 @@ import type { HoldStream } from "./shares.ts";
 
 export interface ListenerParts extends HandlerParts {
 	page: Page;
+	clock: Clock;
 	/** Throws when the request is refused. */
 	admit: Admit;
 	holdStream: HoldStream;
@@ -23,12 +25,14 @@ export interface ListenerParts extends HandlerParts {
 
 export function createListener({ page, admit, holdStream, rpc, ...parts }: ListenerParts): Listener {
 	const { log } = parts.deps;
-	const { bodyBytesMax } = parts.limits;
-	const app = createApp({ handlers: createHandlers(parts), page, holdStream, bodyBytesMax, log });
+	const { limits, clock } = parts;
+	const app = createApp({ handlers: createHandlers(parts), page, holdStream, limits, clock, log });
 	const answer: Listener = getRequestListener(
 		(request, env) => {
 			const { incoming, outgoing } = env as HttpBindings;
-			return app.fetch(request, { caller: admit(incoming, outgoing), outgoing });
+			const caller = admit(incoming, outgoing);
+			const answer = () => app.fetch(request, { caller, outgoing });
+			return caller.heldMs === undefined ? answer() : held(clock, caller.heldMs).then(answer);
 		},
 		{
 			overrideGlobalObjects: false,
@@ -39,6 +43,11 @@ export function createListener({ page, admit, holdStream, rpc, ...parts }: Liste
 	if (!rpc) return answer;
 	return async (incoming, outgoing) => {
 		if (!isRpcPath(incoming.url ?? "")) return answer(incoming, outgoing);
-		return rpc.answer(incoming, outgoing, rpc.enter(incoming, outgoing));
+		const caller = rpc.enter(incoming, outgoing);
+		if (caller.heldMs !== undefined) await held(clock, caller.heldMs);
+		return rpc.answer(incoming, outgoing, caller);
 	};
 }
+
+/** The request counts as open meanwhile, so few of one client are held at a time. */
+const held = (clock: Clock, ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve));

@@ -21,6 +21,9 @@ import type { Log } from "../std/log.ts";
 export interface EdgeLimits {
 	/** A larger request body is refused with 413, unread. */
 	bodyBytesMax: number;
+	/** A JSON body with more values, or one that is nested deeper, is refused unparsed. */
+	bodyValuesMax: number;
+	bodyDepthMax: number;
 	/** A larger webhook request is refused with 413; in base64 it has to fit one line to the adapter. */
 	webhookBodyBytesMax: number;
 	/** Webhook requests that wait for their adapters, all together and for one account; further ones are refused at once. */
@@ -45,6 +48,23 @@ export interface EdgeLimits {
 	streamsPerAppMax: number;
 	/** Those of all who have no token: they watch the daemon's health. */
 	streamsTokenlessMax: number;
+	/** Requests without a token that are open, on both ports together and from one client; one more cuts the oldest. */
+	tokenlessRequestsMax: number;
+	tokenlessRequestsPerClientMax: number;
+	/** A request without a token has a body of this size at most, which must have arrived whole within this time. */
+	tokenlessBodyBytesMax: number;
+	tokenlessBodyTimeoutMs: number;
+	/** Headers of a call without a token on the gRPC port, uncompressed. */
+	tokenlessHeadersBytesMax: number;
+	/** Calls without a token from one client to the gRPC port; their resets count again. A client with more is refused for a while. */
+	tokenlessCallsPerSecondMax: number;
+	tokenlessRefusedMs: number;
+	/** Connections of a port that are read before they sent a token, of all and of one client; further ones wait. */
+	tokenlessConnectionsMax: number;
+	tokenlessConnectionsPerClientMax: number;
+	/** Wrong tokens from one client within a minute; the answers to further ones are held back for a while. */
+	tokenFailuresPerMinuteMax: number;
+	tokenFailureDelayMs: number;
 	/** A larger message of a remote call is refused with RESOURCE_EXHAUSTED. */
 	grpcReadBytesMax: number;
 	/** A larger message is not sent. */
@@ -85,6 +105,8 @@ export interface EdgeLimits {
 
 export const EDGE_LIMITS: EdgeLimits = {
 	bodyBytesMax: 4 * 1024 * 1024,
+	bodyValuesMax: 20_000,
+	bodyDepthMax: 64,
 	// The largest that platforms send: Meta's are up to 3 MB.
 	webhookBodyBytesMax: 3_000_000,
 	webhookRequestsMax: 256,
@@ -100,6 +122,17 @@ export const EDGE_LIMITS: EdgeLimits = {
 	streamsMax: 8192,
 	streamsPerAppMax: 2048,
 	streamsTokenlessMax: 256,
+	tokenlessRequestsMax: 256,
+	tokenlessRequestsPerClientMax: 64,
+	tokenlessBodyBytesMax: 4096,
+	tokenlessBodyTimeoutMs: 5000,
+	tokenlessHeadersBytesMax: 4096,
+	tokenlessCallsPerSecondMax: 100,
+	tokenlessRefusedMs: 500,
+	tokenlessConnectionsMax: 256,
+	tokenlessConnectionsPerClientMax: 64,
+	tokenFailuresPerMinuteMax: 60,
+	tokenFailureDelayMs: 1000,
 	grpcReadBytesMax: 4 * 1024 * 1024,
 	grpcWriteBytesMax: 1024 * 1024,
 	grpcStreamsPerConnectionMax: 1024,
@@ -126,6 +159,8 @@ export interface Channels {
 	pairing: Nex["pairing"];
 	/** Takes up the accounts as they are stored now. */
 	reload?(): Promise<AccountChanges>;
+	/** Channels whose adapter is configured and that have no account: nothing starts them. */
+	idle?(): readonly string[];
 	lab?: Lab;
 }
 
@@ -208,6 +243,8 @@ export interface EdgeDeps {
 	agents?: Readonly<Record<string, { model?: string }>>;
 	/** Goes on with a run that was cut off, as a new run. */
 	proceed(runId: string): Promise<{ runId: string }>;
+	/** Answers the messages of a run that was cut off with a new run. */
+	retry(runId: string): Promise<{ runId: string }>;
 	/** Chat platforms; without it there are none. */
 	channels?: Channels;
 	/** MCP servers; without it there are none. */
@@ -258,6 +295,10 @@ export interface EdgeStats {
 	flushSpacingMs: number;
 	/** Flushes of a log that were put off because the event loop was busy. */
 	deferredFlushes: number;
+	/** Requests with a token that is not good. */
+	tokenFailures: number;
+	/** Requests, calls and connections without a token that were cut or refused. */
+	tokenlessRefused: number;
 }
 
 export interface Edge {

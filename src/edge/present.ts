@@ -13,6 +13,7 @@ import type {
 	AttachmentJson,
 	EventJson,
 	MessageJson,
+	QueuedJson,
 	RunJson,
 	SessionJson,
 	ToolCallJson,
@@ -82,7 +83,13 @@ const runView = (run: Turn | LiveRun) => ({
 	tool_calls: run.toolCalls.map(toolCallView),
 });
 
-export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: boolean): RunJson =>
+/** What a person may do with a run that was cut off; undefined for one that has completed. */
+export interface Offers {
+	canContinue: boolean;
+	canRetry: boolean;
+}
+
+export const turnView = (turn: Turn, framesAvailable: boolean, offers: Offers | undefined): RunJson =>
 	defined({
 		...runView(turn),
 		reason: turn.reason,
@@ -92,7 +99,8 @@ export const turnView = (turn: Turn, framesAvailable: boolean, canContinue: bool
 		usage_by: turn.usageBy,
 		continues: turn.continues,
 		continued_by: turn.continuedBy,
-		can_continue: turn.status === "completed" ? undefined : canContinue,
+		can_continue: offers?.canContinue,
+		can_retry: offers?.canRetry,
 		trace: turn.trace,
 		rolled_back: turn.rolledBack,
 		frames_available: framesAvailable,
@@ -121,6 +129,30 @@ export function eventView(event: InboundEvent): EventJson {
 	});
 }
 
+export function queuedView(event: InboundEvent): QueuedJson {
+	const { event_id, text, received_at, channel, account, sender, sender_name } = eventView(event);
+	return defined({ event_id, text, received_at, channel, account, sender, sender_name });
+}
+
+/** Who wrote; undefined for the owner, whose own page and command line show it. */
+export function writerOf(origin: Writer | undefined) {
+	if (!origin || (origin.channel === "web" && origin.sender === "owner")) return undefined;
+	const { channel, account, sender, senderName } = origin;
+	return defined({ channel, account, sender, sender_name: senderName });
+}
+
+type Writer = Pick<NonNullable<InboundEvent["origin"]>, "channel" | "account" | "sender" | "senderName">;
+
+function beginnerOf(origin: SessionInfo["origin"]) {
+	const writer = writerOf(origin);
+	const { type, name } = origin?.chat ?? {};
+	return {
+		...writer,
+		group: writer && type === "group" ? (true as const) : undefined,
+		chat_name: writer && typeof name === "string" ? name : undefined,
+	};
+}
+
 export const sessionView = (info: SessionInfo, liveRunId: string | undefined): SessionJson =>
 	defined({
 		session: info.session,
@@ -129,4 +161,5 @@ export const sessionView = (info: SessionInfo, liveRunId: string | undefined): S
 		turns: info.turns,
 		title: info.title,
 		live_run_id: liveRunId,
+		...beginnerOf(info.origin),
 	});

@@ -19,7 +19,10 @@ export interface Client {
 
 export interface Proxies {
 	isTrusted(address: string): boolean;
-	clientOf(request: Pick<IncomingMessage, "headers" | "socket">): Client;
+	clientOf(request: {
+		headers: IncomingMessage["headers"];
+		socket: Pick<IncomingMessage["socket"], "remoteAddress">;
+	}): Client;
 }
 
 interface Hop {

@@ -12,7 +12,7 @@ import {
 	type SessionListJson,
 	type TurnsJson,
 } from "../protocol/protocol.ts";
-import { eventView, liveView, sessionView, turnView } from "./present.ts";
+import { eventView, liveView, queuedView, sessionView, turnView, writerOf } from "./present.ts";
 import type { Input } from "./routes.ts";
 
 const LIMIT_DEFAULT = 50;
@@ -28,9 +28,20 @@ export interface Reads {
 
 export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsMax: number): Reads {
 	const clamp = (limit: number | undefined) => Math.min(limit ?? LIMIT_DEFAULT, listItemsMax);
-	const settled = async (turn: Turn): Promise<RunJson> => {
+	/** The owner's words are not marked: only somebody else's have a name. */
+	const withWriters = async (run: RunJson): Promise<RunJson> => {
+		const eventIds = run.messages.flatMap(({ event_id: eventId }) => eventId ?? []);
+		const authors = eventIds.length === 0 ? [] : await ledger.inbox.authors(eventIds);
+		const writers = new Map(authors.map(({ eventId, origin }) => [eventId, writerOf(origin)]));
+		return { ...run, messages: run.messages.map((said) => ({ ...said, ...writers.get(said.event_id ?? "") })) };
+	};
+	const settled = async (turn: Turn): Promise<RunJson> => withWriters(await told(turn));
+	const running = (run: LiveRun): Promise<RunJson> => withWriters(liveView(run));
+	const told = async (turn: Turn): Promise<RunJson> => {
 		const hasFrames = (await bus.describe(turn.runId)) !== undefined;
-		return turnView(turn, hasFrames, turn.status !== "completed" && (await broker.canContinue(turn)));
+		if (turn.status === "completed") return turnView(turn, hasFrames, undefined);
+		const [canContinue, refusal] = await Promise.all([broker.canContinue(turn), broker.retryRefusal(turn)]);
+		return turnView(turn, hasFrames, { canContinue, canRetry: refusal === undefined });
 	};
 	/** A run is live until its turn is saved: the Ledger has the last word, because the Broker may learn of it later. */
 	const unsettled = async (runs: readonly LiveRun[]): Promise<LiveRun[]> => {
@@ -54,18 +65,18 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 			const turn = await ledger.turns.get(runId);
 			if (turn) return await settled(turn);
 			if (!run) throw new NexusError("not_found", `there is no run ${runId}`);
-			return liveView(run);
+			return running(run);
 		},
 		async runs({ session, limit, before }) {
 			const most = clamp(limit);
-			const running = broker
+			const begun = broker
 				.liveRuns()
 				.filter((run) => (!session || run.session === session) && (!before || run.runId < before));
-			const live = await unsettled(running);
+			const live = await unsettled(begun);
 			const turns = await ledger.turns.begun({ limit: most, ...(session && { session }), ...(before && { before }) });
 			// One that settled in between is a turn.
-			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId)).map(liveView);
-			const runs = [...others, ...(await Promise.all(turns.map(settled)))];
+			const others = live.filter(({ runId }) => turns.every((turn) => turn.runId !== runId));
+			const runs = await Promise.all([...others.map(running), ...turns.map(settled)]);
 			return { runs: runs.sort((left, right) => (left.run_id < right.run_id ? 1 : -1)).slice(0, most) };
 		},
 		async sessions({ limit, before }) {
@@ -77,10 +88,8 @@ export function createReads(bus: Bus, ledger: Ledger, broker: Broker, listItemsM
 			const found = await takeSnapshot(bus, broker, session, { limit: clamp(limit), ...(before && { before }) });
 			return {
 				turns: await Promise.all(found.turns.toReversed().map(settled)),
-				live: found.live ? liveView(found.live) : null,
-				queued: found.queued
-					.slice(-listItemsMax)
-					.map(({ eventId, text, receivedAt }) => ({ event_id: eventId, text, received_at: receivedAt })),
+				live: found.live ? await running(found.live) : null,
+				queued: found.queued.slice(-listItemsMax).map(queuedView),
 				stream_offset: found.offset,
 			};
 		},

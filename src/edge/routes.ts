@@ -101,6 +101,16 @@ export const ROUTES = {
 		answer: json(work.RunContinued),
 		errors: ["not_found", "conflict"],
 	}),
+	retryRun: route({
+		method: "POST",
+		path: "/v1/runs/{run}/retry",
+		summary: "Answers the messages of a run that was stopped, failed or crashed with a new run, from the start.",
+		auth: true,
+		params: shape.runParams,
+		status: 202,
+		answer: json(work.RunRetried),
+		errors: ["not_found", "conflict"],
+	}),
 	abortRun: route({
 		method: "POST",
 		path: "/v1/runs/{run}/abort",

@@ -58,6 +58,10 @@ export const AccountList = component(
 	z.object({
 		now: time.describe("By the daemon's clock."),
 		accounts: z.array(AccountView),
+		without_account: z
+			.array(z.string())
+			.exactOptional()
+			.describe("Channels whose adapter has a `command` and that have no account: nothing starts them."),
 	} satisfies Fields<wire.AccountListJson>),
 );
 const accountNames = z.array(
@@ -230,7 +234,7 @@ export const LabStateView = component(
 						call: z.string(),
 						ms: z.number().exactOptional(),
 						status: count.describe("HTTP status; 0 = no answer."),
-						note: z.string().exactOptional(),
+						fault: z.string().exactOptional().describe("How it was made to go wrong."),
 					} satisfies Fields<wire.LabCallJson>),
 				),
 				rate_limited_until: time.exactOptional(),

@@ -9,6 +9,11 @@ export const RunContinued = component(
 	z.object({ run_id: z.string(), continues: z.string() } satisfies Fields<wire.RunContinuedJson>),
 );
 
+export const RunRetried = component(
+	"RunRetried",
+	z.object({ run_id: z.string(), retries: z.string() } satisfies Fields<wire.RunRetriedJson>),
+);
+
 const phaseName = z.string().min(1).max(64);
 export const PhaseRequest = component(
 	"PhaseRequest",

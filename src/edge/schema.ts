@@ -170,6 +170,10 @@ const MessageView = component(
 	z.object({
 		role: z.enum(["user", "assistant"]),
 		text: z.string(),
+		channel: z.string().exactOptional().describe("Of a message that the owner did not write: where it came from."),
+		account: z.string().exactOptional(),
+		sender: z.string().exactOptional().describe("Who wrote it, in the platform's words."),
+		sender_name: z.string().exactOptional(),
 		message_id: z.string().exactOptional().describe("The stream that carried it."),
 		event_id: z.string().exactOptional(),
 		agent: z.string().exactOptional().describe("Which agent said it, in a run of several."),
@@ -273,6 +277,10 @@ export const RunView = component(
 		continues: z.string().exactOptional().describe("The run that was cut off and that this one continues."),
 		continued_by: z.string().exactOptional().describe("The run that continues this one."),
 		can_continue: z.boolean().exactOptional().describe("It was cut off, and `continue` would go on with it."),
+		can_retry: z
+			.boolean()
+			.exactOptional()
+			.describe("It was cut off, and `retry` would answer its messages from the start."),
 		trace: TraceView.exactOptional().describe("The way of the message through the pipeline, once the run has settled."),
 		frames_available: z.boolean().describe("Whether the frames can still be streamed and replayed."),
 	} satisfies Fields<wire.RunJson>),
@@ -287,8 +295,14 @@ const SessionView = component(
 		created_at: time,
 		updated_at: time,
 		turns: count,
-		title: z.string(),
+		title: z.string().describe("The beginning of the first message that was answered; empty until then."),
 		live_run_id: z.string().exactOptional(),
+		channel: z.string().exactOptional().describe("Of a session that somebody else began: on which platform."),
+		account: z.string().exactOptional(),
+		sender: z.string().exactOptional().describe("Who began it, in the platform's words."),
+		sender_name: z.string().exactOptional(),
+		group: z.literal(true).exactOptional().describe("Several people write in it."),
+		chat_name: z.string().exactOptional(),
 	} satisfies Fields<wire.SessionJson>),
 );
 export const SessionList = component(
@@ -305,7 +319,12 @@ export const SessionTurns = component(
 	z.object({
 		turns: z.array(RunView).describe("Oldest first."),
 		live: RunView.nullable(),
-		queued: z.array(EventView.pick({ event_id: true, text: true, received_at: true })),
+		queued: z.array(
+			EventView.pick({
+				...{ event_id: true, text: true, received_at: true },
+				...{ channel: true, account: true, sender: true, sender_name: true },
+			} as const),
+		),
 		stream_offset: count.describe("Subscribe to the session stream after it: nothing is missed, nothing repeated."),
 	} satisfies Fields<wire.TurnsJson>),
 );

@@ -33,7 +33,8 @@ export function webhookHandlers(needed: () => Channels, limits: EdgeLimits, cloc
 	return { getWebhook: pass("GET"), postWebhook: pass("POST") } satisfies Partial<Handlers>;
 }
 
-async function inTime<T>(clock: Clock, ms: number, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/** Rejects with `invalid` when a body does not arrive in time. */
+export async function inTime<T>(clock: Clock, ms: number, read: (signal: AbortSignal) => Promise<T>): Promise<T> {
 	const late = new AbortController();
 	const error = new NexusError("invalid", `the body did not arrive within ${ms} ms`);
 	const cancel = clock.after(ms, () => late.abort(error));

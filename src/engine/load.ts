@@ -49,10 +49,12 @@ function refuseUnused(choice: EngineChoice, { config = {}, engines = ENGINES }: 
 
 async function loadModule({ module }: { module: string }, options: LoadOptions): Promise<Engine> {
 	const path = resolve(options.base, module);
-	const refuse = (found: string, cause?: unknown) =>
-		new NexusError("config", explainEngineShape(module, found), { cause });
+	const refuse = (found: string) => new NexusError("config", explainEngineShape(module, found));
+	/** The shape is not what is wrong: an agent to copy would be beside the point. */
+	const fail = (found: string, cause: unknown) =>
+		new NexusError("config", `engine module ${module}: ${found}`, { cause });
 	const file = await stat(path).catch((cause) => {
-		throw refuse(
+		throw fail(
 			`cannot be read: ${reasonOf(cause, path)}\nPaths are relative to the folder of the config, ${options.base}`,
 			cause,
 		);
@@ -60,7 +62,7 @@ async function loadModule({ module }: { module: string }, options: LoadOptions):
 	if (!file.isFile()) throw refuse("is not a file");
 	if (!MODULE_EXTENSIONS.includes(extname(path))) throw refuse(`does not end in ${MODULE_EXTENSIONS.join(", ")}`);
 	const exports = await importWithin(path, options.moduleLoadMs).catch((cause) => {
-		throw refuse(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
+		throw fail(`cannot be loaded: ${reasonOf(cause, path)}`, cause);
 	});
 	const engine = engineFrom(exports, basename(path, extname(path)));
 	if (typeof engine === "string") throw refuse(engine);

@@ -22,7 +22,7 @@ import type { Ledger, LedgerQuestions } from "./port.ts";
 import { receiptsInSqlite } from "./receipts/sqlite.ts";
 import { sessionsInSqlite } from "./sessions/sqlite.ts";
 import { signInsInSqlite } from "./signins/sqlite.ts";
-import { openThings, statement } from "./thing.ts";
+import { greatestId, openThings } from "./thing.ts";
 import { trustInSqlite } from "./trust/sqlite.ts";
 import { turnsInSqlite } from "./turns/sqlite.ts";
 import { workflowsInSqlite } from "./workflows/sqlite.ts";
@@ -63,16 +63,9 @@ const LISTED_BY_ID = {
 	workflow: "id",
 };
 
-function goOnWithIds(file: SqliteFile): void {
-	for (const [table, id] of Object.entries(LISTED_BY_ID)) {
-		const newest = statement(file, `SELECT max(${id}) AS id FROM ${table}`).get()?.id;
-		if (typeof newest === "string") idsAfter(newest);
-	}
-}
-
 export function sqliteLedger(file: SqliteFile): Ledger {
 	const things = openThings(file, THINGS);
-	goOnWithIds(file);
+	for (const [table, id] of Object.entries(LISTED_BY_ID)) idsAfter(greatestId(file, table, id) ?? "");
 	const { turns, inbox } = things;
 	file.things.registerAnswers<LedgerQuestions>("ledger", {
 		sessionSnapshot(session, page) {

@@ -78,6 +78,11 @@ export function must(changes: number, missing: string): void {
 	if (changes === 0) throw new Refused("conflict", missing);
 }
 
+export function greatestId(file: SqliteFile, table: string, id: string): string | undefined {
+	const greatest = statement(file, `SELECT max(${id}) AS id FROM ${table}`).get()?.id;
+	return typeof greatest === "string" ? greatest : undefined;
+}
+
 /** The number of the row that a page ends before, as an expression: also when that row is forgotten since. Newer rows have greater ids. */
 export const pageEnd = (table: string, id: string, cursor: string): string =>
 	`coalesce((SELECT seq FROM ${table} WHERE ${id} = ${cursor}),

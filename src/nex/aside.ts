@@ -70,6 +70,17 @@ export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: 
 	};
 }
 
+/**
+ * The text that says that an answer failed, for adapters that stream without positions: their messages have ranges that say nothing, so it is
+ * known by its nonce. No part of an answer stands at offset 0.
+ */
+export function errorAside({ tracked, info, options }: Delivering): Aside | undefined {
+	const isBlind = info.supports.includes("stream") && !info.fields?.includes("offset");
+	return isBlind && options.errorText
+		? { nonce: asideNonce(tracked.id, 0, "error"), text: options.errorText }
+		: undefined;
+}
+
 /** The text that says that an answer failed is no part of the source either; it is said once. */
 export const isErrorSaid = ({ messages }: Delivery): boolean =>
 	messages.some(

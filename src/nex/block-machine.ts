@@ -2,7 +2,7 @@
 
 import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter.ts";
 import { own } from "../std/own.ts";
-import { isErrorSaid, owedAside } from "./aside.ts";
+import { errorAside, isErrorSaid, owedAside } from "./aside.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
 import type { Delivering } from "./delivering.ts";
 import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
@@ -114,10 +114,13 @@ function createBlocks(
 				step({ type: "note", text: toolNote(event.summary ?? event.toolName) }, now);
 			}
 			if (!isEnd(event) || !options.errorText || each.reason === "aborted") return;
-			// Of an answer that ended well, some may be missing, and nobody knows what.
+			// Of an answer that ended well, some may be missing, and it is not known what.
 			if (event.type !== "stream_error" && !(isBlind && doubtOf(tracked) !== undefined)) return;
 			// No part of the source: said after it, and only once.
-			if (!isErrorSaid(row)) ready.push({ from: state.since, to: state.since, text: options.errorText });
+			const aside = errorAside(delivering);
+			const isSaid = aside ? row.messages.some(({ nonce }) => nonce === aside.nonce) : isErrorSaid(row);
+			const block = { from: state.since, to: state.since, text: options.errorText };
+			if (!isSaid) ready.push({ ...block, ...(aside && { aside }) });
 		},
 		tick: (now) => step({ type: "tick" }, now),
 		get wakeAt() {

@@ -56,6 +56,8 @@ export interface Nex {
 	cancel(eventId: string): Promise<InboundEvent>;
 	/** Goes on with a run that was cut off, as a new run; asked twice, it is the same one. Rejects with `not_found`, or with `conflict` and the reason. */
 	continue(runId: string, answer?: Answered): Promise<{ runId: string }>;
+	/** Answers the messages of a run that was cut off with a new run. */
+	retry(runId: string): Promise<{ runId: string }>;
 	pairing: {
 		/** Newest first. */
 		list(): Promise<Pairing[]>;
@@ -145,6 +147,7 @@ export function createNex(options: NexOptions): Nex {
 		receive,
 		cancel: (eventId) => inbox.cancel(eventId),
 		continue: (runId, answer) => inbox.continue(runId, answer),
+		retry: (runId) => inbox.retry(runId),
 		pairing: {
 			list: () => pairing.list(),
 			approve: (code) => pairing.approve(code, letIn),

@@ -25,9 +25,10 @@ export function countedTo(tracked: Tracked): number | undefined {
 export async function leaveHalfShown(delivering: Delivering): Promise<Outcome> {
 	const { tracked, info } = delivering;
 	if (!info.supports.includes("send")) return inDoubt(tracked);
-	tracked.given ??= await heldInLog(delivering);
+	const given = tracked.given ?? (await heldInLog(delivering));
 	if (delivering.signal.aborted) return { state: "left" };
-	markReach(tracked, countedTo(tracked), tracked.given);
+	tracked.given = given;
+	markReach(tracked, countedTo(tracked), given);
 	return { state: "degraded", error: CANNOT_TELL };
 }
 
@@ -82,7 +83,7 @@ async function heldInLog({ tracked, bus, signal, log }: Delivering): Promise<num
 export const doubtOf = ({ row }: Tracked): string | undefined =>
 	row.messages.some(({ state, nonce }) => state === "unknown" && !isAside(nonce)) ? CANNOT_TELL : undefined;
 
-/** The text that is sent next goes on behind a message that was left half-way, without positions: nobody knows for certain how it ends. */
+/** The text that is sent next goes on behind a message that was left half-way, without positions: where that one ends is not known for certain. */
 export function goesOnBlindly({ tracked, info }: Delivering): boolean {
 	const last = textsOf(tracked).at(-1);
 	return !speaks(info, "offset") && (last?.state === "unknown" || last?.abandoned === true);

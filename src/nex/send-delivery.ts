@@ -3,7 +3,7 @@
 import { type PlatformFault, pieceOf, type SendBody } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isErrorSaid } from "./aside.ts";
+import { type Aside, errorAside } from "./aside.ts";
 import { recallFiles } from "./aside-files.ts";
 import { isAside, lineOf } from "./aside-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
@@ -49,16 +49,12 @@ export async function sendAside(delivering: Delivering, aside: Aside, typing: Ty
 	return outcome?.state === "failed" && instead ? sendAside(delivering, instead, typing) : undefined;
 }
 
-/** The text that says that an answer failed, behind what there is of it. */
+/** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
 export async function sayError(delivering: Delivering): Promise<Outcome | undefined> {
-	const { tracked, info, options } = delivering;
-	const { errorText } = options;
-	if (!errorText || !info.supports.includes("send") || isErrorSaid(tracked.row)) return undefined;
-	const block = { from: tracked.reach, to: tracked.reach, text: errorText };
-	const outcome = await sendBlock(delivering, block, QUIET);
-	if (outcome && outcome.state !== "left")
-		delivering.log.warn({ ...factsOf(tracked), ...outcome }, "the error text is missing");
-	return outcome?.state === "left" ? outcome : undefined;
+	const { tracked, info } = delivering;
+	const aside = errorAside(delivering);
+	const isSaid = tracked.row.messages.some(({ nonce }) => nonce === aside?.nonce);
+	return aside && !isSaid && info.supports.includes("send") ? sendAside(delivering, aside, QUIET) : undefined;
 }
 
 /** Something beside the text that an earlier process left without an end. */

@@ -51,7 +51,7 @@ interface Mail {
 }
 
 function createMail(delivering: Delivering): Mail {
-	/** `at`: where in the source it begins; undefined for what is no part of it. */
+	/** `at`: where in the source it begins; undefined for what stands apart from it. */
 	const texts: { text: string; at: number | undefined }[] = [{ text: "", at: 0 }];
 	const files: WireAttachment[] = [];
 	let to = 0;

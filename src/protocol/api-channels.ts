@@ -31,6 +31,8 @@ export interface AccountListJson {
 	/** By the daemon's clock. */
 	now: number;
 	accounts: AccountJson[];
+	/** Channels whose adapter has a `command` and that have no account: nothing starts them. */
+	without_account?: string[];
 }
 
 export interface AccountNameJson {
@@ -171,7 +173,8 @@ export interface LabCallJson {
 	ms?: number;
 	/** HTTP status; 0 = no answer. */
 	status: number;
-	note?: string;
+	/** How it was made to go wrong. */
+	fault?: string;
 }
 
 export interface LabChannelJson {

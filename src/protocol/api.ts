@@ -89,6 +89,11 @@ export interface PartJson {
 export interface MessageJson {
 	role: "user" | "assistant";
 	text: string;
+	/** Of a message that the owner did not write: where it came from, and who wrote it, in the platform's words. */
+	channel?: string;
+	account?: string;
+	sender?: string;
+	sender_name?: string;
 	/** The stream that carried it. */
 	message_id?: string;
 	event_id?: string;
@@ -165,6 +170,8 @@ export interface RunJson {
 	continued_by?: string;
 	/** It was cut off, and `continue` would go on with it. */
 	can_continue?: boolean;
+	/** It was cut off, and `retry` would answer its messages from the start. */
+	can_retry?: boolean;
 	/** Present once the run has settled. */
 	trace?: TraceJson;
 	/** Whether the frames can still be streamed and replayed. */
@@ -181,6 +188,12 @@ export interface RunContinuedJson {
 	/** The new run. */
 	run_id: string;
 	continues: string;
+}
+
+export interface RunRetriedJson {
+	/** The new run. */
+	run_id: string;
+	retries: string;
 }
 
 export interface PhaseRequest {
@@ -239,8 +252,17 @@ export interface SessionJson {
 	created_at: number;
 	updated_at: number;
 	turns: number;
+	/** The beginning of the first message that was answered; empty until then. */
 	title: string;
 	live_run_id?: string;
+	/** Of a session that somebody else began: on which account, and who. */
+	channel?: string;
+	account?: string;
+	sender?: string;
+	sender_name?: string;
+	/** Several people write in it. */
+	group?: true;
+	chat_name?: string;
 }
 
 export interface SessionListJson {
@@ -251,7 +273,10 @@ export interface SessionListJson {
 	scripted?: true;
 }
 
-export type QueuedJson = Pick<EventJson, "event_id" | "text" | "received_at">;
+export type QueuedJson = Pick<
+	EventJson,
+	"event_id" | "text" | "received_at" | "channel" | "account" | "sender" | "sender_name"
+>;
 
 export interface TurnsJson {
 	/** Oldest first. */

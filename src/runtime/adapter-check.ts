@@ -11,7 +11,7 @@ import { NexusError } from "../protocol/protocol.ts";
 import { silentLog } from "../std/log.ts";
 import { own } from "../std/own.ts";
 import { openSqlite } from "../std/sqlite.ts";
-import { nexConfig } from "./channels.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
 import type { NexusConfig } from "./config.ts";
 import type { StoredAccount } from "./stored-accounts.ts";
 
@@ -30,6 +30,10 @@ export const accountsOf = (config: NexusConfig): StoredAccount[] =>
 	Object.entries(nexConfig(config).adapters).flatMap(([channel, { accounts }]) =>
 		Object.entries(accounts).map(([account, { settings }]) => ({ channel, account, settings })),
 	);
+
+/** Adapters of one's own that nothing starts, and what to do about it. */
+export const idleOf = (config: NexusConfig): { channel: string; todo: string }[] =>
+	idleChannels(nexConfig(config).adapters).map((channel) => ({ channel, todo: idleRemedy(channel) }));
 
 /** Signs in with these settings as the daemon would. */
 export const checkAccount = (config: NexusConfig, account: StoredAccount): Promise<HealthReport> =>

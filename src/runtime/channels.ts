@@ -45,6 +45,16 @@ const agentsOf = (config: object): string[] => {
 	return typeof agents === "object" && agents !== null ? Object.keys(agents) : [];
 };
 
+/** Channels with an adapter of one's own and no account: nothing starts them. */
+export const idleChannels = (adapters: AdapterConfig): string[] =>
+	Object.keys(adapters).filter((name) => {
+		const { command, accounts } = adapters[name]!;
+		return command !== undefined && Object.keys(accounts).length === 0;
+	});
+
+/** What to do about one, in words. */
+export const idleRemedy = (channel: string): string => `add one with \`nexus adapter add ${channel}\``;
+
 function withStored(name: string, channel: FileChannel, stored: readonly StoredAccount[]): FileChannel {
 	const accounts = { ...channel.accounts };
 	for (const { account, settings } of stored.filter((each) => each.channel === name)) {

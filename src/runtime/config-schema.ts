@@ -48,6 +48,8 @@ const brokerLimits = {
 
 const edgeLimits = {
 	bodyBytesMax: bytes,
+	bodyValuesMax: count,
+	bodyDepthMax: count,
 	webhookBodyBytesMax: say(
 		z.int().positive().max(3_000_000),
 		"a whole number of bytes from 1 to 3000000, which one line to an adapter can hold",
@@ -65,6 +67,17 @@ const edgeLimits = {
 	streamsMax: count,
 	streamsPerAppMax: count,
 	streamsTokenlessMax: count,
+	tokenlessRequestsMax: count,
+	tokenlessRequestsPerClientMax: count,
+	tokenlessBodyBytesMax: bytes,
+	tokenlessBodyTimeoutMs: ms,
+	tokenlessHeadersBytesMax: bytes,
+	tokenlessCallsPerSecondMax: count,
+	tokenlessRefusedMs: ms,
+	tokenlessConnectionsMax: count,
+	tokenlessConnectionsPerClientMax: count,
+	tokenFailuresPerMinuteMax: count,
+	tokenFailureDelayMs: ms,
 	grpcReadBytesMax: bytes,
 	grpcWriteBytesMax: bytes,
 	grpcStreamsPerConnectionMax: count,

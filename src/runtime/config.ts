@@ -194,15 +194,20 @@ function given(token: string | undefined, from: string): string | undefined {
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 
+/** Of a token that other machines can guess at. */
+const TOKEN_CHARS_MIN = 16;
+
 /** A token that a person chose is the least that should stand between the network and an agent with tools. */
 export function refuseOpenDoor({ host, token }: Pick<NexusConfig, "host" | "token">): void {
-	if (LOOPBACK.test(host) || token !== undefined) return;
+	if (LOOPBACK.test(host)) return;
+	if (token !== undefined && token.length < TOKEN_CHARS_MIN)
+		throw new NexusError(
+			"config",
+			`a token of ${token.length} characters can be guessed, and ${host} makes this daemon reachable from other machines: use ${TOKEN_CHARS_MIN} characters or more (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
+		);
+	if (token !== undefined) return;
 	throw new NexusError(
 		"config",
 		`listening on ${host} makes this daemon reachable from other machines: set a token with --token, NEXUS_TOKEN or \`token:\` in nexus.yaml (for example from \`openssl rand -hex 32\`), or listen on 127.0.0.1`,
 	);
 }
-
-/** A token that could be guessed from another machine. */
-export const isWeakToken = ({ host, token }: Pick<NexusConfig, "host" | "token">): boolean =>
-	!LOOPBACK.test(host) && token !== undefined && token.length < 16;

@@ -18,8 +18,8 @@ import { loadOnce } from "../std/load-once.ts";
 import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
-import { nexConfig } from "./channels.ts";
-import { completeConfig, isWeakToken, type NexusConfig, refuseOpenDoor } from "./config.ts";
+import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
+import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { openGrpcPort } from "./grpc-port.ts";
@@ -53,7 +53,10 @@ interface Life {
 }
 
 export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> {
-	const { engine, logger, ...rest } = options;
+	const { config: whole = {}, logger, ...given } = options;
+	if (typeof whole !== "object")
+		throw new NexusError("config", "startDaemon: `config` is an object, not a file's name");
+	const { engine, ...rest } = { ...whole, ...given };
 	const config = completeConfig(rest);
 	const life: Life = {
 		state: "STARTING",
@@ -73,8 +76,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
 	const { log, undo } = life;
 	refuseOpenDoor(config);
-	if (isWeakToken(config))
-		log.warn({ host: config.host }, "the token is short enough to be guessed; use 16 characters or more");
+	keepDebuggerShut(log);
 	const starting = new Starting({ ...config, clock: systemClock, log });
 	undo.push({ what: "answers during the start", stop: () => starting.end() });
 	const paths = await starting.whenWritable(() => prepareDataDir(config.data));
@@ -173,6 +175,18 @@ const stateOf = (life: Life, store: Store, broker: Broker): DaemonState =>
 		? "DEGRADED"
 		: life.state;
 
+let isDebuggerShut = false;
+
+/**
+ * SIGUSR1 would make Node open its debugger, which any program of the same user could then run code through. A listener of our own replaces
+ * Node's; it stays, because without any listener the signal would end the process.
+ */
+function keepDebuggerShut(log: Log): void {
+	if (isDebuggerShut) return;
+	isDebuggerShut = true;
+	process.on("SIGUSR1", () => log.warn({}, "SIGUSR1 was ignored: to debug the daemon, start it with `node --inspect`"));
+}
+
 /** Takes down what was started; a part that fails to stop does not keep the others up. */
 async function stop(life: Life): Promise<void> {
 	if (life.state === "STOPPING" || life.state === "STOPPED") return;
@@ -248,6 +262,9 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		observer: tracing ? both(counts, tracing) : counts,
 	});
 	const { adapters, inbound } = nexConfig(config);
+	let idle = idleChannels(adapters);
+	for (const channel of idle)
+		log.warn({ channel }, `the adapter of ${channel} has no account, so it is not started; ${idleRemedy(channel)}`);
 	const outbound = createOutbound({ bus, ledger, dataDir: config.data, adapters, log });
 	const nex = createNex({
 		...{ broker, bus, ledger, outbound, engine, config: inbound, limits: config.broker, log },
@@ -264,6 +281,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		try {
 			const next = nexConfig(config);
 			const changes = await outbound.reconfigure(next.adapters);
+			idle = idleChannels(next.adapters);
 			nex.reconfigure(next.inbound, [...changes.added, ...changes.changed]);
 			if (Object.values(changes).some((names) => names.length > 0)) {
 				log.info(changes, "accounts were taken up or let go");
@@ -313,7 +331,8 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		retain: async (bank, text) => (await memory.get((await memory.add(bank, text, {})).id))!,
 		...(config.agents && { agents: config.agents }),
 		proceed: (runId) => nex.continue(runId),
-		channels: { outbound, pairing: nex.pairing, lab, reload },
+		retry: (runId) => nex.retry(runId),
+		channels: { outbound, pairing: nex.pairing, lab, reload, idle: () => idle },
 		token,
 		apps: services.apps,
 		signIns: services.signIns,

@@ -182,6 +182,8 @@ async function stateOf(
 				...(draft && { draft }),
 				// What only started the adapters is nothing to look at.
 				...(!isShown && { messages: [], calls: [], calls_total: 0, typing: false }),
+				// A platform shows its sign for a while after the last call: the answer is over before.
+				...(delivery && delivery.state !== "active" && { typing: false }),
 				...(delivery && { delivery }),
 				...(pausedUntil !== undefined && pausedUntil > now && { pausedUntil }),
 			};

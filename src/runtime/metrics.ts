@@ -92,6 +92,16 @@ export function createMetrics(source: MetricsSource): () => Promise<string> {
 		"Writes to the readers of a log that were put off because the event loop was busy",
 		() => source.edge().deferredFlushes,
 	);
+	counter(
+		"nexus_token_failures_total",
+		"Requests and sign-ins whose token or code is not good",
+		() => source.edge().tokenFailures,
+	);
+	counter(
+		"nexus_tokenless_refused_total",
+		"Requests, calls and connections without a token that were cut or refused",
+		() => source.edge().tokenlessRefused,
+	);
 	gauge("nexus_http_connections", "Open connections", () => source.edge().connections);
 	gauge("nexus_grpc_connections", "Open connections to the gRPC port", () => source.edge().grpcConnections);
 	runsByStatus(registry, source);

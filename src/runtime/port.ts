@@ -9,6 +9,8 @@ import type { PartialConfig } from "./config.ts";
 export type DaemonOptions = Omit<PartialConfig, "engine"> & {
 	engine?: EngineChoice | Engine | undefined;
 	logger?: Log | undefined;
+	/** The configuration in one object; what stands beside it wins. */
+	config?: PartialConfig | undefined;
 };
 
 export interface Daemon {

@@ -5,7 +5,6 @@ import type { Daemon, DaemonOptions } from "./port.ts";
 export type { DaemonState } from "../protocol/protocol.ts";
 export {
 	type ConfigFlags,
-	isWeakToken,
 	loadConfig,
 	type NexusConfig,
 	type PartialConfig,

@@ -20,6 +20,7 @@ import { newWorkflowView, type WorkflowView } from "./workflow.ts";
 import { openWorkflow, type WorkflowFeed } from "./workflow-feed.ts";
 import { NEW_WORKFLOWS, type WorkflowsView } from "./workflows.ts";
 import { openWorkflows, type WorkflowsFeed } from "./workflows-feed.ts";
+import { newSessionLabel } from "./writer.ts";
 
 const SESSIONS_EVERY_MS = 15_000;
 const SESSIONS_PER_PAGE = 50;
@@ -62,6 +63,10 @@ export interface App {
 	deskOf(runId: string): Omit<Desk, "isAsked">;
 	/** Goes on with a run that was cut off. Rejects with why it cannot. */
 	continueRun(runId: string): Promise<void>;
+	/** Answers the messages of a run that was cut off from the start. Rejects with why it cannot. */
+	retryRun(runId: string): Promise<void>;
+	/** Reads again what can be done with a run. */
+	refreshRun(runId: string): void;
 }
 
 export function createApp(store: Store): App & { start(): Promise<void> } {
@@ -190,7 +195,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 
 	function homeRoute(): Route {
 		const { chat, sessions } = store.state;
-		const session = chat?.session ?? sessions.find(isOrdinary)?.session ?? newSessionLabel();
+		const session = chat?.session ?? sessions.find(isOrdinary)?.session ?? newSessionLabel(newId("s").slice(2));
 		return { name: "chat", session };
 	}
 
@@ -297,7 +302,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		signIn,
 		signOut,
 		go,
-		newSession: () => go({ name: "chat", session: newSessionLabel() }),
+		newSession: () => go({ name: "chat", session: newSessionLabel(newId("s").slice(2)) }),
 		send: (text) => void deliver(newId("msg"), text),
 		retry: (key, text) => void deliver(key, text),
 		discard: (key) => {
@@ -338,6 +343,11 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 			await api.continue(runId);
 			await refreshSessions();
 		},
+		async retryRun(runId) {
+			await api.retry(runId);
+			await refreshSessions();
+		},
+		refreshRun: (runId) => feed?.refreshRun(runId),
 	};
 }
 
@@ -361,8 +371,6 @@ export async function readSessions(wanted: number): Promise<SessionsRead> {
 			return { sessions, more, ...(engine && { engine }), ...(scripted && { scripted }) };
 	}
 }
-
-const newSessionLabel = (): string => `chat-${newId("s").slice(2).toLowerCase()}`;
 
 export function storedTheme(): Theme {
 	const theme = localStorage.getItem(THEME_KEY);

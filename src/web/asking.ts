@@ -10,6 +10,10 @@ export interface Asked extends AskedStatus {
 export interface Desk {
 	/** False once it was decided: the frames of a run that has ended do not tell. */
 	isAsked(id: string): boolean;
+	/** What became of a question that the frames of its run leave open. */
+	decided?(id: string): Pick<Asked, "state" | "by"> | undefined;
+	/** Another run goes on where this one was cut off. */
+	readonly isContinued?: boolean;
 	decide(id: string, decision: "approve" | "deny", remember: boolean): Promise<void>;
 	answer(id: string, text: string): Promise<void>;
 }
@@ -17,6 +21,16 @@ export interface Desk {
 export function askedOf({ approval, question }: ToolView): Asked | undefined {
 	if (approval) return { kind: "approval", ...approval };
 	return question && { kind: "question", ...question };
+}
+
+/** With what the daemon knows of it where the frames tell nothing. */
+export const settledAsk = (asked: Asked, desk: Desk | undefined): Asked =>
+	asked.state === "pending" ? { ...asked, ...desk?.decided?.(asked.id) } : asked;
+
+/** A call that no person has allowed yet, in words that do not sound as if it ran. */
+export function wantsWords({ args }: Pick<ToolView, "args">): string {
+	const { command } = (typeof args === "object" && args !== null ? args : {}) as { command?: unknown };
+	return typeof command === "string" && command !== "" ? `Wants to run: ${command}` : "Wants to run";
 }
 
 /** It can still be answered: also after its run was cut off, because the answer then starts the one that goes on. */
@@ -36,10 +50,15 @@ const DECIDED: Readonly<Record<AskedStatus["state"], string>> = {
 	withdrawn: "No longer asked",
 };
 
-/** Only a person's decision has an author. */
-export function decidedWords({ state, by }: Asked): string {
+/** What the daemon calls whoever has its token: on this page, the reader. */
+const OWNER = "the owner";
+
+/** Only a person's decision has an author. `later`: another run went on with it. */
+export function decidedWords({ state, by }: Pick<Asked, "state" | "by">, later = false): string {
 	const isDecided = state === "approved" || state === "denied" || state === "answered";
-	return isDecided && by !== undefined ? `${DECIDED[state]} by ${by}` : DECIDED[state];
+	if (!isDecided) return DECIDED[state];
+	const words = by === undefined ? DECIDED[state] : `${DECIDED[state]} by ${by === OWNER ? "you" : by}`;
+	return later ? `${words}; continued below` : words;
 }
 
 const MINUTE_MS = 60_000;

@@ -94,6 +94,12 @@ export function dispositionWords(event: Pick<EventJson, "disposition" | "because
 	}
 }
 
-/** How far people can read on the platform, in positions of the answer's text. */
-export const reachOf = ({ position, messages }: Pick<DeliveryJson, "position" | "messages">): number =>
-	Math.max(position, ...messages.map(({ shown = 0, to = 0 }) => Math.max(shown, to)));
+/** How far the platform has confirmed the text: what was only handed over may not have arrived. */
+export function confirmedOf({ position, messages }: Pick<DeliveryJson, "position" | "messages">): number {
+	const open = messages.filter(({ state }) => state !== "sent" && state !== "open");
+	const before = Math.min(position, ...open.map(({ from }) => from));
+	return Math.max(before, ...messages.map(({ state, shown = 0, to = 0 }) => (state === "sent" ? to : shown)));
+}
+
+/** An error in a person's words: the code before it is for programs. */
+export const errorWords = (error: string): string => error.replace(/^[a-z]+(?:_[a-z]+)*: (?=\S)/, "");

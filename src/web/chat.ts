@@ -2,6 +2,7 @@
 
 import type { LinkPhase } from "../client/client.ts";
 import {
+	type ApprovalJson,
 	type EventJson,
 	type MessageAccepted,
 	type MessageJson,
@@ -12,6 +13,8 @@ import {
 	shownOf,
 	type TurnsJson,
 } from "../protocol/protocol.ts";
+import { openAsksOf } from "./asking.ts";
+import { type Writer, writerOf } from "./writer.ts";
 
 /** One run: what the ledger says about it, and what its frames show. Frames win: they carry more. */
 export interface TurnItem {
@@ -34,6 +37,8 @@ export interface Outgoing {
 	readonly eventId?: string;
 	readonly runId?: string;
 	readonly error?: string;
+	/** Somebody else wrote it. */
+	readonly writer?: Writer | undefined;
 	/** While the daemon has not answered: the messages that it had told of before. */
 	readonly toldBefore?: readonly string[] | undefined;
 }
@@ -55,6 +60,8 @@ export interface ChatState {
 	readonly wasLive: boolean;
 	/** What the session works on, where its engine knows phases. */
 	readonly works?: PhaseJson;
+	/** What became of questions that their run's frames leave open, by run and id. */
+	readonly decisions: Readonly<Record<string, ApprovalJson>>;
 }
 
 export type ChatAction =
@@ -76,6 +83,7 @@ export type ChatAction =
 	| { type: "discard"; key: string }
 	| { type: "stopping"; runId: string; on: boolean; error?: string }
 	| { type: "works"; works: PhaseJson }
+	| { type: "decisions"; approvals: readonly ApprovalJson[] }
 	| { type: "link"; phase: LinkPhase };
 
 export const newChat = (session: string): ChatState => ({
@@ -86,6 +94,7 @@ export const newChat = (session: string): ChatState => ({
 	outgoing: [],
 	queued: [],
 	events: {},
+	decisions: {},
 	link: "stopped",
 	wasLive: false,
 });
@@ -112,6 +121,8 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 			return settleOutgoing(continued(putTurn(chat, action.row.run_id, { row: action.row }), action.row), action.row);
 		case "works":
 			return { ...chat, works: action.works };
+		case "decisions":
+			return { ...chat, decisions: Object.fromEntries(action.approvals.map((row) => [decisionKey(row), row])) };
 		case "queue":
 			return { ...chat, queued: action.queued };
 		case "events":
@@ -170,6 +181,16 @@ function continued(chat: ChatState, { run_id: runId, continues }: RunJson): Chat
 	if (continues === undefined || !row) return chat;
 	return putTurn(chat, continues, { row: { ...row, can_continue: false, continued_by: runId } });
 }
+
+const decisionKey = ({ run_id: runId, id }: Pick<ApprovalJson, "run_id" | "id">): string => `${runId} ${id}`;
+
+/** What became of the questions of a run that has ended without an answer to them. */
+export const decisionsOf = (chat: ChatState, { runId, view }: TurnItem): ApprovalJson[] =>
+	view?.final ? openAsksOf(view).flatMap(({ id }) => chat.decisions[decisionKey({ run_id: runId, id })] ?? []) : [];
+
+/** The frames of an ended run leave a question open: only the daemon knows what became of it. */
+export const hasLooseEnds = ({ turns }: ChatState): boolean =>
+	turns.some(({ view }) => view?.final && openAsksOf(view).length > 0);
 
 /** A run that shows a message makes the local copy of it unnecessary. */
 function settleOutgoing(chat: ChatState, row: RunJson): ChatState {
@@ -256,7 +277,12 @@ export function waitingOf(chat: ChatState): readonly Outgoing[] {
 	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
 	const foreign = chat.queued
 		.filter(({ event_id }) => !own.has(event_id))
-		.map(({ event_id, text }): Outgoing => ({ key: event_id, text, state: "queued", eventId: event_id }));
+		.map(
+			({ event_id, text, ...written }): Outgoing => ({
+				...{ key: event_id, text, state: "queued", eventId: event_id },
+				...{ writer: writerOf(written) },
+			}),
+		);
 	return [...foreign, ...mine];
 }
 
@@ -273,7 +299,8 @@ export const unreadRunsOf = (chat: ChatState): string[] =>
 export const liveTurnOf = (chat: ChatState): TurnItem | undefined => chat.turns.findLast(isLive);
 
 export type ThreadItem =
-	| { readonly kind: "turn"; readonly turn: TurnItem }
+	/** `retries`: an earlier turn shows its messages. */
+	| { readonly kind: "turn"; readonly turn: TurnItem; readonly retries: boolean }
 	/** A message that no run shows. */
 	| { readonly kind: "aside"; readonly event: EventJson };
 
@@ -285,13 +312,18 @@ export function threadOf(chat: ChatState): ThreadItem[] {
 		.filter((event) => isSidelined(event) && !shown.has(event.event_id) && event.received_at >= oldest)
 		.toSorted((one, other) => one.received_at - other.received_at);
 	const items: ThreadItem[] = [];
+	const before = new Set<string>();
 	for (const turn of chat.turns) {
 		const start = startOf(turn);
 		while (asides[0] && start !== undefined && asides[0].received_at < start)
 			items.push({ kind: "aside", event: asides.shift()! });
-		items.push({ kind: "turn", turn });
+		const asked = askedIn(turn);
+		items.push({ kind: "turn", turn, retries: asked.length > 0 && asked.every((eventId) => before.has(eventId)) });
+		for (const eventId of asked) before.add(eventId);
 	}
 	return [...items, ...asides.map((event): ThreadItem => ({ kind: "aside", event }))];
 }
+
+const askedIn = ({ row }: TurnItem): string[] => row?.messages.flatMap(({ event_id: eventId }) => eventId ?? []) ?? [];
 
 const startOf = (turn: TurnItem | undefined): number | undefined => turn?.row?.started_at ?? turn?.view?.startedAt;

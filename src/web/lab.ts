@@ -1,7 +1,7 @@
 /** The channel lab as a person sees it, as a value. */
 
-import type { LabChannelJson, LabFaultKind, LabStateJson, RunView } from "../protocol/protocol.ts";
-import { deliveryWords, type Words } from "./channels.ts";
+import type { LabCallJson, LabChannelJson, LabFaultKind, LabStateJson, RunView } from "../protocol/protocol.ts";
+import { channelName, confirmedOf, deliveryWords, errorWords, type Words } from "./channels.ts";
 
 export interface LabView {
 	/** What the daemon last said; nothing until the lab has started. */
@@ -61,15 +61,53 @@ export const sourceLength = (web: RunView | undefined): number =>
 export const mannerOf = (channel: string): "bubbles" | "rows" | "mail" =>
 	channel === "discord" || channel === "slack" ? "rows" : channel === "gmail" ? "mail" : "bubbles";
 
-export function cardWords(row: LabChannelJson): Words {
+export function cardWords(row: LabChannelJson, now: number): Words {
 	if (!row.ready) return { tone: "quiet", text: "Starting…" };
 	if (row.state === undefined) return { tone: "quiet", text: "Ready" };
 	if (row.state !== "active") return deliveryWords(row.state);
 	const last = row.delivery?.messages.at(-1);
+	if (pauseOf(row, now)) return { tone: "warn", text: "Paused" };
 	if (row.draft) return { tone: "live", text: "Drafting…" };
 	if (last?.state === "open") return { tone: "live", text: "Editing…" };
 	if (row.typing) return { tone: "live", text: "Typing…" };
 	return { tone: "live", text: row.mode === "whole" ? "Waiting…" : "Writing…" };
+}
+
+export interface Pause {
+	/** Since when, by the daemon's clock. */
+	readonly since: number;
+	readonly text: string;
+}
+
+/** Why nothing happens on a platform: a call of its delivery went wrong, and none has succeeded since. A rate limit has a countdown of its own. */
+export function pauseOf(row: LabChannelJson, now: number): Pause | undefined {
+	if (row.state !== "active" || isPaused(row, now)) return undefined;
+	const at = row.calls.findLastIndex(
+		({ fault, status, ms }) => fault !== undefined || (status === 0 && ms === undefined),
+	);
+	const call = row.calls[at];
+	if (!call || row.calls.slice(at + 1).some((later) => isSuccess(later))) return undefined;
+	return { since: call.at, text: PAUSES[call.fault as LabFaultKind]?.(call) ?? "No answer yet; waiting" };
+}
+
+const isSuccess = ({ status, fault, call }: LabCallJson): boolean =>
+	status >= 200 && status < 400 && fault === undefined && !/typing|chataction|setstatus/i.test(call);
+
+const PAUSES: Readonly<Partial<Record<LabFaultKind, (call: LabCallJson) => string>>> = {
+	"429": () => "Too many requests; trying again",
+	"5xx": ({ status }) => `Failed${status >= 500 ? ` with ${status}` : ""}; trying again`,
+	hang: ({ ms }) => (ms === undefined ? "No answer yet; waiting" : "No answer; checking whether it arrived"),
+	reset_after_accept: () => "Connection broke; checking whether it arrived",
+};
+
+/** What to make of how a delivery ended. `length`: of the whole answer. */
+export function outcomeNote({ channel, state, delivery }: LabChannelJson, length: number): string | undefined {
+	if (!delivery || state === "active") return undefined;
+	if (state !== "unknown") return delivery.error === undefined ? undefined : errorWords(delivery.error);
+	const name = channelName(channel);
+	return confirmedOf(delivery) >= length
+		? `The text arrived. ${name} did not confirm a card or file, and cannot be asked: look at the chat.`
+		: `${name} did not confirm a message, and cannot be asked whether it arrived. It is not sent again: look at the chat.`;
 }
 
 /** Whether a bubble can still change. */

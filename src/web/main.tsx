@@ -1,12 +1,14 @@
 /** Starts the page: one store, one render per animation frame. */
 
-import { render } from "preact";
+import { options, render } from "preact";
 import { applyTheme, createApp, storedTheme } from "./app.ts";
+import { drawSafely } from "./drawn-text.ts";
 import { onNextFrame } from "./frame-clock.ts";
 import { parseRoute } from "./route.ts";
 import { createStore } from "./store.ts";
 import { Page } from "./view/page.tsx";
 
+drawSafely(options);
 const theme = storedTheme();
 applyTheme(theme);
 

@@ -11,7 +11,7 @@ import {
 } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { openAsksOf } from "./asking.ts";
-import { type ChatAction, type ChatState, unreadRunsOf } from "./chat.ts";
+import { type ChatAction, type ChatState, hasLooseEnds, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";
 
@@ -23,6 +23,7 @@ const FRAMES_PER_CALL = 4000;
 const LOAD_AGAIN_MS = 3000;
 const HISTORY_LOADS_MAX = 2;
 const EVENTS_MAX = 100;
+const DECISIONS_MAX = 100;
 
 export interface SessionFeedOptions {
 	session: string;
@@ -44,6 +45,8 @@ export interface SessionFeed {
 	/** Reads the frames of an old turn, for its cards and its checksums. */
 	loadFrames(runId: string): void;
 	refreshQueue(): Promise<void>;
+	/** Reads again what can be done with a run. */
+	refreshRun(runId: string): void;
 	reload(): Promise<void>;
 	link(input: "pause" | "resume" | "hurry"): void;
 	close(): void;
@@ -126,6 +129,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			if (!began && !settled && !joined) continue;
 			void loadRow(runId);
 			void loadEvents();
+			void loadDecisions();
 			if (joined) void refreshQueue();
 			else void loadPhase();
 		}
@@ -164,6 +168,17 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 			if (!closed) dispatch({ type: "events", events });
 		} catch (cause) {
 			console.warn("nexus: what became of the messages could not be read:", failed(cause).message);
+		}
+	}
+
+	async function loadDecisions(): Promise<void> {
+		const chat = options.chat();
+		if (!chat || !hasLooseEnds(chat)) return;
+		try {
+			const { approvals } = await api.approvals({ session, limit: DECISIONS_MAX });
+			if (!closed) dispatch({ type: "decisions", approvals });
+		} catch (cause) {
+			console.warn("nexus: what was decided could not be read:", failed(cause).message);
 		}
 	}
 
@@ -248,7 +263,9 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 	async function readHistory(runId: string): Promise<void> {
 		try {
 			const view = await foldHistory(runId, () => closed);
-			if (view && !closed) dispatch({ type: "views", views: [view] });
+			if (!view || closed) return;
+			dispatch({ type: "views", views: [view] });
+			await loadDecisions();
 		} catch (cause) {
 			console.warn(`nexus: the frames of ${runId} could not be read:`, failed(cause).message);
 		}
@@ -262,6 +279,7 @@ export function openSession(options: SessionFeedOptions): SessionFeed {
 		loadOlder,
 		loadFrames,
 		refreshQueue,
+		refreshRun: (runId) => void loadRow(runId),
 		reload: load,
 		link: (type) => stream?.send({ type }),
 		close() {

@@ -3,6 +3,7 @@
 import type { PhaseJson, RunJson, RunView, SessionJson } from "../protocol/protocol.ts";
 import { openAsksOf } from "./asking.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
+import { sessionName, UNNAMED, type Written } from "./writer.ts";
 
 const TITLE_CHARS_MAX = 80;
 
@@ -51,12 +52,27 @@ function reasonOf(row: RunJson | undefined): string | undefined {
 	return row.status === "failed" ? "error" : row.status;
 }
 
-/** What the open session is called: as in the list, or by its newest message when it is not listed. */
-export function sessionTitle({ sessions, chat }: { sessions: readonly SessionJson[]; chat?: ChatState }): string {
-	const listed = sessions.find(({ session }) => session === chat?.session)?.title;
-	if (listed) return listed;
-	const asked = chat?.turns.at(-1)?.row?.messages.findLast(({ role }) => role === "user")?.text;
-	return (chat?.outgoing.at(-1)?.text ?? asked)?.slice(0, TITLE_CHARS_MAX) || "New session";
+interface Known {
+	readonly sessions: readonly SessionJson[];
+	readonly chat?: ChatState;
+}
+
+/** The open session as the list knows it, or as its own messages tell while it is not listed. */
+export function openSessionOf({
+	sessions,
+	chat,
+}: Known): (Pick<SessionJson, "session" | "title"> & Written) | undefined {
+	if (!chat) return undefined;
+	const listed = sessions.find(({ session }) => session === chat.session);
+	if (listed?.title) return listed;
+	const first = chat.turns[0]?.row?.messages.find(({ role }) => role === "user");
+	const title = (first?.text ?? chat.outgoing[0]?.text ?? "").slice(0, TITLE_CHARS_MAX);
+	return { ...first, ...listed, session: chat.session, title };
+}
+
+export function sessionTitle(known: Known): string {
+	const open = openSessionOf(known);
+	return open ? sessionName(open) : UNNAMED;
 }
 
 /** Since when and why a session is in its phase. */

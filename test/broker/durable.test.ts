@@ -333,6 +333,7 @@ describe("a session's phase", () => {
 		const engine = engineOf(
 			async function* ({ phase }) {
 				told.push(phase);
+				yield text("done");
 			},
 			{ phases },
 		);

@@ -68,7 +68,7 @@ describeInBrowser("several agents", () => {
 		expect(await page.locator(".thread").innerText()).not.toContain("Somebody has to read");
 
 		await asking(page).getByRole("button", { name: "Allow", exact: true }).click();
-		await page.locator(".asked", { hasText: "Allowed by the owner" }).waitFor();
+		await page.locator(".asked", { hasText: "Allowed by you" }).waitFor();
 		await page.locator(".outcome", { hasText: "part of the script" }).waitFor();
 		await listed.waitFor({ state: "detached" });
 
@@ -104,6 +104,12 @@ describeInBrowser("several agents", () => {
 		await world.daemon.restart();
 		await waitForLink(page, "live");
 		await page.locator(".outcome", { hasText: "Interrupted" }).waitFor();
+		// The decision goes on with it: nothing else is offered that would withdraw the question.
+		await page.waitForSelector(".turn:last-of-type .inspect");
+		expect(await page.locator(".continue, .retry").count()).toBe(0);
+		const call = page.locator('.tool[data-state="waiting"]', { hasText: "bash" });
+		expect(await call.innerText()).toMatch(/Wants to run: \S/);
+		expect(await call.innerText()).not.toMatch(/Running|ended/);
 		// Seen from another session, too.
 		const other = await openAt(world.context, world.daemon, "#/s/elsewhere");
 		await other.page.getByRole("link", { name: "Allow bash to run?" }).click();
@@ -112,6 +118,7 @@ describeInBrowser("several agents", () => {
 		await other.page.locator(".turn:last-of-type .tool", { hasText: "bash" }).waitFor();
 		expect(await other.page.locator('.tool[data-state="done"]', { hasText: "bash" }).count()).toBe(0);
 		expect(await other.page.locator(".asking").count()).toBe(0);
+		await other.page.locator(".turn:first-of-type .asked", { hasText: "Denied by you; continued below" }).waitFor();
 		expect(other.faults).toEqual([]);
 	});
 

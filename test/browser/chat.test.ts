@@ -74,7 +74,23 @@ describeInBrowser("the chat", () => {
 		await waitForEnd(page);
 		expect(await lastWords(page)).toEqual(upTo(300));
 		expect(await page.getAttribute(".verified", "data-ok")).toBe("true");
-		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toContain("count 300 0 20 send");
+		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toBe("send");
+		expect(faults).toEqual([]);
+	});
+
+	it("offers Retry after a failure, which answers the same message again and shows it once", async () => {
+		const { page, faults } = await openSession(world.context, world.daemon, "retried");
+		await say(page, "fail");
+		await page.click(".turn:last-of-type .retry");
+		await page.locator(".turn:nth-of-type(2) .outcome", { hasText: "Failed" }).waitFor();
+		expect(await page.locator(".bubble").allTextContents()).toEqual(["fail"]);
+		expect(await page.textContent(".turn:nth-of-type(2) .continues")).toBe("Tried again");
+		// Only what is newest can be gone on with.
+		await page.waitForSelector(".turn:nth-of-type(2) .retry");
+		expect(await page.locator(".retry, .continue").count()).toBe(1);
+		await page.reload();
+		await page.waitForSelector(".turn:nth-of-type(2) .retry");
+		expect(await page.locator(".bubble").allTextContents()).toEqual(["fail"]);
 		expect(faults).toEqual([]);
 	});
 

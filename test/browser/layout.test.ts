@@ -220,8 +220,13 @@ describeInBrowser("the layout", () => {
 	});
 
 	it("lists fifty sessions and the older ones on demand, and knows the title of one that is not listed", async () => {
-		for (let session = 0; session < 52; session += 1) await world.daemon.send(`listed-${session}`, `number ${session}`);
-		const { page } = await openSession(world.context, world.daemon, "listed-0");
+		// As the page makes them: a session that a person named would be called by its label.
+		const labelOf = (session: number) => `chat-${String(session).padStart(26, "0")}`;
+		for (let session = 0; session < 52; session += 1) {
+			await world.daemon.send(labelOf(session), `number ${session}`);
+			await world.daemon.send(labelOf(session), "a later message");
+		}
+		const { page } = await openSession(world.context, world.daemon, labelOf(0));
 		await expect.poll(() => page.textContent("h1")).toBe("number 0");
 		await expect.poll(() => page.textContent(".sessions [aria-current] .row-title")).toBe("number 0");
 		const titles = () => page.locator(".sessions .row-title").allTextContents();

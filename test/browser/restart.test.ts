@@ -72,7 +72,7 @@ describeInBrowser("a daemon that comes and goes", () => {
 		await waitForLink(page, "reconnecting");
 		await page.click(".stop");
 		await expect.poll(() => page.textContent(".stop-failed")).toContain("Not stopped");
-		await page.click('.sessions a[title="other"]');
+		await page.click('.sessions a[title^="other"]');
 		await page.waitForSelector(".thread .outcome");
 		await world.daemon.restart();
 		await expect.poll(() => page.locator(".bubble").allTextContents()).toEqual(["the other one"]);

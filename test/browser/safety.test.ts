@@ -62,6 +62,34 @@ describeInBrowser("hostile markdown", () => {
 		expect(faults).toEqual([]);
 	});
 
+	it.each([
+		["accents", `a${"\u0301".repeat(100_000)}`],
+		["skin tones", `\u{1f44b}${"\u{1f3fd}".repeat(50_000)}`],
+	])("draws a bounded number of marks on one character, and goes on: %s", async (name, text) => {
+		const session = `marks-${name.replaceAll(" ", "-")}`;
+		const { page, faults } = await openSession(world.context, world.daemon, session);
+		// Not typed: what a person types is their own, and drawn as it is.
+		for (const said of [text, `tool ${text.slice(0, 20_001)} ${text.slice(0, 20_001)}`])
+			await world.context.request.post(`${world.daemon.url}/v1/sessions/${session}/messages`, {
+				data: { text: said },
+				headers: { origin: world.daemon.url },
+			});
+		await expect.poll(() => page.locator(".turn .facts .verified").count()).toBe(2);
+		const runs = await page.evaluate(() => {
+			const attributes = [...document.querySelectorAll("*")].flatMap((node) =>
+				node.getAttributeNames().map((attribute) => node.getAttribute(attribute) ?? ""),
+			);
+			const nodes = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+			const texts = [document.title, ...attributes];
+			while (nodes.nextNode()) texts.push(nodes.currentNode.nodeValue ?? "");
+			return texts.flatMap((one) => one.match(/[\p{M}\p{Emoji_Modifier}]+/gu) ?? []).map((run) => [...run].length);
+		});
+		expect([runs.length > 3, Math.max(...runs)]).toEqual([true, 30]);
+		const kept = await world.context.request.get(`${world.daemon.url}/v1/runs?session=${session}`);
+		expect(await kept.text()).toContain(text);
+		expect(faults).toEqual([]);
+	});
+
 	it("is served under a policy that would stop it anyway", async () => {
 		const response = await fetch(world.daemon.url);
 		const policy = response.headers.get("content-security-policy") ?? "";

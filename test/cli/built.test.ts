@@ -1,6 +1,6 @@
 /** What is published works as the sources do. */
 
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createClient } from "@connectrpc/connect";
@@ -136,9 +136,12 @@ describe("the build", () => {
 
 	it("has a file behind every door of the package", () => {
 		const { exports } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
-			exports: Record<string, string>;
+			exports: Record<string, { "nexus-source": string; default: string }>;
 		};
-		for (const file of Object.values(exports)) expect(existsSync(join(out, file.replace("./dist/", "")))).toBe(true);
+		for (const { default: built, "nexus-source": source } of Object.values(exports)) {
+			expect(existsSync(join(out, built.replace("./dist/", "")))).toBe(true);
+			expect(existsSync(new URL(`../../${source}`, import.meta.url))).toBe(true);
+		}
 		expect(Object.keys(exports)).toEqual(expect.arrayContaining(["./adapter", "./client"]));
 	});
 
@@ -179,11 +182,18 @@ describe("the build", () => {
 		await expect(away.api.runs()).rejects.toBeInstanceOf(NexusError);
 	});
 
-	it("says which Node it needs to one that is older", async () => {
+	it("leaves the command executable: a global install of a checkout is a link to it", () => {
+		expect(statSync(main).mode & 0o777).toBe(0o755);
+	});
+
+	it("says to an older Node which line brings a newer one", async () => {
 		const older = join(freshFolder(), "older.mjs");
 		writeFileSync(older, 'Object.defineProperty(process, "versions", { value: { node: "22.9.0" } });');
-		const { code, err } = await run(["--version"], { main, env: { NODE_OPTIONS: `--import=${older}` } });
-		expect([code, err]).toEqual([78, `Nexus needs Node 24 or newer; this is ${process.version}\n`]);
+		const args = ["send", "what's a log?", "--session", "notes"];
+		const { code, err } = await run(args, { main, env: { NODE_OPTIONS: `--import=${older}` } });
+		expect(code).toBe(78);
+		expect(err).toContain(`Nexus needs Node 24 or newer; this is ${process.version}.`);
+		expect(err).toContain("\n  npx -y -p node@24 nexus send 'what'\\''s a log?' --session notes\n");
 	});
 
 	it("has one class of errors behind every door, and knows its version", async () => {

@@ -7,7 +7,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type Daemon, storeAccount } from "../../src/runtime/runtime.ts";
+import type { RunJson, SessionJson } from "../../src/protocol/protocol.ts";
+import { type Daemon, loadConfig, startDaemon, storeAccount } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
 import { createTelegramFake, type TelegramFake } from "../fakes/telegram.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { until } from "../until.ts";
@@ -231,6 +233,13 @@ describe("a Telegram account", () => {
 			disposition: "started",
 			run_id: delivery!.run_id,
 		});
+		const runs = jsonLines<RunJson>((await at.cli("runs", "--json")).out);
+		expect(runs[0]!.messages[0]).toMatchObject({ role: "user", channel: "telegram", account: "main", sender: "42" });
+		const sessions = jsonLines<SessionJson>((await at.cli("sessions", "--json")).out);
+		expect(sessions).toMatchObject([{ channel: "telegram", sender: "42", title: "/demo tokens=60 rate=0" }]);
+		await at.cli("send", "/demo tokens=5 rate=0", "--session", "mine");
+		const [own] = jsonLines<RunJson>((await at.cli("runs", "--session", "mine", "--json")).out);
+		expect(own!.messages[0]).not.toHaveProperty("channel");
 		await until("traced", async () => (await at.cli("runs", delivery!.run_id)).out.includes(delivery!.delivery_id));
 		expect((await at.cli("runs", delivery!.run_id)).out).toMatch(/^from +42 on telegram\/main$/m);
 		expect((await at.cli("adapters")).out).toMatch(/^telegram\/main\t.*monitor running.*\t1 complete/m);
@@ -318,5 +327,25 @@ describe("a webhook", () => {
 		await until("answered", async () => (await deliveriesOf(at))[0]?.state === "complete");
 		expect(await deliveriesOf(at)).toHaveLength(1);
 		expect(at.fake.visible("42")).toHaveLength(1);
+	});
+});
+
+describe("an adapter of one's own without an account", () => {
+	it("is named by `up`, `doctor` and `adapters`, each with the next step", async () => {
+		const adapter = fileURLToPath(new URL("../../examples/adapter.py", import.meta.url));
+		const at = await place(`channels: { filechat: { command: [python3, ${JSON.stringify(adapter)}] } }\n`);
+		const logged: string[] = [];
+		const logger = { ...silentLog, warn: (_: unknown, text: string) => void logged.push(text) };
+		const config = await loadConfig({ data: at.data, port: "0" }, { cwd: at.folder, env: at.env });
+		const daemon = await startDaemon({ ...config, logger });
+		onTestFinished(() => daemon.close());
+		const step = "`nexus adapter add filechat`";
+		expect(logged).toEqual([`the adapter of filechat has no account, so it is not started; add one with ${step}`]);
+		const { err, out } = await at.cli("adapters");
+		expect(err).toContain(`filechat has an adapter and no account, so it is not started: ${step} adds one`);
+		expect(err + out).not.toContain("telegram");
+		const doctor = await at.cli("doctor");
+		expect(doctor.out).toMatch(/^warn +account +filechat has an adapter and no account, so it is not started\n/m);
+		expect(doctor.out).toContain(`→ add one with ${step}`);
 	});
 });

@@ -53,6 +53,15 @@ it("I10: send waits on over a restart of the daemon, and reads the answer then",
 	expect({ code, out }).toEqual({ code: 0, out: "Demo engine: this text is\n" });
 });
 
+it("SIGUSR1 does not open Node's debugger in a daemon", async () => {
+	const daemon = await up(join(freshFolder(), "data"));
+	onTestFinished(async () => void (await daemon.end("SIGKILL")));
+	daemon.child.kill("SIGUSR1");
+	await daemon.until(({ err }) => err.includes("SIGUSR1 was ignored"));
+	expect(daemon.err).not.toContain("Debugger listening");
+	expect((await fetch(`${daemon.ready.url}/healthz`)).status).toBe(200);
+});
+
 it("send is content when the reader has seen enough (EPIPE)", async () => {
 	const { data, on } = await daemonAnd();
 	const sending = nexus(["send", "/demo tokens=100000 rate=100", "--session", "pipe", "--data", data]);

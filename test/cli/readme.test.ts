@@ -8,6 +8,9 @@ import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DIRECTIVE_KEYS } from "../../src/engine/demo/directive.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import { startDaemon } from "../../src/runtime/runtime.ts";
+import { silentLog } from "../../src/std/log.ts";
 import { freshFolder } from "../runtime/folder.ts";
 import { daemonHere, run } from "./in-process.ts";
 import { up } from "./nexus.ts";
@@ -30,8 +33,9 @@ describe("README.md", () => {
 
 	it("shows an agent that works", async () => {
 		const folder = freshFolder();
-		writeFileSync(join(folder, "my-agent.ts"), block("// my-agent.ts"));
+		writeFileSync(join(folder, "my-agent.mts"), block("// my-agent.mts"));
 		writeFileSync(join(folder, "nexus.yaml"), block("# nexus.yaml"));
+		writeFileSync(join(folder, "package.json"), AS_INITIALISED);
 		// A process, because Node itself has to be able to load it.
 		const daemon = await up(join(folder, "data"), [], { cwd: folder });
 		onTestFinished(async () => void (await daemon.end("SIGKILL")));
@@ -39,15 +43,16 @@ describe("README.md", () => {
 		expect([code, out]).toEqual([0, "You said: one two\n"]);
 	});
 
-	it("shows a client that works, with what is published", async () => {
-		const { folder, env } = await published();
-		writeFileSync(join(folder, "ask.ts"), block("// ask.ts"));
-		const asked = promisify(execFile)(process.execPath, ["ask.ts"], { cwd: folder, env });
+	it("P3.10: shows a client that works, with what is published, and shows no hidden words", async () => {
+		const { folder, env } = await published(orchestrated);
+		writeFileSync(join(folder, "ask.mts"), block("// ask.mts"));
+		const asked = promisify(execFile)(process.execPath, ["ask.mts"], { cwd: folder, env });
 		const { stdout } = await asked;
 		const { out } = await run(["runs", "--session", "notes", "--json", "--data", join(folder, "data")]);
-		const { messages } = JSON.parse(out) as { messages: { role: string; text: string }[] };
-		const said = messages.flatMap((message) => (message.role === "assistant" ? [message.text] : []));
-		expect(stdout).toBe(said.join("\n\n"));
+		const { messages } = JSON.parse(out) as { messages: { role: string; text: string; visible?: false }[] };
+		const answers = messages.filter(({ role }) => role === "assistant");
+		expect(answers.map(({ visible = true }) => visible)).toEqual([false, true, true]);
+		expect(stdout).toBe("Hello.\n\nHow are you?");
 	});
 
 	it("shows calls of the runtime contract that work offline", async () => {
@@ -60,8 +65,11 @@ describe("README.md", () => {
 		});
 		expect(await response.json()).toMatchObject({ text: expect.stringMatching(/\S/), demo: true });
 		// At the demonstration's own pace it would take some seconds.
-		writeFileSync(join(folder, "story.ts"), block("// story.ts").replace("Tell me a story", "/demo tokens=30 rate=0"));
-		const { stdout, stderr } = await promisify(execFile)(process.execPath, ["story.ts"], { cwd: folder, env });
+		writeFileSync(
+			join(folder, "story.mts"),
+			block("// story.mts").replace("Tell me a story", "/demo tokens=30 rate=0"),
+		);
+		const { stdout, stderr } = await promisify(execFile)(process.execPath, ["story.mts"], { cwd: folder, env });
 		expect([stderr, stdout.split(/\s+/).length > 10]).toEqual(["", true]);
 	});
 
@@ -81,20 +89,25 @@ describe("README.md", () => {
 		expect(Object.keys(paths).filter((path) => !words.has(path))).toEqual([]);
 	});
 
-	it.skipIf(!hasJq)("prints the text and nothing else with jq, here and in every --help", async () => {
-		const { frames, text, json } = await answered();
-		const programs = [readme, ...(await helps())].flatMap((page) => [...page.matchAll(/\| jq (-\w+)[^']*'([^']+)'/g)]);
-		expect(programs.length).toBeGreaterThan(2);
-		for (const [, flags, program] of programs) {
-			const input = program!.includes("frame") || program!.includes(".type") ? frames : json;
-			const { status, stdout, stderr } = spawnSync("jq", [flags!, program!], { input, encoding: "utf8" });
-			expect([status, stderr]).toEqual([0, ""]);
-			if (/payload|text/.test(program!)) expect(stdout.trimEnd(), program).toBe(text.trimEnd());
-			else expect(stdout, program).toMatch(/^\["reasoning",/m);
-		}
-	});
+	it.skipIf(!hasJq)(
+		"P3.10: prints the text that people see and nothing else with jq, here and in every --help",
+		async () => {
+			const { frames, text, json } = await answered();
+			const programs = [readme, ...(await helps())].flatMap((page) => [
+				...page.matchAll(/\| jq (-\w+)[^']*'([^']+)'/g),
+			]);
+			expect(programs.length).toBeGreaterThan(2);
+			for (const [, flags, program] of programs) {
+				const input = program!.includes("frame") || program!.includes(".type") ? frames : json;
+				const { status, stdout, stderr } = spawnSync("jq", [flags!, program!], { input, encoding: "utf8" });
+				expect([status, stderr]).toEqual([0, ""]);
+				if (/payload|text/.test(program!)) expect(stdout.trimEnd(), program).toBe(text.trimEnd());
+				else expect(stdout, program).toMatch(/^\["reasoning",/m);
+			}
+		},
+	);
 
-	it("shows the text and nothing else with an EventSource", async () => {
+	it("P3.10: shows the text that people see and nothing else with an EventSource", async () => {
 		const { frames, text } = await answered();
 		const listeners = new Map<string, (event: { data: string }) => void>();
 		let closed = 0;
@@ -108,23 +121,40 @@ describe("README.md", () => {
 		}
 		const shown: string[] = [];
 		const show = (words: string) => void shown.push(words);
-		const program = block("const modalities = new Map();");
+		const program = block("const texts = new Set();");
 		runInNewContext(program, { EventSource, runId: "run_1", show });
 		for (const data of frames.trim().split("\n")) listeners.get((JSON.parse(data) as { type: string }).type)!({ data });
 		expect([shown.join(""), closed]).toEqual([text, 1]);
 	});
 });
 
+/** As `npm init -y` writes it. */
+const AS_INITIALISED = JSON.stringify({ name: "mine", version: "1.0.0", main: "index.js", type: "commonjs" });
+
+/** Says something that is not for people who chat, before what is. */
+const orchestrated: Engine = {
+	name: "orchestrated",
+	async *run() {
+		yield { type: "message", agent: "lead", visible: false };
+		yield { type: "text", agent: "lead", delta: "HIDDEN: let the writer do it." };
+		for (const delta of ["Hello.", "How are you?"]) {
+			yield { type: "message", agent: "writer" };
+			yield { type: "text", agent: "writer", delta };
+		}
+		yield { type: "reasoning", agent: "writer", delta: "I wonder." };
+	},
+};
+
 /** A daemon, and a folder beside it where `npm install` has put the package. */
-async function published() {
+async function published(engine: Engine | "demo" = "demo") {
 	const folder = freshFolder();
-	const daemon = await daemonHere(join(folder, "data"));
+	const daemon = await startDaemon({ data: join(folder, "data"), port: 0, logger: silentLog, engine });
 	onTestFinished(() => daemon.close());
 	const installed = join(folder, "node_modules/nexus-stream");
 	mkdirSync(installed, { recursive: true });
 	symlinkSync(fileURLToPath(new URL("../../package.json", import.meta.url)), join(installed, "package.json"));
 	symlinkSync(fileURLToPath(new URL("../../dist-test", import.meta.url)), join(installed, "dist"));
-	writeFileSync(join(folder, "package.json"), '{"type":"module"}');
+	writeFileSync(join(folder, "package.json"), AS_INITIALISED);
 	const token = readFileSync(join(folder, "data/token"), "utf8").trim();
 	return { folder, daemon, env: { PATH: process.env.PATH, NEXUS_URL: daemon.url, NEXUS_TOKEN: token } };
 }
@@ -140,7 +170,16 @@ async function answered(): Promise<{ frames: string; text: string; json: string 
 	const { messages } = JSON.parse(json) as { messages: { role: string; text: string }[] };
 	const text = messages.flatMap((message) => (message.role === "assistant" ? [message.text] : [])).join("");
 	expect(text).not.toBe("");
-	return { frames: sent.out, text, json };
+	// An orchestrator's words, beside the answer.
+	const stream = { message_id: "hidden", run_id, ts: 1 };
+	const hidden = [
+		{ type: "stream.begin", ...stream, modality: "text", content_type: "text/markdown", visible: false },
+		{ type: "stream.chunk", ...stream, seq_no: 1, payload: "HIDDEN" },
+	];
+	const told = JSON.parse(json) as { messages: object[] };
+	told.messages.push({ role: "assistant", text: "HIDDEN", visible: false });
+	const frames = `${hidden.map((frame) => JSON.stringify(frame)).join("\n")}\n${sent.out}`;
+	return { frames, text, json: JSON.stringify(told) };
 }
 
 const COMMANDS = [

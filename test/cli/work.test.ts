@@ -52,6 +52,23 @@ describe("a run that failed", () => {
 		expect(table.out).toMatch(/time completed after \d+ ms/);
 	});
 
+	it("is retried, from the start", async () => {
+		const failed = await on("send", "what time is it?", "--session", "again");
+		expect(failed.code).toBe(8);
+		const again = await on("retry", "--session", "again");
+		expect([again.code, again.out]).toEqual([8, expect.stringContaining("I look.")]);
+		const { out } = await on("runs", "--session", "again", "--json");
+		const runs = out
+			.trim()
+			.split("\n")
+			.map((line) => JSON.parse(line) as { run_id: string; messages: { text: string; event_id: string }[] });
+		expect(runs).toHaveLength(2);
+		expect(runs[0]!.messages[0]).toEqual(runs[1]!.messages[0]);
+		expect((await on("runs", runs[0]!.run_id)).out).toContain(`nexus retry ${runs[0]!.run_id}`);
+		const none = await on("retry", "--session", "nothing-here");
+		expect([none.code, none.err]).toEqual([4, expect.stringContaining("has no run to retry")]);
+	});
+
 	it("cannot be continued twice as two runs, nor when there is none", async () => {
 		const { out } = await on("runs", "--session", "work", "--json");
 		const [newest, oldest] = out

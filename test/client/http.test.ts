@@ -77,3 +77,10 @@ describe("a daemon that is not located", () => {
 		expect(waiting[0]?.error?.message).toBe("no daemon is registered for team blue");
 	});
 });
+
+it("says outside a browser that it needs the daemon's address", async () => {
+	const { api, follow } = createClient({ token: "t" });
+	const refusal = { code: "invalid", message: expect.stringMatching(/give the client the daemon's `url`/) };
+	await expect(api.send("notes", { text: "hello" })).rejects.toMatchObject(refusal);
+	await expect(follow({ run: "run_1" }).next()).rejects.toMatchObject(refusal);
+});

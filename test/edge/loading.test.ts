@@ -5,10 +5,12 @@ import { expect, it, onTestFinished } from "vitest";
 import type { WebSocketServer } from "ws";
 import { guardConnections } from "../../src/edge/connection.ts";
 import { EDGE_LIMITS } from "../../src/edge/edge.ts";
+import { createLobby } from "../../src/edge/lobby.ts";
 import { createProxies } from "../../src/edge/proxies.ts";
 import { createHttpServer, type Listener, serve } from "../../src/edge/server.ts";
 import { Flusher } from "../../src/edge/stream/flusher.ts";
 import { createSockets } from "../../src/edge/stream/websocket.ts";
+import { systemClock } from "../../src/std/clock.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { expectError, rawClient, waitFor } from "./rig.ts";
 import { dial } from "./ws-client.ts";
@@ -21,7 +23,12 @@ async function start(load: () => Promise<Listener>, upgrade: (...args: [never, S
 	const log = { ...silentLog, error: (facts: object) => void logged.push(facts) };
 	const limits = { ...EDGE_LIMITS, connectionsPerClientMax: 1 };
 	const server = createHttpServer(limits);
-	const connections = guardConnections(server, limits, createProxies(["127.0.0.1"]));
+	const connections = guardConnections(
+		server,
+		limits,
+		createProxies(["127.0.0.1"]),
+		createLobby(limits, systemClock, () => false),
+	);
 	serve(server, {
 		load,
 		upgrade: (request, socket, head) => upgrade(request as never, socket, head as never),

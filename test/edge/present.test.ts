@@ -6,7 +6,7 @@ import { RunView } from "../../src/edge/schema.ts";
 import { fullTurn } from "../ledger/rig.ts";
 
 it("A31: messages and tool calls name their agent, hidden words are marked, usage is told per agent", () => {
-	const run = JSON.parse(JSON.stringify(turnView(fullTurn, true, false)));
+	const run = JSON.parse(JSON.stringify(turnView(fullTurn, true, undefined)));
 	expect(RunView.parse(run)).toEqual(run);
 	expect(run.messages[2]).toMatchObject({ agent: "lead", visible: false });
 	expect(run.messages[3]).not.toHaveProperty("visible");

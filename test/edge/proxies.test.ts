@@ -126,14 +126,16 @@ describe("P6.15: behind a trusted proxy", () => {
 		expect(local.status).toBe(200);
 	});
 
-	it("failed sign-ins lock out the client who made them, and nobody else", async () => {
+	it("failed sign-ins count against the client that made them, and keep no good token out", async () => {
 		const { rig, logged } = await rigWith(["127.0.0.0/8"], { signInFailuresPerMinuteMax: 2 });
 		for (const status of [401, 401, 429]) expect((await signIn(rig, "1.2.3.4", "wrong")).status).toBe(status);
 		expect(logged).toMatchObject([{ client: "1.2.3.4" }, { client: "1.2.3.4" }]);
+		expect((await signIn(rig, "5.6.7.8", "wrong")).status).toBe(401);
 		expect((await signIn(rig, "5.6.7.8", TOKEN)).status).toBe(200);
 		const { rig: direct } = await rigWith([], { signInFailuresPerMinuteMax: 2 });
 		for (const status of [401, 401, 429]) expect((await signIn(direct, "1.2.3.4", "wrong")).status).toBe(status);
-		expect((await signIn(direct, "5.6.7.8", TOKEN)).status).toBe(429);
+		expect((await signIn(direct, "5.6.7.8", "wrong")).status).toBe(429);
+		expect((await signIn(direct, "5.6.7.8", TOKEN)).status).toBe(200);
 	});
 
 	it("the cookie is secure when the proxy says https", async () => {

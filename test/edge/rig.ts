@@ -123,6 +123,7 @@ export async function createRig(options: RigOptions = {}): Promise<Rig> {
 			submit: (message) => nex.receive(message),
 			cancel: (eventId) => nex.cancel(eventId),
 			proceed: (runId) => nex.continue(runId),
+			retry: (runId) => nex.retry(runId),
 			trust: nex.trust,
 			token: TOKEN,
 			signIns,

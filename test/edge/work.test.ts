@@ -64,6 +64,29 @@ describe("POST /v1/runs/{run}/continue", () => {
 	});
 });
 
+describe("POST /v1/runs/{run}/retry", () => {
+	it("P6.6: answers the same message with a new run, once", async () => {
+		const { runId } = await rig.start("main");
+		puppetOf(runId).fail("cut off");
+		await rig.settled(runId);
+		expect(await runOf(runId)).toMatchObject({ status: "failed", can_retry: true });
+		const response = await rig.post(`/v1/runs/${runId}/retry`);
+		expect(response.status).toBe(202);
+		const { run_id: next, retries } = (await response.json()) as { run_id: string; retries: string };
+		expect(retries).toBe(runId);
+		const [before, after] = await Promise.all([runOf(runId), runOf(next)]);
+		expect(after.continues).toBeUndefined();
+		expect(after.messages[0]).toEqual(before.messages[0]);
+		expect(before.can_retry).toBe(false);
+		expect((await rig.post(`/v1/runs/${runId}/retry`)).status).toBe(409);
+		puppetOf(next).finish();
+		await rig.settled(next);
+		expect((await runOf(next)).can_retry).toBeUndefined();
+		expect((await rig.post(`/v1/runs/${next}/retry`)).status).toBe(409);
+		expect((await rig.post("/v1/runs/run_x/retry")).status).toBe(404);
+	});
+});
+
 describe("/v1/sessions/{session}/settings", () => {
 	it("P6.6: tells and sets whether the history is trusted, and takes nothing else", async () => {
 		const path = "/v1/sessions/main/settings";

@@ -13,13 +13,13 @@ async function answer(module: string, text: string) {
 	return { name: engine.name, events: await collect(engine.run(requestOf(text), { signal })) };
 }
 
-test("examples/agent.ts answers", async () => {
-	const { name, events } = await answer("./agent.ts", "hello there");
+test("examples/agent.mjs answers", async () => {
+	const { name, events } = await answer("./agent.mjs", "hello there");
 	expect([name, textOf(events)]).toEqual(["parrot", "You said: hello there"]);
 });
 
-test("examples/agent.ts stops when it is told to", async () => {
-	const engine = await loadEngine({ module: "./agent.ts" }, { base: examples });
+test("examples/agent.mjs stops when it is told to", async () => {
+	const engine = await loadEngine({ module: "./agent.mjs" }, { base: examples });
 	const control = new AbortController();
 	const said: string[] = [];
 	const run = async () => {
@@ -33,14 +33,14 @@ test("examples/agent.ts stops when it is told to", async () => {
 	expect(said).toEqual(["You said:", " one"]);
 });
 
-test("examples/tool-agent.ts shows a tool, and a card after the sentence that announces it", async () => {
-	const { events } = await answer("./tool-agent.ts", "a mug, please");
+test("examples/tool-agent.mjs shows a tool, and a card after the sentence that announces it", async () => {
+	const { events } = await answer("./tool-agent.mjs", "a mug, please");
 	expect(events.map((event) => event.type)).toEqual(["tool", "tool", "text", "part", "text"]);
 	const [started, completed, , card] = events;
 	expect(started).toMatchObject({ status: "started", args: { query: "a mug, please" } });
 	expect(completed).toMatchObject({ status: "completed", summary: "found Mug" });
 	expect(card).toMatchObject({ modality: "card", payload: expect.stringContaining('"title":"Mug"') });
-	const none = await answer("./tool-agent.ts", "a house");
+	const none = await answer("./tool-agent.mjs", "a house");
 	expect([countOf(none.events, "part"), textOf(none.events)]).toEqual([0, expect.stringContaining("no such thing")]);
 });
 

@@ -36,6 +36,10 @@ const MODULES = {
 	"slow.ts": "await new Promise(() => setInterval(() => {}, 1000)); export default {};",
 	"agent.py": "def run(): pass",
 	"folder.ts/index.ts": "",
+	"common/package.json": `{ "type": "commonjs" }`,
+	"common/agent.ts": "export default { name: 'x', async *run() {} };",
+	"common/agent.js": "import 'node:fs';\nexport default { name: 'x', async *run() {} };",
+	"common/agent.mts": `export default { name: "mts", async *run() { yield { type: "text", delta: "hi" }; } };`,
 };
 
 type Outcome = { name: string; text: string } | { code: string; message: string };
@@ -47,6 +51,7 @@ let outcomes: Record<string, Outcome>;
 beforeAll(async () => {
 	dir = mkdtempSync(join(tmpdir(), "nexus-load-"));
 	mkdirSync(join(dir, "folder.ts"));
+	mkdirSync(join(dir, "common"));
 	for (const [name, source] of Object.entries(MODULES)) writeFileSync(join(dir, name), source);
 	const door = pathToFileURL(join(import.meta.dirname, "../../src/engine/engine.ts")).href;
 	const script = `
@@ -78,6 +83,7 @@ describe("a module that is an agent", () => {
 		["named.mjs", { name: "named", text: "hi" }],
 		["my-agent.js", { name: "my-agent", text: "echo" }],
 		["instance.ts", { name: "instance", text: "hi" }],
+		["common/agent.mts", { name: "mts", text: "hi" }],
 	])("%s", (module, outcome) => {
 		expect(outcomes[module]).toEqual(outcome);
 	});
@@ -96,21 +102,32 @@ describe("a module that is not is refused, and told what was found", () => {
 		["sync-run.js", "in its default export, `run` is not an async generator (`async *run`)"],
 		["text.ts", "its default export is a string"],
 		["null.ts", "its default export is null"],
+		["agent.py", "does not end in .ts, .mts, .js, .mjs"],
+		["folder.ts", "is not a file"],
+	])("%s: %s, with an agent to copy", (module, found) => {
+		expect(outcomes[module]).toMatchObject({ code: "config", message: expect.stringContaining(found) });
+		expect(outcomes[module]).toMatchObject({ message: expect.stringContaining(`engine module ./${module}: `) });
+		expect(outcomes[module]).toMatchObject({
+			message: expect.stringContaining("async *run({ messages }, { signal })"),
+		});
+	});
+
+	test.each([
 		["throws.ts", "cannot be loaded: MY_KEY is not set (line 3)"],
 		["throws-text.js", "cannot be loaded: no"],
 		["syntax.ts", "Expected ',', got ';' (line 4)"],
 		["syntax.js", "Unexpected token ';'; `node --check "],
 		["bad-import.ts", "not-there.ts"],
 		["slow.ts", "still waiting after 200 ms"],
-		["agent.py", "does not end in .ts, .mts, .js, .mjs"],
-		["folder.ts", "is not a file"],
 		["missing.ts", "relative to the folder of the config"],
-	])("%s: %s", (module, found) => {
-		expect(outcomes[module]).toMatchObject({ code: "config", message: expect.stringContaining(found) });
-		expect(outcomes[module]).toMatchObject({ message: expect.stringContaining(`engine module ./${module}: `) });
-		expect(outcomes[module]).toMatchObject({
-			message: expect.stringContaining("async *run({ messages }, { signal })"),
-		});
+		["common/agent.ts", `common/package.json makes Node read it as CommonJS; change that line to "type": "module"`],
+		["common/agent.ts", "or rename the file to agent.mts"],
+		["common/agent.js", "or rename the file to agent.mjs"],
+	])("%s: %s, which no agent to copy would help with", (module, found) => {
+		const outcome = outcomes[module] as { code: string; message: string };
+		expect(outcome).toMatchObject({ code: "config", message: expect.stringContaining(found) });
+		expect(outcome.message).toContain(`engine module ./${module}: `);
+		expect(outcome.message).not.toContain("async *run");
 	});
 
 	test("the agent in the refusal is one: copied into a file, it loads and answers", async () => {

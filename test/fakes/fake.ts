@@ -4,7 +4,7 @@ export interface FakeFault {
 	/**
 	 * `429`: refused, with the platform's own way to say how long. `5xx`: an error, nothing happened. `hang`: no answer. `reset_before`: the connection
 	 * breaks and nothing happened. `reset_after_accept`: it happened, then the connection breaks. `foreign`: it happened, and something on the way
-	 * answers in the platform's place. `gateway`: the same, and nothing happened. `slow`: the answer takes `ms`. `watched`: `watch` is told of it as it happens.
+	 * answers in the platform's place. `gateway`: the same, and nothing happened. `slow`: the answer takes `ms`. `watched`: `watch` hears of it as it happens.
 	 */
 	kind: "429" | "5xx" | "hang" | "reset_before" | "reset_after_accept" | "foreign" | "gateway" | "slow" | "watched";
 	/** Either the next `count` calls … */

@@ -5,6 +5,10 @@ import type { Bubble, Place } from "./lab-places.ts";
 
 const CALLS_MAX = 60;
 
+const TYPING = /typing|chataction|setstatus/i;
+/** Calls whose answer the adapter waits for: a fault in any other, a preview or a typing sign, would be seen by nobody. */
+export const AWAITED = /^(?!EVENT stream)(?!.*(?:typing|chataction|setstatus))/i;
+
 interface Shown extends Bubble {
 	id: string;
 	created_at: number;
@@ -68,7 +72,10 @@ export function watch(place: Place, now: () => number): Watch {
 				messages,
 				...(draft && { draft }),
 				typing: isTyping(calls),
-				calls: calls.slice(-CALLS_MAX).map(({ name, at, status, ms }) => ({ at: begun + at, call: name, status, ms })),
+				calls: calls.slice(-CALLS_MAX).map(({ name, at, status, ms, fault }) => ({
+					...{ at: begun + at, call: name, status, ms },
+					...(fault && { fault }),
+				})),
 				calls_total: calls.length,
 			};
 		},
@@ -86,7 +93,7 @@ function changed(known: Shown, bubble: Bubble, at: number): Shown {
 	return { ...kept, ...bubble, updated_at: at, edits: known.edits + 1 };
 }
 
-const isTypingCall = ({ name }: FakeCall): boolean => /typing|chataction|setstatus/i.test(name);
+const isTypingCall = ({ name }: FakeCall): boolean => TYPING.test(name);
 
 /** Some platforms are told when it ends: Signal with `stop`, Slack with an empty status. */
 function isEndOfTyping({ body }: FakeCall): boolean {

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { FakeFault } from "./fake.ts";
 import { type Place, STARTS } from "./lab-places.ts";
-import { type Watch, watch } from "./lab-watch.ts";
+import { AWAITED, type Watch, watch } from "./lab-watch.ts";
 
 const SAMPLE_MS = 50;
 /** Long enough to be watched. */
@@ -45,7 +45,7 @@ async function answer(request: IncomingMessage): Promise<object | undefined> {
 			return {};
 		case "POST /fault": {
 			const { channel, ...fault } = JSON.parse(await text(request)) as FakeFault & { channel: string };
-			places[channel]?.fake.fault({ ms: REFUSED_MS, ...fault });
+			places[channel]?.fake.fault({ ms: REFUSED_MS, call: AWAITED, ...fault });
 			return {};
 		}
 		case "POST /press": {

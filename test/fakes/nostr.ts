@@ -140,7 +140,8 @@ export async function createNostrFake(options: NostrFakeOptions = {}): Promise<N
 		if (fault && fault.kind !== "watched") call.fault = fault.kind;
 		calls.push(call);
 		await react(socket, line, fault);
-		call.ms = clock.now() - begun - call.at;
+		// Nobody answers a call that hangs, so it takes no known time.
+		if (fault?.kind !== "hang") call.ms = clock.now() - begun - call.at;
 	}
 
 	async function react(socket: WebSocket, line: ["EVENT", Event], fault: FakeFault | undefined): Promise<void> {

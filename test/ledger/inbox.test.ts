@@ -145,7 +145,7 @@ describe.each(stores)("sessions %s", (_name, open) => {
 
 	test("a session exists from its first message and counts its turns", async () => {
 		const { ledger, write } = open();
-		write(accept(eventOf("evt_1", { text: "  first\n line ", receivedAt: 10 })));
+		write(accept(eventOf("evt_1", { text: "  first\n line ", receivedAt: 10, disposition: started })));
 		const info = { session: "main", createdAt: 10, updatedAt: 10, turns: 0, revision: 0, title: "first line" };
 		expect(await ledger.sessions.get("main")).toEqual(info);
 		write(turnWrites.settle(turnOf("run_1", { endedAt: 30 })));
@@ -160,11 +160,31 @@ describe.each(stores)("sessions %s", (_name, open) => {
 		expect(await ledger.sessions.list({ limit: 9 })).toEqual([]);
 	});
 
-	test("its title is the beginning of the newest message, never half a character", async () => {
+	test("its title is the beginning of the first message that is answered, never half a character", async () => {
 		const { ledger, write } = open();
-		write(accept(eventOf("evt_1", { text: "old" })));
+		const title = async () => (await ledger.sessions.get("main"))?.title;
+		write(accept(eventOf("evt_1", { text: "taken back" })));
+		write(inboxWrites.dispose("evt_1", { state: "cancelled" }, ["queued"]));
 		write(accept(eventOf("evt_2", { text: `${"a".repeat(79)}🧵 and more` })));
-		expect((await ledger.sessions.get("main"))?.title).toBe("a".repeat(79));
+		expect(await title()).toBe("");
+		write(inboxWrites.dispose("evt_2", started, ["queued"]));
+		expect(await title()).toBe("a".repeat(79));
+		write(accept(eventOf("evt_3", { text: "a later one", disposition: started })));
+		write(accept(eventOf("evt_4", { text: "one that waits" })));
+		expect(await title()).toBe("a".repeat(79));
+		// Without an event on record, the turn's own message names it.
+		write(turnWrites.settle(turnOf("run_1", { session: "other" })));
+		expect((await ledger.sessions.get("other"))?.title).not.toBe("");
+	});
+
+	test("are listed with where their first message came from", async () => {
+		const { ledger, write } = open();
+		const origin = { channel: "telegram", account: "main", sender: "7", senderName: "Ann" };
+		const facts = { chat: { id: "7", type: "direct" } };
+		write(accept(eventOf("evt_1", { session: "s1", origin: { ...origin, sourceId: "m1" }, facts })));
+		write(accept(eventOf("evt_2", { session: "s1", origin: { channel: "web", account: "web", sender: "owner" } })));
+		const [found] = await ledger.sessions.list({ limit: 9 });
+		expect(found!.origin).toEqual({ ...origin, chat: facts.chat });
 	});
 
 	test("are listed by last use", async () => {

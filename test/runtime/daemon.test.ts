@@ -42,6 +42,20 @@ const settled = async (daemon: Daemon, runId: string) => {
 };
 
 describe("a start", () => {
+	it("takes its configuration as `config`, too; what stands beside it wins", async () => {
+		const folder = freshFolder();
+		const config = { data: join(folder, "one"), engine: { module: "./agent.mjs" }, base: folder, stopDeadlineMs: 1234 };
+		writeFileSync(join(folder, "agent.mjs"), "export default { name: 'configured', async *run() {} };");
+		const daemon = await startDaemon({ port: 0, logger: silentLog, config, data: join(folder, "two") });
+		onTestFinished(() => daemon.close());
+		expect([daemon.engine, daemon.stopDeadlineMs, daemon.data]).toEqual(["configured", 1234, join(folder, "two")]);
+		const wrong = { config: "nexus.yaml" as never };
+		await expect(startDaemon(wrong)).rejects.toMatchObject({
+			code: "config",
+			message: expect.stringContaining("object"),
+		});
+	});
+
 	it("makes the data directory for its owner only, with a token and who serves it", async () => {
 		const data = join(freshFolder(), "deep", "data");
 		const daemon = await start({ data });

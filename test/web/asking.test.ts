@@ -2,7 +2,18 @@
 
 import { describe, expect, it } from "vitest";
 import type { AskedStatus, MessageView, RunView, ToolView } from "../../src/protocol/protocol.ts";
-import { type Asked, askedOf, askingTitle, decidedWords, isOpen, leftWords, openAsksOf } from "../../src/web/asking.ts";
+import {
+	type Asked,
+	askedOf,
+	askingTitle,
+	type Desk,
+	decidedWords,
+	isOpen,
+	leftWords,
+	openAsksOf,
+	settledAsk,
+	wantsWords,
+} from "../../src/web/asking.ts";
 import { announcement } from "../../src/web/words.ts";
 
 const status = (part: Partial<AskedStatus> = {}): AskedStatus => ({
@@ -44,10 +55,27 @@ describe("A6: what is asked", () => {
 	});
 
 	it("says who decided where a person did", () => {
-		expect(decidedWords(approval({ state: "approved", by: "the owner" }))).toBe("Allowed by the owner");
+		expect(decidedWords(approval({ state: "approved", by: "the owner" }))).toBe("Allowed by you");
+		expect(decidedWords(approval({ state: "approved", by: "Ann" }))).toBe("Allowed by Ann");
+		expect(decidedWords(approval({ state: "approved", by: "the owner" }), true)).toBe(
+			"Allowed by you; continued below",
+		);
 		expect(decidedWords(approval({ state: "denied" }))).toBe("Denied");
 		expect(decidedWords(approval({ state: "withdrawn", by: "nexus" }))).toBe("No longer asked");
 		expect(decidedWords(approval({ state: "expired", by: "nexus" }))).toBe("Nobody answered in time");
+	});
+
+	it("takes the daemon's word for what the frames of an ended run leave open", () => {
+		const desk = { decided: () => ({ state: "approved", by: "the owner" }) as const } as unknown as Desk;
+		expect(decidedWords(settledAsk(approval(), desk))).toBe("Allowed by you");
+		expect(decidedWords(settledAsk(approval({ state: "denied" }), desk))).toBe("Denied");
+		expect(decidedWords(settledAsk(approval(), undefined))).toBe("No longer open");
+	});
+
+	it("says of a call that nobody has allowed that it wants to run", () => {
+		expect(wantsWords({ args: { command: "wc -w notes.md" } })).toBe("Wants to run: wc -w notes.md");
+		expect(wantsWords({ args: { path: "x" } })).toBe("Wants to run");
+		expect(wantsWords({})).toBe("Wants to run");
 	});
 
 	it("counts seconds in the last minute only", () => {

@@ -10,11 +10,23 @@ import type {
 	LabStateJson,
 } from "../../src/protocol/protocol.ts";
 import { channelsOf, inboundOf, ownErrorOf, waitingPairings } from "../../src/web/adapters.ts";
-import { dispositionWords, reachOf } from "../../src/web/channels.ts";
+import { confirmedOf, dispositionWords, errorWords } from "../../src/web/channels.ts";
 import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
 import { stageBars } from "../../src/web/inspect.ts";
-import { cardWords, chosenOf, isOpen, type LabView, NEW_LAB, pollDelay, readiness } from "../../src/web/lab.ts";
+import {
+	cardWords,
+	chosenOf,
+	isOpen,
+	type LabView,
+	NEW_LAB,
+	outcomeNote,
+	pauseOf,
+	pollDelay,
+	readiness,
+} from "../../src/web/lab.ts";
 import { formatRoute, parseRoute } from "../../src/web/route.ts";
+
+const NOW = 1000;
 
 const DELIVERY: DeliveryJson = {
 	...{ delivery_id: "dlv_1", run_id: "run_1", channel: "telegram", account: "lab", target: { to: "42" } },
@@ -64,7 +76,7 @@ describe("the lab", () => {
 
 	it("says what a platform is doing", () => {
 		const message = { id: "1", text: "x", style: "plain" as const, created_at: 1, updated_at: 1, edits: 1 };
-		const words = (change: Partial<LabChannelJson>) => cardWords(row(change)).text;
+		const words = (change: Partial<LabChannelJson>) => cardWords(row(change), NOW).text;
 		expect(words({ ready: false })).toBe("Starting…");
 		expect(words({})).toBe("Ready");
 		expect(words({ state: "active", delivery: DELIVERY })).toBe("Editing…");
@@ -77,10 +89,52 @@ describe("the lab", () => {
 		expect(isOpen({ ...editing, state: "complete" }, 1)).toBe(false);
 	});
 
-	it("measures a delivery by what people can read, not only by what is finished", () => {
-		expect(reachOf(DELIVERY)).toBe(30);
-		expect(reachOf({ position: 50, messages: [] })).toBe(50);
-		expect(reachOf({ position: 10, messages: [{ ordinal: 2, from: 10, to: 25, state: "sent" }] })).toBe(25);
+	it("measures a delivery by what the platform has confirmed", () => {
+		expect(confirmedOf(DELIVERY)).toBe(30);
+		expect(confirmedOf({ position: 50, messages: [] })).toBe(50);
+		expect(confirmedOf({ position: 10, messages: [{ ordinal: 2, from: 10, to: 25, state: "sent" }] })).toBe(25);
+		// Handed over, and nobody knows whether it arrived.
+		for (const state of ["intended", "unknown", "failed"] as const) {
+			expect(confirmedOf({ position: 0, messages: [{ ordinal: 1, from: 0, to: 812, state }] })).toBe(0);
+			const sent = { ordinal: 1, from: 0, to: 400, state: "sent" } as const;
+			expect(confirmedOf({ position: 812, messages: [sent, { ordinal: 2, from: 400, to: 812, state }] })).toBe(400);
+		}
+	});
+
+	it("says why a platform is silent, from the call that went wrong until one succeeds", () => {
+		const sent = { at: 1, call: "sendMessage", status: 200, ms: 5 };
+		const typing = { at: 9, call: "sendChatAction", status: 200, ms: 5 };
+		const pause = (...calls: LabChannelJson["calls"]) => pauseOf(row({ state: "active", calls }), NOW)?.text;
+		const hung = { at: 5, call: "sendMessage", status: 0, fault: "hang" };
+		expect(pause(sent)).toBeUndefined();
+		expect(pause(sent, hung)).toBe("No answer yet; waiting");
+		expect(pause(sent, hung, typing)).toBe("No answer yet; waiting");
+		expect(pause(sent, { ...hung, ms: 30_000 })).toBe("No answer; checking whether it arrived");
+		expect(pause({ ...sent, fault: "reset_after_accept" })).toBe("Connection broke; checking whether it arrived");
+		expect(pause({ ...sent, status: 503, fault: "5xx" })).toBe("Failed with 503; trying again");
+		expect(pause(hung, { ...sent, at: 20 })).toBeUndefined();
+		const calls = [hung];
+		expect(pauseOf(row({ state: "active", calls }), NOW)?.since).toBe(5);
+		expect(cardWords(row({ state: "active", calls }), NOW)).toEqual({ tone: "warn", text: "Paused" });
+		// A rate limit has a countdown, and what has ended does not pause.
+		expect(pauseOf(row({ state: "active", calls, rate_limited_until: NOW + 1 }), NOW)).toBeUndefined();
+		expect(pauseOf(row({ state: "unknown", calls }), NOW)).toBeUndefined();
+	});
+
+	it("shows no codes of programs", () => {
+		expect(errorWords("unknown_outcome: The message may be there.")).toBe("The message may be there.");
+		expect(errorWords("Unauthorized: bot was blocked")).toBe("Unauthorized: bot was blocked");
+		const error = "unknown_outcome: The message may or may not have been sent.";
+		expect(outcomeNote(row({ channel: "signal", state: "unknown", delivery: { ...DELIVERY, error } }), 40)).toMatch(
+			/^Signal did not confirm a message/,
+		);
+		expect(outcomeNote(row({ channel: "signal", state: "unknown", delivery: { ...DELIVERY, error } }), 30)).toMatch(
+			/^The text arrived/,
+		);
+		expect(outcomeNote(row({ state: "failed", delivery: { ...DELIVERY, error: "refused: no such chat" } }), 40)).toBe(
+			"no such chat",
+		);
+		expect(outcomeNote(row({ state: "complete", delivery: DELIVERY }), 40)).toBeUndefined();
 	});
 });
 

@@ -44,13 +44,23 @@ describe("the title of the open session", () => {
 		},
 	});
 
-	it("is what the list says, else its newest message, else that it is new", () => {
-		const chat = newChat("old");
-		expect(sessionTitle({ sessions: [{ ...row, session: "old", title: "Listed" }], chat })).toBe("Listed");
-		expect(sessionTitle({ sessions: [], chat: { ...chat, turns: [asked("Older than the list")] } })).toBe(
-			"Older than the list",
-		);
+	const made = "chat-01k9x2m4q8r6t0v3w5y7z9abcd";
+
+	it("is what the list says, else its first message, else that it is new", () => {
+		const chat = newChat(made);
+		expect(sessionTitle({ sessions: [{ ...row, session: made, title: "Listed" }], chat })).toBe("Listed");
+		const turns = [asked("Older than the list"), asked("and newer")];
+		expect(sessionTitle({ sessions: [], chat: { ...chat, turns } })).toBe("Older than the list");
 		expect(sessionTitle({ sessions: [], chat })).toBe("New session");
+	});
+
+	it("is the label where a person chose one, and the person where somebody else began it", () => {
+		expect(sessionTitle({ sessions: [], chat: newChat("review") })).toBe("review");
+		const listed = { ...row, session: "telegram:main:7", title: "hi", channel: "telegram", sender: "7" };
+		const chat = newChat(listed.session);
+		expect(sessionTitle({ sessions: [{ ...listed, sender_name: "Ann" }], chat })).toBe("Ann");
+		expect(sessionTitle({ sessions: [listed], chat })).toBe("7");
+		expect(sessionTitle({ sessions: [{ ...listed, group: true, chat_name: "Friends" }], chat })).toBe("Friends");
 	});
 });
 

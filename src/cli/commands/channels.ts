@@ -113,8 +113,13 @@ export async function deliveries(context: Context, options: DeliveriesOptions): 
 }
 
 export async function adapters(context: Context, options: ListOptions): Outcome {
-	const { accounts } = await context.client.api.accounts();
-	if (accounts.length === 0) context.terminal.note("no accounts: add one with `nexus adapter add telegram`");
+	const { accounts, without_account: idle = [] } = await context.client.api.accounts();
+	for (const channel of idle)
+		context.terminal.note(
+			`${oneLine(channel, 100)} has an adapter and no account, so it is not started: \`nexus adapter add ${oneLine(channel, 100)}\` adds one`,
+		);
+	if (accounts.length === 0 && idle.length === 0)
+		context.terminal.note("no accounts: add one with `nexus adapter add telegram`");
 	return show(context, options, accounts, ["ACCOUNT", "PROCESSES", "RATE", "DELIVERIES", "ERROR"], (account) => [
 		`${account.channel}/${account.account}${account.lab ? " (lab)" : ""}`,
 		Object.entries(account.processes)

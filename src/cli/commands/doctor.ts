@@ -20,7 +20,6 @@ import {
 	grpcCheck,
 	houseCheck,
 	isDataDirLocked,
-	isWeakToken,
 	loadConfig,
 	type NexusConfig,
 	pageDir,
@@ -186,8 +185,6 @@ async function database({ data }: NexusConfig, deep: boolean): Promise<Seen> {
 }
 
 function token(config: NexusConfig): Seen {
-	if (isWeakToken(config))
-		return warn(`short enough to be guessed by who reaches ${config.host}`, "use 16 characters or more");
 	if (config.token !== undefined) return ok("given by flag, environment or configuration");
 	const paths = dataPaths(config.data);
 	if (readToken(paths) === undefined) return ok("none yet: the first start makes one");
@@ -359,23 +356,33 @@ function page(): Seen {
 
 /** One for each account: whether its settings are complete, and whether the platform takes them. */
 async function accountChecks(config: NexusConfig): Promise<Check[]> {
-	const { accountsOf, askAdapter, checkAccount } = await adapterCheck();
+	const { accountsOf, askAdapter, checkAccount, idleOf } = await adapterCheck();
 	const accounts = accountsOf(config);
-	if (accounts.length === 0) return [["accounts", async () => ok("none; `nexus adapter add telegram` adds one")]];
-	return accounts.map(({ channel, account, settings }) => [
-		"account",
-		async () => {
-			const name = `${channel}/${account}`;
-			const { appliesTo } = await import("../../adapter/adapter.ts");
-			const inFile = config.channels?.[channel]?.accounts?.[account] !== undefined;
-			const add = `nexus adapter add ${channel}${account === "main" ? "" : ` --account ${account}`}`;
-			const todo = inFile ? `correct it in ${config.file}` : `add it again with \`${add}\``;
-			const { settings: wanted } = await askAdapter(config, channel);
-			const needed = wanted.filter((each) => each.required && appliesTo(each, wanted, settings));
-			const missing = needed.filter((each) => !settings[each.name] && !each.default).map((each) => each.name);
-			if (missing.length > 0) return fail(`${name} lacks ${missing.join(", ")}`, todo);
-			const { ok: works, detail } = await checkAccount(config, { channel, account, settings });
-			return works ? ok(`${name}: ${oneLine(detail, 500)}`) : fail(`${name}: ${oneLine(detail, 500)}`, todo);
-		},
-	]);
+	const idle = idleOf(config).map(
+		({ channel, todo }): Check => [
+			"account",
+			async () => warn(`${channel} has an adapter and no account, so it is not started`, todo),
+		],
+	);
+	if (accounts.length === 0 && idle.length === 0)
+		return [["accounts", async () => ok("none; `nexus adapter add telegram` adds one")]];
+	const checks = accounts.map(
+		({ channel, account, settings }): Check => [
+			"account",
+			async () => {
+				const name = `${channel}/${account}`;
+				const { appliesTo } = await import("../../adapter/adapter.ts");
+				const inFile = config.channels?.[channel]?.accounts?.[account] !== undefined;
+				const add = `nexus adapter add ${channel}${account === "main" ? "" : ` --account ${account}`}`;
+				const todo = inFile ? `correct it in ${config.file}` : `add it again with \`${add}\``;
+				const { settings: wanted } = await askAdapter(config, channel);
+				const needed = wanted.filter((each) => each.required && appliesTo(each, wanted, settings));
+				const missing = needed.filter((each) => !settings[each.name] && !each.default).map((each) => each.name);
+				if (missing.length > 0) return fail(`${name} lacks ${missing.join(", ")}`, todo);
+				const { ok: works, detail } = await checkAccount(config, { channel, account, settings });
+				return works ? ok(`${name}: ${oneLine(detail, 500)}`) : fail(`${name}: ${oneLine(detail, 500)}`, todo);
+			},
+		],
+	);
+	return [...idle, ...checks];
 }

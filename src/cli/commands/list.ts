@@ -49,6 +49,7 @@ export async function run({ client, terminal }: Context, runId: string, options:
 		["continues", found.continues],
 		["continued by", found.continued_by],
 		["continue", found.can_continue ? `nexus continue ${found.run_id}` : undefined],
+		["retry", found.can_retry ? `nexus retry ${found.run_id}` : undefined],
 		["rolled back", found.rolled_back && "the session started over without it"],
 		["started", new Date(found.started_at).toISOString()],
 		["took", took(found)],

@@ -25,7 +25,7 @@ export async function tailRun(context: Context, run: string, options: TailOption
 			const code = show.record(record);
 			prompter.frame(record.frame);
 			if (code === undefined) continue;
-			if (code !== 0 && record.violation === undefined) await noteContinue(context, run);
+			if (code !== 0 && record.violation === undefined) await noteOffers(context, run);
 			return code;
 		}
 	} catch (cause) {
@@ -38,10 +38,11 @@ export async function tailRun(context: Context, run: string, options: TailOption
 	return 0;
 }
 
-/** Whoever sees a run cut off learns that it need not begin again. */
-async function noteContinue({ client, terminal }: Context, run: string): Promise<void> {
+/** What can be done about a run that was cut off: go on where it was, or answer its message again. */
+async function noteOffers({ client, terminal }: Context, run: string): Promise<void> {
 	const found = await client.api.run(run).catch(() => undefined);
 	if (found?.can_continue) terminal.note(`  hint: \`nexus continue ${run}\` goes on with it`);
+	else if (found?.can_retry) terminal.note(`  hint: \`nexus retry ${run}\` answers the message again`);
 }
 
 /** The API answers for any name; one that nothing was ever sent to is a typing mistake. */

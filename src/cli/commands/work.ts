@@ -1,4 +1,4 @@
-/** `nexus continue`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
+/** `nexus continue`, `retry`, `phase`, `trust` and `log`: going on with a run that was cut off, and how a session's work comes about. */
 
 import { type LogEntryJson, NexusError, type PhaseJson } from "../../protocol/protocol.ts";
 import type { Context, Outcome } from "../command.ts";
@@ -12,23 +12,28 @@ export interface ContinueOptions extends ShowOptions {
 	session: string;
 }
 
-/** Without a run: the newest one of the session. */
-export async function proceed(context: Context, run: string | undefined, options: ContinueOptions): Outcome {
+/** Without a run: the newest one of the session. `how`: where it was cut off, or from the start. */
+export async function proceed(
+	context: Context,
+	how: "continue" | "retry",
+	run: string | undefined,
+	options: ContinueOptions,
+): Outcome {
 	const { client, terminal } = context;
 	const stop = stopOnInterrupt(context);
-	const { run_id: next } = await client.api.continue(run ?? (await newestRun(context, options.session)));
+	const { run_id: next } = await client.api[how](run ?? (await newestRun(context, how, options.session)));
 	stop.run(next);
 	const code = await tailRun(context, next, options);
 	if (terminal.interactive && !options.json) terminal.note(terminal.dim(next));
 	return code;
 }
 
-async function newestRun({ client }: Context, session: string): Promise<string> {
+async function newestRun({ client }: Context, how: string, session: string): Promise<string> {
 	const { turns } = await client.api.turns(session, { limit: 1 });
 	const newest = turns.at(-1);
 	if (newest) return newest.run_id;
 	throw new Hinted(
-		new NexusError("not_found", `session ${session} has no run to continue`),
+		new NexusError("not_found", `session ${session} has no run to ${how}`),
 		"`nexus runs` lists them; name one, or its session with --session",
 	);
 }

@@ -1,11 +1,15 @@
 /** From an HTTP request to a method and back: gRPC, gRPC-web and Connect by one router. Loaded by the first call. */
 
 import type { IncomingMessage } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
 import { createConnectRouter, createContextValues } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { compressionGzip, universalRequestFromNodeRequest } from "@connectrpc/connect-node";
 import type { CloseMode } from "../../protocol/protocol.ts";
+import { jsonText } from "../body.ts";
 import { type Caller, principalOfCaller, whenEnded } from "../gate.ts";
+import type { EdgeLimits } from "../port.ts";
 import { type AdmitParts, admit, CALL } from "./admit.ts";
 import {
 	endLate,
@@ -17,7 +21,7 @@ import {
 	send,
 	whenIdle,
 } from "./answer.ts";
-import { revoked, stopping } from "./errors.ts";
+import { refusal, revoked, stopping } from "./errors.ts";
 import { guarded } from "./guard.ts";
 import { Outgoing } from "./outgoing.ts";
 import { addServices } from "./routes.ts";
@@ -31,18 +35,26 @@ export interface DispatchParts extends RpcDeps, AdmitParts {}
 
 export interface Dispatcher {
 	answer: Dispatch;
+	/** Refuses a call of gRPC without a token: nothing of it is read. */
+	refuse(stream: ServerHttp2Stream, contentType: string): void;
 	/** Cuts the streams of these modes, or all: CANCELLED, with the reason STOPPING. */
 	cut(modes?: readonly (CloseMode | undefined)[]): void;
 }
 
 export function createDispatcher(parts: DispatchParts): Dispatcher {
 	const { limits, log } = parts;
+	const jsonOptions = {
+		ignoreUnknownFields: true,
+		// The one place where Connect takes the text of a JSON message.
+		textDecoder: { decode: (bytes: Uint8Array) => jsonText(bytes, limits) },
+	};
 	const router = createConnectRouter({
 		readMaxBytes: limits.grpcReadBytesMax,
 		writeMaxBytes: limits.grpcWriteBytesMax,
 		// Requests may be compressed; answers are not: tokens are small, and the time would be taken from every other reader.
 		acceptCompression: [compressionGzip],
 		compressMinBytes: Number.MAX_SAFE_INTEGER,
+		jsonOptions,
 		requestGate: (context) => admit(context, parts),
 	});
 	addServices(guarded(router, log), parts);
@@ -50,15 +62,27 @@ export function createDispatcher(parts: DispatchParts): Dispatcher {
 	const answer: Dispatch = async (request, response, caller) => {
 		const handler = paths.get((request.url ?? "").split("?", 1)[0]!);
 		try {
-			const outgoing = watched(handler, request, response, parts);
-			if (handler) await call(handler, { request, response, caller, outgoing });
+			const outgoing = watched(handler, { request, response, caller }, parts);
+			if (handler) await call(handler, { request, response, caller, outgoing }, limits);
 			else refuseUnknown(request, response);
 		} catch (cause) {
 			log.error({ err: cause, path: request.url }, "a remote procedure could not be answered");
 			reset(response);
 		}
 	};
-	return { answer, cut: (modes) => parts.streams.cut(stopping, modes) };
+	const unauthenticated = Object.fromEntries(
+		setTrailerStatus(new Headers(), refusal("unauthenticated", "send `authorization: Bearer <token>`")),
+	);
+	return {
+		answer,
+		refuse(stream, contentType) {
+			if (stream.destroyed || stream.closed) return;
+			stream.respond({ ":status": 200, "content-type": contentType, ...unauthenticated }, { endStream: true });
+			// Its body is still coming.
+			stream.close();
+		},
+		cut: (modes) => parts.streams.cut(stopping, modes),
+	};
 }
 
 /** A call as it arrived. */
@@ -69,7 +93,11 @@ interface Arrival {
 	outgoing: Outgoing;
 }
 
-async function call(handler: UniversalHandler, { request, response, caller, outgoing }: Arrival): Promise<void> {
+async function call(
+	handler: UniversalHandler,
+	{ request, response, caller, outgoing }: Arrival,
+	limits: EdgeLimits,
+): Promise<void> {
 	// One of both kinds is wanted, and told apart at run time; the overloads do not know the union.
 	const universal = universalRequestFromNodeRequest(
 		request as IncomingMessage,
@@ -82,14 +110,37 @@ async function call(handler: UniversalHandler, { request, response, caller, outg
 	const contextValues = createContextValues().set(CALL, { response, outgoing, controller });
 	if (caller.proof) contextValues.set(PRINCIPAL, principalOfCaller(caller));
 	whenEnded(caller, response, () => controller.abort(revoked()));
-	await send(await handler({ ...universal, signal: controller.signal, contextValues }), response, outgoing);
+	const body = caller.proof ? universal.body : smallBody(universal, limits);
+	await send(await handler({ ...universal, body, signal: controller.signal, contextValues }), response, outgoing);
+}
+
+const ENCODINGS = ["grpc-encoding", "content-encoding", "connect-content-encoding"];
+
+/** What a caller without a token sends: little, and as it is (I11). */
+async function* smallBody(
+	{ body, header }: UniversalServerRequest,
+	{ tokenlessBodyBytesMax: bytesMax }: EdgeLimits,
+): AsyncIterable<Uint8Array> {
+	if (ENCODINGS.some((name) => (header.get(name) ?? "identity") !== "identity"))
+		throw refusal("invalid", "a call without a token cannot be compressed");
+	let bytes = Number(header.get("content-length"));
+	const check = () => {
+		if (bytes > bytesMax)
+			throw refusal("too_large", `the body of a call without a token may have ${bytesMax} bytes at most`);
+	};
+	check();
+	bytes = 0;
+	for await (const part of body as AsyncIterable<Uint8Array>) {
+		bytes += part.byteLength;
+		check();
+		yield part;
+	}
 }
 
 /** Its request has to arrive, and its client has to take the answer: otherwise the call does not keep its place (P6.15). */
 function watched(
 	handler: UniversalHandler | undefined,
-	request: RpcRequest,
-	response: RpcResponse,
+	{ request, response, caller }: Omit<Arrival, "outgoing">,
 	{ limits, clock, streams }: DispatchParts,
 ): Outgoing {
 	const outgoing = new Outgoing(response, () => resetStalled(response));
@@ -98,10 +149,11 @@ function watched(
 		if (outgoing.waitingBytes > 0) streams.stall(outgoing);
 	});
 	if (handler?.method.methodKind === "bidi_streaming") return outgoing;
-	const { requestTimeoutMs } = limits;
+	const { requestTimeoutMs, tokenlessBodyTimeoutMs } = limits;
+	const arrivalMs = caller.proof ? requestTimeoutMs : Math.min(requestTimeoutMs, tokenlessBodyTimeoutMs);
 	response.once(
 		"close",
-		clock.after(requestTimeoutMs, () => endLate(request, response, requestTimeoutMs)),
+		clock.after(arrivalMs, () => endLate(request, response, arrivalMs)),
 	);
 	return outgoing;
 }

@@ -1,15 +1,17 @@
 /** Remote procedures: the runtime contract over gRPC, gRPC-web and Connect. The door of this folder; it loads no library. */
 
-import type { Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import type { Services } from "../../services/services.ts";
 import { type Clock, within } from "../../std/clock.ts";
 import { loadOnce } from "../../std/load-once.ts";
 import type { Log } from "../../std/log.ts";
-import type { Caller } from "../gate.ts";
+import type { Connections } from "../connection.ts";
+import type { Caller, Identifiable } from "../gate.ts";
+import type { Lobby } from "../lobby.ts";
 import type { EdgeDeps, EdgeLimits, GrpcTls } from "../port.ts";
 import { listen } from "../server.ts";
 import type { HoldStream } from "../shares.ts";
+import type { Strangers } from "../strangers.ts";
 import type { Flusher } from "../stream/stream.ts";
 import type { RpcResponse } from "./answer.ts";
 import type { Dispatch, Dispatcher, RpcRequest } from "./dispatch.ts";
@@ -22,9 +24,11 @@ export interface RpcParts {
 	limits: EdgeLimits;
 	flusher: Flusher;
 	/** Who calls on the gRPC port. */
-	identify(request: RpcRequest): Caller;
-	/** One more connection of an address; false at the limit. */
-	admits(socket: Socket): boolean;
+	identify(request: Identifiable): Caller;
+	connections: Connections;
+	/** Of the gRPC port. */
+	lobby: Lobby;
+	strangers: Strangers;
 	/** Throws `busy` when no further stream may open. */
 	admitStream(): void;
 	/** Counts a stream of its caller, or throws `busy`. */
@@ -70,6 +74,10 @@ export function createRpc(parts: RpcParts): Rpc {
 		const loaded = await load();
 		if (!isGone(request)) await loaded.answer(request, response, caller);
 	};
+	const failed = (cut: () => void) => (cause: unknown) => {
+		parts.log.error({ err: cause }, "a remote procedure could not be answered");
+		cut();
+	};
 	const stop = async () => {
 		if (isStopping) return;
 		isStopping = true;
@@ -81,16 +89,17 @@ export function createRpc(parts: RpcParts): Rpc {
 		answer,
 		async listen(host, port, tls) {
 			server = createGrpcServer({
-				limits: parts.limits,
+				...parts,
 				tls,
-				admits: parts.admits,
-				answer(request, response) {
-					answer(request, response, parts.identify(request)).catch((cause: unknown) => {
-						parts.log.error({ err: cause }, "a remote procedure could not be answered");
-						cutOff(response);
-					});
+				refuse(stream, contentType) {
+					load().then(
+						({ refuse }) => refuse(stream, contentType),
+						failed(() => stream.close()),
+					);
 				},
-				log: parts.log,
+				answer(request, response, caller) {
+					answer(request, response, caller).catch(failed(() => cutOff(response)));
+				},
 			});
 			return await listen(server.server, host, port, tls ? "https" : "http");
 		},

@@ -2,7 +2,7 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Answer, EngineContext, EngineEvent, EngineRequest } from "../port.ts";
-import { type ContextWords, type Needed, refusalOf } from "../tools/tools.ts";
+import { type ContextWords, describeWanted, type Needed, refusalOf } from "../tools/tools.ts";
 import type { Wrappable } from "./wrappable.ts";
 
 /** Says what becomes of the call of this id, as the model calls it. Each resolves once the reader of the run has taken it and asks for more (A4). */
@@ -79,7 +79,7 @@ export const askingEvent = (
 	callId: call.callId,
 	name: call.name,
 	status: "progress",
-	...(answer === undefined && { args: call.args }),
+	...(answer === undefined && { args: call.args, summary: describeWanted(call.name, call.args) }),
 	asking: {
 		id: handle,
 		kind: "approval",

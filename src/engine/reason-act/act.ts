@@ -5,7 +5,14 @@ import { contentText } from "../../protocol/protocol.ts";
 import { resultSummary } from "../kit/kit.ts";
 import { toPiContent } from "../pi/pi.ts";
 import type { Answer, EngineContext, EngineEvent, EngineRequest, EngineYield } from "../port.ts";
-import { type ContextWords, describeCall, prepareCall, type ToolContext, type ToolRegistry } from "../tools/tools.ts";
+import {
+	type ContextWords,
+	describeCall,
+	describeWanted,
+	prepareCall,
+	type ToolContext,
+	type ToolRegistry,
+} from "../tools/tools.ts";
 import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
 import { forTool } from "./by-tool.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
@@ -146,7 +153,8 @@ export class Acting {
 		const { boundary } = this.#parts;
 		const { record, tool, args, by: asker } = call;
 		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
-		const summary = describeCall(tool.name, args, tool.describe);
+		const isQuestion = asking.kind === "question";
+		const summary = isQuestion ? describeCall(tool.name, args, tool.describe) : describeWanted(tool.name, args);
 		const { promise: taken, resolve } = Promise.withResolvers<void>();
 		const asked: EngineEvent = {
 			...named(record),

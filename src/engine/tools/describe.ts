@@ -23,6 +23,18 @@ export function describeCall(name: string, args: unknown, own?: Describe): strin
 	return oneLine(cut((own && said(own, fields, name)) || known(fields, name), DESCRIPTION_CHARS_MAX));
 }
 
+/** What a call is about while nobody has allowed it: it does not run yet, so it must not read as if it did. */
+export function describeWanted(name: string, args: unknown): string {
+	const { command, file_path, path } = (typeof args === "object" && args !== null ? args : {}) as Record<
+		string,
+		unknown
+	>;
+	if (typeof command === "string" && command.trim() !== "")
+		return oneLine(`Wants to run: ${cut(command.trim(), COMMAND_CHARS_MAX)}`);
+	const file = [file_path, path].find((value) => typeof value === "string" && value !== "");
+	return oneLine(`Wants to run: ${name}${file === undefined ? "" : ` ${cut(file as string, PATH_CHARS_MAX)}`}`);
+}
+
 /** From a template: `{path}` stands for an argument. One that the call does not have is left out. */
 export const describeBy =
 	(template: string): Describe =>

@@ -4,7 +4,7 @@ export type { ApprovalPolicy } from "../port.ts";
 export { commandEnvironment } from "./bash.ts";
 export { type BashConfig, builtInTools, type ToolsConfig } from "./built-in.ts";
 export { wrappedCommand } from "./command.ts";
-export { describeBy, describeCall } from "./describe.ts";
+export { describeBy, describeCall, describeWanted } from "./describe.ts";
 export { type GuardedFiles, guardedFiles } from "./guard.ts";
 export { type MemoryPort, memorySource } from "./memory.ts";
 export { TOOL_NAMES } from "./names.ts";

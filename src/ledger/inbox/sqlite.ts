@@ -85,6 +85,10 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 const isOfSession = ({ state }: Disposition, batch: readonly string[] | undefined): boolean =>
 	!["rejected", "dropped", "cancelled", "handled", "answered"].includes(state) && batch === undefined;
 
+/** A run has it: nothing can take it back. */
+const isAnswered = ({ state }: Disposition): boolean =>
+	state === "started" || state === "batched" || state === "injected";
+
 function applier(file: SqliteFile): ApplierOf<InboxOps> {
 	const insert = statement(
 		file,
@@ -104,14 +108,20 @@ function applier(file: SqliteFile): ApplierOf<InboxOps> {
 			(SELECT seq FROM inbound WHERE state = 'rejected' ORDER BY seq DESC LIMIT 1 OFFSET ?), -1)`,
 	);
 	const session = sessionUse(file);
+	const messageOf = statement(file, "SELECT session, substr(text, 1, 1000) AS text FROM inbound WHERE event_id = ?");
 	return {
 		accept({ node }, event) {
 			if (insert.run(...eventColumns(event), node) === 0)
 				throw new Refused("duplicate", "A message with this idempotency key or source id is already here.");
-			if (isOfSession(event.disposition, event.batch)) session.received(event.session, event.receivedAt, event.text);
+			const { disposition, batch, receivedAt, text } = event;
+			if (isOfSession(disposition, batch)) session.received(event.session, receivedAt, text, isAnswered(disposition));
 		},
 		dispose(_, eventId, disposition, expected) {
-			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) return;
+			if (update.run(...dispositionColumns(disposition), eventId, JSON.stringify(expected)) > 0) {
+				const row = isAnswered(disposition) ? messageOf.get(eventId) : undefined;
+				if (row) session.answered(String(row.session), String(row.text));
+				return;
+			}
 			const state = stateOf.get(eventId)?.state;
 			const found = state === undefined ? "is not there" : `is ${String(state)}, not ${expected.join(" or ")}`;
 			throw new Refused("conflict", `Inbound event ${eventId} ${found}.`);

@@ -9,8 +9,19 @@ export interface SessionInfo {
 	turns: number;
 	/** How often one of its turns was changed after it had settled. */
 	revision: number;
-	/** The beginning of the newest user message. */
+	/** The beginning of the first message that was answered; empty until then. */
 	title: string;
+	/** Where its first message came from; left out for one that is older than origins are. */
+	origin?: SessionOrigin;
+}
+
+export interface SessionOrigin {
+	channel: string;
+	account: string;
+	sender: string;
+	senderName?: string;
+	/** What the pipeline knows of the chat; a JSON object. */
+	chat?: Record<string, unknown>;
 }
 
 export interface Sessions {

@@ -2,8 +2,13 @@
 
 import type { SqliteFile } from "../../std/sqlite.ts";
 import { type AtOnce, type Row, type SqliteThing, statement } from "../thing.ts";
-import type { SessionInfo, Sessions } from "./port.ts";
+import type { SessionInfo, SessionOrigin, Sessions } from "./port.ts";
 import { LEDGER_STEPS } from "./schema.ts";
+
+/** With the beginning of each session, which the index finds at once; never with its attachments. */
+const WITH_ORIGIN = `SELECT sessions.*, first.channel, first.account, first.sender, first.sender_name,
+	json_extract(first.facts, '$.chat') AS chat
+	FROM sessions LEFT JOIN inbound first ON first.seq = (SELECT min(seq) FROM inbound WHERE session = sessions.session)`;
 
 export const sessionsInSqlite: SqliteThing<AtOnce<Sessions>> = {
 	area: "ledger",
@@ -11,9 +16,9 @@ export const sessionsInSqlite: SqliteThing<AtOnce<Sessions>> = {
 	open(file) {
 		const recent = statement(
 			file,
-			`SELECT * FROM sessions WHERE updated_at < ?1 AND updated_at >= coalesce(
+			`${WITH_ORIGIN} WHERE sessions.updated_at < ?1 AND sessions.updated_at >= coalesce(
 			(SELECT updated_at FROM sessions WHERE updated_at < ?1 ORDER BY updated_at DESC LIMIT 1 OFFSET ?2 - 1), 0)
-			ORDER BY updated_at DESC, session`,
+			ORDER BY sessions.updated_at DESC, sessions.session`,
 		);
 		const byLabel = statement(file, "SELECT * FROM sessions WHERE session = ?");
 		return {
@@ -31,20 +36,25 @@ export function sessionUse(file: SqliteFile) {
 	const touch = statement(
 		file,
 		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?2, 0, ?3)
-		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?2), title = ?3`,
+		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?2), title = iif(title = '', ?3, title)`,
 	);
+	const name = statement(file, "UPDATE sessions SET title = ?2 WHERE session = ?1 AND title = ''");
 	const countTurn = statement(
 		file,
 		`INSERT INTO sessions (session, created_at, updated_at, turns, title) VALUES (?1, ?2, ?3, 1, ?4)
-		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1`,
+		ON CONFLICT (session) DO UPDATE SET updated_at = max(updated_at, ?3), turns = turns + 1,
+		title = iif(title = '', ?4, title)`,
 	);
 	const changed = statement(
 		file,
 		"UPDATE sessions SET revision = revision + 1 WHERE session = (SELECT session FROM turns WHERE run_id = ?)",
 	);
 	return {
-		/** It got a message. */
-		received: (session: string, at: number, text: string) => touch.run(session, at, titleOf(text)),
+		/** It got a message; the first one that is answered names it, and one that waits may yet be taken back. */
+		received: (session: string, at: number, text: string, answered: boolean) =>
+			touch.run(session, at, answered ? titleOf(text) : ""),
+		/** A message that waited is answered. */
+		answered: (session: string, text: string) => name.run(session, titleOf(text)),
 		/** It got a turn; `text` is what the turn answers. */
 		settled: (session: string, startedAt: number, endedAt: number, text: string) =>
 			countTurn.run(session, startedAt, endedAt, titleOf(text)),
@@ -60,6 +70,15 @@ const sessionOf = (row: Row): SessionInfo => ({
 	turns: Number(row.turns),
 	revision: Number(row.revision),
 	title: String(row.title),
+	...(typeof row.channel === "string" && { origin: originOf(row) }),
+});
+
+const originOf = (row: Row): SessionOrigin => ({
+	channel: String(row.channel),
+	account: String(row.account),
+	sender: String(row.sender),
+	...(typeof row.sender_name === "string" && { senderName: row.sender_name }),
+	...(typeof row.chat === "string" && { chat: JSON.parse(row.chat) as Record<string, unknown> }),
 });
 
 /** How much of a message a session is called by. */

@@ -91,7 +91,7 @@ function applier(file: SqliteFile): ApplierOf<TurnOps> {
 			const seq = addTurn(turn);
 			for (const [n, message] of turn.messages.entries()) addMessage(seq, n, message);
 			for (const [n, call] of turn.toolCalls.entries()) addToolCall(seq, n, call);
-			const asked = turn.messages.findLast((message) => message.role === "user");
+			const asked = turn.messages.find((message) => message.role === "user");
 			session.settled(turn.session, turn.startedAt, turn.endedAt, asked?.text ?? "");
 		},
 		rollBack(_, runId) {

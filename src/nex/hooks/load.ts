@@ -14,11 +14,8 @@ async function loadPlugin(module: string, base: string): Promise<NamedPlugin> {
 	const path = resolve(base, module);
 	const exports = await importWithin(path).catch((cause: unknown) => {
 		const reason = cause instanceof Error ? cause.message : String(cause);
-		throw refusal(
-			module,
-			`cannot be loaded: ${reason}\nPaths are relative to the folder of the config, ${base}`,
-			cause,
-		);
+		const found = `cannot be loaded: ${reason}\nPaths are relative to the folder of the config, ${base}`;
+		throw new NexusError("config", `plugin ${module}: ${found}`, { cause });
 	});
 	return pluginFrom(exports.default, module);
 }
@@ -49,8 +46,7 @@ export function pluginFrom(found: unknown, from: string): NamedPlugin {
 	};
 }
 
-const refusal = (module: string, found: string, cause?: unknown) =>
-	new NexusError("config", `plugin ${module}: ${found}${SHAPE}`, { cause });
+const refusal = (module: string, found: string) => new NexusError("config", `plugin ${module}: ${found}${SHAPE}`);
 
 const SHAPE = `
 

@@ -1,4 +1,4 @@
-/** Goes on with runs that were cut off: each becomes a new run for the same messages, delivered to where they came from (A1). */
+/** Goes on with runs that were cut off, or answers their messages from the start: as a new run, delivered to where they came from (A1). */
 
 import type { Broker, Continuation } from "../../broker/broker.ts";
 import type { InboundEvent, Ledger, Turn } from "../../ledger/ledger.ts";
@@ -8,7 +8,7 @@ import { type Message, recorded } from "./message.ts";
 import type { Sessions } from "./sessions.ts";
 
 export interface ContinuingDeps {
-	broker: Pick<Broker, "continuation">;
+	broker: Pick<Broker, "continuation" | "retryRefusal">;
 	ledger: Pick<Ledger, "turns" | "inbox">;
 	clock: Clock;
 }
@@ -19,8 +19,9 @@ export type Answered = NonNullable<Continuation["answer"]>;
 export class Continuing {
 	readonly #deps: ContinuingDeps;
 	readonly #sessions: Sessions;
-	/** By the run that is continued: its new run has not begun yet. */
+	/** By the run that is continued, or retried: its new run has not begun yet. */
 	readonly #beginning = new Map<string, Promise<{ runId: string }>>();
+	readonly #retrying = new Map<string, Promise<{ runId: string }>>();
 
 	constructor(deps: ContinuingDeps, sessions: Sessions) {
 		this.#deps = deps;
@@ -34,6 +35,48 @@ export class Continuing {
 		const begun = this.#begin(runId, answer).finally(() => this.#beginning.delete(runId));
 		this.#beginning.set(runId, begun);
 		return begun;
+	}
+
+	/**
+	 * A new run of the same messages, for any engine. What the first run said and did stays on record and in its context: its tools may have
+	 * acted. Rejects as `continue` does.
+	 */
+	retry(runId: string): Promise<{ runId: string }> {
+		const known = this.#retrying.get(runId);
+		if (known) return known;
+		const begun = this.#again(runId).finally(() => this.#retrying.delete(runId));
+		this.#retrying.set(runId, begun);
+		return begun;
+	}
+
+	async #again(runId: string): Promise<{ runId: string }> {
+		const { broker, ledger } = this.#deps;
+		const turn = await ledger.turns.get(runId);
+		if (!turn) throw new NexusError("not_found", `there is no run ${runId} that has ended`);
+		const because = await broker.retryRefusal(turn);
+		if (because !== undefined) throw new NexusError("conflict", `run ${runId} cannot be retried: ${because}`);
+		const messages = await this.#askedIn(turn);
+		if (messages.length === 0)
+			throw new NexusError("conflict", `run ${runId} cannot be retried: its messages are not on record`);
+		const { runId: id } = await this.#sessions.resume({
+			session: turn.session,
+			messages,
+			begin: () => [],
+			settle: () => [],
+		});
+		return { runId: id };
+	}
+
+	/** Everything that people wrote to the run and to those that it continues, oldest first. */
+	async #askedIn(last: Turn): Promise<Message[]> {
+		const { ledger, clock } = this.#deps;
+		const said: Turn["messages"][number][] = [];
+		for (let turn: Turn | undefined = last; turn; ) {
+			said.unshift(...turn.messages.filter(({ role }) => role === "user"));
+			turn = turn.continues === undefined ? undefined : await ledger.turns.get(turn.continues);
+		}
+		const events = await Promise.all(said.map(async ({ eventId = "" }) => ledger.inbox.get(eventId)));
+		return events.filter((event) => event !== undefined).map((event) => anew(event, clock.now()));
 	}
 
 	async #begin(runId: string, answer: Answered | undefined): Promise<{ runId: string }> {
@@ -56,7 +99,7 @@ export class Continuing {
 
 	async #start(runId: string, answer: Answered | undefined): Promise<{ runId: string }> {
 		const { broker, ledger } = this.#deps;
-		const continues = await broker.continuation(runId);
+		const continues = await broker.continuation(runId, answer !== undefined);
 		const root = await ledger.turns.get(continues.root);
 		const messages = await this.#messagesOf(root);
 		if (!root || messages.length === 0)

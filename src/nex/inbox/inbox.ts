@@ -134,6 +134,12 @@ export class Inbox {
 		return this.#continuing.continue(runId, answer);
 	}
 
+	/** Answers the messages of a run that was cut off with a new run, whatever the engine. */
+	async retry(runId: string): Promise<{ runId: string }> {
+		this.#refuseWhenClosed();
+		return this.#continuing.retry(runId);
+	}
+
 	/** From the first look at the store to the queue's decision a session takes one message at a time; a command waits for none (ST11). */
 	async #take(inbound: Inbound, message: Message): Promise<InboundEvent> {
 		const decide = () => this.#decide(inbound, message);

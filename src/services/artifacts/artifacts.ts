@@ -306,7 +306,7 @@ class ArtifactService implements Artifacts {
 		return removed;
 	}
 
-	/** Those that nobody goes on with hold memory, and the room that they announced. */
+	/** Those that get no more pieces hold memory, and the room that they announced. */
 	async #sweepUploads(): Promise<number> {
 		const idleSince = this.#deps.clock.now() - this.#limits.uploadIdleMs;
 		let removed = 0;

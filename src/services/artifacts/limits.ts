@@ -14,7 +14,7 @@ export interface ArtifactLimits {
 	ageMsMax: number;
 	/** A download that nobody goes on with is over after this time. */
 	transferIdleMs: number;
-	/** An upload that nobody goes on with is removed after this time. */
+	/** An upload that gets no piece for this time is removed. */
 	uploadIdleMs: number;
 }
 

@@ -36,8 +36,9 @@ export function userTokens(config: UserTokenConfig, clock: Pick<Clock, "now">): 
 				throw refused(`the user token is not valid: ${wordsOf(cause)}`, cause);
 			},
 		);
-		const { sub = "" } = payload;
-		if (sub === "" || sub.length > SUBJECT_CHARS_MAX)
+		// The type says text, the token what its issuer wrote.
+		const sub: unknown = payload.sub;
+		if (typeof sub !== "string" || sub === "" || sub.length > SUBJECT_CHARS_MAX)
 			throw refused(`the subject of a user token has 1 to ${SUBJECT_CHARS_MAX} characters`);
 		return sub;
 	};

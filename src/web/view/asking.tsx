@@ -3,7 +3,7 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { toNexusError } from "../../protocol/protocol.ts";
-import { type Asked, askingTitle, type Desk, decidedWords, isOpen, leftWords } from "../asking.ts";
+import { type Asked, askingTitle, type Desk, decidedWords, isOpen, leftWords, settledAsk } from "../asking.ts";
 import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
@@ -18,12 +18,15 @@ export function Asking({ asked, tool }: { asked: Asked; tool: string }) {
 	const now = useSeconds(asked.state === "pending");
 	const open = isOpen(asked, now) && desk?.isAsked(asked.id) !== false;
 	const title = askingTitle(asked.kind, tool);
-	if (!open || !desk)
+	if (!open || !desk) {
+		const settled = settledAsk(asked, desk);
+		const later = asked.state === "pending" && desk?.isContinued === true;
 		return (
-			<p class="asked" data-state={asked.state}>
-				<Icon name="shield" /> {open ? "Waiting for an answer" : decidedWords(asked)}
+			<p class="asked" data-state={settled.state}>
+				<Icon name="shield" /> {open ? "Waiting for an answer" : decidedWords(settled, later)}
 			</p>
 		);
+	}
 	return (
 		<section class="asking" aria-label={title}>
 			<header>

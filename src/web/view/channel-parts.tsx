@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { channelMark, type Words } from "../channels.ts";
+import type { Pause } from "../lab.ts";
 import { leftText } from "../words.ts";
 import { Icon } from "./icon.tsx";
 
@@ -26,6 +27,7 @@ export const Notice = ({ tone, children }: { tone: "quiet" | "bad"; children: Co
 );
 
 const TICK_MS = 100;
+const SECOND_MS = 1000;
 
 /** Seconds until a time of the daemon's clock; nothing once it has come. */
 export function Countdown({ until, skewMs, label }: { until: number | undefined; skewMs: number; label: string }) {
@@ -42,6 +44,21 @@ export function Countdown({ until, skewMs, label }: { until: number | undefined;
 	return (
 		<span class="countdown">
 			<Icon name="pause" /> {label} <b>{leftText(leftMs)}</b>
+		</span>
+	);
+}
+
+/** What holds a platform up, and for how long it has. */
+export function Waited({ pause, skewMs }: { pause: Pause; skewMs: number }) {
+	const [now, setNow] = useState(Date.now);
+	useEffect(() => {
+		const timer = setInterval(() => setNow(Date.now()), SECOND_MS);
+		return () => clearInterval(timer);
+	}, []);
+	const seconds = Math.floor(Math.max(0, now - (pause.since - skewMs)) / SECOND_MS);
+	return (
+		<span class="countdown" data-kind="waited">
+			<Icon name="pause" /> {pause.text} {seconds > 0 && <b>{seconds} s</b>}
 		</span>
 	);
 }

@@ -3,10 +3,11 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
-import { type ChatState, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
+import { type ChatState, decisionsOf, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
 import { chatPrompts } from "../prompts.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
 import { connectionOf } from "../words.ts";
+import type { Writer } from "../writer.ts";
 import { Announcer } from "./announcer.tsx";
 import { backToWriting, Composer } from "./composer.tsx";
 import { EmptyState } from "./empty-state.tsx";
@@ -24,13 +25,16 @@ export interface ChatProps {
 	scripted: boolean;
 	/** What waits for a person, in any session. */
 	pending: readonly ApprovalJson[];
+	/** Whom the session is with, if not only with the owner. */
+	partner: Writer | undefined;
 	app: App;
 }
 
-export function Chat({ chat, engine, scripted, pending, app }: ChatProps) {
+export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProps) {
 	const live = liveTurnOf(chat);
 	const waiting = waitingOf(chat);
 	const thread = threadOf(chat);
+	const newest = chat.turns.at(-1);
 	const onSeen = useCallback((runId: string) => app.loadFrames(runId), [app]);
 	const scroll = useStickToEnd(chat);
 	/** For buttons that are gone once they have been pressed. */
@@ -54,8 +58,11 @@ export function Chat({ chat, engine, scripted, pending, app }: ChatProps) {
 							<Turn
 								key={item.turn.runId}
 								turn={item.turn}
-								questions={JSON.stringify(questionsOf(chat, item.turn))}
+								questions={JSON.stringify(item.retries ? [] : questionsOf(chat, item.turn))}
+								retries={item.retries}
 								pending={pendingOf(pending, item.turn.runId)}
+								decisions={JSON.stringify(decisionsOf(chat, item.turn))}
+								newest={item.turn === newest && waiting.length === 0}
 								onSeen={onSeen}
 								app={app}
 							/>
@@ -90,12 +97,22 @@ export function Chat({ chat, engine, scripted, pending, app }: ChatProps) {
 					}}
 					onStop={thenWrite(app.stop)}
 				/>
+				{partner && <Whither partner={partner} />}
 				{scripted && <p class="scripted">Scripted: no model answers here.</p>}
 			</div>
 			<Announcer chat={chat} />
 		</div>
 	);
 }
+
+/** Where the owner's words go in a session that somebody else began. */
+const Whither = ({ partner: { name, channel, place } }: { partner: Writer }) => (
+	<p class="scripted whither">
+		{channel === undefined
+			? `Session of ${name} (${place}). What you write is answered here, with its history as context.`
+			: `You write to the agent, with the history of ${name} as context. The answer stays here: nothing is sent to ${place}.`}
+	</p>
+);
 
 const pendingOf = (pending: readonly ApprovalJson[], runId: string): string =>
 	pending

@@ -3,7 +3,7 @@
 import type { DeliveryJson, DeliveryState, SentMessageJson } from "../../protocol/protocol.ts";
 import { type AdaptersView, channelsOf, type DeliveryFilter } from "../adapters.ts";
 import type { App } from "../app.ts";
-import { channelName, deliveryWords, MODE_WORDS, reachOf } from "../channels.ts";
+import { channelName, confirmedOf, deliveryWords, errorWords, MODE_WORDS } from "../channels.ts";
 import { formatRoute } from "../route.ts";
 import { ageText, plural } from "../words.ts";
 import { ChannelMark, Status } from "./channel-parts.tsx";
@@ -99,7 +99,7 @@ export const DeliveriesTable = ({ deliveries, now }: { deliveries: readonly Deli
 
 function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
 	const { channel, account, target, state, mode, messages, error, run_id: runId } = delivery;
-	const reach = reachOf(delivery);
+	const reach = confirmedOf(delivery);
 	return (
 		<tr data-delivery={delivery.delivery_id} data-state={state}>
 			<td data-label="To">
@@ -118,7 +118,7 @@ function Row({ delivery, now }: { delivery: DeliveryJson; now: number }) {
 					<Status words={deliveryWords(state)} />
 					<RunLink runId={runId} />
 				</div>
-				{error !== undefined && <p class="account-error">{error}</p>}
+				{error !== undefined && <p class="account-error">{errorWords(error)}</p>}
 			</td>
 			<td data-label="Mode" class="figure">
 				{mode ? MODE_WORDS[mode] : "–"}
@@ -165,7 +165,7 @@ function Messages({ messages }: { messages: readonly SentMessageJson[] }) {
 						<span class="sent-state">
 							{from}–{to ?? shown ?? "…"} · {MESSAGE_WORDS[state]}
 						</span>
-						{why !== undefined && <span class="account-error">{why}</span>}
+						{why !== undefined && <span class="account-error">{errorWords(why)}</span>}
 					</li>
 				))}
 			</ol>

@@ -4,13 +4,13 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { LabCallJson, LabChannelJson, LabMessageJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
-import { channelName, MODE_WORDS, reachOf, type Words } from "../channels.ts";
-import { cardWords, FAULTS, isOpen, type LabView, mannerOf } from "../lab.ts";
+import { channelName, confirmedOf, MODE_WORDS, type Words } from "../channels.ts";
+import { cardWords, FAULTS, isOpen, type LabView, mannerOf, outcomeNote, pauseOf } from "../lab.ts";
 import { formatRoute } from "../route.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
 import { outcomeOf, plural } from "../words.ts";
 import { Answer, Dots, Verified } from "./answer.tsx";
-import { ChannelMark, Countdown, Status } from "./channel-parts.tsx";
+import { ChannelMark, Countdown, Status, Waited } from "./channel-parts.tsx";
 import { Icon } from "./icon.tsx";
 import { PlatformText } from "./platform-text.tsx";
 import { Scrollable } from "./scrollable.tsx";
@@ -26,6 +26,8 @@ export interface LabCardProps {
 export function LabCard({ row, lab, length, app }: LabCardProps) {
 	const { channel, messages, draft, delivery } = row;
 	const name = channelName(channel);
+	const pause = pauseOf(row, lab.state?.now ?? 0);
+	const note = outcomeNote(row, length);
 	return (
 		<section
 			class="lab-card"
@@ -35,7 +37,7 @@ export function LabCard({ row, lab, length, app }: LabCardProps) {
 			aria-label={name}
 		>
 			<CardHead channel={channel} note={row.mode && MODE_WORDS[row.mode]}>
-				<Status words={cardWords(row)} />
+				<Status words={cardWords(row, lab.state?.now ?? 0)} />
 			</CardHead>
 			<Screen of={messages} draft={draft?.text} typing={row.typing}>
 				{delivery && <div class="lab-asked">{lab.text}</div>}
@@ -52,9 +54,10 @@ export function LabCard({ row, lab, length, app }: LabCardProps) {
 			</Screen>
 			<div class="lab-pause">
 				<Countdown until={row.rate_limited_until} skewMs={lab.skewMs} label="Rate limited, goes on in" />
+				{pause && <Waited pause={pause} skewMs={lab.skewMs} />}
 			</div>
 			<Cursor row={row} length={length} />
-			{delivery?.error !== undefined && <p class="lab-error">{delivery.error}</p>}
+			{note !== undefined && <p class="lab-error">{note}</p>}
 			<fieldset class="lab-faults">
 				<legend class="sr">Have {name} misbehave</legend>
 				<span aria-hidden="true">Break the next call</span>
@@ -111,7 +114,7 @@ export function WebCard({ lab, length }: { lab: LabView; length: number }) {
 					{web && <span>{plural(web.messages.length, "message")}</span>}
 				</p>
 			</div>
-			<p class="lab-web-note">What the agent says, as it says it. The platforms are measured by it.</p>
+			<p class="lab-web-note">What the agent writes, as it writes it: the reference for the other cards.</p>
 			<footer class="lab-web-foot">
 				{runId === undefined ? (
 					<span class="note">No run yet</span>
@@ -216,14 +219,18 @@ const Typing = ({ name }: { name: string }) => (
 
 function Cursor({ row, length }: { row: LabChannelJson; length: number }) {
 	const { delivery, messages, draft } = row;
-	const reach = delivery ? reachOf(delivery) : 0;
+	const reach = delivery ? confirmedOf(delivery) : 0;
 	const edits = messages.reduce((sum, message) => sum + message.edits, draft?.edits ?? 0);
 	return (
 		<div class="lab-cursor">
-			<progress max={Math.max(1, length)} value={Math.min(reach, length)} aria-label="How far the delivery is" />
+			<progress
+				max={Math.max(1, length)}
+				value={Math.min(reach, length)}
+				aria-label="How much of the answer the platform has confirmed"
+			/>
 			<p class="lab-facts">
-				<span>
-					{reach.toLocaleString("en")}/{length.toLocaleString("en")}
+				<span title="Characters that the platform has confirmed, of those that the agent has written">
+					{Math.min(reach, length).toLocaleString("en")}/{length.toLocaleString("en")} confirmed
 				</span>
 				<span>{plural(messages.length, "message")}</span>
 				{edits > 0 && <span>{plural(edits, "edit")}</span>}

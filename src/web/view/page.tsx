@@ -4,8 +4,10 @@ import { useEffect, useRef } from "preact/hooks";
 import type { PhaseJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { type ChatState, liveTurnOf } from "../chat.ts";
+import { drawnText } from "../drawn-text.ts";
 import type { AppState } from "../store.ts";
-import { connectionOf, phaseWords, sessionTitle } from "../words.ts";
+import { connectionOf, openSessionOf, phaseWords, sessionTitle } from "../words.ts";
+import { partnerOf } from "../writer.ts";
 import { Adapters } from "./adapters.tsx";
 import { Chat } from "./chat.tsx";
 import { Head } from "./head.tsx";
@@ -59,6 +61,7 @@ function Open({ state, app }: { state: AppState; app: App }) {
 					chat={chat}
 					engine={state.engine}
 					scripted={state.scripted === true}
+					partner={partnerOf(openSessionOf(state) ?? {})}
 					pending={state.pending ?? []}
 					app={app}
 				/>
@@ -69,8 +72,10 @@ function Open({ state, app }: { state: AppState; app: App }) {
 
 function ChatHead({ state, app }: { state: AppState; app: App }) {
 	const { chat } = state;
+	const partner = partnerOf(openSessionOf(state) ?? {});
 	return (
 		<Head app={app} title={sessionTitle(state)}>
+			{partner && <span class="place">{partner.place}</span>}
 			{chat?.works && <Phase phase={chat.works} />}
 			{chat && <Link chat={chat} app={app} />}
 		</Head>
@@ -145,7 +150,7 @@ function useTitle(state: AppState): void {
 	const live = state.chat !== undefined && liveTurnOf(state.chat) !== undefined;
 	const title = titleOf(state);
 	useEffect(() => {
-		document.title = `${live ? "● " : ""}${title ? `${title} · ` : ""}Nexus`;
+		document.title = drawnText(`${live ? "● " : ""}${title ? `${title} · ` : ""}Nexus`);
 	}, [live, title]);
 }
 

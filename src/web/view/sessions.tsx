@@ -1,13 +1,14 @@
 /** The side of the page: the way to the other pages, and the sessions, most recent first, with a mark where an answer is being written. */
 
 import { useEffect, useRef } from "preact/hooks";
-import type { ApprovalJson } from "../../protocol/protocol.ts";
+import type { ApprovalJson, SessionJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
 import { askingTitle } from "../asking.ts";
 import { liveTurnOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { type AppState, isOrdinary } from "../store.ts";
 import { ageText, plural, sessionTitle } from "../words.ts";
+import { partnerOf, sessionName } from "../writer.ts";
 import { Icon } from "./icon.tsx";
 import { Pages } from "./pages.tsx";
 import { SignOut } from "./sign-out.tsx";
@@ -49,7 +50,14 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 				</button>
 				<ul>
 					{isUnlisted && (
-						<Row session={open} title={sessionTitle(state)} current={open === current} live={false} meta="" />
+						<Row
+							session={open}
+							name={sessionTitle(state)}
+							hint={open}
+							current={open === current}
+							live={false}
+							meta=""
+						/>
 					)}
 					{rows.map((row) => {
 						const isCurrent = row.session === current;
@@ -59,10 +67,11 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 							<Row
 								key={row.session}
 								session={row.session}
-								title={row.title || row.session}
+								name={sessionName(row)}
+								hint={row.title === "" ? row.session : `${row.session}: ${row.title}`}
 								current={isCurrent}
 								live={live}
-								meta={row.turns === 0 ? "" : `${ageText(row.updated_at, now)} · ${plural(row.turns, "turn")}`}
+								meta={metaOf(row, now)}
 							/>
 						);
 					})}
@@ -83,6 +92,11 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 	);
 }
 
+const metaOf = (row: SessionJson, now: number): string =>
+	[partnerOf(row)?.place, row.turns > 0 && ageText(row.updated_at, now), row.turns > 0 && plural(row.turns, "turn")]
+		.filter(Boolean)
+		.join(" · ");
+
 /** What waits for a person in any session. */
 const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: AppState }) =>
 	pending.length === 0 ? null : (
@@ -93,7 +107,7 @@ const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: 
 					<li key={id}>
 						<a href={formatRoute({ name: "chat", session })} title={text}>
 							<span dir="auto">{kind === "approval" ? askingTitle(kind, tool) : text}</span>
-							<small dir="auto">{state.sessions.find((row) => row.session === session)?.title || session}</small>
+							<small dir="auto">{nameIn(state, session)}</small>
 						</a>
 					</li>
 				))}
@@ -101,19 +115,26 @@ const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: 
 		</section>
 	);
 
+function nameIn({ sessions }: AppState, label: string): string {
+	const row = sessions.find(({ session }) => session === label);
+	return row ? sessionName(row) : label;
+}
+
 interface RowProps {
 	session: string;
-	title: string;
+	name: string;
+	/** Which session it is, and how it began. */
+	hint: string;
 	meta: string;
 	current: boolean;
 	live: boolean;
 }
 
-const Row = ({ session, title, meta, current, live }: RowProps) => (
+const Row = ({ session, name, hint, meta, current, live }: RowProps) => (
 	<li>
-		<a href={formatRoute({ name: "chat", session })} aria-current={current ? "page" : undefined} title={session}>
+		<a href={formatRoute({ name: "chat", session })} aria-current={current ? "page" : undefined} title={hint}>
 			<span class="row-title" dir="auto">
-				{title}
+				{name}
 			</span>
 			<span class="row-meta">
 				{live && (

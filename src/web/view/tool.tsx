@@ -2,14 +2,20 @@
 
 import { useContext } from "preact/hooks";
 import type { ToolView } from "../../protocol/protocol.ts";
-import { askedOf, isOpen } from "../asking.ts";
+import { askedOf, isOpen, wantsWords } from "../asking.ts";
 import { Asking, DeskContext } from "./asking.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
 const STATUS_WORD = { started: "running", progress: "running", completed: "done", failed: "failed" } as const;
-const STATUS_ICON = { running: "wrench", waiting: "shield", done: "check", failed: "cross" } as const;
+const STATUS_ICON = {
+	running: "wrench",
+	waiting: "shield",
+	"not run": "shield",
+	done: "check",
+	failed: "cross",
+} as const;
 
 export function Tool({ tool, now }: { tool: ToolView; now: number | undefined }) {
 	const asked = askedOf(tool);
@@ -23,17 +29,18 @@ export function Tool({ tool, now }: { tool: ToolView; now: number | undefined })
 	);
 }
 
-/** `waits`: for a person. A call that was cut off with its run has failed, and can still be allowed. */
+/** `waits`: for a person. A call that was cut off with its run has not run, and can still be allowed. */
 function Call({ tool, now, waits }: { tool: ToolView; now: number | undefined; waits: boolean }) {
-	const word = waits ? "waiting" : STATUS_WORD[tool.status];
+	const isUndecided = tool.approval?.state === "pending";
+	const word = waits ? "waiting" : isUndecided ? "not run" : STATUS_WORD[tool.status];
 	const hasMore = tool.args !== undefined || tool.result !== undefined;
 	const head = (
 		<>
 			<Icon name={STATUS_ICON[word]} />
 			<code>{tool.name}</code>
-			<span class="summary">{tool.summary ?? ""}</span>
+			<span class="summary">{isUndecided ? wantsWords(tool) : (tool.summary ?? "")}</span>
 			<span class="sr">{word}</span>
-			<Elapsed from={tool.startedAt} to={tool.endedAt} now={now} />
+			{!isUndecided && <Elapsed from={tool.startedAt} to={tool.endedAt} now={now} />}
 		</>
 	);
 	if (!hasMore) {

@@ -2,6 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import {
+	type ApprovalJson,
 	type EventJson,
 	isShown,
 	type MessageJson,
@@ -15,6 +16,7 @@ import { dispositionWords } from "../channels.ts";
 import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
+import { type Writer, writerOf } from "../writer.ts";
 import { Answer, Dots, OutcomeNote, Verified } from "./answer.tsx";
 import { DeskContext } from "./asking.tsx";
 import { CopyButton } from "./code-block.tsx";
@@ -27,14 +29,21 @@ export interface TurnProps {
 	turn: TurnItem;
 	/** JSON of the messages: compared by value, because this tab's own are made anew each time. */
 	questions: string;
+	/** It answers the messages of an earlier turn once more. */
+	retries: boolean;
 	/** What the run asks that is still open, as the daemon lists it: ids, separated by commas. */
 	pending: string;
+	/** JSON of what became of questions that the run left open. */
+	decisions: string;
+	/** Nothing comes after it: it can be gone on with. */
+	newest: boolean;
 	onSeen(runId: string): void;
-	app: Pick<App, "deskOf" | "continueRun">;
+	app: Pick<App, "deskOf" | "continueRun" | "retryRun" | "refreshRun">;
 }
 
-export const Turn = memo(({ turn, questions, pending, onSeen, app }: TurnProps) => {
-	const desk = useDesk(turn, pending, app);
+export const Turn = memo(({ turn, questions, retries, pending, decisions, newest, onSeen, app }: TurnProps) => {
+	const desk = useDesk(turn, pending, decisions, app);
+	useRefresh(turn, pending, app);
 	const element = useRef<HTMLElement>(null);
 	const wantsFrames = !turn.view && turn.row?.frames_available === true && !isLive(turn);
 	useEffect(() => {
@@ -59,22 +68,40 @@ export const Turn = memo(({ turn, questions, pending, onSeen, app }: TurnProps) 
 				<Question key={index} message={message} became={became} />
 			))}
 			{turn.row?.continues !== undefined && <p class="continues">Continued</p>}
+			{retries && <p class="continues">Tried again</p>}
 			<DeskContext.Provider value={desk}>
 				{turn.view ? <Answer view={turn.view} /> : <LedgerAnswer row={turn.row} />}
 			</DeskContext.Provider>
-			<Facts turn={turn} app={app} />
+			<Facts turn={turn} newest={newest} app={app} />
 		</article>
 	);
 });
 
 /** A live run tells by itself what it asks; of one that was cut off the daemon knows. */
-function useDesk(turn: TurnItem, pending: string, app: TurnProps["app"]): Desk {
+function useDesk(turn: TurnItem, pending: string, decisions: string, app: TurnProps["app"]): Desk {
+	const { runId, row } = turn;
+	const live = isLive(turn);
+	const isContinued = row?.continued_by !== undefined;
+	return useMemo(() => {
+		const decided = JSON.parse(decisions) as ApprovalJson[];
+		return {
+			...app.deskOf(runId),
+			isAsked: (id) => live || pending.split(",").includes(id),
+			decided: (one) => decided.find(({ id }) => id === one),
+			isContinued,
+		};
+	}, [app, runId, live, pending, decisions, isContinued]);
+}
+
+/** While a decision is open a run can be neither continued nor retried: once it is not, what can be done is another. */
+function useRefresh(turn: TurnItem, pending: string, app: TurnProps["app"]): void {
+	const before = useRef(pending);
 	const { runId } = turn;
 	const live = isLive(turn);
-	return useMemo(
-		() => ({ ...app.deskOf(runId), isAsked: (id) => live || pending.split(",").includes(id) }),
-		[app, runId, live, pending],
-	);
+	useEffect(() => {
+		if (before.current !== "" && pending === "" && !live) app.refreshRun(runId);
+		before.current = pending;
+	}, [app, runId, pending, live]);
 }
 
 interface Asked {
@@ -91,10 +118,17 @@ export function questionsOf(chat: ChatState, turn: TurnItem): Asked[] {
 	});
 }
 
-/** What a person wrote. The word is for those who do not see on which side it stands. */
-const Bubble = ({ text }: { text: string }) => (
+/** What a person wrote. Whose words they are is seen, and said to those who do not see on which side they stand. */
+const Bubble = ({ text, writer }: { text: string; writer: Writer | undefined }) => (
 	<>
-		<span class="sr">You:</span>
+		{writer ? (
+			<span class="writer" dir="auto">
+				{writer.name} <small>{writer.place}</small>
+				<span class="sr">:</span>
+			</span>
+		) : (
+			<span class="sr">You:</span>
+		)}
 		<div class="bubble" dir="auto">
 			{text}
 		</div>
@@ -102,8 +136,8 @@ const Bubble = ({ text }: { text: string }) => (
 );
 
 const Question = ({ message, became }: Asked) => (
-	<div class="question">
-		<Bubble text={message.text} />
+	<div class="question" data-by={writerOf(message) ? "other" : "you"}>
+		<Bubble text={message.text} writer={writerOf(message)} />
 		{became !== undefined && <span class="delivery">{became}</span>}
 		{message.attachments?.map((file) => (
 			<span class="attachment" key={file.name}>
@@ -144,7 +178,7 @@ const plainMessage = (message: MessageJson, row: RunJson): MessageView => ({
 	startedAt: row.started_at,
 });
 
-function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
+function Facts({ turn, newest, app }: Pick<TurnProps, "turn" | "newest" | "app">) {
 	const { view, row } = turn;
 	if (isLive(turn) || (!view && !row)) return <Stopping turn={turn} />;
 	const startedAt = view?.startedAt ?? row?.started_at;
@@ -162,7 +196,7 @@ function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 			{startedAt !== undefined && endedAt !== undefined && <span>{durationText(endedAt - startedAt)}</span>}
 			{output >= 0 && <span>{plural(output, "token")}</span>}
 			{text !== "" && <CopyButton text={text} what="answer" />}
-			{row?.can_continue && <Continue runId={turn.runId} app={app} />}
+			{newest && row && <Offers row={row} app={app} />}
 			{row?.continued_by !== undefined && <span>Continued below</span>}
 			<a class="inspect" href={formatRoute({ name: "run", runId: turn.runId })}>
 				<Icon name="pulse" /> Inspect
@@ -171,20 +205,26 @@ function Facts({ turn, app }: Pick<TurnProps, "turn" | "app">) {
 	);
 }
 
-/** Goes on where the run was cut off; what its tools have done is not done again. */
-function Continue({ runId, app }: { runId: string; app: TurnProps["app"] }) {
-	const [state, setState] = useState<{ busy: boolean; error?: string }>({ busy: false });
-	const go = () => {
-		setState({ busy: true });
-		app
-			.continueRun(runId)
-			.then(backToWriting, (cause: unknown) => setState({ busy: false, error: toNexusError(cause).message }));
+/** Continue goes on where the run was cut off: what its tools have done is not done again. Retry answers the message from the start. */
+function Offers({ row, app }: { row: RunJson; app: TurnProps["app"] }) {
+	const [state, setState] = useState<{ busy?: "continue" | "retry"; error?: string }>({});
+	const go = (what: "continue" | "retry", act: (runId: string) => Promise<void>) => () => {
+		setState({ busy: what });
+		act(row.run_id).then(backToWriting, (cause: unknown) => setState({ error: toNexusError(cause).message }));
 	};
+	const isBusy = state.busy !== undefined;
 	return (
 		<>
-			<button type="button" class="quiet continue" disabled={state.busy} onClick={go}>
-				<Icon name="play" /> {state.busy ? "Continuing…" : "Continue"}
-			</button>
+			{row.can_continue && (
+				<button type="button" class="quiet continue" disabled={isBusy} onClick={go("continue", app.continueRun)}>
+					<Icon name="play" /> {state.busy === "continue" ? "Continuing…" : "Continue"}
+				</button>
+			)}
+			{row.can_retry && (
+				<button type="button" class="quiet retry" disabled={isBusy} onClick={go("retry", app.retryRun)}>
+					<Icon name="again" /> {state.busy === "retry" ? "Retrying…" : "Retry"}
+				</button>
+			)}
 			{state.error !== undefined && <span role="alert">{state.error}</span>}
 		</>
 	);
@@ -203,8 +243,8 @@ function Stopping({ turn }: { turn: TurnItem }) {
 /** A message that no run shows, and why. */
 export const Aside = ({ event }: { event: EventJson }) => (
 	<article class="turn" aria-label="Message without an answer">
-		<div class="question" data-state={event.disposition}>
-			<Bubble text={event.text} />
+		<div class="question" data-state={event.disposition} data-by={writerOf(event) ? "other" : "you"}>
+			<Bubble text={event.text} writer={writerOf(event)} />
 			<span class="delivery">{dispositionWords(event).text}</span>
 		</div>
 	</article>
@@ -222,8 +262,8 @@ export function Waiting({ message, onRetry, onDiscard, onCancel }: WaitingProps)
 	const { eventId } = message;
 	return (
 		<article class="turn" aria-label="Message on its way">
-			<div class="question" data-state={message.state}>
-				<Bubble text={message.text} />
+			<div class="question" data-state={message.state} data-by={message.writer ? "other" : "you"}>
+				<Bubble text={message.text} writer={message.writer} />
 				{message.state === "queued" && (
 					<span class="delivery">
 						Waiting for its turn

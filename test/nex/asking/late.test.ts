@@ -76,6 +76,30 @@ test.each([
 	},
 );
 
+test("while a decision is open the run is neither continued nor retried, and the question stays", async () => {
+	const path = tempFile();
+	const ran: string[] = [];
+	const first = await start(path, ran, [answer(asks("bash", COMMAND))]);
+	const { runId } = await first.nex.receive({ session: "s", text: "hi" });
+	await until("a question", () => first.broker.questions.pending().length === 1);
+	await first.stop();
+	const second = await start(path, ran, [answer(text("Done."))]);
+	const turn = (await second.ledger.turns.get(runId!))!;
+	const [row] = second.broker.questions.pending();
+	expect(await second.broker.canContinue(turn)).toBe(false);
+	const waits = `it waits for a decision about bash (${row!.id}); allow or deny it, and the run goes on`;
+	expect(await second.broker.retryRefusal(turn)).toBe(waits);
+	await expect(second.nex.continue(runId!)).rejects.toMatchObject({
+		code: "conflict",
+		message: `run ${runId} cannot be continued: ${waits}`,
+	});
+	await expect(second.nex.retry(runId!)).rejects.toMatchObject({ code: "conflict" });
+	expect(second.broker.questions.pending()).toEqual([row]);
+	await second.nex.asking.decide(runId!, row!.id, { state: "approved", by: "the owner" });
+	await until("the command", () => ran.length === 1);
+	await second.stop();
+});
+
 test("a decision that its daemon did not live to use is used by whoever continues the run", async () => {
 	const path = tempFile();
 	const ran: string[] = [];

@@ -74,8 +74,60 @@ describe("A1: continuing a run", () => {
 		const rig = nexRig(cutOnce());
 		const { runId } = await rig.submit({ session: "main", text: "hello" });
 		await rig.runSettled(runId!);
-		await expect(rig.nex.continue(runId!)).rejects.toThrow(/keeps no checkpoints; send the message again/);
+		await expect(rig.nex.continue(runId!)).rejects.toThrow(/keeps no checkpoints; retry the run instead/);
 		await expect(rig.nex.continue("run_x")).rejects.toMatchObject({ code: "not_found" });
+	});
+});
+
+describe("retrying a run", () => {
+	test("is a new run of the same message with any engine, delivered to where it came from", async () => {
+		const requests: EngineRequest[] = [];
+		const rig = nexRig(cutOnce(requests), { config: { channels } });
+		const message = messageOf("hello");
+		const { runId: first, eventId } = await rig.nex.receive({
+			...{ channel: "telegram", account: "main", message, public: false },
+		});
+		await rig.runSettled(first!);
+		const [one, two] = await Promise.all([rig.nex.retry(first!), rig.nex.retry(first!)]);
+		expect(two).toEqual(one);
+		await rig.runSettled(one.runId);
+		expect(rig.asked.map((each) => ("runId" in each ? [each.runId, each.target] : []))).toEqual([
+			[first, { to: "c1" }],
+			[one.runId, { to: "c1" }],
+		]);
+		const { continues, messages, sender } = requests[1]!;
+		expect([continues, sender]).toMatchObject([undefined, { id: "ann", channel: "telegram" }]);
+		// What the first run did stays known: its tools may have acted.
+		expect(messages).toMatchObject([
+			{ role: "user", text: "hello" },
+			{ role: "assistant", interrupted: "failed" },
+			{ role: "user", text: "hello" },
+		]);
+		const turn = rig.look.turn(one.runId)!;
+		expect([turn.status, turn.continues]).toEqual(["completed", undefined]);
+		expect(turn.messages[0]).toMatchObject({ role: "user", text: "hello", eventId });
+	});
+
+	test("of a run that continues another answers all that was asked in both", async () => {
+		const requests: EngineRequest[] = [];
+		const rig = nexRig(
+			async function* (request) {
+				requests.push(request);
+				yield text("a begin");
+				if (requests.length < 3) throw new Error("cut off");
+			},
+			{ engineFields },
+		);
+		const { runId: first } = await rig.submit({ session: "main", text: "hello" });
+		await rig.runSettled(first!);
+		const { runId: second } = await rig.nex.continue(first!);
+		await rig.runSettled(second);
+		const { runId } = await rig.nex.retry(second);
+		await rig.runSettled(runId);
+		expect(requests[2]!.messages.at(-1)).toEqual({ role: "user", text: "hello" });
+		await expect(rig.nex.retry(runId)).rejects.toThrow(/it has completed/);
+		await expect(rig.nex.retry(first!)).rejects.toThrow(/continues it already/);
+		await expect(rig.nex.retry("run_x")).rejects.toMatchObject({ code: "not_found" });
 	});
 });
 

@@ -150,7 +150,6 @@ describe("loading", () => {
 		["a hook that is no function", "export default { onReceive: 1 }", "its `onReceive` is a number"],
 		["a misspelt hook", "export default { onRecieve() {} }", "it has `onRecieve`, which is never called"],
 		["a name that is none", "export default { name: 1, onReceive() {} }", "its `name` is not a text"],
-		["an error", "throw new Error('broken')", "cannot be loaded: broken"],
 	])("%s is refused with a plugin to copy", async (_, source, found) => {
 		const { base, module } = moduleOf(source);
 		await expect(loadPlugins([module], base)).rejects.toMatchObject({
@@ -161,8 +160,16 @@ describe("loading", () => {
 		});
 	});
 
-	test("examples/plugin.ts is one", async () => {
-		const [plugin] = await loadPlugins(["./plugin.ts"], join(import.meta.dirname, "../../../examples"));
+	test("one that cannot be loaded is refused with the reason alone", async () => {
+		const { base, module } = moduleOf("throw new Error('broken')");
+		await expect(loadPlugins([module], base)).rejects.toMatchObject({
+			code: "config",
+			message: `plugin ./mine.mjs: cannot be loaded: broken\nPaths are relative to the folder of the config, ${base}`,
+		});
+	});
+
+	test("examples/plugin.mjs is one", async () => {
+		const [plugin] = await loadPlugins(["./plugin.mjs"], join(import.meta.dirname, "../../../examples"));
 		const { hooks } = hooksOf(plugin!);
 		expect(await hooks.call("onReceive", requestOf("  my password "))).toMatchObject({ reject: expect.any(String) });
 		expect(await hooks.call("onReceive", requestOf("  hi "))).toMatchObject({ text: "hi" });

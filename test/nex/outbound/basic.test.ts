@@ -39,7 +39,7 @@ describe("a delivery_error in the middle", () => {
 		expect(rig.visible("c1")).toEqual([BEGINNING, "… and then the rest of it."]);
 	});
 
-	it("of an adapter that does not count: what it was given is not said again, and a person is told", async () => {
+	it("of an adapter that does not count: what it was given is not said again, and the delivery is unknown", async () => {
 		const { run, id } = await begin({ quiet: "1", failAfter: "20" });
 		run.text(" and then");
 		await until(() => rig.deliveries.get(id)?.mode === "blocks", "it gave up");
@@ -64,7 +64,7 @@ describe("a process that dies in the middle", () => {
 		expect(rig.visible("c1")).toEqual([BEGINNING, "… and then the rest of it."]);
 	});
 
-	it("nothing that it may have shown is said again, and a person is told", async () => {
+	it("nothing that it may have shown is said again, and the delivery is unknown", async () => {
 		const { run, id } = await begin({ quiet: "1" });
 		strike(streamPid());
 		await until(() => rig.deliveries.get(id)?.mode === "blocks", "it is gone");
@@ -79,8 +79,8 @@ describe("a process that dies in the middle", () => {
 		]);
 	});
 
-	it("a run that fails then is told with the error text", async () => {
-		const { run, id } = await begin();
+	it.each([{}, { quiet: "1" }])("the error text follows when the run fails then (%j)", async (settings) => {
+		const { run, id } = await begin(settings);
 		strike(streamPid());
 		await until(() => rig.deliveries.get(id)?.mode === "blocks", "it is gone");
 		await run.fail("the model broke");
@@ -88,19 +88,19 @@ describe("a process that dies in the middle", () => {
 		expect(rig.visible("c1")).toEqual([BEGINNING, "Sorry."]);
 	});
 
-	it("with all of the answer: nobody knows what is missing, so the error text says that something may be", async () => {
-		rig = createRig("s0", { deaths: "1" }, { errorText: "Sorry." });
+	it("with all of the answer: what is missing is not known, so the error text says that something may be", async () => {
+		rig = createRig("collecting", { deaths: "1" }, { errorText: "Sorry." });
 		const run = await beginRun(rig.bus);
 		run.text("maybe");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: at("s0"), target });
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: at("collecting"), target });
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "unknown" });
 		expect(rig.visible("c1")).toEqual(["Sorry."]);
 	});
 });
 
 describe("a daemon that dies in the middle", () => {
-	it("a run that ended with it is told with the error text, nothing is repeated", async () => {
+	it("the error text follows when the run ended with it, nothing is repeated", async () => {
 		const { run, id } = await begin();
 		await rig.restart();
 		await run.endIn(rig.bus, "", true);
@@ -144,18 +144,24 @@ describe("what an adapter of the basic lines hears otherwise", () => {
 	});
 
 	it("behind the text, when the adapter finishes no message before its end", async () => {
-		expect(await say("s0", { asideMs: 20 })).toEqual(["thinks Hm.", "Before. After.", "**A card**"]);
+		expect(await say("collecting", { asideMs: 20 })).toEqual(["thinks Hm.", "Before. After.", "**A card**"]);
 	});
 
-	it("the error text of a run that failed is sent behind what there is", async () => {
-		const { run, id } = await begin();
-		await run.fail("the model broke");
-		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
-		expect(rig.visible("c1")).toEqual([BEGINNING, "Sorry."]);
-	});
+	it.each([{}, { quiet: "1" }])(
+		"the error text of a run that failed is sent behind what there is (%j)",
+		async (settings) => {
+			const { run, id } = await begin(settings);
+			run.next();
+			run.text("More.");
+			await until(() => rig.visible("c1").length > 1, "more is visible");
+			await run.fail("the model broke");
+			expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
+			expect(rig.visible("c1")).toEqual([BEGINNING, "More.", "Sorry."]);
+		},
+	);
 
 	it("I2: an answer of which nothing can be read is damaged at once", async () => {
-		rig = createRig("s0", {}, { errorText: "Sorry." });
+		rig = createRig("collecting", {}, { errorText: "Sorry." });
 		const runId = newRunId();
 		const frame = encodeFrame({
 			type: "stream.chunk",
@@ -166,7 +172,7 @@ describe("what an adapter of the basic lines hears otherwise", () => {
 			ts: 1,
 		});
 		await (await rig.bus.create({ log: runId, kind: "run", meta: { session: "main" } }, [frame.slice(9)])).seal([]);
-		const { id } = await rig.outbound.deliver({ runId, account: at("s0"), target });
+		const { id } = await rig.outbound.deliver({ runId, account: at("collecting"), target });
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "damaged" });
 		expect(rig.visible("c1")).toEqual(["Sorry."]);
 	});

@@ -82,9 +82,9 @@ describe("adapter crashes", () => {
 	});
 
 	it("an adapter that cannot be resumed is flagged, never repeated", async () => {
-		rig = createRig("s0", { deaths: "1" });
+		rig = createRig("collecting", { deaths: "1" });
 		const runId = await finishedRun(rig.bus, ["maybe"]);
-		const { id } = await rig.outbound.deliver({ runId, account: main("s0"), target });
+		const { id } = await rig.outbound.deliver({ runId, account: main("collecting"), target });
 		const done = await rig.outbound.settled(id);
 		expect(done.state).toBe("unknown");
 		expect(done.error).toMatch(/cannot tell/);
@@ -267,9 +267,9 @@ describe("daemon crashes", () => {
 	});
 
 	it("I7: an adapter without positions is flagged after a restart, never repeated", async () => {
-		rig = createRig("s0", { slowMs: "200" });
+		rig = createRig("collecting", { slowMs: "200" });
 		const runId = await finishedRun(rig.bus, ["maybe there, maybe not"]);
-		const { id } = await rig.outbound.deliver({ runId, account: main("s0"), target });
+		const { id } = await rig.outbound.deliver({ runId, account: main("collecting"), target });
 		await until(() => rig.deliveries.get(id)!.mode === "stream", "it began");
 		await rig.restart();
 		await rig.outbound.start();

@@ -249,10 +249,10 @@ describe("adapters that show parts themselves", () => {
 	});
 
 	it("adapters of the basic lines that finish no message before the end get what stands beside the text after it", async () => {
-		rig = createRigWith((channel) => ({ s0: channel("s0") }), { limits: { ...FAST, asideMs: 20 } });
+		rig = createRigWith((channel) => ({ collecting: channel("collecting") }), { limits: { ...FAST, asideMs: 20 } });
 		const run = await beginRun(rig.bus);
 		await speak(run);
-		expect(await deliver(rig, "s0", run.runId)).toMatchObject({ state: "complete" });
+		expect(await deliver(rig, "collecting", run.runId)).toMatchObject({ state: "complete" });
 		expect(masked(seen(rig))).toEqual([
 			"Here is a picture: And a card.That is all.",
 			"[image: image-6.png]",

@@ -31,7 +31,7 @@ const ADAPTER = fileURLToPath(new URL("./adapters/file-platform.mjs", import.met
 
 export type Flavour =
 	| "full"
-	| "s0"
+	| "collecting"
 	| "basic"
 	| "streamonly"
 	| "blocks"

@@ -112,8 +112,11 @@ describe("degrading", () => {
 	});
 
 	it("an adapter without positions that refuses before it showed anything is degraded too", async () => {
-		rig = createRig("s0", { failAfter: "3" });
-		expect(await deliver(rig, "s0", ["refused as a stream"])).toMatchObject({ state: "complete", mode: "blocks" });
+		rig = createRig("collecting", { failAfter: "3" });
+		expect(await deliver(rig, "collecting", ["refused as a stream"])).toMatchObject({
+			state: "complete",
+			mode: "blocks",
+		});
 		expect(rig.visible("c1")).toEqual(["refused as a stream"]);
 	});
 
@@ -189,10 +192,10 @@ describe("sends", () => {
 	});
 
 	it("an adapter that ends after each send is started for each", async () => {
-		rig = createRig("s0");
+		rig = createRig("collecting");
 		const all = await Promise.all(
 			["one", "two", "three"].map((text) =>
-				rig!.outbound.deliver({ text, account: main("s0"), target, options: { disableStreaming: true } }),
+				rig!.outbound.deliver({ text, account: main("collecting"), target, options: { disableStreaming: true } }),
 			),
 		);
 		for (const { id } of all) expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });

@@ -110,13 +110,13 @@ describe("native streaming", () => {
 	});
 
 	it("I8: reasoning lines reach an adapter of the six events in their place, and nothing is sent beside them", async () => {
-		rig = createRig("s0", {}, { streaming: { reasoning: true } });
+		rig = createRig("collecting", {}, { streaming: { reasoning: true } });
 		const run = await beginRun(rig.bus);
 		run.text("one ");
 		run.say({ type: "reasoning", text: "thought" });
 		run.text("two");
 		await run.end();
-		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("s0"), target: { to: "c1" } });
+		const { id } = await rig.outbound.deliver({ runId: run.runId, account: main("collecting"), target: { to: "c1" } });
 		expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete" });
 		const heard = rig.calls().filter(({ op }) => op === "reasoning");
 		expect(heard.map(({ text, after }) => [after, text])).toEqual([["one ", "thought"]]);
@@ -178,10 +178,10 @@ describe("native streaming", () => {
 	});
 
 	it("an adapter with only the basic fields gets one delivery at a time, in the basic lines", async () => {
-		rig = createRig("s0");
+		rig = createRig("collecting");
 		const runs = await Promise.all([1, 2, 3].map((n) => finishedRun(rig.bus, [`answer ${n} to all`], `s${n}`)));
 		const all = await Promise.all(
-			runs.map((runId, n) => rig.outbound.deliver({ runId, account: main("s0"), target: { to: `c${n}` } })),
+			runs.map((runId, n) => rig.outbound.deliver({ runId, account: main("collecting"), target: { to: `c${n}` } })),
 		);
 		for (const { id } of all) expect(await rig.outbound.settled(id)).toMatchObject({ state: "complete", cursor: 15 });
 		expect([0, 1, 2].map((n) => rig.visible(`c${n}`))).toEqual([1, 2, 3].map((n) => [`answer ${n} to all`]));

@@ -77,7 +77,7 @@ describe("connectors: text", () => {
 		["nothing", undefined, undefined, { input: -1, output: -1 }],
 		["the end alone", undefined, { input_tokens: 4, output_tokens: 2 }, { input: 4, output: 2 }],
 		["the beginning alone", { input_tokens: 5 }, undefined, { input: 5, output: -1 }],
-	])("K-STREAM-003: an Anthropic stream of which %s tells the usage is no failure", async (_, begun, ended, known) => {
+	])("K-STREAM-003: an Anthropic stream of which %s tells the usage does not fail", async (_, begun, ended, known) => {
 		const { fake, provider } = await opened("anthropic", "/v1");
 		fake.on("/v1/messages", (_seen, response) => messages(response, begun, ended));
 		const events = await all(provider.text(ask("hi", "claude-x"), signal()));

@@ -24,7 +24,7 @@ const fileWith = (content: string): string => {
 };
 
 interface Claims {
-	sub?: string;
+	sub?: string | object;
 	iss?: string;
 	aud?: string;
 	/** Seconds from now. */
@@ -32,11 +32,9 @@ interface Claims {
 }
 
 function signed({ sub = "ann", iss = rules.issuer, aud = rules.audience, expires = 60 }: Claims, secret = SECRET) {
-	const token = new SignJWT({ ...(expires !== 0 && { exp: NOW / 1000 + expires }) }).setProtectedHeader({
-		alg: "HS256",
-	});
-	if (sub !== "") token.setSubject(sub);
-	return token
+	const claims = { ...(expires !== 0 && { exp: NOW / 1000 + expires }), ...(sub !== "" && { sub: sub as string }) };
+	return new SignJWT(claims)
+		.setProtectedHeader({ alg: "HS256" })
 		.setIssuer(iss)
 		.setAudience(aud)
 		.sign(createSecretKey(Buffer.from(secret)));
@@ -57,6 +55,8 @@ describe("a shared secret", () => {
 		["is for another audience", { aud: "other" }],
 		["has no subject", { sub: "" }],
 		["has a subject without end", { sub: "x".repeat(201) }],
+		["has an object for a subject", { sub: { name: "ann" } }],
+		["has a list for a subject", { sub: ["ann"] }],
 	])("a token that %s is refused", async (_, claims) => {
 		await expect(verifier()(await signed(claims))).rejects.toMatchObject(refused);
 	});

@@ -6,7 +6,7 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 
 const [flavour = "full", verb = "info"] = process.argv.slice(2);
-const seed = { s0: true, basic: true }[flavour] === true;
+const isBasic = { collecting: true, basic: true }[flavour] === true;
 
 const INFO = {
 	channel: flavour,
@@ -14,7 +14,7 @@ const INFO = {
 	protocol: 1,
 	supports: {
 		full: ["monitor", "send", "stream", "health", "typing", "parts"],
-		s0: ["send", "stream", "health"],
+		collecting: ["send", "stream", "health"],
 		basic: ["send", "stream"],
 		streamonly: ["stream"],
 		blocks: ["send", "health", "typing"],
@@ -24,11 +24,11 @@ const INFO = {
 		drafts: ["send", "stream", "attachments"],
 		letters: ["send", "attachments"],
 	}[flavour],
-	...(seed ? {} : { fields: ["runId", "offset", "intent"] }),
+	...(isBasic ? {} : { fields: ["runId", "offset", "intent"] }),
 	limits: { textMax: 4000, unit: "utf16" },
 	...(flavour === "full" || flavour === "blocks" ? { typing: { intervalMs: 40, expiryMs: 100 } } : {}),
 	...(flavour === "mail" || flavour === "letters" ? { delivery: "whole" } : {}),
-	...(seed || flavour === "blind" ? {} : { reconcile: "history" }),
+	...(isBasic || flavour === "blind" ? {} : { reconcile: "history" }),
 	blocks: { minChars: 20, maxChars: 60, idleMs: 50, humanDelayMs: { min: 1, max: 2 } },
 	settings: [],
 };
@@ -223,9 +223,9 @@ function write(d) {
 	}
 }
 
-/** The seed's stream verb: no names, no positions. */
+/** The basic lines, no names, no positions: one message at the end. */
 let current;
-function seedStream(line) {
+function collect(line) {
 	if (line.type === "stream_start") current = { to: line.target.to, text: "", keys: Object.keys(line).sort().join() };
 	if (line.type === "token") {
 		current.text += line.text;
@@ -312,9 +312,9 @@ function send(line) {
 		type: "message_sent",
 		messageId: id,
 		final: true,
-		...(seed ? {} : { nonce: line.nonce, from: line.from, to: line.to }),
+		...(isBasic ? {} : { nonce: line.nonce, from: line.from, to: line.to }),
 	});
-	if (seed) process.exit(0);
+	if (isBasic) process.exit(0);
 }
 
 async function monitor() {
@@ -343,4 +343,4 @@ async function monitor() {
 }
 
 if (verb === "monitor") await monitor();
-else await serve(verb === "send" ? send : seed ? (flavour === "basic" ? growing : seedStream) : stream);
+else await serve(verb === "send" ? send : isBasic ? (flavour === "basic" ? growing : collect) : stream);

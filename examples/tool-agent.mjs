@@ -1,7 +1,7 @@
+// @ts-check
 /** An agent with a tool and a card: it looks a product up, says what it found, and shows it beside the text. */
 
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine } from "../src/engine/engine.ts"; // in your own project: from "nexus-stream"
 
 const SHOP = [
 	{ title: "Lamp", price: "€ 48.00", description: "Bright enough to read by." },
@@ -9,17 +9,23 @@ const SHOP = [
 	{ title: "Mug", price: "€ 17.90", description: "Keeps tea warm." },
 ];
 
-/** A real tool would ask a database or a service here. */
-async function findProduct(query: string, signal: AbortSignal) {
+/**
+ * A real tool would ask a database or a service here.
+ *
+ * @param {string} query
+ * @param {AbortSignal} signal
+ */
+async function findProduct(query, signal) {
 	await sleep(300, undefined, { signal });
 	return SHOP.find((product) => query.toLowerCase().includes(product.title.toLowerCase()));
 }
 
-export default {
+/** @satisfies {import("nexus-stream").Engine} */
+const shop = {
 	name: "shop",
 	async *run({ messages, runId }, { signal }) {
-		const query = messages.at(-1)!.text;
-		const call = { type: "tool", callId: `${runId}:1`, name: "find_product" } as const;
+		const query = messages.at(-1)?.text ?? "";
+		const call = /** @type {const} */ ({ type: "tool", callId: `${runId}:1`, name: "find_product" });
 		yield { ...call, status: "started", args: { query } };
 		const product = await findProduct(query, signal);
 		yield {
@@ -37,4 +43,6 @@ export default {
 		yield { type: "part", modality: "card", contentType: "application/json", payload: JSON.stringify(product) };
 		yield { type: "text", delta: "\n\nShall I wrap it?" };
 	},
-} satisfies Engine;
+};
+
+export default shop;

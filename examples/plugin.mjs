@@ -1,8 +1,8 @@
+// @ts-check
 /** A whole plugin: each function may be left out. A plugin that throws or takes too long changes nothing, and `nexus runs` shows it. */
 
-import type { Plugin } from "../src/nex/nex.ts"; // in your own project: from "nexus-stream"
-
-export default {
+/** @satisfies {import("nexus-stream").Plugin} */
+const officeHours = {
 	name: "office-hours",
 
 	/** A message was let in; it is not queued yet. */
@@ -24,4 +24,6 @@ export default {
 	onComplete({ runId, response }) {
 		if (response?.status === "failed") console.error(`run ${runId} failed: ${response.error?.message}`);
 	},
-} satisfies Plugin;
+};
+
+export default officeHours;

@@ -1,22 +1,28 @@
+// @ts-check
 /**
  * A whole adapter with the kit: a chat is a folder, a message is a file in it. Lines, drafts, splitting, pacing and resuming are the kit's.
  *
- *   nexus conformance -- node examples/adapter.ts
+ *   nexus conformance -- node examples/adapter.mjs      (in a checkout, after `npm run build`)
  */
 
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Platform, serve, type Target } from "../src/adapter/kit/kit.ts"; // in your own project: from "nexus-stream/adapter"
+import { serve } from "nexus-stream/adapter";
 
 const root = process.env.NEXUS_FOLDER ?? "messages";
 
-function fileOf({ to }: Target, message: string): string {
+/**
+ * @param {import("nexus-stream/adapter").Target} target
+ * @param {string} message
+ */
+function fileOf({ to }, message) {
 	const chat = join(root, `chat-${encodeURIComponent(to)}`);
 	mkdirSync(chat, { recursive: true });
 	return join(chat, `${message}.md`);
 }
 
-const platform: Platform = {
+/** @type {import("nexus-stream/adapter").Platform} */
+const platform = {
 	info: {
 		channel: "folder",
 		version: "1",

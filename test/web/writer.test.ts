@@ -1,0 +1,53 @@
+/** Whose words are whose: the owner's page must not take another person's for the owner's own. */
+
+import { describe, expect, it } from "vitest";
+import { newChat, reduceChat, threadOf, waitingOf } from "../../src/web/chat.ts";
+import { partnerOf, writerOf } from "../../src/web/writer.ts";
+
+describe("the writer of a message", () => {
+	it("is nobody else for the owner, on the page and by the API", () => {
+		expect(writerOf({})).toBeUndefined();
+		expect(writerOf({ channel: "web", sender: "owner" })).toBeUndefined();
+	});
+
+	it("is the person with the platform, or the application", () => {
+		expect(writerOf({ channel: "telegram", sender: "7", sender_name: "Ann" })).toEqual({
+			...{ name: "Ann", channel: "telegram", place: "Telegram" },
+		});
+		expect(writerOf({ channel: "filechat", sender: "bob" })).toMatchObject({ name: "bob", place: "filechat" });
+		expect(writerOf({ channel: "web", sender: "app:shop" })).toEqual({ name: "shop", place: "application" });
+		// A platform's user may call themselves what they like.
+		expect(writerOf({ channel: "telegram", sender: "owner", sender_name: "You" })).toMatchObject({ place: "Telegram" });
+	});
+
+	it("of a group is the group", () => {
+		const group = { channel: "slack", sender: "U1", sender_name: "Ann", group: true } as const;
+		expect(partnerOf({ ...group, chat_name: "team" })).toMatchObject({ name: "team", place: "Slack group" });
+		expect(partnerOf(group)).toMatchObject({ name: "Group" });
+	});
+});
+
+describe("the thread", () => {
+	const row = (runId: string, eventId: string) => ({
+		...{ run_id: runId, session: "s", engine: "demo", status: "failed" as const, started_at: 1 },
+		...{ messages: [{ role: "user" as const, text: "hi", event_id: eventId }], tool_calls: [], frames_available: true },
+	});
+
+	it("shows a message that is tried again once", () => {
+		const chat = [row("run_1", "evt_1"), row("run_2", "evt_1"), row("run_3", "evt_2")].reduce(
+			(before, each) => reduceChat(before, { type: "row", row: each }),
+			newChat("s"),
+		);
+		const retries = threadOf(chat).map((item) => item.kind === "turn" && item.retries);
+		expect(retries).toEqual([false, true, false]);
+	});
+
+	it("says who wrote what waits", () => {
+		const queued = [
+			{ event_id: "evt_1", text: "a", received_at: 1, channel: "telegram", sender: "7", sender_name: "Ann" },
+			{ event_id: "evt_2", text: "b", received_at: 2, channel: "web", sender: "owner" },
+		];
+		const waiting = waitingOf(reduceChat(newChat("s"), { type: "queue", queued }));
+		expect(waiting.map(({ writer }) => writer?.name)).toEqual(["Ann", undefined]);
+	});
+});
