@@ -92,8 +92,16 @@ describe("nexus workflow", () => {
 		const { on, file } = await house();
 		const failing = { nodes: [{ id: "a", kind: "TRANSFORM_SCRIPT", config: { code: "throw 1" } }] };
 		expect(await on("run", file(failing))).toMatchObject({ code: 2, err: expect.stringContaining("node a failed") });
-		const missing = { nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt: "x", connector_id: "nope" } }] };
+		const missing = {
+			input: { connector: "nope" },
+			nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt: "x", connector_id: "{{input.connector}}" } }],
+		};
 		expect(await on("run", file(missing))).toMatchObject({ code: 4, err: expect.stringContaining("nope") });
+		const refused = { nodes: [{ id: "a", kind: "AI_STREAM", config: { prompt: "x", connector_id: "nope" } }] };
+		expect(await on("run", file(refused))).toMatchObject({
+			code: 2,
+			err: expect.stringContaining("no connector nope"),
+		});
 		expect(await on("run", file({ nodes: [{ id: "a", kind: "X" }] }))).toMatchObject({
 			code: 2,
 			err: expect.stringContaining("node a: there is no kind X"),

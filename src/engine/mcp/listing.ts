@@ -80,17 +80,22 @@ const WORDS: ReadonlySet<string> = new Set(["title", "description", "$comment"])
 const VALUES: ReadonlySet<string> = new Set(["enum", "const", "default", "examples", "required"]);
 /** Names that the server chose, and a schema each. */
 const NAMED: ReadonlySet<string> = new Set(["properties", "patternProperties", "$defs", "definitions"]);
-const DEPTH_MAX = 64;
+/** Each level of a schema is two of its JSON; deeper ones are refused before. */
+const DEPTH_MAX = 200;
+/** How JSON spells control characters; line feeds stay. */
+const ESCAPED = /\\[bfrtu]/;
 
 /** A schema whose words have nothing that hides, reorders or steers. Most have nothing of the kind, and are left as they are. */
 function shownSchema(schema: JsonSchema): JsonSchema {
 	const text = JSON.stringify(schema);
-	if (shownText(text) === text && !text.includes("\\u")) return schema;
+	if (shownText(text) === text && !ESCAPED.test(text)) return schema;
 	return cleaned(schema, false, 0) as JsonSchema;
 }
 
 function cleaned(value: unknown, isNamed: boolean, depth: number): unknown {
-	if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
+	if (typeof value !== "object" || value === null) return value;
+	// Words that deep are for no reader: any value will do there.
+	if (depth > DEPTH_MAX) return {};
 	if (Array.isArray(value)) return value.map((one) => cleaned(one, false, depth + 1));
 	const entries = Object.entries(value).map(([key, one]) => {
 		if (!isNamed && VALUES.has(key)) return [key, one];

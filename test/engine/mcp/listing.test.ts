@@ -43,6 +43,18 @@ describe("A16: what a server calls its tools and says about them deceives no rea
 		expect(found.text.enum).toEqual([`keep${OVERRIDE}`]);
 	});
 
+	test.each(["\b", "\f", "\r", "\u200f"])("%j alone is found, also in a schema that is deeply nested", (sign) => {
+		const deep = (levels: number): object =>
+			levels === 0
+				? { type: "string", description: `x${sign}y` }
+				: { type: "object", properties: { a: deep(levels - 1) } };
+		for (const levels of [1, 40]) {
+			const [listed] = listingOf("s", [tool({ inputSchema: deep(levels) as never })], MCP_LIMITS).tools;
+			const found = JSON.stringify(listed?.parameters ?? {});
+			expect(found).not.toContain(JSON.stringify(sign).slice(1, -1));
+		}
+	});
+
 	test("the tool is called by the name that the server gave it", () => {
 		const [listed] = listingOf("s", [tool({ name: `a${OVERRIDE}b` })], MCP_LIMITS).tools;
 		expect(listed).toMatchObject({ tool: `a${OVERRIDE}b`, name: "mcp__s__a_b" });
