@@ -53,11 +53,11 @@ describe("a run that failed", () => {
 	});
 
 	it("is retried, from the start", async () => {
-		const failed = await on("send", "what time is it?", "--session", "again");
+		const failed = await on("send", "what time is it?", "--session", "retried");
 		expect(failed.code).toBe(8);
-		const again = await on("retry", "--session", "again");
+		const again = await on("retry", "--session", "retried");
 		expect([again.code, again.out]).toEqual([8, expect.stringContaining("I look.")]);
-		const { out } = await on("runs", "--session", "again", "--json");
+		const { out } = await on("runs", "--session", "retried", "--json");
 		const runs = out
 			.trim()
 			.split("\n")
