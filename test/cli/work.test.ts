@@ -100,7 +100,7 @@ describe("nexus phase", () => {
 	it("shows and sets what a session works on", async () => {
 		expect((await on("phase", "fresh")).err).toContain("has no phase yet");
 		const set = await on("phase", "fresh", "plan", "--because", "there is much to do");
-		expect(set.out).toMatch(/^plan, since 0 s ago \(there is much to do\): 0 turns, 0 completions\n$/);
+		expect(set.out).toMatch(/^plan, since 0 s ago from chat \(there is much to do\): 0 turns, 0 completions\n$/);
 		const shown = await on("phase", "fresh", "--json");
 		expect(JSON.parse(shown.out)).toMatchObject({ session: "fresh", phase: { name: "plan" } });
 		const refused = await on("phase", "fresh", "party");
