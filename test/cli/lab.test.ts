@@ -14,7 +14,7 @@ interface State {
 		mode?: string;
 		state?: string;
 		messages: { text: string }[];
-		calls: { status: number }[];
+		calls: { call: string; status: number }[];
 	}[];
 }
 
@@ -63,7 +63,7 @@ it("I7: an answer is whole on every platform of the lab", async () => {
 	const run = await api<{ messages: { role: string; text: string }[] }>(`/v1/runs/${begun.run_id}`);
 	const answer = run.messages.flatMap(({ role, text }) => (role === "assistant" ? [text] : [])).join("");
 	// The first call of the answer was refused; nothing is lost by it.
-	expect(ours()[0]?.calls[0]?.status).toBe(429);
+	expect(ours()[0]?.calls.find(({ call }) => call !== "sendChatAction")?.status).toBe(429);
 	for (const { messages, calls } of ours()) {
 		expect(words(messages.map(({ text }) => text).join(""))).toBe(words(answer));
 		expect(calls.length).toBeGreaterThan(0);

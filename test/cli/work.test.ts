@@ -53,11 +53,11 @@ describe("a run that failed", () => {
 	});
 
 	it("is retried, from the start", async () => {
-		const failed = await on("send", "what time is it?", "--session", "again");
+		const failed = await on("send", "what time is it?", "--session", "retried");
 		expect(failed.code).toBe(8);
-		const again = await on("retry", "--session", "again");
+		const again = await on("retry", "--session", "retried");
 		expect([again.code, again.out]).toEqual([8, expect.stringContaining("I look.")]);
-		const { out } = await on("runs", "--session", "again", "--json");
+		const { out } = await on("runs", "--session", "retried", "--json");
 		const runs = out
 			.trim()
 			.split("\n")
@@ -100,7 +100,7 @@ describe("nexus phase", () => {
 	it("shows and sets what a session works on", async () => {
 		expect((await on("phase", "fresh")).err).toContain("has no phase yet");
 		const set = await on("phase", "fresh", "plan", "--because", "there is much to do");
-		expect(set.out).toMatch(/^plan, since 0 s ago \(there is much to do\): 0 turns, 0 completions\n$/);
+		expect(set.out).toMatch(/^plan, since 0 s ago from chat \(there is much to do\): 0 turns, 0 completions\n$/);
 		const shown = await on("phase", "fresh", "--json");
 		expect(JSON.parse(shown.out)).toMatchObject({ session: "fresh", phase: { name: "plan" } });
 		const refused = await on("phase", "fresh", "party");

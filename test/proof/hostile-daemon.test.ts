@@ -177,6 +177,10 @@ describe("A15: files", () => {
 describe("R2-30: an MCP server that is killed during a call", () => {
 	it("the daemon's run goes on, the model is told, and the next call has another server", async () => {
 		const slow = "mcp__all__trigger-long-running-operation";
+		// Its second call would wait for an approval: what the first one answered is text from outside.
+		const settings = `${daemon.url}/v1/sessions/mcp/settings`;
+		const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+		expect((await fetch(settings, { method: "PUT", headers, body: '{"trust_history":true}' })).status).toBe(200);
 		const { run_id: run } = await call<{ run_id: string }>(`${daemon.url}/v1/sessions/mcp/messages`, {
 			text: script(
 				{ calls: [{ name: slow, args: { duration: 300, steps: 3000 } }] },

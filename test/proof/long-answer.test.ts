@@ -52,7 +52,7 @@ const WAYS: Record<string, () => Promise<Omit<Way, "name">>> = {
 		const fake = await createDiscordFake({ clock });
 		const settings = { token: fake.token, api_url: fake.url };
 		// Windows begin with their first call: the end of one and the beginning of the next may follow each other.
-		const rate = { calls: /^PATCH/, most: 2 * 5, windowMs: 5000 };
+		const rate = { calls: /^PATCH/, most: 2 * 5, windowMs: 1000 };
 		return { fake, channel: "discord", settings, target: { to: "77" }, rate };
 	},
 	async telegram() {

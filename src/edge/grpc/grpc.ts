@@ -60,6 +60,17 @@ const FLUSH_MS = 500;
 /** What a call costs the loop, as so much of a backlog: of many that come at once, few are taken up in one turn. */
 const CALL_CHARS = 64 * 1024;
 
+/** Counted before it goes on: whoever is next looks at what is left. */
+async function takeTurn(flusher: Flusher): Promise<void> {
+	if (flusher.isTurnSpent) await new Promise<void>((resolve) => flusher.nextTurn(() => spendOn(flusher, resolve)));
+	else flusher.spend(CALL_CHARS);
+}
+
+function spendOn(flusher: Flusher, go: () => void): void {
+	flusher.spend(CALL_CHARS);
+	go();
+}
+
 /** Whether a path of the main port is a remote procedure: `/package.Service/Method`. */
 export const isRpcPath = (path: string): boolean => path.startsWith("/nexus.runtime.") || path.startsWith("/grpc.");
 
@@ -75,8 +86,7 @@ export function createRpc(parts: RpcParts): Rpc {
 	});
 	const answer: Dispatch = async (request, response, caller) => {
 		const loaded = await load();
-		if (parts.flusher.isTurnSpent) await new Promise<void>((resolve) => parts.flusher.nextTurn(resolve));
-		parts.flusher.spend(CALL_CHARS);
+		await takeTurn(parts.flusher);
 		if (!isGone(request)) await loaded.answer(request, response, caller);
 	};
 	const failed = (cut: () => void) => (cause: unknown) => {

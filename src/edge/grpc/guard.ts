@@ -47,7 +47,7 @@ const unary =
 /** A caller whose deadline has passed, or that is cut, is answered then: what the method does goes on without it. */
 function keptTime<Answer>(answer: Promise<Answer>, signal: AbortSignal): Promise<Answer> {
 	return new Promise((resolve, reject) => {
-		const cut = () => reject(signal.reason);
+		const cut = () => reject(signal.reason as Error);
 		signal.addEventListener("abort", cut, { once: true });
 		if (signal.aborted) cut();
 		Promise.resolve(answer)

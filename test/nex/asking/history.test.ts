@@ -193,14 +193,14 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		const one = await world(await reasonActs(WRITES), configOf(queue), { clock });
 		await one.say("guest", "plant");
 		await one.say("olga", "hello");
-		await clock.advance(100);
+		clock.advance(100);
 		await until(() => one.look.events({ limit: 9 }).some(({ disposition }) => disposition.state === "batched"));
 		await one.quiet();
 		// It was not even offered.
 		expect(one.acted).toEqual([]);
 		expect(one.broker.questions.pending()).toEqual([]);
 		await one.say("olga", "hello");
-		await clock.advance(100);
+		clock.advance(100);
 		expect(await one.pending()).toMatchObject({ tool: "write", because: BECAUSE });
 		expect(one.acted).toEqual([]);
 	});
