@@ -1,6 +1,6 @@
 /** The life of the channel lab's process: started by use, stopped by disuse, replaced when it dies. */
 
-import { writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
@@ -40,7 +40,7 @@ function labWith(program: string) {
 		file.close();
 	});
 	const pids = () => linesOf(join(dir, "pids")).map(Number);
-	return { lab, clock, host, pids };
+	return { lab, clock, host, pids, dir };
 }
 
 function isAlive(pid: number): boolean {
@@ -51,6 +51,16 @@ function isAlive(pid: number): boolean {
 		return false;
 	}
 }
+
+it("I7: forgets what adapters noted of earlier fakes, whose ids come again", async () => {
+	const { lab, dir } = labWith(HOST);
+	const folder = join(dir, "lab", "adapters", "sms", "lab");
+	mkdirSync(folder, { recursive: true });
+	const notes = ["state.json", "state.json.sent"].map((name) => join(folder, name));
+	for (const file of notes) writeFileSync(file, "{}");
+	await lab.state();
+	expect(notes.filter((file) => existsSync(file))).toEqual([]);
+});
 
 it("starts with the first use, stops after ten minutes without one, and starts anew", async () => {
 	const { lab, clock, pids } = labWith(HOST);
