@@ -228,7 +228,7 @@ async function stopWork(parts: Parts, { stopDeadlineMs, broker: { abortGraceMs }
 	nex.close();
 	await edge.stop();
 	const drainMs = drainTime(stopDeadlineMs, abortGraceMs ?? BROKER_LIMITS.abortGraceMs);
-	await Promise.all([broker.drain(drainMs), running.drain(drainMs)]);
+	await Promise.all([broker.drain(drainMs), running.drain(drainMs, Math.max(0, left() - drainMs))]);
 	await nex.stop(left());
 	await Promise.all([outbound.stop(left()), lab.close(), edge.close(left())]);
 	await running.close();

@@ -45,8 +45,8 @@ export interface RunningServices {
 	services: Services;
 	/** Before the ports open: settles or goes on with what a dead daemon left. */
 	recover(): Promise<void>;
-	/** Refuses new work at once, waits for what is under way, and aborts what is left at the deadline. */
-	drain(deadlineMs: number): Promise<void>;
+	/** Refuses new work at once, waits for what is under way, and aborts what is left at the deadline; jobs have `graceMs` to end then. */
+	drain(deadlineMs: number, graceMs: number): Promise<void>;
 	/** Lets go of everything: nobody reads any more. */
 	close(): Promise<void>;
 }
@@ -120,11 +120,11 @@ export function createServices(parts: ServiceParts): RunningServices {
 			const closed = await realtime.recover();
 			if (closed > 0) log.warn({ closed }, "closed realtime sessions that an earlier process left behind");
 		},
-		async drain(deadlineMs) {
+		async drain(deadlineMs, graceMs) {
 			// First whoever would begin more work.
 			await Promise.all([
 				workflows.close(deadlineMs),
-				jobs.close(deadlineMs),
+				jobs.close(deadlineMs, graceMs),
 				scenarios.drain(deadlineMs),
 				realtime.stop(),
 			]);

@@ -10,6 +10,7 @@ import { silentLog } from "../../src/std/log.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { manualClock } from "../clock.ts";
 import { linesOf } from "../lines.ts";
+import { beginRun } from "../nex/outbound/rig.ts";
 import { until } from "../until.ts";
 import { freshFolder } from "./folder.ts";
 
@@ -103,6 +104,41 @@ it("says why it cannot start, and tries again at the next use", async () => {
 	});
 	writeFileSync(host, HOST);
 	expect(await lab.state()).toMatchObject({ channels: [] });
+});
+
+/** A platform whose sign of typing never goes out, as one that shows it for a while after the last call. */
+function keepTyping(): void {
+	const { fetch } = globalThis;
+	const asked = vi.spyOn(globalThis, "fetch").mockImplementation(async (...args) => {
+		const answer = await fetch(...args);
+		if (!String(args[0]).endsWith("/state")) return answer;
+		const state = (await answer.json()) as { channels: Record<string, object> };
+		for (const shown of Object.values(state.channels)) Object.assign(shown, { typing: true });
+		return Response.json(state);
+	});
+	onTestFinished(() => asked.mockRestore());
+}
+
+it("typing ends with the answer, however long a platform shows its sign", async () => {
+	const dir = freshFolder();
+	const file = openSqlite(join(dir, "nexus.db"), "process");
+	const bus = createBus({ storage: sqliteStorage(file) });
+	const run = await beginRun(bus);
+	const receive = async () => ({ eventId: "evt", runId: run.runId, disposition: { state: "started" } }) as never;
+	const lab = createLab({ bus, receive, dataDir: dir, clock: systemClock, log: silentLog });
+	onTestFinished(async () => {
+		await lab.close();
+		await bus.close();
+		file.close();
+	});
+	keepTyping();
+	await lab.send("Hi", ["telegram"]);
+	const shown = async () => (await lab.state()).channels.find(({ channel }) => channel === "telegram")!;
+	expect(await shown()).toMatchObject({ typing: true, delivery: { state: "active" } });
+	run.text("Hello.");
+	await run.end();
+	await until("it is delivered", async () => (await shown()).delivery?.state !== "active");
+	expect(await shown()).toMatchObject({ typing: false, delivery: { state: "complete" }, messages: [{ text: "Hello." }] });
 });
 
 it("A14: a question has buttons where a platform has them; the first press decides it everywhere", async () => {

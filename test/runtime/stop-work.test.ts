@@ -17,7 +17,7 @@ const LONG = "/demo tokens=100000 rate=20";
 async function start(data: string): Promise<Daemon> {
 	const daemon = await startDaemon({
 		...{ data, port: 0, token: TOKEN, engine: "demo", logger: silentLog },
-		...{ stopDeadlineMs: 100, broker: { abortGraceMs: 1000 } },
+		...{ stopDeadlineMs: 2000, broker: { abortGraceMs: 1000 } },
 	});
 	onTestFinished(() => daemon.close());
 	return daemon;

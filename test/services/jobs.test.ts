@@ -168,6 +168,17 @@ const deafScenarios = () => ({
 	},
 });
 
+/** As above, and keeps the signal that it does not heed. */
+function deafProvider() {
+	const told: { signal?: AbortSignal } = {};
+	const embed = (_: unknown, signal: AbortSignal) => {
+		told.signal = signal;
+		return new Promise<never>(() => {});
+	};
+	const { scenarios } = deafScenarios();
+	return { told, deps: { scenarios: { ...scenarios, provider: async () => ({ demo: false, embed }) as never } } };
+}
+
 describe("cancelling", () => {
 	it("ends one that waits at once, and one that runs within its grace (I12)", async () => {
 		const rig = jobsRig({ limits: { runningMax: 1 } });
@@ -531,6 +542,56 @@ describe("when the daemon stops", () => {
 		expect(await rig.jobs.settled(again.id)).toMatchObject({ state: "completed", attempt: 2, afterCrash: false });
 		expect(typesOf(await rig.events(once.id))).toEqual(["submitted", "running", "failed"]);
 		expect(typesOf(await rig.events(again.id))).toEqual(["submitted", "running", "retrying", "running", "completed"]);
+	});
+
+	it("I12: a provider that never settles is waited for within the time of the stop, and its job ends as STOPPING", async () => {
+		const clock = manualClock(1000);
+		const { deps, told } = deafProvider();
+		const rig = jobsRig({ clock, deps });
+		const { id } = await rig.jobs.submit(admittedOf());
+		await until("it is asked", () => told.signal !== undefined);
+		const closing = rig.jobs.close(1000, 300);
+		clock.advance(1000);
+		await until("it is told to stop", () => told.signal!.aborted);
+		clock.advance(150);
+		await closing;
+		expect(clock.now()).toBeLessThanOrEqual(1000 + 1000 + 300);
+		expect(await rig.get(id)).toMatchObject({ state: "failed", error: { reason: "STOPPING" }, afterCrash: false });
+	});
+
+	it("I12: nor does a stop wait longer for a store that takes no last record", async () => {
+		const clock = manualClock(1000);
+		const { deps, told } = deafProvider();
+		const rig = jobsRig({ clock, deps });
+		const create = rig.bus.create.bind(rig.bus);
+		const sealed = Promise.withResolvers<void>();
+		const seal = vi.fn(() => sealed.promise);
+		rig.bus.create = async (...args) => Object.assign(await create(...args), { seal });
+		await rig.jobs.submit(admittedOf());
+		await until("it is asked", () => told.signal !== undefined);
+		const closing = rig.jobs.close(1000, 300);
+		clock.advance(1000);
+		await until("it is told to stop", () => told.signal!.aborted);
+		clock.advance(150);
+		await until("its end is to be recorded", () => seal.mock.calls.length === 1);
+		clock.advance(150);
+		await closing;
+		sealed.resolve();
+	});
+
+	it("a text whose run does not end in time ends as STOPPING with what its run has said", async () => {
+		const clock = manualClock(1000);
+		const rig = textRig({ clock });
+		const { id } = await rig.jobs.submit(admittedOf(HELLO));
+		await until("its run is known", async () => (await rig.get(id)).runId !== undefined);
+		await said(rig.run, 1, "Hel");
+		const closing = rig.jobs.close(0, 300);
+		await until("it is closed", () => {
+			clock.advance(10);
+			return rig.jobs.counts.running === 0;
+		});
+		await closing;
+		expect(await rig.get(id)).toMatchObject({ state: "failed", text: "Hel", error: { reason: "STOPPING" } });
 	});
 
 	it("the run of a job is not aborted: the daemon's stop ends it, and the job has what it said", async () => {

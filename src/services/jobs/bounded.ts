@@ -6,8 +6,8 @@ import type { Clock } from "../../std/clock.ts";
 export interface Bounds {
 	clock: Clock;
 	limitMs: number;
-	/** From the stop on. */
-	graceMs: number;
+	/** From the stop on; asked for at the stop. */
+	graceMs(): number;
 	/** Aborted by the time limit, or by whoever stops the work. */
 	stop: AbortController;
 }
@@ -21,7 +21,7 @@ export function bounded<T>(work: Promise<T>, { clock, limitMs, graceMs, stop }: 
 		stop.abort(new NexusError("timeout", `it took longer than ${limitMs} ms`));
 	});
 	const stopped = () => {
-		giveUp = clock.after(graceMs, () => reject(signal.reason as Error));
+		giveUp = clock.after(graceMs(), () => reject(signal.reason as Error));
 	};
 	if (signal.aborted) stopped();
 	signal.addEventListener("abort", stopped, { once: true });

@@ -64,10 +64,13 @@ class JobService implements Jobs {
 	readonly #arriving = new Map<string, string>();
 	/** Nothing is started any more; then nothing is written. */
 	#phase: "open" | "stopping" | "closed" = "open";
+	/** How long a provider that was told to stop is waited for. */
+	#graceMs: number;
 
 	constructor(deps: JobsDeps) {
 		this.#deps = deps;
 		this.#limits = { ...JOB_LIMITS, ...deps.limits };
+		this.#graceMs = this.#limits.cancelGraceMs;
 		this.#readmit = readmission(deps.connectors);
 		this.#reads = jobReads({ ...deps, textOf: (job) => textSoFar(this.#attemptDeps, job) }, () => this.#schedule);
 		const { bus, clock, log } = deps;
@@ -171,7 +174,10 @@ class JobService implements Jobs {
 			live.quiet();
 			if (this.#phase === "closed") return;
 			if (error && !live.canceled && this.#mayRetry(live.job, error)) await this.#retry(live, error);
-			else await this.#end(live, error);
+			else {
+				if (error?.reason === "STOPPING" && live.job.text === undefined) await this.#salvage(live);
+				await this.#end(live, error);
+			}
 		} catch (cause) {
 			this.#deps.log.error({ jobId: live.job.id, err: cause }, "a job could not be recorded");
 			live.quiet();
@@ -195,13 +201,13 @@ class JobService implements Jobs {
 	}
 
 	async #attempt(live: LiveJob, stop: AbortController): Promise<void> {
-		const { cancelGraceMs: graceMs } = this.#limits;
+		const { cancelGraceMs } = this.#limits;
 		const { id } = live.job;
 		const scenario = (await this.#deps.ledger.jobs.scenario(id)) as JobScenario | undefined;
 		if (!scenario) throw new NexusError("data_loss", `there is no request of ${id}`);
 		const { timeoutMs, spec } = scenario;
 		// A run has the same limit itself, and its log should be what says so.
-		const limitMs = spec.kind === "text" || spec.kind === "speech" ? timeoutMs + graceMs : timeoutMs;
+		const limitMs = spec.kind === "text" || spec.kind === "speech" ? timeoutMs + cancelGraceMs : timeoutMs;
 		const work = async () => {
 			const admitted = await this.#readmit(scenario);
 			stop.signal.throwIfAborted();
@@ -212,7 +218,7 @@ class JobService implements Jobs {
 				begins: (runId) => [jobWrites.change({ id, state: "running", job: { ...summary(live.job), runId } })],
 			});
 		};
-		await bounded(work(), { clock: this.#deps.clock, limitMs, graceMs, stop });
+		await bounded(work(), { clock: this.#deps.clock, limitMs, graceMs: () => this.#graceMs, stop });
 	}
 
 	/** After the daemon's own stop the next one begins it, without a pause. */
@@ -338,14 +344,17 @@ class JobService implements Jobs {
 		}
 	}
 
-	async close(deadlineMs: number): Promise<void> {
+	async close(deadlineMs: number, graceMs = Infinity): Promise<void> {
 		this.#phase = "stopping";
 		this.#untick();
 		const { clock } = this.#deps;
 		const attempts = () => Promise.all([...this.#live.values()].flatMap(({ attempt }) => attempt ?? []));
 		if (!(await within(clock, deadlineMs, attempts()))) {
+			const lastMs = Math.min(graceMs, this.#limits.cancelGraceMs + RECORD_MS_MAX);
+			// The rest is for the last records, also of those whose provider heeds nothing.
+			this.#graceMs = Math.min(this.#limits.cancelGraceMs, Math.max(lastMs / 2, lastMs - RECORD_MS_MAX));
 			for (const { stop } of this.#live.values()) stop?.abort(stopping());
-			await within(clock, this.#limits.cancelGraceMs + RECORD_MS_MAX, attempts());
+			await within(clock, lastMs, attempts());
 		}
 		this.#phase = "closed";
 		for (const live of this.#live.values()) {

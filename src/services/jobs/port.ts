@@ -70,5 +70,6 @@ export interface Jobs {
 	/** Settles or goes on with what a dead daemon left. */
 	recover(): Promise<number>;
 	readonly counts: { queued: number; running: number };
-	close(deadlineMs: number): Promise<void>;
+	/** What has not ended at the deadline is stopped, and waited for no longer than `graceMs` (I12). */
+	close(deadlineMs: number, graceMs?: number): Promise<void>;
 }

@@ -101,6 +101,7 @@ export class Execution {
 	/** Starts no further node; resolves when those under way are over. */
 	async close(): Promise<void> {
 		this.#isClosing = true;
+		this.give({ type: "stopping" });
 		while (!this.#hasLeft && (this.#attempts.size > 0 || this.#isTaking))
 			await Promise.race([
 				this.over,

@@ -11,6 +11,8 @@ export interface NodeRun {
 	/** It is being performed. */
 	readonly active?: true;
 	readonly afterCrash?: true;
+	/** The daemon began to stop during the attempt: that it runs again at the next start is no crash. */
+	readonly stopping?: true;
 	/** When the next attempt may begin. */
 	readonly dueAt?: number;
 	/** When the attempt has to be over. */
@@ -45,8 +47,10 @@ export type NodeReport =
 
 export type Input =
 	| { type: "begin" }
-	/** A dead daemon left it. */
+	/** An earlier daemon left it. */
 	| { type: "recover" }
+	/** The daemon stops in good order. */
+	| { type: "stopping" }
 	| { type: "node"; node: string; attempt: number; report: NodeReport }
 	| { type: "tick" }
 	| { type: "cancel"; reason: string };
@@ -88,6 +92,9 @@ export function step(plan: Plan, run: WorkflowRun, input: Input, now: number, li
 			break;
 		case "recover":
 			going.recover();
+			break;
+		case "stopping":
+			going.noteStop();
 			break;
 		case "node":
 			going.report(input.node, input.attempt, input.report);
@@ -155,9 +162,18 @@ class Going {
 			const node = this.#node(id);
 			if (!node.active) continue;
 			// What a deadline was measured from is gone: the attempt has its whole time again.
-			const { deadlineAt: _, ...rest } = node;
-			this.#set(id, { ...rest, ...(!external && { afterCrash: true as const, ...this.#deadline(id) }) });
+			const { deadlineAt: _, stopping, ...rest } = node;
+			const flag = stopping ? {} : { afterCrash: true as const };
+			this.#set(id, { ...rest, ...(!external && { ...flag, ...this.#deadline(id) }) });
 			this.#commands.push({ type: "perform", node: id, attempt: node.attempt, again: true });
+		}
+	}
+
+	/** On record before the attempts are cut off: afterwards there may be no time left to write. */
+	noteStop(): void {
+		for (const { id, external } of this.#plan.nodes) {
+			const node = this.#node(id);
+			if (node.active && !external) this.#set(id, { ...node, stopping: true });
 		}
 	}
 
@@ -316,7 +332,13 @@ class Going {
 }
 
 /** Without what only an attempt under way has. */
-function ended({ active: _active, deadlineAt: _deadline, dueAt: _due, ...node }: NodeRun): NodeRun {
+function ended({
+	active: _active,
+	stopping: _stopping,
+	deadlineAt: _deadline,
+	dueAt: _due,
+	...node
+}: NodeRun): NodeRun {
 	return node;
 }
 

@@ -233,6 +233,20 @@ describe("a step", () => {
 		expect(one.give({ type: "tick" })).toEqual([{ type: "perform", node: "a", attempt: 2 }]);
 		expect(one.run.nodes.get("a")).toMatchObject({ attempt: 2, afterCrash: true });
 	});
+
+	test("after an orderly stop a script runs again without a flag; a crash of the next daemon is flagged", () => {
+		const script: WorkflowNodeJson = { id: "s", kind: "TRANSFORM_SCRIPT", config: { code: "return 1" } };
+		const one = walk({ nodes: [script] });
+		const again = [{ type: "perform", node: "s", attempt: 1, again: true }];
+		expect(one.give({ type: "stopping" })).toEqual([]);
+		expect(one.give({ type: "recover" })).toEqual(again);
+		expect(one.run.nodes.get("s")).not.toHaveProperty("afterCrash");
+		expect(one.give({ type: "recover" })).toEqual(again);
+		expect(one.run.nodes.get("s")).toMatchObject({ afterCrash: true });
+		one.give({ type: "stopping" });
+		one.report("s", { type: "completed" });
+		expect(one.run.nodes.get("s")).not.toHaveProperty("stopping");
+	});
 });
 
 /** Acyclic by construction: a node may only depend on earlier ones. */

@@ -681,6 +681,22 @@ describe("Z18: after kill -9 a workflow goes on", () => {
 		});
 		expect((await one.ended(second)).state).toBe("completed");
 	});
+
+	test("P5.8: a script that an orderly stop cut off runs again, and no crash is made of it", async () => {
+		const one = rig({ path: inFile() });
+		const endless: WorkflowNodeJson = { id: "s", kind: "TRANSFORM_SCRIPT", config: { code: "for (;;);" } };
+		const { workflow_id: id } = await one.submit([endless]);
+		const node = async () => (await one.workflows.find(id, owner))!.workflow.nodes[0]!;
+		await until("the script runs", async () => (await node()).state === "running");
+		await one.workflows.close(0);
+		await one.bus.close();
+		expect(await one.restart()).toBe(1);
+		// Taken in order: it has run again before it is cancelled.
+		await one.workflows.cancel(id, "", owner);
+		const ended = (await one.ended(id)).nodes[0];
+		expect(ended).toMatchObject({ state: "canceled", attempt: 1 });
+		expect(ended).not.toHaveProperty("after_crash");
+	});
 });
 
 test("I11: one application's workflows leave room for those of others, which go first when it has had its share", async () => {

@@ -1,0 +1,108 @@
+/** Many gRPC readers of one run that never read: what the process holds for each of them is one batch and a full connection (I6). */
+
+import { create, toBinary } from "@bufbuild/protobuf";
+import { expect, it, onTestFinished, vi } from "vitest";
+import type { Batch, Bus, Cursor } from "../../../src/bus/bus.ts";
+import type { Outgoing } from "../../../src/edge/grpc/outgoing.ts";
+import { Streams } from "../../../src/edge/grpc/streams.ts";
+import { StreamScenarioRequestSchema } from "../../../src/gen/nexus/runtime/v1/ai_pb.ts";
+import { manualClock } from "../../clock.ts";
+import { BEARER, waitFor } from "../rig.ts";
+import { textLog, textRecord } from "./fake-methods.ts";
+import { startGrpcKit } from "./kit.ts";
+import { framed, rawHttp2 } from "./raw.ts";
+
+vi.mock("../../../src/edge/grpc/scenarios.ts", () => import("./fake-methods.ts"));
+
+const CONNECTIONS = 5;
+const STREAMS_EACH = 10;
+const READERS = CONNECTIONS * STREAMS_EACH;
+const TEXT = "x".repeat(4096);
+/** A message with its head, at the most. */
+const MESSAGE_BYTES_MAX = TEXT.length + 64;
+/** A connection is full from here on. */
+const FULL_BYTES = 16 * 1024;
+
+/** The cursors that are opened from now on, each with how many records its last batch had. */
+function countBatches(bus: Bus): readonly { cursor: Cursor; last: number }[] {
+	const cursors: { cursor: Cursor; last: number }[] = [];
+	const open = bus.cursor.bind(bus);
+	bus.cursor = async (source, after) => {
+		const cursor = await open(source, after);
+		const counted = { cursor, last: 0 };
+		const next = cursor.next.bind(cursor);
+		const count = (batch: Batch | undefined) => {
+			counted.last = batch?.count ?? counted.last;
+			return batch;
+		};
+		cursor.next = () => {
+			const batch = next();
+			return batch instanceof Promise ? batch.then(count) : count(batch);
+		};
+		cursors.push(counted);
+		return cursor;
+	};
+	return cursors;
+}
+
+/** Opens 50 calls whose clients take no byte; returns what the server has of each. */
+function openStalled(target: string): { outgoing: readonly Outgoing[] } {
+	const outgoing: Outgoing[] = [];
+	const { watch } = Streams.prototype;
+	vi.spyOn(Streams.prototype, "watch").mockImplementation(function (this: Streams, one) {
+		outgoing.push(one);
+		return watch.call(this, one);
+	});
+	const headers = {
+		":method": "POST",
+		":scheme": "http",
+		":path": "/nexus.runtime.v1.RuntimeAiService/StreamScenario",
+		":authority": target,
+		"content-type": "application/grpc",
+		te: "trailers",
+		...BEARER,
+	};
+	const body = framed(toBinary(StreamScenarioRequestSchema, create(StreamScenarioRequestSchema, { runId: "s1" })));
+	for (let n = 0; n < CONNECTIONS; n++) {
+		const raw = rawHttp2(target, 0);
+		onTestFinished(() => raw.destroy());
+		for (let stream = 0; stream < STREAMS_EACH; stream++) raw.request(1 + 2 * stream, headers, body);
+	}
+	return { outgoing };
+}
+
+it.each([
+	{ what: "a log that grows", backlog: 0 },
+	{ what: "a long backlog", backlog: 500 },
+])(
+	"I6: 50 gRPC readers of $what that never read hold one batch each, and no more when it grows",
+	async ({ backlog }) => {
+		const kit = await startGrpcKit({ clock: manualClock() });
+		onTestFinished(() => kit.close());
+		onTestFinished(() => void vi.restoreAllMocks());
+		const { bus } = kit.rig;
+		const log = await textLog(bus, "s1", "first");
+		/** Each a commit, and so while it is new a batch, of its own. */
+		const say = async (records: number) => {
+			for (let n = 0; n < records; n++) {
+				log.append(textRecord(TEXT));
+				await log.flushed();
+			}
+		};
+		await say(backlog);
+		const cursors = countBatches(bus);
+		const { outgoing } = openStalled(kit.grpcTarget);
+		await waitFor(() => cursors.length === READERS);
+		await say(20);
+		const held = () => outgoing.map(({ waitingBytes }) => waitingBytes);
+		const read = () => cursors.map(({ cursor }) => cursor.offset);
+		await waitFor(() => held().length === READERS && held().every((bytes) => bytes >= FULL_BYTES));
+		const [heldBefore, readBefore] = [held(), read()];
+		for (const bytes of heldBefore) expect(bytes).toBeLessThan(FULL_BYTES + MESSAGE_BYTES_MAX);
+		// The last batch was read while the connection had room for one more message; the first record is a short one.
+		for (const { cursor, last } of cursors) expect((cursor.offset - 1 - last) * TEXT.length).toBeLessThan(FULL_BYTES);
+		await say(200);
+		expect(held()).toEqual(heldBefore);
+		expect(read()).toEqual(readBefore);
+	},
+);
