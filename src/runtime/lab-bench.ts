@@ -1,6 +1,7 @@
 /** What runs while the channel lab is used: the process of the fake platforms, and the real adapters in front of them. */
 
 import { type ChildProcess, spawn } from "node:child_process";
+import { globSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
@@ -70,7 +71,9 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 	// What the lab delivered is nobody's business after it: its deliveries live in memory.
 	const ledger = sqliteLedger(file);
 	const committer = createBus({ storage: sqliteStorage(file), log });
-	const outbound = createOutbound({ bus, committer, ledger, dataDir: join(dataDir, "lab"), adapters, log });
+	const folder = join(dataDir, "lab");
+	forgetNotes(folder);
+	const outbound = createOutbound({ bus, committer, ledger, dataDir: folder, adapters, log });
 	const { cancel, ...warming } = warmUp(channels, outbound, log);
 	return {
 		channels,
@@ -86,6 +89,11 @@ export async function startBench(options: BenchOptions, onLost: (code: number | 
 			host.kill();
 		},
 	};
+}
+
+/** The fakes number their messages from 1 at each start, so adapters must not recognise messages of earlier fakes. */
+function forgetNotes(folder: string): void {
+	for (const notes of globSync("**/state.json*", { cwd: folder })) rmSync(join(folder, notes), { force: true });
 }
 
 /** Settings of an account that change how an answer looks. */

@@ -14,6 +14,15 @@ export function memory(): Tools["state"] {
 /** Waits take no time, so that a look-up's second look comes at once. */
 export const hurriedClock: Clock = { now: () => Date.now(), after: (_, callback) => systemClock.after(0, callback) };
 
+/** The same, and its time stands still but for `pass`: for an account and its platform. */
+export function standingClock(): Clock & { pass(ms: number): void } {
+	let now = Date.now();
+	const pass = (ms: number) => {
+		now += ms;
+	};
+	return { ...hurriedClock, now: () => now, pass };
+}
+
 export async function openSession(
 	platform: Platform,
 	settings: Account["settings"],

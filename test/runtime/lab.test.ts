@@ -1,6 +1,6 @@
 /** The life of the channel lab's process: started by use, stopped by disuse, replaced when it dies. */
 
-import { writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
@@ -41,7 +41,7 @@ function labWith(program: string) {
 		file.close();
 	});
 	const pids = () => linesOf(join(dir, "pids")).map(Number);
-	return { lab, clock, host, pids };
+	return { lab, clock, host, pids, dir };
 }
 
 function isAlive(pid: number): boolean {
@@ -52,6 +52,16 @@ function isAlive(pid: number): boolean {
 		return false;
 	}
 }
+
+it("I7: forgets what adapters noted of earlier fakes, whose ids come again", async () => {
+	const { lab, dir } = labWith(HOST);
+	const folder = join(dir, "lab", "adapters", "sms", "lab");
+	mkdirSync(folder, { recursive: true });
+	const notes = ["state.json", "state.json.sent"].map((name) => join(folder, name));
+	for (const file of notes) writeFileSync(file, "{}");
+	await lab.state();
+	expect(notes.filter((file) => existsSync(file))).toEqual([]);
+});
 
 it("starts with the first use, stops after ten minutes without one, and starts anew", async () => {
 	const { lab, clock, pids } = labWith(HOST);
@@ -101,7 +111,7 @@ function keepTyping(): void {
 	const { fetch } = globalThis;
 	const asked = vi.spyOn(globalThis, "fetch").mockImplementation(async (...args) => {
 		const answer = await fetch(...args);
-		if (!String(args[0]).endsWith("/state")) return answer;
+		if (!answer.url.endsWith("/state")) return answer;
 		const state = (await answer.json()) as { channels: Record<string, object> };
 		for (const shown of Object.values(state.channels)) Object.assign(shown, { typing: true });
 		return Response.json(state);

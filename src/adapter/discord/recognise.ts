@@ -12,7 +12,7 @@ export const NONCE_TRUSTED_MS = 120_000;
 const DISCORD_EPOCH_MS = 1_420_070_400_000;
 
 /** Message ids carry their time. */
-const createdAt = (id: string): number => Number(BigInt(id) >> 22n) + DISCORD_EPOCH_MS;
+export const createdAt = (id: string): number => Number(BigInt(id) >> 22n) + DISCORD_EPOCH_MS;
 
 export interface Wanted {
 	me: string;
@@ -25,6 +25,8 @@ export interface Wanted {
 
 export interface Recognised {
 	message: APIMessage;
+	/** Discord gave the nonce back. */
+	named: boolean;
 	/** False: repeat the creation with its nonce; what Discord answers with is the one. */
 	certain: boolean;
 }
@@ -35,7 +37,11 @@ export function recognise(history: readonly APIMessage[], wanted: Wanted, now: n
 	const named = mine.find(({ nonce }) => nonce === wanted.nonce);
 	const message = named ?? mine.find((each) => fits(each, wanted.text));
 	if (!message) return undefined;
-	return { message, certain: named !== undefined || now - createdAt(message.id) > NONCE_TRUSTED_MS };
+	return {
+		message,
+		named: named !== undefined,
+		certain: named !== undefined || now - createdAt(message.id) > NONCE_TRUSTED_MS,
+	};
 }
 
 const isAfter = (id: string, since: string | undefined): boolean => since === undefined || BigInt(id) > BigInt(since);

@@ -11,11 +11,13 @@ import {
 import {
 	type Account,
 	addressOf,
+	cannotTell,
 	createdId,
 	download,
 	fetchFiles,
 	harmless,
 	type InboundMessage,
+	type KeptMessage,
 	openSentLog,
 	PlatformError,
 	type Press,
@@ -31,7 +33,7 @@ import { PERSON } from "./chat.ts";
 import { listen } from "./gateway.ts";
 import { readMessage } from "./inbound.ts";
 import { paceOf } from "./pace.ts";
-import { recognise } from "./recognise.ts";
+import { createdAt, recognise } from "./recognise.ts";
 import { type Client, createClient, DEFAULT_API_URL } from "./rest.ts";
 
 const HISTORY_MESSAGES = 100;
@@ -110,24 +112,7 @@ export class DiscordSession implements Session {
 		text: string,
 		signal?: AbortSignal,
 	): Promise<{ messageId: string } | undefined> {
-		const known = this.sent.of(nonce);
-		if (known !== undefined) return { messageId: known };
-		if (!this.sent.mayHaveLeft(nonce)) return undefined;
-		const { id: me } = await this.me();
-		const channel = await this.channel(target);
-		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
-		// Without its signal a hanging call would keep its place in the queue of the SDK, and every later look-up behind it.
-		const request = { query, ...(signal && { signal }) };
-		const history = (await this.client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
-		const since = typeof target.since === "string" ? { since: target.since } : {};
-		const unaccounted = history.filter(({ id }) => !this.sent.has(id));
-		const found = recognise(unaccounted, { me, nonce, text, ...since }, this.tools.clock.now());
-		if (!found || found.certain) return found && { messageId: found.message.id };
-		// A file cannot be repeated here; its next creation is answered with the one that is there.
-		if (found.message.content === "") return undefined;
-		const body = { content: text, ...COMMON, ...replyTo(target), nonce, enforce_nonce: true };
-		const { id } = await this.post(channel, { body });
-		return { messageId: id };
+		return await this.sent.find(nonce, () => this.look(target, nonce, text, signal));
 	}
 
 	async monitor(
@@ -155,6 +140,34 @@ export class DiscordSession implements Session {
 	async health() {
 		const me = await this.me();
 		return { ok: true, detail: `${me.username} (${me.id})` };
+	}
+
+	private async look(
+		target: Target,
+		nonce: string,
+		text: string,
+		signal: AbortSignal | undefined,
+	): Promise<{ messageId: string } | undefined> {
+		const { id: me } = await this.me();
+		const channel = await this.channel(target);
+		const query = new URLSearchParams({ limit: String(HISTORY_MESSAGES) });
+		// Without its signal a hanging call would keep its place in the queue of the SDK, and every later look-up behind it.
+		const request = { query, ...(signal && { signal }) };
+		const history = (await this.client.call("get", Routes.channelMessages(channel), request)) as APIMessage[];
+		const since = typeof target.since === "string" ? { since: target.since } : {};
+		const judged = this.sent.judge(nonce, history.map(keptOf));
+		const possible = history.filter((each) => each.nonce === nonce || judged(keptOf(each)) !== "other");
+		const found = recognise(possible, { me, nonce, text, ...since }, this.tools.clock.now());
+		if (!found) return undefined;
+		if (found.certain && !found.named && judged(keptOf(found.message)) === "unclear") {
+			throw cannotTell("The channel has a message with this text, and its time does not tell whether it is this one.");
+		}
+		if (found.certain) return { messageId: found.message.id };
+		// A file cannot be repeated here; its next creation is answered with the one that is there.
+		if (found.message.content === "") return undefined;
+		const body = { content: text, ...COMMON, ...replyTo(target), nonce, enforce_nonce: true };
+		const { id } = await this.post(channel, { body });
+		return { messageId: id };
 	}
 
 	private me(): Promise<APIUser> {
@@ -225,6 +238,8 @@ const COMMON = {
 	allowed_mentions: { parse: [], replied_user: true },
 	flags: MessageFlags.SuppressEmbeds,
 } satisfies RESTPostAPIChannelMessageJSONBody;
+
+const keptOf = ({ id }: APIMessage): KeptMessage => ({ ids: [id], ts: createdAt(id) });
 
 const onceOnly = ({ nonce }: SendOptions) => ({ nonce, enforce_nonce: true });
 

@@ -94,13 +94,12 @@ export class GmailSession implements Session {
 	}
 
 	async find(target: Target, nonce: string): Promise<{ messageId: string } | undefined> {
-		const known = this.sent.of(nonce);
-		if (known !== undefined) return { messageId: known };
-		if (!this.sent.mayHaveLeft(nonce)) return undefined;
-		const first = await this.look(target, nonce);
-		if (first) return first;
-		await new Promise<void>((resolve) => this.tools.clock.after(SETTLE_MS, resolve));
-		return await this.look(target, nonce);
+		return await this.sent.find(nonce, async () => {
+			const first = await this.look(target, nonce);
+			if (first) return first;
+			await new Promise<void>((resolve) => this.tools.clock.after(SETTLE_MS, resolve));
+			return await this.look(target, nonce);
+		});
 	}
 
 	async monitor(emit: Emit, signal: AbortSignal): Promise<void> {

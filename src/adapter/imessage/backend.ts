@@ -1,17 +1,13 @@
 /** What a program on the Mac does for us: BlueBubbles or imsg. */
 
-import type { HealthReport, SendOptions, Target, WireAttachment } from "../kit/kit.ts";
+import type { HealthReport, KeptMessage, SendOptions, Target, WireAttachment } from "../kit/kit.ts";
 import type { Inbound } from "./inbound.ts";
 
 /** A message that we sent, as the Mac keeps it. */
-export interface Kept {
-	/** The names under which `send` may have answered it, the best first. */
-	ids: readonly [string, ...string[]];
+export interface Kept extends KeptMessage {
 	text: string;
 	/** The names of its files. */
 	files: readonly string[];
-	/** Milliseconds since the epoch; 0: nobody says when. */
-	ts: number;
 }
 
 export interface Listening {

@@ -23,7 +23,6 @@ import { addressed, type BlueBubblesMessage, type Inbound, readBlueBubbles } fro
 
 /** A message is sent by driving Messages, and kept only then: when to look for one again. */
 const LOOKS_MS = [0, 3000, 7000];
-const LOOK_BACK_MS = 60 * 60_000;
 const HEARD_SINCE = "heard_since";
 /** How far apart the Mac may date what it sent and the copy of it that came back. */
 const ECHO_MS = 10_000;
@@ -56,22 +55,12 @@ export class IMessageSession implements Session {
 	}
 
 	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
-		const known = this.sent.of(nonce);
-		if (known !== undefined) return { messageId: known };
-		if (!this.sent.mayHaveLeft(nonce)) return undefined;
-		const { clock } = this.tools;
-		const since = clock.now() - LOOK_BACK_MS;
-		for (const waitMs of LOOKS_MS) {
-			if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
-			const kept = await this.backend.recent(target, since);
+		return await this.sent.findAlike(nonce, {
+			list: (since) => this.backend.recent(target, since),
 			// A file is looked for by its name.
-			const same = kept.find(
-				({ ids, text: said, files }) =>
-					[said, ...files].some((each) => plain(each) === plain(text)) && !ids.some((id) => this.sent.has(id)),
-			);
-			if (same) return { messageId: same.ids[0] };
-		}
-		return undefined;
+			isAlike: ({ text: said, files }) => [said, ...files].some((each) => plain(each) === plain(text)),
+			waitsMs: LOOKS_MS,
+		});
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {

@@ -82,7 +82,7 @@ function withToken(draft: Draft, text: string): Draft {
 	return { ...draft, text: draft.text + text, inked, tools };
 }
 
-/** What failed its check is not said, and what is visible of it goes, where the platform can take it away. */
+/** Drops text that failed verification, and removes or edits messages that already show it, where the platform can. */
 function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: DraftRules): Draft {
 	if (damagedFrom === undefined || draft.aside) return draft;
 	const { message } = draft;

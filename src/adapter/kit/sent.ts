@@ -5,6 +5,7 @@
 
 import { randomBytes } from "node:crypto";
 import { wordsOf } from "../../protocol/protocol.ts";
+import { cannotTell } from "./network.ts";
 import type { Notes } from "./notes.ts";
 import { PlatformError, type Tools } from "./platform.ts";
 
@@ -14,21 +15,59 @@ export interface SentLog {
 	/** The message that this nonce made, however that became known. */
 	add(nonce: string, messageId: string): void;
 	of(nonce: string): string | undefined;
-	/** Whether any nonce made it: where messages are looked up by their text, one that another nonce made is not the one that is missing. */
+	/** Whether any nonce made it. */
 	has(messageId: string): boolean;
 	/** False: its call has certainly never left, or was refused. */
 	mayHaveLeft(nonce: string): boolean;
+	/** What the notes tell, or else what `look` finds: that is noted, or a later look-up could take it for its own. */
+	find(nonce: string, look: () => Promise<Made | undefined>): Promise<Made | undefined>;
+	/** The same where messages are recognised by what they say. Throws when it cannot tell. */
+	findAlike<T extends KeptMessage>(nonce: string, search: Search<T>): Promise<Made | undefined>;
+	/** Whether this nonce's call made a message that says the same, judged by the messages of ours that the platform lists. */
+	judge(nonce: string, listed: readonly KeptMessage[]): (message: KeptMessage) => Verdict;
 }
 
-type Note = { at: "leaving" } | { at: "refused" } | { at: "sent"; messageId: string };
+interface Made {
+	messageId: string;
+}
+
+/** A message of ours in a chat's history. */
+export interface KeptMessage {
+	/** The ids under which its creation may have been answered, the best first. */
+	ids: readonly [string, ...string[]];
+	/** By the platform's clock, in milliseconds since the epoch; 0: unknown. */
+	ts: number;
+}
+
+export interface Search<T extends KeptMessage> {
+	/** Our messages in the chat since a time, newest first. */
+	list(since: number): Promise<readonly T[]>;
+	isAlike(message: T): boolean;
+	/** The waits before each look: a platform may list a message only some time after it has taken it. */
+	waitsMs: readonly number[];
+}
+
+export type Verdict = "made" | "other" | "unclear";
+
+/** How far the platform's clock may be from ours, and how far back a look-up goes. */
+const SKEW_MS_MAX = 60 * 60_000;
+/** Clocks that are set by the network differ by less. */
+const SKEW_MS = 2000;
+
+/** `ts`: when it was noted, by our clock. Absent in notes of earlier versions. */
+type Note = ({ at: "leaving" } | { at: "refused" } | { at: "sent"; messageId: string }) & { ts?: number };
 
 interface Entry {
 	/** Calls that left, or were about to, and were not refused. */
 	open: number;
+	/** When the first of these was noted. */
+	left?: number | undefined;
 	messageId?: string;
+	/** When its message was known. */
+	sent?: number | undefined;
 }
 
-export function openSentLog({ notes }: Pick<Tools, "notes">): SentLog {
+export function openSentLog({ notes, clock }: Pick<Tools, "notes" | "clock">): SentLog {
 	const kept = notes ?? inMemory();
 	let read: { lines: readonly string[]; entries: ReadonlyMap<string, Entry> } = { lines: [], entries: new Map() };
 	const entries = (): ReadonlyMap<string, Entry> => {
@@ -38,7 +77,7 @@ export function openSentLog({ notes }: Pick<Tools, "notes">): SentLog {
 	};
 	// Each is a note of its own, however often the same is said and wherever it is copied to.
 	const lineOf = (nonce: string, what: Note) =>
-		JSON.stringify({ id: randomBytes(9).toString("base64url"), nonce, ...what });
+		JSON.stringify({ id: randomBytes(9).toString("base64url"), nonce, ts: clock.now(), ...what });
 	const note = (nonce: string, what: Note) => kept.add(lineOf(nonce, what));
 	const leaves = async (noted: Promise<void>) => {
 		try {
@@ -47,7 +86,7 @@ export function openSentLog({ notes }: Pick<Tools, "notes">): SentLog {
 			throw new PlatformError("unavailable", `The message was not sent: ${wordsOf(cause)}`, { cause });
 		}
 	};
-	return {
+	const log: SentLog = {
 		async create(nonce, work) {
 			// Without the note that it leaves, a message would count as never sent; without the others it is only in doubt.
 			const noted = kept.addLasting(lineOf(nonce, { at: "leaving" }));
@@ -71,8 +110,70 @@ export function openSentLog({ notes }: Pick<Tools, "notes">): SentLog {
 			if (entry === undefined) return notes === undefined;
 			return entry.open > 0 || entry.messageId !== undefined;
 		},
+		async find(nonce, look) {
+			const known = log.of(nonce);
+			if (known !== undefined) return { messageId: known };
+			if (!log.mayHaveLeft(nonce)) return undefined;
+			const found = await look();
+			if (found) log.add(nonce, found.messageId);
+			return found;
+		},
+		findAlike: (nonce, { list, isAlike, waitsMs }) =>
+			log.find(nonce, async () => {
+				const since = (entries().get(nonce)?.left ?? clock.now()) - SKEW_MS_MAX;
+				let unclear = false;
+				for (const waitMs of waitsMs) {
+					if (waitMs > 0) await new Promise<void>((resolve) => clock.after(waitMs, resolve));
+					const listed = await list(since);
+					const verdictOn = log.judge(nonce, listed);
+					const alike = listed.filter(isAlike);
+					const made = alike.find((each) => verdictOn(each) === "made");
+					if (made) return { messageId: made.ids[0] };
+					unclear = alike.some((each) => verdictOn(each) === "unclear");
+				}
+				if (unclear) throw cannotTell(ALIKE);
+				return undefined;
+			}),
+		judge(nonce, listed) {
+			const byId = new Map([...entries().values()].map((entry) => [entry.messageId, entry]));
+			const knownAs = ({ ids }: KeptMessage) => ids.map((id) => byId.get(id)).find((entry) => entry !== undefined);
+			const { left } = entries().get(nonce) ?? {};
+			const earliest = left === undefined ? undefined : earliestOf(left, listed, knownAs);
+			return (message) => {
+				if (knownAs(message)) return "other";
+				if (!earliest || message.ts === 0) return "unclear";
+				if (message.ts < wholeSeconds(earliest.possible, message.ts)) return "other";
+				return message.ts < wholeSeconds(earliest.certain, message.ts) ? "unclear" : "made";
+			};
+		},
 	};
+	return log;
 }
+
+const ALIKE =
+	"The chat has a message with the same content, and its time does not tell whether it is this one. Look at the chat.";
+
+/**
+ * When, by the platform's clock, a call that left at this time can have made its message: not before one that was known by then (`possible`), and
+ * as long after it as the call left after that was known (`certain`). Without such a message both clocks are taken to agree.
+ */
+function earliestOf(
+	left: number,
+	listed: readonly KeptMessage[],
+	knownAs: (message: KeptMessage) => Entry | undefined,
+): { possible: number; certain: number } {
+	const before = listed.flatMap((message) => {
+		const { sent } = knownAs(message) ?? {};
+		return sent !== undefined && sent <= left && message.ts !== 0 ? [{ ts: message.ts, agoMs: left - sent }] : [];
+	});
+	if (before.length === 0) return { possible: left - SKEW_MS_MAX, certain: left - SKEW_MS };
+	const possible = Math.max(...before.map(({ ts }) => ts));
+	const certain = Math.max(...before.map(({ ts, agoMs }) => ts + agoMs));
+	return { possible, certain: Math.max(possible, certain - SKEW_MS) };
+}
+
+/** Some platforms cut a time to whole seconds: what it is compared with is cut likewise. */
+const wholeSeconds = (limit: number, ts: number): number => (ts % 1000 === 0 ? Math.floor(limit / 1000) * 1000 : limit);
 
 /** A line that is damaged is none; one that is there twice is one. */
 function readEntries(lines: readonly string[]): Map<string, Entry> {
@@ -84,13 +185,23 @@ function readEntries(lines: readonly string[]): Map<string, Entry> {
 			if (note.id !== undefined && read.has(note.id)) continue;
 			if (note.id !== undefined) read.add(note.id);
 			const entry = found.get(note.nonce) ?? { open: 0 };
-			if (note.at === "leaving") entry.open++;
-			else if (note.at === "refused") entry.open--;
-			else entry.messageId = note.messageId;
+			take(entry, note);
 			found.set(note.nonce, entry);
 		} catch {}
 	}
 	return found;
+}
+
+function take(entry: Entry, note: Note): void {
+	if (note.at === "leaving") {
+		// A call that was refused made nothing, so it is not the first.
+		if (entry.open <= 0) entry.left = note.ts;
+		entry.open++;
+	} else if (note.at === "refused") entry.open--;
+	else {
+		entry.messageId = note.messageId;
+		entry.sent = note.ts;
+	}
 }
 
 function inMemory(): Notes {

@@ -1,6 +1,6 @@
 /** Looks for a message that may have been written, in what Slack says a chat holds. */
 
-import { cannotTell } from "../kit/kit.ts";
+import { cannotTell, type KeptMessage, type Verdict } from "../kit/kit.ts";
 
 /** The kind of our message metadata; its payload carries the nonce. */
 const EVENT_TYPE = "nexus_message";
@@ -22,19 +22,27 @@ export interface LookupQuestion {
 	text: string;
 	/** The message may have been begun as a stream, which carries its nonce only once it has ended. */
 	streamed: boolean;
-	/** Our own messages. */
-	isOurs(message: StoredMessage): boolean;
+	/** Of one that carries no nonce: whether this nonce's call can have made it. */
+	verdictOn(message: StoredMessage): Verdict;
 }
 
-/** Undefined: it is certainly not among these. Throws when that cannot be told. */
-export function lookUp(messages: readonly StoredMessage[], question: LookupQuestion): string | undefined {
-	const ours = messages.filter(question.isOurs);
+/** A message's id is its time in seconds; behind the point it is only a number. */
+export const keptOf = ({ ts = "" }: StoredMessage): KeptMessage => ({
+	ids: [ts],
+	ts: Number.parseInt(ts, 10) * 1000 || 0,
+});
+
+/** `ours`: our own messages. Undefined: it is certainly not among these. Throws when that cannot be told. */
+export function lookUp(ours: readonly StoredMessage[], question: LookupQuestion): string | undefined {
 	const named = ours.find((message) => nonceIn(message) === question.nonce);
 	if (named?.ts !== undefined || !question.streamed) return named?.ts;
-	const unnamed = ours.filter((message) => nonceIn(message) === undefined && !message.files?.length);
+	const unnamed = ours.filter(
+		(message) => nonceIn(message) === undefined && !message.files?.length && question.verdictOn(message) !== "other",
+	);
 	const [only, ...others] = unnamed;
 	if (!only) return undefined;
-	if (others.length > 0 || only.ts === undefined || !agree(only.text ?? "", question.text)) {
+	const isMade = question.verdictOn(only) === "made" && agree(only.text ?? "", question.text);
+	if (others.length > 0 || only.ts === undefined || !isMade) {
 		const ambiguous = "There are messages of ours that carry no name; whether this one is among them cannot be told.";
 		throw cannotTell(ambiguous);
 	}

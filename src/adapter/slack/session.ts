@@ -31,7 +31,7 @@ import { isWithoutStreaming, wordOf } from "./faults.ts";
 import { createUploads, type Place, type Uploads } from "./files.ts";
 import { CALL_CHARS_MAX, render, withoutCalls } from "./format.ts";
 import { type Inbound, type Me, readEvent, type SlackFile, type Threads } from "./inbound.ts";
-import { lookUp, metadataOf, type StoredMessage } from "./lookup.ts";
+import { keptOf, lookUp, metadataOf, type StoredMessage } from "./lookup.ts";
 import { createActivity, paceOf } from "./pace.ts";
 import { listen } from "./socket.ts";
 import { createStatusLines, placeOf, type Shown } from "./status.ts";
@@ -229,20 +229,17 @@ export class SlackSession implements Session {
 		const place = await this.place(target, undefined);
 		const uploaded = this.uploads.known(nonce);
 		if (uploaded !== undefined) return await this.uploads.find(uploaded, place.channel);
-		const known = this.sent.of(nonce);
-		if (known !== undefined) return { messageId: known };
-		if (!this.sent.mayHaveLeft(nonce)) return undefined;
-		const me = await this.me();
-		// Of ours, those that another nonce made are not it.
-		const isOurs = ({ user, bot_id, ts }: StoredMessage) =>
-			(user === me.userId || (bot_id !== undefined && bot_id === me.botId)) && !this.sent.has(ts ?? "");
-		const ts = lookUp(await this.history(place, target), {
-			nonce,
-			text,
-			streamed: this.style(target) === "append",
-			isOurs,
+		return await this.sent.find(nonce, async () => {
+			const me = await this.me();
+			const history = await this.history(place, target);
+			const ours = history.filter(
+				({ user, bot_id }) => user === me.userId || (bot_id !== undefined && bot_id === me.botId),
+			);
+			const judged = this.sent.judge(nonce, ours.map(keptOf));
+			const verdictOn = (message: StoredMessage) => judged(keptOf(message));
+			const ts = lookUp(ours, { nonce, text, streamed: this.style(target) === "append", verdictOn });
+			return ts === undefined ? undefined : { messageId: ts };
 		});
-		return ts === undefined ? undefined : { messageId: ts };
 	}
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {

@@ -8,6 +8,7 @@ import {
 	download,
 	fetchFiles,
 	type InboundMessage,
+	type KeptMessage,
 	networkError,
 	openSentLog,
 	PlatformError,
@@ -24,9 +25,8 @@ import { type Inbound, readFailure, readMessage, type SmsFile } from "./inbound.
 
 /** Twilio shows a message in its list a moment after it has taken it. */
 const SETTLE_MS = 2000;
-/** How many messages to one number are looked at, and how old they may be. */
+/** How many messages to one number are looked at. */
 const LOOK_BACK_MESSAGES = 100;
-const LOOK_BACK_MS = 60 * 60_000;
 /** What Twilio puts before the texts of accounts that have not paid yet. */
 const TRIAL_PREFIX = "Sent from your Twilio trial account - ";
 
@@ -64,13 +64,11 @@ export class SmsSession implements Session {
 	}
 
 	async find(target: Target, nonce: string, text: string): Promise<{ messageId: string } | undefined> {
-		const known = this.sent.of(nonce);
-		if (known !== undefined) return { messageId: known };
-		if (!this.sent.mayHaveLeft(nonce)) return undefined;
-		const first = await this.look(target, text);
-		if (first) return first;
-		await new Promise<void>((resolve) => this.tools.clock.after(SETTLE_MS, resolve));
-		return await this.look(target, text);
+		return await this.sent.findAlike(nonce, {
+			list: (since) => this.outbound(target, since),
+			isAlike: ({ body }) => saysTheSame(body, text),
+			waitsMs: [0, SETTLE_MS],
+		});
 	}
 
 	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
@@ -95,19 +93,12 @@ export class SmsSession implements Session {
 		return { ok: status === "active", detail: `${friendlyName} (${status}), ${this.sender}, ${way}` };
 	}
 
-	/** Undefined: it is not among the messages to this number. */
-	private async look({ to }: Target, text: string): Promise<{ messageId: string } | undefined> {
+	/** The messages to this number, newest first. */
+	private async outbound({ to }: Target, since: number): Promise<(KeptMessage & { body: string })[]> {
 		const list = await this.call("list", (api) => api.messages.list({ to, limit: LOOK_BACK_MESSAGES }));
-		const since = this.tools.clock.now() - LOOK_BACK_MS;
-		const same = list.filter(
-			({ sid, body, direction, dateCreated }) =>
-				direction.startsWith("outbound") &&
-				!this.sent.has(sid) &&
-				dateCreated.getTime() >= since &&
-				saysTheSame(body, text),
-		);
-		// Newest first: a text that nobody accounts for twice would be one that an operator sent by hand.
-		return same[0] ? { messageId: same[0].sid } : undefined;
+		return list
+			.filter(({ direction, dateCreated }) => direction.startsWith("outbound") && dateCreated.getTime() >= since)
+			.map(({ sid, body, dateCreated }) => ({ ids: [sid], body, ts: dateCreated.getTime() }));
 	}
 
 	private async call<T>(name: string, work: (api: TwilioApi) => Promise<T>, signal?: AbortSignal): Promise<T> {

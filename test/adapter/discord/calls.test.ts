@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { platform } from "../../../src/adapter/discord/discord.ts";
+import { NONCE_TRUSTED_MS } from "../../../src/adapter/discord/recognise.ts";
 import { PlatformError, type Session } from "../../../src/adapter/kit/kit.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { createDiscordFake, type DiscordFake } from "../../fakes/discord.ts";
-import { abortedWhen } from "../session.ts";
+import { abortedWhen, standingClock } from "../session.ts";
 
 let fake: DiscordFake;
 
@@ -63,8 +64,35 @@ describe("messages", () => {
 		expect(await other.find?.(target, "n1", "Hello world")).toEqual(first);
 		expect(await other.find?.(target, "n2", "Hello world")).toEqual(second);
 		expect(await other.find?.(target, "n3", "Good day")).toBeUndefined();
-		expect(await other.find?.({ ...target, since: second.messageId }, "n2", "Hello world")).toBeUndefined();
+		expect(await (await open()).find?.({ ...target, since: second.messageId }, "n2", "Hello world")).toBeUndefined();
 		expect(fake.visible("77")).toEqual(["Hello", "Hello"]);
+	});
+
+	test("I7: an old message with the same text that an earlier creation made is not the one that is missing", async () => {
+		const clock = standingClock();
+		await fake.close();
+		fake = await createDiscordFake({ clock });
+		const session = await open({}, clock);
+		const target = { to: "77" };
+		const lose = (kind: "reset_before" | "reset_after_accept", nonce: string, text: string) => {
+			fake.fault({ kind, count: 1, call: "POST message" });
+			return faultOf(session.create(target, text, options(nonce)));
+		};
+		await lose("reset_after_accept", "n1", "Hello");
+		const first = await session.find?.(target, "n1", "Hello");
+		expect(first).toEqual({ messageId: fake.raw("77")[0]?.id });
+		clock.pass(NONCE_TRUSTED_MS + 1000);
+		await lose("reset_before", "n2", "Hello");
+		expect(await session.find?.(target, "n2", "Hello")).toBeUndefined();
+		// Never looked up: its time alone says that it is another one, and clocks may differ.
+		await lose("reset_after_accept", "n3", "Good day");
+		clock.pass(NONCE_TRUSTED_MS + 1000);
+		await lose("reset_before", "n4", "Good day");
+		expect((await faultOf(session.find?.(target, "n4", "Good day"))).message).toContain("does not tell");
+		await session.create(target, "in between", options("n5"));
+		await lose("reset_before", "n6", "Good day");
+		expect(await session.find?.(target, "n6", "Good day")).toBeUndefined();
+		expect(fake.visible("77")).toEqual(["Hello", "Good day", "in between"]);
 	});
 
 	test("threads, replies, prefixed channels and persons", async () => {

@@ -3,7 +3,7 @@ import { platform } from "../../../src/adapter/imessage/imessage.ts";
 import type { Session } from "../../../src/adapter/kit/kit.ts";
 import { BLUEBUBBLES_PASSWORD, createIMessageFake, type IMessageFake } from "../../fakes/imessage.ts";
 import { until } from "../../until.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, hurriedClock, memory, openSession, sendOptions, standingClock } from "../session.ts";
 
 const CHAT = "iMessage;-;+15551230001";
 const FILE = { name: "a b.txt", contentType: "text/plain", data: Buffer.from("content").toString("base64") };
@@ -20,9 +20,14 @@ afterEach(async () => {
 	await fake.close();
 });
 
-async function open(backend: string, more: Record<string, string> = {}, state = memory()): Promise<Session> {
+async function open(
+	backend: string,
+	more: Record<string, string> = {},
+	state = memory(),
+	clock = hurriedClock,
+): Promise<Session> {
 	const ways = { api_url: fake.url, password: BLUEBUBBLES_PASSWORD, imsg_command: fake.imsgCommand };
-	const session = await openSession(platform, { backend, name: "nexus", ...ways, ...more }, { state });
+	const session = await openSession(platform, { backend, name: "nexus", ...ways, ...more }, { state, clock });
 	opened.push(session);
 	return session;
 }
@@ -50,6 +55,41 @@ describe.each(["bluebubbles", "imsg"])("%s", (backend) => {
 		expect(await session.find?.(target, "b", '"hello"')).toEqual({ messageId: fake.raw(CHAT)[1]?.guid });
 		expect(await session.find?.(target, "c", "ok")).toBeUndefined();
 		expect(await session.find?.(target, "a", "ok")).toEqual({ messageId });
+	});
+
+	test("I7: the same text of an earlier answer that was looked up itself is not it", async () => {
+		const target = { to: CHAT, chat_id: 7 };
+		const session = await open(backend);
+		fake.fault({ kind: "reset_after_accept", count: 1 });
+		await faultOf(session.create(target, "ok", sendOptions("a")));
+		const first = await session.find?.(target, "a", "ok");
+		expect(first).toBeDefined();
+		fake.fault({ kind: "reset_before", count: 1 });
+		await faultOf(session.create(target, "ok", sendOptions("b")));
+		expect(await session.find?.(target, "b", "ok")).toBeUndefined();
+		expect(await session.find?.(target, "a", "other")).toEqual(first);
+	});
+
+	test("I7: an earlier one of which nobody knows who made it is not it; without another message in between nobody can tell", async () => {
+		const clock = standingClock();
+		await fake.close();
+		fake = await createIMessageFake({ clock });
+		const target = { to: CHAT, chat_id: 7 };
+		const session = await open(backend, {}, memory(), clock);
+		const lose = (kind: "reset_before" | "reset_after_accept", nonce: string) => {
+			fake.fault({ kind, count: 1 });
+			return faultOf(session.create(target, "ok", sendOptions(nonce)));
+		};
+		await lose("reset_after_accept", "a");
+		clock.pass(60_000);
+		await lose("reset_before", "b");
+		expect((await faultOf(session.find?.(target, "b", "ok"))).message).toContain("does not tell");
+		await session.create(target, "in between", sendOptions("c"));
+		clock.pass(1000);
+		await lose("reset_before", "d");
+		expect(await session.find?.(target, "d", "ok")).toBeUndefined();
+		await lose("reset_after_accept", "d");
+		expect(await session.find?.(target, "d", "ok")).toEqual({ messageId: fake.raw(CHAT).at(-1)?.guid });
 	});
 
 	test("a file that may have been sent is found by its name, and not sent twice", async () => {

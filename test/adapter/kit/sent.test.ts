@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { keptNotes, openNotes } from "../../../src/adapter/kit/notes.ts";
 import { PlatformError } from "../../../src/adapter/kit/platform.ts";
 import { createRecorder } from "../../../src/adapter/kit/recorder.ts";
-import { openSentLog } from "../../../src/adapter/kit/sent.ts";
+import { type KeptMessage, openSentLog } from "../../../src/adapter/kit/sent.ts";
 import { openKeptState, writeState } from "../../../src/adapter/kit/state.ts";
 import type { KeepLine } from "../../../src/adapter/port.ts";
+import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 
@@ -19,7 +20,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const file = () => join(folder, "sent");
 /** As another process of the account would. */
-const open = () => openSentLog({ notes: openNotes(file()) });
+const open = () => openSentLog({ notes: openNotes(file()), clock: systemClock });
 const under = new Promise<never>(() => {});
 
 describe("I7: what a crash leaves in doubt", () => {
@@ -71,7 +72,110 @@ describe("I7: what a crash leaves in doubt", () => {
 	});
 
 	test("without a file nothing is certain", () => {
-		expect(openSentLog({}).mayHaveLeft("a")).toBe(true);
+		expect(openSentLog({ clock: systemClock }).mayHaveLeft("a")).toBe(true);
+	});
+});
+
+describe("I7: a message that is recognised by its text", () => {
+	const HOUR = 60 * 60_000;
+	const lost = () => Promise.reject(new PlatformError("unknown_outcome", "reset"));
+
+	/** A chat whose platform has a clock of its own, `skewMs` ahead of ours. */
+	function chat(skewMs: number) {
+		const clock = manualClock(1_800_000_000_000);
+		const sent = openSentLog({ notes: openNotes(file()), clock });
+		const listed: KeptMessage[] = [];
+		const make = (id: string) => listed.unshift({ ids: [id], ts: clock.now() + skewMs });
+		const create = (nonce: string, id: string) =>
+			sent.create(nonce, async () => {
+				make(id);
+				return { messageId: id };
+			});
+		const search = { list: async () => listed, isAlike: () => true, waitsMs: [0] };
+		const find = (nonce: string) => sent.findAlike(nonce, search);
+		return { clock, sent, make, create, find };
+	}
+
+	test("what was found is noted: no later look-up takes it", async () => {
+		const { sent, make, find } = chat(0);
+		await sent.create("a", lost).catch(() => make("m1"));
+		expect(await find("a")).toEqual({ messageId: "m1" });
+		await sent.create("b", lost).catch(() => {});
+		expect([open().of("a"), await find("b")]).toEqual(["m1", undefined]);
+	});
+
+	test.each([0, HOUR / 2, -HOUR / 2])(
+		"a known message tells how far apart the clocks are (%i ms): one from before is not it, one from after is",
+		async (skewMs) => {
+			const { clock, sent, make, create, find } = chat(skewMs);
+			make("older");
+			clock.advance(1000);
+			await create("a", "m1");
+			clock.advance(60_000);
+			await sent.create("b", lost).catch(() => {});
+			expect(await find("b")).toBeUndefined();
+			clock.advance(500);
+			make("m2");
+			expect(await find("b")).toEqual({ messageId: "m2" });
+		},
+	);
+
+	test("one that came after every known message and before the call may be it by another clock: nobody can tell", async () => {
+		const { clock, sent, make, create, find } = chat(HOUR / 2);
+		await create("a", "m1");
+		clock.advance(10_000);
+		make("between");
+		clock.advance(10_000);
+		await sent.create("b", lost).catch(() => {});
+		await expect(find("b")).rejects.toMatchObject({ fault: "invalid" });
+		make("m2");
+		expect(await find("b")).toEqual({ messageId: "m2" });
+	});
+
+	test("without a known message clocks are taken to agree, and a message from before is doubtful for an hour", async () => {
+		const { clock, sent, make, find } = chat(0);
+		make("older");
+		clock.advance(10_000);
+		await sent.create("a", lost).catch(() => {});
+		await expect(find("a")).rejects.toMatchObject({ fault: "invalid" });
+		clock.advance(HOUR);
+		await sent.create("b", lost).catch(() => {});
+		expect(await find("b")).toBeUndefined();
+		make("m1");
+		expect(await find("b")).toEqual({ messageId: "m1" });
+	});
+
+	test("a try that was refused made nothing: what counts is when the one in doubt left", async () => {
+		const { clock, sent, make, find } = chat(0);
+		await sent.create("a", () => Promise.reject(new PlatformError("rate_limited", "slow down"))).catch(() => {});
+		clock.advance(10_000);
+		make("older");
+		clock.advance(10_000);
+		await sent.create("a", lost).catch(() => {});
+		await expect(find("a")).rejects.toMatchObject({ fault: "invalid" });
+	});
+
+	test("without a note of when the call left, or the platform's word on when a message was made, nobody can tell", async () => {
+		const { make, find, sent } = chat(0);
+		appendFileSync(file(), '\n{"nonce":"a","at":"leaving"}');
+		expect(await find("a")).toBeUndefined();
+		make("m1");
+		await expect(find("a")).rejects.toMatchObject({ fault: "invalid" });
+		await sent.create("b", lost).catch(() => {});
+		const search = { list: async () => [{ ids: ["x"] as const, ts: 0 }], isAlike: () => true, waitsMs: [0] };
+		await expect(sent.findAlike("b", search)).rejects.toMatchObject({ fault: "invalid" });
+	});
+
+	test("a platform that cuts times to whole seconds has not made its message before the call", async () => {
+		const { clock, sent, find, create } = chat(0);
+		clock.advance(1900);
+		await create("a", "m1");
+		clock.advance(5000);
+		await sent.create("b", lost).catch(() => {});
+		const ts = Math.floor(clock.now() / 1000) * 1000;
+		const cut = { list: async () => [{ ids: ["m2"] as const, ts }], isAlike: () => true, waitsMs: [0] };
+		expect(await sent.findAlike("b", cut)).toEqual({ messageId: "m2" });
+		expect(await find("a")).toEqual({ messageId: "m1" });
 	});
 });
 
@@ -80,7 +184,7 @@ describe("ST26: what the daemon keeps", () => {
 		const clock = manualClock();
 		const said: KeepLine[] = [];
 		const recorder = createRecorder({ say: (line) => void said.push(line), clock, answerMs: 1000 });
-		const sent = openSentLog({ notes: keptNotes(openNotes(file()), recorder) });
+		const sent = openSentLog({ notes: keptNotes(openNotes(file()), recorder), clock });
 		const answer = (line = said.at(-1)) => recorder.accept({ type: "noted", id: line?.id });
 		return { clock, said, recorder, sent, answer };
 	}

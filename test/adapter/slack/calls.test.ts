@@ -203,6 +203,16 @@ describe("I7: looking up a message of which nobody knows whether it was created"
 	const forgetful = async (settings: Record<string, string> = {}): Promise<Required<Session>> =>
 		(await openSession(platform, { ...fake.settings, ...settings })) as Required<Session>;
 
+	async function loseStart(
+		session: Required<Session>,
+		text: string,
+		nonce: string,
+		kind: "reset_before" | "reset_after_accept" = "reset_after_accept",
+	): Promise<void> {
+		fake.fault({ kind, count: 1, call: "chat.startStream" });
+		await faultOf(session.start(inThread, text, sendOptions(nonce)));
+	}
+
 	test("by its nonce, in a channel and in a thread", async () => {
 		const session = await open();
 		for (const target of [{ to: "C1" }, inThread]) {
@@ -242,11 +252,23 @@ describe("I7: looking up a message of which nobody knows whether it was created"
 		const done = await session.start(inThread, "earlier", sendOptions("n1"));
 		await session.stop(inThread, done.messageId, sendOptions("n1"));
 		expect(await other.find(inThread, "n2", "Hello *you*")).toBeUndefined();
-		const { messageId } = await session.start(inThread, "Hello **yo", sendOptions("n2"));
-		expect(await other.find(inThread, "n2", "Hello *you*, and more")).toEqual({ messageId });
-		expect((await faultOf(other.find(inThread, "n3", "Something else"))).message).toContain("cannot be told");
-		await session.start(inThread, "Hello", sendOptions("n4"));
+		await loseStart(session, "Hello **yo", "n2");
+		// Without the account's notes nobody knows whether it is as young as the call.
 		expect((await faultOf(other.find(inThread, "n2", "Hello *you*"))).message).toContain("cannot be told");
+		expect((await faultOf(session.find(inThread, "n2", "Something else"))).message).toContain("cannot be told");
+		const messageId = (fake.raw("C1") as { ts: string }[]).at(-1)?.ts;
+		expect(await session.find(inThread, "n2", "Hello *you*, and more")).toEqual({ messageId });
+		await loseStart(session, "Hello", "n3");
+		await loseStart(session, "Hello", "n4");
+		expect((await faultOf(session.find(inThread, "n3", "Hello *you*"))).message).toContain("cannot be told");
+	});
+
+	test("a stream of an earlier answer that begins alike and was looked up itself is not it", async () => {
+		const session = await open();
+		await loseStart(session, "Hello", "n1");
+		expect(await session.find(inThread, "n1", "Hello")).toBeDefined();
+		await loseStart(session, "Hello", "n2", "reset_before");
+		expect(await session.find(inThread, "n2", "Hello")).toBeUndefined();
 	});
 
 	test("of streams without a nonce, one that the account knows to be another's is not it", async () => {

@@ -9,7 +9,7 @@ import {
 	TWILIO_SID,
 	TWILIO_TOKEN,
 } from "../../fakes/sms.ts";
-import { abortedWhen, faultOf, memory, openSession, sendOptions } from "../session.ts";
+import { abortedWhen, faultOf, memory, openSession, sendOptions, standingClock } from "../session.ts";
 
 let fake: SmsFake;
 
@@ -56,9 +56,9 @@ describe("a message that may have been sent", () => {
 		const session = await open();
 		fake.fault({ kind: "reset_after_accept", count: 1 });
 		expect((await faultOf(session.create({ to: TO }, "hello", sendOptions("a")))).fault).toBe("unknown_outcome");
-		expect(await session.find?.({ to: TO }, "a", "hello")).toEqual({ messageId: fake.raw(TO)[0]?.sid });
 		expect(await session.find?.({ to: TO }, "a", "hell")).toBeUndefined();
 		expect(await session.find?.({ to: "+15551230002" }, "a", "hello")).toBeUndefined();
+		expect(await session.find?.({ to: TO }, "a", "hello")).toEqual({ messageId: fake.raw(TO)[0]?.sid });
 	});
 
 	test("is not another one that says the same, and is the one that its nonce made", async () => {
@@ -67,6 +67,39 @@ describe("a message that may have been sent", () => {
 		const later = await open({}, state);
 		expect(await later.find?.({ to: TO }, "b", "ok")).toBeUndefined();
 		expect(await later.find?.({ to: TO }, "a", "ok")).toEqual({ messageId });
+	});
+
+	test("I7: is not the same text of an earlier answer that was looked up itself", async () => {
+		const state = memory();
+		const session = await open({}, state);
+		fake.fault({ kind: "reset_after_accept", count: 1 });
+		await faultOf(session.create({ to: TO }, "ok", sendOptions("a")));
+		const first = await session.find?.({ to: TO }, "a", "ok");
+		fake.fault({ kind: "reset_before", count: 1 });
+		await faultOf(session.create({ to: TO }, "ok", sendOptions("b")));
+		expect(await (await open({}, state)).find?.({ to: TO }, "b", "ok")).toBeUndefined();
+		expect(await (await open({}, state)).find?.({ to: TO }, "a", "other")).toEqual(first);
+	});
+
+	test("I7: is not an earlier one of which nobody knows who made it; without another message in between nobody can tell", async () => {
+		const clock = standingClock();
+		await fake.close();
+		fake = await createSmsFake({ clock });
+		const session = await openSession(platform, settings(), { state: memory(), clock });
+		const lose = (kind: "reset_before" | "reset_after_accept", nonce: string) => {
+			fake.fault({ kind, count: 1 });
+			return faultOf(session.create({ to: TO }, "ok", sendOptions(nonce)));
+		};
+		await lose("reset_after_accept", "a");
+		clock.pass(60_000);
+		await lose("reset_before", "b");
+		expect((await faultOf(session.find?.({ to: TO }, "b", "ok"))).message).toContain("does not tell");
+		await session.create({ to: TO }, "in between", sendOptions("c"));
+		clock.pass(1000);
+		await lose("reset_before", "d");
+		expect(await session.find?.({ to: TO }, "d", "ok")).toBeUndefined();
+		await lose("reset_after_accept", "d");
+		expect(await session.find?.({ to: TO }, "d", "ok")).toEqual({ messageId: fake.raw(TO).at(-1)?.sid });
 	});
 
 	test("is found behind the words of a trial account", async () => {
