@@ -37,14 +37,6 @@ it("I1: resolves after the disk has answered, and the event loop goes on meanwhi
 	power.close();
 });
 
-it("syncs the folder once, then the log, on a real disk", async () => {
-	const { db, path } = database();
-	const power = walSync(db, path);
-	await power.sync();
-	await power.sync();
-	power.close();
-});
-
 it("I1: after a failed sync a second one does not rely on the log: it moves everything into the database", async () => {
 	const { db, path } = database();
 	let isFailing = true;
