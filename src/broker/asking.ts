@@ -66,7 +66,7 @@ export interface AskingDeps {
 /** Without the letters and digits that are mistaken for one another. A digit in second place: no word of a language looks like it. */
 const LETTERS = "ABCDEFGHJKMNPQRSTVWXYZ";
 const DIGITS = "23456789";
-/** Of all ids at most half are in use: a free one is found soon. */
+/** Keeps at most half of all ids in use, so a random draw finds a free one within a few attempts. */
 const IDS_MAX = (LETTERS.length * DIGITS.length) ** 2 / 2;
 /** Whoever decides waits for it. */
 const WRITE_MS_MAX = 5000;

@@ -12,7 +12,7 @@ export interface ContinuationDeps {
 	isBusy(session: string): boolean;
 }
 
-/** What it takes to know whether a run's messages can be answered once more. */
+/** Dependencies of the check whether a run can be retried. */
 export interface RetryDeps {
 	ledger: Pick<Ledger, "turns" | "approvals">;
 	isBusy(session: string): boolean;
@@ -67,7 +67,7 @@ export async function retryRefusalOf(deps: RetryDeps, { runId, session, ...turn 
 	return openQuestionOf(deps, runId);
 }
 
-/** A new run of the session would withdraw what is still asked, and nobody would see it. */
+/** A new run of the session would silently withdraw an open approval or question. */
 async function openQuestionOf({ ledger }: RetryDeps, runId: string): Promise<string | undefined> {
 	const [open] = await ledger.approvals.list({ runId, state: "pending", limit: 1 });
 	if (!open) return undefined;

@@ -1,4 +1,4 @@
-/** What was heard becomes safe side by side, and is confirmed to the platform in its order: a message that takes long holds up no other chat. */
+/** The daemon stores inbound messages concurrently, and the adapter confirms them to the platform in order: a slow message does not delay other chats. */
 
 /** Messages that are not safe yet; a platform that says more has to wait. */
 const UNSAFE_MAX = 64;
@@ -19,7 +19,7 @@ export function createHeard(unsafeMax = UNSAFE_MAX): Heard {
 	const open = new Set<Promise<void>>();
 	return {
 		async add(safe, confirm) {
-			// Whoever waits for it hears of its failure in its turn.
+			// `mine` below reports the failure; without this handler Node would call the rejection unhandled until then.
 			safe?.catch(() => {});
 			const mine = last.then(() => safe).then(confirm);
 			last = mine;

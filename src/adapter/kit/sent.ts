@@ -19,7 +19,7 @@ export interface SentLog {
 	has(messageId: string): boolean;
 	/** False: its call has certainly never left, or was refused. */
 	mayHaveLeft(nonce: string): boolean;
-	/** What the notes tell, or else what `look` finds: that is noted, or a later look-up could take it for its own. */
+	/** Returns the outcome from the notes, or asks `look` and notes the result, so that a later look-up cannot claim the same message. */
 	find(nonce: string, look: () => Promise<Made | undefined>): Promise<Made | undefined>;
 	/** The same where messages are recognised by what they say. Throws when it cannot tell. */
 	findAlike<T extends KeptMessage>(nonce: string, search: Search<T>): Promise<Made | undefined>;

@@ -93,10 +93,10 @@ const NO_STREAMING: ReadonlySet<string | undefined> = new Set([
 	"invalid_thread_ts",
 ]);
 
-/** What answers for a method that is not there: nothing was made. */
+/** HTTP statuses of a server that lacks the method: the call created nothing. */
 const NO_METHOD: ReadonlySet<number> = new Set([404, 405, 501]);
 
-/** Of a call that begins a stream. */
+/** Whether a failed `chat.startStream` means that the workspace or server has no native streaming. */
 export function isWithoutStreaming(cause: unknown): boolean {
 	const inner = cause instanceof PlatformError ? cause.cause : cause;
 	return inner instanceof WebAPIHTTPError ? NO_METHOD.has(inner.statusCode) : NO_STREAMING.has(wordOf(cause));

@@ -22,7 +22,7 @@ export interface LookupQuestion {
 	text: string;
 	/** The message may have been begun as a stream, which carries its nonce only once it has ended. */
 	streamed: boolean;
-	/** Of one that carries no nonce: whether this nonce's call can have made it. */
+	/** For a message without a nonce: decides whether the call with this nonce can have created it. */
 	verdictOn(message: StoredMessage): Verdict;
 }
 
