@@ -7,12 +7,12 @@ import { readSource, type SourceEvent } from "./source.ts";
 import { mailFiles } from "./whole-machine.ts";
 
 export async function recallFiles(delivering: Delivering, nonce: string): Promise<void> {
-	const { tracked, info, bus, signal, log, files } = delivering;
+	const { live, info, bus, signal, log, files } = delivering;
 	const line = lineOf(nonce);
-	const mail = tracked.row.mode === "whole" && info.delivery === "whole";
+	const mail = live.row.mode === "whole" && info.delivery === "whole";
 	if (!mail && !isAside(line)) return;
 	const read: SourceEvent[] = [];
-	for await (const events of readSource(bus, tracked.row.runId, { position: 0, signal, log })) {
+	for await (const events of readSource(bus, live.row.runId, { position: 0, signal, log })) {
 		const parts = events.filter(({ event }) => event.type === "part");
 		if (mail) read.push(...parts);
 		const found = mail ? undefined : filesAt(delivering, parts, line);

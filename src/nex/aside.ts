@@ -47,7 +47,7 @@ export function wantedAside(
 	if (event.type !== "part" || !isWanted(delivering, event)) return undefined;
 	const aside = asideOf(delivering, event, offset);
 	if (!aside) return undefined;
-	const { messages } = delivering.tracked.row;
+	const { messages } = delivering.live.row;
 	const known = messages.find(({ nonce }) => nonce === aside.nonce || nonce === aside.instead?.nonce);
 	return { aside, known };
 }
@@ -58,15 +58,15 @@ export function owedAside(delivering: Delivering, event: SourceEvent): Aside | u
 	return wanted?.known ? undefined : wanted?.aside;
 }
 
-export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: number): Aside | undefined {
+export function asideOf({ live, info }: Delivering, part: PartEvent, offset: number): Aside | undefined {
 	const content = contentOf(part, offset, info);
 	if (!content) return undefined;
 	const { text, attachment, instead } = content;
 	return {
-		nonce: asideNonce(tracked.id, offset, ""),
+		nonce: asideNonce(live.id, offset, ""),
 		text,
 		...(attachment && { attachments: [attachment] }),
-		...(instead !== undefined && { instead: { nonce: asideNonce(tracked.id, offset, "!"), text: instead } }),
+		...(instead !== undefined && { instead: { nonce: asideNonce(live.id, offset, "!"), text: instead } }),
 	};
 }
 
@@ -74,11 +74,9 @@ export function asideOf({ tracked, info }: Delivering, part: PartEvent, offset: 
  * The text that says that an answer failed, for adapters that stream without positions: their messages have ranges that say nothing, so it is
  * known by its nonce. No part of an answer stands at offset 0.
  */
-export function errorAside({ tracked, info, options }: Delivering): Aside | undefined {
+export function errorAside({ live, info, options }: Delivering): Aside | undefined {
 	const isBlind = info.supports.includes("stream") && !info.fields?.includes("offset");
-	return isBlind && options.errorText
-		? { nonce: asideNonce(tracked.id, 0, "error"), text: options.errorText }
-		: undefined;
+	return isBlind && options.errorText ? { nonce: asideNonce(live.id, 0, "error"), text: options.errorText } : undefined;
 }
 
 /** The text that says that an answer failed is no part of the source either; it is said once. */

@@ -12,12 +12,12 @@ import { typingInputOf } from "./typing-rules.ts";
 
 /** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
 export async function* readBlocks(delivering: Delivering, typing: Typing): AsyncGenerator<Block, void, undefined> {
-	const { tracked, bus, signal, log, clock } = delivering;
+	const { live, bus, signal, log, clock } = delivering;
 	const machine = createBlockMachine(delivering, await placeOfCursor(delivering));
 	const over = new AbortController();
 	const reading = AbortSignal.any([signal, over.signal]);
-	const source = readSource(bus, tracked.row.runId, {
-		position: tracked.reach,
+	const source = readSource(bus, live.row.runId, {
+		position: live.reach,
 		signal: reading,
 		log,
 		onDamage: (reason) => {
@@ -70,10 +70,10 @@ function take(machine: BlockMachine, typing: Typing, events: readonly SourceEven
 
 /** From the second block on a person would need a moment. */
 async function* withDelays(delivering: Delivering, machine: BlockMachine): AsyncGenerator<Block, void, undefined> {
-	const { tracked, clock, random, signal } = delivering;
+	const { live, clock, random, signal } = delivering;
 	for (let block = machine.ready(); block; block = machine.ready()) {
 		const { humanDelayMs } = machine;
-		if (humanDelayMs && tracked.row.messages.length > 0) {
+		if (humanDelayMs && live.row.messages.length > 0) {
 			await sleep(clock, humanDelayMs.min + random() * (humanDelayMs.max - humanDelayMs.min), signal);
 		}
 		if (signal.aborted) return;
@@ -82,9 +82,9 @@ async function* withDelays(delivering: Delivering, machine: BlockMachine): Async
 }
 
 /** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
-async function placeOfCursor({ tracked, bus, signal, log }: Delivering): Promise<Place> {
-	const { reach: cursor } = tracked;
-	const { runId } = tracked.row;
+async function placeOfCursor({ live, bus, signal, log }: Delivering): Promise<Place> {
+	const { reach: cursor } = live;
+	const { runId } = live.row;
 	let begin = 0;
 	let text = "";
 	const textOf = (events: readonly SourceEvent[]) => {

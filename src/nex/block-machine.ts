@@ -35,8 +35,8 @@ export function blocksOf(
 
 /** `place`: where in the markdown the delivery goes on. */
 export function createBlockMachine(delivering: Delivering, place: Place): BlockMachine {
-	const { tracked, info, account, question } = delivering;
-	const whole = tracked.row.mode === "whole";
+	const { live, info, account, question } = delivering;
+	const whole = live.row.mode === "whole";
 	// A question's last message has its buttons, so all of them are one line.
 	if (whole && (question || info.delivery === "whole")) return createWhole(delivering);
 	const { textMax } = info.limits;
@@ -71,9 +71,9 @@ function createBlocks(
 	rules: BlockRules,
 	humanDelayMs: BlockMachine["humanDelayMs"],
 ): BlockMachine {
-	const { tracked, options } = delivering;
-	const { row } = tracked;
-	let state = beginBlocks(tracked.reach, place);
+	const { live, options } = delivering;
+	const { row } = live;
+	let state = beginBlocks(live.reach, place);
 	/** Nothing was sent yet behind a message that was left half-way. */
 	let isBlind = goesOnBlindly(delivering);
 	let wakeAt: number | undefined;
@@ -115,7 +115,7 @@ function createBlocks(
 			}
 			if (!isEnd(event) || !options.errorText || each.reason === "aborted") return;
 			// Of an answer that ended well, some may be missing, and it is not known what.
-			if (event.type !== "stream_error" && !(isBlind && doubtOf(tracked) !== undefined)) return;
+			if (event.type !== "stream_error" && !(isBlind && doubtOf(live) !== undefined)) return;
 			// No part of the source: said after it, and only once.
 			const aside = errorAside(delivering);
 			const isSaid = aside ? row.messages.some(({ nonce }) => nonce === aside.nonce) : isErrorSaid(row);

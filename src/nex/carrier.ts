@@ -11,11 +11,11 @@ import type { Accounts } from "./accounts.ts";
 import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
 import { createLanes } from "./lanes.ts";
 import type { OutboundLimits } from "./limits.ts";
+import { LiveDelivery } from "./live-delivery.ts";
 import type { DeliverOptions } from "./port.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
 import { route } from "./router.ts";
 import { sleep } from "./sleep.ts";
-import { Tracked } from "./tracked.ts";
 
 export interface CarrierDeps {
 	bus: Bus;
@@ -34,7 +34,7 @@ export interface CarrierDeps {
 export class Carrier {
 	readonly #deps: CarrierDeps;
 	readonly #lanes = createLanes();
-	readonly #active = new Map<string, { tracked: Tracked; done: Promise<void> }>();
+	readonly #active = new Map<string, { live: LiveDelivery; done: Promise<void> }>();
 	/** Aborts when this process stops, or another daemon goes on. */
 	readonly #signal: AbortSignal;
 
@@ -47,25 +47,25 @@ export class Carrier {
 	launch(row: Delivery): void {
 		if (this.#active.has(row.id)) return;
 		const record = new DeliveryRecord(row.id, this.#deps.records);
-		const tracked = new Tracked(row, record, { now: this.#deps.stamp });
-		const done = this.#work(tracked).finally(() => this.#active.delete(row.id));
-		this.#active.set(row.id, { tracked, done });
+		const live = new LiveDelivery(row, record, { now: this.#deps.stamp });
+		const done = this.#work(live).finally(() => this.#active.delete(row.id));
+		this.#active.set(row.id, { live, done });
 	}
 
 	/** While it is under way. */
-	tracked(id: string): Tracked | undefined {
-		return this.#active.get(id)?.tracked;
+	live(id: string): LiveDelivery | undefined {
+		return this.#active.get(id)?.live;
 	}
 
 	/** The one under way that has a message of this id or nonce. */
-	ofMessage({ channel, account, messageId, nonce }: MessagePlace): { tracked: Tracked; nonce: string } | undefined {
-		for (const { tracked } of this.#active.values()) {
-			const { row } = tracked;
+	ofMessage({ channel, account, messageId, nonce }: MessagePlace): { live: LiveDelivery; nonce: string } | undefined {
+		for (const { live } of this.#active.values()) {
+			const { row } = live;
 			if (row.channel !== channel || row.account !== account) continue;
 			const same = row.messages.find((each) =>
 				each.messageId === undefined ? each.nonce === nonce : each.messageId === messageId,
 			);
-			if (same) return { tracked, nonce: same.nonce };
+			if (same) return { live, nonce: same.nonce };
 		}
 		return undefined;
 	}
@@ -85,7 +85,7 @@ export class Carrier {
 	}
 
 	#of({ channel, id }: Account) {
-		return [...this.#active.values()].filter(({ tracked: { row } }) => row.channel === channel && row.account === id);
+		return [...this.#active.values()].filter(({ live: { row } }) => row.channel === channel && row.account === id);
 	}
 
 	async allSettled(): Promise<void> {
@@ -93,46 +93,46 @@ export class Carrier {
 	}
 
 	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process, or to the daemon that took it over. */
-	async #work(tracked: Tracked): Promise<void> {
+	async #work(live: LiveDelivery): Promise<void> {
 		const signal = this.#signal;
 		const failed = (cause: unknown): Outcome => {
 			if (signal.aborted) return { state: "left" };
-			this.#deps.log.error({ ...factsOf(tracked), err: cause }, "a delivery failed");
+			this.#deps.log.error({ ...factsOf(live), err: cause }, "a delivery failed");
 			return { state: "failed", error: toNexusError(cause).message };
 		};
 		let outcome: Outcome;
 		// Its account was changed or removed: it goes on with the new one, or has failed.
-		do outcome = await this.#inOrder(tracked).catch(failed);
+		do outcome = await this.#inOrder(live).catch(failed);
 		while (outcome.state === "left" && !signal.aborted);
-		if (outcome.state !== "left") await this.#finish(tracked, outcome);
-		if (tracked.lost.aborted) this.#deps.log.warn(factsOf(tracked), "another daemon has taken a delivery over");
+		if (outcome.state !== "left") await this.#finish(live, outcome);
+		if (live.lost.aborted) this.#deps.log.warn(factsOf(live), "another daemon has taken a delivery over");
 	}
 
-	async #finish(tracked: Tracked, outcome: Outcome): Promise<void> {
+	async #finish(live: LiveDelivery, outcome: Outcome): Promise<void> {
 		const { log } = this.#deps;
-		const { messages } = tracked.row;
+		const { messages } = live.row;
 		const missed = messages.find((message) => message.state === "failed");
 		const isOut = outcome.state === "complete" && !missed;
 		const { state: ended } = outcome;
 		const state = isOut ? "complete" : ended === "unknown" || ended === "damaged" ? ended : "failed";
 		const error = "error" in outcome ? outcome.error : missed?.error;
-		tracked.change("finish", state, error);
-		if (state === "complete") log.debug({ ...factsOf(tracked), messages: messages.length }, "delivered");
-		else log.warn({ ...factsOf(tracked), state, error }, "a delivery did not reach its platform as it should");
-		await tracked.recorded().catch(() => {}); // Its record has told why.
+		live.change("finish", state, error);
+		if (state === "complete") log.debug({ ...factsOf(live), messages: messages.length }, "delivered");
+		else log.warn({ ...factsOf(live), state, error }, "a delivery did not reach its platform as it should");
+		await live.recorded().catch(() => {}); // Its record has told why.
 	}
 
-	#inOrder(tracked: Tracked): Promise<Outcome> {
-		const { row } = tracked;
+	#inOrder(live: LiveDelivery): Promise<Outcome> {
+		const { row } = live;
 		const session = this.#deps.bus
 			.describe(row.runId)
 			.then((info) => (info?.meta as { session?: string } | undefined)?.session);
-		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(tracked));
+		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(live));
 	}
 
-	async #carry(tracked: Tracked): Promise<Outcome> {
+	async #carry(live: LiveDelivery): Promise<Outcome> {
 		const { bus, limits, clock, random, log, accounts } = this.#deps;
-		const { row } = tracked;
+		const { row } = live;
 		const account = accounts.of(row.channel, row.account);
 		const signal = AbortSignal.any([this.#signal, account.retired]);
 		const info = await this.#infoOf(account, signal);
@@ -143,7 +143,7 @@ export class Carrier {
 		const tools = options.tools ?? streaming.tools;
 		const { placeholder } = streaming;
 		const delivering: Delivering = {
-			...{ tracked, account, info, bus, limits, clock, random, log, signal },
+			...{ live, account, info, bus, limits, clock, random, log, signal },
 			target: row.target as Target,
 			options: {
 				...(tools !== undefined && { tools }),

@@ -6,10 +6,10 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Account } from "./account.ts";
 import type { OutboundLimits } from "./limits.ts";
-import type { Tracked } from "./tracked.ts";
+import type { LiveDelivery } from "./live-delivery.ts";
 
 export interface Delivering {
-	tracked: Tracked;
+	live: LiveDelivery;
 	target: Target;
 	account: Account;
 	info: AdapterInfo;
@@ -49,7 +49,7 @@ export type Outcome =
 	/** This process stops working on it; the next one, or another daemon, goes on. */
 	| { state: "left" };
 
-export const factsOf = ({ row }: Pick<Tracked, "row">): object => ({
+export const factsOf = ({ row }: Pick<LiveDelivery, "row">): object => ({
 	delivery: row.id,
 	runId: row.runId,
 	channel: row.channel,

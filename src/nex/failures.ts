@@ -48,8 +48,8 @@ export function createFailures(deps: FailuresDeps): Failures {
 async function record({ deliveries, records, carrier, stamp, log }: FailuresDeps, failure: Failure): Promise<void> {
 	const { channel, account, messageId, error } = failure;
 	const facts = { channel, account, messageId, error };
-	const live = carrier().ofMessage(failure);
-	const known = live ? { delivery: live.tracked.row, nonce: live.nonce } : await deliveries.ofMessage(failure);
+	const found = carrier().ofMessage(failure);
+	const known = found ? { delivery: found.live.row, nonce: found.nonce } : await deliveries.ofMessage(failure);
 	if (!known) return log.warn(facts, "a message that no delivery knows was not delivered");
 	const { nonce, delivery } = known;
 	const stored = delivery.messages.find((message) => message.nonce === nonce);
@@ -57,7 +57,7 @@ async function record({ deliveries, records, carrier, stamp, log }: FailuresDeps
 	const of = { delivery: delivery.id, runId: delivery.runId };
 	log.error({ ...facts, ...of }, "the platform took a message and did not deliver it");
 	// It may have been taken up again while it was looked for.
-	const tracked = carrier().tracked(delivery.id);
+	const tracked = carrier().live(delivery.id);
 	if (tracked) {
 		tracked.change("failed", nonce, { messageId, error });
 		return tracked.recorded();

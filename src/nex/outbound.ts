@@ -43,7 +43,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 	const { deliveries } = parts;
 	const inTurn = createInTurn();
 	let closing = false;
-	const current = (row: Delivery): DeliveryInfo => structuredClone(carrier.tracked(row.id)?.row ?? row);
+	const current = (row: Delivery): DeliveryInfo => structuredClone(carrier.live(row.id)?.row ?? row);
 	/** While the daemon stops it is left to the next one. */
 	const launch = (row: Delivery) => {
 		if (!closing) carrier.launch(row);

@@ -79,7 +79,7 @@ async function takeAgain(deps: OwingDeps, known: Delivery): Promise<{ delivery: 
 	const { error: _error, endedAt: _endedAt, ...row } = known;
 	const isOver = row.state === "failed" || row.state === "stale";
 	const isDoubtful = row.messages.some(({ state }) => state !== "sent" && state !== "open");
-	if (!isOver || isDoubtful || deps.carrier.tracked(row.id)) return { delivery: known, due: false };
+	if (!isOver || isDoubtful || deps.carrier.live(row.id)) return { delivery: known, due: false };
 	const now = deps.stamp();
 	try {
 		await deps.write([deliveryWrites.reopen(row.id, now)], PATIENCE_MS);

@@ -57,7 +57,7 @@ async function untilDone(deps: RecoveryDeps, work: () => Promise<void>, tries = 
 
 /** One that fails is tried again by itself: it does not hold up the others. */
 async function takeOver(deps: RecoveryDeps, ids: readonly string[]): Promise<void> {
-	const left = ids.filter((id) => !deps.carrier.tracked(id));
+	const left = ids.filter((id) => !deps.carrier.live(id));
 	const adopted = new Map(left.map((id) => [id, adopt(deps, id)]));
 	await Promise.allSettled(adopted.values());
 	// From here on its daemon can note nothing more.

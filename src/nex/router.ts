@@ -24,35 +24,35 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 
 /** Carries a delivery to its end, however often its adapter dies on the way. */
 export async function route(delivering: Delivering, options: DeliverOptions): Promise<Outcome> {
-	const { tracked, info, account } = delivering;
-	const begun = tracked.row.mode !== undefined;
+	const { live, info, account } = delivering;
+	const begun = live.row.mode !== undefined;
 	if (!begun) {
-		tracked.given = 0;
-		tracked.change("setMode", modeOf(info, account.streaming, options));
-		await tracked.recorded();
+		live.given = 0;
+		live.change("setMode", modeOf(info, account.streaming, options));
+		await live.recorded();
 	}
 	return inSum(delivering, await carry(delivering, begun));
 }
 
 /** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
-function inSum({ tracked, damage }: Delivering, outcome: Outcome): Outcome {
+function inSum({ live, damage }: Delivering, outcome: Outcome): Outcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
-	const doubt = doubtOf(tracked);
+	const doubt = doubtOf(live);
 	if (outcome.state === "complete" && doubt !== undefined) return { state: "unknown", error: doubt };
-	const doubtful = tracked.row.messages.some(({ state, nonce }) => state === "unknown" && isAside(nonce));
+	const doubtful = live.row.messages.some(({ state, nonce }) => state === "unknown" && isAside(nonce));
 	if (outcome.state !== "complete" || !doubtful) return outcome;
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
 }
 
 async function carry(delivering: Delivering, begun: boolean): Promise<Outcome> {
-	const { tracked, info, log } = delivering;
-	if (tracked.row.mode !== "stream") return deliverBySend(delivering);
+	const { live, info, log } = delivering;
+	if (live.row.mode !== "stream") return deliverBySend(delivering);
 	const outcome = await deliverByStream(delivering, begun);
 	if (outcome.state !== "degraded") return outcome;
-	log.warn({ ...factsOf(delivering.tracked), error: outcome.error }, "streaming failed; what is owed is sent");
+	log.warn({ ...factsOf(delivering.live), error: outcome.error }, "streaming failed; what is owed is sent");
 	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
-	tracked.change("setMode", "blocks");
-	await tracked.recorded();
+	live.change("setMode", "blocks");
+	await live.recorded();
 	return deliverBySend(delivering);
 }

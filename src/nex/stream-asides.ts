@@ -39,8 +39,8 @@ export class StreamAsides {
 
 	/** `ink`: how far the text before it has something to see. */
 	async say(aside: Aside, ink: number, signal: AbortSignal): Promise<void> {
-		const { tracked, limits } = this.#delivering;
-		await this.#sayOnce(() => tracked.row.cursor >= ink, limits.answerMs, aside, signal);
+		const { live, limits } = this.#delivering;
+		await this.#sayOnce(() => live.row.cursor >= ink, limits.answerMs, aside, signal);
 	}
 
 	/** Without positions: when `isOut` says that the message before it is finished. */
@@ -62,8 +62,8 @@ export class StreamAsides {
 	/** Those that were held, now that the text is out. */
 	async rest(): Promise<Outcome | undefined> {
 		if (!this.#held) return undefined;
-		const { tracked, bus, signal, log } = this.#delivering;
-		for await (const events of readSource(bus, tracked.row.runId, { position: tracked.row.cursor, signal, log })) {
+		const { live, bus, signal, log } = this.#delivering;
+		for await (const events of readSource(bus, live.row.runId, { position: live.row.cursor, signal, log })) {
 			for (const each of events) {
 				if (each.event.type === "part" && showsPart(this.#delivering, each.event)) continue;
 				const aside = owedAside(this.#delivering, each);

@@ -34,18 +34,18 @@ export async function deliverByStream(delivering: Delivering, begun: boolean): P
 }
 
 async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise<Outcome> {
-	const { signal, limits, clock, tracked } = delivering;
+	const { signal, limits, clock, live } = delivering;
 	for (let known = "", since = clock.now(); ; ) {
 		const attempt = await attemptOnce(delivering, asides);
 		await asides.idle();
 		if (attempt.state !== "lost") return attempt;
 		if (signal.aborted) return { state: "left" };
 		delivering.log.warn(
-			{ ...factsOf(delivering.tracked), error: attempt.error },
+			{ ...factsOf(delivering.live), error: attempt.error },
 			"the adapter was lost; the delivery goes on",
 		);
 		if (attempt.begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
-		const progress = JSON.stringify([tracked.row.cursor, tracked.unfinished?.shown]);
+		const progress = JSON.stringify([live.row.cursor, live.unfinished?.shown]);
 		if (progress !== known) since = clock.now();
 		known = progress;
 		if (clock.now() - since >= limits.giveUpMs) return { state: "failed", error: `Given up: ${attempt.error}` };
@@ -55,23 +55,23 @@ async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise
 type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
 
 /** Something of it may be on the platform, and no process can go on with it. */
-const isHalfShown = (delivering: Delivering): boolean => !isResumable(delivering) && !isUnshown(delivering.tracked);
+const isHalfShown = (delivering: Delivering): boolean => !isResumable(delivering) && !isUnshown(delivering.live);
 
 async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promise<Attempt> {
-	const { tracked, clock, signal, target } = delivering;
+	const { live, clock, signal, target } = delivering;
 	const { promise, resolve } = Promise.withResolvers<Attempt>();
 	let seat: Seat | undefined;
 	let watch: AnswerWatch | undefined;
 	let isOver = false;
 	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
-	const names = speaks(delivering.info, "runId") && { delivery: tracked.id, runId: tracked.row.runId };
+	const names = speaks(delivering.info, "runId") && { delivery: live.id, runId: live.row.runId };
 	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
 		write({ type: "typing", target, on, ...doing, ...names }),
 	);
 	const message = (what: "out" | "grown") => typing.take({ type: what === "out" ? "message_out" : "message_grown" });
 	const reports = new StreamReports(delivering, { write, message });
 	const client: StreamClient = {
-		runId: tracked.row.runId,
+		runId: live.row.runId,
 		lost(error) {
 			reports.lost();
 			resolve({ state: "lost", error, begun: true });
@@ -93,8 +93,8 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	const over = new AbortController();
 	// Whoever took the delivery over goes on with its messages: this process must not touch them any more.
 	const lost = () => taken.kill("works on a delivery that another daemon has taken over");
-	if (tracked.lost.aborted) lost();
-	else tracked.lost.addEventListener("abort", lost, { signal: over.signal });
+	if (live.lost.aborted) lost();
+	else live.lost.addEventListener("abort", lost, { signal: over.signal });
 	// It ends by itself once it is over; a full pipe must not hold up the outcome.
 	const pushing = { delivering, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
 	const onEnd = (position: number, inked: boolean) => {
@@ -114,13 +114,13 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 
 /** Undefined when there is none within the time that a delivery may wait, or this process stops. */
 async function takeSeat(delivering: Delivering, client: StreamClient): Promise<Seat | undefined> {
-	const { account, info, tracked, clock, limits } = delivering;
+	const { account, info, live, clock, limits } = delivering;
 	const tooLate = new AbortController();
 	const cancel = clock.after(limits.giveUpMs, () => tooLate.abort());
 	const signal = AbortSignal.any([delivering.signal, tooLate.signal]);
 	try {
 		await account.gate.open(signal);
-		return await account.stream(info).seat(tracked.id, client, signal);
+		return await account.stream(info).seat(live.id, client, signal);
 	} catch (cause) {
 		if (!signal.aborted) throw cause;
 		return undefined;
@@ -148,10 +148,10 @@ async function pushAll(
 	onNothing: () => void,
 ): Promise<void> {
 	const { delivering, seat, typing, signal } = pushing;
-	const { tracked, info, bus, log } = delivering;
-	const { runId } = tracked.row;
+	const { live, info, bus, log } = delivering;
+	const { runId } = live.row;
 	const named = speaks(info, "runId");
-	const resume = named ? tracked.resume() : undefined;
+	const resume = named ? live.resume() : undefined;
 	const position = resume?.position ?? 0;
 	const push = pusher(pushing, position);
 	const onDamage = (reason: string) => {
@@ -166,7 +166,7 @@ async function pushAll(
 		if (!named && first?.event.type === "stream_start" && events[1] === end && delivering.damage !== undefined)
 			return onNothing();
 		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));
-		const visible = tracked.unfinished?.state === "open" && !info.typing?.beside;
+		const visible = live.unfinished?.state === "open" && !info.typing?.beside;
 		await push.events(events);
 		for (const { event } of events) {
 			const input = typingInputOf(event, visible);
@@ -180,8 +180,8 @@ async function pushAll(
 
 /** Events become lines; what stands beside the text is sent between them. */
 function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
-	const { tracked, info, limits } = delivering;
-	const { id, runId } = tracked.row;
+	const { live, info, limits } = delivering;
+	const { id, runId } = live.row;
 	const named = speaks(info, "runId");
 	const shows = { parts: showsParts(delivering), reasoning: showsReasoning(delivering) };
 	const isOwn = (part: PartEvent) => showsPart(delivering, part);
@@ -200,7 +200,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	let inkEnded = 0;
 	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
-	let begun = tracked.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
+	let begun = live.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
 	const fence = createFenceWatch();
 	/** Where the next token line begins. */
 	let written = start;
@@ -210,7 +210,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 		written += (JSON.parse(line) as { text: string }).text.length;
 		const reach = written;
 		return () => {
-			tracked.given = Math.max(tracked.given ?? 0, reach);
+			live.given = Math.max(live.given ?? 0, reach);
 		};
 	};
 	const write = (events: readonly SourceEvent[]) => {
@@ -232,23 +232,22 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	};
 	/** What follows is in a new message. One that shows text from behind this place was begun when this had been passed. */
 	const endMessage = ({ position, offset }: SourceEvent) => {
-		if (begun && (tracked.unfinished?.shown ?? 0) <= position)
+		if (begun && (live.unfinished?.shown ?? 0) <= position)
 			seat.write({ type: "stream_end", runId, final: false, ...fields, offset });
 		begun = false;
 	};
 	/** Without positions a message counts as finished when the adapter says so of the next one. One that does not is not waited for again. */
 	const besideBlindly = async (aside: Aside, event: SourceEvent) => {
 		if (asides.isHolding) return asides.hold();
-		const finished = () =>
-			tracked.row.messages.filter(({ state, nonce }) => state === "sent" && !isAside(nonce)).length;
+		const finished = () => live.row.messages.filter(({ state, nonce }) => state === "sent" && !isAside(nonce)).length;
 		const before = finished();
 		const due = ends + 1;
-		const isBegun = ink > inkEnded || tracked.unfinished !== undefined;
+		const isBegun = ink > inkEnded || live.unfinished !== undefined;
 		begun = isBegun;
 		endMessage(event);
 		inkEnded = ink;
 		if (isBegun) ends = due;
-		const isOut = () => finished() >= due && finished() > before && !tracked.unfinished;
+		const isOut = () => finished() >= due && finished() > before && !live.unfinished;
 		await asides.sayBehind(() => !isBegun || isOut(), aside, signal);
 	};
 	const beside = async (aside: Aside, event: SourceEvent) => {
@@ -259,7 +258,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 		await asides.say(aside, ink, signal);
 	};
 	/** An earlier process sent it below a message that was then still to be ended or taken away. */
-	const isBelow = ({ ordinal }: DeliveryMessage) => (tracked.unfinished?.ordinal ?? ordinal) < ordinal;
+	const isBelow = ({ ordinal }: DeliveryMessage) => (live.unfinished?.ordinal ?? ordinal) < ordinal;
 	const all = async (events: readonly SourceEvent[]): Promise<void> => {
 		let from = 0;
 		for (const [at, each] of events.entries()) {
@@ -288,15 +287,15 @@ function startLine(
 	delivering: Delivering,
 	{ event, offset }: SourceEvent,
 	named: boolean,
-	resume: ReturnType<Delivering["tracked"]["resume"]>,
+	resume: ReturnType<Delivering["live"]["resume"]>,
 ): StreamLine {
-	const { target, tracked, options } = delivering;
+	const { target, live, options } = delivering;
 	const sessionLabel = event.type === "stream_start" ? event.sessionLabel : "";
-	const line = { type: "stream_start" as const, runId: tracked.row.runId, sessionLabel, target };
+	const line = { type: "stream_start" as const, runId: live.row.runId, sessionLabel, target };
 	if (!named) return line;
 	// The error text is no part of the source: once said, it is not said again.
-	const choices = { tools: true, ...options, ...(isErrorSaid(tracked.row) && { errorText: "" }) };
-	return { ...line, delivery: tracked.id, offset, options: choices, ...(resume && { resume }) };
+	const choices = { tools: true, ...options, ...(isErrorSaid(live.row) && { errorText: "" }) };
+	return { ...line, delivery: live.id, offset, options: choices, ...(resume && { resume }) };
 }
 
 /** An adapter that has the whole answer and says nothing is ended; the next one goes on. */

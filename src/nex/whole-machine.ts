@@ -12,10 +12,10 @@ import { toolNote } from "./tool-note.ts";
 const FILES_CHARS_MAX = 3_400_000;
 
 export function createWhole(delivering: Delivering): BlockMachine {
-	const { tracked, options } = delivering;
+	const { live, options } = delivering;
 	// There is only one: when it is on record there is nothing more to say.
-	const over = tracked.row.messages.length > 0;
-	const from = tracked.row.cursor;
+	const over = live.row.messages.length > 0;
+	const from = live.row.cursor;
 	const mail = createMail(delivering);
 	let done: Block | undefined;
 	return {

@@ -9,21 +9,21 @@ import { silentLog } from "../../../src/std/log.ts";
 import { trackDelivery } from "./tracked-rig.ts";
 
 it("the error text is still owed after an edit of it was refused, and said once", async () => {
-	const { tracked, stored } = await trackDelivery();
+	const { tracked: live, stored } = await trackDelivery();
 	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
-	const delivering = { tracked, info, log: silentLog } as unknown as Delivering;
+	const delivering = { tracked: live, info, log: silentLog } as unknown as Delivering;
 	const reports = new StreamReports(delivering, { write() {}, message() {} });
 	reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	expect(reports.take({ type: "delivery_error", error: "no edits", code: "denied" })).toMatchObject({
 		state: "degraded",
 	});
-	await tracked.recorded();
+	await live.recorded();
 	expect(stored().messages).toMatchObject([{ state: "sent", from: 0, to: 0, abandoned: true }]);
-	expect(stored()).toEqual(tracked.row);
+	expect(stored()).toEqual(live.row);
 	expect(isErrorSaid(stored())).toBe(false);
-	tracked.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
-	tracked.change("sent", "n2", { messageId: "m2", to: 0 });
-	await tracked.recorded();
+	live.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
+	live.change("sent", "n2", { messageId: "m2", to: 0 });
+	await live.recorded();
 	expect(isErrorSaid(stored())).toBe(true);
 });

@@ -10,10 +10,10 @@ import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
 import type { Delivering, Outcome } from "../../../src/nex/delivering.ts";
 import { createGate } from "../../../src/nex/gate.ts";
+import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
 import type { OnPiece, SendAnswer, Request as SendRequest } from "../../../src/nex/supervise/send-port.ts";
-import { Tracked } from "../../../src/nex/tracked.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { normalise } from "../../adapter/normalise.ts";
@@ -101,7 +101,7 @@ async function live(plan: Plan): Promise<Story> {
 			"dlv_1",
 			new Records({ committer: { write, fenced: bus.fenced }, clock, log: silentLog }),
 		);
-		const tracked = new Tracked(rows.get("dlv_1")!, record, clock);
+		const tracked = new LiveDelivery(rows.get("dlv_1")!, record, clock);
 
 		function request(line: SendRequest, _signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
 			if (dead) return never;
@@ -157,7 +157,7 @@ async function live(plan: Plan): Promise<Story> {
 		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
 		const delivering: Delivering = {
-			...{ tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
+			...{ live: tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
 			...{ target: { to: "c" }, signal: stop.signal, options: {}, reasoning: false, parts: true, files: new Map() },
 			account: account as never,
 		};

@@ -3,21 +3,21 @@
 import { onTestFinished } from "vitest";
 import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
+import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
-import { Tracked } from "../../../src/nex/tracked.ts";
 import type { Clock } from "../../../src/std/clock.ts";
 import { type Log, silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore, type TestStore } from "../../store.ts";
 
 interface TrackedRig {
-	tracked: Tracked;
+	tracked: LiveDelivery;
 	records: Records;
 	bus: Bus;
 	/** As it is on record. */
 	stored(): Delivery;
 	/** The same delivery, as the next process finds it. */
-	again(): Tracked;
+	again(): LiveDelivery;
 }
 
 export interface TrackedOptions {
@@ -38,6 +38,6 @@ export async function trackDelivery(options: TrackedOptions = {}): Promise<Track
 	const plain: Bus["write"] = (writes) => bus.write(writes);
 	const write = options.write?.(plain) ?? plain;
 	const records = new Records({ committer: { write, fenced: bus.fenced }, clock, log });
-	const track = () => new Tracked(stored.deliveries.get("d")!, new DeliveryRecord("d", records), clock);
+	const track = () => new LiveDelivery(stored.deliveries.get("d")!, new DeliveryRecord("d", records), clock);
 	return { tracked: track(), records, bus, stored: () => stored.deliveries.get("d")!, again: track };
 }

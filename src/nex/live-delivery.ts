@@ -13,9 +13,9 @@ export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "
 type Verb = keyof typeof CHANGES;
 
 /** What a change says beside the delivery and the time. */
-type Told<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
+type ChangeArgs<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
 
-export class Tracked {
+export class LiveDelivery {
 	readonly row: Delivery;
 	readonly #record: DeliveryRecord;
 	/** How far the text was handed to processes that cannot say what they show; undefined when an earlier daemon did it. */
@@ -66,11 +66,11 @@ export class Tracked {
 	}
 
 	/** What does not apply to the row, such as a message that is not there, changes nothing. */
-	change<V extends Verb>(verb: V, ...told: Told<V>): void {
-		this.#record.add(...this.#apply(verb, told));
+	change<V extends Verb>(verb: V, ...args: ChangeArgs<V>): void {
+		this.#record.add(...this.#apply(verb, args));
 	}
 
-	intend(message: Told<"intend">[0]): void {
+	intend(message: ChangeArgs<"intend">[0]): void {
 		this.change("intend", this.#inOrder(message));
 	}
 
@@ -127,17 +127,17 @@ export class Tracked {
 		};
 	}
 
-	#apply<V extends Verb>(verb: V, told: Told<V>): Write[] {
+	#apply<V extends Verb>(verb: V, args: ChangeArgs<V>): Write[] {
 		const now = this.#clock.now();
 		const apply: (row: Delivery, ...rest: never[]) => boolean = CHANGES[verb];
-		if (!apply(this.row, ...([...told, now] as never[]))) return [];
+		if (!apply(this.row, ...([...args, now] as never[]))) return [];
 		this.row.updatedAt = now;
 		const write: (...args: never[]) => Write = deliveryWrites[verb];
-		return [write(...([this.id, ...told, now] as never[]))];
+		return [write(...([this.id, ...args, now] as never[]))];
 	}
 
 	/** Ordinals tell which was announced first, whoever counted. */
-	#inOrder(message: Told<"intend">[0]): Told<"intend">[0] {
+	#inOrder(message: ChangeArgs<"intend">[0]): ChangeArgs<"intend">[0] {
 		const known = this.row.messages.find(({ nonce }) => nonce === message.nonce);
 		return { ...message, ordinal: known?.ordinal ?? Math.max(message.ordinal, this.#lastOrdinal() + 1) };
 	}
