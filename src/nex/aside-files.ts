@@ -2,12 +2,12 @@
 
 import { asideOf } from "./aside.ts";
 import { isAside, lineOf } from "./aside-nonce.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import { readSource, type SourceEvent } from "./source.ts";
 import { mailFiles } from "./whole-machine.ts";
 
-export async function recallFiles(delivering: Delivering, nonce: string): Promise<void> {
-	const { live, info, bus, signal, log, files } = delivering;
+export async function recallFiles(context: DeliveryContext, nonce: string): Promise<void> {
+	const { live, info, bus, signal, log, files } = context;
 	const line = lineOf(nonce);
 	const mail = live.row.mode === "whole" && info.delivery === "whole";
 	if (!mail && !isAside(line)) return;
@@ -15,18 +15,18 @@ export async function recallFiles(delivering: Delivering, nonce: string): Promis
 	for await (const events of readSource(bus, live.row.runId, { position: 0, signal, log })) {
 		const parts = events.filter(({ event }) => event.type === "part");
 		if (mail) read.push(...parts);
-		const found = mail ? undefined : filesAt(delivering, parts, line);
+		const found = mail ? undefined : filesAt(context, parts, line);
 		if (!found) continue;
 		files.set(line, found);
 		return;
 	}
-	if (mail && read.length > 0) files.set(line, mailFiles(delivering, read));
+	if (mail && read.length > 0) files.set(line, mailFiles(context, read));
 }
 
-function filesAt(delivering: Delivering, events: readonly SourceEvent[], line: string) {
+function filesAt(context: DeliveryContext, events: readonly SourceEvent[], line: string) {
 	for (const { event, offset } of events) {
 		if (event.type !== "part") continue;
-		const aside = asideOf(delivering, event, offset);
+		const aside = asideOf(context, event, offset);
 		if (aside?.nonce === line) return aside.attachments ?? [];
 		if (aside?.instead?.nonce === line) return [];
 	}

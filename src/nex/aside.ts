@@ -6,7 +6,7 @@
 import type { WireAttachment } from "../adapter/adapter.ts";
 import type { Delivery, DeliveryMessage } from "../ledger/ledger.ts";
 import { asideNonce, isAside } from "./aside-nonce.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import { contentOf } from "./part-content.ts";
 import type { PartEvent, SourceEvent } from "./source.ts";
 
@@ -19,46 +19,46 @@ export interface Aside {
 }
 
 /** Adapters that show parts themselves hear of them in the stream; one that cannot send cannot be helped. */
-export const showsParts = ({ info: { supports } }: Delivering): boolean =>
+export const showsParts = ({ info: { supports } }: DeliveryContext): boolean =>
 	supports.includes("parts") || !supports.includes("send");
 
 /**
  * Adapters that show reasoning, or that speak only the six events, where what becomes of a `reasoning` line is the adapter's affair, hear
  * of it in the stream. For the others each passage is a message beside the text.
  */
-export const showsReasoning = (delivering: Delivering): boolean => {
-	const { info } = delivering;
-	return showsParts(delivering) || info.supports.includes("reasoning") || !info.fields?.includes("intent");
+export const showsReasoning = (context: DeliveryContext): boolean => {
+	const { info } = context;
+	return showsParts(context) || info.supports.includes("reasoning") || !info.fields?.includes("intent");
 };
 
 /** The adapter hears of it in the stream. */
-export const showsPart = (delivering: Delivering, { modality }: PartEvent): boolean =>
-	modality === "reasoning" ? showsReasoning(delivering) : showsParts(delivering);
+export const showsPart = (context: DeliveryContext, { modality }: PartEvent): boolean =>
+	modality === "reasoning" ? showsReasoning(context) : showsParts(context);
 
 /** Whether a channel wants to see a part. */
-export const isWanted = ({ reasoning, parts }: Delivering, { modality }: PartEvent): boolean =>
+export const isWanted = ({ reasoning, parts }: DeliveryContext, { modality }: PartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;
 
 /** The message that an event is, if the channel wants it, and its row once it has one. */
 export function wantedAside(
-	delivering: Delivering,
+	context: DeliveryContext,
 	{ event, offset }: SourceEvent,
 ): { aside: Aside; known: DeliveryMessage | undefined } | undefined {
-	if (event.type !== "part" || !isWanted(delivering, event)) return undefined;
-	const aside = asideOf(delivering, event, offset);
+	if (event.type !== "part" || !isWanted(context, event)) return undefined;
+	const aside = asideOf(context, event, offset);
 	if (!aside) return undefined;
-	const { messages } = delivering.live.row;
+	const { messages } = context.live.row;
 	const known = messages.find(({ nonce }) => nonce === aside.nonce || nonce === aside.instead?.nonce);
 	return { aside, known };
 }
 
 /** The message that an event is, if it is one that is owed. */
-export function owedAside(delivering: Delivering, event: SourceEvent): Aside | undefined {
-	const wanted = wantedAside(delivering, event);
+export function owedAside(context: DeliveryContext, event: SourceEvent): Aside | undefined {
+	const wanted = wantedAside(context, event);
 	return wanted?.known ? undefined : wanted?.aside;
 }
 
-export function asideOf({ live, info }: Delivering, part: PartEvent, offset: number): Aside | undefined {
+export function asideOf({ live, info }: DeliveryContext, part: PartEvent, offset: number): Aside | undefined {
 	const content = contentOf(part, offset, info);
 	if (!content) return undefined;
 	const { text, attachment, instead } = content;
@@ -74,7 +74,7 @@ export function asideOf({ live, info }: Delivering, part: PartEvent, offset: num
  * The text that says that an answer failed, for adapters that stream without positions: their messages have ranges that say nothing, so it is
  * known by its nonce. No part of an answer stands at offset 0.
  */
-export function errorAside({ live, info, options }: Delivering): Aside | undefined {
+export function errorAside({ live, info, options }: DeliveryContext): Aside | undefined {
 	const isBlind = info.supports.includes("stream") && !info.fields?.includes("offset");
 	return isBlind && options.errorText ? { nonce: asideNonce(live.id, 0, "error"), text: options.errorText } : undefined;
 }

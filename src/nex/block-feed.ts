@@ -3,7 +3,7 @@
 import { type Place, placeAt } from "../adapter/adapter.ts";
 import { createBlockMachine } from "./block-machine.ts";
 import type { Block } from "./block-step.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import type { BlockMachine } from "./machine.ts";
 import { sleep } from "./sleep.ts";
 import { readSource, type SourceEvent } from "./source.ts";
@@ -11,9 +11,9 @@ import type { Typing } from "./typing.ts";
 import { typingInputOf } from "./typing-rules.ts";
 
 /** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
-export async function* readBlocks(delivering: Delivering, typing: Typing): AsyncGenerator<Block, void, undefined> {
-	const { live, bus, signal, log, clock } = delivering;
-	const machine = createBlockMachine(delivering, await placeOfCursor(delivering));
+export async function* readBlocks(context: DeliveryContext, typing: Typing): AsyncGenerator<Block, void, undefined> {
+	const { live, bus, signal, log, clock } = context;
+	const machine = createBlockMachine(context, await placeOfCursor(context));
 	const over = new AbortController();
 	const reading = AbortSignal.any([signal, over.signal]);
 	const source = readSource(bus, live.row.runId, {
@@ -21,21 +21,21 @@ export async function* readBlocks(delivering: Delivering, typing: Typing): Async
 		signal: reading,
 		log,
 		onDamage: (reason) => {
-			delivering.damage = reason;
+			context.damage = reason;
 		},
 	});
 	let next = source.next();
 	let ended = false;
 	try {
 		while (!ended && !signal.aborted) {
-			const arrived = await earlier(delivering, next, machine.wakeAt);
+			const arrived = await earlier(context, next, machine.wakeAt);
 			if (arrived === undefined) machine.tick(clock.now());
 			else if (arrived.done) ended = true;
 			else {
 				take(machine, typing, arrived.value, clock.now());
 				next = source.next();
 			}
-			yield* withDelays(delivering, machine);
+			yield* withDelays(context, machine);
 		}
 	} finally {
 		over.abort();
@@ -46,7 +46,7 @@ export async function* readBlocks(delivering: Delivering, typing: Typing): Async
 
 /** What the source has next; undefined when the time came first. */
 async function earlier<T>(
-	{ clock, signal }: Delivering,
+	{ clock, signal }: DeliveryContext,
 	next: Promise<T>,
 	wakeAt: number | undefined,
 ): Promise<T | undefined> {
@@ -69,8 +69,8 @@ function take(machine: BlockMachine, typing: Typing, events: readonly SourceEven
 }
 
 /** From the second block on a person would need a moment. */
-async function* withDelays(delivering: Delivering, machine: BlockMachine): AsyncGenerator<Block, void, undefined> {
-	const { live, clock, random, signal } = delivering;
+async function* withDelays(context: DeliveryContext, machine: BlockMachine): AsyncGenerator<Block, void, undefined> {
+	const { live, clock, random, signal } = context;
 	for (let block = machine.ready(); block; block = machine.ready()) {
 		const { humanDelayMs } = machine;
 		if (humanDelayMs && live.row.messages.length > 0) {
@@ -82,7 +82,7 @@ async function* withDelays(delivering: Delivering, machine: BlockMachine): Async
 }
 
 /** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
-async function placeOfCursor({ live, bus, signal, log }: Delivering): Promise<Place> {
+async function placeOfCursor({ live, bus, signal, log }: DeliveryContext): Promise<Place> {
 	const { reach: cursor } = live;
 	const { runId } = live.row;
 	let begin = 0;

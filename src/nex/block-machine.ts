@@ -4,7 +4,7 @@ import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter
 import { own } from "../std/own.ts";
 import { errorAside, isErrorSaid, owedAside } from "./aside.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
 import type { BlockMachine } from "./machine.ts";
 import type { BlocksConfig } from "./port.ts";
@@ -34,18 +34,18 @@ export function blocksOf(
 }
 
 /** `place`: where in the markdown the delivery goes on. */
-export function createBlockMachine(delivering: Delivering, place: Place): BlockMachine {
-	const { live, info, account, question } = delivering;
+export function createBlockMachine(context: DeliveryContext, place: Place): BlockMachine {
+	const { live, info, account, question } = context;
 	const whole = live.row.mode === "whole";
 	// A question's last message has its buttons, so all of them are one line.
-	if (whole && (question || info.delivery === "whole")) return createWhole(delivering);
+	if (whole && (question || info.delivery === "whole")) return createWhole(context);
 	const { textMax } = info.limits;
 	if (whole) {
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
-		return heldToEnd(createBlocks(delivering, place, rules, undefined));
+		return heldToEnd(createBlocks(context, place, rules, undefined));
 	}
 	const { humanDelayMs, ...rules } = blocksOf(info, account.config.blocks, account.channel);
-	return createBlocks(delivering, place, rules, humanDelayMs);
+	return createBlocks(context, place, rules, humanDelayMs);
 }
 
 /** Nothing is ready before the answer has ended, however many messages it has become by then. */
@@ -66,16 +66,16 @@ function heldToEnd(machine: BlockMachine): BlockMachine {
 }
 
 function createBlocks(
-	delivering: Delivering,
+	context: DeliveryContext,
 	place: Place,
 	rules: BlockRules,
 	humanDelayMs: BlockMachine["humanDelayMs"],
 ): BlockMachine {
-	const { live, options } = delivering;
+	const { live, options } = context;
 	const { row } = live;
 	let state = beginBlocks(live.reach, place);
 	/** Nothing was sent yet behind a message that was left half-way. */
-	let isBlind = goesOnBlindly(delivering);
+	let isBlind = goesOnBlindly(context);
 	let wakeAt: number | undefined;
 	const ready: Block[] = [];
 	const step = (input: BlockInput, now: number) => {
@@ -90,7 +90,7 @@ function createBlocks(
 		return next.blocks.at(-1);
 	};
 	const beside = (each: SourceEvent, now: number) => {
-		const aside = owedAside(delivering, each);
+		const aside = owedAside(context, each);
 		if (!aside) return;
 		step({ type: "flush" }, now);
 		ready.push({ from: state.since, to: state.since, text: aside.text, aside });
@@ -117,7 +117,7 @@ function createBlocks(
 			// Of an answer that ended well, some may be missing, and it is not known what.
 			if (event.type !== "stream_error" && !(isBlind && doubtOf(live) !== undefined)) return;
 			// No part of the source: said after it, and only once.
-			const aside = errorAside(delivering);
+			const aside = errorAside(context);
 			const isSaid = aside ? row.messages.some(({ nonce }) => nonce === aside.nonce) : isErrorSaid(row);
 			const block = { from: state.since, to: state.since, text: options.errorText };
 			if (!isSaid) ready.push({ ...block, ...(aside && { aside }) });

@@ -8,7 +8,7 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Account } from "./account.ts";
 import type { Accounts } from "./accounts.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
 import { createLanes } from "./lanes.ts";
 import type { OutboundLimits } from "./limits.ts";
 import { LiveDelivery } from "./live-delivery.ts";
@@ -142,7 +142,7 @@ export class Carrier {
 		const options = row.options as DeliverOptions;
 		const tools = options.tools ?? streaming.tools;
 		const { placeholder } = streaming;
-		const delivering: Delivering = {
+		const context: DeliveryContext = {
 			...{ live, account, info, bus, limits, clock, random, log, signal },
 			target: row.target as Target,
 			options: {
@@ -155,7 +155,7 @@ export class Carrier {
 			parts: streaming.parts !== false,
 			files: new Map(),
 		};
-		return route(delivering, options);
+		return route(context, options);
 	}
 
 	/** Adapters that cannot be asked now may be in a minute: an update, a file that is missing. */

@@ -2,12 +2,12 @@
 
 import { speaks } from "./account.ts";
 import { isAside } from "./aside-nonce.ts";
-import type { Delivering, Outcome } from "./delivering.ts";
+import type { DeliveryContext, Outcome } from "./delivery-context.ts";
 import type { LiveDelivery } from "./live-delivery.ts";
 import { isEnd, readSource } from "./source.ts";
 
 /** Adapters that report neither intents nor positions leave nothing to go on from. */
-export const isResumable = ({ info }: Delivering): boolean => speaks(info, "intent") && speaks(info, "offset");
+export const isResumable = ({ info }: DeliveryContext): boolean => speaks(info, "intent") && speaks(info, "offset");
 
 const textsOf = ({ row }: LiveDelivery) => row.messages.filter(({ nonce }) => !isAside(nonce));
 
@@ -22,18 +22,18 @@ export function countedTo(live: LiveDelivery): number | undefined {
 }
 
 /** The process or the daemon died: all that it was given may be shown. */
-export async function leaveHalfShown(delivering: Delivering): Promise<Outcome> {
-	const { live, info } = delivering;
+export async function leaveHalfShown(context: DeliveryContext): Promise<Outcome> {
+	const { live, info } = context;
 	if (!info.supports.includes("send")) return inDoubt(live);
-	const given = live.given ?? (await heldInLog(delivering));
-	if (delivering.signal.aborted) return { state: "left" };
+	const given = live.given ?? (await heldInLog(context));
+	if (context.signal.aborted) return { state: "left" };
 	live.given = given;
 	markReach(live, countedTo(live), given);
 	return { state: "degraded", error: CANNOT_TELL };
 }
 
 /** The adapter gave up by itself: what it reported, it reported in order, so it tells what is shown. Undefined: nothing is. */
-export function leaveRefused({ live, info }: Delivering, error: string): Outcome | undefined {
+export function leaveRefused({ live, info }: DeliveryContext, error: string): Outcome | undefined {
 	if (textsOf(live).length === 0) return undefined;
 	if (!info.supports.includes("send")) return { ...inDoubt(live), error };
 	const counted = countedTo(live);
@@ -66,7 +66,7 @@ function inDoubt(live: LiveDelivery): { state: "unknown"; error: string } {
 }
 
 /** What an earlier daemon can have handed out: no record is handed out before it is in the log (I1). */
-async function heldInLog({ live, bus, signal, log }: Delivering): Promise<number> {
+async function heldInLog({ live, bus, signal, log }: DeliveryContext): Promise<number> {
 	const { runId } = live.row;
 	const head = (await bus.describe(runId))?.head ?? 0;
 	let reach = 0;
@@ -84,7 +84,7 @@ export const doubtOf = ({ row }: LiveDelivery): string | undefined =>
 	row.messages.some(({ state, nonce }) => state === "unknown" && !isAside(nonce)) ? CANNOT_TELL : undefined;
 
 /** The text that is sent next goes on behind a message that was left half-way, without positions: where that one ends is not known for certain. */
-export function goesOnBlindly({ live, info }: Delivering): boolean {
+export function goesOnBlindly({ live, info }: DeliveryContext): boolean {
 	const last = textsOf(live).at(-1);
 	return !speaks(info, "offset") && (last?.state === "unknown" || last?.abandoned === true);
 }

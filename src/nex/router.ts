@@ -4,7 +4,7 @@ import type { AdapterInfo } from "../adapter/adapter.ts";
 import type { DeliveryMode } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { isAside } from "./aside-nonce.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
 import { doubtOf } from "./half-shown.ts";
 import type { DeliverOptions, StreamingConfig } from "./port.ts";
 import { deliverBySend } from "./send-delivery.ts";
@@ -23,19 +23,19 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 }
 
 /** Carries a delivery to its end, however often its adapter dies on the way. */
-export async function route(delivering: Delivering, options: DeliverOptions): Promise<Outcome> {
-	const { live, info, account } = delivering;
+export async function route(context: DeliveryContext, options: DeliverOptions): Promise<Outcome> {
+	const { live, info, account } = context;
 	const begun = live.row.mode !== undefined;
 	if (!begun) {
 		live.given = 0;
 		live.change("setMode", modeOf(info, account.streaming, options));
 		await live.recorded();
 	}
-	return inSum(delivering, await carry(delivering, begun));
+	return inSum(context, await carry(context, begun));
 }
 
 /** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
-function inSum({ live, damage }: Delivering, outcome: Outcome): Outcome {
+function inSum({ live, damage }: DeliveryContext, outcome: Outcome): Outcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
 	const doubt = doubtOf(live);
@@ -45,14 +45,14 @@ function inSum({ live, damage }: Delivering, outcome: Outcome): Outcome {
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
 }
 
-async function carry(delivering: Delivering, begun: boolean): Promise<Outcome> {
-	const { live, info, log } = delivering;
-	if (live.row.mode !== "stream") return deliverBySend(delivering);
-	const outcome = await deliverByStream(delivering, begun);
+async function carry(context: DeliveryContext, begun: boolean): Promise<Outcome> {
+	const { live, info, log } = context;
+	if (live.row.mode !== "stream") return deliverBySend(context);
+	const outcome = await deliverByStream(context, begun);
 	if (outcome.state !== "degraded") return outcome;
-	log.warn({ ...factsOf(delivering.live), error: outcome.error }, "streaming failed; what is owed is sent");
+	log.warn({ ...factsOf(context.live), error: outcome.error }, "streaming failed; what is owed is sent");
 	if (!info.supports.includes("send")) return { state: "failed", error: outcome.error };
 	live.change("setMode", "blocks");
 	await live.recorded();
-	return deliverBySend(delivering);
+	return deliverBySend(context);
 }

@@ -8,68 +8,72 @@ import { recallFiles } from "./aside-files.ts";
 import { isAside, lineOf } from "./aside-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
 import type { Block } from "./block-step.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
 import { isUnfinished } from "./live-delivery.ts";
 import { sleep } from "./sleep.ts";
 import type { OnPiece, SendAnswer, Request as SendRequest } from "./supervise/send-port.ts";
 import { createTyping, type Typing } from "./typing.ts";
 import { typingRulesOf } from "./typing-rules.ts";
 
-export async function deliverBySend(delivering: Delivering): Promise<Outcome> {
-	const { live, account, info, clock } = delivering;
+export async function deliverBySend(context: DeliveryContext): Promise<Outcome> {
+	const { live, account, info, clock } = context;
 	const names = { delivery: live.id, runId: live.row.runId };
-	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
-		account.send(info).typing(delivering.target, on, doing, names),
+	const typing = createTyping(typingRulesOf(context), clock, (on, doing) =>
+		account.send(info).typing(context.target, on, doing, names),
 	);
 	try {
 		for (const open of live.row.messages.filter(isUnfinished)) {
-			const settled = await settle(delivering, open, typing);
+			const settled = await settle(context, open, typing);
 			if (settled) return settled;
 		}
-		for await (const block of readBlocks(delivering, typing)) {
+		for await (const block of readBlocks(context, typing)) {
 			const { aside } = block;
-			const outcome = await (aside ? sendAside(delivering, aside, typing) : sendBlock(delivering, block, typing));
+			const outcome = await (aside ? sendAside(context, aside, typing) : sendBlock(context, block, typing));
 			if (outcome) return outcome;
 		}
-		return delivering.signal.aborted ? { state: "left" } : { state: "complete" };
+		return context.signal.aborted ? { state: "left" } : { state: "complete" };
 	} finally {
 		typing.take({ type: "run_end" });
 	}
 }
 
 /** Something beside the text: the text does not suffer from what becomes of it. */
-export async function sendAside(delivering: Delivering, aside: Aside, typing: Typing): Promise<Outcome | undefined> {
-	const { cursor: at } = delivering.live.row;
+export async function sendAside(context: DeliveryContext, aside: Aside, typing: Typing): Promise<Outcome | undefined> {
+	const { cursor: at } = context.live.row;
 	const { text, nonce, instead, attachments } = aside;
 	const block = { from: at, to: at, text, ...(attachments && { attachments }) };
-	const outcome = await sendBlock(delivering, block, typing, nonce);
+	const outcome = await sendBlock(context, block, typing, nonce);
 	if (outcome?.state === "left") return outcome;
 	if (outcome)
-		delivering.log.warn({ ...factsOf(delivering.live), nonce, ...outcome }, "something beside the text is missing");
-	return outcome?.state === "failed" && instead ? sendAside(delivering, instead, typing) : undefined;
+		context.log.warn({ ...factsOf(context.live), nonce, ...outcome }, "something beside the text is missing");
+	return outcome?.state === "failed" && instead ? sendAside(context, instead, typing) : undefined;
 }
 
 /** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
-export async function sayError(delivering: Delivering): Promise<Outcome | undefined> {
-	const { live, info } = delivering;
-	const aside = errorAside(delivering);
+export async function sayError(context: DeliveryContext): Promise<Outcome | undefined> {
+	const { live, info } = context;
+	const aside = errorAside(context);
 	const isSaid = live.row.messages.some(({ nonce }) => nonce === aside?.nonce);
-	return aside && !isSaid && info.supports.includes("send") ? sendAside(delivering, aside, QUIET) : undefined;
+	return aside && !isSaid && info.supports.includes("send") ? sendAside(context, aside, QUIET) : undefined;
 }
 
 /** Something beside the text that an earlier process left without an end. */
-export async function settleAside(delivering: Delivering): Promise<Outcome | undefined> {
-	const { messages } = delivering.live.row;
+export async function settleAside(context: DeliveryContext): Promise<Outcome | undefined> {
+	const { messages } = context.live.row;
 	const left = messages.find((message) => isUnfinished(message) && isAside(message.nonce));
-	return left && settle(delivering, left, QUIET);
+	return left && settle(context, left, QUIET);
 }
 
 /** Nobody is shown typing. */
 const QUIET: Typing = { take() {} };
 
 /** A message that an earlier process, or an earlier path, left without an end. */
-async function settle(delivering: Delivering, message: DeliveryMessage, typing: Typing): Promise<Outcome | undefined> {
-	const { live } = delivering;
+async function settle(
+	context: DeliveryContext,
+	message: DeliveryMessage,
+	typing: Typing,
+): Promise<Outcome | undefined> {
+	const { live } = context;
 	if (message.state === "open") {
 		live.abandon(message);
 		return undefined;
@@ -78,31 +82,31 @@ async function settle(delivering: Delivering, message: DeliveryMessage, typing: 
 		live.change("doubt", message.nonce);
 		return { state: "unknown", error: "A message may or may not have been created; the platform cannot tell." };
 	}
-	await recallFiles(delivering, message.nonce);
-	const sending: Sending = { delivering, typing, line: lineOf(message.nonce) };
+	await recallFiles(context, message.nonce);
+	const sending: Sending = { delivering: context, typing, line: lineOf(message.nonce) };
 	const outcome = await send(sending, await reconcile(sending));
 	return outcome && outcome.state !== "left" && isAside(message.nonce) ? undefined : outcome;
 }
 
 async function sendBlock(
-	delivering: Delivering,
+	context: DeliveryContext,
 	{ from, to, text, attachments, facts = {} }: Block,
 	typing: Typing,
 	name?: string,
 ): Promise<Outcome | undefined> {
-	const { live, files } = delivering;
+	const { live, files } = context;
 	const next = live.next();
 	const nonce = name ?? next.nonce;
 	if (attachments) files.set(nonce, attachments);
 	const told = Object.keys(facts).length > 0 && { facts: { ...facts } };
 	live.intend({ ordinal: next.ordinal, nonce, from, to, text, ...told });
 	await live.recorded();
-	return send({ delivering, typing, line: nonce }, { type: "absent" });
+	return send({ delivering: context, typing, line: nonce }, { type: "absent" });
 }
 
 /** One line, however many messages and tries it takes. */
 interface Sending {
-	delivering: Delivering;
+	delivering: DeliveryContext;
 	typing: Typing;
 	/** Its nonce. */
 	line: string;
@@ -118,8 +122,8 @@ type Knowledge =
 
 /** Tries until all of it is there, the platform refuses it for good, or nobody can tell. Undefined: it is there. */
 async function send(sending: Sending, known: Knowledge): Promise<Outcome | undefined> {
-	const { typing, delivering } = sending;
-	const { live, clock, limits } = delivering;
+	const { typing, delivering: context } = sending;
+	const { live, clock, limits } = context;
 	let since = clock.now();
 	let knowledge = known;
 	for (let tries = 0; knowledge.type === "absent"; tries++) {
@@ -182,13 +186,13 @@ function bodyOf(sending: Sending): SendBody {
 const PASSING: ReadonlySet<PlatformFault> = new Set<PlatformFault>(["rate_limited", "unavailable"]);
 
 async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
-	const { delivering } = sending;
-	const { account, info, signal } = delivering;
+	const { delivering: context } = sending;
+	const { account, info, signal } = context;
 	await account.gate.open(signal);
 	if (signal.aborted) return { type: "left" };
 	const body = bodyOf(sending);
 	let partly = false;
-	const { question } = delivering;
+	const { question } = context;
 	const line: SendRequest = question ? { type: "ask", ...body, ...question } : { type: "send", ...body };
 	const answer = await ask(sending, line, () => {
 		partly = true;
@@ -200,11 +204,8 @@ async function trySend(sending: Sending, tries: number): Promise<Knowledge> {
 	if (partly && !speaks(info, "pieces")) {
 		return { type: certain ? "failed" : "unknown", error: `Only a part was sent: ${errorOf(answer)}` };
 	}
-	if (certain) return refused(delivering, answer, tries);
-	delivering.log.warn(
-		{ ...factsOf(delivering.live), nonce: body.nonce, error: errorOf(answer) },
-		"a send without an answer",
-	);
+	if (certain) return refused(context, answer, tries);
+	context.log.warn({ ...factsOf(context.live), nonce: body.nonce, error: errorOf(answer) }, "a send without an answer");
 	return reconcile(sending);
 }
 
@@ -224,18 +225,15 @@ async function ask(
 const errorOf = (answer: SendAnswer): string => ("error" in answer ? answer.error : "no answer");
 
 async function refused(
-	delivering: Delivering,
+	context: DeliveryContext,
 	answer: Extract<SendAnswer, { type: "refused" }>,
 	tries: number,
 ): Promise<Knowledge> {
-	const { clock, random, limits, signal } = delivering;
+	const { clock, random, limits, signal } = context;
 	const error = `${answer.code ? `${answer.code}: ` : ""}${answer.error}`;
 	if (!answer.code || !PASSING.has(answer.code)) return { type: "failed", error };
 	const backoff = Math.min(limits.retryMs * 2 ** tries, limits.retryMsMax) * (0.75 + random() / 2);
-	delivering.log.info(
-		{ ...factsOf(delivering.live), error, tries: tries + 1 },
-		"a send was refused; it is tried again",
-	);
+	context.log.info({ ...factsOf(context.live), error, tries: tries + 1 }, "a send was refused; it is tried again");
 	await sleep(clock, Math.max(answer.retryAfterMs ?? 0, backoff), signal);
 	return signal.aborted ? { type: "left" } : { type: "absent" };
 }

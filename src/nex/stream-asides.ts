@@ -1,20 +1,20 @@
 /** What stands beside a streamed text: sent by the `send` verb when the text before it is out, and before the text after it is written. */
 
 import { type Aside, owedAside, showsPart } from "./aside.ts";
-import type { Delivering, Outcome } from "./delivering.ts";
+import type { DeliveryContext, Outcome } from "./delivery-context.ts";
 import { sendAside } from "./send-delivery.ts";
 import { readSource } from "./source.ts";
 
 const QUIET = { take() {} };
 
 export class StreamAsides {
-	readonly #delivering: Delivering;
+	readonly #delivering: DeliveryContext;
 	#sending: Promise<unknown> = Promise.resolve();
 	#moved = () => {};
 	#held = false;
 
-	constructor(delivering: Delivering) {
-		this.#delivering = delivering;
+	constructor(context: DeliveryContext) {
+		this.#delivering = context;
 	}
 
 	/** The adapter has reported something. */

@@ -6,7 +6,7 @@ import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
 import { type Aside, isErrorSaid, showsPart, showsParts, showsReasoning, wantedAside } from "./aside.ts";
 import { isAside } from "./aside-nonce.ts";
-import { type Delivering, factsOf, type Outcome } from "./delivering.ts";
+import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
 import { createFenceWatch } from "./fence-watch.ts";
 import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
 import { sayError, settleAside } from "./send-delivery.ts";
@@ -20,31 +20,28 @@ import { createTyping, type Typing } from "./typing.ts";
 import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
 
 /** `begun`: an earlier process may have written some of it. */
-export async function deliverByStream(delivering: Delivering, begun: boolean): Promise<Outcome> {
-	if (begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
-	const left = await settleAside(delivering);
+export async function deliverByStream(context: DeliveryContext, begun: boolean): Promise<Outcome> {
+	if (begun && isHalfShown(context)) return leaveHalfShown(context);
+	const left = await settleAside(context);
 	if (left) return left;
-	const asides = new StreamAsides(delivering);
-	const outcome = await attemptAll(delivering, asides);
+	const asides = new StreamAsides(context);
+	const outcome = await attemptAll(context, asides);
 	await asides.idle();
 	if (outcome.state !== "complete") return outcome;
 	// With the basic fields alone it does not hear of the error text.
-	const unheard = delivering.isFailed && !speaks(delivering.info, "runId");
-	return (await asides.rest()) ?? (unheard ? await sayError(delivering) : undefined) ?? outcome;
+	const unheard = context.isFailed && !speaks(context.info, "runId");
+	return (await asides.rest()) ?? (unheard ? await sayError(context) : undefined) ?? outcome;
 }
 
-async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise<Outcome> {
-	const { signal, limits, clock, live } = delivering;
+async function attemptAll(context: DeliveryContext, asides: StreamAsides): Promise<Outcome> {
+	const { signal, limits, clock, live } = context;
 	for (let known = "", since = clock.now(); ; ) {
-		const attempt = await attemptOnce(delivering, asides);
+		const attempt = await attemptOnce(context, asides);
 		await asides.idle();
 		if (attempt.state !== "lost") return attempt;
 		if (signal.aborted) return { state: "left" };
-		delivering.log.warn(
-			{ ...factsOf(delivering.live), error: attempt.error },
-			"the adapter was lost; the delivery goes on",
-		);
-		if (attempt.begun && isHalfShown(delivering)) return leaveHalfShown(delivering);
+		context.log.warn({ ...factsOf(context.live), error: attempt.error }, "the adapter was lost; the delivery goes on");
+		if (attempt.begun && isHalfShown(context)) return leaveHalfShown(context);
 		const progress = JSON.stringify([live.row.cursor, live.unfinished?.shown]);
 		if (progress !== known) since = clock.now();
 		known = progress;
@@ -55,21 +52,21 @@ async function attemptAll(delivering: Delivering, asides: StreamAsides): Promise
 type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
 
 /** Something of it may be on the platform, and no process can go on with it. */
-const isHalfShown = (delivering: Delivering): boolean => !isResumable(delivering) && !isUnshown(delivering.live);
+const isHalfShown = (context: DeliveryContext): boolean => !isResumable(context) && !isUnshown(context.live);
 
-async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promise<Attempt> {
-	const { live, clock, signal, target } = delivering;
+async function attemptOnce(context: DeliveryContext, asides: StreamAsides): Promise<Attempt> {
+	const { live, clock, signal, target } = context;
 	const { promise, resolve } = Promise.withResolvers<Attempt>();
 	let seat: Seat | undefined;
 	let watch: AnswerWatch | undefined;
 	let isOver = false;
 	const write = (line: StreamLine, begun?: () => void) => seat?.write(line, begun);
-	const names = speaks(delivering.info, "runId") && { delivery: live.id, runId: live.row.runId };
-	const typing = createTyping(typingRulesOf(delivering), clock, (on, doing) =>
+	const names = speaks(context.info, "runId") && { delivery: live.id, runId: live.row.runId };
+	const typing = createTyping(typingRulesOf(context), clock, (on, doing) =>
 		write({ type: "typing", target, on, ...doing, ...names }),
 	);
 	const message = (what: "out" | "grown") => typing.take({ type: what === "out" ? "message_out" : "message_grown" });
-	const reports = new StreamReports(delivering, { write, message });
+	const reports = new StreamReports(context, { write, message });
 	const client: StreamClient = {
 		runId: live.row.runId,
 		lost(error) {
@@ -87,7 +84,7 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 			resolve(outcome);
 		},
 	};
-	seat = await takeSeat(delivering, client);
+	seat = await takeSeat(context, client);
 	if (!seat) return { state: "lost", error: "the adapter does not run", begun: false };
 	const taken = seat;
 	const over = new AbortController();
@@ -96,10 +93,10 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 	if (live.lost.aborted) lost();
 	else live.lost.addEventListener("abort", lost, { signal: over.signal });
 	// It ends by itself once it is over; a full pipe must not hold up the outcome.
-	const pushing = { delivering, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
+	const pushing = { delivering: context, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
 	const onEnd = (position: number, inked: boolean) => {
 		reports.ended(position, inked);
-		watch = watchdog(delivering, taken);
+		watch = watchdog(context, taken);
 	};
 	void pushAll(pushing, onEnd, () => resolve({ state: "complete" })).catch((cause: unknown) => {
 		if (!signal.aborted) resolve({ state: "failed", error: `The answer could not be read: ${String(cause)}` });
@@ -113,11 +110,11 @@ async function attemptOnce(delivering: Delivering, asides: StreamAsides): Promis
 }
 
 /** Undefined when there is none within the time that a delivery may wait, or this process stops. */
-async function takeSeat(delivering: Delivering, client: StreamClient): Promise<Seat | undefined> {
-	const { account, info, live, clock, limits } = delivering;
+async function takeSeat(context: DeliveryContext, client: StreamClient): Promise<Seat | undefined> {
+	const { account, info, live, clock, limits } = context;
 	const tooLate = new AbortController();
 	const cancel = clock.after(limits.giveUpMs, () => tooLate.abort());
-	const signal = AbortSignal.any([delivering.signal, tooLate.signal]);
+	const signal = AbortSignal.any([context.signal, tooLate.signal]);
 	try {
 		await account.gate.open(signal);
 		return await account.stream(info).seat(live.id, client, signal);
@@ -130,7 +127,7 @@ async function takeSeat(delivering: Delivering, client: StreamClient): Promise<S
 }
 
 interface Pushing {
-	delivering: Delivering;
+	delivering: DeliveryContext;
 	seat: Seat;
 	typing: Typing;
 	asides: StreamAsides;
@@ -147,25 +144,25 @@ async function pushAll(
 	onEnd: (position: number, inked: boolean) => void,
 	onNothing: () => void,
 ): Promise<void> {
-	const { delivering, seat, typing, signal } = pushing;
-	const { live, info, bus, log } = delivering;
+	const { delivering: context, seat, typing, signal } = pushing;
+	const { live, info, bus, log } = context;
 	const { runId } = live.row;
 	const named = speaks(info, "runId");
 	const resume = named ? live.resume() : undefined;
 	const position = resume?.position ?? 0;
 	const push = pusher(pushing, position);
 	const onDamage = (reason: string) => {
-		delivering.damage = reason;
+		context.damage = reason;
 	};
 	for await (const events of readSource(bus, runId, { position, signal, log, onDamage })) {
 		if (signal.aborted) return;
 		const end = events.find(({ event }) => isEnd(event));
-		delivering.isFailed = end?.event.type === "stream_error";
+		context.isFailed = end?.event.type === "stream_error";
 		const [first] = events;
 		// Of this answer nothing can be read. With the basic fields alone an adapter need not answer a stream_error.
-		if (!named && first?.event.type === "stream_start" && events[1] === end && delivering.damage !== undefined)
+		if (!named && first?.event.type === "stream_start" && events[1] === end && context.damage !== undefined)
 			return onNothing();
-		if (first?.event.type === "stream_start") seat.write(startLine(delivering, first, named, resume));
+		if (first?.event.type === "stream_start") seat.write(startLine(context, first, named, resume));
 		const visible = live.unfinished?.state === "open" && !info.typing?.beside;
 		await push.events(events);
 		for (const { event } of events) {
@@ -179,20 +176,20 @@ async function pushAll(
 }
 
 /** Events become lines; what stands beside the text is sent between them. */
-function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
-	const { live, info, limits } = delivering;
+function pusher({ delivering: context, seat, asides, signal }: Pushing, start: number) {
+	const { live, info, limits } = context;
 	const { id, runId } = live.row;
 	const named = speaks(info, "runId");
-	const shows = { parts: showsParts(delivering), reasoning: showsReasoning(delivering) };
-	const isOwn = (part: PartEvent) => showsPart(delivering, part);
-	const resumable = isResumable(delivering);
+	const shows = { parts: showsParts(context), reasoning: showsReasoning(context) };
+	const isOwn = (part: PartEvent) => showsPart(context, part);
+	const resumable = isResumable(context);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({
 		fields,
 		tokenCharsMax: limits.tokenCharsMax,
 		// The others get each passage as a message: with the lines as well they would show it twice.
-		reasoning: delivering.reasoning && shows.reasoning,
-		parts: delivering.parts && info.supports.includes("parts"),
+		reasoning: context.reasoning && shows.reasoning,
+		parts: context.parts && info.supports.includes("parts"),
 	});
 	/** How far the text that was written has something to see. */
 	let ink = 0;
@@ -200,7 +197,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 	let inkEnded = 0;
 	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
-	let begun = live.unfinished !== undefined || (delivering.options.placeholder ?? "") !== "";
+	let begun = live.unfinished !== undefined || (context.options.placeholder ?? "") !== "";
 	const fence = createFenceWatch();
 	/** Where the next token line begins. */
 	let written = start;
@@ -267,7 +264,7 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 			if (own && each.position >= start) continue;
 			write(events.slice(from, at));
 			from = at + 1;
-			const wanted = own ? undefined : wantedAside(delivering, each);
+			const wanted = own ? undefined : wantedAside(context, each);
 			if (wanted && !wanted.known) await beside(wanted.aside, each);
 			else if (wanted?.known && isBelow(wanted.known)) endMessage(each);
 			if (signal.aborted) return;
@@ -284,12 +281,12 @@ function pusher({ delivering, seat, asides, signal }: Pushing, start: number) {
 }
 
 function startLine(
-	delivering: Delivering,
+	context: DeliveryContext,
 	{ event, offset }: SourceEvent,
 	named: boolean,
-	resume: ReturnType<Delivering["live"]["resume"]>,
+	resume: ReturnType<DeliveryContext["live"]["resume"]>,
 ): StreamLine {
-	const { target, live, options } = delivering;
+	const { target, live, options } = context;
 	const sessionLabel = event.type === "stream_start" ? event.sessionLabel : "";
 	const line = { type: "stream_start" as const, runId: live.row.runId, sessionLabel, target };
 	if (!named) return line;
@@ -299,7 +296,7 @@ function startLine(
 }
 
 /** An adapter that has the whole answer and says nothing is ended; the next one goes on. */
-const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: Delivering, seat: Seat): AnswerWatch =>
+const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: DeliveryContext, seat: Seat): AnswerWatch =>
 	watchAnswer({
 		...{ clock, answerMs, giveUpMs, heardAt: () => seat.heardAt() },
 		paused: () => account.gate.pausedUntil !== undefined,

@@ -3,7 +3,7 @@
 import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
 import { isAside } from "./aside-nonce.ts";
-import type { Delivering, Outcome } from "./delivering.ts";
+import type { DeliveryContext, Outcome } from "./delivery-context.ts";
 import { leaveRefused } from "./half-shown.ts";
 
 type Status<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
@@ -16,14 +16,14 @@ export interface ReportListeners {
 }
 
 export class StreamReports {
-	readonly #delivering: Delivering;
+	readonly #delivering: DeliveryContext;
 	readonly #listeners: ReportListeners;
 	/** Announced, and the ack has not left for the process: certainly not created when it dies. */
 	readonly #waiting = new Set<string>();
 	#end: { position: number; inked: boolean } | undefined;
 
-	constructor(delivering: Delivering, listeners: ReportListeners) {
-		this.#delivering = delivering;
+	constructor(context: DeliveryContext, listeners: ReportListeners) {
+		this.#delivering = context;
 		this.#listeners = listeners;
 	}
 

@@ -3,7 +3,7 @@
 import type { WireAttachment } from "../adapter/adapter.ts";
 import { asideOf, isWanted } from "./aside.ts";
 import type { Block } from "./block-step.ts";
-import type { Delivering } from "./delivering.ts";
+import type { DeliveryContext } from "./delivery-context.ts";
 import type { BlockMachine } from "./machine.ts";
 import { isEnd, type SourceEvent } from "./source.ts";
 import { toolNote } from "./tool-note.ts";
@@ -11,12 +11,12 @@ import { toolNote } from "./tool-note.ts";
 /** A line to an adapter holds 4 MiB. */
 const FILES_CHARS_MAX = 3_400_000;
 
-export function createWhole(delivering: Delivering): BlockMachine {
-	const { live, options } = delivering;
+export function createWhole(context: DeliveryContext): BlockMachine {
+	const { live, options } = context;
 	// There is only one: when it is on record there is nothing more to say.
 	const over = live.row.messages.length > 0;
 	const from = live.row.cursor;
-	const mail = createMail(delivering);
+	const mail = createMail(context);
 	let done: Block | undefined;
 	return {
 		take(each) {
@@ -50,7 +50,7 @@ interface Mail {
 	content(): { text: string; to: number; files: readonly WireAttachment[] };
 }
 
-function createMail(delivering: Delivering): Mail {
+function createMail(context: DeliveryContext): Mail {
 	/** `at`: where in the source it begins; undefined for what stands apart from it. */
 	const texts: { text: string; at: number | undefined }[] = [{ text: "", at: 0 }];
 	const files: WireAttachment[] = [];
@@ -58,8 +58,8 @@ function createMail(delivering: Delivering): Mail {
 	let chars = 0;
 	const apart = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
 	const beside = ({ event, offset }: SourceEvent) => {
-		if (event.type !== "part" || !isWanted(delivering, event)) return;
-		const aside = asideOf(delivering, event, offset);
+		if (event.type !== "part" || !isWanted(context, event)) return;
+		const aside = asideOf(context, event, offset);
 		if (aside?.text) apart(aside.text);
 		for (const file of aside?.attachments ?? []) {
 			chars += file.data.length;
@@ -75,7 +75,7 @@ function createMail(delivering: Delivering): Mail {
 				to += event.text.length;
 			} else if (event.type === "part") beside(each);
 			else if (event.type === "stream_end" && event.final === false) texts.push({ text: "", at: to });
-			else if (event.type === "tool_status" && event.status === "started" && delivering.options.tools) {
+			else if (event.type === "tool_status" && event.status === "started" && context.options.tools) {
 				apart(toolNote(event.summary ?? event.toolName));
 			}
 		},
@@ -92,8 +92,8 @@ function createMail(delivering: Delivering): Mail {
 }
 
 /** The files of the mail of a run that has ended, read again. */
-export function mailFiles(delivering: Delivering, events: readonly SourceEvent[]): readonly WireAttachment[] {
-	const mail = createMail(delivering);
+export function mailFiles(context: DeliveryContext, events: readonly SourceEvent[]): readonly WireAttachment[] {
+	const mail = createMail(context);
 	for (const each of events) mail.take(each);
 	return mail.content().files;
 }

@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
 import { isErrorSaid } from "../../../src/nex/aside.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { trackDelivery } from "./tracked-rig.ts";
@@ -11,8 +11,8 @@ import { trackDelivery } from "./tracked-rig.ts";
 it("the error text is still owed after an edit of it was refused, and said once", async () => {
 	const { tracked: live, stored } = await trackDelivery();
 	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
-	const delivering = { tracked: live, info, log: silentLog } as unknown as Delivering;
-	const reports = new StreamReports(delivering, { write() {}, message() {} });
+	const context = { tracked: live, info, log: silentLog } as unknown as DeliveryContext;
+	const reports = new StreamReports(context, { write() {}, message() {} });
 	reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	expect(reports.take({ type: "delivery_error", error: "no edits", code: "denied" })).toMatchObject({

@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { createBlockMachine } from "../../../src/nex/block-machine.ts";
 import { MARKDOWN_START } from "../../../src/nex/block-step.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import type { SourceEvent } from "../../../src/nex/source.ts";
 
 const delivering = {
@@ -13,7 +13,7 @@ const delivering = {
 	options: {},
 	reasoning: false,
 	parts: true,
-} as unknown as Delivering;
+} as unknown as DeliveryContext;
 
 it.each([
 	["done", { type: "stream_end", runId: "run_1", final: true }],

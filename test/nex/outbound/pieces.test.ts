@@ -8,7 +8,7 @@ import { createSends } from "../../../src/adapter/kit/send.ts";
 import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
 import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
-import type { Delivering, Outcome } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext, Outcome } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
@@ -156,12 +156,12 @@ async function live(plan: Plan): Promise<Story> {
 
 		const account = { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) };
 		const stop = new AbortController();
-		const delivering: Delivering = {
+		const context: DeliveryContext = {
 			...{ live: tracked, info, bus, clock, log: silentLog, limits: FAST, random: () => 0.5 },
 			...{ target: { to: "c" }, signal: stop.signal, options: {}, reasoning: false, parts: true, files: new Map() },
 			account: account as never,
 		};
-		const outcome = await Promise.race([deliverBySend(delivering), death]);
+		const outcome = await Promise.race([deliverBySend(context), death]);
 		if (outcome !== "dead") await tracked.recorded();
 		return outcome;
 	}

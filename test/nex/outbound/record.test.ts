@@ -3,7 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
 import type { Bus } from "../../../src/bus/bus.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
@@ -57,7 +57,7 @@ describe("an intent in flight", () => {
 		const { tracked: live, stored } = await trackDelivery({ write });
 		const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
 		const written: StreamLine[] = [];
-		const reports = new StreamReports({ tracked: live, info, log: silentLog } as unknown as Delivering, {
+		const reports = new StreamReports({ tracked: live, info, log: silentLog } as unknown as DeliveryContext, {
 			write(line) {
 				// What the platform may show is on record.
 				expect(stored().messages).toMatchObject([{ nonce: "n1", state: "intended" }]);
@@ -92,7 +92,7 @@ describe("an intent in flight", () => {
 			...{ target: { to: "c" }, signal: new AbortController().signal },
 			...{ options: {}, reasoning: false, parts: true, files: new Map() },
 			account: { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) },
-		} as unknown as Delivering);
+		} as unknown as DeliveryContext);
 		await until("the intent is on its way", () => asked.length > 0);
 		await turns();
 		expect(sends).toEqual([]);

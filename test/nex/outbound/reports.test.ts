@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { trackDelivery } from "./tracked-rig.ts";
@@ -12,7 +12,7 @@ async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
 	const { tracked: live, stored: row } = await trackDelivery();
 	const info = { fields, supports: ["stream"] } as unknown as AdapterInfo;
 	const written: StreamLine[] = [];
-	const reports = new StreamReports({ tracked: live, info, log: silentLog } as unknown as Delivering, {
+	const reports = new StreamReports({ tracked: live, info, log: silentLog } as unknown as DeliveryContext, {
 		write(line, begun) {
 			written.push(line);
 			if (reaches) begun?.();

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import type { Delivering } from "../../../src/nex/delivering.ts";
+import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
@@ -54,14 +54,14 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	const gate = createGate(clock);
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
-	const delivering = {
+	const context = {
 		...{ tracked, info, bus, clock, log: silentLog, random },
 		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
 		...{ options: {}, reasoning: false, parts: true, files: new Map() },
 		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },
-	} as unknown as Delivering;
+	} as unknown as DeliveryContext;
 	let over = false;
-	const done = deliverBySend(delivering).finally(() => {
+	const done = deliverBySend(context).finally(() => {
 		over = true;
 	});
 	while (!over) {

@@ -8,7 +8,7 @@ import type { Account } from "./account.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { LiveDelivery } from "./live-delivery.ts";
 
-export interface Delivering {
+export interface DeliveryContext {
 	live: LiveDelivery;
 	target: Target;
 	account: Account;
