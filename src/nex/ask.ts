@@ -94,9 +94,9 @@ async function askedIn({ deliveries }: OwingDeps, id: string): Promise<Delivery[
 /** Takes the buttons away. False: there are none, or they cannot be taken away. */
 async function settle(deps: AskedDeps, id: string, asked: Delivery, text: string): Promise<boolean> {
 	if (!("ask" in asked.options)) return false;
-	const { carrier, deliveries, accounts, clock, stamp, signal, log } = deps;
+	const { runner, deliveries, accounts, clock, stamp, signal, log } = deps;
 	// A question that is still on its way gets its buttons first.
-	await carrier.settled(asked.id);
+	await runner.settled(asked.id);
 	const row = (await deliveries.get(asked.id)) ?? asked;
 	const messageId = row.messages.findLast(({ state }) => state === "sent")?.messageId;
 	if (messageId === undefined) return false;

@@ -7,7 +7,7 @@ import { NexusError, newId, Refused } from "../protocol/protocol.ts";
 import type { KeyedLock } from "../std/lock.ts";
 import type { Write } from "../std/write.ts";
 import type { Accounts } from "./accounts.ts";
-import type { Carrier } from "./carrier.ts";
+import type { DeliveryRunner } from "./delivery-runner.ts";
 import type { DeliverRequest, RunDelivery } from "./port.ts";
 import { PATIENCE_MS, writeTextLog } from "./text-log.ts";
 
@@ -19,7 +19,7 @@ export interface OwingDeps {
 	write: Bus["write"];
 	deliveries: Deliveries;
 	accounts: Accounts;
-	carrier: Carrier;
+	runner: DeliveryRunner;
 	limits: { textCharsMax: number };
 	stamp: () => number;
 	/** By run. */
@@ -79,7 +79,7 @@ async function takeAgain(deps: OwingDeps, known: Delivery): Promise<{ delivery: 
 	const { error: _error, endedAt: _endedAt, ...row } = known;
 	const isOver = row.state === "failed" || row.state === "stale";
 	const isDoubtful = row.messages.some(({ state }) => state !== "sent" && state !== "open");
-	if (!isOver || isDoubtful || deps.carrier.live(row.id)) return { delivery: known, due: false };
+	if (!isOver || isDoubtful || deps.runner.live(row.id)) return { delivery: known, due: false };
 	const now = deps.stamp();
 	try {
 		await deps.write([deliveryWrites.reopen(row.id, now)], PATIENCE_MS);

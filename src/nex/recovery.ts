@@ -5,7 +5,7 @@ import { type Deliveries, type Delivery, deliveryWrites } from "../ledger/ledger
 import { decodeFrame, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Carrier } from "./carrier.ts";
+import type { DeliveryRunner } from "./delivery-runner.ts";
 import type { NoteKeeping } from "./supervise/kept-notes.ts";
 import { endLeftProcesses } from "./supervise/places.ts";
 import { leftTexts, PATIENCE_MS, sealLeft } from "./text-log.ts";
@@ -14,7 +14,7 @@ export interface RecoveryDeps {
 	bus: Bus;
 	write: Bus["write"];
 	deliveries: Deliveries;
-	carrier: Carrier;
+	runner: DeliveryRunner;
 	notes: NoteKeeping;
 	dataDir: string;
 	limits: { staleMs: number; retryMs: number; retryMsMax: number };
@@ -57,7 +57,7 @@ async function untilDone(deps: RecoveryDeps, work: () => Promise<void>, tries = 
 
 /** One that fails is tried again by itself: it does not hold up the others. */
 async function takeOver(deps: RecoveryDeps, ids: readonly string[]): Promise<void> {
-	const left = ids.filter((id) => !deps.carrier.live(id));
+	const left = ids.filter((id) => !deps.runner.live(id));
 	const adopted = new Map(left.map((id) => [id, adopt(deps, id)]));
 	await Promise.allSettled(adopted.values());
 	// From here on its daemon can note nothing more.
@@ -96,9 +96,9 @@ async function adopt({ write, deliveries }: RecoveryDeps, id: string): Promise<D
 	}
 }
 
-async function goOn({ bus, write, carrier, limits, stamp, log }: RecoveryDeps, row: Delivery): Promise<void> {
+async function goOn({ bus, write, runner, limits, stamp, log }: RecoveryDeps, row: Delivery): Promise<void> {
 	const stale = await staleness(bus, row, stamp(), limits.staleMs);
-	if (stale === undefined) return carrier.launch(row);
+	if (stale === undefined) return runner.launch(row);
 	log.warn({ delivery: row.id, runId: row.runId, channel: row.channel, account: row.account }, stale);
 	await write([deliveryWrites.finish(row.id, "stale", stale, stamp())], PATIENCE_MS);
 }

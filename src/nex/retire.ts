@@ -3,7 +3,7 @@
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Account } from "./account.ts";
-import type { Carrier } from "./carrier.ts";
+import type { DeliveryRunner } from "./delivery-runner.ts";
 import { sleep } from "./sleep.ts";
 
 export interface Retirement {
@@ -14,7 +14,7 @@ export interface Retirement {
 }
 
 export interface RetirementDeps {
-	carrier: Carrier;
+	runner: DeliveryRunner;
 	clock: Clock;
 	log: Log;
 	limits: { retireMs: number };
@@ -22,13 +22,13 @@ export interface RetirementDeps {
 	signal: AbortSignal;
 }
 
-export function createRetirement({ carrier, clock, log, limits, signal }: RetirementDeps): Retirement {
+export function createRetirement({ runner, clock, log, limits, signal }: RetirementDeps): Retirement {
 	const leaving = new Set<Promise<void>>();
 
 	async function leave(account: Account): Promise<void> {
 		const enough = new AbortController();
 		const limit = sleep(clock, limits.retireMs, AbortSignal.any([signal, enough.signal]));
-		await Promise.race([carrier.settledOf(account), limit]);
+		await Promise.race([runner.settledOf(account), limit]);
 		enough.abort();
 		account.retire();
 		await account.stop();

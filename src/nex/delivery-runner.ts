@@ -17,7 +17,7 @@ import { DeliveryRecord, type Records } from "./record.ts";
 import { route } from "./router.ts";
 import { sleep } from "./sleep.ts";
 
-export interface CarrierDeps {
+export interface DeliveryRunnerDeps {
 	bus: Bus;
 	records: Records;
 	accounts: Accounts;
@@ -31,14 +31,14 @@ export interface CarrierDeps {
 	signal: AbortSignal;
 }
 
-export class Carrier {
-	readonly #deps: CarrierDeps;
+export class DeliveryRunner {
+	readonly #deps: DeliveryRunnerDeps;
 	readonly #lanes = createLanes();
 	readonly #active = new Map<string, { live: LiveDelivery; done: Promise<void> }>();
 	/** Aborts when this process stops, or another daemon goes on. */
 	readonly #signal: AbortSignal;
 
-	constructor(deps: CarrierDeps) {
+	constructor(deps: DeliveryRunnerDeps) {
 		this.#deps = deps;
 		this.#signal = AbortSignal.any([deps.signal, deps.records.lost]);
 	}
