@@ -44,7 +44,7 @@ type Entry = Omit<ExecutionEntry, "kind"> & { kind: string };
 const PHASE_CHARS_MAX = 64;
 
 /** `now`: the engine is asked for nothing more before it is durable (A4). `later`: with the next commit. */
-export type Owed = "now" | "later" | undefined;
+export type CommitTiming = "now" | "later" | undefined;
 
 export class Recorder {
 	readonly #options: RecorderOptions;
@@ -53,7 +53,7 @@ export class Recorder {
 	#entries: StoredEntry[] = [];
 	#entriesLeft: number;
 	#committing: Promise<void> | undefined;
-	#owed: Owed;
+	#due: CommitTiming;
 	readonly #toolsAt = new Map<string, number>();
 
 	constructor(options: RecorderOptions) {
@@ -78,22 +78,22 @@ export class Recorder {
 	}
 
 	/** A tool acts, and a checkpoint counts, only once it is durable (A4): until then the engine is asked for nothing more. */
-	async commitOwed(writer: LogWriter): Promise<undefined> {
-		const owed = this.#owed;
-		this.#owed = undefined;
-		if (owed === "now") await this.commit(writer);
+	async commitDue(writer: LogWriter): Promise<undefined> {
+		const due = this.#due;
+		this.#due = undefined;
+		if (due === "now") await this.commit(writer);
 		else this.commitLater(writer);
 		return undefined;
 	}
 
 	/** An event that was framed. Throws `engine_failed` when it is not one of the port's. */
-	take(event: EngineEvent, now: number): Owed {
-		const owed = this.#take(event, now);
-		if (this.#owed !== "now") this.#owed = owed ?? this.#owed;
-		return this.#owed;
+	take(event: EngineEvent, now: number): CommitTiming {
+		const due = this.#take(event, now);
+		if (this.#due !== "now") this.#due = due ?? this.#due;
+		return this.#due;
 	}
 
-	#take(event: EngineEvent, now: number): Owed {
+	#take(event: EngineEvent, now: number): CommitTiming {
 		switch (event.type) {
 			case "tool":
 				return this.#tool(event, now);
@@ -215,7 +215,7 @@ export class Recorder {
 		this.#add(entry, now);
 	}
 
-	#tool({ callId, name, status, args, summary, result, agent }: ToolEvent, now: number): Owed {
+	#tool({ callId, name, status, args, summary, result, agent }: ToolEvent, now: number): CommitTiming {
 		if (status === "progress") return undefined;
 		const done = isToolDone(status);
 		const startedAt = this.#toolsAt.get(callId);

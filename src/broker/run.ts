@@ -13,7 +13,7 @@ import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
 import { RunJoining } from "./joining.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
-import type { Owed, Recorder } from "./recorder.ts";
+import type { CommitTiming, Recorder } from "./recorder.ts";
 import type { SettleLeft } from "./recovery.ts";
 import type { RunDeps } from "./run-deps.ts";
 import { chainOf } from "./run-log.ts";
@@ -44,7 +44,7 @@ export class Run {
 	readonly #questions: RunQuestions;
 	readonly #joining: RunJoining;
 	readonly #starts = new ToolStarts();
-	#owed: Owed;
+	#due: CommitTiming;
 	/** A question that is being put on record: nothing is taken meanwhile. */
 	#opening: Promise<void> | undefined;
 	#append: Sink = () => {};
@@ -190,7 +190,7 @@ export class Run {
 			} else if (isLong(said)) await this.#takeLong(said, writer);
 			else this.#take(said);
 			if (this.#opening) await this.#opening;
-			if (this.#owed !== undefined) this.#owed = await this.#recorder.commitOwed(writer);
+			if (this.#due !== undefined) this.#due = await this.#recorder.commitDue(writer);
 			if (writer.crowded || quiet >= EVENTS_PER_TURN_OF_LOOP_MAX) {
 				quiet = 0;
 				await pause(writer);
@@ -231,7 +231,7 @@ export class Run {
 
 	#record(event: EngineEvent, now: number): void {
 		this.#deps.observer?.took(this.request.runId, event, now);
-		this.#owed = this.#recorder.take(event, now);
+		this.#due = this.#recorder.take(event, now);
 	}
 
 	/** The row, its frame and the checkpoint before it commit together; no person is asked before. */

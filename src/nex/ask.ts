@@ -5,7 +5,7 @@ import type { Delivery } from "../ledger/ledger.ts";
 import { NexusError, newId, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import { type OwingDeps, take } from "./owing.ts";
+import { type PlanDeps, take } from "./planned-deliveries.ts";
 import type { AskChoice, AskRequest } from "./port.ts";
 import { sleep } from "./sleep.ts";
 import { writeTextLog } from "./text-log.ts";
@@ -21,7 +21,7 @@ type Taken = Awaited<ReturnType<typeof take>>;
 const FORMS = ["buttons", "words"] as const;
 const logOf = (id: string, what: (typeof FORMS)[number] | "done"): string => `ask_${id}_${what}`;
 
-export async function ask(deps: OwingDeps, request: AskRequest): Promise<Taken> {
+export async function ask(deps: PlanDeps, request: AskRequest): Promise<Taken> {
 	const { account, target, id, choices, text } = request;
 	check(request, deps.limits.textCharsMax);
 	deps.accounts.check(account.channel, account.id);
@@ -53,7 +53,7 @@ function inWords(choices: readonly AskChoice[]): string {
 }
 
 /** Written once, whoever asks again, and in however many chats at the same time. */
-async function ensureLog({ bus, stamp, inOrder, signal }: OwingDeps, log: string, text: string): Promise<void> {
+async function ensureLog({ bus, stamp, inOrder, signal }: PlanDeps, log: string, text: string): Promise<void> {
 	await inOrder(log, signal, async () => {
 		if (await bus.describe(log)) return;
 		try {
@@ -65,7 +65,7 @@ async function ensureLog({ bus, stamp, inOrder, signal }: OwingDeps, log: string
 	});
 }
 
-interface AskedDeps extends OwingDeps {
+interface AskedDeps extends PlanDeps {
 	clock: Clock;
 	log: Log;
 }
@@ -84,7 +84,7 @@ export async function asked(deps: AskedDeps, id: string, text: string): Promise<
 	return told;
 }
 
-async function askedIn({ deliveries }: OwingDeps, id: string): Promise<Delivery[]> {
+async function askedIn({ deliveries }: PlanDeps, id: string): Promise<Delivery[]> {
 	const rows = await Promise.all(
 		FORMS.map(async (form) => deliveries.list({ runId: logOf(id, form), limit: CHATS_MAX })),
 	);

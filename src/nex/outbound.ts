@@ -11,7 +11,7 @@ import { ask, asked } from "./ask.ts";
 import { DeliveryRunner } from "./delivery-runner.ts";
 import { createFailures } from "./failures.ts";
 import { OUTBOUND_LIMITS, type OutboundLimits } from "./limits.ts";
-import { begun, owe, take } from "./owing.ts";
+import { begun, planDelivery, take } from "./planned-deliveries.ts";
 import type { AdapterConfig, DeliveryInfo, Outbound, PlatformCall } from "./port.ts";
 import { Records } from "./record.ts";
 import { recover } from "./recovery.ts";
@@ -62,25 +62,25 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		start: () => recover({ ...parts, limits, runner, clock, closing: () => closing }),
 		async deliver(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const owing = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
+			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
 			// They begin in the order of the calls, however long each takes to be on record.
-			const { delivery, due } = await inTurn(take(owing, request));
+			const { delivery, due } = await inTurn(take(planning, request));
 			if (due) launch(delivery);
 			return current(delivery);
 		},
 		async ask(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const owing = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
-			const { delivery, due } = await ask(owing, request);
+			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
+			const { delivery, due } = await ask(planning, request);
 			if (due) launch(delivery);
 			return current(delivery);
 		},
 		async asked(id, text) {
-			const owing = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
-			for (const { delivery, due } of await asked({ ...owing, clock, log: parts.log }, id, text))
+			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
+			for (const { delivery, due } of await asked({ ...planning, clock, log: parts.log }, id, text))
 				if (due) launch(delivery);
 		},
-		owe: (request) => owe(accounts, request, parts.stamp()),
+		planDelivery: (request) => planDelivery(accounts, request, parts.stamp()),
 		launch: (delivery) => launch(begun(delivery)),
 		async settled(id) {
 			await runner.settled(id);

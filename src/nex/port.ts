@@ -150,7 +150,7 @@ export interface Outbound {
 	 * The delivery of a run that is about to begin, and the write that puts it on record: it belongs into the unit of the run's begin, so that
 	 * neither is there without the other (I7). Nothing happens before `launch`. Throws `not_found` for an account that is not configured.
 	 */
-	owe(request: RunDelivery): { delivery: NewDelivery; write: Write };
+	planDelivery(request: RunDelivery): { delivery: NewDelivery; write: Write };
 	/** Begins with a delivery that is owed and durable. */
 	launch(delivery: NewDelivery): void;
 	/**

@@ -69,7 +69,7 @@ const UNKNOWN =
 const NEVER_RAN = "never ran: the run was cut off before this tool began. Call it again if it is still needed.";
 
 /** Results for the calls that a run was cut off at: completed tools keep theirs, nothing is run again by itself. `answered` gets its own. */
-export function owedResults(
+export function missingResults(
 	messages: readonly Message[],
 	state: StateSnapshot,
 	timestamp: number,

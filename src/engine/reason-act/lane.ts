@@ -58,7 +58,7 @@ export class Lane {
 	readonly thread: Thread;
 	readonly say: LaneParts["say"];
 	/** A call that waited for a person when the run before was cut off, with the answer. */
-	owed: { call: TrackedCall; answer: Answer } | undefined;
+	missing: { call: TrackedCall; answer: Answer } | undefined;
 	/** Words of its own that people have read already, and what it is told about them. */
 	cutOff: { shown: string; messages: readonly Message[] } | undefined;
 	/** Why the last attempt failed, with its code. */
@@ -104,7 +104,7 @@ export class Lane {
 
 	/** What an earlier run of the session left behind. */
 	async #takeUp(): Promise<void> {
-		const { owed, cutOff, thread } = this;
+		const { missing: owed, cutOff, thread } = this;
 		if (owed) thread.messages.push(...(await this.#run.acting.settle(this, this.#offered, owed.call, owed.answer)));
 		if (!cutOff) return;
 		this.state.say(cutOff.shown);

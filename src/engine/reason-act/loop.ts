@@ -8,7 +8,7 @@ import type { EngineContext, EngineEvent, EngineMessage, EngineRequest, EngineYi
 import { ContextWords } from "../tools/tools.ts";
 import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
-import { type Checkpoint, interrupted, leanCalls, type Note, owedResults, type Thread } from "./checkpoint.ts";
+import { type Checkpoint, interrupted, leanCalls, missingResults, type Note, type Thread } from "./checkpoint.ts";
 import { Lane, type LaneRun } from "./lane.ts";
 import type { Heard } from "./listen.ts";
 import { type Offer, offerFor } from "./offer.ts";
@@ -170,14 +170,14 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 			.find(({ callId, status }) => callId === answer?.callId && status === "announced");
 		const now = this.setup.clock.now();
 		for (const [agent, thread] of Object.entries(threads)) {
-			const messages = [...thread.messages, ...owedResults(thread.messages, state, now, answered?.callId)];
+			const messages = [...thread.messages, ...missingResults(thread.messages, state, now, answered?.callId)];
 			this.#threads.set(agent, { ...thread, messages });
 		}
 		// What was open has its result by now: it is not this run's to pair. Before lanes take up what is open.
 		for (const call of this.#state.openCalls()) if (call !== answered) this.#state.end(call, "failed", "cut off");
 		const going = lanes.map((lane) => this.#lane(lane.activation.agent, lane));
 		const asker = going.find(({ agent }) => agent.name === answered?.agent);
-		if (asker && answered && answer) asker.owed = { call: answered, answer };
+		if (asker && answered && answer) asker.missing = { call: answered, answer };
 		return going;
 	}
 

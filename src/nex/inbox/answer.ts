@@ -20,27 +20,27 @@ export interface Answer {
 }
 
 /** A delivery, and what puts it on record. */
-export interface Owed {
+export interface PlannedDelivery {
 	delivery: NewDelivery;
 	write: Write;
 }
 
 /** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
-export function owedOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log): Owed[] {
+export function plannedDeliveriesOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log): PlannedDelivery[] {
 	const { runId, messages, message } = answer;
 	const options = { disableStreaming: message.facts.hooks.context.disable_streaming === true };
-	const owed: Owed[] = [];
+	const planned: PlannedDelivery[] = [];
 	for (const { channel, account, target } of destinationsOf(messages)) {
 		try {
-			owed.push(outbound.owe({ account: { channel, id: account }, target, runId, options }));
+			planned.push(outbound.planDelivery({ account: { channel, id: account }, target, runId, options }));
 		} catch (cause) {
 			// An answer that has no place to go is no reason not to give it.
 			if (!(cause instanceof NexusError)) throw cause;
 			log.error({ runId, channel, account, err: cause }, "the answer cannot be delivered");
 		}
 	}
-	answer.deliveries = owed.map(({ delivery }) => delivery.id);
-	return owed;
+	answer.deliveries = planned.map(({ delivery }) => delivery.id);
+	return planned;
 }
 
 /** What the run is told of its messages. The newest one's address is the run's. */

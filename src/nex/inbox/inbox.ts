@@ -19,7 +19,7 @@ import type { Asking } from "../asking/asking.ts";
 import { takeDecision } from "../asking/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
-import { type Answer, type Owed, owedOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import { type Answer, type PlannedDelivery, plannedDeliveriesOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
 import { cancelWaiting } from "./cancel.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { carryOut, commandIn, isCommand, sessionSince } from "./commands.ts";
@@ -278,19 +278,19 @@ export class Inbox {
 		const { outbound, log } = this.#deps;
 		const answer = await this.#prepare(start);
 		this.#refuseWhenClosed();
-		const owed = owedOf(answer, outbound, log);
-		const execution = this.#execute(start, answer, owed);
+		const planned = plannedDeliveriesOf(answer, outbound, log);
+		const execution = this.#execute(start, answer, planned);
 		begun(execution);
 		await execution.established;
-		this.#deliver(answer, owed);
+		this.#deliver(answer, planned);
 		this.#completing.whenSaved(answer, execution);
 		return { runId: answer.runId, saved: execution.saved };
 	}
 
 	/** The run is live: whatever fails here, its session is not free, and what it owes is on record. */
-	#deliver({ runId }: Answer, owed: readonly Owed[]): void {
+	#deliver({ runId }: Answer, planned: readonly PlannedDelivery[]): void {
 		const { outbound, log } = this.#deps;
-		for (const { delivery } of owed) {
+		for (const { delivery } of planned) {
 			try {
 				outbound.launch(delivery);
 			} catch (cause) {
@@ -339,21 +339,25 @@ export class Inbox {
 	}
 
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
-	#execute({ begin, settle, patienceMs, continues, inbox }: Start, answer: Answer, owed: readonly Owed[]): Execution {
+	#execute(
+		{ begin, settle, patienceMs, continues, inbox }: Start,
+		answer: Answer,
+		planned: readonly PlannedDelivery[],
+	): Execution {
 		const { runId } = answer;
 		return this.#deps.broker.execute({
 			...requestOf(answer, this.#deps.config().approvals?.policy, this.#history),
 			inbox,
 			...(continues && { continues }),
-			begin: [...begin(runId), ...owed.map(({ write }) => write)],
+			begin: [...begin(runId), ...planned.map(({ write }) => write)],
 			settle: (turn) => [traceWrite(answer, stagesOf(turn, this.#completing.isWhole(answer))), ...settle(turn)],
 			...(patienceMs !== undefined && { patienceMs }),
 		});
 	}
 
 	/** Ends what a dead daemon left of runs, lets what they owe begin, and goes on with the messages that waited in it. */
-	recover(owed: () => Promise<void>): Promise<{ recovered: number }> {
-		return recover(this.#deps, this.#sessions, owed);
+	recover(planned: () => Promise<void>): Promise<{ recovered: number }> {
+		return recover(this.#deps, this.#sessions, planned);
 	}
 
 	cancel(eventId: string): Promise<InboundEvent> {

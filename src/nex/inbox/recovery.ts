@@ -30,15 +30,15 @@ const DELIVERIES_MAX = 100;
 /** A store that does not let them be taken over is asked again after this. */
 const RETRY_MS = 5_000;
 
-/** `owed` begins with what the ended runs still owe: a chat gets those answers before the ones to what waited (I7). */
+/** `missing` begins with what the ended runs still owe: a chat gets those answers before the ones to what waited (I7). */
 export async function recover(
 	deps: RecoveryDeps,
 	sessions: Sessions,
-	owed: () => Promise<void>,
+	planned: () => Promise<void>,
 ): Promise<{ recovered: number }> {
 	const { recovered, later } = await deps.broker.recover((turn) => settleLeft(deps, turn));
 	await Promise.all(later.map(({ session, saved }) => sessions.occupy(session, saved)));
-	await owed();
+	await planned();
 	await takeOver(deps, sessions);
 	return { recovered };
 }

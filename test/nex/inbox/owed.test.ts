@@ -29,7 +29,7 @@ function rig(
 	const { bus, ledger } = store;
 	const broker = createBroker({ bus, ledger, engine: engineOf(play) });
 	const out = outboundOf({
-		owe({ runId, account: { channel, id: account }, target }) {
+		planDelivery({ runId, account: { channel, id: account }, target }) {
 			owe();
 			const delivery = { id: newId("dlv"), runId, channel, account, target, options: {}, createdAt: Date.now() };
 			return { delivery, write: deliveryWrites.open(delivery) };

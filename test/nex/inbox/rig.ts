@@ -29,7 +29,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 		({ id, state: "complete", createdAt: 1, endedAt: 1, messages: [] as Delivery["messages"] }) as Delivery;
 	const outbound: NexOutbound = {
 		deliver: async (request) => infoOf(`${prefix}_${asked.push(request)}`),
-		owe(request) {
+		planDelivery(request) {
 			const { runId, target, options = {} } = request;
 			const { channel, id: account } = request.account;
 			const id = `${prefix}_${asked.push(request)}`;

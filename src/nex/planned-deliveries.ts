@@ -14,7 +14,7 @@ import { PATIENCE_MS, writeTextLog } from "./text-log.ts";
 /** Chats of one account that one run goes to, which are compared; the store itself knows those with equal addresses. */
 const CHATS_MAX = 1000;
 
-export interface OwingDeps {
+export interface PlanDeps {
 	bus: Bus;
 	write: Bus["write"];
 	deliveries: Deliveries;
@@ -27,7 +27,11 @@ export interface OwingDeps {
 	signal: AbortSignal;
 }
 
-export function owe(accounts: Accounts, request: RunDelivery, now: number): { delivery: NewDelivery; write: Write } {
+export function planDelivery(
+	accounts: Accounts,
+	request: RunDelivery,
+	now: number,
+): { delivery: NewDelivery; write: Write } {
 	const { target, options, runId } = request;
 	const { channel, id: account } = request.account;
 	accounts.check(channel, account);
@@ -36,7 +40,7 @@ export function owe(accounts: Accounts, request: RunDelivery, now: number): { de
 }
 
 /** The request's delivery as it is on record, and whether there is something to do for it. */
-export async function take(deps: OwingDeps, request: DeliverRequest): Promise<{ delivery: Delivery; due: boolean }> {
+export async function take(deps: PlanDeps, request: DeliverRequest): Promise<{ delivery: Delivery; due: boolean }> {
 	deps.accounts.check(request.account.channel, request.account.id);
 	const wanted = { ...request, runId: await logOf(deps, request) };
 	return deps.inOrder(wanted.runId, deps.signal, async () => {
@@ -46,14 +50,14 @@ export async function take(deps: OwingDeps, request: DeliverRequest): Promise<{ 
 }
 
 /** The oldest of the same chat: two addresses may name one, as the platform's adapter knows. */
-async function knownOf({ deliveries }: OwingDeps, { runId, account, target }: RunDelivery) {
+async function knownOf({ deliveries }: PlanDeps, { runId, account, target }: RunDelivery) {
 	const { channel, id } = account;
 	const rows = await deliveries.list({ runId, channel, account: id, limit: CHATS_MAX });
 	return rows.findLast((row) => isSameChat(channel, row.target, target));
 }
 
-async function takeFirst(deps: OwingDeps, request: RunDelivery): Promise<{ delivery: Delivery; due: boolean }> {
-	const { delivery, write } = owe(deps.accounts, request, deps.stamp());
+async function takeFirst(deps: PlanDeps, request: RunDelivery): Promise<{ delivery: Delivery; due: boolean }> {
+	const { delivery, write } = planDelivery(deps.accounts, request, deps.stamp());
 	try {
 		await deps.write([write], PATIENCE_MS);
 	} catch (cause) {
@@ -75,7 +79,7 @@ export const begun = (delivery: NewDelivery): Delivery => ({
 });
 
 /** One that failed or became stale is taken up where it stopped, unless something of it may be out already without our knowing. */
-async function takeAgain(deps: OwingDeps, known: Delivery): Promise<{ delivery: Delivery; due: boolean }> {
+async function takeAgain(deps: PlanDeps, known: Delivery): Promise<{ delivery: Delivery; due: boolean }> {
 	const { error: _error, endedAt: _endedAt, ...row } = known;
 	const isOver = row.state === "failed" || row.state === "stale";
 	const isDoubtful = row.messages.some(({ state }) => state !== "sent" && state !== "open");
@@ -92,7 +96,7 @@ async function takeAgain(deps: OwingDeps, known: Delivery): Promise<{ delivery: 
 }
 
 /** The log that a request is about. */
-async function logOf({ bus, stamp, limits }: OwingDeps, request: DeliverRequest): Promise<string> {
+async function logOf({ bus, stamp, limits }: PlanDeps, request: DeliverRequest): Promise<string> {
 	if ("runId" in request) {
 		if (await bus.describe(request.runId)) return request.runId;
 		throw new NexusError("not_found", `There is no run ${request.runId}, or its log is no longer kept.`);
