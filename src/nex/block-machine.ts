@@ -2,7 +2,7 @@
 
 import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter.ts";
 import { own } from "../std/own.ts";
-import { errorAside, isErrorSaid, owedAside } from "./aside.ts";
+import { errorAttachment, isErrorSent, unsentAttachment } from "./attachment.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
@@ -90,16 +90,16 @@ function createBlocks(
 		return next.blocks.at(-1);
 	};
 	const beside = (each: SourceEvent, now: number) => {
-		const aside = owedAside(context, each);
-		if (!aside) return;
+		const attachment = unsentAttachment(context, each);
+		if (!attachment) return;
 		step({ type: "flush" }, now);
-		ready.push({ from: state.since, to: state.since, text: aside.text, aside });
+		ready.push({ from: state.since, to: state.since, text: attachment.text, attachment });
 	};
 	/** What is damaged and has not been sent is not sent. */
 	const drop = (from: number, now: number) => {
 		step({ type: "drop", from }, now);
 		for (let at = ready.length - 1; at >= 0; at--)
-			if (!ready[at]?.aside && ready[at]!.from >= from) ready.splice(at, 1);
+			if (!ready[at]?.attachment && ready[at]!.from >= from) ready.splice(at, 1);
 	};
 	return {
 		take(each, now) {
@@ -117,10 +117,10 @@ function createBlocks(
 			// Of an answer that ended well, some may be missing, and it is not known what.
 			if (event.type !== "stream_error" && !(isBlind && doubtOf(live) !== undefined)) return;
 			// No part of the source: said after it, and only once.
-			const aside = errorAside(context);
-			const isSaid = aside ? row.messages.some(({ nonce }) => nonce === aside.nonce) : isErrorSaid(row);
+			const attachment = errorAttachment(context);
+			const isSaid = attachment ? row.messages.some(({ nonce }) => nonce === attachment.nonce) : isErrorSent(row);
 			const block = { from: state.since, to: state.since, text: options.errorText };
-			if (!isSaid) ready.push({ ...block, ...(aside && { aside }) });
+			if (!isSaid) ready.push({ ...block, ...(attachment && { attachment }) });
 		},
 		tick: (now) => step({ type: "tick" }, now),
 		get wakeAt() {

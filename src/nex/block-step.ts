@@ -1,7 +1,7 @@
 /** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
 
 import { type Cut, cut, type Place, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
-import type { Aside } from "./aside.ts";
+import type { DeliveryAttachment } from "./attachment.ts";
 
 export interface BlockRules {
 	/** Least text before an empty line ends a block. */
@@ -19,7 +19,7 @@ export interface Block {
 	/** Markdown that stands on its own. */
 	text: string;
 	/** It is no part of the source: `from` and `to` are the same. */
-	aside?: Aside;
+	attachment?: DeliveryAttachment;
 	/** Of the one message of a mail. */
 	attachments?: readonly WireAttachment[];
 	/** What the end of its text tells of the run: of the last block of a text. */

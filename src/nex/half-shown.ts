@@ -1,7 +1,7 @@
 /** What is still sent to a chat whose adapter knows only the basic fields and stopped half-way: nothing that it may have shown is said again (ADR 17). */
 
 import { speaks } from "./account.ts";
-import { isAside } from "./aside-nonce.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
 import type { DeliveryContext, Outcome } from "./delivery-context.ts";
 import type { LiveDelivery } from "./live-delivery.ts";
 import { isEnd, readSource } from "./source.ts";
@@ -9,7 +9,7 @@ import { isEnd, readSource } from "./source.ts";
 /** Adapters that report neither intents nor positions leave nothing to go on from. */
 export const isResumable = ({ info }: DeliveryContext): boolean => speaks(info, "intent") && speaks(info, "offset");
 
-const textsOf = ({ row }: LiveDelivery) => row.messages.filter(({ nonce }) => !isAside(nonce));
+const textsOf = ({ row }: LiveDelivery) => row.messages.filter(({ nonce }) => !isAttachmentNonce(nonce));
 
 /** Certainly none of its text is on the platform. */
 export const isUnshown = (live: LiveDelivery): boolean => live.given === 0 && textsOf(live).length === 0;
@@ -81,7 +81,7 @@ async function heldInLog({ live, bus, signal, log }: DeliveryContext): Promise<n
 
 /** Some of its text may or may not be on the platform. */
 export const doubtOf = ({ row }: LiveDelivery): string | undefined =>
-	row.messages.some(({ state, nonce }) => state === "unknown" && !isAside(nonce)) ? CANNOT_TELL : undefined;
+	row.messages.some(({ state, nonce }) => state === "unknown" && !isAttachmentNonce(nonce)) ? CANNOT_TELL : undefined;
 
 /** The text that is sent next goes on behind a message that was left half-way, without positions: where that one ends is not known for certain. */
 export function goesOnBlindly({ live, info }: DeliveryContext): boolean {

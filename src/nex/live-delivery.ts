@@ -4,7 +4,7 @@ import { nonceOf, pieceNonce, pieceOf, type Resume } from "../adapter/adapter.ts
 import { type Delivery, type DeliveryMessage, type DeliveryOps, deliveryWrites } from "../ledger/ledger.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Write } from "../std/write.ts";
-import { isAside } from "./aside-nonce.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
 import { CHANGES } from "./delivery-changes.ts";
 import type { DeliveryRecord } from "./record.ts";
 
@@ -45,13 +45,13 @@ export class LiveDelivery {
 
 	/** Everything before this source position is out, or may be. */
 	get reach(): number {
-		const doubted = this.row.messages.filter(({ state, nonce }) => state === "unknown" && !isAside(nonce));
+		const doubted = this.row.messages.filter(({ state, nonce }) => state === "unknown" && !isAttachmentNonce(nonce));
 		return Math.max(this.row.cursor, ...doubted.map(({ from, to }) => to ?? from));
 	}
 
 	/** The message of the answer's text that has not been finished, if there is one: at most one at a time. */
 	get unfinished(): DeliveryMessage | undefined {
-		return this.row.messages.findLast((message) => isUnfinished(message) && !isAside(message.nonce));
+		return this.row.messages.findLast((message) => isUnfinished(message) && !isAttachmentNonce(message.nonce));
 	}
 
 	/** What is left of a line that is being sent. A stream may have announced a message of its own meanwhile. */

@@ -3,7 +3,7 @@
 import type { AdapterInfo } from "../adapter/adapter.ts";
 import type { DeliveryMode } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
-import { isAside } from "./aside-nonce.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
 import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
 import { doubtOf } from "./half-shown.ts";
 import type { DeliverOptions, StreamingConfig } from "./port.ts";
@@ -40,7 +40,7 @@ function inSum({ live, damage }: DeliveryContext, outcome: Outcome): Outcome {
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
 	const doubt = doubtOf(live);
 	if (outcome.state === "complete" && doubt !== undefined) return { state: "unknown", error: doubt };
-	const doubtful = live.row.messages.some(({ state, nonce }) => state === "unknown" && isAside(nonce));
+	const doubtful = live.row.messages.some(({ state, nonce }) => state === "unknown" && isAttachmentNonce(nonce));
 	if (outcome.state !== "complete" || !doubtful) return outcome;
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
 }

@@ -3,9 +3,9 @@
 import { type PlatformFault, pieceOf, type SendBody } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, errorAside } from "./aside.ts";
-import { recallFiles } from "./aside-files.ts";
-import { isAside, lineOf } from "./aside-nonce.ts";
+import { type DeliveryAttachment, errorAttachment } from "./attachment.ts";
+import { recallFiles } from "./attachment-files.ts";
+import { isAttachmentNonce, lineOf } from "./attachment-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
 import type { Block } from "./block-step.ts";
 import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
@@ -27,8 +27,10 @@ export async function deliverBySend(context: DeliveryContext): Promise<Outcome> 
 			if (settled) return settled;
 		}
 		for await (const block of readBlocks(context, typing)) {
-			const { aside } = block;
-			const outcome = await (aside ? sendAside(context, aside, typing) : sendBlock(context, block, typing));
+			const { attachment } = block;
+			const outcome = await (attachment
+				? sendAttachment(context, attachment, typing)
+				: sendBlock(context, block, typing));
 			if (outcome) return outcome;
 		}
 		return context.signal.aborted ? { state: "left" } : { state: "complete" };
@@ -38,29 +40,35 @@ export async function deliverBySend(context: DeliveryContext): Promise<Outcome> 
 }
 
 /** Something beside the text: the text does not suffer from what becomes of it. */
-export async function sendAside(context: DeliveryContext, aside: Aside, typing: Typing): Promise<Outcome | undefined> {
+export async function sendAttachment(
+	context: DeliveryContext,
+	attachment: DeliveryAttachment,
+	typing: Typing,
+): Promise<Outcome | undefined> {
 	const { cursor: at } = context.live.row;
-	const { text, nonce, instead, attachments } = aside;
+	const { text, nonce, instead, attachments } = attachment;
 	const block = { from: at, to: at, text, ...(attachments && { attachments }) };
 	const outcome = await sendBlock(context, block, typing, nonce);
 	if (outcome?.state === "left") return outcome;
 	if (outcome)
 		context.log.warn({ ...factsOf(context.live), nonce, ...outcome }, "something beside the text is missing");
-	return outcome?.state === "failed" && instead ? sendAside(context, instead, typing) : undefined;
+	return outcome?.state === "failed" && instead ? sendAttachment(context, instead, typing) : undefined;
 }
 
 /** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
 export async function sayError(context: DeliveryContext): Promise<Outcome | undefined> {
 	const { live, info } = context;
-	const aside = errorAside(context);
-	const isSaid = live.row.messages.some(({ nonce }) => nonce === aside?.nonce);
-	return aside && !isSaid && info.supports.includes("send") ? sendAside(context, aside, QUIET) : undefined;
+	const attachment = errorAttachment(context);
+	const isSaid = live.row.messages.some(({ nonce }) => nonce === attachment?.nonce);
+	return attachment && !isSaid && info.supports.includes("send")
+		? sendAttachment(context, attachment, QUIET)
+		: undefined;
 }
 
 /** Something beside the text that an earlier process left without an end. */
-export async function settleAside(context: DeliveryContext): Promise<Outcome | undefined> {
+export async function settleAttachment(context: DeliveryContext): Promise<Outcome | undefined> {
 	const { messages } = context.live.row;
-	const left = messages.find((message) => isUnfinished(message) && isAside(message.nonce));
+	const left = messages.find((message) => isUnfinished(message) && isAttachmentNonce(message.nonce));
 	return left && settle(context, left, QUIET);
 }
 
@@ -85,7 +93,7 @@ async function settle(
 	await recallFiles(context, message.nonce);
 	const sending: Sending = { delivering: context, typing, line: lineOf(message.nonce) };
 	const outcome = await send(sending, await reconcile(sending));
-	return outcome && outcome.state !== "left" && isAside(message.nonce) ? undefined : outcome;
+	return outcome && outcome.state !== "left" && isAttachmentNonce(message.nonce) ? undefined : outcome;
 }
 
 async function sendBlock(

@@ -4,14 +4,21 @@ import { setImmediate } from "node:timers/promises";
 import type { StreamLine } from "../adapter/adapter.ts";
 import type { DeliveryMessage } from "../ledger/ledger.ts";
 import { speaks } from "./account.ts";
-import { type Aside, isErrorSaid, showsPart, showsParts, showsReasoning, wantedAside } from "./aside.ts";
-import { isAside } from "./aside-nonce.ts";
+import {
+	type DeliveryAttachment,
+	isErrorSent,
+	showsPart,
+	showsParts,
+	showsReasoning,
+	wantedAttachment,
+} from "./attachment.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
 import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
 import { createFenceWatch } from "./fence-watch.ts";
 import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
-import { sayError, settleAside } from "./send-delivery.ts";
+import { sayError, settleAttachment } from "./send-delivery.ts";
 import { isEnd, type PartEvent, readSource, type SourceEvent } from "./source.ts";
-import { StreamAsides } from "./stream-asides.ts";
+import { StreamAttachments } from "./stream-attachments.ts";
 import { createLines } from "./stream-lines.ts";
 import { StreamReports } from "./stream-reports.ts";
 import { type AnswerWatch, watchAnswer } from "./supervise/answer-watch.ts";
@@ -22,22 +29,22 @@ import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
 /** `begun`: an earlier process may have written some of it. */
 export async function deliverByStream(context: DeliveryContext, begun: boolean): Promise<Outcome> {
 	if (begun && isHalfShown(context)) return leaveHalfShown(context);
-	const left = await settleAside(context);
+	const left = await settleAttachment(context);
 	if (left) return left;
-	const asides = new StreamAsides(context);
-	const outcome = await attemptAll(context, asides);
-	await asides.idle();
+	const attachments = new StreamAttachments(context);
+	const outcome = await attemptAll(context, attachments);
+	await attachments.idle();
 	if (outcome.state !== "complete") return outcome;
 	// With the basic fields alone it does not hear of the error text.
 	const unheard = context.isFailed && !speaks(context.info, "runId");
-	return (await asides.rest()) ?? (unheard ? await sayError(context) : undefined) ?? outcome;
+	return (await attachments.rest()) ?? (unheard ? await sayError(context) : undefined) ?? outcome;
 }
 
-async function attemptAll(context: DeliveryContext, asides: StreamAsides): Promise<Outcome> {
+async function attemptAll(context: DeliveryContext, attachments: StreamAttachments): Promise<Outcome> {
 	const { signal, limits, clock, live } = context;
 	for (let known = "", since = clock.now(); ; ) {
-		const attempt = await attemptOnce(context, asides);
-		await asides.idle();
+		const attempt = await attemptOnce(context, attachments);
+		await attachments.idle();
 		if (attempt.state !== "lost") return attempt;
 		if (signal.aborted) return { state: "left" };
 		context.log.warn({ ...factsOf(context.live), error: attempt.error }, "the adapter was lost; the delivery goes on");
@@ -54,7 +61,7 @@ type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
 /** Something of it may be on the platform, and no process can go on with it. */
 const isHalfShown = (context: DeliveryContext): boolean => !isResumable(context) && !isUnshown(context.live);
 
-async function attemptOnce(context: DeliveryContext, asides: StreamAsides): Promise<Attempt> {
+async function attemptOnce(context: DeliveryContext, attachments: StreamAttachments): Promise<Attempt> {
 	const { live, clock, signal, target } = context;
 	const { promise, resolve } = Promise.withResolvers<Attempt>();
 	let seat: Seat | undefined;
@@ -78,7 +85,7 @@ async function attemptOnce(context: DeliveryContext, asides: StreamAsides): Prom
 			if (isOver) return;
 			watch?.touch();
 			const outcome = reports.take(status);
-			asides.moved();
+			attachments.moved();
 			if (!outcome) return;
 			isOver = true;
 			resolve(outcome);
@@ -93,7 +100,13 @@ async function attemptOnce(context: DeliveryContext, asides: StreamAsides): Prom
 	if (live.lost.aborted) lost();
 	else live.lost.addEventListener("abort", lost, { signal: over.signal });
 	// It ends by itself once it is over; a full pipe must not hold up the outcome.
-	const pushing = { delivering: context, seat, typing, asides, signal: AbortSignal.any([signal, over.signal]) };
+	const pushing = {
+		delivering: context,
+		seat,
+		typing,
+		asides: attachments,
+		signal: AbortSignal.any([signal, over.signal]),
+	};
 	const onEnd = (position: number, inked: boolean) => {
 		reports.ended(position, inked);
 		watch = watchdog(context, taken);
@@ -130,7 +143,7 @@ interface Pushing {
 	delivering: DeliveryContext;
 	seat: Seat;
 	typing: Typing;
-	asides: StreamAsides;
+	attachments: StreamAttachments;
 	/** The attempt is over. */
 	signal: AbortSignal;
 }
@@ -176,7 +189,7 @@ async function pushAll(
 }
 
 /** Events become lines; what stands beside the text is sent between them. */
-function pusher({ delivering: context, seat, asides, signal }: Pushing, start: number) {
+function pusher({ delivering: context, seat, attachments, signal }: Pushing, start: number) {
 	const { live, info, limits } = context;
 	const { id, runId } = live.row;
 	const named = speaks(info, "runId");
@@ -234,9 +247,10 @@ function pusher({ delivering: context, seat, asides, signal }: Pushing, start: n
 		begun = false;
 	};
 	/** Without positions a message counts as finished when the adapter says so of the next one. One that does not is not waited for again. */
-	const besideBlindly = async (aside: Aside, event: SourceEvent) => {
-		if (asides.isHolding) return asides.hold();
-		const finished = () => live.row.messages.filter(({ state, nonce }) => state === "sent" && !isAside(nonce)).length;
+	const besideBlindly = async (attachment: DeliveryAttachment, event: SourceEvent) => {
+		if (attachments.isHolding) return attachments.hold();
+		const finished = () =>
+			live.row.messages.filter(({ state, nonce }) => state === "sent" && !isAttachmentNonce(nonce)).length;
 		const before = finished();
 		const due = ends + 1;
 		const isBegun = ink > inkEnded || live.unfinished !== undefined;
@@ -245,14 +259,14 @@ function pusher({ delivering: context, seat, asides, signal }: Pushing, start: n
 		inkEnded = ink;
 		if (isBegun) ends = due;
 		const isOut = () => finished() >= due && finished() > before && !live.unfinished;
-		await asides.sayBehind(() => !isBegun || isOut(), aside, signal);
+		await attachments.sayBehind(() => !isBegun || isOut(), attachment, signal);
 	};
-	const beside = async (aside: Aside, event: SourceEvent) => {
+	const beside = async (attachment: DeliveryAttachment, event: SourceEvent) => {
 		// A message that ended here would tear the code.
-		if (fence.inside) return asides.hold();
-		if (!resumable) return besideBlindly(aside, event);
+		if (fence.inside) return attachments.hold();
+		if (!resumable) return besideBlindly(attachment, event);
 		endMessage(event);
-		await asides.say(aside, ink, signal);
+		await attachments.say(attachment, ink, signal);
 	};
 	/** An earlier process sent it below a message that was then still to be ended or taken away. */
 	const isBelow = ({ ordinal }: DeliveryMessage) => (live.unfinished?.ordinal ?? ordinal) < ordinal;
@@ -264,9 +278,9 @@ function pusher({ delivering: context, seat, asides, signal }: Pushing, start: n
 			if (own && each.position >= start) continue;
 			write(events.slice(from, at));
 			from = at + 1;
-			const wanted = own ? undefined : wantedAside(context, each);
-			if (wanted && !wanted.known) await beside(wanted.aside, each);
-			else if (wanted?.known && isBelow(wanted.known)) endMessage(each);
+			const wanted = own ? undefined : wantedAttachment(context, each);
+			if (wanted && !wanted.row) await beside(wanted.attachment, each);
+			else if (wanted?.row && isBelow(wanted.row)) endMessage(each);
 			if (signal.aborted) return;
 		}
 		write(from === 0 ? events : events.slice(from));
@@ -291,7 +305,7 @@ function startLine(
 	const line = { type: "stream_start" as const, runId: live.row.runId, sessionLabel, target };
 	if (!named) return line;
 	// The error text is no part of the source: once said, it is not said again.
-	const choices = { tools: true, ...options, ...(isErrorSaid(live.row) && { errorText: "" }) };
+	const choices = { tools: true, ...options, ...(isErrorSent(live.row) && { errorText: "" }) };
 	return { ...line, delivery: live.id, offset, options: choices, ...(resume && { resume }) };
 }
 

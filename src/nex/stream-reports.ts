@@ -2,7 +2,7 @@
 
 import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
-import { isAside } from "./aside-nonce.ts";
+import { isAttachmentNonce } from "./attachment-nonce.ts";
 import type { DeliveryContext, Outcome } from "./delivery-context.ts";
 import { leaveRefused } from "./half-shown.ts";
 
@@ -134,7 +134,7 @@ export class StreamReports {
 			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
 		const last = live.row.messages.at(-1);
 		const isTold = messageIds.length > 0 || this.#delivering.damage !== undefined;
-		if (this.#end.inked && !isTold && live.row.messages.every(({ nonce }) => isAside(nonce))) {
+		if (this.#end.inked && !isTold && live.row.messages.every(({ nonce }) => isAttachmentNonce(nonce))) {
 			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
 			return { state: "unknown", error };
 		}

@@ -1,7 +1,7 @@
 /** Mail: an answer in one message, its files with it. Between what stands apart there is an empty line, which is no part of the source. */
 
 import type { WireAttachment } from "../adapter/adapter.ts";
-import { asideOf, isWanted } from "./aside.ts";
+import { attachmentOf, isWanted } from "./attachment.ts";
 import type { Block } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import type { BlockMachine } from "./machine.ts";
@@ -59,9 +59,9 @@ function createMail(context: DeliveryContext): Mail {
 	const apart = (text: string) => void texts.push({ text, at: undefined }, { text: "", at: to });
 	const beside = ({ event, offset }: SourceEvent) => {
 		if (event.type !== "part" || !isWanted(context, event)) return;
-		const aside = asideOf(context, event, offset);
-		if (aside?.text) apart(aside.text);
-		for (const file of aside?.attachments ?? []) {
+		const attachment = attachmentOf(context, event, offset);
+		if (attachment?.text) apart(attachment.text);
+		for (const file of attachment?.attachments ?? []) {
 			chars += file.data.length;
 			if (chars <= FILES_CHARS_MAX) files.push(file);
 			else apart(`[${file.name}: too large to be sent here]`);

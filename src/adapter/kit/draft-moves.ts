@@ -23,7 +23,7 @@ export function skipUnseen(before: Draft): Draft {
 
 /** Moves the beginning of the held text; at a bound the next message's markdown starts afresh. */
 export function advance(draft: Draft, length: number, place: Place): Draft {
-	if (draft.aside) {
+	if (draft.isErrorText) {
 		const rest = draft.text.slice(length);
 		return { ...draft, place, text: hasInk(rest) ? rest : "", inked: hasInk(rest) };
 	}
@@ -38,7 +38,7 @@ export function advance(draft: Draft, length: number, place: Place): Draft {
 /** Says that a message is going to be created; it is, once that is durable. */
 export function announce(draft: Draft, rules: DraftRules, view?: View): DraftStep {
 	const ordinal = draft.ordinal + 1;
-	const fixed = view && !draft.aside ? { to: draft.from + view.length, view } : undefined;
+	const fixed = view && !draft.isErrorText ? { to: draft.from + view.length, view } : undefined;
 	const nonce = rules.nonce(ordinal, draft.since);
 	if (rules.intent) {
 		const to = fixed ? { to: fixed.to } : {};
@@ -55,8 +55,8 @@ export function announce(draft: Draft, rules: DraftRules, view?: View): DraftSte
 /** The first `length` units of the held text are visible for good. */
 export function sent(draft: Draft, length: number, next: Place, message: OpenMessage, rules: DraftRules): DraftStep {
 	const moved = skipUnseen(advance({ ...draft, message: { at: "none" }, toolsShown: draft.tools }, length, next));
-	const errorFollows = draft.closed === "error" && !draft.aside && hasInk(rules.errorText);
-	const to = moved.aside ? draft.from : draft.from + length;
+	const errorFollows = draft.closed === "error" && !draft.isErrorText && hasInk(rules.errorText);
+	const to = moved.isErrorText ? draft.from : draft.from + length;
 	const final = draft.closed !== undefined && moved.text === "" && moved.bounds.length === 0 && !errorFollows;
 	const status = {
 		type: "message_sent" as const,
@@ -67,13 +67,13 @@ export function sent(draft: Draft, length: number, next: Place, message: OpenMes
 		to,
 		...(final ? {} : carried(draft, to, next)),
 	};
-	const finished = draft.aside ? draft.finished : [...draft.finished, { id: message.id, from: draft.since }];
+	const finished = draft.isErrorText ? draft.finished : [...draft.finished, { id: message.id, from: draft.since }];
 	const after: Draft = { ...moved, since: to, isFirst: false, calling: undefined, finished };
 	return { draft: after, effects: [{ type: "say", status }] };
 }
 
 /** The place at `to`, unless a new message's markdown begins there anyway. */
 function carried(draft: Draft, to: number, next: Place): { carry?: string } {
-	const carry = draft.bounds[0] === to || draft.aside ? undefined : carryOf(next);
+	const carry = draft.bounds[0] === to || draft.isErrorText ? undefined : carryOf(next);
 	return carry === undefined ? {} : { carry };
 }

@@ -89,7 +89,7 @@ export function removed(draft: Draft): DraftStep {
 }
 
 function updated(draft: Draft, message: OpenMessage, { length, next }: Calling): DraftStep {
-	const to = draft.aside ? draft.from : draft.from + length;
+	const to = draft.isErrorText ? draft.from : draft.from + length;
 	const status = { type: "message_updated" as const, messageId: message.id, chars: length, to };
 	return { draft: { ...draft, message: { ...message, length, next } }, effects: [{ type: "say", status }] };
 }

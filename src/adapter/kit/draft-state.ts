@@ -98,7 +98,7 @@ export interface Draft {
 	/** Finished messages of this process. */
 	readonly finished: readonly Finished[];
 	/** `text` is the error text, which is no part of the source: positions stand still. */
-	readonly aside: boolean;
+	readonly isErrorText: boolean;
 	/** Messages so far, announced ones included. */
 	readonly ordinal: number;
 	readonly message: Message;
@@ -178,7 +178,7 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		closed: undefined,
 		damagedFrom: undefined,
 		finished: [],
-		aside: false,
+		isErrorText: false,
 		ordinal: resume?.ordinal ?? 0,
 		message: resume ? resumed(rules, resume) : { at: "none" },
 		ids: resume?.messageId === undefined ? [] : [resume.messageId],
@@ -230,7 +230,7 @@ export const hasInk = (text: string): boolean => /\S/.test(text);
 
 /** What a message says before there is text for it; empty = it waits for text. */
 export function earlyText(draft: Draft, rules: DraftRules): string {
-	if (!rules.early || draft.aside || isEnded(draft)) return "";
+	if (!rules.early || draft.isErrorText || isEnded(draft)) return "";
 	const lines = toolLines(draft.tools);
 	// The first message only: later ones begin when something was said already.
 	const text = lines === "" && rules.style === "edit" && draft.isFirst ? rules.placeholder : lines;

@@ -81,7 +81,7 @@ function viewOf(draft: Draft, rules: DraftRules): View | undefined {
 	const { message } = draft;
 	const { segment, ended } = segmentOf(draft);
 	const editable = message.at === "open" && message.way === "edit";
-	const fixed = message.at === "none" || editable || draft.aside ? undefined : message.fixed;
+	const fixed = message.at === "none" || editable || draft.isErrorText ? undefined : message.fixed;
 	if (!fixed) return compose(draft.place, segment, ended, rules);
 	if (fixed.view) return fixed.view;
 	const length = fixed.to - draft.from;

@@ -84,7 +84,7 @@ function withToken(draft: Draft, text: string): Draft {
 
 /** Drops text that failed verification, and removes or edits messages that already show it, where the platform can. */
 function withoutDamage(draft: Draft, damagedFrom: number | undefined, rules: DraftRules): Draft {
-	if (damagedFrom === undefined || draft.aside) return draft;
+	if (damagedFrom === undefined || draft.isErrorText) return draft;
 	const { message } = draft;
 	const text = draft.text.slice(0, Math.max(0, damagedFrom - draft.from));
 	const stays = text === "" && !hasInk(rules.errorText) && !rules.canRemove;
@@ -104,7 +104,7 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 	if (isInVain(before, rules)) return leave(before, rules);
 	let draft = skipUnseen(before);
 	if (isUnwanted(draft, rules)) {
-		if (draft.closed === "error" && !draft.aside && hasInk(rules.errorText)) draft = withAside(draft, rules);
+		if (draft.closed === "error" && !draft.isErrorText && hasInk(rules.errorText)) draft = withAside(draft, rules);
 		else return leave(draft, rules);
 	}
 	const ended = isEnded(draft);
@@ -148,7 +148,7 @@ function plan(before: Draft, rules: DraftRules): DraftStep {
 
 const withAside = (draft: Draft, rules: DraftRules): Draft => ({
 	...draft,
-	aside: true,
+	isErrorText: true,
 	text: rules.errorText,
 	inked: true,
 	place: START,

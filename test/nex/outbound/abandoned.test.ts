@@ -2,7 +2,7 @@
 
 import { expect, it } from "vitest";
 import type { AdapterInfo } from "../../../src/adapter/adapter.ts";
-import { isErrorSaid } from "../../../src/nex/aside.ts";
+import { isErrorSent } from "../../../src/nex/attachment.ts";
 import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -21,9 +21,9 @@ it("the error text is still owed after an edit of it was refused, and said once"
 	await live.recorded();
 	expect(stored().messages).toMatchObject([{ state: "sent", from: 0, to: 0, abandoned: true }]);
 	expect(stored()).toEqual(live.row);
-	expect(isErrorSaid(stored())).toBe(false);
+	expect(isErrorSent(stored())).toBe(false);
 	live.intend({ ordinal: 2, nonce: "n2", from: 0, to: 0, text: "Sorry." });
 	live.change("sent", "n2", { messageId: "m2", to: 0 });
 	await live.recorded();
-	expect(isErrorSaid(stored())).toBe(true);
+	expect(isErrorSent(stored())).toBe(true);
 });

@@ -1,13 +1,13 @@
 /** What stands beside a streamed text: sent by the `send` verb when the text before it is out, and before the text after it is written. */
 
-import { type Aside, owedAside, showsPart } from "./aside.ts";
+import { type DeliveryAttachment, showsPart, unsentAttachment } from "./attachment.ts";
 import type { DeliveryContext, Outcome } from "./delivery-context.ts";
-import { sendAside } from "./send-delivery.ts";
+import { sendAttachment } from "./send-delivery.ts";
 import { readSource } from "./source.ts";
 
 const QUIET = { take() {} };
 
-export class StreamAsides {
+export class StreamAttachments {
 	readonly #delivering: DeliveryContext;
 	#sending: Promise<unknown> = Promise.resolve();
 	#moved = () => {};
@@ -38,24 +38,29 @@ export class StreamAsides {
 	}
 
 	/** `ink`: how far the text before it has something to see. */
-	async say(aside: Aside, ink: number, signal: AbortSignal): Promise<void> {
+	async say(attachment: DeliveryAttachment, ink: number, signal: AbortSignal): Promise<void> {
 		const { live, limits } = this.#delivering;
-		await this.#sayOnce(() => live.row.cursor >= ink, limits.answerMs, aside, signal);
+		await this.#sayOnce(() => live.row.cursor >= ink, limits.answerMs, attachment, signal);
 	}
 
 	/** Without positions: when `isOut` says that the message before it is finished. */
-	async sayBehind(isOut: () => boolean, aside: Aside, signal: AbortSignal): Promise<void> {
-		await this.#sayOnce(isOut, this.#delivering.limits.asideMs, aside, signal);
+	async sayBehind(isOut: () => boolean, attachment: DeliveryAttachment, signal: AbortSignal): Promise<void> {
+		await this.#sayOnce(isOut, this.#delivering.limits.attachmentMs, attachment, signal);
 	}
 
-	async #sayOnce(isReady: () => boolean, limitMs: number, aside: Aside, signal: AbortSignal): Promise<void> {
+	async #sayOnce(
+		isReady: () => boolean,
+		limitMs: number,
+		attachment: DeliveryAttachment,
+		signal: AbortSignal,
+	): Promise<void> {
 		const isOut = await this.#out(isReady, limitMs, signal);
 		if (signal.aborted) return;
 		if (!isOut) {
 			this.hold();
 			return;
 		}
-		this.#sending = sendAside(this.#delivering, aside, QUIET);
+		this.#sending = sendAttachment(this.#delivering, attachment, QUIET);
 		await this.#sending;
 	}
 
@@ -66,8 +71,8 @@ export class StreamAsides {
 		for await (const events of readSource(bus, live.row.runId, { position: live.row.cursor, signal, log })) {
 			for (const each of events) {
 				if (each.event.type === "part" && showsPart(this.#delivering, each.event)) continue;
-				const aside = owedAside(this.#delivering, each);
-				const left = aside && (await sendAside(this.#delivering, aside, QUIET));
+				const attachment = unsentAttachment(this.#delivering, each);
+				const left = attachment && (await sendAttachment(this.#delivering, attachment, QUIET));
 				if (left) return left;
 			}
 		}

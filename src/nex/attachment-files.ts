@@ -1,7 +1,7 @@
 /** The files of a send that an earlier process intended, read again from the run's log: the ledger keeps what a send says, not its files. */
 
-import { asideOf } from "./aside.ts";
-import { isAside, lineOf } from "./aside-nonce.ts";
+import { attachmentOf } from "./attachment.ts";
+import { isAttachmentNonce, lineOf } from "./attachment-nonce.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import { readSource, type SourceEvent } from "./source.ts";
 import { mailFiles } from "./whole-machine.ts";
@@ -10,7 +10,7 @@ export async function recallFiles(context: DeliveryContext, nonce: string): Prom
 	const { live, info, bus, signal, log, files } = context;
 	const line = lineOf(nonce);
 	const mail = live.row.mode === "whole" && info.delivery === "whole";
-	if (!mail && !isAside(line)) return;
+	if (!mail && !isAttachmentNonce(line)) return;
 	const read: SourceEvent[] = [];
 	for await (const events of readSource(bus, live.row.runId, { position: 0, signal, log })) {
 		const parts = events.filter(({ event }) => event.type === "part");
@@ -26,9 +26,9 @@ export async function recallFiles(context: DeliveryContext, nonce: string): Prom
 function filesAt(context: DeliveryContext, events: readonly SourceEvent[], line: string) {
 	for (const { event, offset } of events) {
 		if (event.type !== "part") continue;
-		const aside = asideOf(context, event, offset);
-		if (aside?.nonce === line) return aside.attachments ?? [];
-		if (aside?.instead?.nonce === line) return [];
+		const attachment = attachmentOf(context, event, offset);
+		if (attachment?.nonce === line) return attachment.attachments ?? [];
+		if (attachment?.instead?.nonce === line) return [];
 	}
 	return undefined;
 }

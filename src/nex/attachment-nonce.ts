@@ -3,11 +3,11 @@
 import { nonceOf, pieceOf } from "../adapter/adapter.ts";
 
 /** Other nonces are hexadecimal throughout. */
-const ASIDE = /^x[0-9a-f]{19}(?:\.\d+)?$/;
+const ATTACHMENT = /^x[0-9a-f]{19}(?:\.\d+)?$/;
 
-export const isAside = (nonce: string): boolean => ASIDE.test(nonce);
+export const isAttachmentNonce = (nonce: string): boolean => ATTACHMENT.test(nonce);
 
-export const asideNonce = (delivery: string, offset: number, which: string): string =>
+export const attachmentNonce = (delivery: string, offset: number, which: string): string =>
 	`x${nonceOf(`${delivery}#${offset}${which}`, 0).slice(1)}`;
 
 /** The line that a nonce belongs to. */

@@ -5,17 +5,17 @@
 
 import type { WireAttachment } from "../adapter/adapter.ts";
 import type { Delivery, DeliveryMessage } from "../ledger/ledger.ts";
-import { asideNonce, isAside } from "./aside-nonce.ts";
+import { attachmentNonce, isAttachmentNonce } from "./attachment-nonce.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import { contentOf } from "./part-content.ts";
 import type { PartEvent, SourceEvent } from "./source.ts";
 
-export interface Aside {
+export interface DeliveryAttachment {
 	nonce: string;
 	text: string;
 	attachments?: readonly WireAttachment[];
 	/** Said in its place when the platform refuses it. */
-	instead?: Aside;
+	instead?: DeliveryAttachment;
 }
 
 /** Adapters that show parts themselves hear of them in the stream; one that cannot send cannot be helped. */
@@ -40,33 +40,37 @@ export const isWanted = ({ reasoning, parts }: DeliveryContext, { modality }: Pa
 	modality === "reasoning" ? reasoning : parts;
 
 /** The message that an event is, if the channel wants it, and its row once it has one. */
-export function wantedAside(
+export function wantedAttachment(
 	context: DeliveryContext,
 	{ event, offset }: SourceEvent,
-): { aside: Aside; known: DeliveryMessage | undefined } | undefined {
+): { attachment: DeliveryAttachment; row: DeliveryMessage | undefined } | undefined {
 	if (event.type !== "part" || !isWanted(context, event)) return undefined;
-	const aside = asideOf(context, event, offset);
-	if (!aside) return undefined;
+	const attachment = attachmentOf(context, event, offset);
+	if (!attachment) return undefined;
 	const { messages } = context.live.row;
-	const known = messages.find(({ nonce }) => nonce === aside.nonce || nonce === aside.instead?.nonce);
-	return { aside, known };
+	const row = messages.find(({ nonce }) => nonce === attachment.nonce || nonce === attachment.instead?.nonce);
+	return { attachment, row };
 }
 
 /** The message that an event is, if it is one that is owed. */
-export function owedAside(context: DeliveryContext, event: SourceEvent): Aside | undefined {
-	const wanted = wantedAside(context, event);
-	return wanted?.known ? undefined : wanted?.aside;
+export function unsentAttachment(context: DeliveryContext, event: SourceEvent): DeliveryAttachment | undefined {
+	const wanted = wantedAttachment(context, event);
+	return wanted?.row ? undefined : wanted?.attachment;
 }
 
-export function asideOf({ live, info }: DeliveryContext, part: PartEvent, offset: number): Aside | undefined {
+export function attachmentOf(
+	{ live, info }: DeliveryContext,
+	part: PartEvent,
+	offset: number,
+): DeliveryAttachment | undefined {
 	const content = contentOf(part, offset, info);
 	if (!content) return undefined;
 	const { text, attachment, instead } = content;
 	return {
-		nonce: asideNonce(live.id, offset, ""),
+		nonce: attachmentNonce(live.id, offset, ""),
 		text,
 		...(attachment && { attachments: [attachment] }),
-		...(instead !== undefined && { instead: { nonce: asideNonce(live.id, offset, "!"), text: instead } }),
+		...(instead !== undefined && { instead: { nonce: attachmentNonce(live.id, offset, "!"), text: instead } }),
 	};
 }
 
@@ -74,13 +78,16 @@ export function asideOf({ live, info }: DeliveryContext, part: PartEvent, offset
  * The text that says that an answer failed, for adapters that stream without positions: their messages have ranges that say nothing, so it is
  * known by its nonce. No part of an answer stands at offset 0.
  */
-export function errorAside({ live, info, options }: DeliveryContext): Aside | undefined {
+export function errorAttachment({ live, info, options }: DeliveryContext): DeliveryAttachment | undefined {
 	const isBlind = info.supports.includes("stream") && !info.fields?.includes("offset");
-	return isBlind && options.errorText ? { nonce: asideNonce(live.id, 0, "error"), text: options.errorText } : undefined;
+	return isBlind && options.errorText
+		? { nonce: attachmentNonce(live.id, 0, "error"), text: options.errorText }
+		: undefined;
 }
 
 /** The text that says that an answer failed is no part of the source either; it is said once. */
-export const isErrorSaid = ({ messages }: Delivery): boolean =>
+export const isErrorSent = ({ messages }: Delivery): boolean =>
 	messages.some(
-		({ from, to, state, nonce, abandoned }) => state === "sent" && from === to && !abandoned && !isAside(nonce),
+		({ from, to, state, nonce, abandoned }) =>
+			state === "sent" && from === to && !abandoned && !isAttachmentNonce(nonce),
 	);
