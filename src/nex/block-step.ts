@@ -33,7 +33,7 @@ export interface BlockState {
 	/** The source from `from` on. */
 	readonly text: string;
 	/** There is something to see in it. */
-	readonly inked: boolean;
+	readonly hasVisibleText: boolean;
 	readonly place: Place;
 	/** How much of `text` has no paragraph's end that could end a block. */
 	readonly read: number;
@@ -67,16 +67,21 @@ export interface BlockStep {
 export const MARKDOWN_START: Place = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
 export const beginBlocks = (from: number, place: Place = MARKDOWN_START): BlockState => ({
-	...{ since: from, from, text: "", inked: false, place, read: 0, said: "", notes: [], heardAt: undefined },
+	...{ since: from, from, text: "", hasVisibleText: false, place, read: 0, said: "", notes: [], heardAt: undefined },
 });
 
 export function stepBlocks(state: BlockState, input: BlockInput, now: number, rules: BlockRules): BlockStep {
 	switch (input.type) {
 		case "token": {
-			const inked = hasInk(input.text);
-			const next = { ...state, text: state.text + input.text, inked: state.inked || inked, heardAt: now };
+			const hasVisibleText = isVisible(input.text);
+			const next = {
+				...state,
+				text: state.text + input.text,
+				inked: state.hasVisibleText || hasVisibleText,
+				heardAt: now,
+			};
 			// White space makes no message longer.
-			const sized = inked ? withSize(next, rules) : { state: next, blocks: [] };
+			const sized = hasVisibleText ? withSize(next, rules) : { state: next, blocks: [] };
 			return awaited(input.text.includes("\n") ? withParagraphs(sized, rules) : sized, rules);
 		}
 		case "note":
@@ -99,20 +104,20 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 	}
 }
 
-const hasInk = (text: string): boolean => /\S/.test(text);
+const isVisible = (text: string): boolean => /\S/.test(text);
 
 /** What was said waits only for more of the same text. */
 function dropped(state: BlockState, from: number): BlockState {
 	const text = state.text.slice(0, Math.max(0, from - state.from));
 	const said = from < state.from ? "" : state.said;
-	return { ...state, text, inked: hasInk(text), said, notes: [], read: 0 };
+	return { ...state, text, hasVisibleText: isVisible(text), said, notes: [], read: 0 };
 }
 
 type Gathered = Omit<BlockStep, "wakeAt">;
 
 const awaited = (gathered: Gathered, rules: BlockRules): BlockStep => {
-	const { heardAt, inked, said } = gathered.state;
-	const waits = heardAt !== undefined && (inked || said !== "") && Number.isFinite(rules.idleMs);
+	const { heardAt, hasVisibleText, said } = gathered.state;
+	const waits = heardAt !== undefined && (hasVisibleText || said !== "") && Number.isFinite(rules.idleMs);
 	return { ...gathered, wakeAt: waits ? heardAt + rules.idleMs : undefined };
 };
 
@@ -130,17 +135,20 @@ function withNote(before: BlockState, note: string, rules: BlockRules): Gathered
 function withSaid(state: BlockState, rules: BlockRules): Gathered {
 	const blocks: Block[] = [];
 	let current = state;
-	while (current.inked) {
+	while (current.hasVisibleText) {
 		const piece = nextPiece(current, rules, false);
 		if (!piece) break;
-		const isLast = !hasInk(current.text.slice(piece.to));
-		if (!isLast || !hasInk(piece.text)) {
+		const isLast = !isVisible(current.text.slice(piece.to));
+		if (!isLast || !isVisible(piece.text)) {
 			current = taken(current, piece, blocks);
 			continue;
 		}
 		const end = current.from + current.text.length;
 		const said = headOf(current) + piece.text;
-		current = { ...current, ...{ said, notes: [], from: end, text: "", inked: false, place: piece.next, read: 0 } };
+		current = {
+			...current,
+			...{ said, notes: [], from: end, text: "", hasVisibleText: false, place: piece.next, read: 0 },
+		};
 	}
 	return { state: current, blocks };
 }
@@ -180,7 +188,7 @@ function withSize(state: BlockState, rules: BlockRules): Gathered {
 }
 
 const EMPTY_LINE = /\r?\n[ \t]*\r?\n/g;
-const INK = /\S/g;
+const VISIBLE = /\S/g;
 
 /** Rule 2: an empty line, and enough text before it. One in a code block ends no paragraph. */
 function withParagraphs({ state, blocks }: Gathered, rules: BlockRules): Gathered {
@@ -191,7 +199,7 @@ function withParagraphs({ state, blocks }: Gathered, rules: BlockRules): Gathere
 		if (end === undefined) return { state: { ...current, read }, blocks: ready };
 		const flushed = flush({ ...current, text: current.text.slice(0, end) }, rules);
 		const text = flushed.state.text + current.text.slice(end);
-		current = { ...flushed.state, text, inked: hasInk(text), read: 0, heardAt: state.heardAt };
+		current = { ...flushed.state, text, hasVisibleText: isVisible(text), read: 0, heardAt: state.heardAt };
 		ready.push(...flushed.blocks);
 	}
 }
@@ -201,16 +209,16 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 	const { text, place } = state;
 	let { read } = state;
 	// Nothing but white space makes it longer than that.
-	if (!state.inked || text.length > 2 * maxChars) return { read };
+	if (!state.hasVisibleText || text.length > 2 * maxChars) return { read };
 	EMPTY_LINE.lastIndex = Math.max(minChars, read);
 	for (let found = EMPTY_LINE.exec(text); found; found = EMPTY_LINE.exec(text)) {
 		const end = found.index + found[0].length;
 		const head = text.slice(0, end);
 		const after = cut(head, 0, { fits: () => true, more: false, at: place });
-		if (hasInk(head) && typeof after?.next.leaf !== "object") return { end, read };
+		if (isVisible(head) && typeof after?.next.leaf !== "object") return { end, read };
 		// More empty lines are no better.
-		INK.lastIndex = end;
-		read = INK.exec(text)?.index ?? text.length;
+		VISIBLE.lastIndex = end;
+		read = VISIBLE.exec(text)?.index ?? text.length;
 		EMPTY_LINE.lastIndex = read;
 	}
 	return { read: Math.max(read, text.trimEnd().length) };
@@ -220,20 +228,20 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 function flush(state: BlockState, rules: BlockRules): Gathered {
 	const blocks: Block[] = [];
 	let current = state;
-	while (current.inked) {
+	while (current.hasVisibleText) {
 		const piece = nextPiece(current, rules, false);
 		if (!piece) break;
 		current = taken(current, piece, blocks);
 	}
-	if (current.said !== "" && !current.inked) current = emitted(current, blocks);
+	if (current.said !== "" && !current.hasVisibleText) current = emitted(current, blocks);
 	return { state: { ...current, heardAt: undefined }, blocks };
 }
 
 function taken(state: BlockState, piece: Cut, blocks: Block[]): BlockState {
 	const to = state.from + piece.to;
 	const text = state.text.slice(piece.to);
-	const next = { ...state, text, inked: hasInk(text), place: piece.next, read: 0 };
-	if (!hasInk(piece.text)) return { ...next, from: to };
+	const next = { ...state, text, inked: isVisible(text), place: piece.next, read: 0 };
+	if (!isVisible(piece.text)) return { ...next, from: to };
 	// What shows nothing belongs to the block before it.
 	const rest = next.inked ? 0 : text.length;
 	const end = to + rest;

@@ -37,10 +37,10 @@ export class StreamAttachments {
 		await this.#sending;
 	}
 
-	/** `ink`: how far the text before it has something to see. */
-	async say(attachment: DeliveryAttachment, ink: number, signal: AbortSignal): Promise<void> {
+	/** `withoutSpace`: how far the text before it has something to see. */
+	async say(attachment: DeliveryAttachment, visibleUpTo: number, signal: AbortSignal): Promise<void> {
 		const { live, limits } = this.#delivering;
-		await this.#sayOnce(() => live.row.cursor >= ink, limits.answerMs, attachment, signal);
+		await this.#sayOnce(() => live.row.cursor >= visibleUpTo, limits.answerMs, attachment, signal);
 	}
 
 	/** Without positions: when `isOut` says that the message before it is finished. */

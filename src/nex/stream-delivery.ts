@@ -107,8 +107,8 @@ async function attemptOnce(context: DeliveryContext, attachments: StreamAttachme
 		asides: attachments,
 		signal: AbortSignal.any([signal, over.signal]),
 	};
-	const onEnd = (position: number, inked: boolean) => {
-		reports.ended(position, inked);
+	const onEnd = (position: number, hasVisibleText: boolean) => {
+		reports.ended(position, hasVisibleText);
 		watch = watchdog(context, taken);
 	};
 	void pushAll(pushing, onEnd, () => resolve({ state: "complete" })).catch((cause: unknown) => {
@@ -154,7 +154,7 @@ const LONG_BATCH = 64;
 /** Writes the source from where the platform is, as fast as the process reads. */
 async function pushAll(
 	pushing: Pushing,
-	onEnd: (position: number, inked: boolean) => void,
+	onEnd: (position: number, hasVisibleText: boolean) => void,
 	onNothing: () => void,
 ): Promise<void> {
 	const { delivering: context, seat, typing, signal } = pushing;
@@ -182,7 +182,7 @@ async function pushAll(
 			const input = typingInputOf(event, visible);
 			if (input) typing.take(input);
 		}
-		if (end && !signal.aborted) onEnd(end.position, push.inked);
+		if (end && !signal.aborted) onEnd(end.position, push.hasVisibleText);
 		await seat.turn();
 		if (events.length >= LONG_BATCH) await setImmediate();
 	}
@@ -205,9 +205,9 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 		parts: context.parts && info.supports.includes("parts"),
 	});
 	/** How far the text that was written has something to see. */
-	let ink = 0;
+	let visibleUpTo = 0;
 	/** How far the messages were ended, and how many. */
-	let inkEnded = 0;
+	let visibleAtEnd = 0;
 	let ends = 0;
 	/** The adapter may have begun a message, with text or before it (a tool, the placeholder), that has not been ended. */
 	let begun = live.unfinished !== undefined || (context.options.placeholder ?? "") !== "";
@@ -229,14 +229,14 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 			if (event.type === "stream_end") {
 				fence.reset();
 				begun = false;
-				if (ink > inkEnded) ends++;
-				inkEnded = ink;
+				if (visibleUpTo > visibleAtEnd) ends++;
+				visibleAtEnd = visibleUpTo;
 			}
 			if (event.type === "tool_status") begun = true;
 			if (event.type !== "token") continue;
 			if (!shows.parts || !shows.reasoning) fence.push(event.text);
 			if (!/\S/.test(event.text)) continue;
-			ink = position + event.text.trimEnd().length;
+			visibleUpTo = position + event.text.trimEnd().length;
 			begun = true;
 		}
 	};
@@ -253,10 +253,10 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 			live.row.messages.filter(({ state, nonce }) => state === "sent" && !isAttachmentNonce(nonce)).length;
 		const before = finished();
 		const due = ends + 1;
-		const isBegun = ink > inkEnded || live.unfinished !== undefined;
+		const isBegun = visibleUpTo > visibleAtEnd || live.unfinished !== undefined;
 		begun = isBegun;
 		endMessage(event);
-		inkEnded = ink;
+		visibleAtEnd = visibleUpTo;
 		if (isBegun) ends = due;
 		const isOut = () => finished() >= due && finished() > before && !live.unfinished;
 		await attachments.sayBehind(() => !isBegun || isOut(), attachment, signal);
@@ -266,7 +266,7 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 		if (fence.inside) return attachments.hold();
 		if (!resumable) return besideBlindly(attachment, event);
 		endMessage(event);
-		await attachments.say(attachment, ink, signal);
+		await attachments.say(attachment, visibleUpTo, signal);
 	};
 	/** An earlier process sent it below a message that was then still to be ended or taken away. */
 	const isBelow = ({ ordinal }: DeliveryMessage) => (live.unfinished?.ordinal ?? ordinal) < ordinal;
@@ -288,8 +288,8 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 	return {
 		events: all,
 		/** Something of what was written can be seen. */
-		get inked() {
-			return ink > 0;
+		get hasVisibleText() {
+			return visibleUpTo > 0;
 		},
 	};
 }

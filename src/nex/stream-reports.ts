@@ -20,16 +20,16 @@ export class StreamReports {
 	readonly #listeners: ReportListeners;
 	/** Announced, and the ack has not left for the process: certainly not created when it dies. */
 	readonly #waiting = new Set<string>();
-	#end: { position: number; inked: boolean } | undefined;
+	#end: { position: number; hasVisibleText: boolean } | undefined;
 
 	constructor(context: DeliveryContext, listeners: ReportListeners) {
 		this.#delivering = context;
 		this.#listeners = listeners;
 	}
 
-	/** The end of the source, which is at this position, was written. `inked`: there was something to see. */
-	ended(position: number, inked: boolean): void {
-		this.#end = { position, inked };
+	/** The end of the source, which is at this position, was written. `hasVisibleText`: there was something to see. */
+	ended(position: number, hasVisibleText: boolean): void {
+		this.#end = { position, hasVisibleText };
 	}
 
 	/** The process is gone. */
@@ -134,7 +134,7 @@ export class StreamReports {
 			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
 		const last = live.row.messages.at(-1);
 		const isTold = messageIds.length > 0 || this.#delivering.damage !== undefined;
-		if (this.#end.inked && !isTold && live.row.messages.every(({ nonce }) => isAttachmentNonce(nonce))) {
+		if (this.#end.hasVisibleText && !isTold && live.row.messages.every(({ nonce }) => isAttachmentNonce(nonce))) {
 			const error = "The adapter said delivery_complete and told of no message; the text may or may not be there.";
 			return { state: "unknown", error };
 		}

@@ -5,8 +5,8 @@ import {
 	type Draft,
 	type DraftRules,
 	type DraftStep,
-	hasInk,
 	isEnded,
+	isVisible,
 	type OpenMessage,
 	segmentOf,
 } from "./draft-state.ts";
@@ -15,7 +15,7 @@ import { type Place, START } from "./place.ts";
 /** Drops texts that have ended and show nothing: an assistant message without text makes no platform message. */
 export function skipUnseen(before: Draft): Draft {
 	let draft = before;
-	while (!draft.inked && isEnded(draft) && draft.text + draft.bounds.join() !== "") {
+	while (!draft.hasVisibleText && isEnded(draft) && draft.text + draft.bounds.join() !== "") {
 		draft = advance(draft, (draft.bounds[0] ?? draft.from + draft.text.length) - draft.from, START);
 	}
 	return draft;
@@ -25,14 +25,14 @@ export function skipUnseen(before: Draft): Draft {
 export function advance(draft: Draft, length: number, place: Place): Draft {
 	if (draft.isErrorText) {
 		const rest = draft.text.slice(length);
-		return { ...draft, place, text: hasInk(rest) ? rest : "", inked: hasInk(rest) };
+		return { ...draft, place, text: isVisible(rest) ? rest : "", hasVisibleText: isVisible(rest) };
 	}
 	const from = draft.from + length;
 	const text = draft.text.slice(length);
 	const atBound = draft.bounds[0] === from;
 	const bounds = atBound ? draft.bounds.slice(1) : draft.bounds;
 	const next = { ...draft, from, text, bounds, place: atBound ? START : place, checked: 0 };
-	return { ...next, inked: hasInk(segmentOf(next).segment) };
+	return { ...next, hasVisibleText: isVisible(segmentOf(next).segment) };
 }
 
 /** Says that a message is going to be created; it is, once that is durable. */
@@ -55,7 +55,7 @@ export function announce(draft: Draft, rules: DraftRules, view?: View): DraftSte
 /** The first `length` units of the held text are visible for good. */
 export function sent(draft: Draft, length: number, next: Place, message: OpenMessage, rules: DraftRules): DraftStep {
 	const moved = skipUnseen(advance({ ...draft, message: { at: "none" }, toolsShown: draft.tools }, length, next));
-	const errorFollows = draft.closed === "error" && !draft.isErrorText && hasInk(rules.errorText);
+	const errorFollows = draft.closed === "error" && !draft.isErrorText && isVisible(rules.errorText);
 	const to = moved.isErrorText ? draft.from : draft.from + length;
 	const final = draft.closed !== undefined && moved.text === "" && moved.bounds.length === 0 && !errorFollows;
 	const status = {

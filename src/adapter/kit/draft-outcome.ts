@@ -154,8 +154,8 @@ export function failed(before: Draft, failure: Failure, now: number, rules: Draf
 }
 
 /** An earlier process took the message away and could not say so: there was no text in it. */
-function isTakenAway({ inked, message, seen, since }: Draft): boolean {
-	return !inked || (message.at === "open" && message.shown === "" && seen <= since);
+function isTakenAway({ hasVisibleText, message, seen, since }: Draft): boolean {
+	return !hasVisibleText || (message.at === "open" && message.shown === "" && seen <= since);
 }
 
 function lost(draft: Draft, failure: Failure, now: number, rules: DraftRules): DraftStep {

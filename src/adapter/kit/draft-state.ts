@@ -87,7 +87,7 @@ export interface Draft {
 	/** Source positions where a message has to end, ascending. */
 	readonly bounds: readonly number[];
 	/** The text up to the first bound has something to see. */
-	readonly inked: boolean;
+	readonly hasVisibleText: boolean;
 	/** No message has ended yet. */
 	readonly isFirst: boolean;
 	/** An earlier process has shown the text up to this source position. */
@@ -172,7 +172,7 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		text: "",
 		place: placeOf(resume?.carry),
 		bounds: [],
-		inked: false,
+		hasVisibleText: false,
 		isFirst: from === 0,
 		seen: resume?.shown ?? from,
 		closed: undefined,
@@ -226,7 +226,7 @@ export const retracted = ({ finished, damagedFrom }: Draft, { canRemove }: Draft
 	damagedFrom !== undefined && canRemove ? finished.find(({ from }) => from >= damagedFrom) : undefined;
 
 /** Something a person would see, as far as the letters tell. */
-export const hasInk = (text: string): boolean => /\S/.test(text);
+export const isVisible = (text: string): boolean => /\S/.test(text);
 
 /** What a message says before there is text for it; empty = it waits for text. */
 export function earlyText(draft: Draft, rules: DraftRules): string {
@@ -241,8 +241,9 @@ export function earlyText(draft: Draft, rules: DraftRules): string {
 const isOver = (draft: Draft): boolean => draft.closed !== undefined && draft.text === "";
 
 /** A message was begun before there was text, and has to end without any: what comes next may stand below something that is not of this draft. */
-export function isInVain({ bounds, inked, message, seen }: Draft, rules: DraftRules): boolean {
-	if (!rules.early || rules.style !== "edit" || inked || bounds.length === 0 || message.at === "none") return false;
+export function isInVain({ bounds, hasVisibleText, message, seen }: Draft, rules: DraftRules): boolean {
+	if (!rules.early || rules.style !== "edit" || hasVisibleText || bounds.length === 0 || message.at === "none")
+		return false;
 	return message.fixed === undefined && bounds[0]! >= seen;
 }
 

@@ -6,7 +6,7 @@ import type { Analysis } from "../inspect.ts";
 import { AXIS_PX, LANE_PX, msOf, pan, type Span, tickNear, wholeSpan, xOf, zoom } from "../timeline.ts";
 import { durationText, plural } from "../words.ts";
 import { Icon } from "./icon.tsx";
-import { drawTimeline, heightOf, inkOf } from "./timeline-draw.ts";
+import { drawTimeline, heightOf, paletteOf } from "./timeline-draw.ts";
 
 const TICK_REACH_PX = 6;
 const HOVER_CHARS_MAX = 160;
@@ -52,7 +52,7 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 		element.width = width * ratio;
 		element.height = height * ratio;
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
-		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, inkOf(element));
+		drawTimeline(context, { analysis, span, widthPx: width, atMs, hover }, paletteOf(element));
 	});
 
 	const positionOf = (event: PointerEvent | WheelEvent) => {
