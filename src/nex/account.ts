@@ -17,7 +17,6 @@ import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import { sleep } from "./sleep.ts";
-import { type KeeperOptions, type ProcessStatus, unreachable } from "./supervise/keeper.ts";
 import type { AccountFiles, KeptNotes, NoteKeeping } from "./supervise/kept-notes.ts";
 import {
 	createMonitorPort,
@@ -30,6 +29,7 @@ import {
 } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
 import { inherited, noteChannelProcess, type Places, preparePlaces } from "./supervise/places.ts";
+import { type ProcessStatus, type ProcessSupervisorOptions, unreachable } from "./supervise/process-supervisor.ts";
 import { SendPort } from "./supervise/send-port.ts";
 import { createStreamPort, type StreamPort } from "./supervise/stream-port.ts";
 
@@ -80,8 +80,13 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 			if (before) return before;
 			const config = own(adapters(), channel) ?? { accounts: {} };
 			const command = commandOf(channel, config);
-			const born = noteChannelProcess(dataDir, channel, "info");
-			const answer = askInfo(channel, command, { ...inherited(process.env), ...config.env }, { limits, signal, born });
+			const onSpawn = noteChannelProcess(dataDir, channel, "info");
+			const answer = askInfo(
+				channel,
+				command,
+				{ ...inherited(process.env), ...config.env },
+				{ limits, signal, onSpawn },
+			);
 			asked.set(channel, answer);
 			answer.then(
 				(info) => {
@@ -141,8 +146,8 @@ export class Account {
 
 	health(): Promise<HealthReport> {
 		const { limits, stopping } = this.#options;
-		const born = (pid: number) => this.#places.born("health", pid);
-		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, born });
+		const onSpawn = (pid: number) => this.#places.onSpawn("health", pid);
+		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, onSpawn });
 	}
 
 	stream(info: AdapterInfo): StreamPort {
@@ -249,7 +254,7 @@ export class Account {
 		return commandOf(this.channel, this.config);
 	}
 
-	#process(verb: "stream" | "send" | "monitor"): Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+	#process(verb: "stream" | "send" | "monitor"): Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 		const { limits, clock, random, log } = this.#options;
 		const format = verb === "send" ? [] : ["--format", "jsonl"];
 		const notes = this.#notes();
@@ -262,7 +267,7 @@ export class Account {
 			rules: limits.restart,
 			// Without it a monitor only misses the acks.
 			mayIgnoreInput: verb === "monitor",
-			born: (pid) => this.#places.born(verb, pid),
+			onSpawn: (pid) => this.#places.onSpawn(verb, pid),
 			changed: this.#options.onStatus,
 			...{ clock, random, log },
 		};

@@ -3,8 +3,8 @@
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "../adapter/adapter.ts";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
-import type { ProcessStatus } from "./supervise/keeper.ts";
 import type { IsUrgent, OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+import type { ProcessStatus } from "./supervise/process-supervisor.ts";
 
 /** Per channel. */
 export type AdapterConfig = Readonly<Record<string, ChannelConfig>>;

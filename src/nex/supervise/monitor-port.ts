@@ -11,8 +11,13 @@ import {
 } from "../../adapter/adapter.ts";
 import { NexusError, newEventId } from "../../protocol/protocol.ts";
 import { sleep } from "../sleep.ts";
-import { createKeeper, type KeeperOptions, type ProcessStatus, unreachable } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
+import {
+	createProcessSupervisor,
+	type ProcessStatus,
+	type ProcessSupervisorOptions,
+	unreachable,
+} from "./process-supervisor.ts";
 
 /** Resolves once the message is safe; the platform hears of it only then. `id` was made when it arrived: later ones have greater ids. */
 export type OnMessage = (message: InboundMessage, id: string) => Promise<void>;
@@ -46,7 +51,7 @@ export interface MonitorPort {
 	stop(): Promise<void>;
 }
 
-export interface MonitorPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+export interface MonitorPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 	onMessage: OnMessage;
 	isUrgent?: IsUrgent;
 	onChoice: OnChoice;
@@ -88,7 +93,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 				const { eventId } = message;
 				log.error({ ...facts, eventId, err: cause, tries: tries + 1 }, "an inbound message could not be taken in");
 				// Another try would end the same way.
-				if (cause instanceof TypeError || keeper.current !== process) return false;
+				if (cause instanceof TypeError || supervisor.current !== process) return false;
 			}
 			await sleep(clock, Math.min(options.retryMs * 2 ** tries, options.retryMsMax), stopping.signal);
 		}
@@ -102,7 +107,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		if (held >= options.waitingMax) return;
 		process.resume();
 		// It may wait for messages of the process before it.
-		keeper.current?.resume();
+		supervisor.current?.resume();
 	}
 
 	/** The messages of one chat one after another, those of others beside them. A command waits for none, and what comes after it waits for it. */
@@ -165,7 +170,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			options.onFailure(failure);
 		} else if (line.type === "listening") {
 			unheard = line.ok ? undefined : (line.error ?? "the platform cannot be heard");
-			if (line.ok) keeper.recovered();
+			if (line.ok) supervisor.recovered();
 			else options.changed?.();
 		} else if (line.type === "webhook_response") {
 			const { id, status, headers = {}, body = "" } = line;
@@ -174,7 +179,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 		}
 	}
 
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		...options,
 		shapes: MONITOR_SHAPES,
 		lines(values, process) {
@@ -189,7 +194,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			return false;
 		},
 	});
-	keeper.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
+	supervisor.running(stopping.signal).catch(() => {}); // Only stopping rejects it.
 
 	return {
 		async webhook(request, withinMs = options.webhookMs) {
@@ -198,7 +203,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			// One limit for the start of the process and for its answer: the platform waits for both.
 			const cancel = clock.after(withinMs, () => late.abort());
 			const limit = AbortSignal.any([stopping.signal, late.signal]);
-			const process = await keeper.running(limit).catch((cause: unknown) => {
+			const process = await supervisor.running(limit).catch((cause: unknown) => {
 				cancel();
 				throw new NexusError("unavailable", "The adapter does not run; the platform will try again.", { cause });
 			});
@@ -212,10 +217,10 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 			if (!handing) void handOver();
 			return promise.finally(cancel);
 		},
-		status: () => unreachable(keeper.status(), unheard),
+		status: () => unreachable(supervisor.status(), unheard),
 		async stop() {
 			stopping.abort();
-			await keeper.stop();
+			await supervisor.stop();
 		},
 	};
 }

@@ -8,7 +8,7 @@ export interface Places {
 	/** What an adapter process finds in its environment. */
 	env: Record<string, string>;
 	/** Remembers a process, so that it is ended should it outlive the daemon. */
-	born(verb: string, pid: number): void;
+	onSpawn(verb: string, pid: number): void;
 }
 
 /** Names of channels and accounts become names of files. */
@@ -25,7 +25,7 @@ export function preparePlaces(dataDir: string, channel: string, id: string, sett
 	writeFileSync(account, JSON.stringify({ id, settings }), { mode: 0o600 });
 	return {
 		env: { ...inherited(process.env), NEXUS_ACCOUNT_FILE: account, NEXUS_STATE_FILE: join(folder, "state.json") },
-		born: (verb, pid) => note(folder, verb, pid),
+		onSpawn: (verb, pid) => note(folder, verb, pid),
 	};
 }
 
@@ -34,7 +34,7 @@ function note(folder: string, verb: string, pid: number): void {
 	if (begun !== undefined) writeFileSync(join(folder, `${safe(verb)}.pid`), `${pid} ${begun}`, { mode: 0o600 });
 }
 
-/** As `born`, for a verb of the channel as a whole. */
+/** As `onSpawn`, for a verb of the channel as a whole. */
 export function noteChannelProcess(dataDir: string, channel: string, verb: string): (pid: number) => void {
 	return (pid) => {
 		const folder = join(folderOf(dataDir), safe(channel));

@@ -2,8 +2,8 @@
 
 import { STREAM_SHAPES, type StreamStatus } from "../../adapter/adapter.ts";
 import { createLock } from "../../std/lock.ts";
-import { createKeeper, type KeeperOptions, type ProcessStatus } from "./keeper.ts";
 import type { LineProcess } from "./line-process.ts";
+import { createProcessSupervisor, type ProcessStatus, type ProcessSupervisorOptions } from "./process-supervisor.ts";
 
 export interface StreamClient {
 	runId: string;
@@ -32,7 +32,7 @@ export interface StreamPort {
 	stop(): Promise<void>;
 }
 
-export interface StreamPortOptions extends Omit<KeeperOptions, "lines" | "lost" | "shapes"> {
+export interface StreamPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 	/** It only speaks the basic fields. */
 	oneAtATime: boolean;
 	/** Statuses that belong to the whole account. */
@@ -61,7 +61,7 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		else options.log.debug({ ...options.facts, status }, "a status of no delivery that is under way");
 	}
 
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		...options,
 		shapes: STREAM_SHAPES,
 		lines(values) {
@@ -94,13 +94,13 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		async seat(delivery, client, signal) {
 			const release = options.oneAtATime ? await lock(signal) : () => {};
 			try {
-				return seatIn(await keeper.running(signal), delivery, client, release);
+				return seatIn(await supervisor.running(signal), delivery, client, release);
 			} catch (cause) {
 				release();
 				throw cause;
 			}
 		},
-		status: keeper.status,
-		stop: keeper.stop,
+		status: supervisor.status,
+		stop: supervisor.stop,
 	};
 }

@@ -8,10 +8,10 @@ import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createInfoCache } from "../../../src/nex/account.ts";
-import { createKeeper } from "../../../src/nex/supervise/keeper.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
 import { endLeftProcesses, preparePlaces } from "../../../src/nex/supervise/places.ts";
+import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { RESTART_RULES } from "../../../src/std/supervision.ts";
@@ -100,7 +100,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 		const [program = "", ...args] = node(leaving(file, "setInterval(() => {}, 1000);"));
 		const adapter = spawn(program, args, { env: { ...env, ...places.env }, stdio: "ignore", detached: true });
 		const ended = new Promise((resolve) => adapter.once("exit", resolve));
-		places.born("stream", adapter.pid!);
+		places.onSpawn("stream", adapter.pid!);
 		const inner = await pidIn(file);
 		adapter.kill("SIGKILL");
 		await ended;
@@ -156,7 +156,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 
 it("I11: an adapter that floods its output with garbage is cut off and started again, later and later", async () => {
 	const lost: Exit[] = [];
-	const keeper = createKeeper({
+	const supervisor = createProcessSupervisor({
 		command: node(`const say = () => process.stdout.write("garbage\\n".repeat(1000), say); say();`),
 		...{ env, facts: {}, log: silentLog, clock: systemClock, random: () => 0.5, shapes: SEND_SHAPES },
 		limits: { ...PROCESS_LIMITS, garbageLinesPerMinuteMax: 5000 },
@@ -167,10 +167,10 @@ it("I11: an adapter that floods its output with garbage is cut off and started a
 			return false;
 		},
 	});
-	onTestFinished(() => keeper.stop());
-	await keeper.running(new AbortController().signal);
-	await expect.poll(() => keeper.status().state, { timeout: 20_000 }).toBe("open_circuit");
+	onTestFinished(() => supervisor.stop());
+	await supervisor.running(new AbortController().signal);
+	await expect.poll(() => supervisor.status().state, { timeout: 20_000 }).toBe("open_circuit");
 	expect(lost).toHaveLength(3);
 	expect(lost[0]).toMatchObject({ code: null, detail: "said more than 5000 lines of garbage within a minute" });
-	expect(keeper.status()).toMatchObject({ restarts: 3, lastError: expect.stringContaining("garbage") });
+	expect(supervisor.status()).toMatchObject({ restarts: 3, lastError: expect.stringContaining("garbage") });
 });

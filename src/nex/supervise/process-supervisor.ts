@@ -28,7 +28,7 @@ export interface ProcessStatus {
 	lastError?: string;
 }
 
-export interface KeeperOptions {
+export interface ProcessSupervisorOptions {
 	command: readonly string[];
 	env: Record<string, string>;
 	facts: object;
@@ -40,7 +40,7 @@ export interface KeeperOptions {
 	random: () => number;
 	log: Log;
 	/** Told of every process, so that one that outlives the daemon can be found. */
-	born?(pid: number): void;
+	onSpawn?(pid: number): void;
 	/** Told whenever `status` may say something else. */
 	changed?(): void;
 	/** What the daemon keeps for its account. */
@@ -53,7 +53,7 @@ export interface KeeperOptions {
 	lost(exit: Exit): boolean;
 }
 
-export interface Keeper {
+export interface ProcessSupervisor {
 	/** Asks for the process, and resolves with it once it runs. Rejects when the signal aborts. */
 	running(signal: AbortSignal): Promise<LineProcess>;
 	/** The process, if it runs now. */
@@ -74,7 +74,7 @@ const isKept = (line: object): line is KeepLine => KEEP_SHAPES.has((line as Keep
 
 const excerptOf = (line: object): string => JSON.stringify(line).slice(0, EXCERPT_CHARS).toWellFormed();
 
-export function createKeeper(options: KeeperOptions): Keeper {
+export function createProcessSupervisor(options: ProcessSupervisorOptions): ProcessSupervisor {
 	const { clock, rules, random, log, facts, notes } = options;
 	const shapes = notes ? new Map([...options.shapes, ...KEEP_SHAPES]) : options.shapes;
 	const waiting = new Set<(process: LineProcess) => void>();
@@ -109,7 +109,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 		if (++flood.lines === max + 1) process?.kill(`said more than ${max} lines of garbage within a minute`);
 	}
 
-	function sound(line: object, begun: LineProcess): object[] {
+	function validLines(line: object, begun: LineProcess): object[] {
 		const checked = checkLine(line, shapes);
 		if ("value" in checked) {
 			if (!notes || !isKept(checked.value)) return [checked.value];
@@ -145,7 +145,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 
 	function note(pid: number): void {
 		try {
-			options.born?.(pid);
+			options.onSpawn?.(pid);
 		} catch (cause) {
 			log.warn({ ...facts, pid, err: cause }, "should the adapter outlive the daemon, the next one will not know");
 		}
@@ -156,7 +156,7 @@ export function createKeeper(options: KeeperOptions): Keeper {
 			const begun: LineProcess = startProcess(options, {
 				lines: (values) =>
 					options.lines(
-						values.flatMap((line) => sound(line, begun)),
+						values.flatMap((line) => validLines(line, begun)),
 						begun,
 					),
 				garbage: skip,
