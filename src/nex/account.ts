@@ -17,7 +17,8 @@ import { type AccountGate, createGate } from "./gate.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { AccountStatus, AdapterConfig, ChannelConfig, PlatformCall, StreamingConfig } from "./port.ts";
 import { sleep } from "./sleep.ts";
-import type { AccountFiles, KeptNotes, NoteKeeping } from "./supervise/kept-notes.ts";
+import { type AccountFiles, inherited, noteChannelProcess, prepareAccountFiles } from "./supervise/account-files.ts";
+import type { KeptNotes, NoteFiles, NoteKeeping } from "./supervise/kept-notes.ts";
 import {
 	createMonitorPort,
 	type IsUrgent,
@@ -28,7 +29,6 @@ import {
 	type WebhookRequest,
 } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
-import { inherited, noteChannelProcess, type Places, preparePlaces } from "./supervise/places.ts";
 import { type ProcessStatus, type ProcessSupervisorOptions, unreachable } from "./supervise/process-supervisor.ts";
 import { SendPort } from "./supervise/send-port.ts";
 import { createStreamPort, type StreamPort } from "./supervise/stream-port.ts";
@@ -115,7 +115,7 @@ export class Account {
 	readonly streaming: StreamingConfig;
 	readonly gate: AccountGate;
 	readonly #options: AccountOptions;
-	readonly #places: Places;
+	readonly #accountFiles: AccountFiles;
 	readonly #env: Record<string, string>;
 	#stream: StreamPort | undefined;
 	#send: SendPort | undefined;
@@ -134,10 +134,10 @@ export class Account {
 		this.#options = options;
 		this.gate = createGate(options.clock);
 		this.#calls = createCallHealth(options.clock);
-		this.#places = preparePlaces(options.dataDir, this.channel, this.id, {
+		this.#accountFiles = prepareAccountFiles(options.dataDir, this.channel, this.id, {
 			...own(options.config.accounts, this.id)?.settings,
 		});
-		this.#env = { ...this.#places.env, ...options.config.env };
+		this.#env = { ...this.#accountFiles.env, ...options.config.env };
 	}
 
 	info(): Promise<AdapterInfo> {
@@ -146,7 +146,7 @@ export class Account {
 
 	health(): Promise<HealthReport> {
 		const { limits, stopping } = this.#options;
-		const onSpawn = (pid: number) => this.#places.onSpawn("health", pid);
+		const onSpawn = (pid: number) => this.#accountFiles.onSpawn("health", pid);
 		return askHealth(this.#command(), this.id, this.#env, { limits: limits.oneShot, signal: stopping, onSpawn });
 	}
 
@@ -240,7 +240,7 @@ export class Account {
 	}
 
 	/** Nothing is heard from it any more. */
-	async deafen(): Promise<void> {
+	async stopListening(): Promise<void> {
 		this.#hearing.abort();
 		await this.#monitor?.stop();
 	}
@@ -267,7 +267,7 @@ export class Account {
 			rules: limits.restart,
 			// Without it a monitor only misses the acks.
 			mayIgnoreInput: verb === "monitor",
-			onSpawn: (pid) => this.#places.onSpawn(verb, pid),
+			onSpawn: (pid) => this.#accountFiles.onSpawn(verb, pid),
 			changed: this.#options.onStatus,
 			...{ clock, random, log },
 		};
@@ -282,7 +282,7 @@ export class Account {
 		return notes.of({ channel: this.channel, account: this.id }, this.#files());
 	}
 
-	#files(): AccountFiles {
+	#files(): NoteFiles {
 		const state = this.#env.NEXUS_STATE_FILE ?? "";
 		return { state, notes: `${state}.sent` };
 	}

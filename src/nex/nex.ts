@@ -16,4 +16,4 @@ export type { InboxLimits } from "./inbox/limits.ts";
 export type { Accepted, ChannelMessage, ClientMessage } from "./inbox/message.ts";
 export { createOutbound } from "./outbound.ts";
 export * from "./port.ts";
-export { forgetSettings } from "./supervise/places.ts";
+export { forgetSettings } from "./supervise/account-files.ts";

@@ -6,8 +6,8 @@ import { decodeFrame, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
+import { endOrphanedProcesses } from "./supervise/account-files.ts";
 import type { NoteKeeping } from "./supervise/kept-notes.ts";
-import { endLeftProcesses } from "./supervise/places.ts";
 import { leftTexts, PATIENCE_MS, sealLeft } from "./text-log.ts";
 
 export interface RecoveryDeps {
@@ -29,7 +29,7 @@ export interface RecoveryDeps {
 export async function recover(deps: RecoveryDeps): Promise<void> {
 	const { bus, deliveries, dataDir, log } = deps;
 	// They were started from this data directory, which one daemon has at a time.
-	const left = endLeftProcesses(dataDir);
+	const left = endOrphanedProcesses(dataDir);
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
 	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
 	await untilDone(deps, async () => {

@@ -37,7 +37,7 @@ export function createRetirement({ runner, clock, log, limits, signal }: Retirem
 	return {
 		async begin(account) {
 			const facts = { channel: account.channel, account: account.id };
-			await account.deafen();
+			await account.stopListening();
 			const work = leave(account)
 				.then(() => log.info(facts, "the account's processes have ended"))
 				.catch((cause: unknown) => log.error({ ...facts, err: cause }, "an account's processes did not end cleanly"))

@@ -34,7 +34,7 @@ export interface NoteStore {
 	log: Log;
 }
 
-export interface AccountFiles {
+export interface NoteFiles {
 	state: string;
 	notes: string;
 }
@@ -49,7 +49,7 @@ export interface KeptNotes {
 
 /** Of all accounts, each once: two that wrote the same files would undo each other's changes. */
 export interface NoteKeeping {
-	of(owner: NoteOwner, files: AccountFiles): KeptNotes;
+	of(owner: NoteOwner, files: NoteFiles): KeptNotes;
 	/** Deliveries of another daemon were taken over: the processes that run find what it noted of them. */
 	catchUp(owner: NoteOwner): Promise<void>;
 	settled(): Promise<unknown>;
@@ -77,7 +77,7 @@ interface Waiting {
 	process: Pick<LineProcess, "write">;
 }
 
-function createKeptNotes(owner: NoteOwner, files: AccountFiles, { notes, write, log }: NoteStore): KeptNotes {
+function createKeptNotes(owner: NoteOwner, files: NoteFiles, { notes, write, log }: NoteStore): KeptNotes {
 	const file = openNotes(files.notes);
 	const waiting: Waiting[] = [];
 	let state = new Map<string, string>();

@@ -8,9 +8,9 @@ import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { SEND_SHAPES } from "../../../src/adapter/adapter.ts";
 import { createInfoCache } from "../../../src/nex/account.ts";
+import { endOrphanedProcesses, prepareAccountFiles } from "../../../src/nex/supervise/account-files.ts";
 import { type Exit, PROCESS_LIMITS, startProcess } from "../../../src/nex/supervise/line-process.ts";
 import { ONE_SHOT_LIMITS } from "../../../src/nex/supervise/one-shot.ts";
-import { endLeftProcesses, preparePlaces } from "../../../src/nex/supervise/places.ts";
 import { createProcessSupervisor } from "../../../src/nex/supervise/process-supervisor.ts";
 import { systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
@@ -95,7 +95,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 
 	it("ends at the next start when daemon and adapter were killed", async () => {
 		const folder = freshFolder();
-		const places = preparePlaces(folder, "odd", "main", {});
+		const places = prepareAccountFiles(folder, "odd", "main", {});
 		const file = join(folder, "pid");
 		const [program = "", ...args] = node(leaving(file, "setInterval(() => {}, 1000);"));
 		const adapter = spawn(program, args, { env: { ...env, ...places.env }, stdio: "ignore", detached: true });
@@ -105,7 +105,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 		adapter.kill("SIGKILL");
 		await ended;
 		expect(lives(inner)).toBe(true);
-		expect(endLeftProcesses(folder)).toEqual([inner]);
+		expect(endOrphanedProcesses(folder)).toEqual([inner]);
 		await hasEnded(inner);
 	});
 });
@@ -147,7 +147,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 		const { answer, inner, stop } = asking(folder, 60_000);
 		const refused = expect(answer).rejects.toThrow();
 		const pid = await inner();
-		expect(endLeftProcesses(folder)).toHaveLength(1);
+		expect(endOrphanedProcesses(folder)).toHaveLength(1);
 		await hasEnded(pid);
 		stop();
 		await refused;

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "nod
 import { dirname, join } from "node:path";
 import { signalGroup } from "../../std/process-group.ts";
 
-export interface Places {
+export interface AccountFiles {
 	/** What an adapter process finds in its environment. */
 	env: Record<string, string>;
 	/** Remembers a process, so that it is ended should it outlive the daemon. */
@@ -16,7 +16,12 @@ const safe = (name: string): string => encodeURIComponent(name).replaceAll(".", 
 
 const folderOf = (dataDir: string): string => join(dataDir, "adapters");
 
-export function preparePlaces(dataDir: string, channel: string, id: string, settings: Record<string, string>): Places {
+export function prepareAccountFiles(
+	dataDir: string,
+	channel: string,
+	id: string,
+	settings: Record<string, string>,
+): AccountFiles {
 	const folder = join(folderOf(dataDir), safe(channel), safe(id));
 	mkdirSync(folder, { recursive: true, mode: 0o700 });
 	const account = join(folder, "account.json");
@@ -60,7 +65,7 @@ export const inherited = (env: NodeJS.ProcessEnv): Record<string, string> =>
 	);
 
 /** Ends processes of a daemon that was killed: an old one that still edits would undo what a new one writes (I7). Returns their pids. */
-export function endLeftProcesses(dataDir: string): number[] {
+export function endOrphanedProcesses(dataDir: string): number[] {
 	const ended: number[] = [];
 	let files: string[];
 	try {
