@@ -3,8 +3,8 @@
 import { attachmentOf } from "./attachment.ts";
 import { isAttachmentNonce, lineOf } from "./attachment-nonce.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
+import { mailFiles } from "./mail.ts";
 import { readSource, type SourceEvent } from "./source.ts";
-import { mailFiles } from "./whole-machine.ts";
 
 export async function recallFiles(context: DeliveryContext, nonce: string): Promise<void> {
 	const { live, info, bus, signal, log, files } = context;

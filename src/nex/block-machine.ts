@@ -5,12 +5,12 @@ import { own } from "../std/own.ts";
 import { errorAttachment, isErrorSent, unsentAttachment } from "./attachment.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
-import { doubtOf, goesOnBlindly, goingOn } from "./half-shown.ts";
+import { continuedText, doubtOf, goesOnBlindly } from "./half-shown.ts";
 import type { BlockMachine } from "./machine.ts";
+import { createMailMachine } from "./mail.ts";
 import type { BlocksConfig } from "./port.ts";
 import { isEnd, type SourceEvent } from "./source.ts";
 import { toolNote } from "./tool-note.ts";
-import { createWhole } from "./whole-machine.ts";
 
 /** Where a channel's adapter has none of its own in its info. */
 const BLOCK_RULES = { minChars: 800, maxChars: 1200, idleMs: 1000, humanDelayMs: { min: 800, max: 2500 } };
@@ -38,7 +38,7 @@ export function createBlockMachine(context: DeliveryContext, place: Place): Bloc
 	const { live, info, account, question } = context;
 	const whole = live.row.mode === "whole";
 	// A question's last message has its buttons, so all of them are one line.
-	if (whole && (question || info.delivery === "whole")) return createWhole(context);
+	if (whole && (question || info.delivery === "whole")) return createMailMachine(context);
 	const { textMax } = info.limits;
 	if (whole) {
 		const rules = { minChars: textMax, maxChars: textMax, idleMs: Infinity };
@@ -83,7 +83,7 @@ function createBlocks(
 		state = next.state;
 		wakeAt = next.wakeAt;
 		for (const block of next.blocks) {
-			if (isBlind) block.text = goingOn(block.text);
+			if (isBlind) block.text = continuedText(block.text);
 			isBlind = false;
 		}
 		ready.push(...next.blocks);

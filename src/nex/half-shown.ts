@@ -93,7 +93,7 @@ export function goesOnBlindly({ live, info }: DeliveryContext): boolean {
 const BLOCK_MARK = /^(?:`{3}|~{3}|[#>|]|[-*+]\s|\d+[.)]\s)/;
 
 /** A text that goes on in a new message. */
-export function goingOn(text: string): string {
+export function continuedText(text: string): string {
 	const rest = text.trimStart();
 	return `…${BLOCK_MARK.test(rest) ? "\n\n" : " "}${rest}`;
 }

@@ -31,11 +31,11 @@ export async function route(context: DeliveryContext, options: DeliverOptions): 
 		live.change("setMode", modeOf(info, account.streaming, options));
 		await live.recorded();
 	}
-	return inSum(context, await carry(context, begun));
+	return finalOutcome(context, await carry(context, begun));
 }
 
 /** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
-function inSum({ live, damage }: DeliveryContext, outcome: Outcome): Outcome {
+function finalOutcome({ live, damage }: DeliveryContext, outcome: Outcome): Outcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
 	const doubt = doubtOf(live);

@@ -62,7 +62,7 @@ export function scriptedModel(script: Script | undefined, clock: Clock = systemC
 	return {
 		contextTokensMax: CONTEXT_TOKENS_MAX,
 		failure: { provider: "scripted", model: "scripted", keySource: "", apiKey: "", section: "reasonAct" },
-		stream: (call) => play(goingOn(stepFor(call, script), call), call, script?.seed ?? 0, clock),
+		stream: (call) => play(unspokenRest(stepFor(call, script), call), call, script?.seed ?? 0, clock),
 		isOverflow: ({ errorMessage }) => /context length/.test(errorMessage ?? ""),
 		isPassing: ({ errorMessage }) => /^(?:429|5\d\d)\b/.test(errorMessage ?? ""),
 	};
@@ -99,7 +99,7 @@ function newestWords({ messages }: ModelCall): string {
 }
 
 /** Told that its words were cut off, it says the rest of them only. */
-function goingOn(step: Step, { messages }: ModelCall): Step {
+function unspokenRest(step: Step, { messages }: ModelCall): Step {
 	const [cut, told] = messages.slice(-2);
 	if (told?.role !== "user" || told.content !== GO_ON || cut?.role !== "assistant") return step;
 	const shown = cut.content.map((part) => (part.type === "text" ? part.text : "")).join("");

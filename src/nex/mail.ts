@@ -11,7 +11,7 @@ import { toolNote } from "./tool-note.ts";
 /** A line to an adapter holds 4 MiB. */
 const FILES_CHARS_MAX = 3_400_000;
 
-export function createWhole(context: DeliveryContext): BlockMachine {
+export function createMailMachine(context: DeliveryContext): BlockMachine {
 	const { live, options } = context;
 	// There is only one: when it is on record there is nothing more to say.
 	const over = live.row.messages.length > 0;
