@@ -3,7 +3,7 @@
  * platform's dialect, beside only parsing their markdown.
  */
 
-import { createRenderer } from "../../src/adapter/kit/desk.ts";
+import { createRenderer } from "../../src/adapter/kit/context.ts";
 import { parseMarkdown } from "../../src/adapter/kit/markdown.ts";
 import type { Platform } from "../../src/adapter/kit/platform.ts";
 import { splitAll } from "../../src/adapter/kit/split.ts";

@@ -1,8 +1,8 @@
 /** The deliveries of one `stream` process, many at once: gives every line to the delivery it belongs to. */
 
 import type { DeliveryFields, StreamLine, Target } from "../port.ts";
+import { type AdapterContext, createTyping } from "./context.ts";
 import { Delivery } from "./delivery.ts";
-import { createTyping, type Desk } from "./desk.ts";
 import type { DraftInput } from "./draft-state.ts";
 
 export interface Deliveries {
@@ -14,10 +14,10 @@ export interface Deliveries {
 	idle(): Promise<void>;
 }
 
-export function createDeliveries(desk: Desk): Deliveries {
+export function createDeliveries(context: AdapterContext): Deliveries {
 	const open = new Map<string, Delivery>();
 	const waiting: (() => void)[] = [];
-	const typing = createTyping(desk);
+	const typing = createTyping(context);
 	let latest = "";
 	// Lines without a name belong to the delivery that began last: the basic form, one at a time.
 	const keyOf = (line: DeliveryFields) => line.delivery ?? line.runId ?? latest;
@@ -28,7 +28,7 @@ export function createDeliveries(desk: Desk): Deliveries {
 		latest = key;
 		// The daemon resumes what it thinks is lost: the newer word counts.
 		open.get(key)?.drop();
-		const delivery: Delivery = new Delivery(desk, line, key, () => {
+		const delivery: Delivery = new Delivery(context, line, key, () => {
 			if (open.get(key) === delivery) open.delete(key);
 			if (open.size === 0) for (const resolve of waiting.splice(0)) resolve();
 		});
@@ -49,7 +49,7 @@ export function createDeliveries(desk: Desk): Deliveries {
 		},
 		async idle() {
 			if (open.size > 0) await new Promise<void>((resolve) => waiting.push(resolve));
-			await desk.gate.quiet();
+			await context.gate.quiet();
 		},
 	};
 }

@@ -3,7 +3,7 @@
 import { nonceOf } from "../nonce.ts";
 import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
 import type { ComposeRules } from "./compose.ts";
-import { createRenderer, createStatus, type Desk, doubtWait, laneOf, type Status } from "./desk.ts";
+import { type AdapterContext, createRenderer, createStatus, doubtWait, laneOf, type Status } from "./context.ts";
 import { stepDraft } from "./draft.ts";
 import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
 import { factsOf } from "./facts.ts";
@@ -21,7 +21,7 @@ interface Wish {
 }
 
 export class Delivery {
-	private readonly desk: Desk;
+	private readonly context: AdapterContext;
 	private readonly gone: () => void;
 	private readonly rules: DraftRules;
 	private address: Addressed;
@@ -39,11 +39,11 @@ export class Delivery {
 	private doubt: { since: number; count: number } | undefined;
 	private rest: { cancel(): void; wish: Wish | undefined } | undefined;
 
-	constructor(desk: Desk, line: StartLine, key: string, gone: () => void) {
-		const { render, ...sizes } = createRenderer(desk.platform);
-		this.desk = desk;
+	constructor(context: AdapterContext, line: StartLine, key: string, gone: () => void) {
+		const { render, ...sizes } = createRenderer(context.platform);
+		this.context = context;
 		this.gone = gone;
-		this.rules = rulesOf(desk, line, key, sizes);
+		this.rules = rulesOf(context, line, key, sizes);
 		this.address = {
 			target: line.target as Target,
 			fields: { ...(line.delivery === undefined ? {} : { delivery: line.delivery }), runId: line.runId },
@@ -53,7 +53,7 @@ export class Delivery {
 		};
 		this.offset = line.offset;
 		this.draft = beginDraft(this.rules, line.resume);
-		this.status = createStatus(desk, this.address.target);
+		this.status = createStatus(context, this.address.target);
 		if (this.rules.placeholder !== "") this.advance({ type: "begin" });
 	}
 
@@ -80,7 +80,7 @@ export class Delivery {
 	}
 
 	private advance(input: DraftInput): DraftCall | undefined {
-		const step = stepDraft(this.draft, input, this.desk.clock.now(), this.rules);
+		const step = stepDraft(this.draft, input, this.context.clock.now(), this.rules);
 		this.draft = step.draft;
 		let call: DraftCall | undefined;
 		for (const effect of step.effects) {
@@ -95,7 +95,7 @@ export class Delivery {
 
 	private say(status: StreamStatus): void {
 		const offset = this.offset === undefined ? {} : { offset: this.offset };
-		this.desk.say({ ...status, ...this.address.fields, ...offset });
+		this.context.say({ ...status, ...this.address.fields, ...offset });
 		if (status.type === "message_creating") this.awaitAck(status.nonce);
 		// What was announced and is not made any more may get no answer.
 		if (status.type === "message_removed") this.cancelAckLimit();
@@ -106,9 +106,9 @@ export class Delivery {
 			this.drop();
 			return;
 		}
-		const limitMs = this.desk.limits.ackLimitMs;
+		const limitMs = this.context.limits.ackLimitMs;
 		const error = `The daemon has not confirmed the intent to create message ${nonce} within ${limitMs} ms.`;
-		this.cancelAckLimit = this.desk.clock.after(limitMs, () => {
+		this.cancelAckLimit = this.context.clock.after(limitMs, () => {
 			this.advance({ type: "failed", fault: "unavailable", error });
 		});
 	}
@@ -128,11 +128,11 @@ export class Delivery {
 		const { target } = this.address;
 		this.asked = { rank, paced };
 		this.wanted = undefined;
-		this.ticket = this.desk.gate.request({
+		this.ticket = this.context.gate.request({
 			lane: laneOf(target),
 			rank,
 			paced,
-			pace: () => this.desk.pace(target),
+			pace: () => this.context.pace(target),
 			run: () => this.run(),
 			settled: (error) => this.settled(error),
 		});
@@ -143,7 +143,7 @@ export class Delivery {
 		try {
 			const call = this.advance({ type: "due" });
 			if (!call) return;
-			const outcome = await perform(this.desk, call, this.address);
+			const outcome = await perform(this.context, call, this.address);
 			if (call.type !== "find") this.doubt = undefined;
 			// The outcome says anew what is needed.
 			this.wanted = undefined;
@@ -171,7 +171,7 @@ export class Delivery {
 
 	/** Nothing is called for a while, as long as a gateway asks for within the patience. False when the patience is over. */
 	private pause(askedMs = 0): boolean {
-		const { clock, limits } = this.desk;
+		const { clock, limits } = this.context;
 		const { since, count } = this.doubt ?? { since: clock.now(), count: 0 };
 		this.doubt = { since, count: count + 1 };
 		const patienceMs = this.rules.lookup === "nonce" ? limits.nonceWindowMs : limits.doubtMs;
@@ -197,8 +197,13 @@ function styleOf(session: Session, target: Target): DraftStyle {
 	return able ? style : session.edit ? "edit" : "whole";
 }
 
-function rulesOf(desk: Desk, line: StartLine, key: string, sizes: Omit<ComposeRules, "guess">): DraftRules {
-	const { session, platform, limits } = desk;
+function rulesOf(
+	context: AdapterContext,
+	line: StartLine,
+	key: string,
+	sizes: Omit<ComposeRules, "guess">,
+): DraftRules {
+	const { session, platform, limits } = context;
 	const style = styleOf(session, line.target as Target);
 	return {
 		...sizes,

@@ -7,8 +7,8 @@ import type { Log } from "../../std/log.ts";
 import type { AdapterField, MonitorCommand, SendLine, StreamLine } from "../port.ts";
 import { type Environment, loadAccount } from "./account.ts";
 import { CALL_TIMEOUT_MS } from "./call.ts";
+import { type AdapterLimits, createAdapterContext } from "./context.ts";
 import { createDeliveries } from "./deliver.ts";
-import { createDesk, type DeskLimits } from "./desk.ts";
 import { createLineReader, createLineWriter, LINE_BYTES_MAX, type LineWriter } from "./lines.ts";
 import { startMonitor } from "./monitor.ts";
 import { keptNotes, openNotes } from "./notes.ts";
@@ -18,7 +18,7 @@ import { createRedactor, type Redact, withoutSecrets } from "./secrets.ts";
 import { createSends } from "./send.ts";
 import { openKeptState, openState } from "./state.ts";
 
-export interface ServeLimits extends DeskLimits {
+export interface ServeLimits extends AdapterLimits {
 	lineBytesMax: number;
 	/** How long what is under way may take after the last line or SIGTERM. */
 	stopGraceMs: number;
@@ -204,7 +204,7 @@ function serviceOf(context: Context, session: Session, verb: "monitor" | "send" 
 		const monitor = startMonitor({ session, say, ready, log });
 		return { ...monitor, accept: (line) => monitor.accept(line as MonitorCommand) };
 	}
-	const desk = createDesk({
+	const desk = createAdapterContext({
 		platform,
 		session,
 		account,

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createDesk } from "../../../src/adapter/kit/desk.ts";
+import { createAdapterContext } from "../../../src/adapter/kit/context.ts";
 import { type Platform, PlatformError, type Session } from "../../../src/adapter/kit/platform.ts";
 import { createSends } from "../../../src/adapter/kit/send.ts";
 import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
@@ -144,7 +144,7 @@ async function live(plan: Plan): Promise<Story> {
 				else if (status.type === "delivery_error") resolve({ ...status, type: "refused" });
 				else if (status.type === "found") resolve(status);
 			};
-			const desk = createDesk({
+			const desk = createAdapterContext({
 				...{ platform, session, account: "a", clock, random: Math.random, log: silentLog },
 				say: say as never,
 				ready: () => Promise.resolve(),

@@ -9,7 +9,7 @@ import type { GateLimits, Rank } from "./gate-step.ts";
 import type { Pace, Platform, PlatformError, Session } from "./platform.ts";
 import { statusLine, type ToolCall } from "./tool-line.ts";
 
-export interface DeskLimits {
+export interface AdapterLimits {
 	callTimeoutMs: number;
 	/** How long the daemon may take to make an intent durable. */
 	ackLimitMs: number;
@@ -22,7 +22,7 @@ export interface DeskLimits {
 	gate: Partial<GateLimits>;
 }
 
-export const DESK_LIMITS: DeskLimits = {
+export const ADAPTER_LIMITS: AdapterLimits = {
 	callTimeoutMs: 30_000,
 	ackLimitMs: 60_000,
 	nonceWindowMs: 60_000,
@@ -33,10 +33,10 @@ export const DESK_LIMITS: DeskLimits = {
 };
 
 /** How long to wait after the n-th creation in a row whose outcome is not known, counted from 1. */
-export const doubtWait = ({ doubtWaitMs, doubtWaitMaxMs }: DeskLimits, nth: number): number =>
+export const doubtWait = ({ doubtWaitMs, doubtWaitMaxMs }: AdapterLimits, nth: number): number =>
 	Math.min(doubtWaitMs * 2 ** Math.min(nth - 1, 20), doubtWaitMaxMs);
 
-export interface DeskOptions {
+export interface AdapterContextOptions {
 	platform: Platform;
 	session: Session;
 	account: string;
@@ -46,11 +46,11 @@ export interface DeskOptions {
 	say(status: StreamStatus | SendStatus): void;
 	/** Resolves when what is said is being read. */
 	ready(): Promise<void>;
-	limits?: Partial<DeskLimits>;
+	limits?: Partial<AdapterLimits>;
 }
 
-export interface Desk extends Omit<DeskOptions, "limits"> {
-	limits: DeskLimits;
+export interface AdapterContext extends Omit<AdapterContextOptions, "limits"> {
+	limits: AdapterLimits;
 	gate: Gate;
 	call: Caller;
 	pace(target: Target): Pace;
@@ -58,11 +58,11 @@ export interface Desk extends Omit<DeskOptions, "limits"> {
 	gated<T>(target: Target, rank: Rank, work: () => Promise<T>): Promise<T>;
 }
 
-export function createDesk(options: DeskOptions): Desk {
+export function createAdapterContext(options: AdapterContextOptions): AdapterContext {
 	const { platform, session, account } = options;
 	// Set back, the clock must not keep an account silent for the time that was taken away.
 	const clock = steady(options.clock);
-	const limits = { ...DESK_LIMITS, ...options.limits };
+	const limits = { ...ADAPTER_LIMITS, ...options.limits };
 	const gate = createGate({
 		clock,
 		random: options.random,
@@ -72,7 +72,7 @@ export function createDesk(options: DeskOptions): Desk {
 	});
 	const pace = (target: Target) => session.pace?.(target) ?? platform.pace(target);
 	const call = createCaller({ clock, callTimeoutMs: limits.callTimeoutMs, say: options.say });
-	const gated: Desk["gated"] = (target, rank, work) =>
+	const gated: AdapterContext["gated"] = (target, rank, work) =>
 		new Promise((resolve, reject) => {
 			let settle = () => {};
 			const job: GateJob = {
@@ -95,7 +95,7 @@ export function createDesk(options: DeskOptions): Desk {
 export const laneOf = (target: Target): string => JSON.stringify([target.to, target.thread_id ?? null]);
 
 /** Shows or hides typing; nothing depends on it. */
-export function createTyping({ session, gate, call, pace, log }: Desk): (line: TypingLine) => void {
+export function createTyping({ session, gate, call, pace, log }: AdapterContext): (line: TypingLine) => void {
 	const waiting = new Map<string, { on: boolean; doing: Doing }>();
 	return ({ target, on, text, tool }) => {
 		if (!session.typing) return;
@@ -138,8 +138,8 @@ const DOING_CHARS_MAX = 100;
 export type Status = (tools: readonly ToolCall[]) => void;
 
 /** Shows beside a delivery's messages which tool runs, where the platform has a place for it; nothing depends on it. */
-export function createStatus(desk: Desk, target: Target): Status {
-	const { session, gate, call, pace, log } = desk;
+export function createStatus(context: AdapterContext, target: Target): Status {
+	const { session, gate, call, pace, log } = context;
 	let known: readonly ToolCall[] = [];
 	let wanted = "";
 	let shown = "";
