@@ -159,16 +159,16 @@ export class GmailSession implements Session {
 		if (named[0]?.id) return { messageId: named[0].id };
 		for (const { id } of await this.search(`in:sent newer_than:1d to:(${to})`, SENT_MAILS_MAX)) {
 			if (!id) continue;
-			const wish = { userId: "me", id, format: "metadata", metadataHeaders: [NONCE_HEADER] };
-			const { payload } = await this.call("messages.get", (users) => users.messages.get(wish));
+			const params = { userId: "me", id, format: "metadata", metadataHeaders: [NONCE_HEADER] };
+			const { payload } = await this.call("messages.get", (users) => users.messages.get(params));
 			if (payload?.headers?.some(({ value }) => value === nonce)) return { messageId: id };
 		}
 		return undefined;
 	}
 
 	private async search(q: string, maxResults: number): Promise<gmail_v1.Schema$Message[]> {
-		const wish = { userId: "me", q, maxResults, includeSpamTrash: true };
-		return (await this.call("messages.list", (users) => users.messages.list(wish))).messages ?? [];
+		const params = { userId: "me", q, maxResults, includeSpamTrash: true };
+		return (await this.call("messages.list", (users) => users.messages.list(params))).messages ?? [];
 	}
 
 	private async read(stored: gmail_v1.Schema$Message, me: string): Promise<InboundMessage | undefined> {

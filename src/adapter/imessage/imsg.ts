@@ -40,8 +40,8 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		},
 		async recent(target, since): Promise<Kept[]> {
 			const start = new Date(since).toISOString();
-			const wish = { chat_id: await chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
-			const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", wish);
+			const params = { chat_id: await chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
+			const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
 			const ours = messages.filter(({ is_from_me }) => is_from_me);
 			return ours
 				.toSorted((a, b) => b.id - a.id)
@@ -89,8 +89,8 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		const { chats } = await rpc.call<{ chats: { id: number }[] }>("chats.list", { limit: 1 });
 		const [newest] = chats;
 		if (!newest) return undefined;
-		const wish = { chat_id: newest.id, limit: 1 };
-		const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", wish);
+		const params = { chat_id: newest.id, limit: 1 };
+		const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);
 		return messages[0] && String(messages[0].id);
 	}
 

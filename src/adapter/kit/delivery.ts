@@ -15,7 +15,7 @@ import type { DraftStyle, PlatformError, Session } from "./platform.ts";
 export type StartLine = Extract<StreamLine, { type: "stream_start" }>;
 
 /** A turn that is wanted. */
-interface Wish {
+interface TurnRequest {
 	rank: Rank;
 	paced: boolean;
 }
@@ -28,16 +28,16 @@ export class Delivery {
 	private draft: Draft;
 	private offset: number | undefined;
 	private ticket: GateTicket | undefined;
-	private asked: Wish | undefined;
+	private requested: TurnRequest | undefined;
 	/** A call is under way; what its outcome makes necessary waits here. */
 	private running = false;
-	private wanted: Wish | undefined;
+	private wanted: TurnRequest | undefined;
 	private readonly status: Status;
 	private lastLineRead = false;
 	private cancelAckLimit = () => {};
 	/** Creations in a row whose outcome was not told: the next call waits, ever longer. */
 	private doubt: { since: number; count: number } | undefined;
-	private rest: { cancel(): void; wish: Wish | undefined } | undefined;
+	private rest: { cancel(): void; turn: TurnRequest | undefined } | undefined;
 
 	constructor(context: AdapterContext, line: StartLine, key: string, gone: () => void) {
 		const { render, ...sizes } = createRenderer(context.platform);
@@ -114,19 +114,19 @@ export class Delivery {
 	}
 
 	/** One wish at a time waits in the gate; its text is taken when its turn has come. */
-	private want(wish: Wish): void {
-		if (this.running) this.wanted = wish;
-		if (this.rest) this.rest.wish = wish;
-		else if (!this.ticket) this.request(wish);
-		else if (this.asked?.rank !== wish.rank || this.asked.paced !== wish.paced) {
-			this.asked = wish;
-			this.ticket.raise(wish.rank, wish.paced);
+	private want(params: TurnRequest): void {
+		if (this.running) this.wanted = params;
+		if (this.rest) this.rest.turn = params;
+		else if (!this.ticket) this.request(params);
+		else if (this.requested?.rank !== params.rank || this.requested.paced !== params.paced) {
+			this.requested = params;
+			this.ticket.raise(params.rank, params.paced);
 		}
 	}
 
-	private request({ rank, paced }: Wish): void {
+	private request({ rank, paced }: TurnRequest): void {
 		const { target } = this.address;
-		this.asked = { rank, paced };
+		this.requested = { rank, paced };
 		this.wanted = undefined;
 		this.ticket = this.context.gate.request({
 			lane: laneOf(target),
@@ -178,11 +178,11 @@ export class Delivery {
 		const waitMs = Math.max(doubtWait(limits, count + 1), Math.min(askedMs, patienceMs - (clock.now() - since)));
 		if (clock.now() + waitMs - since > patienceMs) return false;
 		const cancel = clock.after(waitMs, () => {
-			const wish = this.rest?.wish;
+			const params = this.rest?.turn;
 			this.rest = undefined;
-			if (wish) this.want(wish);
+			if (params) this.want(params);
 		});
-		this.rest = { cancel, wish: undefined };
+		this.rest = { cancel, turn: undefined };
 		return true;
 	}
 }

@@ -23,7 +23,7 @@ export const GATE_LIMITS: GateLimits = {
 	patienceMs: { final: 900_000, create: 900_000, edit: 60_000, preview: 3_000, typing: 0 },
 };
 
-export interface JobWish {
+export interface JobRequest {
 	id: number;
 	/** Jobs of one lane never overlap. */
 	lane: string;
@@ -34,7 +34,7 @@ export interface JobWish {
 	accountIntervalMs: number;
 }
 
-interface Job extends JobWish {
+interface Job extends JobRequest {
 	order: number;
 	running: boolean;
 	notBefore: number;
@@ -62,7 +62,7 @@ export const EMPTY_GATE: GateState = {
 };
 
 export type GateInput =
-	| { type: "add"; job: JobWish }
+	| { type: "add"; job: JobRequest }
 	/** Ranks only rise, and pacing only falls away. */
 	| { type: "raise"; id: number; rank: Rank; paced: boolean }
 	| { type: "remove"; id: number }

@@ -121,8 +121,8 @@ export class SignalSession implements Session {
 	}
 
 	private async send(target: Target, what: object, signal: AbortSignal): Promise<number> {
-		const wish = { ...placeOf(target), ...quoteOf(target), ...what };
-		const { timestamp, results = [] } = await this.api.call<Sent>("send", wish, signal);
+		const params = { ...placeOf(target), ...quoteOf(target), ...what };
+		const { timestamp, results = [] } = await this.api.call<Sent>("send", params, signal);
 		const refused = refusedBy("send", results);
 		if (refused) throw refused;
 		return Number(createdId("send", timestamp));

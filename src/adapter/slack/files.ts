@@ -39,9 +39,9 @@ export function createUploads(client: WebClient, state: Tools["state"]): Uploads
 			state.set(STATE_KEY, JSON.stringify([...others, [options.nonce, fileId]].slice(-UPLOADS_KEPT)));
 			await state.recorded?.();
 			const { channel: channel_id, thread_ts } = place;
-			const wish = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
+			const params = { files: [{ id: fileId, title: attachment.name }] as [{ id: string; title: string }], channel_id };
 			await call("files.completeUploadExternal", options.signal, () =>
-				client.files.completeUploadExternal(thread_ts === undefined ? wish : { ...wish, thread_ts }),
+				client.files.completeUploadExternal(thread_ts === undefined ? params : { ...params, thread_ts }),
 			);
 			return { messageId: fileId };
 		},
@@ -63,9 +63,9 @@ export function createUploads(client: WebClient, state: Tools["state"]): Uploads
 async function upload(client: WebClient, { name, data }: WireAttachment, { signal }: SendOptions): Promise<string> {
 	const bytes = Buffer.from(data, "base64");
 	const filename = name.replace(/[\r\n"]/g, "_");
-	const wish = { filename, length: bytes.length };
+	const params = { filename, length: bytes.length };
 	const place = await harmless(
-		call("files.getUploadURLExternal", signal, () => client.files.getUploadURLExternal(wish)),
+		call("files.getUploadURLExternal", signal, () => client.files.getUploadURLExternal(params)),
 	);
 	if (!place.upload_url || !place.file_id) throw new PlatformError("invalid", "files.getUploadURLExternal: no address");
 	await harmless(putBytes(place.upload_url, client.slackApiUrl, bytes, signal));

@@ -147,11 +147,11 @@ export class SlackSession implements Session {
 			? {}
 			: { recipient_user_id: String(target.user_id), recipient_team_id: String(target.team_id) };
 		const markdown_text = withoutCalls(markdown, "");
-		const wish = { channel, thread_ts: target.thread_id ?? "", markdown_text, ...recipient };
+		const params = { channel, thread_ts: target.thread_id ?? "", markdown_text, ...recipient };
 		try {
 			return await this.sent.create(options.nonce, async () => {
 				const made = await this.write("chat.startStream", target, options, () =>
-					this.client.chat.startStream(wish),
+					this.client.chat.startStream(params),
 				).catch((cause: unknown) => {
 					// A gateway that knows no such method has passed nothing on: the note says that nothing left.
 					if (!isWithoutStreaming(cause)) throw cause;
@@ -217,8 +217,8 @@ export class SlackSession implements Session {
 		if (target.thread_id === undefined) return;
 		const status = this.statusLines.change(target, change);
 		const { channel: channel_id } = await this.place(target, undefined);
-		const wish = { channel_id, thread_ts: target.thread_id, status };
-		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(wish));
+		const params = { channel_id, thread_ts: target.thread_id, status };
+		await call("assistant.threads.setStatus", undefined, () => this.client.assistant.threads.setStatus(params));
 	}
 
 	async attach(target: Target, attachment: WireAttachment, options: SendOptions): Promise<{ messageId: string }> {
@@ -342,16 +342,18 @@ export class SlackSession implements Session {
 	/** Everything in the chat or thread since the message that is being answered. */
 	private async history(place: Place, target: Target): Promise<StoredMessage[]> {
 		const oldest = target.reply_to ?? String((this.tools.clock.now() - LOOK_BACK_MS) / 1000);
-		const wish = { channel: place.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
+		const params = { channel: place.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
 		const found: StoredMessage[] = [];
 		let cursor = "";
 		for (let page = 0; page < PAGES_MAX; page++) {
 			const more = cursor === "" ? {} : { cursor };
 			const answer = place.thread_ts
 				? await call("conversations.replies", undefined, () =>
-						this.client.conversations.replies({ ...wish, ...more, ts: place.thread_ts ?? "" }),
+						this.client.conversations.replies({ ...params, ...more, ts: place.thread_ts ?? "" }),
 					)
-				: await call("conversations.history", undefined, () => this.client.conversations.history({ ...wish, ...more }));
+				: await call("conversations.history", undefined, () =>
+						this.client.conversations.history({ ...params, ...more }),
+					);
 			found.push(...((answer.messages ?? []) as StoredMessage[]));
 			cursor = answer.response_metadata?.next_cursor ?? "";
 			if (cursor === "") return found;

@@ -56,9 +56,9 @@ export class SmsSession implements Session {
 
 	async create(target: Target, text: string, { nonce, signal }: SendOptions): Promise<{ messageId: string }> {
 		const told = this.webhookUrl === "" ? {} : { statusCallback: this.webhookUrl };
-		const wish = { to: target.to, body: text, ...told, ...this.senderOf(target) };
+		const params = { to: target.to, body: text, ...told, ...this.senderOf(target) };
 		return await this.sent.create(nonce, async () => {
-			const made = await this.call("create", (api) => api.messages.create(wish), signal);
+			const made = await this.call("create", (api) => api.messages.create(params), signal);
 			return { messageId: createdId("create", made.sid) };
 		});
 	}

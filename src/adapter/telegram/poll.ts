@@ -55,8 +55,10 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 		if (!isOurs) await call("deleteWebhook", () => api.deleteWebhook({}));
 		isOurs = true;
 		await untilSafe();
-		const wish = { offset, timeout: offset < seen ? 0 : POLL_SECONDS, allowed_updates: UPDATES };
-		const updates = await call("getUpdates", () => api.getUpdates(wish, signal as Parameters<RawApi["getUpdates"]>[1]));
+		const params = { offset, timeout: offset < seen ? 0 : POLL_SECONDS, allowed_updates: UPDATES };
+		const updates = await call("getUpdates", () =>
+			api.getUpdates(params, signal as Parameters<RawApi["getUpdates"]>[1]),
+		);
 		if (!Array.isArray(updates)) throw new PlatformError("unavailable", "getUpdates: the answer is no list of updates");
 		return updates;
 	}

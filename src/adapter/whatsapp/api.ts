@@ -14,8 +14,8 @@ export interface Graph {
 export function createGraph(apiUrl: string, token: string): Graph {
 	async function request(call: string, path: string, init: RequestInit, signal?: AbortSignal) {
 		const headers = { authorization: `Bearer ${token}`, ...(init.headers as Record<string, string>) };
-		const wish = { ...init, headers, ...(signal ? { signal } : {}) };
-		const answer: JsonAnswer = await fetchJson(call, `${apiUrl}/${path}`, wish);
+		const params = { ...init, headers, ...(signal ? { signal } : {}) };
+		const answer: JsonAnswer = await fetchJson(call, `${apiUrl}/${path}`, params);
 		if (answer.status >= 300 || typeof answer.body !== "object" || answer.body === null) throw refusal(call, answer);
 		return answer.body as Record<string, unknown>;
 	}

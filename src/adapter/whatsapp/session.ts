@@ -86,8 +86,8 @@ export class WhatsAppSession implements Session {
 	async typing(target: Target, on: boolean): Promise<void> {
 		if (!on || target.reply_to === undefined) return;
 		const typing_indicator = { type: "text" };
-		const wish = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
-		await this.graph.post("typing", `${this.phone}/messages`, wish);
+		const params = { messaging_product: "whatsapp", status: "read", message_id: target.reply_to, typing_indicator };
+		await this.graph.post("typing", `${this.phone}/messages`, params);
 	}
 
 	/** Statuses name the nonce of their message; until one has come, nobody can tell. */
@@ -134,7 +134,7 @@ export class WhatsAppSession implements Session {
 	private async send(target: Target, content: object, options: SendOptions): Promise<{ messageId: string }> {
 		const { nonce, signal } = options;
 		const quoted = this.quotes && target.reply_to !== undefined ? { context: { message_id: target.reply_to } } : {};
-		const wish = {
+		const params = {
 			messaging_product: "whatsapp",
 			recipient_type: "individual",
 			...recipientOf(target),
@@ -144,7 +144,7 @@ export class WhatsAppSession implements Session {
 		};
 		return await this.sent.create(nonce, async () => {
 			const answer = await this.counted(target, () =>
-				this.graph.post("messages", `${this.phone}/messages`, wish, signal),
+				this.graph.post("messages", `${this.phone}/messages`, params, signal),
 			);
 			const made = Array.isArray(answer.messages) ? (answer.messages[0] as { id?: string } | undefined) : undefined;
 			return { messageId: createdId("messages", made?.id) };

@@ -53,9 +53,9 @@ export function toolCalls(): ToolCalls {
 		return call;
 	}
 
-	function unused(wish: string): string {
-		let callId = wish;
-		for (let n = 2; used.has(callId); n++) callId = `${wish}.${n}`;
+	function unused(wanted: string): string {
+		let callId = wanted;
+		for (let n = 2; used.has(callId); n++) callId = `${wanted}.${n}`;
 		return callId;
 	}
 

@@ -330,8 +330,8 @@ export class Inbox {
 	#isInOnePiece(session: string, text: string): boolean {
 		const { engine, log } = this.#deps;
 		try {
-			const { disableStreaming: wish } = engine;
-			return typeof wish === "function" ? wish({ session, text }) === true : wish === true;
+			const { disableStreaming: setting } = engine;
+			return typeof setting === "function" ? setting({ session, text }) === true : setting === true;
 		} catch (cause) {
 			log.error({ session, err: cause }, "the engine failed when it was asked whether to stream");
 			return false;

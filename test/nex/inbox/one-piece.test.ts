@@ -54,9 +54,9 @@ test.each<[string, Pick<Engine, "disableStreaming">, object, boolean]>([
 	["an engine, for another message", { disableStreaming: ({ text: asked }) => asked !== "long" }, {}, false],
 	["a request", {}, { disableStreaming: true }, true],
 	["nobody", {}, {}, false],
-])("%s disables streaming, and whoever delivers is told", async (_who, wish, asking, inOnePiece) => {
+])("%s disables streaming, and whoever delivers is told", async (_who, params, asking, inOnePiece) => {
 	const channels = { telegram: { acl: { unknown: "allow" as const }, session: "main", accounts: { bot: {} } } };
-	const { nex, runSettled, frames, asked } = nexRig(play, { engine: wish, config: { channels } });
+	const { nex, runSettled, frames, asked } = nexRig(play, { engine: params, config: { channels } });
 	const isClients = Object.keys(asking).length > 0;
 	const { runId } = isClients
 		? await nex.receive({ session: "main", text: "long", ...asking })
