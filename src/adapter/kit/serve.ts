@@ -68,7 +68,7 @@ export async function serve(
 	try {
 		code = await run(platform, argv, { log: stderrLog(say), secrets, clock, limits });
 	} catch (cause) {
-		const error = inNexusWords(cause);
+		const error = asNexusError(cause);
 		say({ level: "error", msg: error.message, code: error.code });
 		code = exitCodeOf(error.code);
 	}
@@ -165,7 +165,7 @@ function tellListening({ writer, secrets }: Context): NonNullable<Tools["listeni
 
 async function health(context: Context): Promise<number> {
 	const session = await openSession(context);
-	const report = await session.health().catch((cause) => ({ ok: false, detail: inNexusWords(cause).message }));
+	const report = await session.health().catch((cause) => ({ ok: false, detail: asNexusError(cause).message }));
 	context.writer.write(withoutSecrets(report, context.secrets.redact));
 	await context.writer.flushed();
 	await session.close?.();
@@ -286,7 +286,7 @@ const CODES = {
 	unknown_outcome: "unavailable",
 } as const;
 
-function inNexusWords(cause: unknown): NexusError {
+function asNexusError(cause: unknown): NexusError {
 	return cause instanceof PlatformError
 		? new NexusError(CODES[cause.fault], cause.message, { cause })
 		: toNexusError(cause);

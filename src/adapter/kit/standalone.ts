@@ -7,11 +7,11 @@ import type { Line, Outline } from "./outline.ts";
 import { type Container, type Fence, fenceOf, type Place, withoutContainers } from "./place.ts";
 
 /** How much decoration a torn fence gets: all, no info string, or none at all where the limit leaves no room for it. */
-export type Dress = "full" | "plain" | "none";
+export type Decoration = "full" | "plain" | "none";
 
-export function standaloneText(outline: Outline, to: number, dress: Dress): string {
+export function standaloneText(outline: Outline, to: number, decoration: Decoration): string {
 	if (to <= outline.from) return "";
-	const parts = new Parts(outline, to, dress);
+	const parts = new Parts(outline, to, decoration);
 	let first = parts.first();
 	// Of a line of code, nothing but its end.
 	if (first?.before.inLine && first.kind === "code" && first.textEnd <= first.start) first = parts.skip();
@@ -20,12 +20,12 @@ export function standaloneText(outline: Outline, to: number, dress: Dress): stri
 	const place = torn ? first.after : first.before;
 	const fence = fenceOf(place);
 	// A closer that comes first closes a block that is already shown whole.
-	if (first.kind === "close" || (torn && dress !== "none")) parts.skip();
-	if (fence !== undefined && dress !== "none" && (torn || first.kind === "code")) {
+	if (first.kind === "close" || (torn && decoration !== "none")) parts.skip();
+	if (fence !== undefined && decoration !== "none" && (torn || first.kind === "code")) {
 		// The rest of an opener's words are nowhere else.
-		parts.lead(openerOf(place, fence, torn ? "full" : dress));
+		parts.lead(openerOf(place, fence, torn ? "full" : decoration));
 	}
-	if (dress === "full" && continuesTable(first)) parts.lead(headOf(place));
+	if (decoration === "full" && continuesTable(first)) parts.lead(headOf(place));
 	return parts.text();
 }
 
@@ -38,8 +38,8 @@ const headOf = ({ table = "", containers }: Place): string => `${table}\n`.repla
 const quotes = (containers: readonly Container[]): string =>
 	containers.map((each) => (each.kind === "quote" ? "> " : "")).join("");
 
-function openerOf(place: Place, fence: Fence, dress: Dress): string {
-	const info = dress === "full" ? fence.info : "";
+function openerOf(place: Place, fence: Fence, decoration: Decoration): string {
+	const info = decoration === "full" ? fence.info : "";
 	return `${quotes(place.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
 }
 
@@ -47,7 +47,7 @@ function openerOf(place: Place, fence: Fence, dress: Dress): string {
 class Parts {
 	private readonly outline: Outline;
 	private readonly to: number;
-	private readonly dress: Dress;
+	private readonly decoration: Decoration;
 	private readonly inherited: readonly Container[];
 	/** Of the inherited containers, those that are still open. */
 	private carried: readonly Container[];
@@ -58,10 +58,10 @@ class Parts {
 	private out = "";
 	private index: number;
 
-	constructor(outline: Outline, to: number, dress: Dress) {
+	constructor(outline: Outline, to: number, decoration: Decoration) {
 		this.outline = outline;
 		this.to = to;
-		this.dress = dress;
+		this.decoration = decoration;
 		this.index = outline.indexAt(outline.from);
 		const open = outline.lines[this.index]?.before.containers ?? [];
 		this.inherited = open.map((each) => (each.fresh ? { ...each, fresh: false } : each));
@@ -99,7 +99,8 @@ class Parts {
 		const { source, lines } = this.outline;
 		const first = lines[this.index];
 		if (first === undefined) return "";
-		const plain = !first.before.inLine && !this.inherited.some((each) => each.kind === "item") && this.dress !== "none";
+		const plain =
+			!first.before.inLine && !this.inherited.some((each) => each.kind === "item") && this.decoration !== "none";
 		const start = Math.max(first.start, this.outline.from);
 		if (plain) return guard(first, source.slice(start, Math.max(start, this.to)));
 		return this.rewritten();
@@ -114,8 +115,8 @@ class Parts {
 			if (line === undefined || line.start >= this.to) break;
 			const text = source.slice(line.start, Math.min(line.textEnd, this.to));
 			const ending = line.textEnd < Math.min(line.end, this.to) ? "\n" : "";
-			if (this.dress === "none" && line.kind === "close") continue;
-			if (this.dress === "none" && line.kind === "open") {
+			if (this.decoration === "none" && line.kind === "close") continue;
+			if (this.decoration === "none" && line.kind === "open") {
 				body += text.replace(/(?:`{3,}|~{3,})[ \t]*/, "") + ending;
 				continue;
 			}
@@ -126,7 +127,7 @@ class Parts {
 			const left = fenceOf(line.before);
 			const ended = left !== undefined && line.kind !== "code" && line.kind !== "close" && at > this.index;
 			// Its list item ended, and the fence with it; without the item's marks it has to be closed.
-			if (ended && this.dress !== "none" && line.before.containers.length <= this.carried.length) {
+			if (ended && this.decoration !== "none" && line.before.containers.length <= this.carried.length) {
 				body += `${quotes(line.before.containers)}${left.mark.repeat(left.length)}\n`;
 			}
 			const own = line.lazy ? escaped(text.trimStart()) : this.ownText(line, text);
@@ -163,7 +164,7 @@ class Parts {
 		const place = this.outline.placeAt(this.to);
 		const torn = last !== undefined && this.to < last.end && last.kind === "close";
 		const fence = torn ? undefined : fenceOf(place);
-		if (fence === undefined || this.dress === "none") return withoutTrailingBlank(this.out);
+		if (fence === undefined || this.decoration === "none") return withoutTrailingBlank(this.out);
 		if (last?.kind === "open") return this.withoutOpener(last);
 		const before = this.out.endsWith("\n") || this.out === "" ? "" : "\n";
 		const kept = this.stillOpen();
