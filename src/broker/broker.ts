@@ -30,10 +30,10 @@ export type { AskingLimits, Decision, Questions } from "./asking.ts";
 export { answerOf, isPersons } from "./asking.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
+export type { ModelCallEnd, ModelCallEvent } from "./model-call.ts";
+export { createModelCalls, type ModelCalls } from "./model-calls.ts";
 export * from "./port.ts";
 export { chainOf, type RunMeta } from "./run-log.ts";
-export type { SoloEnd, SoloEvent } from "./solo-run.ts";
-export { createSoloRuns, type SoloRuns } from "./solo-runs.ts";
 
 export interface BrokerOptions {
 	bus: Bus;

@@ -64,7 +64,7 @@ export function iteratorOf(engine: Engine, request: EngineRequest, context: Engi
 }
 
 /** Nobody waits for what it still does. */
-export function letGo(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
+export function closeIterator(iterator: AsyncIterator<unknown>, failed: (cause: unknown) => void): void {
 	try {
 		iterator.return?.().catch(failed);
 	} catch (cause) {

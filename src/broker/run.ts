@@ -9,7 +9,7 @@ import { type Burst, DELTA_CHARS_MAX, type Delta, isBurst, isLong, pause } from 
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN, UNWRITTEN } from "./ending.ts";
 import { isOutcome, type ToolEvent } from "./engine-event.ts";
-import { engineRequestOf, iteratorOf, letGo } from "./engine-run.ts";
+import { closeIterator, engineRequestOf, iteratorOf } from "./engine-run.ts";
 import type { Framer } from "./framer.ts";
 import { RunJoining } from "./joining.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
@@ -342,7 +342,7 @@ export class Run {
 		const { log } = this.#deps;
 		const { runId } = this.request;
 		this.#abort.abort(new NexusError("aborted", "the run is over"));
-		letGo(iterator, (cause) => log.debug({ runId, err: cause }, "the engine failed after its run"));
+		closeIterator(iterator, (cause) => log.debug({ runId, err: cause }, "the engine failed after its run"));
 	}
 
 	/** The turn and the final frame commit together (I5). */

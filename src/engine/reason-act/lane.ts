@@ -9,7 +9,7 @@ import type { Acting } from "./act.ts";
 import { forTool } from "./by-tool.ts";
 import type { Note, Thread } from "./checkpoint.ts";
 import { type Heard, jsonOf, listen } from "./listen.ts";
-import type { ModelCall } from "./model.ts";
+import type { ModelRequest } from "./model.ts";
 import type { Offer } from "./offer.ts";
 import { pause } from "./pause.ts";
 import { systemPrompt, type Transition } from "./prompt.ts";
@@ -203,7 +203,7 @@ export class Lane {
 		const { name, model, visible } = this.agent;
 		const offered = this.#offered;
 		this.state.countModelCall();
-		const call: ModelCall = {
+		const call: ModelRequest = {
 			agent: name,
 			index: this.#run.nextCall(name),
 			continued: request.continues !== undefined,

@@ -8,30 +8,37 @@ import type { Write } from "../std/write.ts";
 import { CRASHED, damagedEnding, type Ending, UNWRITTEN } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
+import {
+	ModelCall,
+	type ModelCallDeps,
+	type ModelCallEnd,
+	type ModelCallRequest,
+	sealWith,
+	UNKNOWN_USAGE,
+} from "./model-call.ts";
 import { readWhole, untilSettled } from "./recovery.ts";
-import { type SoloDeps, type SoloEnd, type SoloRequest, SoloRun, sealWith, UNKNOWN_USAGE } from "./solo-run.ts";
 
-export interface SoloRunsOptions {
+export interface ModelCallsOptions {
 	bus: Bus;
 	limits?: Partial<BrokerLimits>;
 	clock?: Clock;
 	log?: Log;
 	/** What commits with the end of a call that another process began, or that the store gave up. */
-	settleLeft?(info: LogInfo, end: SoloEnd): readonly Write[];
+	settleOrphan?(info: LogInfo, end: ModelCallEnd): readonly Write[];
 }
 
-export interface SoloExecution {
+export interface ModelCallExecution {
 	/** Never rejects: a failure is an end. */
-	ended: Promise<SoloEnd>;
+	ended: Promise<ModelCallEnd>;
 }
 
-export interface SoloRuns {
+export interface ModelCalls {
 	/** Resolves once the beginning of the log is durable; rejects when the call could not be started, which then left nothing. */
-	start(request: SoloRequest): Promise<SoloExecution>;
+	start(request: ModelCallRequest): Promise<ModelCallExecution>;
 	/** What one that is under way here was started with. */
-	find(runId: string): SoloRequest | undefined;
+	find(runId: string): ModelCallRequest | undefined;
 	/** Undefined when no such call is under way here. Never rejects. */
-	abort(runId: string): Promise<SoloEnd> | undefined;
+	abort(runId: string): Promise<ModelCallEnd> | undefined;
 	/** Ends every log of a kind that a dead daemon left; returns how many. Those that cannot be ended yet are tried again. */
 	recover(kind: LogKind): Promise<number>;
 	readonly live: number;
@@ -42,42 +49,42 @@ export interface SoloRuns {
 /** How long the last commit may take once every call has ended. */
 const SEAL_MS_MAX = 5000;
 
-export const createSoloRuns = (options: SoloRunsOptions): SoloRuns => new LiveSoloRuns(options);
+export const createModelCalls = (options: ModelCallsOptions): ModelCalls => new LiveModelCalls(options);
 
-class LiveSoloRuns implements SoloRuns {
-	readonly #deps: SoloDeps & { limits: BrokerLimits };
-	readonly #settleLeft: (info: LogInfo, end: SoloEnd) => readonly Write[];
-	readonly #runs = new Map<string, SoloRun>();
+class LiveModelCalls implements ModelCalls {
+	readonly #deps: ModelCallDeps & { limits: BrokerLimits };
+	readonly #settleOrphan: (info: LogInfo, end: ModelCallEnd) => readonly Write[];
+	readonly #calls = new Map<string, ModelCall>();
 	#draining = false;
 
-	constructor({ bus, limits, clock = systemClock, log = silentLog, settleLeft = () => [] }: SoloRunsOptions) {
+	constructor({ bus, limits, clock = systemClock, log = silentLog, settleOrphan = () => [] }: ModelCallsOptions) {
 		const settleLate = (runId: string) => void this.#later(runId, UNWRITTEN);
 		this.#deps = { bus, clock, log, limits: { ...BROKER_LIMITS, ...limits }, settleLate };
-		this.#settleLeft = settleLeft;
+		this.#settleOrphan = settleOrphan;
 	}
 
 	get live(): number {
-		return this.#runs.size;
+		return this.#calls.size;
 	}
 
-	async start(request: SoloRequest): Promise<SoloExecution> {
+	async start(request: ModelCallRequest): Promise<ModelCallExecution> {
 		const { runId } = request;
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping.", { reason: "STOPPING" });
-		if (this.#runs.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
-		const run = new SoloRun(this.#deps, request);
-		this.#runs.set(runId, run);
-		const leave = () => this.#runs.delete(runId);
+		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
+		const run = new ModelCall(this.#deps, request);
+		this.#calls.set(runId, run);
+		const leave = () => this.#calls.delete(runId);
 		run.ended.then(leave, leave);
 		await run.establish();
 		return { ended: run.ended };
 	}
 
-	find(runId: string): SoloRequest | undefined {
-		return this.#runs.get(runId)?.request;
+	find(runId: string): ModelCallRequest | undefined {
+		return this.#calls.get(runId)?.request;
 	}
 
-	abort(runId: string): Promise<SoloEnd> | undefined {
-		const run = this.#runs.get(runId);
+	abort(runId: string): Promise<ModelCallEnd> | undefined {
+		const run = this.#calls.get(runId);
 		run?.abort();
 		return run?.ended;
 	}
@@ -86,7 +93,7 @@ class LiveSoloRuns implements SoloRuns {
 		let count = 0;
 		for (const info of await this.#deps.bus.list({ kind, left: true })) {
 			try {
-				await this.#endLeft(info, CRASHED);
+				await this.#endOrphans(info, CRASHED);
 				count++;
 			} catch (cause) {
 				this.#deps.log.error(
@@ -102,12 +109,12 @@ class LiveSoloRuns implements SoloRuns {
 	async drain(deadlineMs: number): Promise<void> {
 		this.#draining = true;
 		const { clock, limits, log } = this.#deps;
-		const ended = () => Promise.allSettled([...this.#runs.values()].map((run) => run.ended));
+		const ended = () => Promise.allSettled([...this.#calls.values()].map((run) => run.ended));
 		if (await within(clock, deadlineMs, ended())) return;
-		log.info({ calls: this.#runs.size }, "stopping the model calls that are left");
-		for (const run of this.#runs.values()) run.shutDown();
+		log.info({ calls: this.#calls.size }, "stopping the model calls that are left");
+		for (const run of this.#calls.values()) run.shutDown();
 		if (await within(clock, limits.abortGraceMs + SEAL_MS_MAX, ended())) return;
-		log.error({ calls: [...this.#runs.keys()] }, "model calls did not end; recovery ends them at the next start");
+		log.error({ calls: [...this.#calls.keys()] }, "model calls did not end; recovery ends them at the next start");
 	}
 
 	#later(runId: string, ending: Ending): Promise<unknown> {
@@ -117,13 +124,13 @@ class LiveSoloRuns implements SoloRuns {
 			runId,
 			async () => {
 				const info = await this.#deps.bus.describe(runId);
-				if (info && info.sealedAt === undefined) await this.#endLeft(info, ending);
+				if (info && info.sealedAt === undefined) await this.#endOrphans(info, ending);
 			},
 		);
 	}
 
 	/** Nothing of it is done again: what is on record is given its end. */
-	async #endLeft(info: LogInfo, why: Ending): Promise<void> {
+	async #endOrphans(info: LogInfo, why: Ending): Promise<void> {
 		const { bus, clock, limits, log } = this.#deps;
 		const writer = await bus.reopen(info.log);
 		const framer = new Framer({ runId: info.log, ...limits });
@@ -138,7 +145,7 @@ class LiveSoloRuns implements SoloRuns {
 		if (!framer.finished) framer.end(ending, UNKNOWN_USAGE, now, (record) => records.push(record));
 		const { reason, error } = ending;
 		const end = { reason, usage: UNKNOWN_USAGE, ...(error && { error }) };
-		await sealWith(log, writer, records, this.#settleLeft(info, end));
+		await sealWith(log, writer, records, this.#settleOrphan(info, end));
 		log.info({ runId: info.log }, "ended a model call that was left");
 	}
 }

@@ -16,12 +16,12 @@ import type { Write } from "../std/write.ts";
 import { DELTA_CHARS_MAX, pause } from "./burst.ts";
 import { asRun } from "./current-run.ts";
 import { ABORTED, COMPLETED, type Ending, failureOf, SHUT_DOWN } from "./ending.ts";
-import { letGo } from "./engine-run.ts";
+import { closeIterator } from "./engine-run.ts";
 import { Framer } from "./framer.ts";
 import type { BrokerLimits } from "./limits.ts";
 import { type Alarm, watch } from "./watchdog.ts";
 
-export type SoloEvent =
+export type ModelCallEvent =
 	| { type: "text"; delta: string }
 	/** Of audio, as base64. */
 	| { type: "part"; modality: string; contentType: string; payload: string }
@@ -30,7 +30,7 @@ export type SoloEvent =
 	/** Of the whole call, as far as it is known; what comes later takes its place. */
 	| { type: "usage"; input: number; output: number };
 
-export interface SoloRequest {
+export interface ModelCallRequest {
 	runId: string;
 	kind: LogKind;
 	/** Facts for whoever reads the log; JSON. */
@@ -38,7 +38,7 @@ export interface SoloRequest {
 	/** In whose share of the store its log counts. */
 	countedFor?: string;
 	model: string;
-	run(signal: AbortSignal): AsyncIterable<SoloEvent>;
+	run(signal: AbortSignal): AsyncIterable<ModelCallEvent>;
 	/** From the start to the first event of any kind. Never reset. */
 	firstEventMs: number;
 	/** Of the whole call. Never reset. */
@@ -52,18 +52,18 @@ export interface SoloRequest {
 	/** How long the beginning may wait for a store that refuses it; left out: until the store gives up. */
 	patienceMs?: number;
 	/** What commits with its end. */
-	settle?(end: SoloEnd): readonly Write[];
+	settle?(end: ModelCallEnd): readonly Write[];
 	/** What is said about what it threw. */
 	failure(cause: unknown): NexusError;
 }
 
-export interface SoloEnd {
+export interface ModelCallEnd {
 	reason: EndReason;
 	error?: EndError;
 	usage: Usage;
 }
 
-export interface SoloDeps {
+export interface ModelCallDeps {
 	bus: Bus;
 	limits: Pick<BrokerLimits, "abortGraceMs" | "chunkBytesMax" | "toolJsonCharsMax">;
 	clock: Clock;
@@ -80,20 +80,20 @@ const CHARS_PER_ROOM = 256 * 1024;
 /** Events that write nothing must not starve the loop. */
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
 
-export class SoloRun {
-	readonly request: SoloRequest;
-	readonly #deps: SoloDeps;
+export class ModelCall {
+	readonly request: ModelCallRequest;
+	readonly #deps: ModelCallDeps;
 	/** Setting the clock neither ends a call nor keeps it alive. */
 	readonly #now: () => number;
 	readonly #startedAt: number;
 	readonly #framer: Framer;
 	readonly #abort = new AbortController();
-	readonly #ended = Promise.withResolvers<SoloEnd>();
+	readonly #ended = Promise.withResolvers<ModelCallEnd>();
 	#usage: Usage = UNKNOWN_USAGE;
 	#chars = 0;
 	#roomChars = CHARS_PER_ROOM;
 	#writer: LogWriter | undefined;
-	#iterator: AsyncIterator<SoloEvent> | undefined;
+	#iterator: AsyncIterator<ModelCallEvent> | undefined;
 	#lastEventAt: number | undefined;
 	/** Why it was told to stop: from then on that is how it ends. */
 	#stop: { ending: Ending; at: number } | undefined;
@@ -101,7 +101,7 @@ export class SoloRun {
 	#settled = false;
 	#disarm: (() => void) | undefined;
 
-	constructor(deps: SoloDeps, request: SoloRequest) {
+	constructor(deps: ModelCallDeps, request: ModelCallRequest) {
 		this.#deps = deps;
 		this.request = request;
 		this.#now = elapsing(deps.clock);
@@ -111,7 +111,7 @@ export class SoloRun {
 	}
 
 	/** Rejects only when it was never established. */
-	get ended(): Promise<SoloEnd> {
+	get ended(): Promise<ModelCallEnd> {
 		return this.#ended.promise;
 	}
 
@@ -180,7 +180,7 @@ export class SoloRun {
 		}
 	}
 
-	#take(event: SoloEvent, append: (record: string) => void): void {
+	#take(event: ModelCallEvent, append: (record: string) => void): void {
 		const now = this.#now();
 		this.#lastEventAt = now;
 		switch (event.type) {
@@ -260,11 +260,11 @@ export class SoloRun {
 		this.#abort.abort(new NexusError("aborted", "the call is over"));
 		const failed = (cause: unknown) =>
 			this.#deps.log.debug({ runId, err: failure(cause) }, "a provider failed after its call was over");
-		letGo(this.#iterator, failed);
+		closeIterator(this.#iterator, failed);
 	}
 
 	async #seal({ reason, error }: Ending): Promise<void> {
-		const end: SoloEnd = { reason, usage: this.#usage, ...(error && { error }) };
+		const end: ModelCallEnd = { reason, usage: this.#usage, ...(error && { error }) };
 		const { runId, settle = () => [] } = this.request;
 		try {
 			const records: string[] = [];
@@ -302,7 +302,7 @@ export async function sealWith(
 	}
 }
 
-function timeout(alarm: Exclude<Alarm, "grace">, { firstEventMs, totalMs }: SoloRequest): Ending {
+function timeout(alarm: Exclude<Alarm, "grace">, { firstEventMs, totalMs }: ModelCallRequest): Ending {
 	const message =
 		alarm === "first_token"
 			? `The provider sent nothing within ${firstEventMs} ms.`
