@@ -13,16 +13,16 @@ export type { Environment };
 /** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
 export type ConfigWords = typeof words;
 
-export interface EnginePlace {
+export interface EngineSetup {
 	/** Relative paths of the configuration start here. */
 	base: string;
 	env: Environment;
 	/** Left out when an engine is only looked at. */
-	house?: EngineHouse;
+	services?: EngineServices;
 }
 
 /** What the daemon has that an engine may offer to its agents. */
-export interface EngineHouse {
+export interface EngineServices {
 	/** In addition to the engine's own tools. */
 	toolSources: readonly ToolSource[];
 	/** No tool reaches it. */
@@ -73,5 +73,5 @@ export interface EngineEntry<Config = unknown> {
 	/** Loads what asks a model without an agent. */
 	caller?(): Promise<CallModel>;
 	/** Rejects with a `config` error that says what to change. */
-	load(config: Config | undefined, place: EnginePlace): Promise<Engine>;
+	load(config: Config | undefined, place: EngineSetup): Promise<Engine>;
 }

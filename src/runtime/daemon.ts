@@ -6,7 +6,7 @@ import {
 	chooseEngine,
 	type Engine,
 	type EngineChoice,
-	type EngineHouse,
+	type EngineServices,
 	loadEngine,
 	type Mcp,
 	type MemoryPort,
@@ -22,9 +22,9 @@ import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
 import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
+import { createEngineServices, openMcp } from "./engine-services.ts";
 import { openGrpcPort } from "./grpc-port.ts";
 import { stateFeed } from "./health.ts";
-import { createHouse, openMcp } from "./house.ts";
 import { reportAttachments } from "./jobs.ts";
 import { createLab } from "./lab.ts";
 import { createLogger } from "./logger.ts";
@@ -97,14 +97,14 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const memory = createMemory({ ...store, config: config.memory, clock: systemClock });
 	const mcp = openMcp(config, log);
 	undo.push({ what: "MCP servers", stop: () => mcp?.close() });
-	const house = createHouse(config, log, { memory, mcp });
-	const engine = isEngine(choice) ? choice : await findEngine(choice, config, house);
+	const engineServices = createEngineServices(config, log, { memory, mcp });
+	const engine = isEngine(choice) ? choice : await findEngine(choice, config, engineServices);
 	undo.push({ what: "engine", stop: () => engine.close?.() });
 	const otel = tracingConfig(config.otel, process.env);
 	const outbound = () => parts.outbound;
 	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
 	undo.push({ what: "spans", stop: () => tracing?.close() });
-	const parts: Parts = compose(life, config, store, { engine, house, token, memory, mcp, tracing });
+	const parts: Parts = compose(life, config, store, { engine, engineServices, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -243,7 +243,7 @@ const LAST_WORDS_MS = 1000;
 
 interface Found {
 	engine: Engine;
-	house: EngineHouse;
+	engineServices: EngineServices;
 	token: string;
 	memory: MemoryPort;
 	mcp: Mcp | undefined;
@@ -251,7 +251,7 @@ interface Found {
 }
 
 function compose(life: Life, config: NexusConfig, store: Store, found: Found): Parts {
-	const { engine, house, token, memory, mcp, tracing } = found;
+	const { engine, engineServices, token, memory, mcp, tracing } = found;
 	const { log } = life;
 	const counts = new RunCounts();
 	const { bus, ledger } = store;
@@ -344,7 +344,14 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		services,
 		health: stateFeed(services.health),
 		readiness,
-		metrics: lazyMetrics(() => ({ bus, broker, nex, counts, edge: () => edge.stats(), counters: house.counters })),
+		metrics: lazyMetrics(() => ({
+			bus,
+			broker,
+			nex,
+			counts,
+			edge: () => edge.stats(),
+			counters: engineServices.counters,
+		})),
 		...(page === undefined ? {} : { pageDir: page }),
 		...(mcp && { mcp }),
 	});
@@ -371,8 +378,12 @@ function lazyMetrics(source: () => MetricsSource) {
 	};
 }
 
-async function findEngine(choice: EngineChoice | undefined, config: NexusConfig, house: EngineHouse): Promise<Engine> {
-	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, house });
+async function findEngine(
+	choice: EngineChoice | undefined,
+	config: NexusConfig,
+	engineServices: EngineServices,
+): Promise<Engine> {
+	return loadEngine(chooseEngine(choice, config, process.env), { base: config.base, config, services: engineServices });
 }
 
 const isEngine = (choice: EngineChoice | Engine | undefined): choice is Engine =>

@@ -17,8 +17,8 @@ import {
 	type ConfigFlags,
 	dataPaths,
 	deepCheck,
+	engineServicesModule,
 	grpcCheck,
-	houseCheck,
 	isDataDirLocked,
 	loadConfig,
 	type NexusConfig,
@@ -263,8 +263,8 @@ async function grpcPort(config: NexusConfig): Promise<Seen> {
 
 async function engine(config: NexusConfig, env: Host["env"]): Promise<Seen> {
 	const chosen = chooseEngine(config.engine, config, env);
-	const house = (await houseCheck()).createHouse(config, { warn: () => {} });
-	const loaded = await loadEngine(chosen, { base: config.base, env, config, house });
+	const services = (await engineServicesModule()).createEngineServices(config, { warn: () => {} });
+	const loaded = await loadEngine(chosen, { base: config.base, env, config, services });
 	await loaded.close?.();
 	const because = typeof chosen === "object" ? undefined : engineNamed(chosen)?.because;
 	return ok(config.engine === undefined && because !== undefined ? `${loaded.name} (${because})` : loaded.name);

@@ -1,7 +1,7 @@
 /** The `pi` engine's line in the registry: what runs when a model can be reached. */
 
 import { resolve } from "node:path";
-import type { EngineEntry, EnginePlace, Environment, KeyCheck } from "../entry.ts";
+import type { EngineEntry, EngineSetup, Environment, KeyCheck } from "../entry.ts";
 import { chooseModel } from "./choose.ts";
 import { type PiConfig, piConfigSchema, piConfigShape } from "./config.ts";
 import { DEFAULT_MODELS, detectProvider, keyVariable } from "./detect.ts";
@@ -28,14 +28,14 @@ export const pi = {
 	usualModels: DEFAULT_MODELS,
 	caller: async () => (await import("./pi.ts")).callModel,
 	priority: (config: PiConfig | undefined, env: Environment) => (namesModel(config) || detectProvider(env) ? 2 : 0),
-	async load(config: PiConfig | undefined, { base, env, house }: EnginePlace) {
+	async load(config: PiConfig | undefined, { base, env, services }: EngineSetup) {
 		const { createPiEngine } = await import("./pi.ts");
-		return createPiEngine(inPlace(config, base), env, undefined, house);
+		return createPiEngine(resolvedConfig(config, base), env, undefined, services);
 	},
 } as const satisfies EngineEntry<PiConfig>;
 
 /** With its folder absolute. */
-export const inPlace = (config: PiConfig = {}, base: string): PiConfig =>
+export const resolvedConfig = (config: PiConfig = {}, base: string): PiConfig =>
 	config.filesRoot === undefined ? config : { ...config, filesRoot: resolve(base, config.filesRoot) };
 
 /** A model is named: then a real answer is wanted, and a mistake is better said than covered by a demo. */

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import { type AgentConfig, agentProblems, isPromptFile } from "../agents/agents.ts";
-import type { EnginePlace, Environment } from "../entry.ts";
+import type { EngineSetup, Environment } from "../entry.ts";
 import { chooseModel, loadModel } from "../pi/pi.ts";
 import type { ToolRegistry } from "../tools/tools.ts";
 import { type ReasonActConfig, SCRIPTED } from "./config.ts";
@@ -28,7 +28,7 @@ export async function agentsOf(
 	config: ReasonActConfig,
 	agents: AgentsConfig | undefined,
 	tools: ToolRegistry,
-	{ base, env }: Pick<EnginePlace, "base" | "env">,
+	{ base, env }: Pick<EngineSetup, "base" | "env">,
 ): Promise<AgentSpec[]> {
 	// Whoever reads a file has said this with its line; a program that embeds the daemon has not.
 	const [problem] = agentProblems({

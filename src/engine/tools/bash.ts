@@ -40,13 +40,13 @@ const KILL_GRACE_MS = 300;
 export function commandEnvironment(env: Environment, names: readonly string[]): Record<string, string> {
 	const passed = [...ENV_NAMES, ...names].flatMap((name): [string, string][] => {
 		const value = env[name];
-		return value === undefined || isHouseSecret(name) ? [] : [[name, value]];
+		return value === undefined || isDaemonSecret(name) ? [] : [[name, value]];
 	});
 	return { ...Object.fromEntries(passed), TERM: "dumb" };
 }
 
 /** Names that a command never gets, whatever the configuration says. */
-export const isHouseSecret = (name: string): boolean => /^NEXUS_/i.test(name) || /_API_KEY$/i.test(name);
+export const isDaemonSecret = (name: string): boolean => /^NEXUS_/i.test(name) || /_API_KEY$/i.test(name);
 
 export function bashTool({ root, env, envNames, wrapper, outputBytesMax, clock = systemClock }: BashOptions): Tool {
 	return {

@@ -19,7 +19,7 @@ async function loaded(reasonAct: object, files: Record<string, string> = {}, too
 	const base = mkdtempSync(join(tmpdir(), "nexus-reason-act-"));
 	for (const [name, text] of Object.entries(files)) writeFileSync(join(base, name), text);
 	const config = { reasonAct: { provider: "scripted", ...reasonAct }, tools };
-	return await loadEngine("reason-act", { base, config, env: {}, house: houseOf({ config }) });
+	return await loadEngine("reason-act", { base, config, env: {}, services: houseOf({ config }) });
 }
 
 const SCRIPT = `

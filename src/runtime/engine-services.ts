@@ -6,7 +6,7 @@ import { BROKER_LIMITS } from "../broker/broker.ts";
 import {
 	createMcp,
 	ENGINES,
-	type EngineHouse,
+	type EngineServices,
 	type Mcp,
 	type MemoryPort,
 	memorySource,
@@ -43,7 +43,11 @@ export interface Offered {
 	mcp?: Mcp | undefined;
 }
 
-export function createHouse(config: NexusConfig, log: Pick<Log, "warn">, offered: Offered = {}): EngineHouse {
+export function createEngineServices(
+	config: NexusConfig,
+	log: Pick<Log, "warn">,
+	offered: Offered = {},
+): EngineServices {
 	const files = [resolve(config.base, CONFIG_DEFAULTS.config), ...(config.file === undefined ? [] : [config.file])];
 	// No tool reaches the data directory; a link to this file may stand elsewhere.
 	const own = [...files, dataPaths(config.data).secret];

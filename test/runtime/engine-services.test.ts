@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { loadConfig } from "../../src/runtime/config.ts";
-import { createHouse } from "../../src/runtime/house.ts";
+import { createEngineServices } from "../../src/runtime/engine-services.ts";
 import { silentLog } from "../../src/std/log.ts";
 import { run } from "../cli/in-process.ts";
 import { freshFolder } from "./folder.ts";
@@ -13,8 +13,8 @@ async function houseOf(text: string | undefined, files: string[] = []) {
 	const cwd = freshFolder();
 	for (const file of files) writeFileSync(join(cwd, file), "");
 	if (text !== undefined) writeFileSync(join(cwd, "nexus.yaml"), text);
-	const house = createHouse(await loadConfig({}, { cwd, env: {} }), silentLog);
-	return { cwd, house };
+	const services = createEngineServices(await loadConfig({}, { cwd, env: {} }), silentLog);
+	return { cwd, house: services };
 }
 
 describe("A15: the files that tools keep away from", () => {
@@ -25,8 +25,8 @@ plugins: [./plugin.ts]
 channels: { mine: { command: [node, ./adapter.js, --flag] } }
 reasonAct: { script: play.yaml, systemPrompt: "You are\\nkind." }
 `;
-		const { cwd, house } = await houseOf(text, ["adapter.js", "play.yaml"]);
-		const files = new Set(house.protectedFiles);
+		const { cwd, house: services } = await houseOf(text, ["adapter.js", "play.yaml"]);
+		const files = new Set(services.protectedFiles);
 		expect(files).toEqual(
 			new Set(
 				["nexus.yaml", "agent.ts", "plugin.ts", "adapter.js", "play.yaml", ".nexus/secret.key"].map((name) =>
@@ -34,13 +34,13 @@ reasonAct: { script: play.yaml, systemPrompt: "You are\\nkind." }
 				),
 			),
 		);
-		expect(new Set(house.secretFiles)).toEqual(new Set([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]));
-		expect(house.dataDir).toBe(join(cwd, ".nexus"));
+		expect(new Set(services.secretFiles)).toEqual(new Set([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]));
+		expect(services.dataDir).toBe(join(cwd, ".nexus"));
 	});
 
 	it("are also a configuration that is not there: the next start would read it", async () => {
-		const { cwd, house } = await houseOf(undefined);
-		expect(house.protectedFiles).toEqual([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]);
+		const { cwd, house: services } = await houseOf(undefined);
+		expect(services.protectedFiles).toEqual([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]);
 	});
 });
 
