@@ -198,7 +198,7 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|::1)$/i;
 const TOKEN_CHARS_MIN = 16;
 
 /** A token that a person chose is the least that should stand between the network and an agent with tools. */
-export function refuseOpenDoor({ host, token }: Pick<NexusConfig, "host" | "token">): void {
+export function requireTokenOnPublicHost({ host, token }: Pick<NexusConfig, "host" | "token">): void {
 	if (LOOPBACK.test(host)) return;
 	if (token !== undefined && token.length < TOKEN_CHARS_MIN)
 		throw new NexusError(

@@ -19,7 +19,7 @@ import { createLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { changedAccounts, startedWith } from "./audited.ts";
 import { idleChannels, idleRemedy, nexConfig } from "./channels.ts";
-import { completeConfig, type NexusConfig, refuseOpenDoor } from "./config.ts";
+import { completeConfig, type NexusConfig, requireTokenOnPublicHost } from "./config.ts";
 import { daemonToken, prepareDataDir, removeDaemonRecord, writeDaemonRecord } from "./data-dir.ts";
 import { lockDataDir } from "./data-lock.ts";
 import { createEngineServices, openMcp } from "./engine-services.ts";
@@ -75,7 +75,7 @@ export async function startDaemon(options: DaemonOptions = {}): Promise<Daemon> 
 
 async function start(life: Life, config: NexusConfig, choice: EngineChoice | Engine | undefined): Promise<Daemon> {
 	const { log, undo } = life;
-	refuseOpenDoor(config);
+	requireTokenOnPublicHost(config);
 	keepDebuggerShut(log);
 	const starting = new Starting({ ...config, clock: systemClock, log });
 	undo.push({ what: "answers during the start", stop: () => starting.end() });

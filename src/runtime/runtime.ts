@@ -8,7 +8,7 @@ export {
 	loadConfig,
 	type NexusConfig,
 	type PartialConfig,
-	refuseOpenDoor,
+	requireTokenOnPublicHost,
 } from "./config.ts";
 export { dataPaths, isForAnother, readDaemonRecord, readToken } from "./data-dir.ts";
 export { isDataDirLocked } from "./data-lock.ts";

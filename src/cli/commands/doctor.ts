@@ -25,7 +25,7 @@ import {
 	pageDir,
 	readDaemonRecord,
 	readToken,
-	refuseOpenDoor,
+	requireTokenOnPublicHost,
 	secretKey,
 	storeCheck,
 } from "../../runtime/runtime.ts";
@@ -78,7 +78,7 @@ export async function doctor(
 			"config",
 			async () => {
 				config = await loadConfig(options, placeOf(host));
-				refuseOpenDoor(config);
+				requireTokenOnPublicHost(config);
 				return ok(config.file ?? "no nexus.yaml: the defaults apply");
 			},
 		],

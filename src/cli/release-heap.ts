@@ -6,7 +6,7 @@ import { runInNewContext } from "node:vm";
 const LOOK_MS = 500;
 
 /** Waits for a quiet moment: the collection stops the process for some 30 ms. */
-export function giveBackMemory(isQuiet: () => boolean): void {
+export function releaseHeap(isQuiet: () => boolean): void {
 	const timer = setInterval(() => {
 		if (!isQuiet()) return;
 		clearInterval(timer);
