@@ -18,7 +18,7 @@ export function approvalHandlers({ ledger, broker, asking }: EdgeDeps, limits: E
 		if (row?.kind !== kind) throw new NexusError("not_found", `there is no ${kind} ${id} of run ${runId}`);
 	};
 	const decide = (...args: Parameters<NonNullable<EdgeDeps["asking"]>["decide"]>) =>
-		asking ? asking.decide(...args) : broker.questions.decide(args[0], args[1], args[2]);
+		asking ? asking.decide(...args) : broker.approvals.decide(args[0], args[1], args[2]);
 	return {
 		async listApprovals({ query: { limit = limits.listItemsMax, ...query } }) {
 			const asked = { ...query, limit: Math.min(limit, limits.listItemsMax) };

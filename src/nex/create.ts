@@ -107,7 +107,7 @@ export function createNex(options: NexOptions): Nex {
 	const { pairings } = ledger;
 	const pairing = createPairingDesk({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
-	const { questions } = broker;
+	const { approvals: questions } = broker;
 	const tellAsker = ({ askedFor }: Approval, text: string) => {
 		if (askedFor?.target) tell({ ...askedFor, target: askedFor.target as Destination["target"] }, text);
 	};

@@ -257,7 +257,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 	const { bus, ledger } = store;
 	const { to: _to, policy: _policy, prefixes: _prefixes, outside: _outside, ...asking } = config.approvals ?? {};
 	const broker = createBroker({
-		...{ bus, ledger, engine, limits: config.broker, asking, log },
+		...{ bus, ledger, engine, limits: config.broker, approvals: asking, log },
 		...(config.execution && { execution: config.execution }),
 		observer: tracing ? both(counts, tracing) : counts,
 	});

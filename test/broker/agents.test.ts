@@ -325,8 +325,8 @@ describe("a later turn", () => {
 
 	test("through the ledger, too, and the turn keeps them marked", async () => {
 		const asked: EngineRequest[] = [];
-		const { broker, ledger } = rig(async function* (asking) {
-			asked.push(asking);
+		const { broker, ledger } = rig(async function* (approvals) {
+			asked.push(approvals);
 			yield* asked.length === 1 ? events : [text(undefined, "again")];
 		});
 		await broker.execute(request()).result;

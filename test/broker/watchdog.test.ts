@@ -48,20 +48,20 @@ test("A3: a run that waited for people has its alarms exactly that much later", 
 	fc.assert(
 		fc.property(time, time, gaps, (lastEventAt, oldestToolAt, waits) => {
 			const from = Math.max(lastEventAt ?? 0, oldestToolAt ?? 0);
-			const stills: { from: number; to: number }[] = [];
+			const pauses: { from: number; to: number }[] = [];
 			for (const [gap, ms] of waits) {
-				const begin = (stills.at(-1)?.to ?? from) + gap;
-				stills.push({ from: begin, to: begin + ms });
+				const begin = (pauses.at(-1)?.to ?? from) + gap;
+				pauses.push({ from: begin, to: begin + ms });
 			}
-			const stood = stills.reduce((sum, { from: begin, to }) => sum + to - begin, 0);
+			const stood = pauses.reduce((sum, { from: begin, to }) => sum + to - begin, 0);
 			const times: Watched = { ...quiet, lastEventAt, oldestToolAt };
 			const at = (watched: Watched, now: number) => {
 				const verdict = watch(watched, limits, now);
 				return "againMs" in verdict ? now + verdict.againMs : now;
 			};
 			const now = -1e6;
-			expect(at({ ...times, stills }, now)).toBe(at(times, now) + stood);
-			expect(watch({ ...times, stills: [...stills, { from: 2e6 }] }, limits, 3e6)).toEqual({ againMs: Infinity });
+			expect(at({ ...times, pauses }, now)).toBe(at(times, now) + stood);
+			expect(watch({ ...times, pauses: [...pauses, { from: 2e6 }] }, limits, 3e6)).toEqual({ againMs: Infinity });
 		}),
 	);
 });

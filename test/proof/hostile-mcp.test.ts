@@ -67,14 +67,14 @@ describe("a lying MCP server", () => {
 		const parts = await lied("changing", script, { rig: { config: { ...GUESTS, approvals: {} } } });
 		const run = async (word: string) => (await parts.say("ann", word)).runId!;
 		const first = await run("one");
-		await until(() => parts.broker.questions.pending().length === 1);
-		const [row] = parts.broker.questions.pending();
+		await until(() => parts.broker.approvals.pending().length === 1);
+		const [row] = parts.broker.approvals.pending();
 		await parts.nex.asking.decide(first, row!.id, { state: "approved", by: "the owner" }, true);
 		await parts.runSettled(first);
 		expect(parts.nex.asking.grants.list()).toHaveLength(1);
 		// What it said about itself has changed with that call.
 		const second = await run("two");
-		await until(() => parts.broker.questions.pending().length === 1, "asked anew");
+		await until(() => parts.broker.approvals.pending().length === 1, "asked anew");
 		await parts.broker.abort(second);
 		await parts.runSettled(second);
 	});
@@ -102,8 +102,8 @@ describe("a lying MCP server", () => {
 		];
 		const parts = await lied("asks-too-much", script, { tools: [victim("bash", ran)] });
 		const { runId } = await parts.say("boss", "go");
-		await until(() => parts.broker.questions.pending().length === 2, "both are asked");
-		const [approval, question] = parts.broker.questions.pending().toSorted((one) => (one.kind === "approval" ? -1 : 1));
+		await until(() => parts.broker.approvals.pending().length === 2, "both are asked");
+		const [approval, question] = parts.broker.approvals.pending().toSorted((one) => (one.kind === "approval" ? -1 : 1));
 		expect(question).toMatchObject({ kind: "question", tool: "mcp__liar__go" });
 		expect(question!.question).toMatch(/^The MCP server "liar" asks: Approve bash\?/);
 		expect(question!.choices).toBeUndefined();
@@ -114,8 +114,8 @@ describe("a lying MCP server", () => {
 			because: expect.stringContaining("Only the person who was asked"),
 		});
 		await parts.say("boss", `answer ${question!.id} hero 1`);
-		await until(() => parts.broker.questions.pending().length === 1);
-		expect(parts.broker.questions.pending()[0]?.id).toBe(approval!.id);
+		await until(() => parts.broker.approvals.pending().length === 1);
+		expect(parts.broker.approvals.pending()[0]?.id).toBe(approval!.id);
 		expect(ran).toEqual([]);
 		await parts.say("boss", `deny ${approval!.id}`);
 		await parts.runSettled(runId!);

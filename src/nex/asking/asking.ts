@@ -1,7 +1,7 @@
 /** Asks people what runs wait for, and takes their decisions: from chats, buttons and the API. The door of this folder. */
 
 import type { Target } from "../../adapter/adapter.ts";
-import { type Decision, isPersons, type Questions } from "../../broker/broker.ts";
+import { type ApprovalPort, type Decision, isPersons } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Approval, Grant, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
@@ -30,7 +30,7 @@ import {
 } from "./prompts.ts";
 
 export interface AskingDeps {
-	questions: Questions;
+	questions: ApprovalPort;
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
 	outbound: Pick<Outbound, "ask" | "asked">;

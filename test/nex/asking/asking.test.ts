@@ -48,8 +48,8 @@ async function asked(config = configOf(), about: Partial<Extract<EngineEvent, { 
 		});
 	};
 	const pending = async () => {
-		await until(() => parts.broker.questions.pending().length === 1, "a question");
-		return parts.broker.questions.pending()[0]!;
+		await until(() => parts.broker.approvals.pending().length === 1, "a question");
+		return parts.broker.approvals.pending()[0]!;
 	};
 	return { ...parts, ...heard, say, press, pending };
 }
@@ -264,14 +264,14 @@ describe('A14: "allow for this session"', () => {
 		const parts = nexRig(play, { config });
 		await parts.nex.load();
 		const first = await parts.submit({ session: "s", text: "one" });
-		await until(() => parts.broker.questions.pending().length === 1);
-		const { id, runId } = parts.broker.questions.pending()[0]!;
+		await until(() => parts.broker.approvals.pending().length === 1);
+		const { id, runId } = parts.broker.approvals.pending()[0]!;
 		await parts.nex.asking.decide(runId, id, { state: "approved", by: "the owner" }, true);
 		await parts.runSettled(first.runId!);
 		const second = await parts.submit({ session: "s", text: "two" });
 		if (allowed) await parts.runSettled(second.runId!);
 		else {
-			await until(() => parts.broker.questions.pending().length === 1);
+			await until(() => parts.broker.approvals.pending().length === 1);
 			await parts.broker.abort(second.runId!);
 		}
 		expect(heard.answers.at(-1)?.state).toBe(allowed ? "approved" : "withdrawn");

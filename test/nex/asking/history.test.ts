@@ -110,8 +110,8 @@ async function world({ engine, acted, door }: Made, config = configOf(), options
 		await parts.runSettled(runId!);
 	};
 	const pending = async () => {
-		await until(() => parts.broker.questions.pending().length === 1, "a question");
-		return parts.broker.questions.pending()[0]!;
+		await until(() => parts.broker.approvals.pending().length === 1, "a question");
+		return parts.broker.approvals.pending()[0]!;
 	};
 	/** Nothing runs any more. */
 	const quiet = () => until(() => parts.broker.liveRuns().length === 0, "no run");
@@ -198,7 +198,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		await one.quiet();
 		// It was not even offered.
 		expect(one.acted).toEqual([]);
-		expect(one.broker.questions.pending()).toEqual([]);
+		expect(one.broker.approvals.pending()).toEqual([]);
 		await one.say("olga", "hello");
 		clock.advance(100);
 		expect(await one.pending()).toMatchObject({ tool: "write", because: BECAUSE });
@@ -211,7 +211,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		await until(() => one.broker.liveRuns()[0]?.text === "…");
 		await one.say("olga", "hello");
 		await until(() => one.acted.length === 1);
-		expect(one.broker.questions.pending()).toEqual([]);
+		expect(one.broker.approvals.pending()).toEqual([]);
 	});
 
 	test("a summary in the history counts for all of its authors", async () => {
@@ -255,7 +255,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		expect(one.acted).toEqual(["write"]);
 		await one.done("guest", "hello");
 		expect(one.acted).toEqual(["write"]);
-		expect(one.broker.questions.pending()).toEqual([]);
+		expect(one.broker.approvals.pending()).toEqual([]);
 	});
 
 	test("a guest who may do less than another narrows that one's run, too", async () => {
@@ -451,7 +451,7 @@ describe("memory", () => {
 		await one.say("olga", "hello", direct);
 		await one.quiet();
 		expect(await one.ledger.memory.list({ limit: 9 })).toHaveLength(1);
-		expect(one.broker.questions.pending()).toEqual([]);
+		expect(one.broker.approvals.pending()).toEqual([]);
 	});
 
 	test("a note that text from outside led to waits, and names the tool", async () => {

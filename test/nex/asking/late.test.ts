@@ -53,14 +53,14 @@ test.each([
 		const ran: string[] = [];
 		const first = await start(path, ran, [answer(asks("look", {}), asks("bash", COMMAND))]);
 		const { runId } = await first.nex.receive({ session: "s", text: "hi" });
-		await until("a question", () => first.broker.questions.pending().length === 1);
+		await until("a question", () => first.broker.approvals.pending().length === 1);
 		const calls = () => first.broker.live(runId!)?.toolCalls ?? [];
 		await until("the other tool's end", () => calls().some(({ status }) => status === "completed"));
 		await first.stop();
 		expect(ran).toEqual(["look {}"]);
 
 		const second = await start(path, ran, [answer(text("Done."))]);
-		const [row] = second.broker.questions.pending();
+		const [row] = second.broker.approvals.pending();
 		expect(row).toMatchObject({ runId, tool: "bash", args: COMMAND, state: "pending" });
 		await second.nex.asking.decide(runId!, row!.id, { state, by: "the owner", reason: "no" });
 		const continuedBy = async () => (await second.ledger.turns.get(runId!))?.continuedBy;
@@ -81,11 +81,11 @@ test("while a decision is open the run is neither continued nor retried, and the
 	const ran: string[] = [];
 	const first = await start(path, ran, [answer(asks("bash", COMMAND))]);
 	const { runId } = await first.nex.receive({ session: "s", text: "hi" });
-	await until("a question", () => first.broker.questions.pending().length === 1);
+	await until("a question", () => first.broker.approvals.pending().length === 1);
 	await first.stop();
 	const second = await start(path, ran, [answer(text("Done."))]);
 	const turn = (await second.ledger.turns.get(runId!))!;
-	const [row] = second.broker.questions.pending();
+	const [row] = second.broker.approvals.pending();
 	expect(await second.broker.canContinue(turn)).toBe(false);
 	const waits = `it waits for a decision about bash (${row!.id}); allow or deny it, and the run goes on`;
 	expect(await second.broker.retryRefusal(turn)).toBe(waits);
@@ -94,7 +94,7 @@ test("while a decision is open the run is neither continued nor retried, and the
 		message: `run ${runId} cannot be continued: ${waits}`,
 	});
 	await expect(second.nex.retry(runId!)).rejects.toMatchObject({ code: "conflict" });
-	expect(second.broker.questions.pending()).toEqual([row]);
+	expect(second.broker.approvals.pending()).toEqual([row]);
 	await second.nex.asking.decide(runId!, row!.id, { state: "approved", by: "the owner" });
 	await until("the command", () => ran.length === 1);
 	await second.stop();
@@ -105,8 +105,8 @@ test("a decision that its daemon did not live to use is used by whoever continue
 	const ran: string[] = [];
 	const first = await start(path, ran, [answer(asks("bash", COMMAND))]);
 	const { runId } = await first.nex.receive({ session: "s", text: "hi" });
-	await until("a question", () => first.broker.questions.pending().length === 1);
-	const [row] = first.broker.questions.pending();
+	await until("a question", () => first.broker.approvals.pending().length === 1);
+	const [row] = first.broker.approvals.pending();
 	await first.stop();
 	// On record, and nobody who waits is told: as by a daemon that is killed then.
 	const second = await start(path, ran, [answer(text("Done."))]);
@@ -124,8 +124,8 @@ test("an answer that no run can go on with any more: whoever asked is told", asy
 	const first = await start(path, [], [answer(asks("bash", COMMAND))]);
 	const message = messageOf("hi");
 	const { runId } = await first.nex.receive({ channel: "telegram", account: "bot", message, public: false });
-	await until("a question", () => first.broker.questions.pending().length === 1);
-	const { id } = first.broker.questions.pending()[0]!;
+	await until("a question", () => first.broker.approvals.pending().length === 1);
+	const { id } = first.broker.approvals.pending()[0]!;
 	await first.stop();
 	const second = await start(path, [], []);
 	await second.bus.write([checkpointWrites.remove(runId!)]);

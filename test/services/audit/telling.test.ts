@@ -78,8 +78,8 @@ describe("what is told of a run", () => {
 			...person,
 			message: messageOf(`please ${MARK}`, { from: { id: "ann", name: `Ann ${MARK}` } }),
 		} as never);
-		await until("a question", () => rig.broker.questions.pending().length === 1);
-		const [question] = rig.broker.questions.pending();
+		await until("a question", () => rig.broker.approvals.pending().length === 1);
+		const [question] = rig.broker.approvals.pending();
 		await rig.nex.asking.decide(runId!, question!.id, { state: "denied", by: "the owner", reason: MARK });
 		await rig.settled(runId!);
 		await rig.nex.receive({ session: "other", text: MARK, attachments, idempotencyKey: MARK }).catch(() => {});
@@ -147,8 +147,8 @@ describe("what is told of a run", () => {
 		const answers = [answer(asks("bash", { command: "ls" })), answer(text("Done."))];
 		const rig = await toldRig({ answers, tools: [asked] });
 		const { runId } = await rig.nex.receive({ ...person, message: messageOf("go") } as never);
-		await until("a question", () => rig.broker.questions.pending().length === 1);
-		const { id } = rig.broker.questions.pending()[0]!;
+		await until("a question", () => rig.broker.approvals.pending().length === 1);
+		const { id } = rig.broker.approvals.pending()[0]!;
 		await rig.nex.asking.decide(runId!, id, { state: "approved", by: "the owner" });
 		await rig.settled(runId!);
 		const approvals = rig.agentEvents().filter(({ event_type }) => event_type === "approval");

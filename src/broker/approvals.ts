@@ -8,7 +8,7 @@ import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
 import type { Write } from "../std/write.ts";
 
-export interface AskingLimits {
+export interface ApprovalLimits {
 	/** How long a person has for an answer. */
 	waitMs: number;
 	/** Arguments and questions that are longer are refused: nobody can decide about what cannot be shown whole. */
@@ -17,7 +17,7 @@ export interface AskingLimits {
 	pendingMax: number;
 }
 
-export const ASKING_LIMITS: AskingLimits = { waitMs: 10 * 60_000, argsCharsMax: 8000, pendingMax: 1000 };
+export const APPROVAL_LIMITS: ApprovalLimits = { waitMs: 10 * 60_000, argsCharsMax: 8000, pendingMax: 1000 };
 
 /** What a person said. */
 export interface Decision {
@@ -28,7 +28,7 @@ export interface Decision {
 	text?: string;
 }
 
-export interface AskingListener {
+export interface ApprovalListener {
 	/** It is on record: people can be asked. */
 	opened?(row: Approval): void;
 	/** `live`: its run goes on with the answer, or has ended without it. Not `live`: only a new run can. */
@@ -36,12 +36,12 @@ export interface AskingListener {
 }
 
 /** What others may do with questions. */
-export interface Questions {
+export interface ApprovalPort {
 	/** Oldest first. */
 	pending(): Approval[];
 	/** The first decision counts: a later one, or one that is too late, is a `conflict` that says who decided. `beside` commits with it. */
 	decide(runId: string, id: string, decision: Decision, beside?: readonly Write[]): Promise<Approval>;
-	listen(listener: AskingListener): () => void;
+	listen(listener: ApprovalListener): () => void;
 	/** Says, in words, who has agreed to a call already; undefined = a person is asked. */
 	relyOn(agreed: (row: Approval) => string | undefined): void;
 }
@@ -54,10 +54,10 @@ interface Entry {
 	disarm?: () => void;
 }
 
-export interface AskingDeps {
+export interface PendingApprovalsDeps {
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "turns">;
-	limits: AskingLimits;
+	limits: ApprovalLimits;
 	clock: Clock;
 	random: Random;
 	log: Log;
@@ -72,20 +72,20 @@ const IDS_MAX = (LETTERS.length * DIGITS.length) ** 2 / 2;
 const WRITE_MS_MAX = 5000;
 const RETRY_MS = 5000;
 
-export class AskingDesk implements Questions {
-	readonly #deps: AskingDeps;
+export class PendingApprovals implements ApprovalPort {
+	readonly #deps: PendingApprovalsDeps;
 	/** By id. */
 	readonly #entries = new Map<string, Entry>();
-	readonly #listeners = new Set<AskingListener>();
+	readonly #listeners = new Set<ApprovalListener>();
 	readonly #live = new Set<string>();
 	#agreed: (row: Approval) => string | undefined = () => undefined;
 	#closed = false;
 
-	constructor(deps: AskingDeps) {
+	constructor(deps: PendingApprovalsDeps) {
 		this.#deps = deps;
 	}
 
-	get limits(): AskingLimits {
+	get limits(): ApprovalLimits {
 		return this.#deps.limits;
 	}
 
@@ -102,7 +102,7 @@ export class AskingDesk implements Questions {
 		this.#agreed = agreed;
 	}
 
-	listen(listener: AskingListener): () => void {
+	listen(listener: ApprovalListener): () => void {
 		this.#listeners.add(listener);
 		return () => this.#listeners.delete(listener);
 	}
@@ -272,7 +272,7 @@ export class AskingDesk implements Questions {
 		return row;
 	}
 
-	#tell(say: (listener: AskingListener) => void): void {
+	#tell(say: (listener: ApprovalListener) => void): void {
 		for (const listener of this.#listeners) {
 			try {
 				say(listener);

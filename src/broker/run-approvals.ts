@@ -5,12 +5,12 @@ import { type Answer, type Asking, digestOf } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../ledger/ledger.ts";
 import { Refused, shownJson, shownText } from "../protocol/protocol.ts";
 import type { Write } from "../std/write.ts";
-import { type AskingDesk, answerOf } from "./asking.ts";
+import { answerOf, type PendingApprovals } from "./approvals.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
 import type { ExecuteRequest } from "./port.ts";
 
 /** The clocks stood still from here to there; open = they still do. */
-export interface Still {
+export interface Pause {
 	from: number;
 	to?: number;
 }
@@ -19,7 +19,7 @@ const CHOICES_MAX = 10;
 const CHOICE_CHARS_MAX = 100;
 const BECAUSE_CHARS_MAX = 500;
 
-export interface RunQuestionsOptions {
+export interface RunApprovalsOptions {
 	request: Pick<ExecuteRequest, "runId" | "session" | "askedFor">;
 	now(): number;
 	/** The clocks stand still from now on, or go on. */
@@ -32,7 +32,7 @@ export interface NamedEvent {
 	open?: { writes: readonly Write[]; done(): void; failed(): void };
 }
 
-interface Asked {
+interface OpenApproval {
 	row: Approval | undefined;
 	text: string;
 	answer: Promise<Answer>;
@@ -42,46 +42,46 @@ interface Asked {
 	given?: Answer;
 }
 
-export class RunQuestions {
-	readonly #desk: AskingDesk;
-	readonly #options: RunQuestionsOptions;
+export class RunApprovals {
+	readonly #approvals: PendingApprovals;
+	readonly #options: RunApprovalsOptions;
 	/** By the engine's id. */
-	readonly #asked = new Map<string, Asked>();
-	readonly #stills: Still[] = [];
+	readonly #open = new Map<string, OpenApproval>();
+	readonly #pauses: Pause[] = [];
 	#pending = 0;
 	#kept = false;
 
-	constructor(desk: AskingDesk, options: RunQuestionsOptions) {
-		this.#desk = desk;
+	constructor(approvals: PendingApprovals, options: RunApprovalsOptions) {
+		this.#approvals = approvals;
 		this.#options = options;
 	}
 
 	/** Somebody is being asked. */
-	get isAsking(): boolean {
+	get isWaiting(): boolean {
 		return this.#pending > 0;
 	}
 
-	get stills(): readonly Still[] {
-		return this.#stills;
+	get pauses(): readonly Pause[] {
+		return this.#pauses;
 	}
 
 	/** The event with the id that people see. A first `pending` opens a row, or is refused, which the engine hears as the answer. */
 	take(event: ToolEvent): NamedEvent {
-		const asking = checkedAsking(event);
-		const known = this.#asked.get(asking.id);
-		if (asking.state === "pending" && !known) return this.#open(event, asking);
-		if (known?.row === undefined) return { event: without(event) };
-		return { event: { ...event, asking: shown(known, asking.choices) } };
+		const asking = checkedApproval(event);
+		const approval = this.#open.get(asking.id);
+		if (asking.state === "pending" && !approval) return this.#open(event, asking);
+		if (approval?.row === undefined) return { event: without(event) };
+		return { event: { ...event, asking: shown(approval, asking.choices) } };
 	}
 
 	async answer(id: string, signal: AbortSignal): Promise<Answer> {
-		const asked = this.#asked.get(id);
-		if (!asked) return { id, state: "withdrawn", reason: "it was never asked" };
-		const { row, answer } = asked;
-		if (!row || !asked.isPending) return answer;
+		const approval = this.#open.get(id);
+		if (!approval) return { id, state: "withdrawn", reason: "it was never asked" };
+		const { row, answer } = approval;
+		if (!row || !approval.isPending) return answer;
 		const withdraw = () => {
-			if (!this.#kept) void this.#desk.withdraw(row.id, "the call is not needed any more");
-			this.#answered(asked, { id: row.id, state: "withdrawn", reason: "the run was stopped" });
+			if (!this.#kept) void this.#approvals.withdraw(row.id, "the call is not needed any more");
+			this.#answered(approval, { id: row.id, state: "withdrawn", reason: "the run was stopped" });
 		};
 		if (signal.aborted) withdraw();
 		else signal.addEventListener("abort", withdraw, { once: true });
@@ -101,27 +101,31 @@ export class RunQuestions {
 	atEnd(reason: string): { writes: readonly Write[]; done(): void } {
 		const { now, request } = this.#options;
 		const { runId } = request;
-		if (!this.#desk.asks(runId) || this.#kept) return { writes: [], done: () => this.#desk.release(runId, undefined) };
+		if (!this.#approvals.asks(runId) || this.#kept)
+			return { writes: [], done: () => this.#approvals.release(runId, undefined) };
 		const decided: Decided = { state: "withdrawn", by: "nexus", reason, at: now() };
-		return { writes: [approvalWrites.withdrawRun(runId, decided)], done: () => this.#desk.release(runId, decided) };
+		return {
+			writes: [approvalWrites.withdrawRun(runId, decided)],
+			done: () => this.#approvals.release(runId, decided),
+		};
 	}
 
 	#open(event: ToolEvent, asking: Asking): NamedEvent {
 		const { now, request } = this.#options;
 		const { runId, session, askedFor } = request;
 		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
-		this.#desk.hold(runId);
+		this.#approvals.hold(runId);
 		const { kind, question = "", choices, revision, because, once } = asking;
 		const args = structuredClone(event.args ?? null);
 		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;
-		const asked: Asked = { row: undefined, text, answer, resolve, isPending: false };
-		this.#asked.set(asking.id, asked);
+		const approval: OpenApproval = { row: undefined, text, answer, resolve, isPending: false };
+		this.#open.set(asking.id, approval);
 		const problem = this.#problemWith(text);
 		if (problem !== undefined) {
 			resolve({ id: "", state: "denied", by: "nexus", reason: problem });
 			return { event: without(event) };
 		}
-		const row = this.#desk.begin(
+		const row = this.#approvals.begin(
 			{
 				...{ runId, session, callId: event.callId, tool: event.name, kind, args },
 				digest: digestOf(event.name, args, revision),
@@ -132,42 +136,42 @@ export class RunQuestions {
 				...(askedFor && { askedFor: once ? { ...askedFor, only: false } : askedFor }),
 				...(because !== undefined && { because: onOneLine(because) }),
 				createdAt: now(),
-				expiresAt: now() + this.#desk.limits.waitMs,
+				expiresAt: now() + this.#approvals.limits.waitMs,
 			},
-			(given) => this.#answered(asked, given),
+			(given) => this.#answered(approval, given),
 		);
-		asked.row = row;
+		approval.row = row;
 		const isPending = row.state === "pending";
-		if (isPending) this.#pause(asked);
-		const named = { ...event, asking: shown(asked, choices) };
-		const done = () => (isPending ? this.#desk.opened(row.id) : resolve(answerOf(row)));
+		if (isPending) this.#pause(approval);
+		const named = { ...event, asking: shown(approval, choices) };
+		const done = () => (isPending ? this.#approvals.opened(row.id) : resolve(answerOf(row)));
 		const failed = () => {
-			this.#desk.forget(row.id);
-			this.#answered(asked, { id: row.id, state: "denied", by: "nexus", reason: "the question could not be saved" });
+			this.#approvals.forget(row.id);
+			this.#answered(approval, { id: row.id, state: "denied", by: "nexus", reason: "the question could not be saved" });
 		};
 		return { event: named, open: { writes: [approvalWrites.open(row)], done, failed } };
 	}
 
 	#problemWith(text: string): string | undefined {
-		const { argsCharsMax } = this.#desk.limits;
-		if (this.#desk.isFull) return "too many questions wait for an answer already; try again later";
+		const { argsCharsMax } = this.#approvals.limits;
+		if (this.#approvals.isFull) return "too many questions wait for an answer already; try again later";
 		if (text.length <= argsCharsMax) return undefined;
 		return `it is too long to be shown whole to whoever decides: ${text.length} characters, at most ${argsCharsMax}; split it`;
 	}
 
-	#pause(asked: Asked): void {
-		asked.isPending = true;
-		if (this.#pending++ === 0) this.#stills.push({ from: this.#options.now() });
+	#pause(approval: OpenApproval): void {
+		approval.isPending = true;
+		if (this.#pending++ === 0) this.#pauses.push({ from: this.#options.now() });
 		this.#options.changed();
 	}
 
-	#answered(asked: Asked, answer: Answer): void {
-		asked.given ??= answer;
-		asked.resolve(answer);
-		if (!asked.isPending) return;
-		asked.isPending = false;
+	#answered(approval: OpenApproval, answer: Answer): void {
+		approval.given ??= answer;
+		approval.resolve(answer);
+		if (!approval.isPending) return;
+		approval.isPending = false;
 		if (--this.#pending > 0) return;
-		this.#stills.at(-1)!.to = this.#options.now();
+		this.#pauses.at(-1)!.to = this.#options.now();
 		this.#options.changed();
 	}
 }
@@ -192,7 +196,7 @@ export async function opening(
 const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
 
 /** As frames show it: who decided what is on record, whatever the engine says. */
-function shown({ row, text, given }: Asked, choices: Asking["choices"]): Asking {
+function shown({ row, text, given }: OpenApproval, choices: Asking["choices"]): Asking {
 	const { id, kind, expiresAt, because, askedFor } = row!;
 	const { state, by } = given ?? row!;
 	return {
@@ -205,7 +209,7 @@ function shown({ row, text, given }: Asked, choices: Asking["choices"]): Asking 
 }
 
 /** User code may yield anything. */
-function checkedAsking(event: ToolEvent): Asking {
+function checkedApproval(event: ToolEvent): Asking {
 	const { asking } = event;
 	const isOne =
 		typeof asking === "object" &&

@@ -8,17 +8,23 @@ import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, u
 
 const pending = (fields: Partial<Asking> = {}): Asking => ({ id: "q1", kind: "approval", state: "pending", ...fields });
 
-const asked = (args: unknown, asking: Asking = pending(), callId = "c1"): EngineEvent => ({
-	...{ type: "tool", callId, name: "bash", status: "progress", args, asking },
+const asked = (args: unknown, approvals: Asking = pending(), callId = "c1"): EngineEvent => ({
+	...{ type: "tool", callId, name: "bash", status: "progress", args, asking: approvals },
 });
 
 /** Asks about one call and says what came of it. */
-const asksOnce = (args: unknown, answers: Answer[] = [], asking = pending()): Play =>
+const asksOnce = (args: unknown, answers: Answer[] = [], approvals = pending()): Play =>
 	async function* (_request, signal, { answer }) {
-		yield asked(args, asking);
-		const given = await answer!(asking.id, signal);
+		yield asked(args, approvals);
+		const given = await answer!(approvals.id, signal);
 		answers.push(given);
-		yield { type: "tool", callId: "c1", name: "bash", status: "progress", asking: { ...asking, state: given.state } };
+		yield {
+			type: "tool",
+			callId: "c1",
+			name: "bash",
+			status: "progress",
+			asking: { ...approvals, state: given.state },
+		};
 		yield { type: "tool", callId: "c1", name: "bash", status: given.state === "approved" ? "completed" : "failed" };
 		yield text(given.state);
 	};
@@ -30,8 +36,8 @@ const statuses = (frames: readonly Frame[]) =>
 	});
 
 const opened = async (parts: ReturnType<typeof rig>, count = 1) => {
-	await until(() => parts.broker.questions.pending().length === count, `${count} pending`);
-	return parts.broker.questions.pending()[0]!;
+	await until(() => parts.broker.approvals.pending().length === count, `${count} pending`);
+	return parts.broker.approvals.pending()[0]!;
 };
 
 const by = "Ann";
@@ -57,9 +63,9 @@ test("A2: all questions that an earlier daemon left open are taken up, however m
 	const clock = manualClock(2);
 	const next = rig(async function* () {}, { path, clock });
 	await next.broker.recover();
-	expect(next.broker.questions.pending()).toHaveLength(1200);
+	expect(next.broker.approvals.pending()).toHaveLength(1200);
 	clock.advance(10_000);
-	await until(() => next.broker.questions.pending().length === 0, "all expire");
+	await until(() => next.broker.approvals.pending().length === 0, "all expire");
 });
 
 describe("a question", () => {
@@ -75,7 +81,7 @@ describe("a question", () => {
 			...{ status: "progress", args: { command: "ls" } },
 			approval: { id: row.id, state: "pending", text: 'bash {"command":"ls"}', expires_at: row.expiresAt },
 		});
-		await parts.broker.questions.decide(runId, row.id, { state: "approved", by });
+		await parts.broker.approvals.decide(runId, row.id, { state: "approved", by });
 		expect((await result).status).toBe("completed");
 		expect(answers).toEqual([{ id: row.id, state: "approved", by, digest: digestOf("bash", { command: "ls" }) }]);
 		const frames = await framesOf(parts.bus, runId);
@@ -87,7 +93,7 @@ describe("a question", () => {
 		const parts = rig(asksOnce({}));
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		const { id } = await opened(parts);
-		const { questions } = parts.broker;
+		const { approvals: questions } = parts.broker;
 		const both = await Promise.allSettled([
 			questions.decide(runId, id, { state: "denied", by, reason: "no" }),
 			questions.decide(runId, id, { state: "approved", by: "Bob" }),
@@ -118,7 +124,7 @@ describe("a question", () => {
 
 	test("A13: too long to be shown whole is refused, and nobody is asked", async () => {
 		const answers: Answer[] = [];
-		const parts = rig(asksOnce({ command: "x".repeat(200) }, answers), { asking: { argsCharsMax: 100 } });
+		const parts = rig(asksOnce({ command: "x".repeat(200) }, answers), { approvals: { argsCharsMax: 100 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		await result;
 		expect(answers).toMatchObject([{ state: "denied", reason: expect.stringMatching(/too long.*at most 100/) }]);
@@ -128,7 +134,7 @@ describe("a question", () => {
 
 	test("no more than the limit wait at a time", async () => {
 		const answers: Answer[] = [];
-		const parts = rig(asksOnce({}, answers), { asking: { pendingMax: 1 } });
+		const parts = rig(asksOnce({}, answers), { approvals: { pendingMax: 1 } });
 		const first = await ask(parts.broker, "a", "hi");
 		await opened(parts);
 		await (await ask(parts.broker, "b", "hi")).result;
@@ -140,7 +146,7 @@ describe("a question", () => {
 		const clock = manualClock(1000);
 		const answers: Answer[] = [];
 		const limits = { interTokenMs: 50, totalMs: 100, toolMs: 50, firstTokenMs: 50 };
-		const parts = rig(asksOnce({}, answers), { clock, limits, asking: { waitMs: 5000 } });
+		const parts = rig(asksOnce({}, answers), { clock, limits, approvals: { waitMs: 5000 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		const { id, expiresAt } = await opened(parts);
 		expect(expiresAt).toBe(6000);
@@ -164,7 +170,7 @@ describe("a question", () => {
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		const { id } = await opened(parts);
 		clock.advance(10_000);
-		await parts.broker.questions.decide(runId, id, { state: "approved", by });
+		await parts.broker.approvals.decide(runId, id, { state: "approved", by });
 		await ticks(2);
 		clock.advance(49);
 		expect(parts.broker.live(runId)?.status).toBe("running");
@@ -179,8 +185,8 @@ describe("a question", () => {
 		const { id } = await opened(parts);
 		await parts.broker.abort(runId);
 		expect(await parts.ledger.approvals.get(runId, id)).toMatchObject({ state: "withdrawn" });
-		expect(parts.broker.questions.pending()).toEqual([]);
-		await expect(parts.broker.questions.decide(runId, id, { state: "approved", by })).rejects.toMatchObject({
+		expect(parts.broker.approvals.pending()).toEqual([]);
+		await expect(parts.broker.approvals.decide(runId, id, { state: "approved", by })).rejects.toMatchObject({
 			code: "conflict",
 		});
 	});
@@ -195,10 +201,10 @@ describe("a question", () => {
 		const parts = rig(play);
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		await opened(parts, 2);
-		const rows = parts.broker.questions.pending();
+		const rows = parts.broker.approvals.pending();
 		const idOf = (n: number) => rows.find(({ args }) => (args as { n: number }).n === n)!.id;
-		await parts.broker.questions.decide(runId, idOf(2), { state: "denied", by });
-		await parts.broker.questions.decide(runId, idOf(1), { state: "approved", by });
+		await parts.broker.approvals.decide(runId, idOf(2), { state: "denied", by });
+		await parts.broker.approvals.decide(runId, idOf(1), { state: "approved", by });
 		await result;
 		expect(answers).toEqual(["approved", "denied"]);
 		expect(verified(await framesOf(parts.bus, runId))).toBeUndefined();
@@ -212,7 +218,7 @@ describe("a question", () => {
 		const { id } = await opened(parts);
 		const [shown] = statuses(await framesOf(parts.bus, runId));
 		expect(shown!.question).toMatchObject({ id, text: "Which\\u202e one?", choices: ["a", "b"] });
-		const { questions } = parts.broker;
+		const { approvals: questions } = parts.broker;
 		await expect(questions.decide(runId, id, { state: "approved", by })).rejects.toMatchObject({ code: "invalid" });
 		await questions.decide(runId, id, { state: "answered", by, text: "b" });
 		await result;
@@ -224,9 +230,9 @@ describe("a question", () => {
 		["no kind", { id: "x", state: "pending" }],
 		["no question", { id: "x", kind: "question", state: "pending" }],
 		["too many choices", { ...pending({ kind: "question", question: "?" }), choices: Array(50).fill("x") }],
-	])("that is none fails the run: %s", async (_, asking) => {
+	])("that is none fails the run: %s", async (_, approvals) => {
 		const parts = rig(async function* () {
-			yield asked({}, asking as Asking);
+			yield asked({}, approvals as Asking);
 		});
 		const { result } = await ask(parts.broker, "main", "hi");
 		expect((await result).error?.code).toBe("engine_failed");
@@ -246,7 +252,7 @@ describe("A2: what outlives its run", () => {
 			{ engineFields },
 		);
 		const found = Promise.withResolvers<unknown>();
-		parts.broker.questions.listen({
+		parts.broker.approvals.listen({
 			opened: ({ runId }) => found.resolve(parts.stored.checkpoints.get(runId)?.data),
 		});
 		const { runId } = await ask(parts.broker, "main", "hi");
@@ -268,24 +274,24 @@ describe("A2: what outlives its run", () => {
 
 		const after = rig(asksOnce({}), { path, clock, engineFields });
 		await after.broker.recover();
-		expect(after.broker.questions.pending()).toMatchObject([{ id, runId, state: "pending" }]);
+		expect(after.broker.approvals.pending()).toMatchObject([{ id, runId, state: "pending" }]);
 		const late: [string, boolean][] = [];
-		after.broker.questions.listen({ closed: (row, live) => late.push([row.state, live]) });
-		await after.broker.questions.decide(runId, id, { state: "approved", by });
+		after.broker.approvals.listen({ closed: (row, live) => late.push([row.state, live]) });
+		await after.broker.approvals.decide(runId, id, { state: "approved", by });
 		expect(late).toEqual([["approved", false]]);
 	});
 
 	test("it expires at its time in the next daemon, too", async () => {
 		const path = tempFile();
 		const clock = manualClock(1000);
-		const before = rig(asksOnce({}), { path, clock, engineFields, asking: { waitMs: 100 } });
+		const before = rig(asksOnce({}), { path, clock, engineFields, approvals: { waitMs: 100 } });
 		const { runId } = await ask(before.broker, "main", "hi");
 		const { id } = await opened(before);
 		await before.broker.drain(0);
 		const after = rig(asksOnce({}), { path, clock, engineFields });
 		await after.broker.recover();
 		clock.advance(100);
-		await until(() => after.broker.questions.pending().length === 0);
+		await until(() => after.broker.approvals.pending().length === 0);
 		expect(await after.ledger.approvals.get(runId, id)).toMatchObject({ state: "expired" });
 	});
 
@@ -322,7 +328,7 @@ describe("A2: what outlives its run", () => {
 		const row = await opened(dead);
 		const after = rig(asksOnce({}), { path });
 		const closed: [string, boolean][] = [];
-		after.broker.questions.listen({ closed: ({ state }, live) => closed.push([state, live]) });
+		after.broker.approvals.listen({ closed: ({ state }, live) => closed.push([state, live]) });
 		await after.broker.recover();
 		expect(closed).toEqual([["withdrawn", false]]);
 		const reason = expect.stringMatching(/cannot go on/);
@@ -332,7 +338,7 @@ describe("A2: what outlives its run", () => {
 	test("one that is decided on record, and nobody here was told, does not keep its run waiting for good", async () => {
 		const clock = manualClock(1000);
 		const answers: Answer[] = [];
-		const parts = rig(asksOnce({}, answers), { clock, asking: { waitMs: 100 } });
+		const parts = rig(asksOnce({}, answers), { clock, approvals: { waitMs: 100 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		const { id, session, tool } = await opened(parts);
 		const question = { id, runId, session, tool };
@@ -340,7 +346,7 @@ describe("A2: what outlives its run", () => {
 		clock.advance(100);
 		await result;
 		expect(answers).toMatchObject([{ id, state: "denied", by }]);
-		expect(parts.broker.questions.pending()).toEqual([]);
+		expect(parts.broker.approvals.pending()).toEqual([]);
 	});
 
 	test("a run that is shutting down ends by itself where nobody has to be asked", async () => {
@@ -354,7 +360,7 @@ describe("A2: what outlives its run", () => {
 			},
 			{ engineFields },
 		);
-		parts.broker.questions.relyOn(() => "Ann (allowed for this session)");
+		parts.broker.approvals.relyOn(() => "Ann (allowed for this session)");
 		const { result } = await ask(parts.broker, "main", "hi");
 		const drained = parts.broker.drain(60_000);
 		go.open();
