@@ -8,17 +8,17 @@ import { defined } from "./present.ts";
 
 const OWNER = "the owner";
 
-export function approvalHandlers({ ledger, broker, asking }: EdgeDeps, limits: EdgeLimits) {
+export function approvalHandlers({ ledger, broker, approvals }: EdgeDeps, limits: EdgeLimits) {
 	const grants = () => {
-		if (asking) return asking.grants;
+		if (approvals) return approvals.grants;
 		throw new NexusError("not_found", "nothing is allowed for sessions here");
 	};
 	const found = async (runId: string, id: string, kind: Approval["kind"]) => {
 		const row = await ledger.approvals.get(runId, id);
 		if (row?.kind !== kind) throw new NexusError("not_found", `there is no ${kind} ${id} of run ${runId}`);
 	};
-	const decide = (...args: Parameters<NonNullable<EdgeDeps["asking"]>["decide"]>) =>
-		asking ? asking.decide(...args) : broker.approvals.decide(args[0], args[1], args[2]);
+	const decide = (...args: Parameters<NonNullable<EdgeDeps["approvals"]>["decide"]>) =>
+		approvals ? approvals.decide(...args) : broker.approvals.decide(args[0], args[1], args[2]);
 	return {
 		async listApprovals({ query: { limit = limits.listItemsMax, ...query } }) {
 			const asked = { ...query, limit: Math.min(limit, limits.listItemsMax) };
@@ -34,7 +34,7 @@ export function approvalHandlers({ ledger, broker, asking }: EdgeDeps, limits: E
 			await found(run, id, "question");
 			return approvalView(await decide(run, id, { state: "answered", by: OWNER, text: answer }));
 		},
-		listGrants: () => ({ grants: (asking?.grants.list() ?? []).map(grantView) }),
+		listGrants: () => ({ grants: (approvals?.grants.list() ?? []).map(grantView) }),
 		async revokeGrant({ params: { grant } }) {
 			await grants().revoke(grant);
 			return { revoked: true };

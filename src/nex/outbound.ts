@@ -7,7 +7,7 @@ import { type Clock, neverBack, steady, systemClock } from "../std/clock.ts";
 import { createInTurn, createKeyedLock } from "../std/lock.ts";
 import type { Log } from "../std/log.ts";
 import { createAccounts } from "./accounts.ts";
-import { ask, asked } from "./ask.ts";
+import { ask, settleQuestions } from "./ask.ts";
 import { DeliveryRunner } from "./delivery-runner.ts";
 import { createFailures } from "./failures.ts";
 import { OUTBOUND_LIMITS, type OutboundLimits } from "./limits.ts";
@@ -75,9 +75,9 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			if (due) launch(delivery);
 			return current(delivery);
 		},
-		async asked(id, text) {
+		async settleQuestion(id, text) {
 			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
-			for (const { delivery, due } of await asked({ ...planning, clock, log: parts.log }, id, text))
+			for (const { delivery, due } of await settleQuestions({ ...planning, clock, log: parts.log }, id, text))
 				if (due) launch(delivery);
 		},
 		planDelivery: (request) => planDelivery(accounts, request, parts.stamp()),

@@ -162,7 +162,7 @@ export interface Outbound {
 	 * Says what came of a question wherever it was asked: in the place of its buttons, or as a message where there are none. Resolves when
 	 * all of them were told, or could not be.
 	 */
-	asked(id: string, text: string): Promise<void>;
+	settleQuestion(id: string, text: string): Promise<void>;
 	/** Resolves when the delivery has ended, or this process stops working on it. */
 	settled(delivery: string): Promise<DeliveryInfo>;
 	deliveries(query: DeliveryQuery): Promise<DeliveryInfo[]>;

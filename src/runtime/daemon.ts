@@ -323,7 +323,7 @@ function compose(life: Life, config: NexusConfig, store: Store, found: Found): P
 		engine,
 		submit,
 		cancel: (eventId) => nex.cancel(eventId),
-		asking: nex.asking,
+		approvals: nex.approvals,
 		trust: nex.trust,
 		remembers: config.memory?.enabled === true,
 		recallItemsMax: config.memory?.recallItemsMax ?? MEMORY_DEFAULTS.recallItemsMax,

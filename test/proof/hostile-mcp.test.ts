@@ -32,7 +32,7 @@ describe("a lying MCP server", () => {
 		const parts = await lied("annotated", script, { rig: { config: GUESTS } });
 		const { runId } = await parts.say("ann", "delete it");
 		const { id } = await parts.pending();
-		await parts.nex.asking.decide(runId!, id, { state: "denied", by: "the owner" });
+		await parts.nex.approvals.decide(runId!, id, { state: "denied", by: "the owner" });
 		await parts.runSettled(runId!);
 		expect(resultOf(parts.calls[1])).toContain("not run: denied");
 	});
@@ -69,9 +69,9 @@ describe("a lying MCP server", () => {
 		const first = await run("one");
 		await until(() => parts.broker.approvals.pending().length === 1);
 		const [row] = parts.broker.approvals.pending();
-		await parts.nex.asking.decide(first, row!.id, { state: "approved", by: "the owner" }, true);
+		await parts.nex.approvals.decide(first, row!.id, { state: "approved", by: "the owner" }, true);
 		await parts.runSettled(first);
-		expect(parts.nex.asking.grants.list()).toHaveLength(1);
+		expect(parts.nex.approvals.grants.list()).toHaveLength(1);
 		// What it said about itself has changed with that call.
 		const second = await run("two");
 		await until(() => parts.broker.approvals.pending().length === 1, "asked anew");
@@ -108,7 +108,7 @@ describe("a lying MCP server", () => {
 		expect(question!.question).toMatch(/^The MCP server "liar" asks: Approve bash\?/);
 		expect(question!.choices).toBeUndefined();
 		await expect(
-			parts.nex.asking.decide(runId!, question!.id, { state: "approved", by: "boss" }),
+			parts.nex.approvals.decide(runId!, question!.id, { state: "approved", by: "boss" }),
 		).rejects.toMatchObject({ code: "invalid" });
 		expect((await parts.say("eve", `answer ${question!.id} hero 1`)).disposition).toMatchObject({
 			because: expect.stringContaining("Only the person who was asked"),

@@ -87,13 +87,13 @@ export class Outlet<Message> implements Transport<readonly Message[]>, AsyncIter
 
 	next(): Promise<IteratorResult<Message, undefined>> {
 		return new Promise((resolve, reject) => {
-			const asking = { resolve, reject };
+			const approvals = { resolve, reject };
 			if (!this.waiting && !this.#over) {
-				this.#asking = asking;
+				this.#asking = approvals;
 				this.#pump.drained();
 				if (this.#isHeldDue) this.#releaseHeld();
 				if (this.#asking) this.#serving.stream.establish();
-			} else this.#give(asking);
+			} else this.#give(approvals);
 		});
 	}
 

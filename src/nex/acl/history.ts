@@ -3,7 +3,7 @@
 import type { PassedOn } from "../../broker/broker.ts";
 import type { Ledger, Origin } from "../../ledger/ledger.ts";
 import { shownText } from "../../protocol/protocol.ts";
-import { OUTSIDE_TOOLS } from "../asking/config.ts";
+import { OUTSIDE_TOOLS } from "../approvals/config.ts";
 import type { InboundConfig } from "../inbox/config.ts";
 import { type Facts, type Message, recordedRights, rightsTogether } from "../inbox/message.ts";
 import { commonRights, GUEST_RIGHTS, narrows, type Rights } from "./rights.ts";

@@ -4,7 +4,7 @@ import type { Broker, LiveRun } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
-import { chatCommandIn } from "../asking/command.ts";
+import { chatCommandIn } from "../approvals/command.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
 import type { ChannelMessage, Destination, Message } from "./message.ts";
 import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";

@@ -12,11 +12,11 @@ import { type Clock, neverBack } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { decide } from "../acl/acl.ts";
 import { HistoryRights } from "../acl/history.ts";
-import { type PairingDesk, pairingText } from "../acl/pairing.ts";
+import { type PairingService, pairingText } from "../acl/pairing.ts";
 import { rightsOf } from "../acl/rights.ts";
 import type { Trust } from "../acl/trust.ts";
-import type { Asking } from "../asking/asking.ts";
-import { takeDecision } from "../asking/inbound.ts";
+import type { NexApprovals } from "../approvals/approvals.ts";
+import { takeDecision } from "../approvals/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
 import { type Answer, type PlannedDelivery, plannedDeliveriesOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
@@ -55,10 +55,10 @@ export interface InboxDeps {
 	broker: Broker;
 	bus: Bus;
 	ledger: Ledger;
-	pairing: PairingDesk;
+	pairing: PairingService;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
-	asking: Pick<Asking, "heard" | "decides">;
+	approvals: Pick<NexApprovals, "heard" | "decides">;
 	trust: Pick<Trust, "of">;
 	hooks(): Hooks;
 	config(): InboundConfig;
@@ -190,12 +190,12 @@ export class Inbox {
 
 	/** The stage `acl`: undefined, or why the message is not let in. */
 	async #letIn(inbound: ChannelMessage, message: Message): Promise<string | undefined> {
-		const { pairing, tell, config, asking } = this.#deps;
+		const { pairing, tell, config, approvals } = this.#deps;
 		const { channel, account, message: said } = inbound;
 		const { sender, chat, agent } = message.facts;
 		const { target } = said;
 		// The prompt asks for these words, and for no mention.
-		const mention = said.mention === true || (chat.type === "group" && (await asking.decides(said.text)));
+		const mention = said.mention === true || (chat.type === "group" && (await approvals.decides(said.text)));
 		const person = { channel, account, sender: sender.id };
 		const paired = await pairing.isPaired(person);
 		const question = { ...person, agent, chat, mention, public: inbound.public ?? true, paired };

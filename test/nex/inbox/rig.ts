@@ -41,7 +41,7 @@ export function outboundOf(fields: Partial<NexOutbound> = {}, prefix = "dlv") {
 			questions.push(question);
 			return infoOf(`${prefix}_ask_${question.id}`);
 		},
-		asked: async (id, text) => void outcomes.push([id, text]),
+		settleQuestion: async (id, text) => void outcomes.push([id, text]),
 		deliveries: async () => [],
 		async settled(id) {
 			settled.push(id);

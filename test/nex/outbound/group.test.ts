@@ -111,7 +111,7 @@ describe("what an adapter has started", { skip: process.platform !== "linux" }, 
 });
 
 describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
-	const asking = (folder: string, answerMs: number) => {
+	const approvals = (folder: string, answerMs: number) => {
 		const file = join(folder, "pid");
 		const command = node(leaving(file, "setInterval(() => {}, 1000);", "inherit"));
 		const stopping = new AbortController();
@@ -123,7 +123,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 	};
 
 	it("ends with the daemon, and so does what it has started", async () => {
-		const { answer, inner, stop } = asking(freshFolder(), 60_000);
+		const { answer, inner, stop } = approvals(freshFolder(), 60_000);
 		const refused = expect(answer).rejects.toThrow("the daemon stops");
 		const pid = await inner();
 		stop();
@@ -134,7 +134,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 	it("is given up after its time, whoever holds its pipes", async () => {
 		vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
 		onTestFinished(() => void vi.useRealTimers());
-		const { answer, inner } = asking(freshFolder(), 60_000);
+		const { answer, inner } = approvals(freshFolder(), 60_000);
 		const refused = expect(answer).rejects.toThrow("no answer within 60000 ms");
 		const pid = await inner();
 		vi.advanceTimersByTime(60_000);
@@ -144,7 +144,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 
 	it("is ended by the next start when the daemon was killed", async () => {
 		const folder = freshFolder();
-		const { answer, inner, stop } = asking(folder, 60_000);
+		const { answer, inner, stop } = approvals(folder, 60_000);
 		const refused = expect(answer).rejects.toThrow();
 		const pid = await inner();
 		expect(endOrphanedProcesses(folder)).toHaveLength(1);

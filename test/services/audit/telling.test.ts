@@ -80,7 +80,7 @@ describe("what is told of a run", () => {
 		} as never);
 		await until("a question", () => rig.broker.approvals.pending().length === 1);
 		const [question] = rig.broker.approvals.pending();
-		await rig.nex.asking.decide(runId!, question!.id, { state: "denied", by: "the owner", reason: MARK });
+		await rig.nex.approvals.decide(runId!, question!.id, { state: "denied", by: "the owner", reason: MARK });
 		await rig.settled(runId!);
 		await rig.nex.receive({ session: "other", text: MARK, attachments, idempotencyKey: MARK }).catch(() => {});
 		// From a stranger: refused, and a code is made.
@@ -149,7 +149,7 @@ describe("what is told of a run", () => {
 		const { runId } = await rig.nex.receive({ ...person, message: messageOf("go") } as never);
 		await until("a question", () => rig.broker.approvals.pending().length === 1);
 		const { id } = rig.broker.approvals.pending()[0]!;
-		await rig.nex.asking.decide(runId!, id, { state: "approved", by: "the owner" });
+		await rig.nex.approvals.decide(runId!, id, { state: "approved", by: "the owner" });
 		await rig.settled(runId!);
 		const approvals = rig.agentEvents().filter(({ event_type }) => event_type === "approval");
 		expect(approvals).toMatchObject([

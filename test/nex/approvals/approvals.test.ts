@@ -226,9 +226,9 @@ describe('A14: "allow for this session"', () => {
 			state: "approved",
 			by: expect.stringMatching(/allowed for this session/),
 		});
-		const [grant] = parts.nex.asking.grants.list();
+		const [grant] = parts.nex.approvals.grants.list();
 		expect(grant).toMatchObject({ tool: "bash", sender: "olga" });
-		await parts.nex.asking.grants.revoke(grant!.id);
+		await parts.nex.approvals.grants.revoke(grant!.id);
 		const next = await parts.say("once more", "olga");
 		await parts.pending();
 		await parts.broker.abort(next.runId!);
@@ -266,7 +266,7 @@ describe('A14: "allow for this session"', () => {
 		const first = await parts.submit({ session: "s", text: "one" });
 		await until(() => parts.broker.approvals.pending().length === 1);
 		const { id, runId } = parts.broker.approvals.pending()[0]!;
-		await parts.nex.asking.decide(runId, id, { state: "approved", by: "the owner" }, true);
+		await parts.nex.approvals.decide(runId, id, { state: "approved", by: "the owner" }, true);
 		await parts.runSettled(first.runId!);
 		const second = await parts.submit({ session: "s", text: "two" });
 		if (allowed) await parts.runSettled(second.runId!);

@@ -62,7 +62,7 @@ test.each([
 		const second = await start(path, ran, [answer(text("Done."))]);
 		const [row] = second.broker.approvals.pending();
 		expect(row).toMatchObject({ runId, tool: "bash", args: COMMAND, state: "pending" });
-		await second.nex.asking.decide(runId!, row!.id, { state, by: "the owner", reason: "no" });
+		await second.nex.approvals.decide(runId!, row!.id, { state, by: "the owner", reason: "no" });
 		const continuedBy = async () => (await second.ledger.turns.get(runId!))?.continuedBy;
 		await until("the continuing run", async () => (await continuedBy()) !== undefined);
 		const next = (await continuedBy())!;
@@ -95,7 +95,7 @@ test("while a decision is open the run is neither continued nor retried, and the
 	});
 	await expect(second.nex.retry(runId!)).rejects.toMatchObject({ code: "conflict" });
 	expect(second.broker.approvals.pending()).toEqual([row]);
-	await second.nex.asking.decide(runId!, row!.id, { state: "approved", by: "the owner" });
+	await second.nex.approvals.decide(runId!, row!.id, { state: "approved", by: "the owner" });
 	await until("the command", () => ran.length === 1);
 	await second.stop();
 });
@@ -129,7 +129,7 @@ test("an answer that no run can go on with any more: whoever asked is told", asy
 	await first.stop();
 	const second = await start(path, [], []);
 	await second.bus.write([checkpointWrites.remove(runId!)]);
-	await second.nex.asking.decide(runId!, id, { state: "approved", by: "the owner" });
+	await second.nex.approvals.decide(runId!, id, { state: "approved", by: "the owner" });
 	const said = `${id} was approved too late: run ${runId} cannot be continued: there is no checkpoint of it any more`;
 	await until("a note", () => second.texts().some((one) => one.startsWith(said)));
 	await second.stop();

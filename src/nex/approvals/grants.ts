@@ -8,7 +8,7 @@ import { own } from "../../std/own.ts";
 import type { Write } from "../../std/write.ts";
 import type { ApprovalsConfig } from "./config.ts";
 
-export interface GrantDesk {
+export interface SessionGrants {
 	load(): Promise<void>;
 	/** Who agreed to such a call already, in words. */
 	agreed(row: Approval): string | undefined;
@@ -23,14 +23,14 @@ export interface GrantDesk {
 const GRANTS_MAX = 1000;
 const WRITE_MS_MAX = 1000;
 
-export interface GrantDeskDeps {
+export interface SessionGrantsDeps {
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "grants">;
 	config(): ApprovalsConfig;
 	clock: Clock;
 }
 
-export function createGrants({ bus, ledger, config, clock }: GrantDeskDeps): GrantDesk {
+export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps): SessionGrants {
 	let grants: Grant[] = [];
 	const prefixOf = ({ tool, args }: Approval) =>
 		(own(config().prefixes, tool) ?? []).find((prefix) => beginsPlainly(commandOf(args), prefix));

@@ -8,7 +8,7 @@ import {
 	OWNER_RIGHTS,
 	rightsOf,
 } from "../../../src/nex/acl/rights.ts";
-import { chatCommandIn } from "../../../src/nex/asking/command.ts";
+import { chatCommandIn } from "../../../src/nex/approvals/command.ts";
 
 const question = (fields: Partial<AclQuestion> = {}): AclQuestion => ({
 	...{ channel: "telegram", account: "bot", agent: "main", sender: "ann", mention: true, public: true, paired: false },

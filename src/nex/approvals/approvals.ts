@@ -8,7 +8,7 @@ import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { AclQuestion } from "../acl/acl.ts";
-import type { PairingDesk } from "../acl/pairing.ts";
+import type { PairingService } from "../acl/pairing.ts";
 import { isApprovedIn, mayApprove } from "../acl/rights.ts";
 import { type InboundConfig, rulesOf } from "../inbox/config.ts";
 import type { ChannelChoice } from "../inbox/listening.ts";
@@ -29,12 +29,12 @@ import {
 	waitingText,
 } from "./prompts.ts";
 
-export interface AskingDeps {
-	questions: ApprovalPort;
+export interface ApprovalServiceDeps {
+	approvals: ApprovalPort;
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
 	outbound: Pick<Outbound, "ask" | "asked">;
-	pairing: Pick<PairingDesk, "isPaired">;
+	pairing: Pick<PairingService, "isPaired">;
 	config(): InboundConfig;
 	/** Says something that is not an answer to a run. Never rejects. */
 	tell(place: Destination, text: string): void;
@@ -53,13 +53,13 @@ export interface ChatPerson {
 	chat: { id: string; type: "direct" | "group" };
 }
 
-export interface Asking {
+export interface NexApprovals {
 	/** Takes up what was allowed for sessions, and begins to ask. */
 	load(): Promise<void>;
 	/** Whether a message decides a question that was asked: it is meant for us, also where it does not say so. */
 	decides(text: string): Promise<boolean>;
 	/** What became of a message that decides something, in words; undefined = it is for the agent. `said` is for its sender. */
-	heard(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
+	takeMessage(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
 	/** A button: what to tell whoever pressed it. */
 	pressed(choice: ChannelChoice): Promise<string | undefined>;
 	/** By whoever runs the daemon. */
@@ -67,47 +67,47 @@ export interface Asking {
 	grants: { list(): Grant[]; revoke(id: string): Promise<void> };
 }
 
-export function createAsking(deps: AskingDeps): Asking {
-	const { questions, ledger, config, log } = deps;
+export function createApprovals(deps: ApprovalServiceDeps): NexApprovals {
+	const { approvals, ledger, config, log } = deps;
 	const grants = createGrants({ ...deps, config: () => config().approvals ?? {} });
-	const desk = new AskingService(deps, grants);
+	const service = new ApprovalService(deps, grants);
 	return {
 		async load() {
 			await grants.load();
-			questions.relyOn((row) => grants.agreed(row));
-			questions.listen({
+			approvals.relyOn((row) => grants.agreed(row));
+			approvals.listen({
 				opened: (row) =>
-					void desk.prompt(row).catch((cause: unknown) => {
+					void service.prompt(row).catch((cause: unknown) => {
 						log.error({ runId: row.runId, approval: row.id, err: cause }, "nobody could be asked in a chat");
 					}),
-				closed: (row, live) => desk.closed(row, live),
+				closed: (row, live) => service.closed(row, live),
 			});
 		},
 		async decides(text) {
 			const command = chatCommandIn(text);
 			return command !== undefined && (await ledger.approvals.find(command.id)) !== undefined;
 		},
-		async heard(person, text) {
+		async takeMessage(person, text) {
 			const command = chatCommandIn(text);
 			if (!command) return undefined;
 			const row = await ledger.approvals.find(command.id);
 			if (!row)
 				return { id: command.id, because: "there is no such question", said: `There is no question ${command.id}.` };
-			return { id: command.id, ...(await desk.byCommand(person, row, command)) };
+			return { id: command.id, ...(await service.byCommand(person, row, command)) };
 		},
-		pressed: (choice) => desk.byButton(choice),
-		decide: (runId, id, decision, remember) => desk.decide(runId, id, decision, remember),
+		pressed: (choice) => service.byButton(choice),
+		decide: (runId, id, decision, remember) => service.decide(runId, id, decision, remember),
 		grants: { list: grants.list, revoke: grants.revoke },
 	};
 }
 
 const GONE = "This question is not open any more.";
 
-class AskingService {
-	readonly #deps: AskingDeps;
+class ApprovalService {
+	readonly #deps: ApprovalServiceDeps;
 	readonly #grants: ReturnType<typeof createGrants>;
 
-	constructor(deps: AskingDeps, grants: ReturnType<typeof createGrants>) {
+	constructor(deps: ApprovalServiceDeps, grants: ReturnType<typeof createGrants>) {
 		this.#deps = deps;
 		this.#grants = grants;
 	}
@@ -130,7 +130,7 @@ class AskingService {
 	/** What came of it is said where it was asked; an answer that no run waits for begins one. */
 	closed(row: Approval, live: boolean): void {
 		const { outbound, log, onLateAnswer } = this.#deps;
-		outbound.asked(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
+		outbound.settleQuestion(askIdOf(row), outcomeOf(row)).catch((cause: unknown) => {
 			log.error({ runId: row.runId, approval: row.id, err: cause }, "a decision could not be shown in a chat");
 		});
 		if (!live && isPersons(row)) onLateAnswer?.(row);
@@ -172,13 +172,13 @@ class AskingService {
 	}
 
 	async decide(runId: string, id: string, decision: Decision, remember = false): Promise<Approval> {
-		const { questions, ledger } = this.#deps;
-		if (!remember) return questions.decide(runId, id, decision);
+		const { approvals, ledger } = this.#deps;
+		if (!remember) return approvals.decide(runId, id, decision);
 		const row = await ledger.approvals.get(runId, id);
 		if (!row) throw new NexusError("not_found", `there is no question ${id} of run ${runId}`);
 		if (decision.state !== "approved") throw new NexusError("invalid", "only an approval can be remembered");
 		const { write, done } = this.#grants.granting(row, decision.by);
-		const decided = await questions.decide(runId, id, decision, [write]);
+		const decided = await approvals.decide(runId, id, decision, [write]);
 		done();
 		return decided;
 	}
@@ -202,7 +202,7 @@ class AskingService {
 		if (kind === "question") return isAsker ? undefined : `Only the person who was asked can answer ${id}.`;
 		const { acl } = rulesOf(this.#deps.config(), person.channel, person.account);
 		const may = async (chat: ChatPerson["chat"]) => mayApprove(acl, await this.#aclQuestion({ ...person, chat }), tool);
-		const isOperator = this.#isAskedAt(person) || (acl.owner?.includes(person.sender) ?? false);
+		const isOperator = this.#isAskedIn(person) || (acl.owner?.includes(person.sender) ?? false);
 		const isNear = askedFor?.channel === person.channel && askedFor.account === person.account;
 		// A right that a rule gives for one chat is none in the chat that is asked about.
 		const isLetDecide = (await may(person.chat)) && (isOperator || (isNear && (await may(askedFor.chat))));
@@ -210,7 +210,7 @@ class AskingService {
 	}
 
 	/** In the chat where the operator is asked. */
-	#isAskedAt({ channel, account, chat }: ChatPerson): boolean {
+	#isAskedIn({ channel, account, chat }: ChatPerson): boolean {
 		const { to } = this.#deps.config().approvals ?? {};
 		return to?.channel === channel && to.account === account && to.to === chat.id;
 	}

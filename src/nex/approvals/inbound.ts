@@ -3,24 +3,24 @@
 import type { Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
 import type { Destination, Message } from "../inbox/message.ts";
-import type { Asking } from "./asking.ts";
+import type { NexApprovals } from "./approvals.ts";
 
 export interface DecisionDeps {
-	asking: Pick<Asking, "heard">;
+	approvals: Pick<NexApprovals, "heard">;
 	bus: Pick<Bus, "write">;
 	tell(place: Destination, text: string): void;
 }
 
 /** Undefined: the message is for the agent. */
 export async function takeDecision(
-	{ asking, bus, tell }: DecisionDeps,
+	{ approvals, bus, tell }: DecisionDeps,
 	message: Message,
 	writeMsMax: number,
 ): Promise<InboundEvent | undefined> {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	const named = senderName === undefined ? {} : { senderName };
-	const heard = await asking.heard({ channel, account, sender, ...named, chat: facts.chat }, message.text);
+	const heard = await approvals.takeMessage({ channel, account, sender, ...named, chat: facts.chat }, message.text);
 	if (!heard) return undefined;
 	const { because, said } = heard;
 	const event: InboundEvent = { ...message, attachments: [], disposition: { state: "answered", because } };
