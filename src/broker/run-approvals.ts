@@ -1,7 +1,7 @@
 /** What one run asks people: names its questions, opens their rows, waits for answers, and knows when its clocks stood still. */
 
 import type { LogWriter } from "../bus/bus.ts";
-import { type Answer, type Asking, digestOf } from "../engine/engine.ts";
+import { type Answer, digestOf, type ToolApproval } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../ledger/ledger.ts";
 import { Refused, shownJson, shownText } from "../protocol/protocol.ts";
 import type { Write } from "../std/write.ts";
@@ -110,9 +110,9 @@ export class RunApprovals {
 		};
 	}
 
-	#open(event: ToolEvent, asking: Asking): NamedEvent {
+	#open(event: ToolEvent, asking: ToolApproval): NamedEvent {
 		const { now, request } = this.#options;
-		const { runId, session, askedFor } = request;
+		const { runId, session, requester } = request;
 		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
 		this.#approvals.hold(runId);
 		const { kind, question = "", choices, revision, because, once } = asking;
@@ -133,7 +133,7 @@ export class RunApprovals {
 				...(kind === "question" && { question }),
 				...(choices && { choices }),
 				// An agreement in advance was given without these words.
-				...(askedFor && { askedFor: once ? { ...askedFor, only: false } : askedFor }),
+				...(requester && { requester: once ? { ...requester, only: false } : requester }),
 				...(because !== undefined && { because: onOneLine(because) }),
 				createdAt: now(),
 				expiresAt: now() + this.#approvals.limits.waitMs,
@@ -196,32 +196,32 @@ export async function opening(
 const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
 
 /** As frames show it: who decided what is on record, whatever the engine says. */
-function shown({ row, text, given }: OpenApproval, choices: Asking["choices"]): Asking {
-	const { id, kind, expiresAt, because, askedFor } = row!;
+function shown({ row, text, given }: OpenApproval, choices: ToolApproval["choices"]): ToolApproval {
+	const { id, kind, expiresAt, because, requester } = row!;
 	const { state, by } = given ?? row!;
 	return {
 		...{ id, kind, state, question: text, expiresAt },
 		...(because !== undefined && { because }),
-		...(kind === "approval" && askedFor?.only === false && { once: true }),
+		...(kind === "approval" && requester?.only === false && { once: true }),
 		...(choices && { choices }),
 		...(by !== undefined && { by }),
 	};
 }
 
 /** User code may yield anything. */
-function checkedApproval(event: ToolEvent): Asking {
-	const { asking } = event;
+function checkedApproval(event: ToolEvent): ToolApproval {
+	const { asking: approval } = event;
 	const isOne =
-		typeof asking === "object" &&
-		typeof asking.id === "string" &&
-		(asking.kind === "approval" || (asking.kind === "question" && typeof asking.question === "string")) &&
-		typeof asking.state === "string" &&
-		(asking.by === undefined || typeof asking.by === "string") &&
-		(asking.revision === undefined || typeof asking.revision === "string") &&
-		(asking.because === undefined || typeof asking.because === "string") &&
-		(asking.choices === undefined || areChoices(asking.choices));
+		typeof approval === "object" &&
+		typeof approval.id === "string" &&
+		(approval.kind === "approval" || (approval.kind === "question" && typeof approval.question === "string")) &&
+		typeof approval.state === "string" &&
+		(approval.by === undefined || typeof approval.by === "string") &&
+		(approval.revision === undefined || typeof approval.revision === "string") &&
+		(approval.because === undefined || typeof approval.because === "string") &&
+		(approval.choices === undefined || areChoices(approval.choices));
 	if (!isOne || typeof event.callId !== "string" || typeof event.name !== "string") throw malformed(event);
-	return asking;
+	return approval;
 }
 
 const onOneLine = (text: string): string =>

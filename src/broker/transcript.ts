@@ -104,8 +104,8 @@ export class Transcript {
 	get oldestToolAt(): number | undefined {
 		// One that waits for a person is not running.
 		let oldest: number | undefined;
-		for (const { asking, startedAt } of this.#running.values())
-			if (asking?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
+		for (const { asking: approval, startedAt } of this.#running.values())
+			if (approval?.state !== "pending" && (oldest === undefined || startedAt < oldest)) oldest = startedAt;
 		return oldest;
 	}
 

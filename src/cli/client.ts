@@ -41,7 +41,7 @@ export async function findDaemon({ host, where }: Route): Promise<Address> {
 	const config = await loadConfig({ data, token: given, config: file }, placeOf(host));
 	const paths = dataPaths(config.data);
 	const record = readDaemonRecord(paths);
-	const url = askedFor(where.url, "--url") ?? askedFor(host.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;
+	const url = checkedUrl(where.url, "--url") ?? checkedUrl(host.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;
 	if (url === undefined && isForAnother(paths))
 		throw new Hinted(
 			new NexusError("forbidden", `${config.data} belongs to another user`),
@@ -63,7 +63,7 @@ export async function findDaemon({ host, where }: Route): Promise<Address> {
 }
 
 /** An address that a person gave, without what `/v1` would not fit behind. */
-function askedFor(text: string | undefined, from: string): string | undefined {
+function checkedUrl(text: string | undefined, from: string): string | undefined {
 	if (text === undefined) return undefined;
 	const url = URL.parse(text);
 	if (url === null || !/^https?:$/.test(url.protocol))

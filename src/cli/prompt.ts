@@ -1,7 +1,7 @@
 /** What a followed run asks: put to the person at the terminal, or printed with the command that decides it. */
 
 import { createInterface } from "node:readline/promises";
-import { type AskedStatus, decodeToolStatus, type Frame, toNexusError } from "../protocol/protocol.ts";
+import { decodeToolStatus, type Frame, type ToolApprovalStatus, toNexusError } from "../protocol/protocol.ts";
 import type { Context } from "./command.ts";
 
 export interface Prompter {
@@ -20,7 +20,7 @@ export function createPrompter(context: Context): Prompter {
 	let last = Promise.resolve();
 	const open = new Map<string, AbortController>();
 
-	const began = (runId: string, kind: Kind, asked: AskedStatus) => {
+	const began = (runId: string, kind: Kind, asked: ToolApprovalStatus) => {
 		if (open.has(asked.id)) return;
 		const withdrawn = new AbortController();
 		open.set(asked.id, withdrawn);
@@ -29,7 +29,7 @@ export function createPrompter(context: Context): Prompter {
 			.catch((cause: unknown) => terminal.note(`nexus: ${toNexusError(cause).message}`))
 			.finally(() => open.delete(asked.id));
 	};
-	const ended = ({ id, state, by }: AskedStatus) => {
+	const ended = ({ id, state, by }: ToolApprovalStatus) => {
 		open.get(id)?.abort();
 		const who = by === undefined || by === "nexus" ? "" : ` by ${by}`;
 		terminal.note(terminal.dim(`[${id}] ${state}${who}`));
@@ -59,7 +59,7 @@ async function put(
 	isPerson: boolean,
 	runId: string,
 	kind: Kind,
-	asked: AskedStatus,
+	asked: ToolApprovalStatus,
 	signal: AbortSignal,
 ): Promise<void> {
 	const { client, terminal } = context;
@@ -84,7 +84,7 @@ async function put(
 async function askApproval(
 	context: Context,
 	run: string,
-	{ id, once }: AskedStatus,
+	{ id, once }: ToolApprovalStatus,
 	signal: AbortSignal,
 ): Promise<void> {
 	const ways = once ? "[y]es, [n]o" : "[y]es, [n]o, [a]llow for this session";
@@ -104,7 +104,12 @@ async function askApproval(
 	});
 }
 
-async function askQuestion(context: Context, run: string, asked: AskedStatus, signal: AbortSignal): Promise<void> {
+async function askQuestion(
+	context: Context,
+	run: string,
+	asked: ToolApprovalStatus,
+	signal: AbortSignal,
+): Promise<void> {
 	const line = await question(context, `Answer ${asked.id}: `, signal);
 	if (line === undefined || line === "") return;
 	await context.client.api.answerQuestion(run, asked.id, { answer: chosenOf(asked.choices, line) });

@@ -45,7 +45,7 @@ export function approvalHandlers({ ledger, broker, approvals }: EdgeDeps, limits
 const grantView = ({ digest: _digest, createdAt, ...grant }: Grant): GrantJson => ({ ...grant, created_at: createdAt });
 
 function approvalView(row: Approval): ApprovalJson {
-	const { askedFor } = row;
+	const { requester } = row;
 	const facts = defined({
 		id: row.id,
 		kind: row.kind,
@@ -57,9 +57,9 @@ function approvalView(row: Approval): ApprovalJson {
 		text: row.kind === "question" ? shownText(row.question ?? "") : `${row.tool} ${shownJson(row.args)}`,
 		because: row.because,
 		choices: row.choices && [...row.choices],
-		asked_for: askedFor && {
-			...{ channel: askedFor.channel, account: askedFor.account, sender: askedFor.sender },
-			...(askedFor.senderName !== undefined && { sender_name: askedFor.senderName }),
+		asked_for: requester && {
+			...{ channel: requester.channel, account: requester.account, sender: requester.sender },
+			...(requester.senderName !== undefined && { sender_name: requester.senderName }),
 		},
 		state: row.state,
 		created_at: row.createdAt,

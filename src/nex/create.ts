@@ -108,8 +108,8 @@ export function createNex(options: NexOptions): Nex {
 	const pairing = createPairingService({ bus, pairings, clock, random: options.random ?? secureRandom, limits });
 	const shared = { broker, bus, ledger, outbound, engine, pairing, limits, inboxLimits, tell, clock, log };
 	const { approvals: questions } = broker;
-	const tellAsker = ({ askedFor }: Approval, text: string) => {
-		if (askedFor?.target) tell({ ...askedFor, target: askedFor.target as Destination["target"] }, text);
+	const tellAsker = ({ requester }: Approval, text: string) => {
+		if (requester?.target) tell({ ...requester, target: requester.target as Destination["target"] }, text);
 	};
 	const onLateAnswer = (row: Approval) => {
 		const facts = { runId: row.runId, approval: row.id };

@@ -1,8 +1,8 @@
 /** What a person is asked about a tool call, and what became of it, in words. Pure. */
 
-import type { AskedStatus, RunView, ToolView } from "../protocol/protocol.ts";
+import type { RunView, ToolApprovalStatus, ToolView } from "../protocol/protocol.ts";
 
-export interface Asked extends AskedStatus {
+export interface Asked extends ToolApprovalStatus {
 	readonly kind: "approval" | "question";
 }
 
@@ -41,7 +41,7 @@ export const isOpen = ({ state, expires_at: expiresAt }: Asked, now: number): bo
 export const askingTitle = (kind: Asked["kind"], tool: string, agent?: string): string =>
 	kind === "approval" ? `Allow ${tool} to run?` : `${agent ?? "The agent"} asks`;
 
-const DECIDED: Readonly<Record<AskedStatus["state"], string>> = {
+const DECIDED: Readonly<Record<ToolApprovalStatus["state"], string>> = {
 	pending: "No longer open",
 	approved: "Allowed",
 	denied: "Denied",

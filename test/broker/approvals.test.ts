@@ -1,14 +1,19 @@
 import { describe, expect, test } from "vitest";
-import type { Answer, Asking, EngineEvent } from "../../src/engine/engine.ts";
+import type { Answer, EngineEvent, ToolApproval } from "../../src/engine/engine.ts";
 import { digestOf } from "../../src/engine/engine.ts";
 import { approvalWrites } from "../../src/ledger/ledger.ts";
 import { decodeToolStatus, type Frame } from "../../src/protocol/protocol.ts";
 import { manualClock } from "../clock.ts";
 import { ask, finalEnd, framesOf, gate, type Play, rig, tempFile, text, ticks, until, verified } from "./rig.ts";
 
-const pending = (fields: Partial<Asking> = {}): Asking => ({ id: "q1", kind: "approval", state: "pending", ...fields });
+const pending = (fields: Partial<ToolApproval> = {}): ToolApproval => ({
+	id: "q1",
+	kind: "approval",
+	state: "pending",
+	...fields,
+});
 
-const asked = (args: unknown, approvals: Asking = pending(), callId = "c1"): EngineEvent => ({
+const asked = (args: unknown, approvals: ToolApproval = pending(), callId = "c1"): EngineEvent => ({
 	...{ type: "tool", callId, name: "bash", status: "progress", args, asking: approvals },
 });
 
@@ -232,7 +237,7 @@ describe("a question", () => {
 		["too many choices", { ...pending({ kind: "question", question: "?" }), choices: Array(50).fill("x") }],
 	])("that is none fails the run: %s", async (_, approvals) => {
 		const parts = rig(async function* () {
-			yield asked({}, approvals as Asking);
+			yield asked({}, approvals as ToolApproval);
 		});
 		const { result } = await ask(parts.broker, "main", "hi");
 		expect((await result).error?.code).toBe("engine_failed");

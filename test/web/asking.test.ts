@@ -1,7 +1,7 @@
 /** What a person is asked, in words, and what is still open. */
 
 import { describe, expect, it } from "vitest";
-import type { AskedStatus, MessageView, RunView, ToolView } from "../../src/protocol/protocol.ts";
+import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../src/protocol/protocol.ts";
 import {
 	type Asked,
 	askedOf,
@@ -16,14 +16,14 @@ import {
 } from "../../src/web/asking.ts";
 import { announcement } from "../../src/web/words.ts";
 
-const status = (part: Partial<AskedStatus> = {}): AskedStatus => ({
+const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
 	id: "K7Q2",
 	state: "pending",
 	text: 'bash {"command":"ls"}',
 	expires_at: 600_000,
 	...part,
 });
-const approval = (part: Partial<AskedStatus> = {}): Asked => ({ kind: "approval", ...status(part) });
+const approval = (part: Partial<ToolApprovalStatus> = {}): Asked => ({ kind: "approval", ...status(part) });
 const tool = (part: Partial<ToolView> = {}): ToolView => ({
 	...{ messageId: "r.2", callId: "c", name: "bash", status: "progress", startedAt: 1, after: 0 },
 	...part,

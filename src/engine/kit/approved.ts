@@ -70,7 +70,7 @@ async function unlessStopped<T>(signal: AbortSignal, taken: Promise<T>): Promise
 }
 
 /** What is yielded about a question. */
-export const askingEvent = (
+export const approvalEvent = (
 	call: { callId: string; name: string; args: unknown },
 	handle: string,
 	{ answer, needed }: { answer?: Answer; needed?: Needed },

@@ -3,7 +3,7 @@
 import { type ContentPart, contentText } from "../../protocol/protocol.ts";
 import type { Answer, EngineEvent } from "../port.ts";
 import type { Needed } from "../tools/tools.ts";
-import { askingEvent } from "./approved.ts";
+import { approvalEvent } from "./approved.ts";
 import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 
 interface Call {
@@ -12,15 +12,15 @@ interface Call {
 	args: unknown;
 	started: boolean;
 	/** A person is asked before it starts. */
-	asked?: boolean;
+	needsApproval?: boolean;
 	/** The last progress shown, so that a repeated one is not. */
-	said?: string;
+	lastProgress?: string;
 }
 
 type Content = readonly ContentPart[];
 
 /** A call that a model asks for. */
-export interface AskedCall {
+export interface ModelToolCall {
 	/** The model's; it may be empty or used before. */
 	id: string;
 	name: string;
@@ -29,7 +29,7 @@ export interface AskedCall {
 
 export interface ToolCalls {
 	/** A call that a finished message asks for; it may never start when the run is stopped. */
-	announce(call: AskedCall): void;
+	announce(call: ModelToolCall): void;
 	start(id: string, name: string, args: unknown): EngineEvent[];
 	/** A person is asked whether the call may start: with the id that it is asked under. */
 	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; events: EngineEvent[] };
@@ -73,21 +73,21 @@ export function toolCalls(): ToolCalls {
 		start: (id, name, args) => [begin(find(id, false) ?? add(id, name, args))],
 		ask(id, name, args, needed) {
 			const call = find(id, false) ?? add(id, name, args);
-			call.asked = true;
+			call.needsApproval = true;
 			call.args = copy(args);
-			return { handle: call.callId, events: [askingEvent(call, call.callId, { needed })] };
+			return { handle: call.callId, events: [approvalEvent(call, call.callId, { needed })] };
 		},
 		answer(id, answer) {
-			const call = open.get(id)?.find(({ asked, started }) => asked && !started);
+			const call = open.get(id)?.find(({ needsApproval: asked, started }) => asked && !started);
 			if (call === undefined) return [];
-			const said = askingEvent(call, call.callId, { answer });
+			const said = approvalEvent(call, call.callId, { answer });
 			return answer.state === "approved" ? [said, begin(call)] : [said];
 		},
 		progress(id, soFar) {
 			const call = find(id, true);
 			const summary = progressSummary(contentText(soFar));
-			if (call === undefined || summary === undefined || summary === call.said) return [];
-			call.said = summary;
+			if (call === undefined || summary === undefined || summary === call.lastProgress) return [];
+			call.lastProgress = summary;
 			return [{ ...named(call), status: "progress", summary }];
 		},
 		end(id, name, content, failed) {
@@ -107,7 +107,7 @@ export function toolCalls(): ToolCalls {
 				...(content.some(({ type }) => type !== "text") && { content }),
 			};
 			// One that nobody agreed to never ran, so it has no start.
-			if (call.asked && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
+			if (call.needsApproval && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
 			return known === undefined ? [begin(call), ended] : [ended];
 		},
 		close(because) {
@@ -115,7 +115,7 @@ export function toolCalls(): ToolCalls {
 			open.clear();
 			return left.flatMap((call) => {
 				const ended: EngineEvent = { ...named(call), status: "failed", summary: because, result: because };
-				if (call.asked && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
+				if (call.needsApproval && !call.started) return [{ ...ended, args: call.args } as EngineEvent];
 				return call.started ? [ended] : [begin(call), ended];
 			});
 		},

@@ -31,7 +31,7 @@ export class Connection {
 	readonly #client: Client;
 	/** Calls under way, with how many questions each may still lead to. */
 	readonly #calls = new Map<ToolContext, number>();
-	readonly #asking = new Set<ToolContext>();
+	readonly #eliciting = new Set<ToolContext>();
 	/** Its list is not the newest. */
 	stale = false;
 
@@ -109,7 +109,7 @@ export class Connection {
 		const { server, warn } = this.#parts;
 		const context = this.#askable();
 		const left = context ? (this.#calls.get(context) ?? 0) : 0;
-		if (!context?.ask || left === 0 || this.#asking.has(context)) {
+		if (!context?.ask || left === 0 || this.#eliciting.has(context)) {
 			warn({ server }, "an MCP server asks for a person's answer, and nobody can be asked");
 			return { action: "cancel" };
 		}
@@ -120,14 +120,14 @@ export class Connection {
 			this.#calls.set(context, left - asked);
 			return unlessAborted(context.ask!(question, over), over);
 		};
-		this.#asking.add(context);
+		this.#eliciting.add(context);
 		try {
 			return await elicit({ server, form, ask, questionsMax: left });
 		} catch (cause) {
 			warn({ server, error: wordsOf(cause) }, "an MCP server's question was not answered");
 			return { action: "cancel" };
 		} finally {
-			this.#asking.delete(context);
+			this.#eliciting.delete(context);
 		}
 	}
 

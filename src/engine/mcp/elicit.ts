@@ -26,7 +26,7 @@ type Given = { value: Value } | { problem: string };
 
 export async function elicit({ server, form, ask, questionsMax }: Elicitation): Promise<ElicitResult> {
 	const says = `The MCP server "${server}" asks: ${words(form.message, MESSAGE_CHARS_MAX)}`;
-	const fields = askedFields(form.requestedSchema);
+	const fields = requestedFields(form.requestedSchema);
 	if (fields.length > questionsMax) return { action: "cancel" };
 	if (fields.length === 0) return await confirmed(says, ask);
 	const content: Record<string, Value> = {};
@@ -39,7 +39,7 @@ export async function elicit({ server, form, ask, questionsMax }: Elicitation): 
 }
 
 /** Those that it cannot do without; all, where it could do without any. What has a default and may be left out is left out. */
-function askedFields({ properties, required = [] }: ElicitRequestFormParams["requestedSchema"]) {
+function requestedFields({ properties, required = [] }: ElicitRequestFormParams["requestedSchema"]) {
 	const fields = Object.entries(properties);
 	const needed = fields.filter(([name]) => required.includes(name));
 	return needed.length > 0

@@ -112,7 +112,7 @@ function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
 
 type Answering = EngineContext["answer"];
 
-interface Asking {
+interface ApprovalWiring {
 	answer: Answering;
 	teller: CallTeller;
 }
@@ -123,7 +123,7 @@ async function openSession(
 	{ loaded, config, limits, compaction, tools = [], services }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
-	{ answer, teller }: Asking,
+	{ answer, teller }: ApprovalWiring,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);

@@ -13,14 +13,14 @@ import {
 	type ToolContext,
 	type ToolRegistry,
 } from "../tools/tools.ts";
-import { type AskedAbout, askedAbout, permitOf, permitted } from "./approve.ts";
+import { type ApprovalQuestion, approvalQuestionOf, permitOf, permitted } from "./approve.ts";
 import { forTool } from "./by-tool.ts";
 import { type Outcome, type Permit, type ReadyCall, runTools, toolRoom } from "./schedule.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState, TrackedCall } from "./state.ts";
+import type { RunState, RunToolCall } from "./state.ts";
 
-export interface AskedCall {
-	call: TrackedCall;
+export interface RequestedCall {
+	call: RunToolCall;
 	/** Beyond the run's limit of calls. */
 	isTooMany: boolean;
 }
@@ -46,10 +46,10 @@ export interface Asker {
 
 /** A ready call with its record. */
 interface Doing extends ReadyCall {
-	record: TrackedCall;
+	record: RunToolCall;
 	by: Asker;
 	/** Decided by what the model had read when it made the call: what comes meanwhile did not lead to it. */
-	about: AskedAbout | undefined;
+	about: ApprovalQuestion | undefined;
 }
 
 interface Running {
@@ -87,7 +87,7 @@ export class Acting {
 	async run(
 		by: Asker,
 		registry: ToolRegistry,
-		asked: readonly AskedCall[],
+		asked: readonly RequestedCall[],
 		isCut: boolean,
 	): Promise<ToolResultMessage[]> {
 		const { setup, signal, request, words } = this.#parts;
@@ -98,7 +98,7 @@ export class Acting {
 			if (problem !== undefined) this.#conclude(by, record, "failed", problem);
 			else if ("tool" in prepared) {
 				const ready = { ...prepared, callId: record.callId };
-				doing.push({ ...ready, record, by, about: askedAbout(ready, by.agent, request, words) });
+				doing.push({ ...ready, record, by, about: approvalQuestionOf(ready, by.agent, request, words) });
 			}
 		}
 		const outcomes = await runTools(doing, {
@@ -117,7 +117,7 @@ export class Acting {
 	}
 
 	/** A call that waited for a person when the run before was cut off, and has its answer now. */
-	async settle(by: Asker, registry: ToolRegistry, call: TrackedCall, answer: Answer): Promise<ToolResultMessage[]> {
+	async settle(by: Asker, registry: ToolRegistry, call: RunToolCall, answer: Answer): Promise<ToolResultMessage[]> {
 		const { state, text, reason, by: whom } = answer;
 		if (state === "approved") {
 			this.#given = { ...answer, callId: call.callId };
@@ -141,7 +141,7 @@ export class Acting {
 		if (this.#given?.callId === call.callId) return permitOf(call, this.#given);
 		const { about } = call;
 		if (about === undefined) return { allowed: true };
-		const ask = answer && ((asked: AskedAbout) => this.#ask(call, asked, signal));
+		const ask = answer && ((asked: ApprovalQuestion) => this.#ask(call, asked, signal));
 		return permitted(call, about, ask).then((permit) => {
 			if (permit.answer) this.#answers.set(call.callId, permit.answer);
 			return permit;
@@ -149,28 +149,32 @@ export class Acting {
 	}
 
 	/** People see the question once whoever reads the run has it on record, and what became of it. */
-	async #ask(call: Doing, about: AskedAbout, signal: AbortSignal): Promise<Answer> {
+	async #ask(call: Doing, about: ApprovalQuestion, signal: AbortSignal): Promise<Answer> {
 		const { boundary } = this.#parts;
 		const { record, tool, args, by: asker } = call;
-		const asking = { ...about, id: `${record.callId}#${++this.#questions}` };
-		const isQuestion = asking.kind === "question";
+		const approval = { ...about, id: `${record.callId}#${++this.#questions}` };
+		const isQuestion = approval.kind === "question";
 		const summary = isQuestion ? describeCall(tool.name, args, tool.describe) : describeWanted(tool.name, args);
 		const { promise: taken, resolve } = Promise.withResolvers<void>();
 		const asked: EngineEvent = {
 			...named(record),
-			...{ status: "progress", args, summary, asking: { ...asking, state: "pending" } },
+			...{ status: "progress", args, summary, asking: { ...approval, state: "pending" } },
 		};
 		// The checkpoint first: whoever answers late answers a call that the run which goes on knows.
 		asker.say([...boundary(), asked], resolve);
 		await Promise.race([taken, this.#stopped]);
-		const answer = await this.#parts.answer!(asking.id, signal);
+		const answer = await this.#parts.answer!(approval.id, signal);
 		const { state, by } = answer;
-		asker.say({ ...named(record), status: "progress", asking: { ...asking, state, ...(by !== undefined && { by }) } });
+		asker.say({
+			...named(record),
+			status: "progress",
+			asking: { ...approval, state, ...(by !== undefined && { by }) },
+		});
 		return answer;
 	}
 
 	/** It never ran, so it has no start: the log tells "never ran" from "may have run". */
-	#conclude({ state, say }: Asker, record: TrackedCall, status: "completed" | "failed", text: string): void {
+	#conclude({ state, say }: Asker, record: RunToolCall, status: "completed" | "failed", text: string): void {
 		state.end(record, status, text);
 		const ended = { ...named(record), status, args: record.args, summary: resultSummary(text), result: text };
 		say([ended, ...this.#parts.boundary()]);
@@ -203,7 +207,7 @@ export class Acting {
 		);
 	}
 
-	#progress({ say }: Asker, record: TrackedCall, summary: string): void {
+	#progress({ say }: Asker, record: RunToolCall, summary: string): void {
 		const { setup } = this.#parts;
 		const now = setup.clock.now();
 		if (record.status !== "started" || now - this.#indicatedAt < setup.toolIndicatorGapMs) return;
@@ -258,13 +262,13 @@ const CUT = "not run: your message was cut off at the output limit, and so may b
 const named = ({
 	callId,
 	name,
-}: TrackedCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
+}: RunToolCall): Pick<Extract<EngineEvent, { type: "tool" }>, "type" | "callId" | "name"> => ({
 	type: "tool",
 	callId,
 	name,
 });
 
-function resultMessage(call: TrackedCall, outcome: Outcome | undefined, timestamp: number): ToolResultMessage {
+function resultMessage(call: RunToolCall, outcome: Outcome | undefined, timestamp: number): ToolResultMessage {
 	const content = outcome?.content.flatMap(toPiContent) ?? [];
 	return {
 		role: "toolResult",

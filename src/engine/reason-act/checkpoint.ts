@@ -5,7 +5,7 @@ import { NexusError } from "../../protocol/protocol.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { Continued, EngineRequest } from "../port.ts";
 import type { Transition } from "./prompt.ts";
-import type { LaneSnapshot, StateSnapshot, TrackedCall } from "./state.ts";
+import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./state.ts";
 
 export interface Checkpoint {
 	version: 1;
@@ -97,7 +97,7 @@ function unansweredIn(messages: readonly Message[]): string[] {
 }
 
 /** Of a call whose result a model has read, only that it was: the words are in the threads, and must not fill a checkpoint twice. */
-export function leanCalls(calls: readonly TrackedCall[], threads: Iterable<Thread>): TrackedCall[] {
+export function leanCalls(calls: readonly RunToolCall[], threads: Iterable<Thread>): RunToolCall[] {
 	const waiting = new Set([...threads].flatMap(({ messages }) => unansweredIn(messages)));
 	return calls.map((call) => {
 		const isOver = call.status === "completed" || call.status === "failed";
@@ -107,7 +107,7 @@ export function leanCalls(calls: readonly TrackedCall[], threads: Iterable<Threa
 	});
 }
 
-function outcomeOf({ status, result }: TrackedCall): string {
+function outcomeOf({ status, result }: RunToolCall): string {
 	if (status === "announced") return NEVER_RAN;
 	return status === "started" ? UNKNOWN : result || "(no output)";
 }

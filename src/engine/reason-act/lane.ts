@@ -15,7 +15,7 @@ import { pause } from "./pause.ts";
 import { systemPrompt, type Transition } from "./prompt.ts";
 import { notesFor, sessionFor, userWords } from "./reading.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
-import type { RunState, TrackedCall } from "./state.ts";
+import type { RunState, RunToolCall } from "./state.ts";
 import { checkedVerdict, mustTerminate, type Phase, type Verdict } from "./termination.ts";
 import { withoutThinking } from "./think.ts";
 import { trimmed } from "./trim.ts";
@@ -58,7 +58,7 @@ export class Lane {
 	readonly thread: Thread;
 	readonly say: LaneParts["say"];
 	/** A call that waited for a person when the run before was cut off, with the answer. */
-	missing: { call: TrackedCall; answer: Answer } | undefined;
+	missing: { call: RunToolCall; answer: Answer } | undefined;
 	/** Words of its own that people have read already, and what it is told about them. */
 	cutOff: { shown: string; messages: readonly Message[] } | undefined;
 	/** Why the last attempt failed, with its code. */

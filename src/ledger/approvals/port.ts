@@ -5,7 +5,7 @@ import { type Reading, writesOf } from "../../std/write.ts";
 export type ApprovalState = "pending" | "approved" | "denied" | "answered" | "expired" | "withdrawn";
 
 /** Whose message the run answers, and where it was written. */
-export interface AskedFor {
+export interface Requester {
 	channel: string;
 	account: string;
 	/** The platform's id of the sender. */
@@ -33,7 +33,7 @@ export interface Approval {
 	digest: string;
 	question?: string;
 	choices?: readonly string[];
-	askedFor?: AskedFor;
+	requester?: Requester;
 	/** Why a person is asked whatever the policy says; one line. */
 	because?: string;
 	state: ApprovalState;

@@ -4,7 +4,7 @@ import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
-import type { Approval, ApprovalOps, ApprovalState, Approvals, AskedFor, Decided } from "./port.ts";
+import type { Approval, ApprovalOps, ApprovalState, Approvals, Decided, Requester } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -99,7 +99,7 @@ function applier(file: SqliteFile): ApplierOf<ApprovalOps> {
 			const { agent = null, question = null, by = null, reason = null, text = null, decidedAt = null } = one;
 			open.run(
 				...[one.id, one.runId, one.session, one.callId, one.tool, agent, one.kind],
-				...[jsonText(one.args ?? null), one.digest, question, jsonOrNull(one.choices), jsonOrNull(one.askedFor)],
+				...[jsonText(one.args ?? null), one.digest, question, jsonOrNull(one.choices), jsonOrNull(one.requester)],
 				...[one.state, one.createdAt, one.expiresAt, decidedAt, by, reason, text, one.because ?? null],
 			);
 		},
@@ -134,7 +134,7 @@ const approvalOf = (row: Row): Approval => ({
 	digest: String(row.digest),
 	...(row.question !== null && { question: String(row.question) }),
 	...(row.choices !== null && { choices: parsed<string[]>(row.choices) }),
-	...(row.asked_for !== null && { askedFor: parsed<AskedFor>(row.asked_for) }),
+	...(row.asked_for !== null && { requester: parsed<Requester>(row.asked_for) }),
 	...(row.because !== null && { because: String(row.because) }),
 	state: String(row.state) as ApprovalState,
 	createdAt: Number(row.created_at),

@@ -58,7 +58,7 @@ export interface NexApprovals {
 	load(): Promise<void>;
 	/** Whether a message decides a question that was asked: it is meant for us, also where it does not say so. */
 	decides(text: string): Promise<boolean>;
-	/** What became of a message that decides something, in words; undefined = it is for the agent. `said` is for its sender. */
+	/** What became of a message that decides something, in words; undefined = it is for the agent. `lastProgress` is for its sender. */
 	takeMessage(person: ChatPerson, text: string): Promise<{ id: string; because: string; said?: string } | undefined>;
 	/** A button: what to tell whoever pressed it. */
 	pressed(choice: ChannelChoice): Promise<string | undefined>;
@@ -115,10 +115,10 @@ class ApprovalService {
 	/** Into the asker's chat if somebody there may decide; else there the asker reads who is waited for, and the operator is asked (A14). */
 	async prompt(row: Approval): Promise<void> {
 		const { tell, config } = this.#deps;
-		const { askedFor } = row;
+		const { requester } = row;
 		// Whoever asked on the page or by the API is asked there.
-		if (!askedFor?.target) return;
-		const here = { channel: askedFor.channel, account: askedFor.account, target: askedFor.target as Target };
+		if (!requester?.target) return;
+		const here = { channel: requester.channel, account: requester.account, target: requester.target as Target };
 		if (row.kind === "question" || (await this.#isDecidedIn(row))) return this.#put(row, here);
 		tell(here, waitingText(row));
 		const { to } = config().approvals ?? {};
@@ -196,16 +196,18 @@ class ApprovalService {
 
 	/** Why this person does not decide it. Who they are is the platform's word, never the message's. */
 	async #fault(person: ChatPerson, row: Approval): Promise<string | undefined> {
-		const { askedFor, kind, tool, id } = row;
+		const { requester, kind, tool, id } = row;
 		const isAsker =
-			askedFor?.channel === person.channel && askedFor.account === person.account && askedFor.sender === person.sender;
+			requester?.channel === person.channel &&
+			requester.account === person.account &&
+			requester.sender === person.sender;
 		if (kind === "question") return isAsker ? undefined : `Only the person who was asked can answer ${id}.`;
 		const { acl } = rulesOf(this.#deps.config(), person.channel, person.account);
 		const may = async (chat: ChatPerson["chat"]) => mayApprove(acl, await this.#aclQuestion({ ...person, chat }), tool);
 		const isOperator = this.#isAskedIn(person) || (acl.owner?.includes(person.sender) ?? false);
-		const isNear = askedFor?.channel === person.channel && askedFor.account === person.account;
+		const isNear = requester?.channel === person.channel && requester.account === person.account;
 		// A right that a rule gives for one chat is none in the chat that is asked about.
-		const isLetDecide = (await may(person.chat)) && (isOperator || (isNear && (await may(askedFor.chat))));
+		const isLetDecide = (await may(person.chat)) && (isOperator || (isNear && (await may(requester.chat))));
 		return isLetDecide ? undefined : `You may not decide ${id}.`;
 	}
 
@@ -215,10 +217,10 @@ class ApprovalService {
 		return to?.channel === channel && to.account === account && to.to === chat.id;
 	}
 
-	async #isDecidedIn({ askedFor, tool }: Approval): Promise<boolean> {
-		const { channel, account, chat } = askedFor!;
+	async #isDecidedIn({ requester, tool }: Approval): Promise<boolean> {
+		const { channel, account, chat } = requester!;
 		const { acl } = rulesOf(this.#deps.config(), channel, account);
-		if (mayApprove(acl, await this.#aclQuestion(askedFor!), tool)) return true;
+		if (mayApprove(acl, await this.#aclQuestion(requester!), tool)) return true;
 		return isApprovedIn(acl, chat.id, tool);
 	}
 

@@ -43,12 +43,12 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps):
 			return found && `${found.by} (allowed for this session)`;
 		},
 		granting(row, by) {
-			const { askedFor, session, agent, tool, digest, id } = row;
-			if (!askedFor?.only)
+			const { requester, session, agent, tool, digest, id } = row;
+			if (!requester?.only)
 				throw new NexusError("invalid", "several people have words in this: it can be approved only this once");
 			if (grants.length >= GRANTS_MAX)
 				throw new NexusError("busy", `${GRANTS_MAX} calls are allowed already; revoke some with \`nexus approvals\``);
-			const { channel, account, sender } = askedFor;
+			const { channel, account, sender } = requester;
 			const prefix = prefixOf(row);
 			const now = clock.now();
 			const grant: Grant = {
@@ -67,13 +67,13 @@ export function createGrants({ bus, ledger, config, clock }: SessionGrantsDeps):
 	};
 }
 
-function covers(grant: Grant, { session, agent, tool, digest, args, askedFor }: Approval): boolean {
+function covers(grant: Grant, { session, agent, tool, digest, args, requester }: Approval): boolean {
 	const isFor =
-		askedFor?.only === true &&
+		requester?.only === true &&
 		grant.session === session &&
-		grant.channel === askedFor.channel &&
-		grant.account === askedFor.account &&
-		grant.sender === askedFor.sender &&
+		grant.channel === requester.channel &&
+		grant.account === requester.account &&
+		grant.sender === requester.sender &&
 		grant.agent === agent &&
 		grant.tool === tool;
 	if (!isFor) return false;

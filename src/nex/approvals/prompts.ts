@@ -15,7 +15,7 @@ export const APPROVE = "approve";
 export const DENY = "deny";
 export const ALWAYS = "always";
 
-export function choicesOf({ id, kind, choices, askedFor }: Approval): AskChoice[] {
+export function choicesOf({ id, kind, choices, requester }: Approval): AskChoice[] {
 	if (kind === "question")
 		return (choices ?? []).map((label, n) => ({
 			id: `c${n}`,
@@ -26,7 +26,7 @@ export function choicesOf({ id, kind, choices, askedFor }: Approval): AskChoice[
 	return [
 		{ id: APPROVE, label: "Approve", reply: `approve ${id}` },
 		{ id: DENY, label: "Deny", danger: true, reply: `deny ${id}` },
-		...(askedFor?.only ? [always] : []),
+		...(requester?.only ? [always] : []),
 	];
 }
 
@@ -61,9 +61,9 @@ export function outcomeOf({ id, kind, tool, state, by, reason, text }: Approval)
 	return `${state === "approved" || state === "answered" ? "✅" : "🚫"} **${id}**${what} ${state}${who}${said}`;
 }
 
-function askerOf({ askedFor }: Approval): string {
-	if (!askedFor) return "a program";
-	const { sender, senderName, channel } = askedFor;
+function askerOf({ requester }: Approval): string {
+	if (!requester) return "a program";
+	const { sender, senderName, channel } = requester;
 	// People choose their names themselves: the id is the platform's.
 	return `${senderName === undefined ? "" : `${inCode(senderName)} `}(${inCode(sender)}) on ${channel}`;
 }

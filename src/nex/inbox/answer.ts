@@ -1,7 +1,7 @@
 /** A run of the inbox: the messages that it answers, where the answer goes, and the trace of both. */
 
 import type { ExecuteRequest, PassedOn } from "../../broker/broker.ts";
-import { type AskedFor, type NewDelivery, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
+import { type NewDelivery, type Requester, type StageTiming, type Turn, turnWrites } from "../../ledger/ledger.ts";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
@@ -75,7 +75,7 @@ export function requestOf(
 		agent: facts.agent,
 		...permissionsOf(messages),
 		...(approval && { approval }),
-		askedFor: askedForOf(messages, message),
+		requester: requesterOf(messages, message),
 		...(facts.target && { target: { ...facts.target, channel, account } }),
 		...(traceId !== undefined && { traceId }),
 		...(attached.length > 0 && { context: attached }),
@@ -94,7 +94,7 @@ function permissionsOf(messages: readonly Message[]): PassedOn {
 }
 
 /** Whom a person would decide for. */
-function askedForOf(messages: readonly Message[], message: Message): AskedFor {
+function requesterOf(messages: readonly Message[], message: Message): Requester {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	return {
