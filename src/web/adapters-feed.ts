@@ -67,13 +67,13 @@ export function openAdapters({ onChange, onSignedOut, schedule }: AdaptersFeedOp
 
 	async function check(account: AccountJson): Promise<void> {
 		const key = accountKey(account);
-		if (view.health[key]?.asking) return;
+		if (view.health[key]?.isChecking) return;
 		const set = (health: Health) => change({ health: { ...view.health, [key]: health } });
-		set({ asking: true });
+		set({ isChecking: true });
 		try {
-			set({ asking: false, ...(await api.checkAccount(account.channel, account.account)) });
+			set({ isChecking: false, ...(await api.checkAccount(account.channel, account.account)) });
 		} catch (cause) {
-			set({ asking: false, ok: false, detail: wordsOf(cause) });
+			set({ isChecking: false, ok: false, detail: wordsOf(cause) });
 		}
 		poller.now();
 	}

@@ -4,7 +4,7 @@ import { newId, type SessionJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, NEW_ADAPTERS } from "./adapters.ts";
 import { type AdaptersFeed, openAdapters } from "./adapters-feed.ts";
 import { api } from "./api.ts";
-import type { Desk } from "./asking.ts";
+import type { ApprovalActions } from "./approvals.ts";
 import { type ChatState, liveTurnOf, newChat } from "./chat.ts";
 import { onNextFrame } from "./frame-clock.ts";
 import { openInspector } from "./inspector-feed.ts";
@@ -60,7 +60,7 @@ export interface App {
 	/** One workflow, while it is open. */
 	workflow(): WorkflowFeed | undefined;
 	/** Where the questions of a run are answered. */
-	deskOf(runId: string): Omit<Desk, "isAsked">;
+	approvalActionsOf(runId: string): Omit<ApprovalActions, "isAsked">;
 	/** Goes on with a run that was cut off. Rejects with why it cannot. */
 	continueRun(runId: string): Promise<void>;
 	/** Answers the messages of a run that was cut off from the start. Rejects with why it cannot. */
@@ -329,7 +329,7 @@ export function createApp(store: Store): App & { start(): Promise<void> } {
 		memory: () => memory,
 		workflows: () => workflows,
 		workflow: () => workflow,
-		deskOf: (runId) => ({
+		approvalActionsOf: (runId) => ({
 			async decide(id, decision, remember) {
 				await api.decideApproval(runId, id, { decision, ...(remember && { remember }) });
 				void refreshSessions();

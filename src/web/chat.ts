@@ -13,7 +13,7 @@ import {
 	shownOf,
 	type TurnsJson,
 } from "../protocol/protocol.ts";
-import { openAsksOf } from "./asking.ts";
+import { openAsksOf } from "./approvals.ts";
 import { type Writer, writerOf } from "./writer.ts";
 
 /** One run: what the ledger says about it, and what its frames show. Frames win: they carry more. */

@@ -13,7 +13,7 @@ export interface LabView {
 	/** The last thing that was refused or arranged. */
 	readonly notice?: { readonly tone: "quiet" | "bad"; readonly text: string };
 	/** A run has been asked for and not begun. */
-	readonly asking: boolean;
+	readonly isStarting: boolean;
 	readonly runId?: string;
 	readonly text?: string;
 	/** The run as the page itself shows it. */
@@ -22,7 +22,7 @@ export interface LabView {
 	readonly left: ReadonlySet<string>;
 }
 
-export const NEW_LAB: LabView = { skewMs: 0, asking: false, left: new Set() };
+export const NEW_LAB: LabView = { skewMs: 0, isStarting: false, left: new Set() };
 
 const BUSY_POLL_MS = 250;
 const STARTING_POLL_MS = 500;

@@ -10,7 +10,7 @@ import {
 	toNexusError,
 } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
-import { openAsksOf } from "./asking.ts";
+import { openAsksOf } from "./approvals.ts";
 import { type ChatAction, type ChatState, hasLooseEnds, unreadRunsOf } from "./chat.ts";
 import type { Schedule } from "./frame-clock.ts";
 import { keepUnsent, unsentOf } from "./unsent.ts";

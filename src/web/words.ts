@@ -1,7 +1,7 @@
 /** How states and numbers are put for people. */
 
 import type { PhaseJson, RunJson, RunView, SessionJson } from "../protocol/protocol.ts";
-import { openAsksOf } from "./asking.ts";
+import { openAsksOf } from "./approvals.ts";
 import type { ChatState, TurnItem } from "./chat.ts";
 import { sessionName, UNNAMED, type Written } from "./writer.ts";
 

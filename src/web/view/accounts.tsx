@@ -53,11 +53,11 @@ function Account({ account, adapters, app }: { account: AccountJson; adapters: A
 				<button
 					type="button"
 					class="quiet"
-					aria-disabled={health?.asking}
+					aria-disabled={health?.isChecking}
 					onClick={() => app.adapters()?.check(account)}
 					aria-label={`Check ${channelName(channel)} ${account.account}`}
 				>
-					<Icon name="shield" /> {health?.asking ? "Checking…" : "Check"}
+					<Icon name="shield" /> {health?.isChecking ? "Checking…" : "Check"}
 				</button>
 			</header>
 			<dl class="processes">

@@ -12,7 +12,7 @@ import { Announcer } from "./announcer.tsx";
 import { backToWriting, Composer } from "./composer.tsx";
 import { EmptyState } from "./empty-state.tsx";
 import { Icon } from "./icon.tsx";
-import { Aside, questionsOf, Turn, Waiting } from "./turn.tsx";
+import { questionsOf, Turn, UnansweredMessage, Waiting } from "./turn.tsx";
 
 /** Closer to the end than this counts as being there. */
 const AT_END_PX = 48;
@@ -67,7 +67,7 @@ export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProp
 								app={app}
 							/>
 						) : (
-							<Aside key={item.event.event_id} event={item.event} />
+							<UnansweredMessage key={item.event.event_id} event={item.event} />
 						),
 					)}
 					{waiting.map((message) => (

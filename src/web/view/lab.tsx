@@ -68,7 +68,7 @@ function LabComposer({ lab, engine, app }: LabProps) {
 	const field = useRef<HTMLTextAreaElement>(null);
 	const live = lab.web !== undefined && !lab.web.final;
 	const delivering = isDelivering(lab);
-	const busy = lab.asking || live || delivering;
+	const busy = lab.isStarting || live || delivering;
 	const chosen = chosenOf(lab);
 	const may = !busy && text.trim() !== "" && chosen.length > 0 && lab.state !== undefined;
 	const run = () => may && app.lab()?.run(text.trim());
@@ -112,7 +112,7 @@ function LabComposer({ lab, engine, app }: LabProps) {
 						Ask it
 					</button>
 					<button type="submit" class="run" disabled={!may}>
-						<Icon name="play" /> <span>{lab.asking ? "Starting…" : busy ? "Running…" : "Run"}</span>
+						<Icon name="play" /> <span>{lab.isStarting ? "Starting…" : busy ? "Running…" : "Run"}</span>
 					</button>
 				</div>
 			</div>

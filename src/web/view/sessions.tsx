@@ -3,7 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { ApprovalJson, SessionJson } from "../../protocol/protocol.ts";
 import type { App } from "../app.ts";
-import { askingTitle } from "../asking.ts";
+import { approvalTitle } from "../approvals.ts";
 import { liveTurnOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { type AppState, isOrdinary } from "../store.ts";
@@ -106,7 +106,7 @@ const Pending = ({ pending, state }: { pending: readonly ApprovalJson[]; state: 
 				{pending.map(({ id, session, tool, kind, text }) => (
 					<li key={id}>
 						<a href={formatRoute({ name: "chat", session })} title={text}>
-							<span dir="auto">{kind === "approval" ? askingTitle(kind, tool) : text}</span>
+							<span dir="auto">{kind === "approval" ? approvalTitle(kind, tool) : text}</span>
 							<small dir="auto">{nameIn(state, session)}</small>
 						</a>
 					</li>

@@ -3,24 +3,32 @@
 import { createContext } from "preact";
 import { useContext, useEffect, useState } from "preact/hooks";
 import { toNexusError } from "../../protocol/protocol.ts";
-import { type Asked, askingTitle, type Desk, decidedWords, isOpen, leftWords, settledAsk } from "../asking.ts";
+import {
+	type ApprovalActions,
+	approvalTitle,
+	decidedWords,
+	isOpen,
+	type ShownApproval,
+	settledApproval,
+	timeLeftWords,
+} from "../approvals.ts";
 import { backToWriting } from "./composer.tsx";
 import { Icon } from "./icon.tsx";
 import { Scrollable } from "./scrollable.tsx";
 
 /** Nobody is there where an answer is only looked at. */
-export const DeskContext = createContext<Desk | undefined>(undefined);
+export const ApprovalContext = createContext<ApprovalActions | undefined>(undefined);
 
 const TICK_MS = 1000;
 
-export function Asking({ asked, tool }: { asked: Asked; tool: string }) {
-	const desk = useContext(DeskContext);
-	const now = useSeconds(asked.state === "pending");
-	const open = isOpen(asked, now) && desk?.isAsked(asked.id) !== false;
-	const title = askingTitle(asked.kind, tool);
-	if (!open || !desk) {
-		const settled = settledAsk(asked, desk);
-		const later = asked.state === "pending" && desk?.isContinued === true;
+export function ApprovalCard({ approval, tool }: { approval: ShownApproval; tool: string }) {
+	const actions = useContext(ApprovalContext);
+	const now = useSeconds(approval.state === "pending");
+	const open = isOpen(approval, now) && actions?.isPending(approval.id) !== false;
+	const title = approvalTitle(approval.kind, tool);
+	if (!open || !actions) {
+		const settled = settledApproval(approval, actions);
+		const later = approval.state === "pending" && actions?.isContinued === true;
 		return (
 			<p class="asked" data-state={settled.state}>
 				<Icon name="shield" /> {open ? "Waiting for an answer" : decidedWords(settled, later)}
@@ -33,38 +41,42 @@ export function Asking({ asked, tool }: { asked: Asked; tool: string }) {
 				<Icon name="shield" />
 				<strong>{title}</strong>
 				<span class="note">
-					<code title={`In chats and on the command line it is called ${asked.id}.`}>{asked.id}</code>{" "}
-					{leftWords(asked, now)}
+					<code title={`In chats and on the command line it is called ${approval.id}.`}>{approval.id}</code>{" "}
+					{timeLeftWords(approval, now)}
 				</span>
 			</header>
-			{asked.kind === "approval" ? (
+			{approval.kind === "approval" ? (
 				<Scrollable as="pre" label="What would run, whole">
-					{asked.text}
+					{approval.text}
 				</Scrollable>
 			) : (
-				<p dir="auto">{asked.text}</p>
+				<p dir="auto">{approval.text}</p>
 			)}
-			{asked.because === undefined ? null : (
+			{approval.because === undefined ? null : (
 				<p class="asking-because" dir="auto">
-					You are asked because {asked.because}.
+					You are asked because {approval.because}.
 				</p>
 			)}
-			{asked.kind === "approval" ? <Decision asked={asked} desk={desk} /> : <Reply asked={asked} desk={desk} />}
+			{approval.kind === "approval" ? (
+				<Decision approval={approval} actions={actions} />
+			) : (
+				<Reply approval={approval} actions={actions} />
+			)}
 		</section>
 	);
 }
 
-function Decision({ asked, desk }: { asked: Asked; desk: Desk }) {
+function Decision({ approval, actions }: { approval: ShownApproval; actions: ApprovalActions }) {
 	const { busy, error, act } = useAnswering();
 	const decide = (decision: "approve" | "deny", remember = false) =>
-		act(() => desk.decide(asked.id, decision, remember));
+		act(() => actions.decide(approval.id, decision, remember));
 	return (
 		<>
 			<div class="asking-do">
 				<button type="button" class="primary" disabled={busy} onClick={() => decide("approve")}>
 					Allow
 				</button>
-				{asked.once ? null : (
+				{approval.once ? null : (
 					<button type="button" disabled={busy} onClick={() => decide("approve", true)}>
 						Allow for this session
 					</button>
@@ -78,15 +90,15 @@ function Decision({ asked, desk }: { asked: Asked; desk: Desk }) {
 	);
 }
 
-function Reply({ asked, desk }: { asked: Asked; desk: Desk }) {
+function Reply({ approval, actions }: { approval: ShownApproval; actions: ApprovalActions }) {
 	const { busy, error, act } = useAnswering();
 	const [text, setText] = useState("");
-	const answer = (given: string) => act(() => desk.answer(asked.id, given));
-	if (asked.choices && asked.choices.length > 0)
+	const answer = (given: string) => act(() => actions.answer(approval.id, given));
+	if (approval.choices && approval.choices.length > 0)
 		return (
 			<>
 				<div class="asking-do">
-					{asked.choices.map((choice) => (
+					{approval.choices.map((choice) => (
 						<button type="button" key={choice} disabled={busy} onClick={() => answer(choice)}>
 							{choice}
 						</button>

@@ -3,17 +3,17 @@
 import { describe, expect, it } from "vitest";
 import type { MessageView, RunView, ToolApprovalStatus, ToolView } from "../../src/protocol/protocol.ts";
 import {
-	type Asked,
-	askedOf,
-	askingTitle,
-	type Desk,
+	type ApprovalActions,
+	approvalOf,
+	approvalTitle,
 	decidedWords,
 	isOpen,
-	leftWords,
 	openAsksOf,
-	settledAsk,
+	type ShownApproval,
+	settledApproval,
+	timeLeftWords,
 	wantsWords,
-} from "../../src/web/asking.ts";
+} from "../../src/web/approvals.ts";
 import { announcement } from "../../src/web/words.ts";
 
 const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => ({
@@ -23,7 +23,7 @@ const status = (part: Partial<ToolApprovalStatus> = {}): ToolApprovalStatus => (
 	expires_at: 600_000,
 	...part,
 });
-const approval = (part: Partial<ToolApprovalStatus> = {}): Asked => ({ kind: "approval", ...status(part) });
+const approval = (part: Partial<ToolApprovalStatus> = {}): ShownApproval => ({ kind: "approval", ...status(part) });
 const tool = (part: Partial<ToolView> = {}): ToolView => ({
 	...{ messageId: "r.2", callId: "c", name: "bash", status: "progress", startedAt: 1, after: 0 },
 	...part,
@@ -39,9 +39,12 @@ const view = (...tools: ToolView[]): RunView => ({
 
 describe("A6: what is asked", () => {
 	it("is an approval or a question; most calls ask nothing", () => {
-		expect(askedOf(tool())).toBeUndefined();
-		expect(askedOf(tool({ approval: status() }))).toMatchObject({ kind: "approval", id: "K7Q2" });
-		expect(askedOf(tool({ question: status({ text: "Which?" }) }))).toMatchObject({ kind: "question", text: "Which?" });
+		expect(approvalOf(tool())).toBeUndefined();
+		expect(approvalOf(tool({ approval: status() }))).toMatchObject({ kind: "approval", id: "K7Q2" });
+		expect(approvalOf(tool({ question: status({ text: "Which?" }) }))).toMatchObject({
+			kind: "question",
+			text: "Which?",
+		});
 	});
 
 	it("is open until it is decided or its time is over", () => {
@@ -66,10 +69,10 @@ describe("A6: what is asked", () => {
 	});
 
 	it("takes the daemon's word for what the frames of an ended run leave open", () => {
-		const desk = { decided: () => ({ state: "approved", by: "the owner" }) as const } as unknown as Desk;
-		expect(decidedWords(settledAsk(approval(), desk))).toBe("Allowed by you");
-		expect(decidedWords(settledAsk(approval({ state: "denied" }), desk))).toBe("Denied");
-		expect(decidedWords(settledAsk(approval(), undefined))).toBe("No longer open");
+		const desk = { decided: () => ({ state: "approved", by: "the owner" }) as const } as unknown as ApprovalActions;
+		expect(decidedWords(settledApproval(approval(), desk))).toBe("Allowed by you");
+		expect(decidedWords(settledApproval(approval({ state: "denied" }), desk))).toBe("Denied");
+		expect(decidedWords(settledApproval(approval(), undefined))).toBe("No longer open");
 	});
 
 	it("says of a call that nobody has allowed that it wants to run", () => {
@@ -79,15 +82,15 @@ describe("A6: what is asked", () => {
 	});
 
 	it("counts seconds in the last minute only", () => {
-		expect([0, 1, 539_999, 540_000, 599_500, 700_000].map((now) => leftWords(approval(), now))).toEqual([
+		expect([0, 1, 539_999, 540_000, 599_500, 700_000].map((now) => timeLeftWords(approval(), now))).toEqual([
 			...["10 min left", "10 min left", "2 min left", "60 s left", "1 s left", "0 s left"],
 		]);
 	});
 
 	it("has a title that names the tool, or who asks", () => {
-		expect(askingTitle("approval", "bash")).toBe("Allow bash to run?");
-		expect(askingTitle("question", "ask")).toBe("The agent asks");
-		expect(askingTitle("question", "ask", "writer")).toBe("writer asks");
+		expect(approvalTitle("approval", "bash")).toBe("Allow bash to run?");
+		expect(approvalTitle("question", "ask")).toBe("The agent asks");
+		expect(approvalTitle("question", "ask", "writer")).toBe("writer asks");
 	});
 
 	it("is announced once to whoever does not see it", () => {
