@@ -61,7 +61,7 @@ function jsonOf(text: string): unknown {
 }
 
 /** An assistant message's text with what stood beside it, and how far its own text moved for that. */
-export function toldText(message: StoredMessage): { text: string; moved: number } {
+export function modelText(message: StoredMessage): { text: string; moved: number } {
 	const { text, parts = [], reasoning, signedReasoning } = message;
 	// Signed, the model gets it back as its own.
 	const isTold = reasoning !== undefined && signedReasoning === undefined;

@@ -1,7 +1,7 @@
 /** The cases of questions with buttons (docs/adapter-protocol.md §4.1). */
 
 import type { Case } from "./case.ts";
-import type { AdapterProcess, Heard } from "./process.ts";
+import type { AdapterLine, AdapterProcess } from "./process.ts";
 import { expect, type Rig, Skipped } from "./rig.ts";
 
 const CHOICES = [
@@ -10,11 +10,11 @@ const CHOICES = [
 ];
 
 /** What it says to the line of this nonce in the end. */
-async function answerTo(rig: Rig, process: AdapterProcess, nonce: string, since = 0): Promise<Heard> {
-	const fits = (line: Heard) =>
+async function answerTo(rig: Rig, process: AdapterProcess, nonce: string, since = 0): Promise<AdapterLine> {
+	const fits = (line: AdapterLine) =>
 		line.nonce === nonce &&
 		(line.type === "delivery_error" || (line.type === "message_sent" && line.final === true)) &&
-		process.heard.indexOf(line) >= since;
+		process.lines.indexOf(line) >= since;
 	return process.hear(`an answer to ${nonce}`, fits, rig.limitMs);
 }
 
@@ -36,16 +36,20 @@ async function asked(rig: Rig, process: AdapterProcess): Promise<ReturnType<type
 
 function settle(rig: Rig, process: AdapterProcess, { delivery, id, messageId }: Awaited<ReturnType<typeof asked>>) {
 	const nonce = rig.fresh().slice(0, 20);
-	const since = process.heard.length;
+	const since = process.lines.length;
 	process.say({ type: "asked", delivery, nonce, target: rig.target, messageId, id, text: "Approved by Ada." });
 	return answerTo(rig, process, nonce, since);
 }
 
 /** Presses a button the way a person does, and waits for what `monitor` tells of it. */
-async function pressed(rig: Rig, monitor: AdapterProcess, question: Awaited<ReturnType<typeof asked>>): Promise<Heard> {
-	const since = monitor.heard.length;
+async function pressed(
+	rig: Rig,
+	monitor: AdapterProcess,
+	question: Awaited<ReturnType<typeof asked>>,
+): Promise<AdapterLine> {
+	const since = monitor.lines.length;
 	rig.press(question.messageId, "Approve");
-	const fits = (line: Heard) => line.type === "choice" && monitor.heard.indexOf(line) >= since;
+	const fits = (line: AdapterLine) => line.type === "choice" && monitor.lines.indexOf(line) >= since;
 	const choice = await monitor.hear("choice", fits, rig.limitMs);
 	expect(choice.id === question.id, `the choice is of ${String(choice.id)} instead of ${question.id}`);
 	expect(choice.choice === "approve", `the choice is ${String(choice.choice)} instead of approve`);

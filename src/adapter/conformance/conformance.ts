@@ -89,10 +89,10 @@ async function askInfo(
 		// However short the cases are to be: without it there are none.
 		const code = await process.exited(Math.max(options.limitMs ?? 0, INFO_MS));
 		const told = `exit code ${String(code)}, stderr: ${process.stderr.slice(-300) || "empty"}`;
-		expect(code === 0 && process.heard.length === 1, `not one JSON object and exit code 0 (${told})`);
-		const faults = faultsOf(process.heard[0] as object);
+		expect(code === 0 && process.lines.length === 1, `not one JSON object and exit code 0 (${told})`);
+		const faults = faultsOf(process.lines[0] as object);
 		expect(faults.length === 0, faults.join("; "));
-		info = process.heard[0] as unknown as AdapterInfo;
+		info = process.lines[0] as unknown as AdapterInfo;
 	});
 	return info ? { info, result } : { result };
 }

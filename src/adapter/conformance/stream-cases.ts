@@ -1,7 +1,7 @@
 /** The cases of the `stream` verb: deliveries, messages, intents and resuming (docs/adapter-protocol.md §5, §6). */
 
 import { type Case, NONCE_CHARS_MAX, repeated, WORDS } from "./case.ts";
-import type { Heard } from "./process.ts";
+import type { AdapterLine } from "./process.ts";
 import { Drive, expect, isEnd, Skipped } from "./rig.ts";
 
 const PLAIN_CASES: Case[] = [
@@ -23,13 +23,14 @@ const PLAIN_CASES: Case[] = [
 		async run(rig) {
 			const process = rig.start("stream");
 			for (let count = 0; count < 3; count++) {
-				const before = process.heard.length;
+				const before = process.lines.length;
 				const drive = new Drive(rig, process);
 				drive.start();
 				drive.token(`Answer ${count}.`);
 				drive.end();
 				// An adapter without names: what it says from here on is of this delivery, if each ends once only.
-				const isMine = (line: Heard) => isEnd(line) && drive.isMine(line) && process.heard.indexOf(line) >= before;
+				const isMine = (line: AdapterLine) =>
+					isEnd(line) && drive.isMine(line) && process.lines.indexOf(line) >= before;
 				const end = await process.hear(`delivery_complete ${count}`, isMine, rig.limitMs);
 				expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
 				drive.acknowledge = false;
@@ -57,7 +58,7 @@ const PLAIN_CASES: Case[] = [
 			const end = await process.hear("delivery_complete", isEnd, rig.limitMs);
 			expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
 			await rig.hearOut();
-			const leaked = process.heard.some((line) => JSON.stringify(line).includes("SECRET-REASONING"));
+			const leaked = process.lines.some((line) => JSON.stringify(line).includes("SECRET-REASONING"));
 			expect(!leaked, "reasoning appears in a status");
 		},
 	},
@@ -108,17 +109,17 @@ const PLAIN_CASES: Case[] = [
 			ended.end();
 			await ended.finish(9);
 			ended.acknowledge = false;
-			const earlier = process.heard.length;
+			const earlier = process.lines.length;
 			const drive = new Drive(rig, process);
 			drive.start();
 			drive.token("First.");
 			drive.end(false);
 			drive.token(" \n");
 			drive.end();
-			const isMine = (line: Heard) => drive.isMine(line) && process.heard.indexOf(line) >= earlier;
+			const isMine = (line: AdapterLine) => drive.isMine(line) && process.lines.indexOf(line) >= earlier;
 			const end = await process.hear("the end", (line) => isEnd(line) && isMine(line), rig.limitMs);
 			expect(end.type === "delivery_complete", `delivery_error: ${String(end.error)}`);
-			const sent = process.heard.filter((line) => line.type === "message_sent" && isMine(line));
+			const sent = process.lines.filter((line) => line.type === "message_sent" && isMine(line));
 			expect(sent.length === 1, `${sent.length} messages instead of 1`);
 			const to = sent[0]?.to;
 			expect(!rig.speaks("offset") || to === 6, `the last message ends at ${String(to)} instead of 6`);

@@ -15,7 +15,7 @@ import {
 } from "discord-api-types/v10";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { createHeard, PlatformError, type Tools } from "../kit/kit.ts";
+import { createConfirmationQueue, PlatformError, type Tools } from "../kit/kit.ts";
 import { toPlatformError } from "./faults.ts";
 
 /** Any code but 1000 and 1001 keeps the session alive for another process. */
@@ -93,7 +93,7 @@ function inOrder(
 	fail: (cause: unknown) => void,
 ): (payload: GatewayDispatchPayload, shard: number) => void {
 	let last: Promise<void> = Promise.resolve();
-	const heard = createHeard();
+	const heard = createConfirmationQueue();
 	return (payload, shard) => {
 		if (payload.t === GatewayDispatchEvents.InteractionCreate && !signal.aborted) {
 			interact(payload.d).catch((cause: unknown) => {

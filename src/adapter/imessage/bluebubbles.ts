@@ -3,8 +3,8 @@
 import {
 	type Account,
 	addressOf,
+	createConfirmationQueue,
 	createdId,
-	createHeard,
 	download,
 	fetchJson,
 	foreignAnswer,
@@ -65,7 +65,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {
-				const heard = createHeard();
+				const heard = createConfirmationQueue();
 				const last = state.get(LAST_ROW) ?? (await newestRow(query));
 				if (state.get(LAST_ROW) === undefined) state.set(LAST_ROW, last);
 				const where = [{ statement: "message.ROWID > :row", args: { row: Number(last) } }];

@@ -3,7 +3,14 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { createHeard, keepListening, PlatformError, type SendOptions, type Target, type Tools } from "../kit/kit.ts";
+import {
+	createConfirmationQueue,
+	keepListening,
+	PlatformError,
+	type SendOptions,
+	type Target,
+	type Tools,
+} from "../kit/kit.ts";
 import { type Backend, isChat, type Kept } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
 import { createRpc } from "./rpc.ts";
@@ -59,7 +66,7 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 		async listen({ take, signal }) {
 			const { state, clock, log, listening } = tools;
 			const round = async () => {
-				const heard = createHeard();
+				const heard = createConfirmationQueue();
 				const last = state.get(LAST_ROW) ?? (await newestRow());
 				if (last !== undefined) state.set(LAST_ROW, last);
 				const since = last === undefined ? {} : { since_rowid: Number(last) };

@@ -6,7 +6,13 @@
 import type { Event } from "nostr-tools/core";
 import type { Filter } from "nostr-tools/filter";
 import { verifyEvent } from "nostr-tools/pure";
-import { createHeard, type Heard, type InboundMessage, keepListening, type Tools } from "../kit/kit.ts";
+import {
+	type ConfirmationQueue,
+	createConfirmationQueue,
+	type InboundMessage,
+	keepListening,
+	type Tools,
+} from "../kit/kit.ts";
 import { COMMENT, GIFT_WRAP, NOTE, THREAD_START } from "./events.ts";
 import { type Me, readPublic, readRumor } from "./inbound.ts";
 import type { Keys } from "./keys.ts";
@@ -31,7 +37,7 @@ export interface InboxOptions {
 }
 
 /** A message and the time by which it is judged; undefined: nothing for us. */
-interface Told {
+interface DatedMessage {
 	message: InboundMessage | undefined;
 	at: number;
 }
@@ -78,8 +84,8 @@ export class Inbox {
 
 	/** Stored events come newest first: they are taken when all are there, in their order. */
 	private listener(url: string, since: number) {
-		let stored: Told[] | undefined = [];
-		const heard = createHeard();
+		let stored: DatedMessage[] | undefined = [];
+		const heard = createConfirmationQueue();
 		let chain = Promise.resolve();
 		const inOrder = (work: () => Promise<void>): Promise<void> => {
 			chain = chain.then(work);
@@ -103,7 +109,7 @@ export class Inbox {
 		};
 	}
 
-	private read(event: Event, since: number): Told | undefined {
+	private read(event: Event, since: number): DatedMessage | undefined {
 		const { keys, me, tools } = this.options;
 		try {
 			if (event.kind === GIFT_WRAP) {
@@ -118,7 +124,7 @@ export class Inbox {
 		}
 	}
 
-	private async take(url: string, { message, at }: Told, heard: Heard): Promise<void> {
+	private async take(url: string, { message, at }: DatedMessage, heard: ConfirmationQueue): Promise<void> {
 		if (!message) return;
 		const known = this.taken.get(message.eventId);
 		const work = known ?? this.options.emit(message);

@@ -4,8 +4,8 @@ import {
 	type Account,
 	addressOf,
 	cannotTell,
+	createConfirmationQueue,
 	createdId,
-	createHeard,
 	fetchFiles,
 	type InboundMessage,
 	keepListening,
@@ -97,7 +97,7 @@ export class SignalSession implements Session {
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
 		const { clock, log, state, listening } = this.tools;
-		const heard = createHeard();
+		const heard = createConfirmationQueue();
 		const take = async (data: string, id: string | undefined) => {
 			const message = await this.read(data);
 			await heard.add(message && emit(message), () => id === undefined || state.set(LAST_EVENT, id));

@@ -5,7 +5,7 @@ import type { RawApi } from "grammy";
 import type { Update } from "grammy/types";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import { createHeard, PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
+import { createConfirmationQueue, PlatformError, type Tools, unlessAborted } from "../kit/kit.ts";
 
 /** What we want to hear of. */
 export const UPDATES = ["message", "callback_query"] as const;
@@ -35,7 +35,7 @@ export async function poll({ api, call, take, signal, clock, log, listening }: P
 	let offset = 0;
 	/** Everything before it was taken up. */
 	let seen = 0;
-	const heard = createHeard();
+	const heard = createConfirmationQueue();
 	let failures = 0;
 	/** Polls in a row that brought nothing at once. */
 	let idle = 0;

@@ -8,7 +8,7 @@ import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
 import { forTool } from "./by-tool.ts";
 import type { Note, Thread } from "./checkpoint.ts";
-import { type Heard, jsonOf, listen } from "./listen.ts";
+import { jsonOf, listen, type ModelReply } from "./listen.ts";
 import type { ModelRequest } from "./model.ts";
 import type { Offer } from "./offer.ts";
 import { pause } from "./pause.ts";
@@ -40,7 +40,7 @@ export interface LaneRun {
 	injected(read: (injected: readonly Message[]) => void): Promise<readonly Message[]>;
 	/** Which call of the agent's model is next, from 0. */
 	nextCall(agent: string): number;
-	count(agent: string, heard: Heard, ms: number): void;
+	count(agent: string, heard: ModelReply, ms: number): void;
 	log(entry: ExecutionEntry): void;
 }
 
@@ -166,7 +166,7 @@ export class Lane {
 	}
 
 	/** One answer of the model. What is refused before its first token is tried again; what was shown is never shown twice. */
-	async #call(): Promise<Heard> {
+	async #call(): Promise<ModelReply> {
 		const { setup, signal } = this.#run;
 		const { model } = this.agent;
 		let tokensMax = model.contextTokensMax;
@@ -198,7 +198,7 @@ export class Lane {
 		read(await this.#run.injected(read));
 	}
 
-	async #listen(): Promise<Heard> {
+	async #listen(): Promise<ModelReply> {
 		const { setup, request, signal } = this.#run;
 		const { name, model, visible } = this.agent;
 		const offered = this.#offered;

@@ -10,7 +10,7 @@ import { Acting } from "./act.ts";
 import { AGENT } from "./agents.ts";
 import { type Checkpoint, interrupted, leanCalls, missingResults, type Note, type Thread } from "./checkpoint.ts";
 import { Lane, type LaneRun } from "./lane.ts";
-import type { Heard } from "./listen.ts";
+import type { ModelReply } from "./listen.ts";
 import { type Offer, offerFor } from "./offer.ts";
 import type { Transition } from "./prompt.ts";
 import { mayUse } from "./routing.ts";
@@ -280,7 +280,7 @@ class Run implements AsyncIterator<EngineYield, undefined>, LaneRun {
 		return index;
 	}
 
-	count(agent: string, heard: Heard, ms: number): void {
+	count(agent: string, heard: ModelReply, ms: number): void {
 		const { failed, shown, reasoning } = heard;
 		const { provider, model } = this.setup.agents.get(agent)!.model.failure;
 		this.setup.counters?.add("model_calls", { agent, outcome: failed ? "failed" : "answered" });

@@ -13,7 +13,11 @@ import {
 import type { RealtimeEvent } from "./port.ts";
 import type { Voice } from "./voice.ts";
 
-type Told = RealtimeEvent extends infer Event ? (Event extends { at: number } ? Omit<Event, "at"> : never) : never;
+type NewRealtimeEvent = RealtimeEvent extends infer Event
+	? Event extends { at: number }
+		? Omit<Event, "at">
+		: never
+	: never;
 
 export interface AnswersOptions {
 	/** Of the session's chain of runs, from where the listener came in. */
@@ -21,7 +25,7 @@ export interface AnswersOptions {
 	/** Undefined: answers are text alone. */
 	voice?(runId: string): Voice;
 	/** Resolves when there is room for more. */
-	tell(event: Told): Promise<void>;
+	tell(event: NewRealtimeEvent): Promise<void>;
 }
 
 interface Answer {

@@ -53,7 +53,7 @@ export class Execution {
 	/** As it is durable. */
 	#run: WorkflowRun;
 	/** What the newest record tells; undefined before the first one that this daemon writes. */
-	#told: WorkflowRun | undefined;
+	#events: WorkflowRun | undefined;
 	#inputs: Input[] = [];
 	#isTaking = false;
 	#taken: Promise<void> = Promise.resolve();
@@ -144,10 +144,10 @@ export class Execution {
 			const now = clock.now();
 			const next = step(this.plan, run, input, now, this.#limitsNow());
 			run = next.run;
-			for (const told of next.told) {
+			for (const told of next.events) {
 				const offset = this.#writer.offset + records.length + 1;
-				records.push(recordOf(this.head, this.plan, told, { now, offset, before: this.#told }));
-				this.#told = told.run;
+				records.push(recordOf(this.head, this.plan, told, { now, offset, before: this.#events }));
+				this.#events = told.run;
 			}
 			for (const command of next.commands) if (!this.#computes(run, command)) commands.push(command);
 		}

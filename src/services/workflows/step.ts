@@ -60,7 +60,7 @@ export type Command =
 	{ type: "perform"; node: string; attempt: number; again?: true } | { type: "stop"; node: string; attempt: number };
 
 /** Told with the workflow as it was then. */
-export interface Told {
+export interface WorkflowEvent {
 	type: WorkflowEventType;
 	node?: string;
 	run: WorkflowRun;
@@ -68,7 +68,7 @@ export interface Told {
 
 export interface Step {
 	run: WorkflowRun;
-	told: Told[];
+	events: WorkflowEvent[];
 	commands: Command[];
 }
 
@@ -84,32 +84,32 @@ const TERMINAL: ReadonlySet<WorkflowState> = new Set(["completed", "failed", "ca
 export const isOver = ({ state }: { state: WorkflowState }): boolean => TERMINAL.has(state);
 
 export function step(plan: Plan, run: WorkflowRun, input: Input, now: number, limits: StepLimits): Step {
-	const going = new Going(plan, run, now, limits);
-	if (isOver(run)) return going.step;
+	const transition = new WorkflowTransition(plan, run, now, limits);
+	if (isOver(run)) return transition.step;
 	switch (input.type) {
 		case "begin":
-			going.begin();
+			transition.begin();
 			break;
 		case "recover":
-			going.recover();
+			transition.recover();
 			break;
 		case "stopping":
-			going.noteStop();
+			transition.noteStop();
 			break;
 		case "node":
-			going.report(input.node, input.attempt, input.report);
+			transition.report(input.node, input.attempt, input.report);
 			break;
 		case "tick":
-			going.endOverdue();
+			transition.endOverdue();
 			break;
 		case "cancel":
-			going.cancel(input.reason);
-			return going.step;
+			transition.cancel(input.reason);
+			return transition.step;
 		default:
 			return input satisfies never;
 	}
-	going.goOn();
-	return going.step;
+	transition.goOn();
+	return transition.step;
 }
 
 /** When `tick` has something to do; undefined: not by time alone. */
@@ -132,12 +132,12 @@ export function percentOf(run: WorkflowRun): number {
 const activeCount = ({ nodes }: WorkflowRun): number => [...nodes.values()].filter(({ active }) => active).length;
 
 /** The state while a step is taken. */
-class Going {
+class WorkflowTransition {
 	readonly #plan: Plan;
 	readonly #now: number;
 	readonly #limits: StepLimits;
 	#run: WorkflowRun;
-	readonly #told: Told[] = [];
+	readonly #events: WorkflowEvent[] = [];
 	readonly #commands: Command[] = [];
 
 	constructor(plan: Plan, run: WorkflowRun, now: number, limits: StepLimits) {
@@ -148,7 +148,7 @@ class Going {
 	}
 
 	get step(): Step {
-		return { run: this.#run, told: this.#told, commands: this.#commands };
+		return { run: this.#run, events: this.#events, commands: this.#commands };
 	}
 
 	begin(): void {
@@ -327,7 +327,7 @@ class Going {
 	}
 
 	#tell(type: WorkflowEventType, node?: string): void {
-		this.#told.push({ type, run: this.#run, ...(node !== undefined && { node }) });
+		this.#events.push({ type, run: this.#run, ...(node !== undefined && { node }) });
 	}
 }
 

@@ -14,7 +14,7 @@ import {
 	nextTickAt,
 	percentOf,
 	step,
-	type Told,
+	type WorkflowEvent,
 	type WorkflowRun,
 } from "../../../src/services/workflows/step.ts";
 import { seededRandom } from "../../../src/std/seed.ts";
@@ -28,7 +28,7 @@ const broken = { code: "engine_failed", message: "broken" };
 class Walk {
 	run: WorkflowRun;
 	now = 1000;
-	readonly told: Told[] = [];
+	readonly told: WorkflowEvent[] = [];
 	readonly commands: Command[] = [];
 	readonly plan: Plan;
 	readonly #limits: { nodesRunningMax: number; backoffMsMax: number };
@@ -40,7 +40,7 @@ class Walk {
 	}
 
 	give(input: Input): Command[] {
-		const { run, told, commands } = step(this.plan, this.run, input, this.now, this.#limits);
+		const { run, events: told, commands } = step(this.plan, this.run, input, this.now, this.#limits);
 		this.run = run;
 		this.told.push(...told);
 		this.commands.push(...commands);

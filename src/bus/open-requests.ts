@@ -5,14 +5,14 @@ import type { Clock } from "../std/clock.ts";
 import type { Reading } from "../std/write.ts";
 import type { Storage } from "./storage.ts";
 
-export interface AskedStorage {
+export interface TrackedStorage {
 	/** The same store. A commit is not counted: the committer awaits its own. */
 	storage: Storage;
 	/** Resolves once all is answered, or the time is over. */
 	end(deadlineMs: number): Promise<void>;
 }
 
-export function asked(inner: Storage, clock: Clock): AskedStorage {
+export function trackRequests(inner: Storage, clock: Clock): TrackedStorage {
 	const open = new Set<Promise<unknown>>();
 	let isOver = false;
 	/** What is answered at once costs no promise. */

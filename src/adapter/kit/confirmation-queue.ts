@@ -3,7 +3,7 @@
 /** Messages that are not safe yet; a platform that says more has to wait. */
 const UNSAFE_MAX = 64;
 
-export interface Heard {
+export interface ConfirmationQueue {
 	/**
 	 * `confirm` is called once this and everything before it is safe; after one that never becomes safe nothing is confirmed any more.
 	 * Resolves when there is room for another, and rejects when one of those before it failed.
@@ -13,7 +13,7 @@ export interface Heard {
 	confirmed(): Promise<void>;
 }
 
-export function createHeard(unsafeMax = UNSAFE_MAX): Heard {
+export function createConfirmationQueue(unsafeMax = UNSAFE_MAX): ConfirmationQueue {
 	let last: Promise<void> = Promise.resolve();
 	/** In order. */
 	const open = new Set<Promise<void>>();

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { createHeard } from "../../../src/adapter/kit/kit.ts";
+import { createConfirmationQueue } from "../../../src/adapter/kit/kit.ts";
 
 const ticks = () => new Promise((resolve) => setImmediate(resolve));
 
 test("what becomes safe out of order is confirmed in order, and what is nothing for us in its place", async () => {
-	const heard = createHeard();
+	const heard = createConfirmationQueue();
 	const confirmed: number[] = [];
 	const doors = [1, 2].map(() => Promise.withResolvers<void>());
 	for (const [n, door] of doors.entries()) await heard.add(door.promise, () => confirmed.push(n));
@@ -18,7 +18,7 @@ test("what becomes safe out of order is confirmed in order, and what is nothing 
 });
 
 test("I11: the next one waits for room, and nothing is confirmed behind one that never becomes safe", async () => {
-	const heard = createHeard(2);
+	const heard = createConfirmationQueue(2);
 	const confirmed: number[] = [];
 	const doors = [1, 2, 3].map(() => Promise.withResolvers<void>());
 	let room = 0;
