@@ -54,9 +54,9 @@ export const CHANGES: Changes = {
 const find = ({ messages }: Delivery, nonce: string): DeliveryMessage | undefined =>
 	messages.find((message) => message.nonce === nonce);
 
-function set<T extends object>(thing: T | undefined, values: Partial<T>): boolean {
-	if (thing) Object.assign(thing, values);
-	return thing !== undefined;
+function set<T extends object>(table: T | undefined, values: Partial<T>): boolean {
+	if (table) Object.assign(table, values);
+	return table !== undefined;
 }
 
 function drop({ messages }: Delivery, nonce: string, states: readonly DeliveryMessage["state"][]): boolean {

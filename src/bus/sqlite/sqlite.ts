@@ -194,7 +194,7 @@ class SqliteStorage implements Storage {
 		try {
 			const base = log?.create && this.#create(log.id, log.create, node, row, now);
 			isApplying = true;
-			for (const write of writes) this.#file.things.apply(write, { node, now });
+			for (const write of writes) this.#file.tables.apply(write, { node, now });
 			isApplying = false;
 			if (log) this.#write(log, row, now);
 			if (apart) sql.release.run();
@@ -294,7 +294,7 @@ class SqliteStorage implements Storage {
 		return readTogether(this.#file, () => {
 			const newest = this.#lastLink(chain);
 			const ends = this.#ends(chain, newest) ?? { start: 0, head: 0 };
-			return { ...ends, ...(newest && { newest }), answer: this.#file.things.answer(query) };
+			return { ...ends, ...(newest && { newest }), answer: this.#file.tables.answer(query) };
 		});
 	}
 

@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Approval, ApprovalOps, ApprovalState, Approvals, Decided, Requester } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -41,11 +41,11 @@ const STEPS: readonly string[] = [
 
 const LIST_MAX = 1000;
 
-export const approvalsInSqlite: SqliteThing<AtOnce<Approvals>> = {
+export const approvalsInSqlite: SqliteTable<AtOnce<Approvals>> = {
 	area: "approvals",
 	steps: STEPS,
 	open(file) {
-		file.things.register<ApprovalOps>("approvals", applier(file));
+		file.tables.register<ApprovalOps>("approvals", applier(file));
 		const find = statement(
 			file,
 			"SELECT * FROM approval WHERE id = ? ORDER BY state = 'pending' DESC, seq DESC LIMIT 1",

@@ -12,10 +12,10 @@ import {
 	NODE_TABLE,
 	ownerLives,
 	type Row,
-	type SqliteThing,
+	type SqliteTable,
 	type Statement,
 	statement,
-} from "../thing.ts";
+} from "../table.ts";
 import type {
 	Deliveries,
 	Delivery,
@@ -81,11 +81,11 @@ const STEPS: readonly string[] = [
 	"ALTER TABLE delivery_message ADD COLUMN facts TEXT;",
 ];
 
-export const deliveriesInSqlite: SqliteThing<AtOnce<Deliveries>> = {
+export const deliveriesInSqlite: SqliteTable<AtOnce<Deliveries>> = {
 	area: "deliveries",
 	steps: STEPS,
 	open(file) {
-		file.things.register<DeliveryOps>("deliveries", { ...ofDelivery(file), ...ofMessages(file) });
+		file.tables.register<DeliveryOps>("deliveries", { ...ofDelivery(file), ...ofMessages(file) });
 		return reads(file);
 	},
 };

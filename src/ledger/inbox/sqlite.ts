@@ -11,10 +11,10 @@ import {
 	ownerLives,
 	pageEnd,
 	type Row,
-	type SqliteThing,
+	type SqliteTable,
 	type Statement,
 	statement,
-} from "../thing.ts";
+} from "../table.ts";
 import type { Disposition, Inbox, InboxOps } from "./port.ts";
 import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
@@ -29,11 +29,11 @@ const STEPS: readonly string[] = [
 	"CREATE INDEX inbound_handled ON inbound (session, because, seq) WHERE state = 'handled';",
 ];
 
-export const inboxInSqlite: SqliteThing<AtOnce<Inbox>> = {
+export const inboxInSqlite: SqliteTable<AtOnce<Inbox>> = {
 	area: "inbox",
 	steps: STEPS,
 	open(file) {
-		file.things.register<InboxOps>("inbox", applier(file));
+		file.tables.register<InboxOps>("inbox", applier(file));
 		return reads(file);
 	},
 };

@@ -3,7 +3,7 @@
 import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
-import { type AtOnce, jsonText, must, type Row, type SqliteThing, statement } from "../thing.ts";
+import { type AtOnce, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
 import type { Pairing, PairingOps, Pairings, Person } from "./port.ts";
 
 const STEPS: readonly string[] = [
@@ -25,11 +25,11 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const pairingsInSqlite: SqliteThing<AtOnce<Pairings>> = {
+export const pairingsInSqlite: SqliteTable<AtOnce<Pairings>> = {
 	area: "pairings",
 	steps: STEPS,
 	open(file) {
-		file.things.register<PairingOps>("pairings", applier(file));
+		file.tables.register<PairingOps>("pairings", applier(file));
 		const get = statement(file, `SELECT * FROM pairing WHERE ${OF_PERSON}`);
 		const byCode = statement(file, "SELECT * FROM pairing WHERE code = ?");
 		const all = statement(file, "SELECT * FROM pairing ORDER BY created_at DESC, sender");

@@ -85,17 +85,17 @@ export function createTelling(clock: Clock): Tell {
 	return ({ writes, log, isNew = false }: Changes) => {
 		const telling = new Telling(clock.now(), refusals, log);
 		if (isNew && log?.kind === "run") begun(telling, log, writes);
-		const tell = ({ thing, op, args }: Write) => TELLERS[thing]?.[op]?.(telling, ...args);
-		for (const write of writes) if (write.thing !== "turns") tell(write);
+		const tell = ({ table, op, args }: Write) => TELLERS[table]?.[op]?.(telling, ...args);
+		for (const write of writes) if (write.table !== "turns") tell(write);
 		// The end of a run is the last that is told of it.
-		for (const write of writes) if (write.thing === "turns") tell(write);
+		for (const write of writes) if (write.table === "turns") tell(write);
 		return telling.writes;
 	};
 }
 
 function begun(telling: Telling, { log: run_id, meta }: LogSpec, writes: readonly Write[]): void {
 	const { session, engine, events, continues } = meta as RunMeta;
-	const asked = writes.find(({ thing, op }) => thing === "inbox" && op === "accept")?.args[0];
+	const asked = writes.find(({ table, op }) => table === "inbox" && op === "accept")?.args[0];
 	const { origin, traceId = traceIdOf(run_id) } = (asked ?? {}) as { origin?: Origin; traceId?: string };
 	telling.audit({
 		...{ domain: "runs", operation: "started", traceId },

@@ -118,7 +118,7 @@ describe("the begin of a run and its deliveries", () => {
 	test("a delivery that the store refuses refuses the run: the message was not taken in", async () => {
 		const path = tempFile();
 		const { nex, look, file } = rig(path);
-		refuseWrites({ file }, ({ thing, op }) => thing === "deliveries" && op === "open");
+		refuseWrites({ file }, ({ table, op }) => table === "deliveries" && op === "open");
 		await expect(nex.receive(from(messageOf("one")))).rejects.toThrow("constraint failed");
 		expect(committed(path)).toEqual({ runs: [], owed: [] });
 		expect(look.events({ limit: 9 })).toEqual([]);

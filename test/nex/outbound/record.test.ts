@@ -151,7 +151,7 @@ describe("changes of a delivery", () => {
 		live.intend({ ordinal: 2, nonce: "n2", from: 0 });
 		await live.recorded();
 		// Memory and store differ, as after a fault that nobody foresaw.
-		await bus.write([{ thing: "deliveries", op: "remove", args: ["d", "n1", 1] }]);
+		await bus.write([{ table: "deliveries", op: "remove", args: ["d", "n1", 1] }]);
 		live.change("created", "n1", "m1");
 		live.change("created", "n2", "m2");
 		await live.recorded();

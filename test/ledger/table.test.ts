@@ -3,8 +3,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createBus, sqliteStorage } from "../../src/bus/bus.ts";
 import { turnWrites } from "../../src/ledger/ledger.ts";
-import { THINGS } from "../../src/ledger/sqlite.ts";
-import { type AtOnce, must, openThings, type SqliteThing, statement } from "../../src/ledger/thing.ts";
+import { TABLES } from "../../src/ledger/sqlite.ts";
+import { type AtOnce, must, openTables, type SqliteTable, statement } from "../../src/ledger/table.ts";
 import { openSqlite } from "../../src/std/sqlite.ts";
 import { type Reading, writesOf } from "../../src/std/write.ts";
 import { turnOf } from "./rig.ts";
@@ -18,14 +18,14 @@ interface JobOps {
 }
 const jobWrites = writesOf<JobOps>("jobs", ["plan", "done"]);
 
-const jobsInSqlite: SqliteThing<AtOnce<Jobs>> = {
+const jobsInSqlite: SqliteTable<AtOnce<Jobs>> = {
 	area: "jobs",
 	steps: ["CREATE TABLE job (id TEXT PRIMARY KEY, at INTEGER NOT NULL, node INTEGER NOT NULL) STRICT"],
 	open(file) {
 		const plan = statement(file, "INSERT INTO job VALUES (?, ?, ?)");
 		const done = statement(file, "DELETE FROM job WHERE id = ?");
 		const due = statement(file, "SELECT id FROM job WHERE at <= ? ORDER BY at");
-		file.things.register<JobOps>("jobs", {
+		file.tables.register<JobOps>("jobs", {
 			plan: ({ node }, id, at) => must(plan.run(id, at, node), "nothing planned"),
 			done: (_, id) => must(done.run(id), `There is no job ${id}.`),
 		});
@@ -35,7 +35,7 @@ const jobsInSqlite: SqliteThing<AtOnce<Jobs>> = {
 
 test("ST7: a new kind is one folder and one name: its writes commit with those of the others", async () => {
 	const file = openSqlite(":memory:", "process");
-	const { jobs, turns } = openThings(file, { ...THINGS, jobs: jobsInSqlite });
+	const { jobs, turns } = openTables(file, { ...TABLES, jobs: jobsInSqlite });
 	const bus = createBus({ storage: sqliteStorage(file) });
 	onTestFinished(async () => {
 		await bus.close();
@@ -61,7 +61,7 @@ test("I11: what is read by a key is found by an index; only pages, which have a 
 		statements.push(sql);
 		return prepare(sql, options);
 	};
-	openThings(file, THINGS);
+	openTables(file, TABLES);
 	db.prepare = prepare;
 	const walks = statements.flatMap((sql) => {
 		if (!/FROM (?:turns|messages|tool_calls|inbound|delivery|delivery_message|sessions)\b/.test(sql)) return [];

@@ -11,7 +11,7 @@ export type AtOnce<Reads> = {
 		: never;
 };
 
-export interface SqliteThing<Reads> {
+export interface SqliteTable<Reads> {
 	/** Its tables in the file's `schema_version`. */
 	readonly area: string;
 	/** How its tables came to be. A step that was released is never edited: add the next one. */
@@ -21,13 +21,13 @@ export interface SqliteThing<Reads> {
 }
 
 /** Opens all kinds of a list, by their names. One may read the tables of another, so all tables are there before the first is opened. */
-export function openThings<All>(
+export function openTables<All>(
 	file: SqliteFile,
-	things: { readonly [Name in keyof All]: SqliteThing<All[Name]> },
+	tables: { readonly [Name in keyof All]: SqliteTable<All[Name]> },
 ): All {
-	const named = Object.entries(things) as [string, SqliteThing<unknown>][];
+	const named = Object.entries(tables) as [string, SqliteTable<unknown>][];
 	for (const [, { area, steps }] of named) migrate(file, area, steps);
-	return Object.fromEntries(named.map(([name, thing]) => [name, thing.open(file)])) as All;
+	return Object.fromEntries(named.map(([name, table]) => [name, table.open(file)])) as All;
 }
 
 export type Row = Record<string, SQLOutputValue>;
