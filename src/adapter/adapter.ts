@@ -11,7 +11,7 @@ export {
 	type LineWriter,
 } from "./kit/lines.ts";
 export { openNotes } from "./kit/notes.ts";
-export { type Cut, cut, type Place, placeAt } from "./kit/split.ts";
+export { type Cut, cut, type MarkdownState, stateAt } from "./kit/split.ts";
 export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";

@@ -1,6 +1,6 @@
 /** The messages of an answer for a channel without streaming, as they become ready: owns the timers of the block pipeline. */
 
-import { type Place, placeAt } from "../adapter/adapter.ts";
+import { type MarkdownState, stateAt } from "../adapter/adapter.ts";
 import { createBlockMachine } from "./block-machine.ts";
 import type { Block } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
@@ -13,7 +13,7 @@ import { typingInputOf } from "./typing-rules.ts";
 /** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
 export async function* readBlocks(context: DeliveryContext, typing: Typing): AsyncGenerator<Block, void, undefined> {
 	const { live, bus, signal, log, clock } = context;
-	const machine = createBlockMachine(context, await placeOfCursor(context));
+	const machine = createBlockMachine(context, await markdownStateAt(context));
 	const over = new AbortController();
 	const reading = AbortSignal.any([signal, over.signal]);
 	const source = readSource(bus, live.row.runId, {
@@ -82,7 +82,7 @@ async function* withDelays(context: DeliveryContext, machine: BlockMachine): Asy
 }
 
 /** Where in its message's markdown the cursor is: a code fence that was open before a crash is opened again. */
-async function placeOfCursor({ live, bus, signal, log }: DeliveryContext): Promise<Place> {
+async function markdownStateAt({ live, bus, signal, log }: DeliveryContext): Promise<MarkdownState> {
 	const { reach: cursor } = live;
 	const { runId } = live.row;
 	let begin = 0;
@@ -103,5 +103,5 @@ async function placeOfCursor({ live, bus, signal, log }: DeliveryContext): Promi
 			if (begin === cursor || begin + text.length > cursor) break;
 		}
 	}
-	return placeAt(text, cursor - begin);
+	return stateAt(text, cursor - begin);
 }

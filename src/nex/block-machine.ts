@@ -1,6 +1,6 @@
 /** The block pipeline of one delivery, with the channel's figures. */
 
-import { type AdapterInfo, CHANNEL_BLOCKS, type Place } from "../adapter/adapter.ts";
+import { type AdapterInfo, CHANNEL_BLOCKS, type MarkdownState } from "../adapter/adapter.ts";
 import { own } from "../std/own.ts";
 import { errorAttachment, isErrorSent, unsentAttachment } from "./attachment.ts";
 import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
@@ -33,8 +33,8 @@ export function blocksOf(
 	return { minChars, maxChars, idleMs: rules.idleMs, humanDelayMs: humanDelayMs ?? undefined };
 }
 
-/** `place`: where in the markdown the delivery goes on. */
-export function createBlockMachine(context: DeliveryContext, place: Place): BlockMachine {
+/** `markdown`: where in the markdown the delivery goes on. */
+export function createBlockMachine(context: DeliveryContext, place: MarkdownState): BlockMachine {
 	const { live, info, account, question } = context;
 	const whole = live.row.mode === "whole";
 	// A question's last message has its buttons, so all of them are one line.
@@ -67,7 +67,7 @@ function heldToEnd(machine: BlockMachine): BlockMachine {
 
 function createBlocks(
 	context: DeliveryContext,
-	place: Place,
+	place: MarkdownState,
 	rules: BlockRules,
 	humanDelayMs: BlockMachine["humanDelayMs"],
 ): BlockMachine {

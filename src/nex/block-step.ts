@@ -1,6 +1,6 @@
 /** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
 
-import { type Cut, cut, type Place, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
+import { type Cut, cut, type MarkdownState, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
 import type { DeliveryAttachment } from "./attachment.ts";
 
 export interface BlockRules {
@@ -27,22 +27,22 @@ export interface Block {
 }
 
 export interface BlockState {
-	/** Everything before is in blocks. What lies between it and `from` is in `said`, or shows nothing. */
+	/** Everything before is in blocks. What lies between it and `from` is in `preceding`, or shows nothing. */
 	readonly since: number;
 	readonly from: number;
 	/** The source from `from` on. */
 	readonly text: string;
 	/** There is something to see in it. */
 	readonly hasVisibleText: boolean;
-	readonly place: Place;
+	readonly markdown: MarkdownState;
 	/** How much of `text` has no paragraph's end that could end a block. */
 	readonly read: number;
 	/** Markdown that the next block begins with: what was said before a tool, with the notes between. */
-	readonly said: string;
-	/** Shown behind `said` and in front of `text`: no part of the source. */
+	readonly preceding: string;
+	/** Shown behind `preceding` and in front of `text`: no part of the source. */
 	readonly notes: readonly string[];
 	/** When the last text came; undefined when none waits. */
-	readonly heardAt: number | undefined;
+	readonly receivedAt: number | undefined;
 }
 
 export type BlockInput =
@@ -64,10 +64,20 @@ export interface BlockStep {
 	wakeAt: number | undefined;
 }
 
-export const MARKDOWN_START: Place = { containers: [], leaf: "none", inLine: false, cells: 0 };
+export const MARKDOWN_START: MarkdownState = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
-export const beginBlocks = (from: number, place: Place = MARKDOWN_START): BlockState => ({
-	...{ since: from, from, text: "", hasVisibleText: false, place, read: 0, said: "", notes: [], heardAt: undefined },
+export const beginBlocks = (from: number, markdown: MarkdownState = MARKDOWN_START): BlockState => ({
+	...{
+		since: from,
+		from,
+		text: "",
+		hasVisibleText: false,
+		markdown,
+		read: 0,
+		preceding: "",
+		notes: [],
+		receivedAt: undefined,
+	},
 });
 
 export function stepBlocks(state: BlockState, input: BlockInput, now: number, rules: BlockRules): BlockStep {
@@ -89,14 +99,14 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 		case "end": {
 			const flushed = flush(state, rules);
 			// The next assistant message is markdown of its own.
-			return { ...flushed, state: { ...flushed.state, place: MARKDOWN_START, notes: [] }, wakeAt: undefined };
+			return { ...flushed, state: { ...flushed.state, markdown: MARKDOWN_START, notes: [] }, wakeAt: undefined };
 		}
 		case "flush":
 			return awaited(flush(state, rules), rules);
 		case "drop":
 			return awaited({ state: dropped(state, input.from), blocks: [] }, rules);
 		case "tick": {
-			const due = state.heardAt !== undefined && now >= state.heardAt + rules.idleMs;
+			const due = state.receivedAt !== undefined && now >= state.receivedAt + rules.idleMs;
 			return awaited(due ? flush(state, rules) : { state, blocks: [] }, rules);
 		}
 		default:
@@ -109,30 +119,30 @@ const isVisible = (text: string): boolean => /\S/.test(text);
 /** What was said waits only for more of the same text. */
 function dropped(state: BlockState, from: number): BlockState {
 	const text = state.text.slice(0, Math.max(0, from - state.from));
-	const said = from < state.from ? "" : state.said;
-	return { ...state, text, hasVisibleText: isVisible(text), said, notes: [], read: 0 };
+	const preceding = from < state.from ? "" : state.preceding;
+	return { ...state, text, hasVisibleText: isVisible(text), preceding, notes: [], read: 0 };
 }
 
 type Gathered = Omit<BlockStep, "wakeAt">;
 
 const awaited = (gathered: Gathered, rules: BlockRules): BlockStep => {
-	const { heardAt, hasVisibleText, said } = gathered.state;
-	const waits = heardAt !== undefined && (hasVisibleText || said !== "") && Number.isFinite(rules.idleMs);
-	return { ...gathered, wakeAt: waits ? heardAt + rules.idleMs : undefined };
+	const { receivedAt, hasVisibleText, preceding } = gathered.state;
+	const waits = receivedAt !== undefined && (hasVisibleText || preceding !== "") && Number.isFinite(rules.idleMs);
+	return { ...gathered, wakeAt: waits ? receivedAt + rules.idleMs : undefined };
 };
 
 /** Behind what was said before the tool. What stands in front of a block's text leaves at least half of the block to it: the newest notes stay. */
 function withNote(before: BlockState, note: string, rules: BlockRules): Gathered {
-	const { state, blocks } = withSaid(before, rules);
+	const { state, blocks } = withPreceding(before, rules);
 	const tooLong = (next: BlockState) => headOf(next).length > rules.maxChars / 2;
 	let next = { ...state, notes: [...state.notes, note] };
-	if (state.said !== "" && tooLong(next)) next = { ...emitted(state, blocks), notes: [note] };
+	if (state.preceding !== "" && tooLong(next)) next = { ...emitted(state, blocks), notes: [note] };
 	while (next.notes.length > 0 && tooLong(next)) next = { ...next, notes: next.notes.slice(1) };
 	return { state: next, blocks };
 }
 
 /** Moves the text to what was said; more of it than a message holds becomes blocks. */
-function withSaid(state: BlockState, rules: BlockRules): Gathered {
+function withPreceding(state: BlockState, rules: BlockRules): Gathered {
 	const blocks: Block[] = [];
 	let current = state;
 	while (current.hasVisibleText) {
@@ -144,10 +154,10 @@ function withSaid(state: BlockState, rules: BlockRules): Gathered {
 			continue;
 		}
 		const end = current.from + current.text.length;
-		const said = headOf(current) + piece.text;
+		const preceding = headOf(current) + piece.text;
 		current = {
 			...current,
-			...{ said, notes: [], from: end, text: "", hasVisibleText: false, place: piece.next, read: 0 },
+			...{ preceding, notes: [], from: end, text: "", hasVisibleText: false, markdown: piece.next, read: 0 },
 		};
 	}
 	return { state: current, blocks };
@@ -157,12 +167,12 @@ function withSaid(state: BlockState, rules: BlockRules): Gathered {
 function emitted(state: BlockState, blocks: Block[]): BlockState {
 	const end = state.from + state.text.length;
 	blocks.push({ from: state.since, to: end, text: headOf(state).trimEnd() });
-	return { ...state, since: end, from: end, text: "", read: 0, said: "", notes: [] };
+	return { ...state, since: end, from: end, text: "", read: 0, preceding: "", notes: [] };
 }
 
 /** What stands in front of a block's text. */
-const headOf = ({ said, notes }: Pick<BlockState, "said" | "notes">): string =>
-	[...(said === "" ? [] : [said]), ...(notes.length === 0 ? [] : [notes.join("\n")])]
+const headOf = ({ preceding, notes }: Pick<BlockState, "said" | "notes">): string =>
+	[...(preceding === "" ? [] : [preceding]), ...(notes.length === 0 ? [] : [notes.join("\n")])]
 		.map((each) => `${each}\n\n`)
 		.join("");
 
@@ -170,7 +180,7 @@ const headOf = ({ said, notes }: Pick<BlockState, "said" | "notes">): string =>
 function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: boolean): Cut | undefined {
 	const room = maxChars - headOf(state).length;
 	return cut(state.text, 0, {
-		...{ fits: (text) => text.length <= room, more, at: state.place, guess: room },
+		...{ fits: (text) => text.length <= room, more, at: state.markdown, guess: room },
 		...(minChars < maxChars && { prefer: minChars }),
 	});
 }
@@ -199,14 +209,14 @@ function withParagraphs({ state, blocks }: Gathered, rules: BlockRules): Gathere
 		if (end === undefined) return { state: { ...current, read }, blocks: ready };
 		const flushed = flush({ ...current, text: current.text.slice(0, end) }, rules);
 		const text = flushed.state.text + current.text.slice(end);
-		current = { ...flushed.state, text, hasVisibleText: isVisible(text), read: 0, heardAt: state.heardAt };
+		current = { ...flushed.state, text, hasVisibleText: isVisible(text), read: 0, receivedAt: state.receivedAt };
 		ready.push(...flushed.blocks);
 	}
 }
 
 /** Behind the first empty line that ends a block. Where there was none before `read`, there is none later. */
 function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { end?: number; read: number } {
-	const { text, place } = state;
+	const { text, markdown } = state;
 	let { read } = state;
 	// Nothing but white space makes it longer than that.
 	if (!state.hasVisibleText || text.length > 2 * maxChars) return { read };
@@ -214,7 +224,7 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 	for (let found = EMPTY_LINE.exec(text); found; found = EMPTY_LINE.exec(text)) {
 		const end = found.index + found[0].length;
 		const head = text.slice(0, end);
-		const after = cut(head, 0, { fits: () => true, more: false, at: place });
+		const after = cut(head, 0, { fits: () => true, more: false, at: markdown });
 		if (isVisible(head) && typeof after?.next.leaf !== "object") return { end, read };
 		// More empty lines are no better.
 		VISIBLE.lastIndex = end;
@@ -233,8 +243,8 @@ function flush(state: BlockState, rules: BlockRules): Gathered {
 		if (!piece) break;
 		current = taken(current, piece, blocks);
 	}
-	if (current.said !== "" && !current.hasVisibleText) current = emitted(current, blocks);
-	return { state: { ...current, heardAt: undefined }, blocks };
+	if (current.preceding !== "" && !current.hasVisibleText) current = emitted(current, blocks);
+	return { state: { ...current, receivedAt: undefined }, blocks };
 }
 
 function taken(state: BlockState, piece: Cut, blocks: Block[]): BlockState {
@@ -246,5 +256,5 @@ function taken(state: BlockState, piece: Cut, blocks: Block[]): BlockState {
 	const rest = next.inked ? 0 : text.length;
 	const end = to + rest;
 	blocks.push({ from: state.since, to: end, text: headOf(state) + piece.text });
-	return { ...next, since: end, from: end, text: text.slice(rest), said: "", notes: [] };
+	return { ...next, since: end, from: end, text: text.slice(rest), preceding: "", notes: [] };
 }

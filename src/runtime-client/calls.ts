@@ -10,8 +10,8 @@ import type {
 } from "@bufbuild/protobuf";
 import { type CallOptions, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { type CloseMode, NexusError, STREAM_PROCEDURES } from "../protocol/protocol.ts";
-import { type Asked, placeOf } from "./place.ts";
 import { createTries, type Line, read, type Target } from "./read.ts";
+import { positionOf, type ResumeFields } from "./resume-position.ts";
 
 export interface RequestOptions {
 	/** Ends the call, which then throws the signal's reason. A run or a job goes on in the daemon. */
@@ -60,7 +60,7 @@ const hasField = (method: DescMethod, name: string): boolean =>
 	method.input.fields.some((field) => field.localName === name);
 
 /** With a key the daemon does nothing twice, so that a call may be made again when nobody knows whether it arrived (Z15). */
-const withKey = (method: DescMethod, request: Asked): Asked =>
+const withKey = (method: DescMethod, request: ResumeFields): ResumeFields =>
 	hasField(method, "idempotencyKey") && !request.idempotencyKey && !request.runId
 		? { ...request, idempotencyKey: crypto.randomUUID() }
 		: request;
@@ -71,7 +71,7 @@ const procedureOf = (method: DescMethod): string => `${method.parent.typeName}/$
 const unary =
 	(method: DescMethod, call: AnyCall) =>
 	(line: Line, headersOf: HeadersOf) =>
-	async (given: Asked, options: RequestOptions = {}): Promise<object> => {
+	async (given: ResumeFields, options: RequestOptions = {}): Promise<object> => {
 		const request = withKey(method, given);
 		const signal = AbortSignal.any([line.closed, ...(options.signal ? [options.signal] : [])]);
 		const tries = createTries(line, { procedure: procedureOf(method), closes: "unary" });
@@ -101,21 +101,21 @@ function stream(method: DescMethod, call: AnyCall) {
 	const target: Target & { closes: CloseMode } = { procedure, closes: modeOf(procedure) };
 	const isLog = hasField(method, "after");
 	return (line: Line, headersOf: HeadersOf) =>
-		(given: Asked, options: RequestOptions = {}) => {
+		(given: ResumeFields, options: RequestOptions = {}) => {
 			const request = withKey(method, given);
 			return read<never>(
 				line,
 				target,
-				placeOf(target.closes, isLog, request),
-				(asked, attempt) => call(resumed(request, asked), { ...attempt, headers: headersOf(options) }),
+				positionOf(target.closes, isLog, request),
+				(fields, attempt) => call(resumed(request, fields), { ...attempt, headers: headersOf(options) }),
 				options.signal,
 			);
 		};
 }
 
 /** A run that is read again needs no scenario. */
-function resumed(request: Asked & { scenario?: unknown }, asked: Asked): Asked {
+function resumed(request: ResumeFields & { scenario?: unknown }, fields: ResumeFields): ResumeFields {
 	const { after: _, scenario, ...rest } = request;
-	const isReading = asked.runId !== undefined && asked.runId !== "";
-	return { ...rest, ...(scenario !== undefined && !isReading && { scenario }), ...asked };
+	const isReading = fields.runId !== undefined && fields.runId !== "";
+	return { ...rest, ...(scenario !== undefined && !isReading && { scenario }), ...fields };
 }

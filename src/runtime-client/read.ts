@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { ReasonCode } from "../gen/nexus/runtime/v1/common_pb.ts";
 import type { CloseMode } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
-import type { Asked, Place } from "./place.ts";
+import type { ResumeFields, StreamPosition } from "./resume-position.ts";
 import { endOf, FRESH, type RetryLimits, type RetryState, reasonCodeOf, stepRetry, verdictOf } from "./retry.ts";
 
 /** S-RUNTIME-028: a stream lost its connection, or has one again. One of each for every outage of every stream. */
@@ -105,8 +105,8 @@ const wait = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
 export async function* read<Message>(
 	line: Line,
 	target: Target,
-	place: Place<Message>,
-	call: (asked: Asked, attempt: Attempt) => AsyncIterable<Message>,
+	position: StreamPosition<Message>,
+	call: (fields: ResumeFields, attempt: Attempt) => AsyncIterable<Message>,
 	given: AbortSignal | undefined,
 ): AsyncGenerator<Message, void, undefined> {
 	const left = new AbortController();
@@ -114,13 +114,13 @@ export async function* read<Message>(
 	const tries = createTries(line, target);
 	try {
 		for (;;) {
-			const error = yield* attempt(line, tries, place, call, signal);
+			const error = yield* attempt(line, tries, position, call, signal);
 			if (signal.aborted) {
 				if (line.closed.aborted && target.closes === "D") return;
 				throw signal.reason;
 			}
 			if (!error) return;
-			if (!place.lost(error)) await tries.again(error, signal);
+			if (!position.lost(error)) await tries.again(error, signal);
 		}
 	} finally {
 		left.abort();
@@ -131,8 +131,8 @@ export async function* read<Message>(
 async function* attempt<Message>(
 	{ clock }: Line,
 	tries: ReturnType<typeof createTries>,
-	place: Place<Message>,
-	call: (asked: Asked, attempt: Attempt) => AsyncIterable<Message>,
+	position: StreamPosition<Message>,
+	call: (fields: ResumeFields, attempt: Attempt) => AsyncIterable<Message>,
 	outer: AbortSignal,
 ): AsyncGenerator<Message, ConnectError | undefined, undefined> {
 	const ended = new AbortController();
@@ -141,17 +141,17 @@ async function* attempt<Message>(
 	const onHeader = (header: Headers) => {
 		forget = clock.after(OPEN_MS, () => tries.up(), "due");
 		const at = header.get(BEGINS_HEADER);
-		if (at !== null && /^\d+$/.test(at)) place.begins?.(BigInt(at));
+		if (at !== null && /^\d+$/.test(at)) position.begins?.(BigInt(at));
 	};
 	try {
 		if (outer.aborted) return undefined;
-		const messages = call(place.ask(), { signal, onHeader })[Symbol.asyncIterator]();
+		const messages = call(position.ask(), { signal, onHeader })[Symbol.asyncIterator]();
 		for (;;) {
 			const next = await nextOf(messages);
 			if (next instanceof ConnectError) return next;
-			if (next.done) return place.endsWithOk ? undefined : closedEarly();
+			if (next.done) return position.endsWithOk ? undefined : closedEarly();
 			tries.up();
-			const taken = place.take(next.value);
+			const taken = position.take(next.value);
 			if (taken === "known") continue;
 			tries.progress();
 			yield next.value;

@@ -10,7 +10,7 @@ import {
 	type OpenMessage,
 	segmentOf,
 } from "./draft-state.ts";
-import { type Place, START } from "./place.ts";
+import { type MarkdownState, START } from "./markdown-state.ts";
 
 /** Drops texts that have ended and show nothing: an assistant message without text makes no platform message. */
 export function skipUnseen(before: Draft): Draft {
@@ -22,16 +22,16 @@ export function skipUnseen(before: Draft): Draft {
 }
 
 /** Moves the beginning of the held text; at a bound the next message's markdown starts afresh. */
-export function advance(draft: Draft, length: number, place: Place): Draft {
+export function advance(draft: Draft, length: number, markdown: MarkdownState): Draft {
 	if (draft.isErrorText) {
 		const rest = draft.text.slice(length);
-		return { ...draft, place, text: isVisible(rest) ? rest : "", hasVisibleText: isVisible(rest) };
+		return { ...draft, markdown, text: isVisible(rest) ? rest : "", hasVisibleText: isVisible(rest) };
 	}
 	const from = draft.from + length;
 	const text = draft.text.slice(length);
 	const atBound = draft.bounds[0] === from;
 	const bounds = atBound ? draft.bounds.slice(1) : draft.bounds;
-	const next = { ...draft, from, text, bounds, place: atBound ? START : place, checked: 0 };
+	const next = { ...draft, from, text, bounds, place: atBound ? START : markdown, checked: 0 };
 	return { ...next, hasVisibleText: isVisible(segmentOf(next).segment) };
 }
 
@@ -53,7 +53,13 @@ export function announce(draft: Draft, rules: DraftRules, view?: View): DraftSte
 }
 
 /** The first `length` units of the held text are visible for good. */
-export function sent(draft: Draft, length: number, next: Place, message: OpenMessage, rules: DraftRules): DraftStep {
+export function sent(
+	draft: Draft,
+	length: number,
+	next: MarkdownState,
+	message: OpenMessage,
+	rules: DraftRules,
+): DraftStep {
 	const moved = skipUnseen(advance({ ...draft, message: { at: "none" }, toolsShown: draft.tools }, length, next));
 	const errorFollows = draft.closed === "error" && !draft.isErrorText && isVisible(rules.errorText);
 	const to = moved.isErrorText ? draft.from : draft.from + length;
@@ -73,7 +79,7 @@ export function sent(draft: Draft, length: number, next: Place, message: OpenMes
 }
 
 /** The place at `to`, unless a new message's markdown begins there anyway. */
-function carried(draft: Draft, to: number, next: Place): { carry?: string } {
+function carried(draft: Draft, to: number, next: MarkdownState): { carry?: string } {
 	const carry = draft.bounds[0] === to || draft.isErrorText ? undefined : carryOf(next);
 	return carry === undefined ? {} : { carry };
 }

@@ -2,9 +2,9 @@
 
 import type { ToolStatusEvent } from "../../protocol/protocol.ts";
 import type { PlatformFault, Resume, StreamStatus } from "../port.ts";
-import { type ComposeRules, placeOf, type View } from "./compose.ts";
+import { type ComposeRules, markdownStateOf, type View } from "./compose.ts";
 import type { Rank } from "./gate-step.ts";
-import { type Place, START } from "./place.ts";
+import { type MarkdownState, START } from "./markdown-state.ts";
 import type { DraftStyle } from "./platform.ts";
 import { type ToolCall, toolLines } from "./tool-line.ts";
 
@@ -66,7 +66,7 @@ export interface OpenMessage {
 	/** A stream of unknown content: close it, then set the text by an edit. */
 	stopFirst: boolean;
 	/** The place after its text. */
-	next: Place;
+	next: MarkdownState;
 }
 
 export interface Finished {
@@ -83,7 +83,7 @@ export interface Draft {
 	/** The source from `from` on, as far as it has come. */
 	readonly text: string;
 	/** Where in the markdown `text` begins: inside a fence, a list … */
-	readonly place: Place;
+	readonly markdown: MarkdownState;
 	/** Source positions where a message has to end, ascending. */
 	readonly bounds: readonly number[];
 	/** The text up to the first bound has something to see. */
@@ -118,7 +118,7 @@ export interface Calling {
 	call: DraftCall;
 	length: number;
 	done: boolean;
-	next: Place;
+	next: MarkdownState;
 }
 
 export type DraftCall =
@@ -170,7 +170,7 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 		from,
 		since: from,
 		text: "",
-		place: placeOf(resume?.carry),
+		markdown: markdownStateOf(resume?.carry),
 		bounds: [],
 		hasVisibleText: false,
 		isFirst: from === 0,

@@ -21,7 +21,7 @@ import {
 	segmentOf,
 } from "./draft-state.ts";
 import { take } from "./draft-turn.ts";
-import { START } from "./place.ts";
+import { START } from "./markdown-state.ts";
 import { withTool } from "./tool-line.ts";
 
 export function stepDraft(draft: Draft, input: DraftInput, now: number, rules: DraftRules): DraftStep {
@@ -152,7 +152,7 @@ const withErrorText = (draft: Draft, rules: DraftRules): Draft => ({
 	isErrorText: true,
 	text: rules.errorText,
 	hasVisibleText: true,
-	place: START,
+	markdown: START,
 });
 
 /** There is nothing to say: a message that was begun for it goes. One that is being made is waited for. */
@@ -199,6 +199,6 @@ const showsEarly = ({ style }: DraftRules): boolean => style === "edit" || style
 function full(draft: Draft, rules: DraftRules): { draft: Draft; view?: View } {
 	const { segment, ended } = segmentOf(draft);
 	if (!ended && segment.length < draft.checked + CHECK_CHARS) return { draft };
-	const view = compose(draft.place, segment, ended, rules);
+	const view = compose(draft.markdown, segment, ended, rules);
 	return view.done ? { draft, view } : { draft: { ...draft, checked: draft.text.length } };
 }

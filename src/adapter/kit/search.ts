@@ -1,8 +1,8 @@
 /** Finds where a message ends: the longest prefix that fits, then the best boundary in it. */
 
 import { graphemeAfter, graphemeAtOrBefore, inlineBoundaries, inlineSpans } from "./boundary.ts";
+import { fenceOf, MARKS, readLine } from "./markdown-state.ts";
 import type { Line, Outline } from "./outline.ts";
-import { fenceOf, MARKS, readLine } from "./place.ts";
 import { type Decoration, standaloneText, startsBlock } from "./standalone.ts";
 
 export interface SearchOptions {

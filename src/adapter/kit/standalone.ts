@@ -3,8 +3,8 @@
  * it ends is closed, quotes and list items it begins in are respected. White space at its two ends is left out; nothing else is.
  */
 
+import { type Container, type Fence, fenceOf, type MarkdownState, withoutContainers } from "./markdown-state.ts";
 import type { Line, Outline } from "./outline.ts";
-import { type Container, type Fence, fenceOf, type Place, withoutContainers } from "./place.ts";
 
 /** How much decoration a torn fence gets: all, no info string, or none at all where the limit leaves no room for it. */
 export type Decoration = "full" | "plain" | "none";
@@ -17,15 +17,15 @@ export function standaloneText(outline: Outline, to: number, decoration: Decorat
 	if (first?.before.inLine && first.kind === "code" && first.textEnd <= first.start) first = parts.skip();
 	if (first === undefined) return "";
 	const torn = first.kind === "open" && first.before.inLine;
-	const place = torn ? first.after : first.before;
-	const fence = fenceOf(place);
+	const markdown = torn ? first.after : first.before;
+	const fence = fenceOf(markdown);
 	// A closer that comes first closes a block that is already shown whole.
 	if (first.kind === "close" || (torn && decoration !== "none")) parts.skip();
 	if (fence !== undefined && decoration !== "none" && (torn || first.kind === "code")) {
 		// The rest of an opener's words are nowhere else.
-		parts.lead(openerOf(place, fence, torn ? "full" : decoration));
+		parts.lead(openerOf(markdown, fence, torn ? "full" : decoration));
 	}
-	if (decoration === "full" && continuesTable(first)) parts.lead(headOf(place));
+	if (decoration === "full" && continuesTable(first)) parts.lead(headOf(markdown));
 	return parts.text();
 }
 
@@ -33,14 +33,15 @@ export function standaloneText(outline: Outline, to: number, decoration: Decorat
 const continuesTable = ({ kind, before }: Line): boolean =>
 	kind === "row" && before.leaf === "table" && !before.inLine && before.table !== undefined;
 
-const headOf = ({ table = "", containers }: Place): string => `${table}\n`.replace(/^(?=.)/gm, quotes(containers));
+const headOf = ({ table = "", containers }: MarkdownState): string =>
+	`${table}\n`.replace(/^(?=.)/gm, quotes(containers));
 
 const quotes = (containers: readonly Container[]): string =>
 	containers.map((each) => (each.kind === "quote" ? "> " : "")).join("");
 
-function openerOf(place: Place, fence: Fence, decoration: Decoration): string {
+function openerOf(markdown: MarkdownState, fence: Fence, decoration: Decoration): string {
 	const info = decoration === "full" ? fence.info : "";
-	return `${quotes(place.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
+	return `${quotes(markdown.containers)}${" ".repeat(fence.indent)}${fence.mark.repeat(fence.length)}${info}\n`;
 }
 
 /** Collects the lines of one range. */
@@ -161,16 +162,16 @@ class Parts {
 
 	private close(): string {
 		const last = this.lastLine();
-		const place = this.outline.placeAt(this.to);
+		const markdown = this.outline.stateAt(this.to);
 		const torn = last !== undefined && this.to < last.end && last.kind === "close";
-		const fence = torn ? undefined : fenceOf(place);
+		const fence = torn ? undefined : fenceOf(markdown);
 		if (fence === undefined || this.decoration === "none") return withoutTrailingBlank(this.out);
 		if (last?.kind === "open") return this.withoutOpener(last);
 		const before = this.out.endsWith("\n") || this.out === "" ? "" : "\n";
 		const kept = this.stillOpen();
-		const inner = place.containers.slice(kept);
+		const inner = markdown.containers.slice(kept);
 		const own = inner.map((each) => (each.kind === "quote" ? "> " : " ".repeat(each.indent))).join("");
-		return `${this.out}${before}${quotes(place.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
+		return `${this.out}${before}${quotes(markdown.containers.slice(0, kept))}${own}${fence.mark.repeat(fence.length)}`;
 	}
 
 	/** How many of the inherited containers are open where the range ends. */

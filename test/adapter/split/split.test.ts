@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { Nodes } from "mdast";
 import { describe, expect, it } from "vitest";
 import { parseMarkdown } from "../../../src/adapter/kit/markdown.ts";
-import { cut, type Piece, type Place, splitAll, standalone } from "../../../src/adapter/kit/split.ts";
+import { cut, type MarkdownState, type Piece, splitAll, standalone } from "../../../src/adapter/kit/split.ts";
 import { atEffort } from "../../effort.ts";
 import { normalise } from "../normalise.ts";
 import { markdown } from "./arbitrary.ts";
@@ -70,7 +70,7 @@ function codeFault(source: string, pieces: readonly Piece[], limit: number): str
 function splitGrowing(source: string, fits: (text: string) => boolean, chunk: number): Piece[] {
 	const pieces: Piece[] = [];
 	let from = 0;
-	let place: Place | undefined;
+	let place: MarkdownState | undefined;
 	const take = (seen: string, more: boolean) => {
 		for (;;) {
 			const piece = cut(seen, from, { fits, more, ...(place === undefined ? {} : { at: place }) });

@@ -22,7 +22,7 @@ export interface Container {
 	readonly fresh: boolean;
 }
 
-export interface Place {
+export interface MarkdownState {
 	readonly containers: readonly Container[];
 	readonly leaf: "none" | "paragraph" | "table" | "indented" | Fence;
 	/** Not at the start of a line: the rest of the line continues what the line began. */
@@ -32,12 +32,12 @@ export interface Place {
 	/** Of a table, or of what would be one if a delimiter row followed: its head without the marks of its containers, unless it is long. */
 	readonly table?: string;
 	/** The line so far and the place before it, when what follows decides what the line is. */
-	readonly head?: { readonly text: string; readonly before: Place };
+	readonly head?: { readonly text: string; readonly before: MarkdownState };
 }
 
-export const START: Place = { containers: [], leaf: "none", inLine: false, cells: 0 };
+export const START: MarkdownState = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
-export const fenceOf = (place: Place): Fence | undefined => (typeof place.leaf === "object" ? place.leaf : undefined);
+export const fenceOf = (markdown: MarkdownState): Fence | undefined => (typeof markdown.leaf === "object" ? markdown.leaf : undefined);
 
 export type LineKind =
 	| "blank"
@@ -57,7 +57,7 @@ export type LineKind =
 export interface LineRead {
 	kind: LineKind;
 	/** After the line. */
-	after: Place;
+	after: MarkdownState;
 	/** A paragraph went on although its containers' marks are missing. */
 	lazy: boolean;
 	/** How many of the open containers the line belongs to. */
@@ -189,16 +189,16 @@ function openContainers(scan: Scan, into: Container[], interrupts: boolean): boo
 const HEAD_CHARS_MAX = 200;
 
 /** The place after the beginning of a line that was read at `before`. */
-export function placeInLine(before: Place, begun: string, { kind, after }: Pick<LineRead, "kind" | "after">): Place {
+export function stateInLine(before: MarkdownState, begun: string, { kind, after }: Pick<LineRead, "kind" | "after">): MarkdownState {
 	const text = (before.head?.text ?? "") + begun;
 	const start = before.head?.before ?? before;
-	const { head: _, ...place } = after;
+	const { head: _, ...place: markdown } = after;
 	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
-	return open ? { ...place, inLine: true, head: { text, before: start } } : { ...place, inLine: true };
+	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
 }
 
 /** Nothing but marks so far, or what is a fence's mark, or would be with more of it. */
-function isUndecided(before: Place, text: string, kind: LineKind): boolean {
+function isUndecided(before: MarkdownState, text: string, kind: LineKind): boolean {
 	if (kind === "open" || kind === "close" || text.replace(MARKS, "") === "") return true;
 	const mark = fenceOf(before)?.mark ?? text.at(-1);
 	if ((mark !== "`" && mark !== "~") || !text.endsWith(mark)) return false;
@@ -207,11 +207,11 @@ function isUndecided(before: Place, text: string, kind: LineKind): boolean {
 }
 
 /** Reads the rest of a line. Its beginning has decided what it is, unless it was too short for that. */
-export function readRest(place: Place, rest: string): LineRead {
-	const { head, ...known } = place;
-	const matched = place.containers.length;
+export function readRest(markdown: MarkdownState, rest: string): LineRead {
+	const { head, ...known } = markdown;
+	const matched = markdown.containers.length;
 	if (head === undefined) {
-		const kind = fenceOf(place) ? "code" : place.leaf === "table" ? "row" : "text";
+		const kind = fenceOf(markdown) ? "code" : markdown.leaf === "table" ? "row" : "text";
 		const { table, ...bare } = known;
 		// Of a line that was cut the beginning is not known here.
 		const after = { ...bare, inLine: false, ...(kind === "row" && headOf(table)) };
@@ -227,8 +227,8 @@ const settled = (containers: readonly Container[]): readonly Container[] =>
 const LETTER = /^[\p{L}(]/u;
 
 /** Reads one line, without its line end, at the place before it. */
-export function readLine(place: Place, line: string): LineRead {
-	const { containers, leaf } = place;
+export function readLine(markdown: MarkdownState, line: string): LineRead {
+	const { containers, leaf } = markdown;
 	if (containers.length === 0 && typeof leaf === "string" && leaf !== "table" && LETTER.test(line)) {
 		return { kind: "text", after: textPlace([], line), lazy: false, matched: 0 };
 	}
@@ -238,18 +238,18 @@ export function readLine(place: Place, line: string): LineRead {
 	if (typeof leaf === "object" && all) {
 		const indent = indentAt(scan, 4);
 		const closes = indent < 4 && isCloser(leaf, scan.line, scan.at + indent);
-		const after = closes ? { ...place, leaf: "none" as const } : place;
+		const after = closes ? { ...markdown, leaf: "none" as const } : markdown;
 		return { kind: closes ? "close" : "code", after: { ...after, inLine: false }, lazy: false, matched };
 	}
-	return readOutsideFence(place, scan, matched);
+	return readOutsideFence(markdown, scan, matched);
 }
 
-function readOutsideFence(place: Place, scan: Scan, matched: number): LineRead {
-	const { containers, leaf } = place;
+function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number): LineRead {
+	const { containers, leaf } = markdown;
 	const all = matched === containers.length;
 	const open = containers.slice(0, matched);
 	const inParagraph = leaf === "paragraph" && all;
-	const at = (kind: LineKind, next: Place["leaf"], cells = 0): LineRead => ({
+	const at = (kind: LineKind, next: MarkdownState["leaf"], cells = 0): LineRead => ({
 		kind,
 		after: { containers: kind === "blank" ? open : settled(open), leaf: next, inLine: false, cells },
 		lazy: false,
@@ -258,9 +258,9 @@ function readOutsideFence(place: Place, scan: Scan, matched: number): LineRead {
 	if (inParagraph) {
 		const indent = indentAt(scan, 4);
 		const rest = scan.line.slice(scan.at + indent);
-		if (indent < 4 && isDelimiter(rest, place.cells)) {
+		if (indent < 4 && isDelimiter(rest, markdown.cells)) {
 			const read = at("delimiter", "table");
-			const head = place.table === undefined ? {} : headOf(`${place.table}\n${rest.trimEnd()}`);
+			const head = markdown.table === undefined ? {} : headOf(`${markdown.table}\n${rest.trimEnd()}`);
 			return { ...read, after: { ...read.after, ...head } };
 		}
 		if (indent < 4 && UNDERLINE.test(rest)) return at("underline", "none");
@@ -288,7 +288,7 @@ function readOutsideFence(place: Place, scan: Scan, matched: number): LineRead {
 	}
 	if (leaf === "table" && all && !begun && indent < 4) {
 		const read = at("row", "table");
-		return { ...read, after: { ...read.after, ...headOf(place.table) } };
+		return { ...read, after: { ...read.after, ...headOf(markdown.table) } };
 	}
 	if (indent > 3) return at(opened ? "item" : "indented", "indented");
 	const after = textPlace(settled(open), rest);
@@ -297,15 +297,15 @@ function readOutsideFence(place: Place, scan: Scan, matched: number): LineRead {
 	return { kind: opened ? "item" : "text", after: noHead ? { ...after, cells: 0 } : after, lazy: false, matched };
 }
 
-const textPlace = (containers: readonly Container[], text: string): Place => {
-	const place = { containers, leaf: "paragraph" as const, inLine: false };
-	return text.includes("|") ? { ...place, cells: cellsOf(text), ...headOf(text.trimEnd()) } : { ...place, cells: 1 };
+const textPlace = (containers: readonly Container[], text: string): MarkdownState => {
+	const markdown = { containers, leaf: "paragraph" as const, inLine: false };
+	return text.includes("|") ? { ...markdown, cells: cellsOf(text), ...headOf(text.trimEnd()) } : { ...markdown, cells: 1 };
 };
 
 /** A longer head would leave little room for the rows below it. */
 const TABLE_HEAD_CHARS_MAX = 500;
 
-const headOf = (table: string | undefined): Pick<Place, "table"> =>
+const headOf = (table: string | undefined): Pick<MarkdownState, "table"> =>
 	table === undefined || table.length > TABLE_HEAD_CHARS_MAX ? {} : { table };
 
 function isDelimiter(text: string, cells: number): boolean {

@@ -11,7 +11,7 @@ import { type SubscribeWorkflowEventsResponse, WorkflowState } from "../gen/nexu
 import type { CloseMode } from "../protocol/protocol.ts";
 
 /** The fields by which a place is found, in whatever message has them. */
-export interface Asked {
+export interface ResumeFields {
 	after?: bigint;
 	runId?: string;
 	idempotencyKey?: string;
@@ -20,9 +20,9 @@ export interface Asked {
 /** `last`: new, and nothing follows it. */
 type Taken = "new" | "known" | "last";
 
-export interface Place<Message> {
+export interface StreamPosition<Message> {
 	/** What the next call asks for beside what the caller wants. */
-	ask(): Asked;
+	ask(): ResumeFields;
 	take(message: Message): Taken;
 	/** A clean close without the `last` message is an end, too. */
 	readonly endsWithOk: boolean;
@@ -35,12 +35,12 @@ export interface Place<Message> {
 const never = () => false;
 
 /** Mode A. Once the run's id is known the run is read again, never executed again; before that the same key finds the same run. */
-function callPlace(asked: Asked): Place<StreamScenarioResponse> {
-	let { runId = "", after } = asked;
+function callPosition(fields: ResumeFields): StreamPosition<StreamScenarioResponse> {
+	let { runId = "", after } = fields;
 	return {
 		endsWithOk: false,
 		lost: never,
-		ask: () => (runId === "" ? asked : { runId, ...(after !== undefined && { after }), idempotencyKey: "" }),
+		ask: () => (runId === "" ? fields : { runId, ...(after !== undefined && { after }), idempotencyKey: "" }),
 		take(event) {
 			runId = event.runId === "" ? runId : event.runId;
 			if (event.done) return "last";
@@ -73,14 +73,14 @@ const isTerminal = (event: StateEvent): boolean =>
 		: "workflow" in event && event.workflow !== undefined && ENDED_WORKFLOWS.has(event.workflow.state);
 
 /** Mode B. Where the last position is not kept any more, the current snapshot says all that counts. */
-function statePlace(asked: Asked): Place<StateEvent> {
-	let { after } = asked;
+function statePosition(fields: ResumeFields): StreamPosition<StateEvent> {
+	let { after } = fields;
 	let seen = after;
 	return {
 		endsWithOk: false,
 		ask: () => (after === undefined ? {} : { after }),
 		lost({ code }) {
-			const canGoOn = code === Code.OutOfRange && after !== undefined && seen !== asked.after;
+			const canGoOn = code === Code.OutOfRange && after !== undefined && seen !== fields.after;
 			if (canGoOn) after = undefined;
 			return canGoOn;
 		},
@@ -95,8 +95,8 @@ function statePlace(asked: Asked): Place<StateEvent> {
 }
 
 /** Mode C. A new call is another export, which goes on after the last event of the chunks so far. */
-function filePlace(asked: Asked): Place<ExportAuditEventsResponse> {
-	let { after } = asked;
+function filePosition(fields: ResumeFields): StreamPosition<ExportAuditEventsResponse> {
+	let { after } = fields;
 	return {
 		endsWithOk: false,
 		lost: never,
@@ -111,8 +111,8 @@ function filePlace(asked: Asked): Place<ExportAuditEventsResponse> {
 }
 
 /** Mode D of a log: the daemon numbers what it holds. An event without a type says how far the reader is, and nothing else (P8.7). */
-function logPlace(asked: Asked): Place<{ sequence: bigint; eventType?: number }> {
-	let { after } = asked;
+function logPosition(fields: ResumeFields): StreamPosition<{ sequence: bigint; eventType?: number }> {
+	let { after } = fields;
 	return {
 		endsWithOk: true,
 		lost: never,
@@ -129,19 +129,24 @@ function logPlace(asked: Asked): Place<{ sequence: bigint; eventType?: number }>
 }
 
 /** Mode D of a state feed: it begins with what is so now, and its numbers are those of one connection. */
-const feedPlace = (): Place<unknown> => ({ endsWithOk: true, lost: never, ask: () => ({}), take: () => "new" });
+const feedPosition = (): StreamPosition<unknown> => ({
+	endsWithOk: true,
+	lost: never,
+	ask: () => ({}),
+	take: () => "new",
+});
 
 /** The mode is the table's; whether it is a log, the request says by having `after`. */
-export function placeOf(closes: CloseMode, isLog: boolean, asked: Asked): Place<never> {
+export function positionOf(closes: CloseMode, isLog: boolean, fields: ResumeFields): StreamPosition<never> {
 	switch (closes) {
 		case "A":
-			return callPlace(asked);
+			return callPosition(fields);
 		case "B":
-			return statePlace(asked);
+			return statePosition(fields);
 		case "C":
-			return filePlace(asked);
+			return filePosition(fields);
 		case "D":
-			return isLog ? logPlace(asked) : feedPlace();
+			return isLog ? logPosition(fields) : feedPosition();
 		default:
 			return closes satisfies never;
 	}
