@@ -12,7 +12,7 @@ import {
 } from "../client/client.ts";
 import { NexusError, toNexusError } from "../protocol/protocol.ts";
 import { dataPaths, isForAnother, loadConfig, readDaemonRecord, readToken } from "../runtime/runtime.ts";
-import { type Host, placeOf } from "./host.ts";
+import { configSourceOf, type Host } from "./host.ts";
 import { Hinted } from "./terminal.ts";
 
 /** How a command is told where the daemon is. */
@@ -38,7 +38,7 @@ export const clientFor = (host: Host, where: WhereOptions): Client =>
 /** The daemon as flags, environment and the data directory say. Asked again on every reconnect: a restart may change the port. */
 export async function findDaemon({ host, where }: Route): Promise<Address> {
 	const { data, token: given, config: file } = where;
-	const config = await loadConfig({ data, token: given, config: file }, placeOf(host));
+	const config = await loadConfig({ data, token: given, config: file }, configSourceOf(host));
 	const paths = dataPaths(config.data);
 	const record = readDaemonRecord(paths);
 	const url = checkedUrl(where.url, "--url") ?? checkedUrl(host.env.NEXUS_URL || undefined, "NEXUS_URL") ?? record?.url;

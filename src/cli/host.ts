@@ -19,4 +19,4 @@ export interface Host {
 }
 
 /** Where configuration is looked for. */
-export const placeOf = (host: Host) => ({ cwd: host.cwd(), env: host.env });
+export const configSourceOf = (host: Host) => ({ cwd: host.cwd(), env: host.env });

@@ -2,7 +2,7 @@
 
 import type { AdapterInfo, Target } from "../adapter/adapter.ts";
 import type { Bus } from "../bus/bus.ts";
-import type { Delivery, MessagePlace } from "../ledger/ledger.ts";
+import type { Delivery, MessageAddress } from "../ledger/ledger.ts";
 import { toNexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
@@ -58,7 +58,7 @@ export class DeliveryRunner {
 	}
 
 	/** The one under way that has a message of this id or nonce. */
-	ofMessage({ channel, account, messageId, nonce }: MessagePlace): { live: LiveDelivery; nonce: string } | undefined {
+	ofMessage({ channel, account, messageId, nonce }: MessageAddress): { live: LiveDelivery; nonce: string } | undefined {
 		for (const { live } of this.#active.values()) {
 			const { row } = live;
 			if (row.channel !== channel || row.account !== account) continue;

@@ -1,13 +1,13 @@
 /** Messages that a platform had taken and did not bring to their readers: the deliveries that were thought complete are not. */
 
 import type { MessageFailure } from "../adapter/adapter.ts";
-import { type Deliveries, deliveryWrites, type MessagePlace } from "../ledger/ledger.ts";
+import { type Deliveries, deliveryWrites, type MessageAddress } from "../ledger/ledger.ts";
 import { Refused } from "../protocol/protocol.ts";
 import type { Log } from "../std/log.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
 import { DeliveryRecord, type Records } from "./record.ts";
 
-type Failure = MessagePlace & MessageFailure;
+type Failure = MessageAddress & MessageFailure;
 
 export interface FailuresDeps {
 	deliveries: Deliveries;

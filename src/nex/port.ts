@@ -70,8 +70,8 @@ export interface AccountChanges {
 }
 
 /** What is delivered: a run, live or finished, or a text of its own. */
-export type DeliverRequest = DeliverPlace & ({ runId: string } | NewText);
-export type RunDelivery = DeliverPlace & { runId: string };
+export type DeliverRequest = DeliverDestination & ({ runId: string } | NewText);
+export type RunDelivery = DeliverDestination & { runId: string };
 
 interface NewText {
 	text: string;
@@ -81,7 +81,7 @@ interface NewText {
 	beside?: readonly Write[];
 }
 
-interface DeliverPlace {
+interface DeliverDestination {
 	account: AccountName;
 	target: Target;
 	options?: DeliverOptions;

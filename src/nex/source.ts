@@ -158,8 +158,8 @@ function createReader(start: number): Reader {
 
 	function eventOf(record: string, offset: number): SourceEvent | undefined {
 		const frame = frameOf(record, offset);
-		if (!order.isKnown(offset)) verify(frame);
-		if (!order.hears(frame, offset)) return undefined;
+		if (!order.wasRead(offset)) verify(frame);
+		if (!order.takes(frame, offset)) return undefined;
 		const heard = toEvents.push(frame);
 		const part = parts(frame);
 		const end = ends(frame);
@@ -182,8 +182,8 @@ function createReader(start: number): Reader {
 		if (payload === undefined) return undefined;
 		spoken.seq_no++;
 		const frame = { type: "stream.chunk" as const, ...spoken, payload, is_partial: true, ts: 0 };
-		if (!order.isKnown(offset)) verify(frame);
-		return order.hears(frame, offset) ? payload : undefined;
+		if (!order.wasRead(offset)) verify(frame);
+		return order.takes(frame, offset) ? payload : undefined;
 	}
 
 	function tokenOf(text: string, offset: number): SourceEvent | undefined {

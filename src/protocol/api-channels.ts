@@ -93,7 +93,7 @@ export interface DeliveryListJson {
 	deliveries: DeliveryJson[];
 }
 
-export interface DeliveryPlace extends AccountNameJson {
+export interface DeliveryDestination extends AccountNameJson {
 	target: TargetJson;
 	/** Sent when it is finished. */
 	disable_streaming?: boolean;
@@ -104,8 +104,8 @@ export interface DeliveryPlace extends AccountNameJson {
 }
 
 export type DeliveryRequest =
-	| ({ run_id: string } & DeliveryPlace)
-	| ({ text: string; idempotency_key?: string } & DeliveryPlace);
+	| ({ run_id: string } & DeliveryDestination)
+	| ({ text: string; idempotency_key?: string } & DeliveryDestination);
 
 export interface DeliveryAccepted {
 	delivery_id: string;

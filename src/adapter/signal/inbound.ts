@@ -124,5 +124,5 @@ function readText(data: NonNullable<Envelope["dataMessage"]>, me: Me): { text: s
 }
 
 /** How signal-cli is told where to. */
-export const placeOf = ({ to }: Target): { groupId: string } | { recipient: string[] } =>
+export const recipientOf = ({ to }: Target): { groupId: string } | { recipient: string[] } =>
 	to.startsWith(GROUP) ? { groupId: to.slice(GROUP.length) } : { recipient: [to] };

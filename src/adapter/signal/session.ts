@@ -21,7 +21,7 @@ import {
 } from "../kit/kit.ts";
 import { createApi, DEFAULT_API_URL, type SignalApi } from "./api.ts";
 import { refusedBy, type SendResult } from "./faults.ts";
-import { type Me, placeOf, readEnvelope, type SignalFile } from "./inbound.ts";
+import { type Me, readEnvelope, recipientOf, type SignalFile } from "./inbound.ts";
 
 /** Where reading of events goes on after a restart. */
 const LAST_EVENT = "last_event";
@@ -92,7 +92,7 @@ export class SignalSession implements Session {
 	}
 
 	async typing(target: Target, on: boolean): Promise<void> {
-		await this.api.call("sendTyping", { ...placeOf(target), ...(on ? {} : { stop: true }) });
+		await this.api.call("sendTyping", { ...recipientOf(target), ...(on ? {} : { stop: true }) });
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
@@ -121,7 +121,7 @@ export class SignalSession implements Session {
 	}
 
 	private async send(target: Target, what: object, signal: AbortSignal): Promise<number> {
-		const params = { ...placeOf(target), ...quoteOf(target), ...what };
+		const params = { ...recipientOf(target), ...quoteOf(target), ...what };
 		const { timestamp, results = [] } = await this.api.call<Sent>("send", params, signal);
 		const refused = refusedBy("send", results);
 		if (refused) throw refused;
@@ -175,7 +175,7 @@ export class SignalSession implements Session {
 	}
 
 	private async fetchFile({ id }: SignalFile, target: Target, bytesMax: number): Promise<Buffer> {
-		const place = placeOf(target);
+		const place = recipientOf(target);
 		const where = "groupId" in place ? place : { recipient: place.recipient[0] };
 		const { data } = await this.api.call<{ data: string }>("getAttachment", { id, ...where });
 		const bytes = Buffer.from(data, "base64");

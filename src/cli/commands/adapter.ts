@@ -17,7 +17,7 @@ import {
 import { ask, faultOf, type Settings } from "../ask.ts";
 import { clientFor } from "../client.ts";
 import type { Local, Outcome } from "../command.ts";
-import { type Host, placeOf } from "../host.ts";
+import { configSourceOf, type Host } from "../host.ts";
 import { oneLine } from "../terminal.ts";
 
 interface Where {
@@ -35,7 +35,7 @@ export interface AddOptions extends Where {
 
 type Config = Awaited<ReturnType<typeof loadConfig>>;
 
-const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, placeOf(host));
+const configOf = (host: Host, { data, config }: Where) => loadConfig({ data, config }, configSourceOf(host));
 
 export async function add(local: Local, channel: string, options: AddOptions): Outcome {
 	const { host, terminal } = local;

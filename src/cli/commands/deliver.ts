@@ -2,7 +2,7 @@
 
 import { text as readAll } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DeliveryJson, type DeliveryPlace, NexusError } from "../../protocol/protocol.ts";
+import { type DeliveryDestination, type DeliveryJson, NexusError } from "../../protocol/protocol.ts";
 import { overRestarts } from "../client.ts";
 import type { Context, Outcome } from "../command.ts";
 import { noteDrop } from "../terminal.ts";
@@ -27,7 +27,7 @@ export async function deliver(context: Context, words: string | undefined, optio
 	if ((words === undefined) === (run === undefined))
 		throw new NexusError("invalid", "give a text or --run, and not both");
 	const text = words === "-" ? await readAll(host.stdin) : words;
-	const place: DeliveryPlace = {
+	const place: DeliveryDestination = {
 		channel,
 		account,
 		target: { to, ...(thread !== undefined && { thread_id: thread }) },

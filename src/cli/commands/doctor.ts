@@ -30,7 +30,7 @@ import {
 	storeCheck,
 } from "../../runtime/runtime.ts";
 import type { Local, Outcome } from "../command.ts";
-import { type Host, placeOf } from "../host.ts";
+import { configSourceOf, type Host } from "../host.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 import { agentsWithout } from "./doctor-agents.ts";
 
@@ -77,7 +77,7 @@ export async function doctor(
 		[
 			"config",
 			async () => {
-				config = await loadConfig(options, placeOf(host));
+				config = await loadConfig(options, configSourceOf(host));
 				requireTokenOnPublicHost(config);
 				return ok(config.file ?? "no nexus.yaml: the defaults apply");
 			},

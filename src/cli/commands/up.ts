@@ -3,13 +3,13 @@
 import { exitCodeOf } from "../../protocol/protocol.ts";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
 import type { Local, Outcome } from "../command.ts";
-import { type Host, placeOf } from "../host.ts";
+import { configSourceOf, type Host } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { releaseHeap } from "../release-heap.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
 export async function up({ host, terminal }: Local, flags: ConfigFlags): Outcome {
-	const config = await loadConfig(flags, placeOf(host));
+	const config = await loadConfig(flags, configSourceOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
 	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);
 	const daemon = await startDaemon(config);

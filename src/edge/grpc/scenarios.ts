@@ -19,7 +19,7 @@ import type {
 	ScenarioRequest,
 	Services,
 } from "../../services/services.ts";
-import { placeOf } from "./paging.ts";
+import { sequenceNumberOf } from "./paging.ts";
 import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
 import { reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
 
@@ -63,14 +63,14 @@ async function established(
 ): Promise<{ runId: string; after: number }> {
 	if (runId !== "") {
 		if (scenario) throw new NexusError("invalid", "send a scenario to begin, or a run_id to go on, not both");
-		return { runId, after: placeOf(after) };
+		return { runId, after: sequenceNumberOf(after) };
 	}
 	if (after > 0n && idempotencyKey === "")
 		throw new NexusError("invalid", "`after` needs a run_id or an idempotency_key");
 	const { admitted } = await admit(scenarios, { scenario, idempotencyKey }, context, principal);
 	if (admitted.spec.kind !== "text" && admitted.spec.kind !== "speech") throw notStreamed();
 	const started = await scenarios.start(admitted, { idempotencyKey });
-	return { runId: started.runId, after: started.isFirst ? 0 : placeOf(after) };
+	return { runId: started.runId, after: started.isFirst ? 0 : sequenceNumberOf(after) };
 }
 
 async function admit(

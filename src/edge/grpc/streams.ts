@@ -16,7 +16,7 @@ export class Streams {
 	/** Of every call that is open, streaming or not. */
 	readonly #outgoing = new Set<Outgoing>();
 	/** How far each connection was at the last look. */
-	readonly #places = new WeakMap<ServerHttp2Session, { window: number; bytes: number }>();
+	readonly #windows = new WeakMap<ServerHttp2Session, { window: number; bytes: number }>();
 	#stalled = 0;
 	/** Who waits for streams to end. */
 	readonly #leaving: (() => void)[] = [];
@@ -101,8 +101,8 @@ export class Streams {
 		for (const session of sessions) {
 			const { remoteWindowSize: window = 0 } = session.state;
 			const { bytesWritten: bytes } = session.socket;
-			const last = this.#places.get(session);
-			this.#places.set(session, { window, bytes });
+			const last = this.#windows.get(session);
+			this.#windows.set(session, { window, bytes });
 			if (last && (last.window !== window || bytes - last.bytes >= CREPT_BYTES_MIN)) crept.add(session);
 		}
 		return crept;

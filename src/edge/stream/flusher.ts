@@ -33,7 +33,7 @@ const GOLDEN_RATIO = 0.618_033_988_749_895;
 interface Pace {
 	readonly log: Grown;
 	/** In the spacing, 0 to 1: logs that grow in the same commit are not flushed in the same tick. */
-	readonly place: number;
+	readonly phase: number;
 	/** What was last decided about: one decision for all readers that a commit wakes. */
 	decidedHead: number;
 	flushedHead: number;
@@ -55,7 +55,7 @@ export class Flusher {
 	#isActive = false;
 	#isMeasuring = false;
 	#paces = new WeakMap<Grown, Pace>();
-	#places = 0;
+	#phases = 0;
 	/** By slot, in the order of waiting; few at a time, and none while the loop has room. */
 	readonly #slots = new Map<number, Set<Pace>>();
 	#deferred = 0;
@@ -140,7 +140,7 @@ export class Flusher {
 		if (pace) return pace;
 		pace = {
 			log,
-			place: (this.#places++ * GOLDEN_RATIO) % 1,
+			phase: (this.#phases++ * GOLDEN_RATIO) % 1,
 			decidedHead: -1,
 			flushedHead: log.head,
 			flushedAt: -Infinity,
@@ -163,7 +163,7 @@ export class Flusher {
 	#putOff(pace: Pace, now: number): void {
 		const { ms } = this.#spacing;
 		// A slot begins before the flushes in it: one that has just been made is not due again.
-		const due = flushAt(pace.place, ms, Math.max(now, pace.flushedAt + this.#slotMs));
+		const due = flushAt(pace.phase, ms, Math.max(now, pace.flushedAt + this.#slotMs));
 		const slotOf = (at: number) => Math.floor(at / this.#slotMs);
 		pace.slot = Math.max(slotOf(Math.min(due, now + ms)), slotOf(now) + 1);
 		this.#deferred++;

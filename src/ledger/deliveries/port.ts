@@ -93,7 +93,7 @@ export interface DeliveryQuery {
 
 export type DeliveryCounts = Record<DeliveryState, number>;
 
-export interface MessagePlace {
+export interface MessageAddress {
 	channel: string;
 	account: string;
 	messageId: string;
@@ -108,7 +108,7 @@ export interface Deliveries {
 	/** How many of an account are in which state. */
 	counts(channel: string, account: string): Reading<DeliveryCounts>;
 	/** The delivery with a message of this id or nonce, the newest if there are several. */
-	ofMessage(place: MessagePlace): Reading<{ delivery: Delivery; nonce: string } | undefined>;
+	ofMessage(place: MessageAddress): Reading<{ delivery: Delivery; nonce: string } | undefined>;
 }
 
 /** A delivery or nonce that is not there is a conflict. */

@@ -18,7 +18,7 @@ const AT_ONCE_MAX = 16;
  */
 export function mayJoin(run: readonly Message[], message: Message): boolean {
 	if (narrows(rightsTogether(run), rightsTogether([message]))) return false;
-	return run.some((one) => isSamePerson(one, message)) && run.some((one) => isSamePlace(one, message));
+	return run.some((one) => isSamePerson(one, message)) && run.some((one) => isSameDestination(one, message));
 }
 
 const isSamePerson = (one: Message, other: Message): boolean =>
@@ -28,7 +28,7 @@ const isSamePerson = (one: Message, other: Message): boolean =>
 	one.facts.sender.owner === other.facts.sender.owner;
 
 /** Where the answer goes. */
-function isSamePlace({ origin, facts }: Message, other: Message): boolean {
+function isSameDestination({ origin, facts }: Message, other: Message): boolean {
 	if (facts.agent !== other.facts.agent || origin.channel !== other.origin.channel) return false;
 	const { target } = facts;
 	if (!target || !other.facts.target) return target === other.facts.target;

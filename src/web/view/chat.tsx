@@ -106,7 +106,7 @@ export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProp
 }
 
 /** Where the owner's words go in a session that somebody else began. */
-const Whither = ({ partner: { name, channel, place } }: { partner: Writer }) => (
+const Whither = ({ partner: { name, channel, origin: place } }: { partner: Writer }) => (
 	<p class="scripted whither">
 		{channel === undefined
 			? `Session of ${name} (${place}). What you write is answered here, with its history as context.`

@@ -75,7 +75,7 @@ function ChatHead({ state, app }: { state: AppState; app: App }) {
 	const partner = partnerOf(openSessionOf(state) ?? {});
 	return (
 		<Head app={app} title={sessionTitle(state)}>
-			{partner && <span class="place">{partner.place}</span>}
+			{partner && <span class="place">{partner.origin}</span>}
 			{chat?.works && <Phase phase={chat.works} />}
 			{chat && <Link chat={chat} app={app} />}
 		</Head>

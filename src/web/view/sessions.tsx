@@ -93,7 +93,7 @@ export function Sessions({ state, app }: { state: AppState; app: App }) {
 }
 
 const metaOf = (row: SessionJson, now: number): string =>
-	[partnerOf(row)?.place, row.turns > 0 && ageText(row.updated_at, now), row.turns > 0 && plural(row.turns, "turn")]
+	[partnerOf(row)?.origin, row.turns > 0 && ageText(row.updated_at, now), row.turns > 0 && plural(row.turns, "turn")]
 		.filter(Boolean)
 		.join(" · ");
 

@@ -128,7 +128,7 @@ const Bubble = ({ text, writer }: { text: string; writer: Writer | undefined }) 
 	<>
 		{writer ? (
 			<span class="writer" dir="auto">
-				{writer.name} <small>{writer.place}</small>
+				{writer.name} <small>{writer.origin}</small>
 				<span class="sr">:</span>
 			</span>
 		) : (

@@ -3,8 +3,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { createFold, type Frame, type MessageView } from "../../src/protocol/protocol.ts";
+import { insetsOf, placeInsets } from "../../src/web/insets.ts";
 import { parseWhole } from "../../src/web/markdown.ts";
-import { insetsOf, place } from "../../src/web/place.ts";
 import { atEffort } from "../effort.ts";
 
 const RUN = "run_00000000000000000000000000";
@@ -40,7 +40,7 @@ function viewOf(frames: readonly Frame[]): MessageView {
 /** What a reader sees from top to bottom: text blocks by their beginning, insets by their payload. */
 const shown = (message: MessageView, shownChars = message.text.length) => {
 	const blocks = parseWhole(message.text.slice(0, shownChars));
-	return place(blocks, insetsOf(message), shownChars).map((piece) => {
+	return placeInsets(blocks, insetsOf(message), shownChars).map((piece) => {
 		if (piece.kind === "block") return message.text.slice(piece.block.start, piece.block.end);
 		return piece.kind === "part" ? `[${piece.part.payload}]` : `[${piece.kind}]`;
 	});
@@ -101,7 +101,7 @@ describe("the place of what is not text", () => {
 					const all = shown(message).filter((piece) => /^\[\d+\]$/.test(piece));
 					expect(all).toEqual(parts.map((_, index) => `[${index}]`));
 					const limit = Math.floor(share * message.text.length);
-					const visible = place(parseWhole(message.text.slice(0, limit)), insetsOf(message), limit);
+					const visible = placeInsets(parseWhole(message.text.slice(0, limit)), insetsOf(message), limit);
 					for (const piece of visible) if (piece.kind === "part") expect(piece.after).toBeLessThanOrEqual(limit);
 					expect(visible.filter(({ kind }) => kind === "part")).toHaveLength(
 						insetsOf(message).filter(({ after }) => after <= limit).length,

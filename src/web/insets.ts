@@ -29,7 +29,7 @@ function placed<K extends Inset["kind"]>(kind: K, view: { messageId: string; aft
  * Merges blocks and insets. A block is never torn apart: what stands inside one comes right after it. What belongs
  * behind text that is not shown yet (`shownChars`) waits.
  */
-export function place(blocks: readonly Block[], insets: readonly Inset[], shownChars: number): Piece[] {
+export function placeInsets(blocks: readonly Block[], insets: readonly Inset[], shownChars: number): Piece[] {
 	const pieces: Piece[] = [];
 	let next = 0;
 	const placeUpTo = (position: number) => {

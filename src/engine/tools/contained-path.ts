@@ -10,15 +10,15 @@ export function isInside(root: string, target: string): boolean {
 }
 
 /** The path as it was asked for, in full; refused when its words alone lead outside. */
-export function pathBelow(realRoot: string, asked: string): string {
-	if (asked.includes("\0")) throw new Error("a path cannot contain a zero byte");
-	const wanted = path.resolve(realRoot, asked);
-	if (!isInside(realRoot, wanted)) throw outside(asked);
+export function pathBelow(realRoot: string, requested: string): string {
+	if (requested.includes("\0")) throw new Error("a path cannot contain a zero byte");
+	const wanted = path.resolve(realRoot, requested);
+	if (!isInside(realRoot, wanted)) throw outside(requested);
 	return wanted;
 }
 
 /** Where an opened file or folder is. Its path may lead elsewhere by now: a folder on the way can be swapped for a link and back. */
-export async function placeOf(file: FileHandle, real: string): Promise<string | undefined> {
+export async function openedPathOf(file: FileHandle, real: string): Promise<string | undefined> {
 	if (process.platform === "linux") {
 		const place = await readlink(`/proc/self/fd/${file.fd}`).catch(() => undefined);
 		if (place !== undefined) return place;
@@ -45,10 +45,10 @@ export async function realPathTo(target: string): Promise<string> {
 }
 
 /** Errors speak of the path as it was asked for; where a link leads is nobody's business. */
-export const outside = (asked: string): Error => new Error(`"${asked}" is outside the folder that may be used`);
+export const outside = (requested: string): Error => new Error(`"${requested}" is outside the folder that may be used`);
 
-export function unusable(asked: string, cause: unknown): Error {
+export function unusable(requested: string, cause: unknown): Error {
 	const code = (cause as NodeJS.ErrnoException).code;
-	if (code === "ENOENT" || code === "ENOTDIR") return new Error(`there is no file "${asked}"`, { cause });
-	return new Error(`"${asked}" cannot be used (${code ?? "unknown"})`, { cause });
+	if (code === "ENOENT" || code === "ENOTDIR") return new Error(`there is no file "${requested}"`, { cause });
+	return new Error(`"${requested}" cannot be used (${code ?? "unknown"})`, { cause });
 }
