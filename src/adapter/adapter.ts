@@ -12,7 +12,7 @@ export {
 } from "./kit/lines.ts";
 export { openNotes } from "./kit/notes.ts";
 export { type Cut, cut, type MarkdownState, stateAt } from "./kit/split.ts";
-export { forgetLeft, leftStates, readState, writeState } from "./kit/state.ts";
+export { forgetOrphan, orphanedStates, readState, writeState } from "./kit/state.ts";
 export * from "./nonce.ts";
 export * from "./port.ts";
 export { buttonsFault, questionFault } from "./question.ts";

@@ -22,7 +22,7 @@ import type {
 	Saved,
 } from "./port.ts";
 import { checkPhase } from "./recorder.ts";
-import { type SettleLeft, settleLeftRuns, settleWhenPossible } from "./recovery.ts";
+import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./recovery.ts";
 import { Run } from "./run.ts";
 import type { RunDeps } from "./run-deps.ts";
 
@@ -155,9 +155,9 @@ class TurnBroker implements Broker {
 		return false;
 	}
 
-	async recover(settle: SettleLeft = () => []): Promise<Recovered> {
+	async recover(settle: SettleOrphan = () => []): Promise<Recovered> {
 		await this.#deps.approvals.load();
-		const { turns, later } = await settleLeftRuns(this.#deps, settle);
+		const { turns, later } = await settleOrphanedRuns(this.#deps, settle);
 		if (!this.#deps.engine.continues) await this.#deps.approvals.abandon();
 		for (const { status } of turns) this.settled[status]++;
 		const waiting = later.map(({ log, session }) => ({

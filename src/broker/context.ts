@@ -50,11 +50,11 @@ export function chosenTurns(
 	fresh: readonly EngineMessage[],
 	contextTokensMax: number,
 ): PastTurn[] {
-	let left = contextTokensMax - tokensOf(fresh);
+	let orphans = contextTokensMax - tokensOf(fresh);
 	const chosen: PastTurn[] = [];
 	for (const turn of past) {
-		left -= turn.tokens;
-		if (left < 0) break;
+		orphans -= turn.tokens;
+		if (orphans < 0) break;
 		chosen.push(turn);
 	}
 	return chosen.reverse();

@@ -71,10 +71,10 @@ export class History {
 
 	async #read(session: string, count: number): Promise<PastTurn[]> {
 		const read: PastTurn[] = [];
-		let left = Math.min(count, this.#limits.contextTurnsMax);
+		let orphans = Math.min(count, this.#limits.contextTurnsMax);
 		let tokens = 0;
-		for (let before: string | undefined; left > 0 && tokens <= this.#limits.contextTokensMax; ) {
-			const limit = Math.min(left, TURNS_PER_PAGE);
+		for (let before: string | undefined; orphans > 0 && tokens <= this.#limits.contextTokensMax; ) {
+			const limit = Math.min(orphans, TURNS_PER_PAGE);
 			const page = await this.#ledger.turns.list({ session, limit, ...(before !== undefined && { before }) });
 			for (const turn of page.filter(isInContext)) {
 				const past = pastTurnOf(turn);
@@ -82,7 +82,7 @@ export class History {
 				read.push(past);
 			}
 			before = page.at(-1)?.runId;
-			left = page.length < limit ? 0 : left - page.length;
+			orphans = page.length < limit ? 0 : orphans - page.length;
 		}
 		return read;
 	}

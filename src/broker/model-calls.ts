@@ -91,7 +91,7 @@ class LiveModelCalls implements ModelCalls {
 
 	async recover(kind: LogKind): Promise<number> {
 		let count = 0;
-		for (const info of await this.#deps.bus.list({ kind, left: true })) {
+		for (const info of await this.#deps.bus.list({ kind, orphaned: true })) {
 			try {
 				await this.#endOrphans(info, CRASHED);
 				count++;

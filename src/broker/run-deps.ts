@@ -10,7 +10,7 @@ import type { Ending } from "./ending.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
 import type { RunObserver, Saved } from "./port.ts";
-import type { SettleLeft } from "./recovery.ts";
+import type { SettleOrphan } from "./recovery.ts";
 
 export interface RunDeps {
 	bus: Bus;
@@ -21,7 +21,7 @@ export interface RunDeps {
 	/** The daemon stops: nobody is asked any more. */
 	stopping(): boolean;
 	/** Settles a run that the store gave up. */
-	settleLate(runId: string, ending: Ending, settle: SettleLeft): Promise<Saved>;
+	settleLate(runId: string, ending: Ending, settle: SettleOrphan): Promise<Saved>;
 	limits: BrokerLimits;
 	/** The execution log has arguments, results and prompts, too. */
 	withArguments: boolean;

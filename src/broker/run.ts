@@ -14,7 +14,7 @@ import type { Framer } from "./framer.ts";
 import { RunJoining } from "./joining.ts";
 import type { ExecuteRequest, LiveRun, Saved } from "./port.ts";
 import type { CommitTiming, Recorder } from "./recorder.ts";
-import type { SettleLeft } from "./recovery.ts";
+import type { SettleOrphan } from "./recovery.ts";
 import { type NamedEvent, opening, RunApprovals } from "./run-approvals.ts";
 import type { RunDeps } from "./run-deps.ts";
 import { chainOf } from "./run-log.ts";
@@ -374,7 +374,7 @@ export class Run {
 	}
 
 	/** The store did not take the end of the run. */
-	async #settleLate(cause: unknown, beside: SettleLeft, onSettled: () => void): Promise<void> {
+	async #settleLate(cause: unknown, beside: SettleOrphan, onSettled: () => void): Promise<void> {
 		const { log, settleLate } = this.#deps;
 		const { runId } = this.request;
 		this.#refused = true;

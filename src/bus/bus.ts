@@ -357,7 +357,7 @@ class LogBus implements Bus {
 	}
 
 	async list(query: LogQuery = {}): Promise<LogInfo[]> {
-		if (query.left) await this.#membership.joined();
+		if (query.orphaned) await this.#membership.joined();
 		return this.#directory.list(query);
 	}
 

@@ -85,7 +85,7 @@ export interface LogQuery {
 	chain?: string;
 	live?: boolean;
 	/** Live logs whose owner is dead: what recovery has to end. */
-	left?: boolean;
+	orphaned?: boolean;
 	/** Newest first, at most this many. */
 	limit?: number;
 	/** Only logs created before this one. */

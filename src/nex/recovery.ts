@@ -8,7 +8,7 @@ import type { Log } from "../std/log.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
 import { endOrphanedProcesses } from "./supervise/account-files.ts";
 import type { NoteKeeping } from "./supervise/kept-notes.ts";
-import { leftTexts, PATIENCE_MS, sealLeft } from "./text-log.ts";
+import { orphanedTexts, PATIENCE_MS, sealOrphan } from "./text-log.ts";
 
 export interface RecoveryDeps {
 	bus: Bus;
@@ -33,9 +33,9 @@ export async function recover(deps: RecoveryDeps): Promise<void> {
 	if (left.length > 0) log.warn({ pids: left }, "ended adapter processes of a daemon that was killed");
 	// First, because the Bus answers once it takes part in the store: only then do earlier starts count as dead.
 	await untilDone(deps, async () => {
-		for (const name of await leftTexts(bus)) await untilDone(deps, () => sealLeft(bus, name));
+		for (const name of await orphanedTexts(bus)) await untilDone(deps, () => sealOrphan(bus, name));
 	});
-	await untilDone(deps, async () => takeOver(deps, idsOf(await deliveries.left())));
+	await untilDone(deps, async () => takeOver(deps, idsOf(await deliveries.orphaned())));
 }
 
 const idsOf = (rows: readonly Delivery[]): string[] => rows.map(({ id }) => id);

@@ -186,7 +186,7 @@ class MemoryStorage implements Storage {
 		return all
 			.slice(0, Math.max(0, before))
 			.reverse()
-			.filter((entry) => !query.left || (entry.log.sealedAt === undefined && this.#isDead(entry.node)))
+			.filter((entry) => !query.orphaned || (entry.log.sealedAt === undefined && this.#isDead(entry.node)))
 			.map((entry) => entry.log)
 			.filter((log) => query.kind === undefined || log.kind === query.kind)
 			.filter((log) => query.chain === undefined || log.chain === query.chain)

@@ -299,7 +299,7 @@ class SqliteStorage implements Storage {
 	}
 
 	list(query: LogQuery): StoredLog[] {
-		const { kind = null, chain = null, before = null, limit = -1, left = false, live } = query;
+		const { kind = null, chain = null, before = null, limit = -1, orphaned: left = false, live } = query;
 		const rows =
 			left || live
 				? this.#sql.listLive.all(kind, chain, Number(left), before, limit)

@@ -104,7 +104,7 @@ export interface Deliveries {
 	get(id: string): Reading<Delivery | undefined>;
 	list(query: DeliveryQuery): Reading<Delivery[]>;
 	/** The unfinished ones whose daemon is dead, oldest first. */
-	left(): Reading<Delivery[]>;
+	orphaned(): Reading<Delivery[]>;
 	/** How many of an account are in which state. */
 	counts(channel: string, account: string): Reading<DeliveryCounts>;
 	/** The delivery with a message of this id or nonce, the newest if there are several. */

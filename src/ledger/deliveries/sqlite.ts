@@ -122,7 +122,7 @@ function reads(file: SqliteFile): AtOnce<Deliveries> {
 			const row = byId.get(id);
 			return row && whole(row);
 		},
-		left: () => left.all().map(whole),
+		orphaned: () => left.all().map(whole),
 		counts(channel, account) {
 			const counts: DeliveryCounts = { active: 0, complete: 0, failed: 0, unknown: 0, stale: 0, damaged: 0 };
 			for (const { state, n } of byState.all(channel, account)) counts[state as DeliveryState] = Number(n);

@@ -101,7 +101,7 @@ export interface Inbox {
 	/** Accepted, not started, oldest first; of one session or of all. */
 	queued(session?: string): Reading<InboundEvent[]>;
 	/** The queued ones whose daemon is dead, oldest first. */
-	left(): Reading<InboundEvent[]>;
+	orphaned(): Reading<InboundEvent[]>;
 }
 
 export interface InboxOps {

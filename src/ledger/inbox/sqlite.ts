@@ -73,7 +73,7 @@ function reads(file: SqliteFile): AtOnce<Inbox> {
 		joined: (session, runId) => joined.all(session, runId).map(eventOf),
 		handled: (...event) => one(handled, ...event),
 		authors: (eventIds) => eventIds.flatMap((eventId) => author.all(eventId).map(authorOf)),
-		left: () => left.all().map(eventOf),
+		orphaned: () => left.all().map(eventOf),
 		list({ session = null, state = null, channel = null, before = null, limit }) {
 			const found = session === null ? newestOfAll : newestOfSession;
 			return found.all(session, state, channel, before, limit).map(eventOf);

@@ -36,7 +36,7 @@ export async function recover(
 	sessions: Sessions,
 	planned: () => Promise<void>,
 ): Promise<{ recovered: number }> {
-	const { recovered, later } = await deps.broker.recover((turn) => settleLeft(deps, turn));
+	const { recovered, later } = await deps.broker.recover((turn) => settleOrphans(deps, turn));
 	await Promise.all(later.map(({ session, saved }) => sessions.occupy(session, saved)));
 	await planned();
 	await takeOver(deps, sessions);
@@ -48,7 +48,7 @@ async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
 	const { bus, ledger, clock, log, inboxLimits } = deps;
 	try {
 		const oldest = clock.now() - inboxLimits.queuedStaleMs;
-		const { stale = [], fresh = [] } = Object.groupBy(await ledger.inbox.left(), ({ receivedAt }) =>
+		const { stale = [], fresh = [] } = Object.groupBy(await ledger.inbox.orphaned(), ({ receivedAt }) =>
 			receivedAt < oldest ? "stale" : "fresh",
 		);
 		const rejected = { state: "rejected", because: "stale" } as const;
@@ -64,7 +64,7 @@ async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
 }
 
 /** The way of a message whose run another daemon began, as far as it is on record: what `prepare` did died with it. */
-async function settleLeft({ ledger, outbound, hooks }: RecoveryDeps, turn: Turn): Promise<Write[]> {
+async function settleOrphans({ ledger, outbound, hooks }: RecoveryDeps, turn: Turn): Promise<Write[]> {
 	const { runId, messages, startedAt } = turn;
 	const asked = messages.flatMap(({ eventId }) => eventId ?? []);
 	const events = await Promise.all(asked.map(async (eventId) => ledger.inbox.get(eventId)));

@@ -4,11 +4,11 @@
  */
 
 import {
-	forgetLeft,
+	forgetOrphan,
 	type KeepLine,
-	leftStates,
 	type NotedLine,
 	openNotes,
+	orphanedStates,
 	readState,
 	writeState,
 } from "../../adapter/adapter.ts";
@@ -110,13 +110,13 @@ function createKeptNotes(owner: NoteOwner, files: NoteFiles, { notes, write, log
 		const missing = own.slice(stored.length === 0 ? -NOTES_MAX : -RECENT_MAX).filter((text) => !known.has(text));
 		state = new Map(await notes.state(owner));
 		const imported = new Map(state.size === 0 ? Object.entries(readState(files.state)) : []);
-		for (const [key, value] of first ? leftStates(files.state, new Map([...state, ...imported])) : [])
+		for (const [key, value] of first ? orphanedStates(files.state, new Map([...state, ...imported])) : [])
 			imported.set(key, value);
 		if (missing.length > 0 || imported.size > 0) {
 			await write([noteWrites.add(owner, missing), noteWrites.set(owner, [...imported]), trim()]);
 			state = new Map(await notes.state(owner));
 		}
-		if (first) forgetLeft(files.state);
+		if (first) forgetOrphan(files.state);
 		first = false;
 		const inFile = new Set(own);
 		for (const text of stored) if (!inFile.has(text)) file.add(text);

@@ -295,7 +295,7 @@ class JobService implements Jobs {
 
 	async recover(): Promise<number> {
 		const { bus, log } = this.#deps;
-		const left = await bus.list({ kind: "job", left: true });
+		const left = await bus.list({ kind: "job", orphaned: true });
 		let settled = 0;
 		for (const { log: id } of left.toReversed()) {
 			try {

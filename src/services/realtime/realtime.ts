@@ -213,7 +213,7 @@ export function createRealtime(deps: RealtimeDeps): Realtime {
 		async close(id, principal) {
 			await (await find(id, principal)).live?.close();
 		},
-		recover: () => closeLeft(bus, clock, log),
+		recover: () => closeOrphans(bus, clock, log),
 		get live() {
 			return sessions.size;
 		},
@@ -229,9 +229,9 @@ type SpeechHandler = (runId: string, audio: Uint8Array, mimeType: string) => Pro
 const STOPPED = { reason: "STOPPING", message: "the daemon stopped: open another session" } as const;
 
 /** One that cannot be closed keeps no daemon from starting. */
-async function closeLeft(bus: Bus, clock: Clock, log: Log): Promise<number> {
+async function closeOrphans(bus: Bus, clock: Clock, log: Log): Promise<number> {
 	let closed = 0;
-	for (const { log: id } of await bus.list({ kind: "realtime", left: true })) {
+	for (const { log: id } of await bus.list({ kind: "realtime", orphaned: true })) {
 		try {
 			const writer = await bus.reopen(id);
 			const message = "the daemon died during this session: open another one";

@@ -287,7 +287,7 @@ class WorkflowService implements Workflows {
 
 	async recover(): Promise<number> {
 		const { bus, ledger, log } = this.#deps;
-		const left = await bus.list({ kind: "workflow", left: true });
+		const left = await bus.list({ kind: "workflow", orphaned: true });
 		let recovered = 0;
 		// Oldest first: those that waited go on waiting in their order.
 		for (const { log: id } of left.toReversed()) {
