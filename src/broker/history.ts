@@ -13,7 +13,7 @@ const TURNS_PER_PAGE = 16;
 /** What a session takes beside its texts: many sessions with a short turn each must not fill the memory. */
 export const SESSION_CHARS = 512;
 
-interface Kept {
+interface CachedHistory {
 	/** How many turns the session had when this was read, and how often one had been changed. */
 	turns: number;
 	revision: number;
@@ -21,14 +21,14 @@ interface Kept {
 	past: PastTurn[];
 	chars: number;
 	/** The run that asked last: it holds the session, so its turn is the next one. */
-	askedBy: string | undefined;
+	lastReader: string | undefined;
 }
 
 export class History {
 	readonly #ledger: Ledger;
 	readonly #limits: BrokerLimits;
 	/** Least recently used first. */
-	readonly #kept = new Map<string, Kept>();
+	readonly #cached = new Map<string, CachedHistory>();
 	#chars = 0;
 
 	constructor(ledger: Ledger, limits: BrokerLimits) {
@@ -36,7 +36,7 @@ export class History {
 		this.#limits = limits;
 	}
 
-	/** Newest first. `askedBy` is the live run of the session that wants to know, if it is one. */
+	/** Newest first. `lastReader` is the live run of the session that wants to know, if it is one. */
 	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
 		const at = await this.#stateOf(session);
 		const { turns } = at;
@@ -63,8 +63,8 @@ export class History {
 	/** The turn is on record. It is kept as it is, unless the store may have changed it, or others asked meanwhile. */
 	settled(turn: Turn): void {
 		const { session, runId } = turn;
-		const kept = this.#kept.get(session);
-		if (kept === undefined || kept.askedBy !== runId || !isStoredAsItIs(turn)) return;
+		const kept = this.#cached.get(session);
+		if (kept === undefined || kept.lastReader !== runId || !isStoredAsItIs(turn)) return;
 		const { turns, revision } = kept;
 		this.#keep(session, { turns: turns + 1, revision }, this.#trim([pastTurnOf(turn), ...kept.past]), undefined);
 	}
@@ -97,22 +97,27 @@ export class History {
 		return end < 0 ? past : past.slice(0, end);
 	}
 
-	#take(session: string): Kept | undefined {
-		const kept = this.#kept.get(session);
+	#take(session: string): CachedHistory | undefined {
+		const kept = this.#cached.get(session);
 		if (kept) {
-			this.#kept.delete(session);
+			this.#cached.delete(session);
 			this.#chars -= kept.chars;
 		}
 		return kept;
 	}
 
-	#keep(session: string, at: Pick<Kept, "turns" | "revision">, past: PastTurn[], askedBy: string | undefined): void {
+	#keep(
+		session: string,
+		at: Pick<CachedHistory, "turns" | "revision">,
+		past: PastTurn[],
+		askedBy: string | undefined,
+	): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
 		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
-		this.#kept.set(session, { ...at, past, chars, askedBy });
+		this.#cached.set(session, { ...at, past, chars, lastReader: askedBy });
 		this.#chars += chars;
-		for (const oldest of this.#kept.keys()) {
+		for (const oldest of this.#cached.keys()) {
 			if (this.#chars <= this.#limits.historyCharsMax) return;
 			this.#take(oldest);
 		}

@@ -138,7 +138,7 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
 		startedAt,
 		continues,
 		...keptOf(limits),
-		asked: known.flatMap(userMessagesIn),
+		userMessages: known.flatMap(userMessagesIn),
 	});
 	const joined = await ledger.inbox.joined(session, info.log);
 	const replay = transcriptReplay(transcript, new Map(joined.map((event) => [event.eventId, event])));

@@ -58,7 +58,7 @@ export interface TranscriptOptions {
 	/** The run that it continues. */
 	continues?: string | undefined;
 	/** The user's messages that the run answers. */
-	asked: readonly StoredMessage[];
+	userMessages: readonly StoredMessage[];
 	/** Reasoning is kept up to here; 0 = not at all. */
 	reasoningCharsMax: number;
 	/** Of all messages together. */
@@ -121,8 +121,8 @@ export class Transcript {
 	}
 
 	get messages(): StoredMessage[] {
-		const { asked, reasoningCharsMax } = this.#options;
-		const told = this.#told.map((one): StoredMessage => {
+		const { userMessages: asked, reasoningCharsMax } = this.#options;
+		const told = this.#ordered.map((one): StoredMessage => {
 			if ("joined" in one) return one.joined;
 			const { text, reasoning, beside, stream } = one;
 			const kept = reasoning.toString().slice(0, reasoningCharsMax).toWellFormed();
@@ -138,7 +138,7 @@ export class Transcript {
 	}
 
 	/** Answers and messages that joined, by their places in the log. */
-	get #told(): readonly (Answer | Joined)[] {
+	get #ordered(): readonly (Answer | Joined)[] {
 		if (this.#joined.length === 0) return this.#kept;
 		return [...this.#kept, ...this.#joined].sort((one, other) => one.order - other.order);
 	}
@@ -151,8 +151,8 @@ export class Transcript {
 	}
 
 	get toolCalls(): LiveToolCall[] {
-		const told = this.#told;
-		const { length } = this.#options.asked;
+		const told = this.#ordered;
+		const { length } = this.#options.userMessages;
 		return this.#calls.map(({ answer, ...call }) => ({ ...call, message: length + told.indexOf(answer) }));
 	}
 

@@ -59,22 +59,22 @@ export interface InfoCacheOptions {
 	signal: AbortSignal;
 	dataDir: string;
 	/** Called when more is known of an adapter. */
-	onKnown(): void;
+	onInfo(): void;
 }
 
 /** What the adapter of a channel says of itself. Asked once; a failure is asked again the next time. */
 export interface InfoCache {
 	ask(channel: string): Promise<AdapterInfo>;
 	/** The last answer, or why there was none. */
-	known(channel: string): { info?: AdapterInfo; error?: string };
+	cached(channel: string): { info?: AdapterInfo; error?: string };
 }
 
 export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
-	const { limits, signal, dataDir, onKnown } = options;
+	const { limits, signal, dataDir, onInfo: onKnown } = options;
 	const asked = new Map<string, Promise<AdapterInfo>>();
 	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
 	return {
-		known: (channel) => known.get(channel) ?? {},
+		cached: (channel) => known.get(channel) ?? {},
 		ask(channel) {
 			const before = asked.get(channel);
 			if (before) return before;
@@ -194,7 +194,7 @@ export class Account {
 
 	async #listened(): Promise<MonitorPort> {
 		const { webhookMs, webhooksHeldMax } = this.#options.limits;
-		const isDeaf = this.#options.infos.known(this.channel).info?.supports.includes("monitor") === false;
+		const isDeaf = this.#options.infos.cached(this.channel).info?.supports.includes("monitor") === false;
 		if (!this.#monitor && !isDeaf && this.#held < webhooksHeldMax) {
 			this.#held++;
 			await sleep(this.#options.clock, webhookMs, this.#hearing.signal);
@@ -213,7 +213,7 @@ export class Account {
 			processes[verb as keyof typeof ports] = unreachable(port.status(), called);
 		}
 		const all: ProcessStatus[] = Object.values(processes);
-		const { info, error } = this.#options.infos.known(this.channel);
+		const { info, error } = this.#options.infos.cached(this.channel);
 		const lastError = all.findLast((each) => each.lastError !== undefined)?.lastError ?? error;
 		const { pausedUntil } = this.gate;
 		return {
@@ -276,7 +276,7 @@ export class Account {
 	/** What it has to remember, if it leaves that to the daemon. */
 	#notes(): KeptNotes | undefined {
 		const { infos, notes } = this.#options;
-		const { info } = infos.known(this.channel);
+		const { info } = infos.cached(this.channel);
 		// Without `runId` the input of `send` ends before an answer could come.
 		if (!info || !speaks(info, "notes") || !speaks(info, "runId")) return undefined;
 		return notes.of({ channel: this.channel, account: this.id }, this.#files());

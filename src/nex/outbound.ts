@@ -109,7 +109,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 			accounts.of(channel, account).listen(onMessage, onChoice, isUrgent),
 		admitWebhook(channel, account, head) {
 			accounts.check(channel, account);
-			checkSignable(channel, accounts.infos.known(channel).info, head);
+			checkSignable(channel, accounts.infos.cached(channel).info, head);
 		},
 		async webhook(channel, account, request) {
 			const answer = await accounts.of(channel, account).webhook(request);

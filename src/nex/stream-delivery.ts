@@ -312,7 +312,7 @@ function startLine(
 /** An adapter that has the whole answer and says nothing is ended; the next one goes on. */
 const watchdog = ({ clock, limits: { answerMs, giveUpMs }, account }: DeliveryContext, seat: Seat): AnswerWatch =>
 	watchAnswer({
-		...{ clock, answerMs, giveUpMs, heardAt: () => seat.heardAt() },
+		...{ clock, answerMs, giveUpMs, receivedAt: () => seat.receivedAt() },
 		paused: () => account.gate.pausedUntil !== undefined,
 		late: (ms) => seat.kill(`did not finish a delivery within ${ms} ms`),
 	});

@@ -46,7 +46,7 @@ export class StreamReports {
 				this.#announce(status);
 				return undefined;
 			case "message_created":
-				live.change("created", this.#allowed(this.#known(status)), status.messageId);
+				live.change("created", this.#allowed(this.#nonceFor(status)), status.messageId);
 				this.#listeners.message("out");
 				return undefined;
 			case "message_updated":
@@ -101,7 +101,7 @@ export class StreamReports {
 		const { live } = this.#delivering;
 		// Without intents, one that tells of a message only when it grows has made it all the same.
 		if (this.#nonceOf(status) === undefined && !speaks(this.#delivering.info, "intent"))
-			live.change("created", this.#known(status), status.messageId);
+			live.change("created", this.#nonceFor(status), status.messageId);
 		const nonce = this.#nonceOf(status);
 		const to = status.to ?? this.#counted(nonce, status.chars);
 		if (nonce !== undefined && to !== undefined) live.change("shown", nonce, to);
@@ -116,7 +116,7 @@ export class StreamReports {
 
 	#sent(status: Status<"message_sent">): void {
 		const { live } = this.#delivering;
-		const nonce = this.#allowed(this.#known(status));
+		const nonce = this.#allowed(this.#nonceFor(status));
 		const shown = live.row.messages.find((each) => each.nonce === nonce)?.shown;
 		// Without positions a message's end is only known as far as it was counted.
 		const to = status.to ?? (this.#hasPositions ? undefined : shown) ?? live.row.cursor;
@@ -189,7 +189,7 @@ export class StreamReports {
 	}
 
 	/** Adapters without intents create first and tell afterwards. */
-	#known(status: { nonce?: string; messageId: string; from?: number }): string {
+	#nonceFor(status: { nonce?: string; messageId: string; from?: number }): string {
 		const found = this.#nonceOf(status);
 		if (found !== undefined) return found;
 		const { live } = this.#delivering;

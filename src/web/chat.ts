@@ -40,7 +40,7 @@ export interface Outgoing {
 	/** Somebody else wrote it. */
 	readonly writer?: Writer | undefined;
 	/** While the daemon has not answered: the messages that it had told of before. */
-	readonly toldBefore?: readonly string[] | undefined;
+	readonly seenBefore?: readonly string[] | undefined;
 }
 
 export interface ChatState {
@@ -132,7 +132,7 @@ export function reduceChat(chat: ChatState, action: ChatAction): ChatState {
 		case "sent":
 			return sent(chat, action.key, action.accepted);
 		case "send-failed":
-			return patchOutgoing(chat, action.key, { state: "failed", error: action.message, toldBefore: undefined });
+			return patchOutgoing(chat, action.key, { state: "failed", error: action.message, seenBefore: undefined });
 		case "discard":
 			return { ...chat, outgoing: chat.outgoing.filter(({ key }) => key !== action.key) };
 		case "stopping":
@@ -203,15 +203,15 @@ function settleOutgoing(chat: ChatState, row: RunJson): ChatState {
 }
 
 function sending(chat: ChatState, key: string, text: string): ChatState {
-	const toldBefore = toldOf(chat).map(({ eventId }) => eventId);
+	const toldBefore = eventsOf(chat).map(({ eventId }) => eventId);
 	if (chat.outgoing.some((mine) => mine.key === key)) {
-		return patchOutgoing(chat, key, { state: "sending", toldBefore });
+		return patchOutgoing(chat, key, { state: "sending", seenBefore: toldBefore });
 	}
-	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending", toldBefore }] };
+	return { ...chat, outgoing: [...chat.outgoing, { key, text, state: "sending", seenBefore: toldBefore }] };
 }
 
 /** The messages that the daemon tells of: in turns, and waiting for theirs. */
-function toldOf({ turns, queued }: ChatState): { eventId: string; text: string }[] {
+function eventsOf({ turns, queued }: ChatState): { eventId: string; text: string }[] {
 	const shown = turns.flatMap(({ row }) => row?.messages ?? []);
 	return [...shown, ...queued].flatMap(({ event_id: eventId, text }) =>
 		eventId === undefined ? [] : [{ eventId, text }],
@@ -224,8 +224,8 @@ function toldOf({ turns, queued }: ChatState): { eventId: string; text: string }
  */
 function overtakenOf(chat: ChatState): ReadonlySet<Outgoing> {
 	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
-	const unclaimed = toldOf(chat).filter(({ eventId }) => !own.has(eventId));
-	const overtaken = chat.outgoing.filter(({ state, text, toldBefore = [] }) => {
+	const unclaimed = eventsOf(chat).filter(({ eventId }) => !own.has(eventId));
+	const overtaken = chat.outgoing.filter(({ state, text, seenBefore: toldBefore = [] }) => {
 		if (state !== "sending") return false;
 		const at = unclaimed.findIndex((told) => told.text === text && !toldBefore.includes(told.eventId));
 		if (at >= 0) unclaimed.splice(at, 1);
@@ -241,7 +241,7 @@ function sent(chat: ChatState, key: string, accepted: MessageAccepted): ChatStat
 	if (row) return reduceChat(chat, { type: "discard", key });
 	const waits = runId === undefined;
 	const state = waits ? "queued" : "started";
-	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), toldBefore: undefined });
+	return patchOutgoing(chat, key, { state, eventId, ...(!waits && { runId }), seenBefore: undefined });
 }
 
 /** A message that no run will answer has its place in the thread: it waits no longer. */

@@ -46,7 +46,7 @@ const camera = tool("camera", async () => photo);
 function replayed(events: readonly EngineEvent[], model: typeof MODEL | "nobody" = MODEL): Message[] {
 	const framer = new Framer({ runId: "run_1", session: "main", ...BROKER_LIMITS });
 	const transcript = new Transcript({
-		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, asked: [] },
+		...{ runId: "run_1", session: "main", engine: "pi", startedAt: 0, userMessages: [] },
 		...BROKER_LIMITS,
 	});
 	framer.open(0, () => {});

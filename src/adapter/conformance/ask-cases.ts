@@ -27,14 +27,14 @@ function ask(rig: Rig, process: AdapterProcess, question: { id?: string; choices
 	return { ...line, id };
 }
 
-async function asked(rig: Rig, process: AdapterProcess): Promise<ReturnType<typeof ask> & { messageId: string }> {
+async function askedLine(rig: Rig, process: AdapterProcess): Promise<ReturnType<typeof ask> & { messageId: string }> {
 	const line = ask(rig, process);
 	const sent = await answerTo(rig, process, line.nonce);
 	expect(sent.type === "message_sent", `delivery_error: ${String(sent.error)}`);
 	return { ...line, messageId: String(sent.messageId) };
 }
 
-function settle(rig: Rig, process: AdapterProcess, { delivery, id, messageId }: Awaited<ReturnType<typeof asked>>) {
+function settle(rig: Rig, process: AdapterProcess, { delivery, id, messageId }: Awaited<ReturnType<typeof askedLine>>) {
 	const nonce = rig.fresh().slice(0, 20);
 	const since = process.lines.length;
 	process.say({ type: "asked", delivery, nonce, target: rig.target, messageId, id, text: "Approved by Ada." });
@@ -45,7 +45,7 @@ function settle(rig: Rig, process: AdapterProcess, { delivery, id, messageId }: 
 async function pressed(
 	rig: Rig,
 	monitor: AdapterProcess,
-	question: Awaited<ReturnType<typeof asked>>,
+	question: Awaited<ReturnType<typeof askedLine>>,
 ): Promise<AdapterLine> {
 	const since = monitor.lines.length;
 	rig.press(question.messageId, "Approve");
@@ -63,7 +63,7 @@ export const ASK_CASES: readonly Case[] = [
 		needs: ["send", "ask"],
 		async run(rig) {
 			const process = rig.start("send");
-			const question = await asked(rig, process);
+			const question = await askedLine(rig, process);
 			for (let count = 0; count < 2; count++) {
 				const answer = await settle(rig, process, question);
 				expect(answer.type === "message_sent", `asked: delivery_error: ${String(answer.error)}`);
@@ -99,7 +99,7 @@ export const ASK_CASES: readonly Case[] = [
 		needs: ["send", "ask"],
 		async run(rig) {
 			const process = rig.start("send");
-			const question = await asked(rig, process);
+			const question = await askedLine(rig, process);
 			const answer = await settle(rig, process, { ...question, messageId: "999999999999999999" });
 			expect(answer.type === "delivery_error", "it settled a message that is not there");
 		},
@@ -121,7 +121,7 @@ export const ASK_CASES: readonly Case[] = [
 		async run(rig) {
 			if (!rig.canPress) throw new Skipped("nobody presses buttons here");
 			const [process, monitor] = [rig.start("send"), rig.start("monitor")];
-			const question = await asked(rig, process);
+			const question = await askedLine(rig, process);
 			for (let count = 0; count < 2; count++) {
 				const { eventId } = await pressed(rig, monitor, question);
 				monitor.say({ type: "chosen", eventId, ...(count > 0 && { text: "Ada has approved it already." }) });

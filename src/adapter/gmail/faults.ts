@@ -54,7 +54,7 @@ export function toPlatformError(call: string, cause: unknown): PlatformError {
 	return new PlatformError(
 		fault,
 		said,
-		fault === "rate_limited" ? { ...saidIn(message), ...retryAfter(headers, Date.now()) } : {},
+		fault === "rate_limited" ? { ...retryAfterIn(message), ...retryAfter(headers, Date.now()) } : {},
 	);
 }
 
@@ -63,7 +63,7 @@ const isGoogles = (error: NonNullable<Answer["data"]>["error"]): boolean =>
 	typeof error === "string" ? /^\w+$/.test(error) : typeof error?.code === "number";
 
 /** "User-rate limit exceeded. Retry after 2026-01-02T03:04:05.678Z" */
-function saidIn(message: string): { retryAfterMs?: number } {
+function retryAfterIn(message: string): { retryAfterMs?: number } {
 	const until = Date.parse(/retry after (\S+Z)/i.exec(message)?.[1] ?? "");
 	return Number.isNaN(until) ? {} : { retryAfterMs: Math.max(0, until - Date.now()) };
 }

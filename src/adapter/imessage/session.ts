@@ -64,7 +64,7 @@ export class IMessageSession implements Session {
 	}
 
 	async monitor(emit: (message: InboundMessage) => Promise<void>, signal: AbortSignal): Promise<void> {
-		const since = this.heardSince();
+		const since = this.receivedSince();
 		const take = async (inbound: Inbound) => {
 			const { ts } = inbound.message;
 			// 0: nobody says when it was written.
@@ -75,7 +75,7 @@ export class IMessageSession implements Session {
 	}
 
 	/** A Mac that has just been set up fetches years of messages from iCloud: what was written long before anybody listened is not for us. */
-	private heardSince(): number {
+	private receivedSince(): number {
 		const { state, clock } = this.tools;
 		const known = state.get(HEARD_SINCE) ?? String(clock.now() - CLOCK_SLACK_MS);
 		state.set(HEARD_SINCE, known);

@@ -141,7 +141,7 @@ export class SignalSession implements Session {
 	}
 
 	/** Signal gives a message once: it is not lost because our own id cannot be asked for. The number tells us as well, mostly. */
-	private async known(): Promise<Me> {
+	private async selfInfo(): Promise<Me> {
 		try {
 			return await this.me();
 		} catch (cause) {
@@ -154,7 +154,7 @@ export class SignalSession implements Session {
 	}
 
 	private async read(data: string): Promise<InboundMessage | undefined> {
-		const inbound = readEnvelope(this.parse(data), await this.known());
+		const inbound = readEnvelope(this.parse(data), await this.selfInfo());
 		if (!inbound) return undefined;
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) =>

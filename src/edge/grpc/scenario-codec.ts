@@ -102,7 +102,7 @@ const given = <T extends Record<string, string>>(fields: T): Partial<T> =>
 	Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "")) as Partial<T>;
 
 /** The type of the sound that begins in these records. */
-export function soundIn({ records }: Batch): string | undefined {
+export function audioTypeIn({ records }: Batch): string | undefined {
 	for (const record of records) {
 		if (frameTypeOf(record) !== "stream.begin") continue;
 		const frame = decodeFrame(record);

@@ -21,7 +21,7 @@ import type {
 } from "../../services/services.ts";
 import { sequenceNumberOf } from "./paging.ts";
 import { logStream, opening, principalOf, type RpcDeps } from "./rpc.ts";
-import { reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf, soundIn } from "./scenario-codec.ts";
+import { audioTypeIn, reasonCodeOf, SCENARIO_TYPE, scenarioReaders, scenarioRequestOf } from "./scenario-codec.ts";
 
 /** Of the answer in one message; a larger one is read as a stream. */
 const ANSWER_BYTES_MAX = 900 * 1024;
@@ -48,7 +48,7 @@ async function stream(
 	const principal = principalOf(context);
 	const { runId, after } = await established(services, request, context, principal);
 	const facts = await services.scenarios.facts(runId, principal);
-	const sound = facts.kind === "speech" && after > 0 ? await soundOf(services, runId, after, principal) : undefined;
+	const sound = facts.kind === "speech" && after > 0 ? await audioTypeOf(services, runId, after, principal) : undefined;
 	const cursor = await services.scenarios.cursor(runId, after, principal);
 	if (request.abortOnCancel) whenCancelled(context, () => void services.scenarios.abort(runId, principal));
 	return logStream(context, { cursor, ...readerOf(runId, facts, sound), closes: LOG_KINDS.scenario.closes });
@@ -96,11 +96,16 @@ function whenCancelled({ signal }: HandlerContext, abort: () => void): void {
 }
 
 /** What was said of the sound before the reader's place. */
-async function soundOf({ scenarios }: Services, runId: string, before: number, principal: Principal): Promise<string> {
+async function audioTypeOf(
+	{ scenarios }: Services,
+	runId: string,
+	before: number,
+	principal: Principal,
+): Promise<string> {
 	const cursor: Cursor = await scenarios.cursor(runId, 0, principal);
 	try {
 		for (let batch = await cursor.next(); batch && batch.first <= before; batch = await cursor.next()) {
-			const type = soundIn(batch);
+			const type = audioTypeIn(batch);
 			if (type !== undefined) return type;
 		}
 		return "";

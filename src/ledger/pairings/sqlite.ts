@@ -64,7 +64,16 @@ function applier(file: SqliteFile): ApplierOf<PairingOps> {
 	const codeOfOther = statement(file, `SELECT 1 FROM pairing WHERE NOT (${OF_PERSON}) AND code = ?`);
 	return {
 		save(_, pairing) {
-			const { senderName = null, code, state, target, createdAt, expiresAt, toldAt, approvedAt = null } = pairing;
+			const {
+				senderName = null,
+				code,
+				state,
+				target,
+				createdAt,
+				expiresAt,
+				sentAt: toldAt,
+				approvedAt = null,
+			} = pairing;
 			const person = keysOf(pairing);
 			if (codeOfOther.get(...person, code)) throw new Refused("conflict", "Another person has this pairing code.");
 			save.run(...person, senderName, code, state, jsonText(target), createdAt, expiresAt, toldAt, approvedAt);
@@ -86,6 +95,6 @@ const pairingOf = (row: Row): Pairing => ({
 	target: JSON.parse(String(row.target)) as Record<string, unknown>,
 	createdAt: Number(row.created_at),
 	expiresAt: Number(row.expires_at),
-	toldAt: Number(row.told_at),
+	sentAt: Number(row.told_at),
 	...(row.approved_at !== null && { approvedAt: Number(row.approved_at) }),
 });

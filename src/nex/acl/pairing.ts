@@ -82,9 +82,9 @@ export function createPairingService({ bus, pairings, clock, random, limits }: P
 	};
 	const remind = async (known: Pairing, now: number): Promise<PairingAnswer> => {
 		const because = "unknown sender: waits to be paired";
-		if (now - known.toldAt < limits.pairingReplyMs) return { because };
+		if (now - known.sentAt < limits.pairingReplyMs) return { because };
 		// Who is told it is told how long it is good for.
-		await save({ ...known, toldAt: now, expiresAt: now + limits.pairingMs });
+		await save({ ...known, sentAt: now, expiresAt: now + limits.pairingMs });
 		return { because, tell: known.code };
 	};
 	const ask = async (stranger: Stranger): Promise<PairingAnswer> => {

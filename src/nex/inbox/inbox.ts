@@ -155,7 +155,7 @@ export class Inbox {
 	async #decide(inbound: Inbound, message: Message): Promise<Decision | { outcome: InboundEvent }> {
 		const { clock } = this.#deps;
 		const { receivedAt, facts } = message;
-		const known = await this.#known(message);
+		const known = await this.#existing(message);
 		if (known) {
 			this.#stats.duplicates++;
 			return { outcome: known };
@@ -182,7 +182,7 @@ export class Inbox {
 		return command && carryOut(deps, command, message, label);
 	}
 
-	async #known({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
+	async #existing({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
 		const { inbox } = this.#deps.ledger;
 		if (idempotencyKey !== undefined) return inbox.byKey(session, idempotencyKey);
 		return origin.sourceId === undefined ? undefined : inbox.bySource(origin.channel, origin.account, origin.sourceId);
@@ -242,7 +242,7 @@ export class Inbox {
 	/** A platform that is not told "safe" sends it again for ever: what can never be accepted is recorded as such. */
 	async #notTaken(cause: unknown, inbound: Inbound, message: Message): Promise<InboundEvent> {
 		// Its run may have been refused because the message's run is there already (ST12).
-		const winner = cause instanceof Refused ? await this.#known(message) : undefined;
+		const winner = cause instanceof Refused ? await this.#existing(message) : undefined;
 		if (winner) return winner;
 		const { code, message: because } = toNexusError(cause);
 		const isRecorded = message.disposition.state === "rejected";

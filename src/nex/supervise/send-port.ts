@@ -52,7 +52,7 @@ export class SendPort {
 	readonly #pending = new Map<string, Pending>();
 	readonly #lock = createLock();
 	readonly #stopping = new AbortController();
-	#heardAt = 0;
+	#receivedAt = 0;
 
 	constructor(options: SendPortOptions) {
 		this.#options = options;
@@ -60,7 +60,7 @@ export class SendPort {
 			...options,
 			shapes: SEND_SHAPES,
 			lines: (values) => {
-				this.#heardAt = options.clock.now();
+				this.#receivedAt = options.clock.now();
 				for (const value of values) this.#take(value as SendStatus);
 			},
 			lost: ({ detail }) => this.#lost(detail),
@@ -110,7 +110,7 @@ export class SendPort {
 		const { promise, resolve } = Promise.withResolvers<SendAnswer>();
 		const watch = watchAnswer({
 			...this.#options,
-			heardAt: () => this.#heardAt,
+			receivedAt: () => this.#receivedAt,
 			late: (ms) => process.kill(`did not answer within ${ms} ms`),
 		});
 		this.#pending.set(line.nonce, {

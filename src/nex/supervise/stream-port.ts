@@ -19,7 +19,7 @@ export interface Seat {
 	/** Resolves when the process has room for more. */
 	turn(): Promise<void>;
 	/** When the process last said anything, about whatever delivery. */
-	heardAt(): number;
+	receivedAt(): number;
 	/** Ends the process: it does not answer. */
 	kill(why: string): void;
 	leave(): void;
@@ -42,7 +42,7 @@ export interface StreamPortOptions extends Omit<ProcessSupervisorOptions, "lines
 export function createStreamPort(options: StreamPortOptions): StreamPort {
 	const clients = new Map<string, StreamClient>();
 	const lock = createLock();
-	let heardAt = 0;
+	let receivedAt = 0;
 
 	/** By name, by run, or the only one there is. */
 	function clientOf(status: { delivery?: string; runId?: string }): StreamClient | undefined {
@@ -65,7 +65,7 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		...options,
 		shapes: STREAM_SHAPES,
 		lines(values) {
-			heardAt = options.clock.now();
+			receivedAt = options.clock.now();
 			for (const value of values) take(value as StreamStatus);
 		},
 		lost({ detail }) {
@@ -81,7 +81,7 @@ export function createStreamPort(options: StreamPortOptions): StreamPort {
 		return {
 			write: (line, begun) => process.write(line, begun),
 			turn: () => process.turn(),
-			heardAt: () => heardAt,
+			receivedAt: () => receivedAt,
 			kill: (why) => process.kill(why),
 			leave() {
 				if (clients.get(delivery) === client) clients.delete(delivery);

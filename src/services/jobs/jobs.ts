@@ -99,7 +99,7 @@ class JobService implements Jobs {
 			this.#arriving.set(id, appId);
 			try {
 				const job = newJob(id, admitted, scenario.connector.id, attempts, this.#now());
-				const create = () => this.#create(job, scenario, [...claim, ...this.#told(job, admitted.caller)]);
+				const create = () => this.#create(job, scenario, [...claim, ...this.#auditWrites(job, admitted.caller)]);
 				const { quota } = this.#deps;
 				await (quota ? quota.holding(appId, Buffer.byteLength(JSON.stringify(scenario)), create) : create());
 			} finally {
@@ -231,7 +231,7 @@ class JobService implements Jobs {
 	async #end(live: LiveJob, error: NexusError | undefined): Promise<void> {
 		const isCanceled = live.canceled !== undefined;
 		const job = ended(live.job, error, isCanceled, this.#now());
-		await live.end(job, this.#told(job, live.canceledBy));
+		await live.end(job, this.#auditWrites(job, live.canceledBy));
 		this.#forget(live);
 		live.settled.resolve(job);
 	}
@@ -241,7 +241,7 @@ class JobService implements Jobs {
 		this.#step({ type: "leave", id: live.job.id });
 	}
 
-	#told({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
+	#auditWrites({ id, appId, userId, kind, state, error, attempt }: Job, caller?: string): Write[] {
 		const { audit } = this.#deps;
 		if (!audit) return [];
 		return [

@@ -210,7 +210,7 @@ async function runAgent(
 	config: { session: string; text: string },
 ): Promise<Output> {
 	const { scope, signal, report, run, again } = attempt;
-	const turn = again && run.runId !== undefined ? await known(agents, run.runId) : await begin();
+	const turn = again && run.runId !== undefined ? await existingTurn(agents, run.runId) : await begin();
 	const stop = () => {
 		if (signal.reason !== LEAVE) void turn.stop().catch(() => {});
 	};
@@ -234,7 +234,7 @@ async function runAgent(
 	}
 }
 
-async function known(agents: AgentTurns, runId: string): Promise<AgentTurn> {
+async function existingTurn(agents: AgentTurns, runId: string): Promise<AgentTurn> {
 	const outcome = await agents.outcomeOf(runId);
 	if (outcome)
 		return { begun: Promise.resolve(runId), outcome: Promise.resolve(outcome), stop: () => agents.abort(runId) };

@@ -117,7 +117,7 @@ describe("an `info` that hangs", { skip: process.platform !== "linux" }, () => {
 		const stopping = new AbortController();
 		const limits = { ...ONE_SHOT_LIMITS, answerMs };
 		const infos = createInfoCache(() => ({ odd: { command, accounts: {} } }), {
-			...{ limits, signal: stopping.signal, dataDir: folder, onKnown: () => {} },
+			...{ limits, signal: stopping.signal, dataDir: folder, onInfo: () => {} },
 		});
 		return { answer: infos.ask("odd"), inner: () => pidIn(file), stop: () => stopping.abort() };
 	};

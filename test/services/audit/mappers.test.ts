@@ -114,7 +114,7 @@ describe("what is told of a run", () => {
 				target: { to: MARK },
 				createdAt: at,
 				expiresAt: at,
-				toldAt: at,
+				sentAt: at,
 			}),
 			deliveryWrites.open({
 				id: "dlv_x",
