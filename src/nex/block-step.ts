@@ -1,6 +1,6 @@
 /** The block pipeline as a pure step: text gathers until one of four rules makes a message of it. Ranges are contiguous and cover the answer. */
 
-import { type Cut, cut, type MarkdownState, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
+import { cut, type MarkdownCut, type MarkdownState, type RunFacts, type WireAttachment } from "../adapter/adapter.ts";
 import type { DeliveryAttachment } from "./attachment.ts";
 
 export interface BlockRules {
@@ -177,7 +177,7 @@ const headOf = ({ preceding, notes }: Pick<BlockState, "said" | "notes">): strin
 		.join("");
 
 /** The next message of a text, notes included. A good end leaves at least `minChars`, where there is room for a choice. */
-function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: boolean): Cut | undefined {
+function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: boolean): MarkdownCut | undefined {
 	const room = maxChars - headOf(state).length;
 	return cut(state.text, 0, {
 		...{ fits: (text) => text.length <= room, more, at: state.markdown, guess: room },
@@ -247,7 +247,7 @@ function flush(state: BlockState, rules: BlockRules): Gathered {
 	return { state: { ...current, receivedAt: undefined }, blocks };
 }
 
-function taken(state: BlockState, piece: Cut, blocks: Block[]): BlockState {
+function taken(state: BlockState, piece: MarkdownCut, blocks: Block[]): BlockState {
 	const to = state.from + piece.to;
 	const text = state.text.slice(piece.to);
 	const next = { ...state, text, inked: isVisible(text), place: piece.next, read: 0 };

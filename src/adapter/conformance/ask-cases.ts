@@ -2,7 +2,7 @@
 
 import type { Case } from "./case.ts";
 import type { AdapterLine, AdapterProcess } from "./process.ts";
-import { expect, type Rig, Skipped } from "./rig.ts";
+import { expect, type Rig, SkippedCase } from "./rig.ts";
 
 const CHOICES = [
 	{ id: "approve", label: "Approve" },
@@ -119,7 +119,7 @@ export const ASK_CASES: readonly Case[] = [
 		name: "choice: every press is told with the presser's id, also the second",
 		needs: ["send", "monitor", "ask"],
 		async run(rig) {
-			if (!rig.canPress) throw new Skipped("nobody presses buttons here");
+			if (!rig.canPress) throw new SkippedCase("nobody presses buttons here");
 			const [process, monitor] = [rig.start("send"), rig.start("monitor")];
 			const question = await askedLine(rig, process);
 			for (let count = 0; count < 2; count++) {

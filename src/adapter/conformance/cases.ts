@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { ASK_CASES } from "./ask-cases.ts";
 import { type Case, repeated, WORDS } from "./case.ts";
 import type { AdapterLine } from "./process.ts";
-import { expect, type Rig, Skipped } from "./rig.ts";
+import { expect, type Rig, SkippedCase } from "./rig.ts";
 import { STREAM_CASES } from "./stream-cases.ts";
 
 async function stopped(
@@ -23,7 +23,7 @@ async function stopped(
 async function resumedLine(rig: Rig): Promise<void> {
 	const { textMax } = rig.info.limits;
 	const text = repeated(WORDS, Math.min(textMax * 2 + 100, 200_000));
-	if (text.length <= textMax) throw new Skipped(`textMax ${textMax} is more than this suite sends`);
+	if (text.length <= textMax) throw new SkippedCase(`textMax ${textMax} is more than this suite sends`);
 	const nonce = rig.fresh().slice(0, 20);
 	const line = { delivery: `dlv_${nonce}`, nonce, target: rig.target, text, from: 50, to: 50 + text.length };
 	const mine = (said: AdapterLine) => String(said.nonce).startsWith(nonce);
@@ -68,7 +68,7 @@ async function unansweredNote(rig: Rig): Promise<void> {
 		const isEnd = (line: AdapterLine) =>
 			(line.type === "message_sent" || line.type === "delivery_error") && line.nonce === nonce;
 		const first = await process.hear("note", (line) => line.type === "note" || isEnd(line), rig.limitMs);
-		if (first.type !== "note") throw new Skipped("it noted nothing before it sent");
+		if (first.type !== "note") throw new SkippedCase("it noted nothing before it sent");
 		const early = () => process.lines.some(isEnd);
 		expect(!(await process.until(early, 400)), "a message was sent before its note was answered");
 		const answer = (line: AdapterLine) => {
@@ -163,7 +163,8 @@ const OTHER_CASES: Case[] = [
 		name: "find: a message that was sent is found, one that was not is not",
 		needs: "send",
 		async run(rig) {
-			if (rig.info.reconcile === undefined) throw new Skipped('it does not declare "reconcile", so it is never asked');
+			if (rig.info.reconcile === undefined)
+				throw new SkippedCase('it does not declare "reconcile", so it is never asked');
 			const process = rig.start("send");
 			const nonce = rig.fresh().slice(0, 20);
 			const text = `Find me: ${nonce}`;

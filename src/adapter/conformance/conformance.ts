@@ -5,7 +5,7 @@ import type { AdapterInfo } from "../port.ts";
 import type { Case } from "./case.ts";
 import { CASES } from "./cases.ts";
 import { AdapterProcess } from "./process.ts";
-import { type ConformanceOptions, expect, Rig, Skipped } from "./rig.ts";
+import { type ConformanceOptions, expect, Rig, SkippedCase } from "./rig.ts";
 
 export type { ConformanceOptions } from "./rig.ts";
 
@@ -53,7 +53,7 @@ async function timed(name: string, work: () => Promise<void>): Promise<CaseResul
 		return { name, result: "passed", ms: ms() };
 	} catch (cause) {
 		const detail = cause instanceof Error ? cause.message : String(cause);
-		return { name, result: cause instanceof Skipped ? "skipped" : "failed", detail, ms: ms() };
+		return { name, result: cause instanceof SkippedCase ? "skipped" : "failed", detail, ms: ms() };
 	}
 }
 

@@ -102,7 +102,7 @@ export class Rig {
 }
 
 /** One delivery as the daemon sees it. Acknowledges intents unless told not to. */
-export class Drive {
+export class DeliveryDriver {
 	readonly name: string;
 	readonly runId: string;
 	acknowledge = true;
@@ -218,4 +218,4 @@ export function expect(holds: boolean, otherwise: string): asserts holds {
 }
 
 /** A case cannot be tried with this adapter; the reason is shown. */
-export class Skipped extends Error {}
+export class SkippedCase extends Error {}

@@ -2,7 +2,7 @@
 
 import type { gmail_v1 } from "@googleapis/gmail";
 import { PlatformError, type Tools } from "../kit/kit.ts";
-import type { Call } from "./api.ts";
+import type { GmailCall } from "./api.ts";
 
 /** Where the mailbox's history goes on, and when it was last read. */
 const HISTORY = "history_id";
@@ -21,7 +21,7 @@ interface News {
 	historyId: string;
 }
 
-export function createMailbox(call: Call, { state, clock, log }: Tools): Mailbox {
+export function createMailbox(call: GmailCall, { state, clock, log }: Tools): Mailbox {
 	let busy: Promise<void> = Promise.resolve();
 
 	/** Undefined: the history does not reach back that far. */

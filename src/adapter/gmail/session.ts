@@ -22,7 +22,7 @@ import {
 	type WebhookRequest,
 	type WireAttachment,
 } from "../kit/kit.ts";
-import { type Call, createApi, DEFAULT_API_URL, DEFAULT_TOKEN_URL } from "./api.ts";
+import { createApi, DEFAULT_API_URL, DEFAULT_TOKEN_URL, type GmailCall } from "./api.ts";
 import { compose, messageIdOf } from "./compose.ts";
 import { NONCE_HEADER, readMail } from "./inbound.ts";
 import { createMailbox, type Mailbox } from "./mailbox.ts";
@@ -39,7 +39,7 @@ const SENT_MAILS_MAX = 25;
 type Emit = (message: InboundMessage) => Promise<void>;
 
 export class GmailSession implements Session {
-	private readonly call: Call;
+	private readonly call: GmailCall;
 	private readonly mailbox: Mailbox;
 	private readonly fromName: string;
 	private readonly topic: string;

@@ -16,7 +16,7 @@ import {
 	type Target,
 	type Tools,
 } from "../kit/kit.ts";
-import { type Backend, isChat, type Kept } from "./backend.ts";
+import { type Backend, isChat, type SentIMessage } from "./backend.ts";
 import { type BlueBubblesMessage, readBlueBubbles } from "./inbound.ts";
 
 const POLL_MS = 2000;
@@ -47,7 +47,7 @@ export function createBlueBubbles(settings: Account["settings"], tools: Tools, n
 			const { guid } = await call<{ guid: string }>("message/attachment", { form, ...options });
 			return { messageId: createdId("message/attachment", guid) };
 		},
-		async recent(target, after): Promise<Kept[]> {
+		async recent(target, after): Promise<SentIMessage[]> {
 			const params = { after, with: ["attachments"], sort: "DESC", limit: RECENT_MESSAGES_MAX };
 			const asked = namesOf(chatOf(target)).map((chatGuid) => {
 				const json = { chatGuid, ...params };

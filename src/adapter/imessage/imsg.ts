@@ -11,7 +11,7 @@ import {
 	type Target,
 	type Tools,
 } from "../kit/kit.ts";
-import { type Backend, isChat, type Kept } from "./backend.ts";
+import { type Backend, isChat, type SentIMessage } from "./backend.ts";
 import { type ImsgMessage, readImsg } from "./inbound.ts";
 import { createRpc } from "./rpc.ts";
 
@@ -45,7 +45,7 @@ export function createImsg(command: string, tools: Tools, name: string): Backend
 				await rm(folder, { recursive: true, force: true });
 			}
 		},
-		async recent(target, since): Promise<Kept[]> {
+		async recent(target, since): Promise<SentIMessage[]> {
 			const start = new Date(since).toISOString();
 			const params = { chat_id: await chatId(target), limit: RECENT_MESSAGES_MAX, start, attachments: true };
 			const { messages } = await rpc.call<{ messages: ImsgMessage[] }>("messages.history", params);

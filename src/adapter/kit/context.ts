@@ -2,9 +2,9 @@
 
 import { type Clock, steady } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { Doing, SendStatus, StreamStatus, Target, TypingLine } from "../port.ts";
-import { type Caller, createCaller } from "./call.ts";
-import { createGate, type Gate, type GateJob } from "./gate.ts";
+import type { Activity, SendStatus, StreamStatus, Target, TypingLine } from "../port.ts";
+import { createCaller, type PlatformCaller } from "./call.ts";
+import { createGate, type GateJob, type RateGate } from "./gate.ts";
 import type { GateLimits, Rank } from "./gate-step.ts";
 import type { Pace, Platform, PlatformError, Session } from "./platform.ts";
 import { statusLine, type ToolCall } from "./tool-line.ts";
@@ -51,8 +51,8 @@ export interface AdapterContextOptions {
 
 export interface AdapterContext extends Omit<AdapterContextOptions, "limits"> {
 	limits: AdapterLimits;
-	gate: Gate;
-	call: Caller;
+	gate: RateGate;
+	call: PlatformCaller;
 	pace(target: Target): Pace;
 	/** Waits for a turn, calls, and tries again what passes by itself. */
 	gated<T>(target: Target, rank: Rank, work: () => Promise<T>): Promise<T>;
@@ -96,7 +96,7 @@ export const laneOf = (target: Target): string => JSON.stringify([target.to, tar
 
 /** Shows or hides typing; nothing depends on it. */
 export function createTyping({ session, gate, call, pace, log }: AdapterContext): (line: TypingLine) => void {
-	const waiting = new Map<string, { on: boolean; doing: Doing }>();
+	const waiting = new Map<string, { on: boolean; doing: Activity }>();
 	return ({ target, on, text, tool }) => {
 		if (!session.typing) return;
 		const lane = `typing ${laneOf(target)}`;
@@ -126,7 +126,7 @@ export function createTyping({ session, gate, call, pace, log }: AdapterContext)
 }
 
 /** Words of a tool are a model's words: one line, and not a long one. */
-function doingOf(text: unknown, tool: unknown): Doing {
+function doingOf(text: unknown, tool: unknown): Activity {
 	const line = (given: unknown) =>
 		typeof given === "string" ? given.replace(/\s+/g, " ").trim().slice(0, DOING_CHARS_MAX).toWellFormed() : "";
 	const [said, named] = [line(text), line(tool)];
@@ -135,10 +135,10 @@ function doingOf(text: unknown, tool: unknown): Doing {
 
 const DOING_CHARS_MAX = 100;
 
-export type Status = (tools: readonly ToolCall[]) => void;
+export type ShowToolStatus = (tools: readonly ToolCall[]) => void;
 
 /** Shows beside a delivery's messages which tool runs, where the platform has a place for it; nothing depends on it. */
-export function createStatus(context: AdapterContext, target: Target): Status {
+export function createStatus(context: AdapterContext, target: Target): ShowToolStatus {
 	const { session, gate, call, pace, log } = context;
 	let known: readonly ToolCall[] = [];
 	let wanted = "";

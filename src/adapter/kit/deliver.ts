@@ -2,10 +2,10 @@
 
 import type { DeliveryFields, StreamLine, Target } from "../port.ts";
 import { type AdapterContext, createTyping } from "./context.ts";
-import { Delivery } from "./delivery.ts";
+import { StreamedDelivery } from "./delivery.ts";
 import type { DraftInput } from "./draft-state.ts";
 
-export interface Deliveries {
+export interface DeliveryDispatcher {
 	/** Lines of unknown types are ignored. */
 	accept(line: StreamLine): void;
 	/** No more lines come: deliveries that have their end are finished, the others are left for another process to resume. */
@@ -14,8 +14,8 @@ export interface Deliveries {
 	idle(): Promise<void>;
 }
 
-export function createDeliveries(context: AdapterContext): Deliveries {
-	const open = new Map<string, Delivery>();
+export function createDeliveries(context: AdapterContext): DeliveryDispatcher {
+	const open = new Map<string, StreamedDelivery>();
 	const waiting: (() => void)[] = [];
 	const typing = createTyping(context);
 	let latest = "";
@@ -28,7 +28,7 @@ export function createDeliveries(context: AdapterContext): Deliveries {
 		latest = key;
 		// The daemon resumes what it thinks is lost: the newer word counts.
 		open.get(key)?.drop();
-		const delivery: Delivery = new Delivery(context, line, key, () => {
+		const delivery: StreamedDelivery = new StreamedDelivery(context, line, key, () => {
 			if (open.get(key) === delivery) open.delete(key);
 			if (open.size === 0) for (const resolve of waiting.splice(0)) resolve();
 		});

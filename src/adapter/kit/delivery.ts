@@ -3,7 +3,14 @@
 import { nonceOf } from "../nonce.ts";
 import type { DeliveryFields, StreamLine, StreamStatus, Target } from "../port.ts";
 import type { ComposeRules } from "./compose.ts";
-import { type AdapterContext, createRenderer, createStatus, doubtWait, laneOf, type Status } from "./context.ts";
+import {
+	type AdapterContext,
+	createRenderer,
+	createStatus,
+	doubtWait,
+	laneOf,
+	type ShowToolStatus,
+} from "./context.ts";
 import { stepDraft } from "./draft.ts";
 import { beginDraft, type Draft, type DraftCall, type DraftInput, type DraftRules, NO_TOOLS } from "./draft-state.ts";
 import { factsOf } from "./facts.ts";
@@ -20,7 +27,7 @@ interface TurnRequest {
 	paced: boolean;
 }
 
-export class Delivery {
+export class StreamedDelivery {
 	private readonly context: AdapterContext;
 	private readonly gone: () => void;
 	private readonly rules: DraftRules;
@@ -32,7 +39,7 @@ export class Delivery {
 	/** A call is under way; what its outcome makes necessary waits here. */
 	private running = false;
 	private wanted: TurnRequest | undefined;
-	private readonly status: Status;
+	private readonly status: ShowToolStatus;
 	private lastLineRead = false;
 	private cancelAckLimit = () => {};
 	/** Creations in a row whose outcome was not told: the next call waits, ever longer. */

@@ -33,7 +33,7 @@ export interface DraftRules extends ComposeRules {
 }
 
 /** The platform message being written. */
-export type Message =
+export type DraftMessage =
 	| { at: "none" }
 	/** The daemon makes the intent durable. */
 	| { at: "announced"; nonce: string; fixed: Fixed | undefined }
@@ -101,7 +101,7 @@ export interface Draft {
 	readonly isErrorText: boolean;
 	/** Messages so far, announced ones included. */
 	readonly ordinal: number;
-	readonly message: Message;
+	readonly message: DraftMessage;
 	readonly ids: readonly string[];
 	readonly tools: readonly ToolCall[];
 	/** The tools that are visible now. */
@@ -192,7 +192,7 @@ export function beginDraft(rules: DraftRules, resume?: Resume): Draft {
 	};
 }
 
-function resumed(rules: DraftRules, resume: Resume): Message {
+function resumed(rules: DraftRules, resume: Resume): DraftMessage {
 	const { messageId, uncertain } = resume;
 	if (messageId !== undefined) return reopened(rules, messageId, undefined, undefined);
 	if (uncertain === undefined) return { at: "none" };

@@ -1,6 +1,6 @@
 /** Everything that the author of an adapter needs, in one import. */
 export type {
-	Doing,
+	Activity,
 	HealthReport,
 	InboundChoice,
 	InboundMessage,

@@ -2,7 +2,7 @@
 
 import { type LineKind, type MarkdownState, readLine, readRest, stateInLine } from "./markdown-state.ts";
 
-export interface Line {
+export interface OutlineLine {
 	start: number;
 	/** After the line end. */
 	end: number;
@@ -18,7 +18,7 @@ export interface Line {
 export class Outline {
 	readonly source: string;
 	readonly from: number;
-	readonly lines: Line[] = [];
+	readonly lines: OutlineLine[] = [];
 	private markdown: MarkdownState;
 	private position: number;
 	private returnAt = -2;
@@ -36,7 +36,7 @@ export class Outline {
 	}
 
 	/** The line that holds `position`; undefined at the end of the source. */
-	lineAt(position: number): Line | undefined {
+	lineAt(position: number): OutlineLine | undefined {
 		this.reach(position);
 		const index = this.indexAt(position);
 		return index < this.lines.length ? this.lines[index] : undefined;

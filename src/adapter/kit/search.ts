@@ -2,7 +2,7 @@
 
 import { graphemeAfter, graphemeAtOrBefore, inlineBoundaries, inlineSpans } from "./boundary.ts";
 import { fenceOf, MARKS, readLine } from "./markdown-state.ts";
-import type { Line, Outline } from "./outline.ts";
+import type { Outline, OutlineLine } from "./outline.ts";
 import { type Decoration, standaloneText, startsBlock } from "./standalone.ts";
 
 export interface SearchOptions {
@@ -53,8 +53,8 @@ export function withinGrapheme(outline: Outline, fits: (text: string) => boolean
 const RANKS = ["paragraph", "item", "line", "inner"] as const;
 /** Those that tear nothing. */
 const OUTER = ["paragraph", "item", "line"] as const;
-type Rank = (typeof RANKS)[number];
-type Ends = Record<Rank, number[]>;
+type BoundaryRank = (typeof RANKS)[number];
+type Ends = Record<BoundaryRank, number[]>;
 
 class Search {
 	private readonly outline: Outline;
@@ -110,7 +110,7 @@ class Search {
 		return undefined;
 	}
 
-	private isHeadless({ kind, before, after }: Line): boolean {
+	private isHeadless({ kind, before, after }: OutlineLine): boolean {
 		const { leaf, table, inLine } = before;
 		if (leaf === "table") return kind === "row" && (inLine || table === undefined || this.decoration !== "full");
 		return kind === "underline" || (inLine && after.leaf === "none" && kind === "text");
@@ -190,7 +190,8 @@ class Search {
 		const table = isRow(torn);
 		if (!table && fenceOf(torn.before) === undefined) return undefined;
 		let index = this.outline.indexAt(most);
-		const inside = (line: Line | undefined) => line !== undefined && (table ? isRow(line) : line.kind !== "open");
+		const inside = (line: OutlineLine | undefined) =>
+			line !== undefined && (table ? isRow(line) : line.kind !== "open");
 		while (index > 0 && inside(table ? lines[index - 1] : lines[index])) index -= 1;
 		const begins = lines[index];
 		if (begins === undefined || begins.before.inLine || (!table && begins.kind !== "open")) return undefined;
@@ -259,7 +260,7 @@ class Search {
 		for (const at of words) if (this.allowed(at, true)) yield at;
 	}
 
-	private spanFilter(line: Line, to: number, spans: "whole" | "torn"): (at: number) => boolean {
+	private spanFilter(line: OutlineLine, to: number, spans: "whole" | "torn"): (at: number) => boolean {
 		const end = Math.min(line.textEnd, to + SPAN_MAX);
 		const found = line.kind === "code" ? [] : inlineSpans(this.source.slice(line.start, end));
 		const tears = (at: number) => found.some(([begin, past]) => begin + line.start < at && at < past + line.start);
@@ -299,10 +300,10 @@ class Search {
 	}
 }
 
-const isRow = (line: Line): boolean => line.kind === "row" || line.kind === "delimiter";
+const isRow = (line: OutlineLine): boolean => line.kind === "row" || line.kind === "delimiter";
 
 /** How good a cut before the line is; undefined: not there. */
-function rankBefore(lines: readonly Line[], index: number, decoration: Decoration): Rank | undefined {
+function rankBefore(lines: readonly OutlineLine[], index: number, decoration: Decoration): BoundaryRank | undefined {
 	const next = lines[index];
 	const last = lines[index - 1];
 	if (next === undefined || last === undefined || next.kind === "blank" || next.kind === "underline") return undefined;

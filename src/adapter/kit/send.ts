@@ -14,8 +14,8 @@ export interface Sends {
 	idle(): Promise<void>;
 }
 
-type Message = Extract<SendLine, { type: "send" | "ask" }>;
-type Asked = Extract<SendLine, { type: "asked" }>;
+type MessageLine = Extract<SendLine, { type: "send" | "ask" }>;
+type AskedLine = Extract<SendLine, { type: "asked" }>;
 type Find = Extract<SendLine, { type: "find" }>;
 
 export function createSends(context: AdapterContext): Sends {
@@ -45,7 +45,7 @@ export function createSends(context: AdapterContext): Sends {
 }
 
 /** One message that a line needs. */
-interface Part {
+interface MessagePart {
 	nonce: string;
 	from: number;
 	to: number;
@@ -58,7 +58,7 @@ interface Part {
 	more: Pick<SendOptions, "facts" | "question">;
 }
 
-async function send(context: AdapterContext, line: Message): Promise<void> {
+async function send(context: AdapterContext, line: MessageLine): Promise<void> {
 	const fields = fieldsOf(line);
 	let { nonce } = line;
 	try {
@@ -90,7 +90,7 @@ function refuse(context: AdapterContext, nonce: string, fields: DeliveryFields, 
 }
 
 /** An edit: it may be repeated after any outcome. */
-async function settle(context: AdapterContext, { delivery, nonce, target, messageId, text }: Asked): Promise<void> {
+async function settle(context: AdapterContext, { delivery, nonce, target, messageId, text }: AskedLine): Promise<void> {
 	const { session, platform } = context;
 	const { render, ...rules } = createRenderer(platform);
 	const fields = { delivery };
@@ -107,18 +107,23 @@ async function settle(context: AdapterContext, { delivery, nonce, target, messag
 	}
 }
 
-const fieldsOf = ({ delivery, runId }: Pick<Message, "delivery" | "runId">): DeliveryFields => ({
+const fieldsOf = ({ delivery, runId }: Pick<MessageLine, "delivery" | "runId">): DeliveryFields => ({
 	delivery,
 	...(runId === undefined ? {} : { runId }),
 });
 
-const sentOf = ({ nonce, from, to, chars }: Part, messageId: string, final: boolean, fields: DeliveryFields) => ({
+const sentOf = (
+	{ nonce, from, to, chars }: MessagePart,
+	messageId: string,
+	final: boolean,
+	fields: DeliveryFields,
+) => ({
 	...{ type: "message_sent" as const, messageId, final, nonce, from, to, chars },
 	...fields,
 });
 
 /** What is left of a line: its text's pieces, then its attachments. The same line is always divided the same way. */
-function partsOf(context: AdapterContext, line: Message | Find): Part[] {
+function partsOf(context: AdapterContext, line: MessageLine | Find): MessagePart[] {
 	const { done = { pieces: 0, chars: 0 }, from = 0, text } = line;
 	const { to = from + text.length - done.chars } = line;
 	const drafts = [...textsOf(context, line, done.chars), ...filesOf(context, line, done)];
@@ -136,9 +141,9 @@ function partsOf(context: AdapterContext, line: Message | Find): Part[] {
 	});
 }
 
-type PartDraft = Pick<Part, "chars" | "create" | "text">;
+type PartDraft = Pick<MessagePart, "chars" | "create" | "text">;
 
-function textsOf({ platform, session }: AdapterContext, line: Message | Find, begin: number): PartDraft[] {
+function textsOf({ platform, session }: AdapterContext, line: MessageLine | Find, begin: number): PartDraft[] {
 	const { render, ...rules } = createRenderer(platform);
 	const pieces = splitAll(line.text, rules, platform.info.limits.textMax, begin);
 	const drafts = pieces.flatMap((piece): PartDraft[] => {
@@ -155,7 +160,7 @@ function textsOf({ platform, session }: AdapterContext, line: Message | Find, be
 	return drafts;
 }
 
-function filesOf(context: AdapterContext, line: Message | Find, { pieces, chars }: LineDone): PartDraft[] {
+function filesOf(context: AdapterContext, line: MessageLine | Find, { pieces, chars }: LineDone): PartDraft[] {
 	const { session, platform } = context;
 	const { text, attachments = [] } = line;
 	if (attachments.length === 0 || (session.createWith && text.trim() !== "")) return [];
@@ -173,7 +178,7 @@ function filesOf(context: AdapterContext, line: Message | Find, { pieces, chars 
 async function createOnce(
 	context: AdapterContext,
 	target: Target,
-	part: Part,
+	part: MessagePart,
 	fields: DeliveryFields,
 ): Promise<{ messageId: string }> {
 	const { session, platform, clock, limits } = context;

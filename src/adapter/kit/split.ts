@@ -29,7 +29,7 @@ export interface CutOptions {
 
 export type SplitRules = Pick<CutOptions, "fits" | "share">;
 
-export interface Cut {
+export interface MarkdownCut {
 	to: number;
 	/** Empty when the range shows nothing (white space only): there is no message to send for it. */
 	text: string;
@@ -38,10 +38,10 @@ export interface Cut {
 }
 
 /** The longest good message that begins at `from`; undefined when nothing is left, or all of it fits and more is to come. */
-export function cut(source: string, from: number, options: CutOptions): Cut | undefined {
+export function cut(source: string, from: number, options: CutOptions): MarkdownCut | undefined {
 	if (from >= source.length) return undefined;
 	const outline = new Outline(source, from, options.at ?? stateAt(source, from));
-	let least: Cut | undefined;
+	let least: MarkdownCut | undefined;
 	for (const dress of ["full", "plain", "none"] as const) {
 		const found = findEnd(outline, options, dress);
 		if (found === undefined) continue;
@@ -69,16 +69,21 @@ export function stateAt(source: string, position: number): MarkdownState {
 	return position <= 0 ? START : new Outline(source, 0, START).stateAt(position);
 }
 
-export interface Piece {
+export interface TextPiece {
 	from: number;
 	to: number;
 	text: string;
 }
 
 /** From `begin` on; one of the ends that splitting all of it gave, so that the rest is cut as it was then. */
-export function splitAll(source: string, rules: SplitRules | SplitRules["fits"], guess?: number, begin = 0): Piece[] {
+export function splitAll(
+	source: string,
+	rules: SplitRules | SplitRules["fits"],
+	guess?: number,
+	begin = 0,
+): TextPiece[] {
 	const { fits, share } = typeof rules === "function" ? { fits: rules, share: undefined } : rules;
-	const pieces: Piece[] = [];
+	const pieces: TextPiece[] = [];
 	let from = begin;
 	let at: MarkdownState = stateAt(source, begin);
 	for (;;) {

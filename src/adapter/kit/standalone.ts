@@ -4,14 +4,14 @@
  */
 
 import { type Container, type Fence, fenceOf, type MarkdownState, withoutContainers } from "./markdown-state.ts";
-import type { Line, Outline } from "./outline.ts";
+import type { Outline, OutlineLine } from "./outline.ts";
 
 /** How much decoration a torn fence gets: all, no info string, or none at all where the limit leaves no room for it. */
 export type Decoration = "full" | "plain" | "none";
 
 export function standaloneText(outline: Outline, to: number, decoration: Decoration): string {
 	if (to <= outline.from) return "";
-	const parts = new Parts(outline, to, decoration);
+	const parts = new LineCollector(outline, to, decoration);
 	let first = parts.first();
 	// Of a line of code, nothing but its end.
 	if (first?.before.inLine && first.kind === "code" && first.textEnd <= first.start) first = parts.skip();
@@ -30,7 +30,7 @@ export function standaloneText(outline: Outline, to: number, decoration: Decorat
 }
 
 /** Its head is in an earlier message. */
-const continuesTable = ({ kind, before }: Line): boolean =>
+const continuesTable = ({ kind, before }: OutlineLine): boolean =>
 	kind === "row" && before.leaf === "table" && !before.inLine && before.table !== undefined;
 
 const headOf = ({ table = "", containers }: MarkdownState): string =>
@@ -45,7 +45,7 @@ function openerOf(markdown: MarkdownState, fence: Fence, decoration: Decoration)
 }
 
 /** Collects the lines of one range. */
-class Parts {
+class LineCollector {
 	private readonly outline: Outline;
 	private readonly to: number;
 	private readonly decoration: Decoration;
@@ -70,12 +70,12 @@ class Parts {
 		outline.reach(to - 1);
 	}
 
-	first(): Line | undefined {
+	first(): OutlineLine | undefined {
 		const line = this.outline.lines[this.index];
 		return line !== undefined && line.start < this.to ? line : undefined;
 	}
 
-	skip(): Line | undefined {
+	skip(): OutlineLine | undefined {
 		this.index += 1;
 		return this.first();
 	}
@@ -138,7 +138,7 @@ class Parts {
 	}
 
 	/** A line without the marks of the items that are gone. */
-	private ownText(line: Line, text: string): string {
+	private ownText(line: OutlineLine, text: string): string {
 		const carried = this.carried;
 		const nested = line.before.containers.length > carried.length;
 		if (!nested && fenceOf(line.before) === undefined) this.extra = 0;
@@ -186,12 +186,12 @@ class Parts {
 		return open;
 	}
 
-	private lastLine(): Line | undefined {
+	private lastLine(): OutlineLine | undefined {
 		return this.outline.lines[this.outline.indexAt(this.to - 1)];
 	}
 
 	/** A fence of which nothing but the opener is in the range: the next message opens it. A list marker before it stays. */
-	private withoutOpener(opener: Line): string {
+	private withoutOpener(opener: OutlineLine): string {
 		const marks = /(?:`{3,}|~{3,})[^\r\n]*[\r\n]*$/.exec(this.out);
 		return withoutTrailingBlank(marks === null || opener.before.inLine ? this.out : this.out.slice(0, marks.index));
 	}
@@ -201,19 +201,19 @@ class Parts {
 const NO_INTERRUPTION = /^ *(?:\d|[-+*][ \t]*$)/;
 
 /** The end of a line whose beginning is in an earlier message. */
-function restOf(line: Line, text: string): string {
+function restOf(line: OutlineLine, text: string): string {
 	if (fenceOf(line.before) !== undefined) return text;
 	return line.before.leaf === "indented" ? `    ${text}` : guard(line, text.trimStart());
 }
 
 /** Columns that a line must keep to stay what it is: indented code, or code that looks like a fence. */
-function leastIndent(line: Line, rest: string): number {
+function leastIndent(line: OutlineLine, rest: string): number {
 	const deep = line.kind === "indented" || (line.kind === "code" && /^ {4,}[`~]/.test(rest));
 	return deep ? 4 : 0;
 }
 
 /** Keeps text that was the middle of a line or paragraph from beginning a list, quote, heading, fence or indented code. */
-function guard(line: Line, text: string): string {
+function guard(line: OutlineLine, text: string): string {
 	const { inLine, leaf, containers } = line.before;
 	if (fenceOf(line.before) !== undefined) return text;
 	const [marks, rest] = inLine ? ["", text] : withoutQuotes(containers.slice(0, line.matched), text);

@@ -5,7 +5,7 @@ import { NexusError, wordsOf } from "../../protocol/protocol.ts";
 import type { Log } from "../../std/log.ts";
 import { openNotes } from "./notes.ts";
 import { PlatformError, type Tools } from "./platform.ts";
-import type { Recorder } from "./recorder.ts";
+import type { LineRecorder } from "./recorder.ts";
 
 type State = Record<string, string>;
 
@@ -31,7 +31,7 @@ export function openState(path: string | undefined): Tools["state"] {
 }
 
 /** Kept by the daemon, which writes the file: the processes of an account cannot undo each other's changes. */
-export function openKeptState(path: string, recorder: Recorder, log: Log): Tools["state"] {
+export function openKeptState(path: string, recorder: LineRecorder, log: Log): Tools["state"] {
 	/** Said, and not yet in the file. */
 	const said = new Map<string, { value: string }>();
 	const left = openNotes(leftOf(path));

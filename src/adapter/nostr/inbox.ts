@@ -14,7 +14,7 @@ import {
 	type Tools,
 } from "../kit/kit.ts";
 import { COMMENT, GIFT_WRAP, NOTE, THREAD_START } from "./events.ts";
-import { type Me, readPublic, readRumor } from "./inbound.ts";
+import { type NostrIdentity, readPublic, readRumor } from "./inbound.ts";
 import type { Keys } from "./keys.ts";
 import { BACKDATED_S, unwrap } from "./private.ts";
 import type { Relay } from "./relay.ts";
@@ -27,10 +27,10 @@ const STORED_MAX = 500;
 
 const BEGUN = "begun";
 
-export interface InboxOptions {
+export interface NostrInboxOptions {
 	relays: readonly Relay[];
 	keys: Keys;
-	me: Me;
+	me: NostrIdentity;
 	emit(message: InboundMessage): Promise<void>;
 	signal: AbortSignal;
 	tools: Tools;
@@ -42,12 +42,12 @@ interface DatedMessage {
 	at: number;
 }
 
-export class Inbox {
-	private readonly options: InboxOptions;
+export class NostrInbox {
+	private readonly options: NostrInboxOptions;
 	private readonly taken = new Map<string, Promise<void>>();
 	private readonly failing = new Map<string, string>();
 
-	constructor(options: InboxOptions) {
+	constructor(options: NostrInboxOptions) {
 		this.options = options;
 	}
 

@@ -21,7 +21,7 @@ import {
 } from "../kit/kit.ts";
 import { createApi, DEFAULT_API_URL, type SignalApi } from "./api.ts";
 import { refusedBy, type SendResult } from "./faults.ts";
-import { type Me, readEnvelope, recipientOf, type SignalFile } from "./inbound.ts";
+import { readEnvelope, recipientOf, type SignalFile, type SignalIdentity } from "./inbound.ts";
 
 /** Where reading of events goes on after a restart. */
 const LAST_EVENT = "last_event";
@@ -41,7 +41,7 @@ export class SignalSession implements Session {
 	private readonly api: SignalApi;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
-	private myself: Promise<Me> | undefined;
+	private myself: Promise<SignalIdentity> | undefined;
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.number = settings.number ?? "";
@@ -128,7 +128,7 @@ export class SignalSession implements Session {
 		return Number(createdId("send", timestamp));
 	}
 
-	private me(): Promise<Me> {
+	private me(): Promise<SignalIdentity> {
 		const number = this.number;
 		this.myself ??= this.api
 			.call<{ uuid?: string | null }[]>("getUserStatus", { recipient: [number] })
@@ -141,7 +141,7 @@ export class SignalSession implements Session {
 	}
 
 	/** Signal gives a message once: it is not lost because our own id cannot be asked for. The number tells us as well, mostly. */
-	private async selfInfo(): Promise<Me> {
+	private async selfInfo(): Promise<SignalIdentity> {
 		try {
 			return await this.me();
 		} catch (cause) {

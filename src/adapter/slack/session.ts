@@ -3,10 +3,10 @@
 import type { WebClient } from "@slack/web-api";
 import {
 	type Account,
+	type Activity,
 	addressOf,
 	cannotTell,
 	createdId,
-	type Doing,
 	download,
 	fetchFiles,
 	type HealthReport,
@@ -30,8 +30,8 @@ import { questionBlocks, readPress, sectionsOf } from "./buttons.ts";
 import { isWithoutStreaming, wordOf } from "./faults.ts";
 import { createUploads, type SlackAddress, type Uploads } from "./files.ts";
 import { CALL_CHARS_MAX, render, withoutCalls } from "./format.ts";
-import { type Inbound, type Me, readEvent, type SlackFile, type Threads } from "./inbound.ts";
-import { keptOf, lookUp, metadataOf, type StoredMessage } from "./lookup.ts";
+import { readEvent, type SlackFile, type SlackIdentity, type SlackInboundMessage, type Threads } from "./inbound.ts";
+import { keptOf, lookUp, metadataOf, type SlackHistoryMessage } from "./lookup.ts";
 import { createActivity, paceOf } from "./pace.ts";
 import { listen } from "./socket.ts";
 import { createStatusLines, type Shown, threadKeyOf } from "./status.ts";
@@ -68,7 +68,7 @@ export class SlackSession implements Session {
 	private readonly tails = new Map<string, string>();
 	private readonly statusLines = createStatusLines();
 	private streaming: "native" | "direct" | "update";
-	private myself: Promise<Me> | undefined;
+	private myself: Promise<SlackIdentity> | undefined;
 
 	constructor({ settings }: Account, tools: Tools) {
 		this.botToken = settings.bot_token ?? "";
@@ -204,7 +204,7 @@ export class SlackSession implements Session {
 	}
 
 	/** It ends by itself after two minutes, or with the next message. Slack shows it in threads only. */
-	async typing(target: Target, on: boolean, { text = "" }: Doing = {}): Promise<void> {
+	async typing(target: Target, on: boolean, { text = "" }: Activity = {}): Promise<void> {
 		await this.showStatus(target, { typing: on, tool: on ? text : "" });
 	}
 
@@ -236,7 +236,7 @@ export class SlackSession implements Session {
 				({ user, bot_id }) => user === me.userId || (bot_id !== undefined && bot_id === me.botId),
 			);
 			const judged = this.sent.judge(nonce, ours.map(keptOf));
-			const verdictOn = (message: StoredMessage) => judged(keptOf(message));
+			const verdictOn = (message: SlackHistoryMessage) => judged(keptOf(message));
 			const ts = lookUp(ours, { nonce, text, streamed: this.style(target) === "append", verdictOn });
 			return ts === undefined ? undefined : { messageId: ts };
 		});
@@ -296,7 +296,7 @@ export class SlackSession implements Session {
 		return { choice, answer };
 	}
 
-	private me(): Promise<Me> {
+	private me(): Promise<SlackIdentity> {
 		this.myself ??= call("auth.test", undefined, () => this.client.auth.test()).then((me) => ({
 			userId: me.user_id ?? "",
 			botId: me.bot_id,
@@ -309,7 +309,7 @@ export class SlackSession implements Session {
 	}
 
 	private async read(payload: unknown): Promise<InboundMessage | undefined> {
-		const inbound: Inbound | undefined = readEvent(payload, await this.me(), this.threads);
+		const inbound: SlackInboundMessage | undefined = readEvent(payload, await this.me(), this.threads);
 		if (!inbound) return undefined;
 		const { message, files } = inbound;
 		const { attachments, notes } = await fetchFiles(files, (file, bytesMax) => this.fetchFile(file, bytesMax));
@@ -340,10 +340,10 @@ export class SlackSession implements Session {
 	}
 
 	/** Everything in the chat or thread since the message that is being answered. */
-	private async history(thread: SlackAddress, target: Target): Promise<StoredMessage[]> {
+	private async history(thread: SlackAddress, target: Target): Promise<SlackHistoryMessage[]> {
 		const oldest = target.reply_to ?? String((this.tools.clock.now() - LOOK_BACK_MS) / 1000);
 		const params = { channel: thread.channel, oldest, limit: PAGE_MESSAGES, include_all_metadata: true };
-		const found: StoredMessage[] = [];
+		const found: SlackHistoryMessage[] = [];
 		let cursor = "";
 		for (let page = 0; page < PAGES_MAX; page++) {
 			const more = cursor === "" ? {} : { cursor };
@@ -354,7 +354,7 @@ export class SlackSession implements Session {
 				: await call("conversations.history", undefined, () =>
 						this.client.conversations.history({ ...params, ...more }),
 					);
-			found.push(...((answer.messages ?? []) as StoredMessage[]));
+			found.push(...((answer.messages ?? []) as SlackHistoryMessage[]));
 			cursor = answer.response_metadata?.next_cursor ?? "";
 			if (cursor === "") return found;
 		}

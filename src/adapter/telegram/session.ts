@@ -29,7 +29,7 @@ import { keyboardOf, readPress } from "./buttons.ts";
 import { isMarkupFault, isNotModified, migratedTo, toPlatformError } from "./faults.ts";
 import { withoutMarkup } from "./format.ts";
 import { readUpdate, type TelegramFile } from "./inbound.ts";
-import { type Allowance, exhaust, isRested, isScarce, PREVIEW_INTERVAL_MS, paceOf, spend } from "./pace.ts";
+import { exhaust, isRested, isScarce, PREVIEW_INTERVAL_MS, paceOf, spend, type TelegramAllowance } from "./pace.ts";
 import { poll, UPDATES } from "./poll.ts";
 
 const CHATS_KEPT = 1000;
@@ -45,7 +45,7 @@ export class TelegramSession implements Session {
 	private readonly api: RawApi;
 	private readonly tools: Tools;
 	private readonly sent: SentLog;
-	private readonly allowances = new Map<string, Allowance>();
+	private readonly allowances = new Map<string, TelegramAllowance>();
 	private myself: Promise<UserFromGetMe> | undefined;
 
 	constructor({ settings }: Account, tools: Tools) {
@@ -269,7 +269,7 @@ export class TelegramSession implements Session {
 		});
 	}
 
-	private keep(chat: string, allowance: Allowance): void {
+	private keep(chat: string, allowance: TelegramAllowance): void {
 		this.allowances.set(chat, allowance);
 		if (this.allowances.size <= CHATS_KEPT) return;
 		const now = this.tools.clock.now();

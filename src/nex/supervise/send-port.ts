@@ -1,7 +1,7 @@
 /** The `send` process of an account: a line per message, and for every line one answer, even when the process dies over it. */
 
 import {
-	type Doing,
+	type Activity,
 	type PlatformFault,
 	SEND_SHAPES,
 	type SendLine,
@@ -84,7 +84,7 @@ export class SendPort {
 	}
 
 	/** Best effort: shown only while a process runs or can be started at once. */
-	typing(target: Target, on: boolean, doing: Doing, names: { delivery: string; runId: string }): void {
+	typing(target: Target, on: boolean, doing: Activity, names: { delivery: string; runId: string }): void {
 		if (this.#options.oneAtATime) return;
 		const line = { type: "typing", target, on, ...doing, ...names } satisfies SendLine;
 		const { current } = this.#supervisor;
