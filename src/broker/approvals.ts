@@ -20,7 +20,7 @@ export interface ApprovalLimits {
 export const APPROVAL_LIMITS: ApprovalLimits = { waitMs: 10 * 60_000, argsCharsMax: 8000, pendingMax: 1000 };
 
 /** What a person said. */
-export interface Decision {
+export interface ApprovalDecision {
 	state: "approved" | "denied" | "answered";
 	/** In words. */
 	by: string;
@@ -36,17 +36,17 @@ export interface ApprovalListener {
 }
 
 /** What others may do with questions. */
-export interface ApprovalPort {
+export interface ApprovalsPort {
 	/** Oldest first. */
 	pending(): Approval[];
 	/** The first decision counts: a later one, or one that is too late, is a `conflict` that says who decided. `beside` commits with it. */
-	decide(runId: string, id: string, decision: Decision, beside?: readonly Write[]): Promise<Approval>;
+	decide(runId: string, id: string, decision: ApprovalDecision, beside?: readonly Write[]): Promise<Approval>;
 	listen(listener: ApprovalListener): () => void;
 	/** Says, in words, who has agreed to a call already; undefined = a person is asked. */
 	relyOn(agreed: (row: Approval) => string | undefined): void;
 }
 
-interface Entry {
+interface OpenApproval {
 	row: Approval;
 	/** It is durable. */
 	isOpen: boolean;
@@ -54,7 +54,7 @@ interface Entry {
 	disarm?: () => void;
 }
 
-export interface PendingApprovalsDeps {
+export interface ApprovalsDeps {
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "turns">;
 	limits: ApprovalLimits;
@@ -72,16 +72,16 @@ const IDS_MAX = (LETTERS.length * DIGITS.length) ** 2 / 2;
 const WRITE_MS_MAX = 5000;
 const RETRY_MS = 5000;
 
-export class PendingApprovals implements ApprovalPort {
-	readonly #deps: PendingApprovalsDeps;
+export class Approvals implements ApprovalsPort {
+	readonly #deps: ApprovalsDeps;
 	/** By id. */
-	readonly #entries = new Map<string, Entry>();
+	readonly #entries = new Map<string, OpenApproval>();
 	readonly #listeners = new Set<ApprovalListener>();
 	readonly #live = new Set<string>();
 	#agreed: (row: Approval) => string | undefined = () => undefined;
 	#closed = false;
 
-	constructor(deps: PendingApprovalsDeps) {
+	constructor(deps: ApprovalsDeps) {
 		this.#deps = deps;
 	}
 
@@ -173,7 +173,12 @@ export class PendingApprovals implements ApprovalPort {
 		};
 	}
 
-	async decide(runId: string, id: string, decision: Decision, beside: readonly Write[] = []): Promise<Approval> {
+	async decide(
+		runId: string,
+		id: string,
+		decision: ApprovalDecision,
+		beside: readonly Write[] = [],
+	): Promise<Approval> {
 		const { bus, ledger, clock } = this.#deps;
 		const known = await ledger.approvals.get(runId, id);
 		if (!known) throw new NexusError("not_found", `there is no question ${id} of run ${runId}`);
@@ -218,7 +223,7 @@ export class PendingApprovals implements ApprovalPort {
 		}
 	}
 
-	#of(fits: (row: Approval) => boolean): Entry[] {
+	#of(fits: (row: Approval) => boolean): OpenApproval[] {
 		return [...this.#entries.values()].filter(({ row }) => fits(row));
 	}
 

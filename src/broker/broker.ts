@@ -6,7 +6,7 @@ import { executionWrites, type Ledger, phaseWrites, type Turn, type TurnStatus }
 import { isSessionLabel, NexusError, type Random, Refused, toNexusError, traceIdOf } from "../protocol/protocol.ts";
 import { type Clock, systemClock, within } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
-import { APPROVAL_LIMITS, type ApprovalLimits, type ApprovalPort, PendingApprovals } from "./approvals.ts";
+import { APPROVAL_LIMITS, type ApprovalLimits, Approvals, type ApprovalsPort } from "./approvals.ts";
 import { type ContinuationDeps, canContinue, continuationOf, retryRefusalOf } from "./continuation.ts";
 import { CRASHED } from "./ending.ts";
 import { History } from "./history.ts";
@@ -26,7 +26,7 @@ import { type SettleOrphan, settleOrphanedRuns, settleWhenPossible } from "./rec
 import { Run } from "./run.ts";
 import type { RunDeps } from "./run-deps.ts";
 
-export type { ApprovalLimits, ApprovalPort, Decision } from "./approvals.ts";
+export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approvals.ts";
 export { answerOf, isPersons } from "./approvals.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
@@ -61,7 +61,7 @@ class TurnBroker implements Broker {
 
 	constructor({ bus, ledger, engine, clock = systemClock, log = silentLog, ...options }: BrokerOptions) {
 		const limits = { ...BROKER_LIMITS, ...options.limits };
-		const approvals = new PendingApprovals({
+		const approvals = new Approvals({
 			...{ bus, ledger, clock, log, random: options.random ?? secureRandom },
 			limits: { ...APPROVAL_LIMITS, ...options.approvals },
 		});
@@ -85,7 +85,7 @@ class TurnBroker implements Broker {
 		};
 	}
 
-	get approvals(): ApprovalPort {
+	get approvals(): ApprovalsPort {
 		return this.#deps.approvals;
 	}
 

@@ -3,7 +3,7 @@
 import type { Attachment, Continued, EngineEvent, EngineRequest, ToolApproval } from "../engine/engine.ts";
 import type { Requester, StoredMessage, StoredPhase, StoredToolCall, Turn, TurnStatus } from "../ledger/ledger.ts";
 import type { Reading, Write } from "../std/write.ts";
-import type { ApprovalPort } from "./approvals.ts";
+import type { ApprovalsPort } from "./approvals.ts";
 
 /** What of a request the Broker only passes on. */
 export type PassedOn = Pick<
@@ -176,7 +176,7 @@ export interface Broker {
 	/** Stops a live run and waits for its turn; undefined when no such run is live. */
 	abort(runId: string): Promise<Turn> | undefined;
 	/** What runs ask people, those of earlier daemons included. */
-	readonly approvals: ApprovalPort;
+	readonly approvals: ApprovalsPort;
 	live(runId: string): LiveRun | undefined;
 	liveRuns(): LiveRun[];
 	/** How many runs have ended and cannot be saved at the moment: they are tried again, and their sessions wait. */

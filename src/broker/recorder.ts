@@ -38,7 +38,7 @@ export interface RecorderOptions {
 /** What of an entry's data is somebody's words: kept only if the configuration asks for it. */
 const PRIVATE: ReadonlySet<string> = new Set(["args", "arguments", "result", "prompt", "messages"]);
 
-type Entry = Omit<ExecutionEntry, "kind"> & { kind: string };
+type RecordedEntry = Omit<ExecutionEntry, "kind"> & { kind: string };
 
 /** A name that comes from a model, a tool or a person. */
 const PHASE_CHARS_MAX = 64;
@@ -227,13 +227,13 @@ export class Recorder {
 		return done ? "later" : "now";
 	}
 
-	#add(entry: Entry, at: number): void {
+	#add(entry: RecordedEntry, at: number): void {
 		const { runId, session, limits } = this.#options;
 		if (this.#entriesLeft < 0) return;
 		this.#entriesLeft--;
 		const isOver = this.#entriesLeft < 0;
 		const { executionEntriesMax: most } = limits;
-		const { kind, text, agent, data }: Entry = isOver
+		const { kind, text, agent, data }: RecordedEntry = isOver
 			? { kind: "note", text: `the run has more than ${most} entries (broker.executionEntriesMax)` }
 			: entry;
 		this.#entries.push({

@@ -28,7 +28,7 @@ import { settle } from "./settlement.ts";
 import type { TextStream } from "./streams.ts";
 import { storedQuestion, Transcript } from "./transcript.ts";
 
-export interface RecoveryDeps {
+export interface RunRecoveryDeps {
 	bus: Bus;
 	ledger: Ledger;
 	limits: BrokerLimits;
@@ -41,7 +41,7 @@ export type SettleOrphan = (turn: Turn) => Reading<readonly Write[]>;
 
 /** One run that cannot be settled does not keep the others from it, nor the port closed: those are settled `later`. */
 export async function settleOrphanedRuns(
-	deps: RecoveryDeps,
+	deps: RunRecoveryDeps,
 	beside: SettleOrphan,
 ): Promise<{ turns: Turn[]; later: { log: string; session: string }[] }> {
 	const turns: Turn[] = [];
@@ -63,7 +63,7 @@ const RETRY_MS = 5_000;
 
 /** Settles a run that the store gave up or the Ledger refused, as soon as that can be done. */
 export async function settleWhenPossible(
-	deps: RecoveryDeps,
+	deps: RunRecoveryDeps,
 	stopping: () => boolean,
 	runId: string,
 	ending: Ending,
@@ -84,7 +84,7 @@ export async function settleWhenPossible(
 
 /** Tries at intervals until the store takes it. Undefined when the daemon stops before. */
 export async function untilSettled<T>(
-	{ clock, log }: Pick<RecoveryDeps, "clock" | "log">,
+	{ clock, log }: Pick<RunRecoveryDeps, "clock" | "log">,
 	stopping: () => boolean,
 	runId: string,
 	settleIt: () => Promise<T>,
@@ -102,7 +102,7 @@ export async function untilSettled<T>(
 
 /** `patiently`: what the Ledger refuses is tried again, and in the end left out. */
 async function settleOrphanedRun(
-	deps: RecoveryDeps,
+	deps: RunRecoveryDeps,
 	info: LogInfo,
 	why: Ending,
 	beside: SettleOrphan,
@@ -126,7 +126,7 @@ async function settleOrphanedRun(
 }
 
 /** The run as its log tells it. */
-async function reread(deps: RecoveryDeps, info: LogInfo) {
+async function reread(deps: RunRecoveryDeps, info: LogInfo) {
 	const { ledger, limits, clock } = deps;
 	const { session, engine, startedAt, events, continues } = info.meta as RunMeta;
 	const framer = new Framer({ runId: info.log, session, continues, ...limits });
@@ -157,7 +157,7 @@ async function reread(deps: RecoveryDeps, info: LogInfo) {
  * and sums up what came before, and nobody who verifies it takes the stream for whole.
  */
 export async function readWhole(
-	deps: Pick<RecoveryDeps, "bus" | "log">,
+	deps: Pick<RunRecoveryDeps, "bus" | "log">,
 	info: LogInfo,
 	take: (frame: Frame) => void,
 ): Promise<string | undefined> {

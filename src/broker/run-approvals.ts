@@ -5,7 +5,7 @@ import { type Answer, digestOf, type ToolApproval } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../ledger/ledger.ts";
 import { Refused, shownJson, shownText } from "../protocol/protocol.ts";
 import type { Write } from "../std/write.ts";
-import { answerOf, type PendingApprovals } from "./approvals.ts";
+import { type Approvals, answerOf } from "./approvals.ts";
 import { malformed, type ToolEvent } from "./engine-event.ts";
 import type { ExecuteRequest } from "./port.ts";
 
@@ -32,7 +32,7 @@ export interface NamedEvent {
 	open?: { writes: readonly Write[]; done(): void; failed(): void };
 }
 
-interface OpenApproval {
+interface RunApproval {
 	row: Approval | undefined;
 	text: string;
 	answer: Promise<Answer>;
@@ -43,15 +43,15 @@ interface OpenApproval {
 }
 
 export class RunApprovals {
-	readonly #approvals: PendingApprovals;
+	readonly #approvals: Approvals;
 	readonly #options: RunApprovalsOptions;
 	/** By the engine's id. */
-	readonly #open = new Map<string, OpenApproval>();
+	readonly #open = new Map<string, RunApproval>();
 	readonly #pauses: Pause[] = [];
 	#pending = 0;
 	#kept = false;
 
-	constructor(approvals: PendingApprovals, options: RunApprovalsOptions) {
+	constructor(approvals: Approvals, options: RunApprovalsOptions) {
 		this.#approvals = approvals;
 		this.#options = options;
 	}
@@ -118,7 +118,7 @@ export class RunApprovals {
 		const { kind, question = "", choices, revision, because, once } = asking;
 		const args = structuredClone(event.args ?? null);
 		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;
-		const approval: OpenApproval = { row: undefined, text, answer, resolve, isPending: false };
+		const approval: RunApproval = { row: undefined, text, answer, resolve, isPending: false };
 		this.#open.set(asking.id, approval);
 		const problem = this.#problemWith(text);
 		if (problem !== undefined) {
@@ -159,13 +159,13 @@ export class RunApprovals {
 		return `it is too long to be shown whole to whoever decides: ${text.length} characters, at most ${argsCharsMax}; split it`;
 	}
 
-	#pause(approval: OpenApproval): void {
+	#pause(approval: RunApproval): void {
 		approval.isPending = true;
 		if (this.#pending++ === 0) this.#pauses.push({ from: this.#options.now() });
 		this.#options.changed();
 	}
 
-	#answered(approval: OpenApproval, answer: Answer): void {
+	#answered(approval: RunApproval, answer: Answer): void {
 		approval.given ??= answer;
 		approval.resolve(answer);
 		if (!approval.isPending) return;
@@ -196,7 +196,7 @@ export async function opening(
 const without = ({ asking: _asking, ...event }: ToolEvent): ToolEvent => event;
 
 /** As frames show it: who decided what is on record, whatever the engine says. */
-function shown({ row, text, given }: OpenApproval, choices: ToolApproval["choices"]): ToolApproval {
+function shown({ row, text, given }: RunApproval, choices: ToolApproval["choices"]): ToolApproval {
 	const { id, kind, expiresAt, because, requester } = row!;
 	const { state, by } = given ?? row!;
 	return {

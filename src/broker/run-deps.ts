@@ -5,7 +5,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { PendingApprovals } from "./approvals.ts";
+import type { Approvals } from "./approvals.ts";
 import type { Ending } from "./ending.ts";
 import type { History } from "./history.ts";
 import type { BrokerLimits } from "./limits.ts";
@@ -17,7 +17,7 @@ export interface RunDeps {
 	ledger: Ledger;
 	engine: Engine;
 	history: History;
-	approvals: PendingApprovals;
+	approvals: Approvals;
 	/** The daemon stops: nobody is asked any more. */
 	stopping(): boolean;
 	/** Settles a run that the store gave up. */

@@ -3,7 +3,7 @@
 import type { BrokerLimits } from "./limits.ts";
 import type { Pause } from "./run-approvals.ts";
 
-export interface Watched {
+export interface WatchdogState {
 	startedAt: number;
 	/** The last event of any kind. */
 	lastEventAt: number | undefined;
@@ -20,14 +20,14 @@ export type Alarm = "first_token" | "inter_token" | "total" | "tool" | "grace";
 export type WatchLimits = Pick<BrokerLimits, "firstTokenMs" | "interTokenMs" | "totalMs" | "toolMs" | "abortGraceMs">;
 
 /** What is due now, or how long until something may be. */
-export function watch(run: Watched, limits: WatchLimits, now: number): { alarm: Alarm } | { againMs: number } {
+export function watch(run: WatchdogState, limits: WatchLimits, now: number): { alarm: Alarm } | { againMs: number } {
 	let next: [Alarm, at: number] | undefined;
 	for (const due of dues(run, limits)) if (next === undefined || due[1] < next[1]) next = due;
 	if (next === undefined) return { againMs: Infinity };
 	return next[1] <= now ? { alarm: next[0] } : { againMs: next[1] - now };
 }
 
-function* dues(run: Watched, limits: WatchLimits): Generator<[Alarm, at: number]> {
+function* dues(run: WatchdogState, limits: WatchLimits): Generator<[Alarm, at: number]> {
 	if (run.stoppedAt !== undefined) {
 		yield ["grace", run.stoppedAt + limits.abortGraceMs];
 		return;

@@ -11,7 +11,7 @@ import { topicsOf } from "./commit/part.ts";
 import { ChainCursor, type ChainReading, LogCursor } from "./cursor.ts";
 import { Directory } from "./directory.ts";
 import { BUS_LIMITS, type BusLimits } from "./limits.ts";
-import { LiveLog, type Seal, type Waiting } from "./live-log.ts";
+import { LiveLog, type Seal, type Waiter } from "./live-log.ts";
 import { Membership } from "./membership.ts";
 import { type TrackedStorage, trackRequests } from "./open-requests.ts";
 import { type BusOptions, type Tell, withTellWrites } from "./options.ts";
@@ -22,10 +22,10 @@ import type {
 	Cursor,
 	LogInfo,
 	LogQuery,
+	LogSource,
 	LogSpec,
 	LogWriter,
 	Retention,
-	Source,
 	Together,
 } from "./port.ts";
 import { beyond, existsAlready, linkUnsealed, noLiveLog } from "./refusals.ts";
@@ -240,7 +240,7 @@ class LogBus implements Bus {
 		return last;
 	}
 
-	#seal(log: LiveLog, last: Omit<Seal, keyof Waiting>): Promise<void> {
+	#seal(log: LiveLog, last: Omit<Seal, keyof Waiter>): Promise<void> {
 		if (!log.open || this.#closed) return Promise.reject(this.#refusal(log));
 		return new Promise((resolve, reject) => {
 			log.seal = {
@@ -298,7 +298,7 @@ class LogBus implements Bus {
 		}
 	}
 
-	async cursor(source: Source, after: number): Promise<Cursor> {
+	async cursor(source: LogSource, after: number): Promise<Cursor> {
 		if (this.#closed) throw new NexusError("unavailable", "the daemon is stopping");
 		if (!Number.isSafeInteger(after) || after < 0) throw new NexusError("invalid", "an offset is a whole number ≥ 0");
 		this.#cursors++;

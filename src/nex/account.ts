@@ -25,8 +25,8 @@ import {
 	type MonitorPort,
 	type OnChoice,
 	type OnMessage,
-	type WebhookAnswer,
-	type WebhookRequest,
+	type WireWebhookAnswer,
+	type WireWebhookRequest,
 } from "./supervise/monitor-port.ts";
 import { askHealth, askInfo, type OneShotLimits } from "./supervise/one-shot.ts";
 import { type ProcessStatus, type ProcessSupervisorOptions, unreachable } from "./supervise/process-supervisor.ts";
@@ -107,7 +107,7 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 export const commandOf = (channel: string, config: ChannelConfig): readonly string[] =>
 	config.command ?? bundledCommand(channel);
 
-export class Account {
+export class ChannelAccount {
 	readonly channel: string;
 	readonly id: string;
 	readonly config: ChannelConfig;
@@ -185,7 +185,7 @@ export class Account {
 	 * The monitor's answer. At a start the adapter is asked first what it can do, and a request that comes meanwhile waits: some platforms ask
 	 * only once. Throws `unavailable` when the account is not listened to in time, never, or too many wait already.
 	 */
-	async webhook(request: WebhookRequest): Promise<WebhookAnswer> {
+	async webhook(request: WireWebhookRequest): Promise<WireWebhookAnswer> {
 		const now = elapsing(this.#options.clock);
 		const since = now();
 		const monitor = await this.#listened();

@@ -8,7 +8,7 @@ import type { Delivery, DeliveryMessage } from "../ledger/ledger.ts";
 import { attachmentNonce, isAttachmentNonce } from "./attachment-nonce.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import { contentOf } from "./part-content.ts";
-import type { PartEvent, SourceEvent } from "./source.ts";
+import type { SourceEvent, SourcePartEvent } from "./source.ts";
 
 export interface DeliveryAttachment {
 	nonce: string;
@@ -32,11 +32,11 @@ export const showsReasoning = (context: DeliveryContext): boolean => {
 };
 
 /** The adapter hears of it in the stream. */
-export const showsPart = (context: DeliveryContext, { modality }: PartEvent): boolean =>
+export const showsPart = (context: DeliveryContext, { modality }: SourcePartEvent): boolean =>
 	modality === "reasoning" ? showsReasoning(context) : showsParts(context);
 
 /** Whether a channel wants to see a part. */
-export const isWanted = ({ reasoning, parts }: DeliveryContext, { modality }: PartEvent): boolean =>
+export const isWanted = ({ reasoning, parts }: DeliveryContext, { modality }: SourcePartEvent): boolean =>
 	modality === "reasoning" ? reasoning : parts;
 
 /** The message that an event is, if the channel wants it, and its row once it has one. */
@@ -60,7 +60,7 @@ export function unsentAttachment(context: DeliveryContext, event: SourceEvent): 
 
 export function attachmentOf(
 	{ live, info }: DeliveryContext,
-	part: PartEvent,
+	part: SourcePartEvent,
 	offset: number,
 ): DeliveryAttachment | undefined {
 	const content = contentOf(part, offset, info);

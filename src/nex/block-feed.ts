@@ -2,7 +2,7 @@
 
 import { type MarkdownState, stateAt } from "../adapter/adapter.ts";
 import { createBlockMachine } from "./block-machine.ts";
-import type { Block } from "./block-step.ts";
+import type { DeliveryBlock } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import type { BlockMachine } from "./machine.ts";
 import { sleep } from "./sleep.ts";
@@ -11,7 +11,10 @@ import type { Typing } from "./typing.ts";
 import { typingInputOf } from "./typing-rules.ts";
 
 /** From the delivery's cursor on. The next is looked for when the one before was taken care of. */
-export async function* readBlocks(context: DeliveryContext, typing: Typing): AsyncGenerator<Block, void, undefined> {
+export async function* readBlocks(
+	context: DeliveryContext,
+	typing: Typing,
+): AsyncGenerator<DeliveryBlock, void, undefined> {
 	const { live, bus, signal, log, clock } = context;
 	const machine = createBlockMachine(context, await markdownStateAt(context));
 	const over = new AbortController();
@@ -69,7 +72,10 @@ function take(machine: BlockMachine, typing: Typing, events: readonly SourceEven
 }
 
 /** From the second block on a person would need a moment. */
-async function* withDelays(context: DeliveryContext, machine: BlockMachine): AsyncGenerator<Block, void, undefined> {
+async function* withDelays(
+	context: DeliveryContext,
+	machine: BlockMachine,
+): AsyncGenerator<DeliveryBlock, void, undefined> {
 	const { live, clock, random, signal } = context;
 	for (let block = machine.ready(); block; block = machine.ready()) {
 		const { humanDelayMs } = machine;

@@ -3,7 +3,7 @@
 import { type AdapterInfo, CHANNEL_BLOCKS, type MarkdownState } from "../adapter/adapter.ts";
 import { own } from "../std/own.ts";
 import { errorAttachment, isErrorSent, unsentAttachment } from "./attachment.ts";
-import { type Block, type BlockInput, type BlockRules, beginBlocks, stepBlocks } from "./block-step.ts";
+import { type BlockInput, type BlockRules, beginBlocks, type DeliveryBlock, stepBlocks } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import { continuedText, doubtOf, goesOnBlindly } from "./half-shown.ts";
 import type { BlockMachine } from "./machine.ts";
@@ -77,7 +77,7 @@ function createBlocks(
 	/** Nothing was sent yet behind a message that was left half-way. */
 	let isBlind = goesOnBlindly(context);
 	let wakeAt: number | undefined;
-	const ready: Block[] = [];
+	const ready: DeliveryBlock[] = [];
 	const step = (input: BlockInput, now: number) => {
 		const next = stepBlocks(state, input, now, rules);
 		state = next.state;

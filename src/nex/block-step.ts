@@ -12,7 +12,7 @@ export interface BlockRules {
 	idleMs: number;
 }
 
-export interface Block {
+export interface DeliveryBlock {
 	/** Source positions that the text stands for. */
 	from: number;
 	to: number;
@@ -59,7 +59,7 @@ export type BlockInput =
 
 export interface BlockStep {
 	state: BlockState;
-	blocks: Block[];
+	blocks: DeliveryBlock[];
 	/** When to tick. */
 	wakeAt: number | undefined;
 }
@@ -143,7 +143,7 @@ function withNote(before: BlockState, note: string, rules: BlockRules): Gathered
 
 /** Moves the text to what was said; more of it than a message holds becomes blocks. */
 function withPreceding(state: BlockState, rules: BlockRules): Gathered {
-	const blocks: Block[] = [];
+	const blocks: DeliveryBlock[] = [];
 	let current = state;
 	while (current.hasVisibleText) {
 		const piece = nextPiece(current, rules, false);
@@ -164,7 +164,7 @@ function withPreceding(state: BlockState, rules: BlockRules): Gathered {
 }
 
 /** What was said becomes a block, with the notes behind it. */
-function emitted(state: BlockState, blocks: Block[]): BlockState {
+function emitted(state: BlockState, blocks: DeliveryBlock[]): BlockState {
 	const end = state.from + state.text.length;
 	blocks.push({ from: state.since, to: end, text: headOf(state).trimEnd() });
 	return { ...state, since: end, from: end, text: "", read: 0, preceding: "", notes: [] };
@@ -187,7 +187,7 @@ function nextPiece(state: BlockState, { minChars, maxChars }: BlockRules, more: 
 
 /** Rule 1: more than a message can hold. */
 function withSize(state: BlockState, rules: BlockRules): Gathered {
-	const blocks: Block[] = [];
+	const blocks: DeliveryBlock[] = [];
 	let current = state;
 	while (current.text.length > rules.maxChars) {
 		const piece = nextPiece(current, rules, true);
@@ -236,7 +236,7 @@ function paragraphEnd(state: BlockState, { minChars, maxChars }: BlockRules): { 
 
 /** Rules 3 and 4: what is there goes out, as many messages as it needs. White space alone waits for what follows. */
 function flush(state: BlockState, rules: BlockRules): Gathered {
-	const blocks: Block[] = [];
+	const blocks: DeliveryBlock[] = [];
 	let current = state;
 	while (current.hasVisibleText) {
 		const piece = nextPiece(current, rules, false);
@@ -247,7 +247,7 @@ function flush(state: BlockState, rules: BlockRules): Gathered {
 	return { state: { ...current, receivedAt: undefined }, blocks };
 }
 
-function taken(state: BlockState, piece: MarkdownCut, blocks: Block[]): BlockState {
+function taken(state: BlockState, piece: MarkdownCut, blocks: DeliveryBlock[]): BlockState {
 	const to = state.from + piece.to;
 	const text = state.text.slice(piece.to);
 	const next = { ...state, text, inked: isVisible(text), place: piece.next, read: 0 };

@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../std/clock.ts";
 import { type Log, silentLog } from "../std/log.ts";
 import { createPairingService } from "./acl/pairing.ts";
 import { createTrust, type Trust } from "./acl/trust.ts";
-import { createApprovals, type NexApprovals } from "./approvals/approvals.ts";
+import { type ChatApprovals, createApprovals } from "./approvals/approvals.ts";
 import { createHooks, type Hooks, type PluginStats } from "./hooks/hooks.ts";
 import { loadPlugins, pluginFrom } from "./hooks/load.ts";
 import type { Plugin } from "./hooks/port.ts";
@@ -66,9 +66,9 @@ export interface Nex {
 		revoke(person: Person): Promise<void>;
 	};
 	/** A button was pressed: what to tell whoever pressed it. */
-	pressed: NexApprovals["pressed"];
+	pressed: ChatApprovals["pressed"];
 	/** What runs wait for, and what was allowed for sessions. */
-	approvals: Pick<NexApprovals, "decide" | "grants">;
+	approvals: Pick<ChatApprovals, "decide" | "grants">;
 	/** Whether a session's history is trusted. */
 	trust: Trust;
 	/** Loads the plugins. Rejects with `config` for one that is none. Call before `recover`. */

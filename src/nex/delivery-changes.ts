@@ -6,13 +6,13 @@ import type { Delivery, DeliveryMessage, DeliveryOps } from "../ledger/ledger.ts
 type Verb = Exclude<keyof DeliveryOps, "open" | "reopen" | "adopt">;
 
 /** False: there is nothing to change. */
-type Changes = {
+type DeliveryChanges = {
 	readonly [V in Verb]: Parameters<DeliveryOps[V]> extends [string, ...infer Rest]
 		? (row: Delivery, ...rest: Rest) => boolean
 		: never;
 };
 
-export const CHANGES: Changes = {
+export const CHANGES: DeliveryChanges = {
 	setMode: (row, mode) => set(row, { mode }),
 	intend({ messages }, message) {
 		const at = messages.findIndex(({ nonce }) => nonce === message.nonce);

@@ -4,14 +4,14 @@ import type { AdapterInfo, DeliveryOptions, Question, Target, WireAttachment } f
 import type { Bus } from "../bus/bus.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Account } from "./account.ts";
+import type { ChannelAccount } from "./account.ts";
 import type { OutboundLimits } from "./limits.ts";
 import type { LiveDelivery } from "./live-delivery.ts";
 
 export interface DeliveryContext {
 	live: LiveDelivery;
 	target: Target;
-	account: Account;
+	account: ChannelAccount;
 	info: AdapterInfo;
 	bus: Bus;
 	limits: OutboundLimits;
@@ -37,7 +37,7 @@ export interface DeliveryContext {
 }
 
 /** How a path ended. */
-export type Outcome =
+export type DeliveryOutcome =
 	| { state: "complete" }
 	| { state: "failed"; error: string }
 	/** Nobody can tell what the platform shows. */

@@ -6,9 +6,9 @@ import type { Delivery, MessageAddress } from "../ledger/ledger.ts";
 import { toNexusError } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Account } from "./account.ts";
+import type { ChannelAccount } from "./account.ts";
 import type { Accounts } from "./accounts.ts";
-import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { createLanes } from "./lanes.ts";
 import type { OutboundLimits } from "./limits.ts";
 import { LiveDelivery } from "./live-delivery.ts";
@@ -71,7 +71,7 @@ export class DeliveryRunner {
 	}
 
 	/** How many are under way or waiting, of an account or of all. */
-	count(account?: Account): number {
+	count(account?: ChannelAccount): number {
 		return account ? this.#of(account).length : this.#active.size;
 	}
 
@@ -80,11 +80,11 @@ export class DeliveryRunner {
 	}
 
 	/** Those of an account that are under way now. */
-	async settledOf(account: Account): Promise<void> {
+	async settledOf(account: ChannelAccount): Promise<void> {
 		await Promise.all(this.#of(account).map(({ done }) => done));
 	}
 
-	#of({ channel, id }: Account) {
+	#of({ channel, id }: ChannelAccount) {
 		return [...this.#active.values()].filter(({ live: { row } }) => row.channel === channel && row.account === id);
 	}
 
@@ -95,12 +95,12 @@ export class DeliveryRunner {
 	/** Never rejects: a delivery always ends with an outcome on record, or is left to the next process, or to the daemon that took it over. */
 	async #work(live: LiveDelivery): Promise<void> {
 		const signal = this.#signal;
-		const failed = (cause: unknown): Outcome => {
+		const failed = (cause: unknown): DeliveryOutcome => {
 			if (signal.aborted) return { state: "left" };
 			this.#deps.log.error({ ...factsOf(live), err: cause }, "a delivery failed");
 			return { state: "failed", error: toNexusError(cause).message };
 		};
-		let outcome: Outcome;
+		let outcome: DeliveryOutcome;
 		// Its account was changed or removed: it goes on with the new one, or has failed.
 		do outcome = await this.#inOrder(live).catch(failed);
 		while (outcome.state === "left" && !signal.aborted);
@@ -108,7 +108,7 @@ export class DeliveryRunner {
 		if (live.lost.aborted) this.#deps.log.warn(factsOf(live), "another daemon has taken a delivery over");
 	}
 
-	async #finish(live: LiveDelivery, outcome: Outcome): Promise<void> {
+	async #finish(live: LiveDelivery, outcome: DeliveryOutcome): Promise<void> {
 		const { log } = this.#deps;
 		const { messages } = live.row;
 		const missed = messages.find((message) => message.state === "failed");
@@ -122,7 +122,7 @@ export class DeliveryRunner {
 		await live.recorded().catch(() => {}); // Its record has told why.
 	}
 
-	#inOrder(live: LiveDelivery): Promise<Outcome> {
+	#inOrder(live: LiveDelivery): Promise<DeliveryOutcome> {
 		const { row } = live;
 		const session = this.#deps.bus
 			.describe(row.runId)
@@ -130,7 +130,7 @@ export class DeliveryRunner {
 		return this.#lanes.inOrder(row, session, this.#signal, () => this.#carry(live));
 	}
 
-	async #carry(live: LiveDelivery): Promise<Outcome> {
+	async #carry(live: LiveDelivery): Promise<DeliveryOutcome> {
 		const { bus, limits, clock, random, log, accounts } = this.#deps;
 		const { row } = live;
 		const account = accounts.of(row.channel, row.account);
@@ -159,7 +159,7 @@ export class DeliveryRunner {
 	}
 
 	/** Adapters that cannot be asked now may be in a minute: an update, a file that is missing. */
-	async #infoOf(account: Account, signal: AbortSignal): Promise<AdapterInfo | undefined> {
+	async #infoOf(account: ChannelAccount, signal: AbortSignal): Promise<AdapterInfo | undefined> {
 		const { clock, limits, log } = this.#deps;
 		const begun = clock.now();
 		for (let tries = 0; !signal.aborted; tries++) {

@@ -2,7 +2,7 @@
 
 import { speaks } from "./account.ts";
 import { isAttachmentNonce } from "./attachment-nonce.ts";
-import type { DeliveryContext, Outcome } from "./delivery-context.ts";
+import type { DeliveryContext, DeliveryOutcome } from "./delivery-context.ts";
 import type { LiveDelivery } from "./live-delivery.ts";
 import { isEnd, readSource } from "./source.ts";
 
@@ -22,7 +22,7 @@ export function countedTo(live: LiveDelivery): number | undefined {
 }
 
 /** The process or the daemon died: all that it was given may be shown. */
-export async function leaveHalfShown(context: DeliveryContext): Promise<Outcome> {
+export async function leaveHalfShown(context: DeliveryContext): Promise<DeliveryOutcome> {
 	const { live, info } = context;
 	if (!info.supports.includes("send")) return inDoubt(live);
 	const given = live.given ?? (await heldInLog(context));
@@ -33,7 +33,7 @@ export async function leaveHalfShown(context: DeliveryContext): Promise<Outcome>
 }
 
 /** The adapter gave up by itself: what it reported, it reported in order, so it tells what is shown. Undefined: nothing is. */
-export function leaveRefused({ live, info }: DeliveryContext, error: string): Outcome | undefined {
+export function leaveRefused({ live, info }: DeliveryContext, error: string): DeliveryOutcome | undefined {
 	if (textsOf(live).length === 0) return undefined;
 	if (!info.supports.includes("send")) return { ...inDoubt(live), error };
 	const counted = countedTo(live);

@@ -13,7 +13,7 @@ export const isUnfinished = ({ state }: DeliveryMessage): boolean => state === "
 type Verb = keyof typeof CHANGES;
 
 /** What a change says beside the delivery and the time. */
-type ChangeArgs<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
+type ChangeArguments<V extends Verb> = Parameters<DeliveryOps[V]> extends [string, ...infer T, number] ? T : never;
 
 export class LiveDelivery {
 	readonly row: Delivery;
@@ -66,11 +66,11 @@ export class LiveDelivery {
 	}
 
 	/** What does not apply to the row, such as a message that is not there, changes nothing. */
-	change<V extends Verb>(verb: V, ...args: ChangeArgs<V>): void {
+	change<V extends Verb>(verb: V, ...args: ChangeArguments<V>): void {
 		this.#record.add(...this.#apply(verb, args));
 	}
 
-	intend(message: ChangeArgs<"intend">[0]): void {
+	intend(message: ChangeArguments<"intend">[0]): void {
 		this.change("intend", this.#inOrder(message));
 	}
 
@@ -127,7 +127,7 @@ export class LiveDelivery {
 		};
 	}
 
-	#apply<V extends Verb>(verb: V, args: ChangeArgs<V>): Write[] {
+	#apply<V extends Verb>(verb: V, args: ChangeArguments<V>): Write[] {
 		const now = this.#clock.now();
 		const apply: (row: Delivery, ...rest: never[]) => boolean = CHANGES[verb];
 		if (!apply(this.row, ...([...args, now] as never[]))) return [];
@@ -137,7 +137,7 @@ export class LiveDelivery {
 	}
 
 	/** Ordinals tell which was announced first, whoever counted. */
-	#inOrder(message: ChangeArgs<"intend">[0]): ChangeArgs<"intend">[0] {
+	#inOrder(message: ChangeArguments<"intend">[0]): ChangeArguments<"intend">[0] {
 		const known = this.row.messages.find(({ nonce }) => nonce === message.nonce);
 		return { ...message, ordinal: known?.ordinal ?? Math.max(message.ordinal, this.#lastOrdinal() + 1) };
 	}

@@ -2,7 +2,7 @@
 
 import type { WireAttachment } from "../adapter/adapter.ts";
 import { attachmentOf, isWanted } from "./attachment.ts";
-import type { Block } from "./block-step.ts";
+import type { DeliveryBlock } from "./block-step.ts";
 import type { DeliveryContext } from "./delivery-context.ts";
 import type { BlockMachine } from "./machine.ts";
 import { isEnd, type SourceEvent } from "./source.ts";
@@ -17,7 +17,7 @@ export function createMailMachine(context: DeliveryContext): BlockMachine {
 	const over = live.row.messages.length > 0;
 	const from = live.row.cursor;
 	const mail = createMail(context);
-	let done: Block | undefined;
+	let done: DeliveryBlock | undefined;
 	return {
 		take(each) {
 			if (over) return;

@@ -6,7 +6,7 @@
 import type { BeginFrame, Frame } from "../protocol/protocol.ts";
 
 /** A message, or with place -1 what waits for nobody: hidden words, and what is done beside them. */
-interface Message {
+interface OrderedMessage {
 	readonly order: number;
 	/** Of its begin. */
 	readonly offset: number;
@@ -24,12 +24,12 @@ export interface MessageOrder {
 }
 
 export function createMessageOrder(): MessageOrder {
-	const atOnce: Message = { order: -1, offset: 0, readUpTo: 0 };
+	const atOnce: OrderedMessage = { order: -1, offset: 0, readUpTo: 0 };
 	/** In order of their begins. */
-	const messages: Message[] = [];
+	const messages: OrderedMessage[] = [];
 	/** The newest message of each agent. */
-	const newest = new Map<string | undefined, Message>();
-	const streams = new Map<string, Message>();
+	const newest = new Map<string | undefined, OrderedMessage>();
+	const streams = new Map<string, OrderedMessage>();
 	/** The text streams among them. */
 	const texts = new Set<string>();
 	/** Of the message that is being heard. */

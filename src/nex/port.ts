@@ -3,7 +3,7 @@
 import type { AdapterInfo, Choice, HealthReport, Question, StreamStatus, Target } from "../adapter/adapter.ts";
 import type { Delivery, DeliveryCounts, DeliveryQuery, NewDelivery } from "../ledger/ledger.ts";
 import type { Write } from "../std/write.ts";
-import type { IsUrgent, OnChoice, OnMessage, WebhookAnswer, WebhookRequest } from "./supervise/monitor-port.ts";
+import type { IsUrgent, OnChoice, OnMessage, WireWebhookAnswer, WireWebhookRequest } from "./supervise/monitor-port.ts";
 import type { ProcessStatus } from "./supervise/process-supervisor.ts";
 
 /** Per channel. */
@@ -184,8 +184,8 @@ export interface Outbound {
 	/** Starts listening to an account; once per account. */
 	monitor(channel: string, account: string, onMessage: OnMessage, onChoice?: OnChoice, isUrgent?: IsUrgent): void;
 	/** What can be said of a request before its body is read. Throws `not_found`, or `forbidden` when it cannot be signed. */
-	admitWebhook(channel: string, account: string, head: Omit<WebhookRequest, "body">): void;
-	webhook(channel: string, account: string, request: WebhookRequest): Promise<WebhookAnswer>;
+	admitWebhook(channel: string, account: string, head: Omit<WireWebhookRequest, "body">): void;
+	webhook(channel: string, account: string, request: WireWebhookRequest): Promise<WireWebhookAnswer>;
 	/** Hands what waits to the Bus, in the tick of the call: for a process that has to end. */
 	flush(): void;
 	/** Lets deliveries of finished answers end until the deadline; what is left is finished by the next process. */

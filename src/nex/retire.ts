@@ -2,13 +2,13 @@
 
 import type { Clock } from "../std/clock.ts";
 import type { Log } from "../std/log.ts";
-import type { Account } from "./account.ts";
+import type { ChannelAccount } from "./account.ts";
 import type { DeliveryRunner } from "./delivery-runner.ts";
 import { sleep } from "./sleep.ts";
 
 export interface Retirement {
 	/** Resolves when the account is not listened to any more; the rest takes its time. */
-	begin(account: Account): Promise<void>;
+	begin(account: ChannelAccount): Promise<void>;
 	/** Resolves when all are gone. */
 	settled(): Promise<void>;
 }
@@ -25,7 +25,7 @@ export interface RetirementDeps {
 export function createRetirement({ runner, clock, log, limits, signal }: RetirementDeps): Retirement {
 	const leaving = new Set<Promise<void>>();
 
-	async function leave(account: Account): Promise<void> {
+	async function leave(account: ChannelAccount): Promise<void> {
 		const enough = new AbortController();
 		const limit = sleep(clock, limits.retireMs, AbortSignal.any([signal, enough.signal]));
 		await Promise.race([runner.settledOf(account), limit]);

@@ -4,7 +4,7 @@ import type { AdapterInfo } from "../adapter/adapter.ts";
 import type { DeliveryMode } from "../ledger/ledger.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { isAttachmentNonce } from "./attachment-nonce.ts";
-import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { doubtOf } from "./half-shown.ts";
 import type { DeliverOptions, StreamingConfig } from "./port.ts";
 import { deliverBySend } from "./send-delivery.ts";
@@ -23,7 +23,7 @@ export function modeOf(info: AdapterInfo, config: StreamingConfig, options: Deli
 }
 
 /** Carries a delivery to its end, however often its adapter dies on the way. */
-export async function route(context: DeliveryContext, options: DeliverOptions): Promise<Outcome> {
+export async function route(context: DeliveryContext, options: DeliverOptions): Promise<DeliveryOutcome> {
 	const { live, info, account } = context;
 	const begun = live.row.mode !== undefined;
 	if (!begun) {
@@ -35,7 +35,7 @@ export async function route(context: DeliveryContext, options: DeliverOptions): 
 }
 
 /** The text is out; of something beside it nobody can tell, or it is not all of the answer. */
-function finalOutcome({ live, damage }: DeliveryContext, outcome: Outcome): Outcome {
+function finalOutcome({ live, damage }: DeliveryContext, outcome: DeliveryOutcome): DeliveryOutcome {
 	if (outcome.state === "complete" && damage !== undefined)
 		return { state: "damaged", error: `The stored answer is damaged: ${damage}` };
 	const doubt = doubtOf(live);
@@ -45,7 +45,7 @@ function finalOutcome({ live, damage }: DeliveryContext, outcome: Outcome): Outc
 	return { state: "unknown", error: "The text is there; an image, a file or the like may or may not be." };
 }
 
-async function carry(context: DeliveryContext, begun: boolean): Promise<Outcome> {
+async function carry(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
 	const { live, info, log } = context;
 	if (live.row.mode !== "stream") return deliverBySend(context);
 	const outcome = await deliverByStream(context, begun);

@@ -7,15 +7,15 @@ import { type DeliveryAttachment, errorAttachment } from "./attachment.ts";
 import { recallFiles } from "./attachment-files.ts";
 import { isAttachmentNonce, lineOf } from "./attachment-nonce.ts";
 import { readBlocks } from "./block-feed.ts";
-import type { Block } from "./block-step.ts";
-import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
+import type { DeliveryBlock } from "./block-step.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { isUnfinished } from "./live-delivery.ts";
 import { sleep } from "./sleep.ts";
-import type { OnPiece, SendAnswer, Request as SendRequest } from "./supervise/send-port.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "./supervise/send-port.ts";
 import { createTyping, type Typing } from "./typing.ts";
 import { typingRulesOf } from "./typing-rules.ts";
 
-export async function deliverBySend(context: DeliveryContext): Promise<Outcome> {
+export async function deliverBySend(context: DeliveryContext): Promise<DeliveryOutcome> {
 	const { live, account, info, clock } = context;
 	const names = { delivery: live.id, runId: live.row.runId };
 	const typing = createTyping(typingRulesOf(context), clock, (on, doing) =>
@@ -44,7 +44,7 @@ export async function sendAttachment(
 	context: DeliveryContext,
 	attachment: DeliveryAttachment,
 	typing: Typing,
-): Promise<Outcome | undefined> {
+): Promise<DeliveryOutcome | undefined> {
 	const { cursor: at } = context.live.row;
 	const { text, nonce, instead, attachments } = attachment;
 	const block = { from: at, to: at, text, ...(attachments && { attachments }) };
@@ -56,7 +56,7 @@ export async function sendAttachment(
 }
 
 /** The text that says that an answer failed, behind what there is of it; to an adapter that does not say it itself. */
-export async function sayError(context: DeliveryContext): Promise<Outcome | undefined> {
+export async function sayError(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
 	const { live, info } = context;
 	const attachment = errorAttachment(context);
 	const isSaid = live.row.messages.some(({ nonce }) => nonce === attachment?.nonce);
@@ -66,7 +66,7 @@ export async function sayError(context: DeliveryContext): Promise<Outcome | unde
 }
 
 /** Something beside the text that an earlier process left without an end. */
-export async function settleAttachment(context: DeliveryContext): Promise<Outcome | undefined> {
+export async function settleAttachment(context: DeliveryContext): Promise<DeliveryOutcome | undefined> {
 	const { messages } = context.live.row;
 	const left = messages.find((message) => isUnfinished(message) && isAttachmentNonce(message.nonce));
 	return left && settle(context, left, QUIET);
@@ -80,7 +80,7 @@ async function settle(
 	context: DeliveryContext,
 	message: DeliveryMessage,
 	typing: Typing,
-): Promise<Outcome | undefined> {
+): Promise<DeliveryOutcome | undefined> {
 	const { live } = context;
 	if (message.state === "open") {
 		live.abandon(message);
@@ -98,10 +98,10 @@ async function settle(
 
 async function sendBlock(
 	context: DeliveryContext,
-	{ from, to, text, attachments, facts = {} }: Block,
+	{ from, to, text, attachments, facts = {} }: DeliveryBlock,
 	typing: Typing,
 	name?: string,
-): Promise<Outcome | undefined> {
+): Promise<DeliveryOutcome | undefined> {
 	const { live, files } = context;
 	const next = live.next();
 	const nonce = name ?? next.nonce;
@@ -129,7 +129,7 @@ type Knowledge =
 	| { type: "left" };
 
 /** Tries until all of it is there, the platform refuses it for good, or nobody can tell. Undefined: it is there. */
-async function send(sending: Sending, known: Knowledge): Promise<Outcome | undefined> {
+async function send(sending: Sending, known: Knowledge): Promise<DeliveryOutcome | undefined> {
 	const { typing, delivering: context } = sending;
 	const { live, clock, limits } = context;
 	let since = clock.now();
@@ -165,7 +165,7 @@ async function send(sending: Sending, known: Knowledge): Promise<Outcome | undef
 	}
 }
 
-type Current = DeliveryMessage & Block;
+type Current = DeliveryMessage & DeliveryBlock;
 
 /** What is left of the send that is under way. */
 function current({ delivering: { live }, line }: Sending): Current {

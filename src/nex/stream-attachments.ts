@@ -1,7 +1,7 @@
 /** What stands beside a streamed text: sent by the `send` verb when the text before it is out, and before the text after it is written. */
 
 import { type DeliveryAttachment, showsPart, unsentAttachment } from "./attachment.ts";
-import type { DeliveryContext, Outcome } from "./delivery-context.ts";
+import type { DeliveryContext, DeliveryOutcome } from "./delivery-context.ts";
 import { sendAttachment } from "./send-delivery.ts";
 import { readSource } from "./source.ts";
 
@@ -65,7 +65,7 @@ export class StreamAttachments {
 	}
 
 	/** Those that were held, now that the text is out. */
-	async rest(): Promise<Outcome | undefined> {
+	async rest(): Promise<DeliveryOutcome | undefined> {
 		if (!this.#held) return undefined;
 		const { live, bus, signal, log } = this.#delivering;
 		for await (const events of readSource(bus, live.row.runId, { position: live.row.cursor, signal, log })) {

@@ -13,11 +13,11 @@ import {
 	wantedAttachment,
 } from "./attachment.ts";
 import { isAttachmentNonce } from "./attachment-nonce.ts";
-import { type DeliveryContext, factsOf, type Outcome } from "./delivery-context.ts";
+import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";
 import { createFenceWatch } from "./fence-watch.ts";
 import { isResumable, isUnshown, leaveHalfShown } from "./half-shown.ts";
 import { sayError, settleAttachment } from "./send-delivery.ts";
-import { isEnd, type PartEvent, readSource, type SourceEvent } from "./source.ts";
+import { isEnd, readSource, type SourceEvent, type SourcePartEvent } from "./source.ts";
 import { StreamAttachments } from "./stream-attachments.ts";
 import { createLines } from "./stream-lines.ts";
 import { StreamReports } from "./stream-reports.ts";
@@ -27,7 +27,7 @@ import { createTyping, type Typing } from "./typing.ts";
 import { typingInputOf, typingRulesOf } from "./typing-rules.ts";
 
 /** `begun`: an earlier process may have written some of it. */
-export async function deliverByStream(context: DeliveryContext, begun: boolean): Promise<Outcome> {
+export async function deliverByStream(context: DeliveryContext, begun: boolean): Promise<DeliveryOutcome> {
 	if (begun && isHalfShown(context)) return leaveHalfShown(context);
 	const left = await settleAttachment(context);
 	if (left) return left;
@@ -40,7 +40,7 @@ export async function deliverByStream(context: DeliveryContext, begun: boolean):
 	return (await attachments.rest()) ?? (unheard ? await sayError(context) : undefined) ?? outcome;
 }
 
-async function attemptAll(context: DeliveryContext, attachments: StreamAttachments): Promise<Outcome> {
+async function attemptAll(context: DeliveryContext, attachments: StreamAttachments): Promise<DeliveryOutcome> {
 	const { signal, limits, clock, live } = context;
 	for (let known = "", since = clock.now(); ; ) {
 		const attempt = await attemptOnce(context, attachments);
@@ -56,14 +56,14 @@ async function attemptAll(context: DeliveryContext, attachments: StreamAttachmen
 	}
 }
 
-type Attempt = Outcome | { state: "lost"; error: string; begun: boolean };
+type StreamOutcome = DeliveryOutcome | { state: "lost"; error: string; begun: boolean };
 
 /** Something of it may be on the platform, and no process can go on with it. */
 const isHalfShown = (context: DeliveryContext): boolean => !isResumable(context) && !isUnshown(context.live);
 
-async function attemptOnce(context: DeliveryContext, attachments: StreamAttachments): Promise<Attempt> {
+async function attemptOnce(context: DeliveryContext, attachments: StreamAttachments): Promise<StreamOutcome> {
 	const { live, clock, signal, target } = context;
-	const { promise, resolve } = Promise.withResolvers<Attempt>();
+	const { promise, resolve } = Promise.withResolvers<StreamOutcome>();
 	let seat: Seat | undefined;
 	let watch: AnswerWatch | undefined;
 	let isOver = false;
@@ -194,7 +194,7 @@ function pusher({ delivering: context, seat, attachments, signal }: Pushing, sta
 	const { id, runId } = live.row;
 	const named = speaks(info, "runId");
 	const shows = { parts: showsParts(context), reasoning: showsReasoning(context) };
-	const isOwn = (part: PartEvent) => showsPart(context, part);
+	const isOwn = (part: SourcePartEvent) => showsPart(context, part);
 	const resumable = isResumable(context);
 	const fields = named ? { delivery: id, runId } : undefined;
 	const linesOf = createLines({

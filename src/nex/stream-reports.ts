@@ -3,10 +3,10 @@
 import type { StreamLine, StreamStatus } from "../adapter/adapter.ts";
 import { speaks } from "./account.ts";
 import { isAttachmentNonce } from "./attachment-nonce.ts";
-import type { DeliveryContext, Outcome } from "./delivery-context.ts";
+import type { DeliveryContext, DeliveryOutcome } from "./delivery-context.ts";
 import { leaveRefused } from "./half-shown.ts";
 
-type Status<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
+type StatusOf<T extends StreamStatus["type"]> = Extract<StreamStatus, { type: T }>;
 
 export interface ReportListeners {
 	/** `begun` is called when the process may have read the line. */
@@ -39,7 +39,7 @@ export class StreamReports {
 	}
 
 	/** Something when the delivery is over. */
-	take(status: StreamStatus): Outcome | undefined {
+	take(status: StreamStatus): DeliveryOutcome | undefined {
 		const { live, log } = this.#delivering;
 		switch (status.type) {
 			case "message_creating":
@@ -73,7 +73,7 @@ export class StreamReports {
 		}
 	}
 
-	#announce({ nonce, from, to, ordinal }: Status<"message_creating">): void {
+	#announce({ nonce, from, to, ordinal }: StatusOf<"message_creating">): void {
 		const { live, log } = this.#delivering;
 		this.#waiting.add(nonce);
 		live.intend({ ordinal, nonce, from, ...(to !== undefined && { to }) });
@@ -97,7 +97,7 @@ export class StreamReports {
 		return nonce;
 	}
 
-	#updated(status: Status<"message_updated">): void {
+	#updated(status: StatusOf<"message_updated">): void {
 		const { live } = this.#delivering;
 		// Without intents, one that tells of a message only when it grows has made it all the same.
 		if (this.#nonceOf(status) === undefined && !speaks(this.#delivering.info, "intent"))
@@ -114,7 +114,7 @@ export class StreamReports {
 		return this.#hasPositions || !message || chars === 0 ? undefined : message.from + chars;
 	}
 
-	#sent(status: Status<"message_sent">): void {
+	#sent(status: StatusOf<"message_sent">): void {
 		const { live } = this.#delivering;
 		const nonce = this.#allowed(this.#nonceFor(status));
 		const shown = live.row.messages.find((each) => each.nonce === nonce)?.shown;
@@ -128,7 +128,7 @@ export class StreamReports {
 		this.#listeners.message("out");
 	}
 
-	#complete({ messageIds = [] }: Partial<Status<"delivery_complete">>): Outcome {
+	#complete({ messageIds = [] }: Partial<StatusOf<"delivery_complete">>): DeliveryOutcome {
 		const { live } = this.#delivering;
 		if (this.#end === undefined)
 			return this.#degrade("The adapter said delivery_complete before the answer had ended.");
@@ -145,7 +145,7 @@ export class StreamReports {
 		return { state: "complete" };
 	}
 
-	#failed(status: Status<"delivery_error">): Outcome {
+	#failed(status: StatusOf<"delivery_error">): DeliveryOutcome {
 		const { live } = this.#delivering;
 		const error = `${status.code ? `${status.code}: ` : ""}${status.error}`;
 		if (status.code !== "unknown_outcome") {
@@ -158,7 +158,7 @@ export class StreamReports {
 	}
 
 	/** What is shown of an open message stays; the rest is owed. Nothing is owed for certain while something is uncertain. */
-	#degrade(error: string): Outcome {
+	#degrade(error: string): DeliveryOutcome {
 		const { live } = this.#delivering;
 		if (!this.#hasPositions) return leaveRefused(this.#delivering, error) ?? { state: "degraded", error };
 		const open = live.unfinished;
@@ -168,7 +168,7 @@ export class StreamReports {
 		return { state: "degraded", error };
 	}
 
-	#doubt(nonce: string, error: string): Outcome {
+	#doubt(nonce: string, error: string): DeliveryOutcome {
 		this.#delivering.live.change("doubt", nonce);
 		return { state: "unknown", error };
 	}

@@ -46,17 +46,17 @@ export type ApplierOf<T extends Operations<T>> = {
 };
 
 /** The questions of one kind of thing: their names, arguments and answers. */
-type Questions<T> = { [Op in keyof T]: (...args: never[]) => unknown };
+type ReadOperations<T> = { [Op in keyof T]: (...args: never[]) => unknown };
 
 /** Makes a query of each question. */
-export type QueriesOf<T extends Questions<T>> = {
+export type QueriesOf<T extends ReadOperations<T>> = {
 	readonly [Op in keyof T]: (...args: Parameters<T[Op]>) => Query<ReturnType<T[Op]>>;
 };
 
 export const writesOf = <T extends Operations<T>>(table: string, ops: readonly (keyof T & string)[]) =>
 	makersOf(table, ops) as WritesOf<T>;
 
-export const queriesOf = <T extends Questions<T>>(table: string, ops: readonly (keyof T & string)[]) =>
+export const queriesOf = <T extends ReadOperations<T>>(table: string, ops: readonly (keyof T & string)[]) =>
 	makersOf(table, ops) as QueriesOf<T>;
 
 const makersOf = (table: string, ops: readonly string[]): unknown =>
@@ -75,7 +75,7 @@ export class Tables {
 		operationOf(this.#appliers, table, op)(facts, ...args);
 	}
 
-	registerAnswers<T extends Questions<T>>(table: string, answers: T): void {
+	registerAnswers<T extends ReadOperations<T>>(table: string, answers: T): void {
 		this.#answers.set(table, answers as never);
 	}
 

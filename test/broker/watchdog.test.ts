@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Watched, watch } from "../../src/broker/watchdog.ts";
+import { type WatchdogState, watch } from "../../src/broker/watchdog.ts";
 
 const limits = { firstTokenMs: 60, interTokenMs: 120, totalMs: 1000, toolMs: 500, abortGraceMs: 20 };
-const quiet: Watched = { startedAt: 0, lastEventAt: undefined, oldestToolAt: undefined, stoppedAt: undefined };
+const quiet: WatchdogState = { startedAt: 0, lastEventAt: undefined, oldestToolAt: undefined, stoppedAt: undefined };
 
 test.each([
 	["nothing came", {}, 59, { againMs: 1 }],
@@ -33,7 +33,7 @@ test("looking again exactly when told always finds an alarm, and never one befor
 	const time = fc.option(fc.nat(2000), { nil: undefined });
 	fc.assert(
 		fc.property(time, time, time, fc.nat(2000), (lastEventAt, oldestToolAt, stoppedAt, now) => {
-			const watched: Watched = { startedAt: 0, lastEventAt, oldestToolAt, stoppedAt };
+			const watched: WatchdogState = { startedAt: 0, lastEventAt, oldestToolAt, stoppedAt };
 			const verdict = watch(watched, limits, now);
 			if (!("againMs" in verdict)) return;
 			expect(watch(watched, limits, now + verdict.againMs)).toHaveProperty("alarm");
@@ -54,8 +54,8 @@ test("A3: a run that waited for people has its alarms exactly that much later", 
 				pauses.push({ from: begin, to: begin + ms });
 			}
 			const stood = pauses.reduce((sum, { from: begin, to }) => sum + to - begin, 0);
-			const times: Watched = { ...quiet, lastEventAt, oldestToolAt };
-			const at = (watched: Watched, now: number) => {
+			const times: WatchdogState = { ...quiet, lastEventAt, oldestToolAt };
+			const at = (watched: WatchdogState, now: number) => {
 				const verdict = watch(watched, limits, now);
 				return "againMs" in verdict ? now + verdict.againMs : now;
 			};

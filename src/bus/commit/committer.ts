@@ -5,9 +5,16 @@ import { type Clock, elapsing } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import { sqliteFailure } from "../../std/sqlite.ts";
 import type { Write } from "../../std/write.ts";
-import type { LiveLog, Part, WriteRequest } from "../live-log.ts";
+import type { CommitPart, LiveLog, WriteRequest } from "../live-log.ts";
 import { type Committed, OutcomeUnknown, type Storage, segmentBytesOf } from "../storage.ts";
-import { type CommitLimits, type CommitterParts, type Outcome, Silent, segmentCharsOf, unwritten } from "./outcome.ts";
+import {
+	type CommitLimits,
+	type CommitListener,
+	type CommitterParts,
+	Silent,
+	segmentCharsOf,
+	unwritten,
+} from "./outcome.ts";
 import type { Flight } from "./part.ts";
 import { isUnderWay, ownCharsOf, partOfLog, partOfRequest, patienceMsOf, patientOf, withdraw } from "./part.ts";
 import { CommitQueue } from "./queue.ts";
@@ -18,7 +25,7 @@ const EARLY_COMMITS_PER_TICK_MAX = 16;
 export class Committer {
 	readonly #storage: Storage;
 	readonly #limits: CommitLimits;
-	readonly #outcome: Outcome;
+	readonly #outcome: CommitListener;
 	readonly #clock: Clock;
 	/** How long commits have been failing does not depend on what the clock is set to meanwhile. */
 	readonly #steady: () => number;
@@ -200,7 +207,7 @@ export class Committer {
 	}
 
 	/** Brings a log into the state that is now durable, and tells those who wait for it. */
-	#settle(part: Part, log: LiveLog, now: number, base: number | undefined): void {
+	#settle(part: CommitPart, log: LiveLog, now: number, base: number | undefined): void {
 		const { creation, joint, sealing } = part;
 		const { batch, cut } = part.log!;
 		if (creation) {
@@ -228,7 +235,7 @@ export class Committer {
 	}
 
 	/** Nothing of the part was written. */
-	#refuse(part: Part, refused: Refused): void {
+	#refuse(part: CommitPart, refused: Refused): void {
 		const { live: log, request, creation } = part;
 		if (part.log) part.log.batch = undefined;
 		if (refused.refusal === "fenced" && !this.#fenced) this.#fence(refused);
@@ -245,7 +252,7 @@ export class Committer {
 		this.#withdraw(part, log, refused);
 	}
 
-	#withdraw(part: Part, log: LiveLog, why: Error): void {
+	#withdraw(part: CommitPart, log: LiveLog, why: Error): void {
 		withdraw(part, log, why);
 		if (log.isWaiting) this.#dirty.add(log);
 	}
@@ -343,7 +350,7 @@ export class Committer {
 		else this.#tryLater();
 	}
 
-	#giveUpPart({ live, request }: Part, cause: unknown): void {
+	#giveUpPart({ live, request }: CommitPart, cause: unknown): void {
 		if (live) this.#giveUp(live, cause);
 		else request!.reject(unwritten("a change", cause));
 	}

@@ -31,7 +31,7 @@ import { allFenced, damaged, type Refusal, refusalOf, refusalsIn, UnitFault, unl
 import { JournalNeeds, lastIdUsed } from "./journal.ts";
 import { JournalText } from "./journal-text.ts";
 import { BUS_AREA, BUS_STEPS, kindColumns, prepared, type Statements } from "./schema.ts";
-import { type Owned, ownedOf, type Row, storedOf, Tails } from "./tails.ts";
+import { type LogRow, type Owned, ownedOf, storedOf, Tails } from "./tails.ts";
 
 /** A log that is not cut is cut once this many journal rows came after its first uncut record. */
 const JOURNAL_ROWS_BEHIND_MAX = 4096;
@@ -378,7 +378,7 @@ class SqliteStorage implements Storage {
 	}
 
 	/** Nobody may ever take over what a dead owner left; the journal does not wait for it. */
-	#cutLeft(row: Row, last: number): void {
+	#cutLeft(row: LogRow, last: number): void {
 		this.#tails.heads.delete(Number(row.id));
 		const { log, tail } = this.#tails.whole(row);
 		// What is damaged is left as it is: its records are looked for where they were.

@@ -2,7 +2,7 @@
 
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
-import type { Phase, RestartRules } from "../../std/supervision.ts";
+import type { ProcessPhase, RestartRules } from "../../std/supervision.ts";
 import type { Environment } from "../entry.ts";
 import type { ApprovalPolicy } from "../tools/tools.ts";
 
@@ -98,7 +98,7 @@ export interface McpToolInfo {
 export interface McpServerStatus {
 	name: string;
 	transport: "stdio" | "http";
-	state: Phase["at"];
+	state: ProcessPhase["at"];
 	/** When it is tried again, while it waits for that. */
 	until?: number;
 	pid?: number;

@@ -64,7 +64,7 @@ export interface ApprovalQuery {
 	limit?: number;
 }
 
-export interface Approvals {
+export interface StoredApprovals {
 	/** The pending row of this id, or the newest one that had it. */
 	find(id: string): Reading<Approval | undefined>;
 	get(runId: string, id: string): Reading<Approval | undefined>;

@@ -4,7 +4,7 @@ import { Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import { type AtOnce, jsonOrNull, jsonText, must, type Row, type SqliteTable, statement } from "../table.ts";
-import type { Approval, ApprovalOps, ApprovalState, Approvals, Decided, Requester } from "./port.ts";
+import type { Approval, ApprovalOps, ApprovalState, Decided, Requester, StoredApprovals } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -41,7 +41,7 @@ const STEPS: readonly string[] = [
 
 const LIST_MAX = 1000;
 
-export const approvalsInSqlite: SqliteTable<AtOnce<Approvals>> = {
+export const approvalsInSqlite: SqliteTable<AtOnce<StoredApprovals>> = {
 	area: "approvals",
 	steps: STEPS,
 	open(file) {

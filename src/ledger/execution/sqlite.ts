@@ -3,7 +3,7 @@
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import { type AtOnce, jsonOrNull, type Row, type SqliteTable, statement } from "../table.ts";
-import type { Execution, ExecutionOps, StoredEntry } from "./port.ts";
+import type { ExecutionOps, StoredEntry, StoredExecution } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -23,7 +23,7 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const executionInSqlite: SqliteTable<AtOnce<Execution>> = {
+export const executionInSqlite: SqliteTable<AtOnce<StoredExecution>> = {
 	area: "execution",
 	steps: STEPS,
 	open(file) {

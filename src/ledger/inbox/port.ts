@@ -86,7 +86,7 @@ export interface EventQuery {
 	before?: string | undefined;
 }
 
-export interface Inbox {
+export interface StoredInbox {
 	get(eventId: string): Reading<InboundEvent | undefined>;
 	byKey(session: string, idempotencyKey: string): Reading<InboundEvent | undefined>;
 	bySource(channel: string, account: string, sourceId: string): Reading<InboundEvent | undefined>;

@@ -15,7 +15,7 @@ import {
 	type Statement,
 	statement,
 } from "../table.ts";
-import type { Disposition, Inbox, InboxOps } from "./port.ts";
+import type { Disposition, InboxOps, StoredInbox } from "./port.ts";
 import { authorOf, dispositionColumns, EVENT_COLUMNS, eventColumns, eventOf } from "./rows.ts";
 
 /** After the steps of the area `ledger`, which made the table. */
@@ -29,7 +29,7 @@ const STEPS: readonly string[] = [
 	"CREATE INDEX inbound_handled ON inbound (session, because, seq) WHERE state = 'handled';",
 ];
 
-export const inboxInSqlite: SqliteTable<AtOnce<Inbox>> = {
+export const inboxInSqlite: SqliteTable<AtOnce<StoredInbox>> = {
 	area: "inbox",
 	steps: STEPS,
 	open(file) {
@@ -38,7 +38,7 @@ export const inboxInSqlite: SqliteTable<AtOnce<Inbox>> = {
 	},
 };
 
-function reads(file: SqliteFile): AtOnce<Inbox> {
+function reads(file: SqliteFile): AtOnce<StoredInbox> {
 	const select = (where: string) => statement(file, `SELECT * FROM inbound WHERE ${where}`);
 	const byId = select("event_id = ?");
 	const byKey = select("session = ? AND idempotency_key = ?");

@@ -3,7 +3,7 @@
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import { type AtOnce, type SqliteTable, statement } from "../table.ts";
-import type { NoteOps, NoteOwner, Notes } from "./port.ts";
+import type { NoteOps, NoteOwner, StoredNotes } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
@@ -26,7 +26,7 @@ const STEPS: readonly string[] = [
 	`,
 ];
 
-export const notesInSqlite: SqliteTable<AtOnce<Notes>> = {
+export const notesInSqlite: SqliteTable<AtOnce<StoredNotes>> = {
 	area: "notes",
 	steps: STEPS,
 	open(file) {

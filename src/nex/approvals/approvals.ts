@@ -1,7 +1,7 @@
 /** Asks people what runs wait for, and takes their decisions: from chats, buttons and the API. The door of this folder. */
 
 import type { Target } from "../../adapter/adapter.ts";
-import { type ApprovalPort, type Decision, isPersons } from "../../broker/broker.ts";
+import { type ApprovalDecision, type ApprovalsPort, isPersons } from "../../broker/broker.ts";
 import type { Bus } from "../../bus/bus.ts";
 import type { Approval, Grant, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
@@ -29,8 +29,8 @@ import {
 	waitingText,
 } from "./prompts.ts";
 
-export interface ApprovalServiceDeps {
-	approvals: ApprovalPort;
+export interface ChatApprovalsDeps {
+	approvals: ApprovalsPort;
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
 	outbound: Pick<Outbound, "ask" | "asked">;
@@ -53,7 +53,7 @@ export interface ChatPerson {
 	chat: { id: string; type: "direct" | "group" };
 }
 
-export interface NexApprovals {
+export interface ChatApprovals {
 	/** Takes up what was allowed for sessions, and begins to ask. */
 	load(): Promise<void>;
 	/** Whether a message decides a question that was asked: it is meant for us, also where it does not say so. */
@@ -63,11 +63,11 @@ export interface NexApprovals {
 	/** A button: what to tell whoever pressed it. */
 	pressed(choice: ChannelChoice): Promise<string | undefined>;
 	/** By whoever runs the daemon. */
-	decide(runId: string, id: string, decision: Decision, remember?: boolean): Promise<Approval>;
+	decide(runId: string, id: string, decision: ApprovalDecision, remember?: boolean): Promise<Approval>;
 	grants: { list(): Grant[]; revoke(id: string): Promise<void> };
 }
 
-export function createApprovals(deps: ApprovalServiceDeps): NexApprovals {
+export function createApprovals(deps: ChatApprovalsDeps): ChatApprovals {
 	const { approvals, ledger, config, log } = deps;
 	const grants = createGrants({ ...deps, config: () => config().approvals ?? {} });
 	const service = new ApprovalService(deps, grants);
@@ -104,10 +104,10 @@ export function createApprovals(deps: ApprovalServiceDeps): NexApprovals {
 const GONE = "This question is not open any more.";
 
 class ApprovalService {
-	readonly #deps: ApprovalServiceDeps;
+	readonly #deps: ChatApprovalsDeps;
 	readonly #grants: ReturnType<typeof createGrants>;
 
-	constructor(deps: ApprovalServiceDeps, grants: ReturnType<typeof createGrants>) {
+	constructor(deps: ChatApprovalsDeps, grants: ReturnType<typeof createGrants>) {
 		this.#deps = deps;
 		this.#grants = grants;
 	}
@@ -152,7 +152,7 @@ class ApprovalService {
 			return { because: "no answer was given", said: `Reply \`answer ${row.id}\` and your answer.` };
 		const by = nameOf(person);
 		const always = verb === "approve" && rest.toLowerCase() === ALWAYS;
-		const decision: Decision = isQuestion
+		const decision: ApprovalDecision = isQuestion
 			? { state: "answered", by, text: rest }
 			: { state: verb === "approve" ? "approved" : "denied", by, ...(rest !== "" && !always && { reason: rest }) };
 		return this.#try(row, decision, always);
@@ -171,7 +171,7 @@ class ApprovalService {
 		return (await this.#try(row, decision, choice.choice === ALWAYS)).said;
 	}
 
-	async decide(runId: string, id: string, decision: Decision, remember = false): Promise<Approval> {
+	async decide(runId: string, id: string, decision: ApprovalDecision, remember = false): Promise<Approval> {
 		const { approvals, ledger } = this.#deps;
 		if (!remember) return approvals.decide(runId, id, decision);
 		const row = await ledger.approvals.get(runId, id);
@@ -183,7 +183,11 @@ class ApprovalService {
 		return decided;
 	}
 
-	async #try(row: Approval, decision: Decision, remember: boolean): Promise<{ because: string; said?: string }> {
+	async #try(
+		row: Approval,
+		decision: ApprovalDecision,
+		remember: boolean,
+	): Promise<{ because: string; said?: string }> {
 		try {
 			const { state } = await this.decide(row.runId, row.id, decision, remember);
 			return { because: `${row.id} ${state}` };
@@ -240,7 +244,7 @@ class ApprovalService {
 	}
 }
 
-function decisionOf(row: Approval, button: string, by: string): Decision | undefined {
+function decisionOf(row: Approval, button: string, by: string): ApprovalDecision | undefined {
 	if (row.kind === "question") {
 		const text = choiceAt(row, button);
 		return text === undefined ? undefined : { state: "answered", by, text };

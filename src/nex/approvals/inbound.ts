@@ -2,11 +2,11 @@
 
 import type { Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
-import type { Destination, Message } from "../inbox/message.ts";
-import type { NexApprovals } from "./approvals.ts";
+import type { Destination, InboxMessage } from "../inbox/message.ts";
+import type { ChatApprovals } from "./approvals.ts";
 
 export interface DecisionDeps {
-	approvals: Pick<NexApprovals, "heard">;
+	approvals: Pick<ChatApprovals, "heard">;
 	bus: Pick<Bus, "write">;
 	tell(place: Destination, text: string): void;
 }
@@ -14,7 +14,7 @@ export interface DecisionDeps {
 /** Undefined: the message is for the agent. */
 export async function takeDecision(
 	{ approvals, bus, tell }: DecisionDeps,
-	message: Message,
+	message: InboxMessage,
 	writeMsMax: number,
 ): Promise<InboundEvent | undefined> {
 	const { origin, facts } = message;

@@ -7,14 +7,14 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { HistoryRights } from "../acl/history.ts";
 import type { Outbound } from "../port.ts";
-import { destinationsOf, hasOthers, isFromGroup, type Message, rightsTogether } from "./message.ts";
+import { destinationsOf, hasOthers, type InboxMessage, isFromGroup, rightsTogether } from "./message.ts";
 
-export interface Answer {
+export interface PreparedRun {
 	runId: string;
 	/** Oldest first. */
-	messages: readonly Message[];
+	messages: readonly InboxMessage[];
 	/** The newest one, with what plugins said to all of them. */
-	message: Message;
+	message: InboxMessage;
 	/** Ids of the deliveries that the answer is owed to. */
 	deliveries: string[];
 }
@@ -26,7 +26,7 @@ export interface PlannedDelivery {
 }
 
 /** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
-export function plannedDeliveriesOf(answer: Answer, outbound: Pick<Outbound, "owe">, log: Log): PlannedDelivery[] {
+export function plannedDeliveriesOf(answer: PreparedRun, outbound: Pick<Outbound, "owe">, log: Log): PlannedDelivery[] {
 	const { runId, messages, message } = answer;
 	const options = { disableStreaming: message.facts.hooks.context.disable_streaming === true };
 	const planned: PlannedDelivery[] = [];
@@ -45,7 +45,7 @@ export function plannedDeliveriesOf(answer: Answer, outbound: Pick<Outbound, "ow
 
 /** What the run is told of its messages. The newest one's address is the run's. */
 export function requestOf(
-	{ runId, messages, message }: Answer,
+	{ runId, messages, message }: PreparedRun,
 	approval: ExecuteRequest["approval"],
 	history: HistoryRights,
 ): Omit<ExecuteRequest, "begin" | "settle"> {
@@ -83,7 +83,7 @@ export function requestOf(
 	};
 }
 
-function permissionsOf(messages: readonly Message[]): PassedOn {
+function permissionsOf(messages: readonly InboxMessage[]): PassedOn {
 	const { owner, tools, denied, agents } = rightsTogether(messages);
 	return {
 		owner,
@@ -94,7 +94,7 @@ function permissionsOf(messages: readonly Message[]): PassedOn {
 }
 
 /** Whom a person would decide for. */
-function requesterOf(messages: readonly Message[], message: Message): Requester {
+function requesterOf(messages: readonly InboxMessage[], message: InboxMessage): Requester {
 	const { origin, facts } = message;
 	const { channel, account, sender, senderName } = origin;
 	return {
@@ -114,7 +114,7 @@ export function stagesOf({ startedAt: at, endedAt }: Turn, isWhole: boolean): St
 
 /** Puts the way of the message on record, with the stages after `prepare`. */
 export const traceWrite = (
-	{ runId, message: { origin, facts }, deliveries }: Omit<Answer, "messages">,
+	{ runId, message: { origin, facts }, deliveries }: Omit<PreparedRun, "messages">,
 	later: readonly StageTiming[],
 ): Write =>
 	turnWrites.retrace(runId, {

@@ -15,11 +15,18 @@ import { HistoryRights } from "../acl/history.ts";
 import { type PairingService, pairingText } from "../acl/pairing.ts";
 import { rightsOf } from "../acl/rights.ts";
 import type { Trust } from "../acl/trust.ts";
-import type { NexApprovals } from "../approvals/approvals.ts";
+import type { ChatApprovals } from "../approvals/approvals.ts";
 import { takeDecision } from "../approvals/inbound.ts";
 import type { Hooks } from "../hooks/hooks.ts";
 import type { Outbound } from "../port.ts";
-import { type Answer, type PlannedDelivery, plannedDeliveriesOf, requestOf, stagesOf, traceWrite } from "./answer.ts";
+import {
+	type PlannedDelivery,
+	type PreparedRun,
+	plannedDeliveriesOf,
+	requestOf,
+	stagesOf,
+	traceWrite,
+} from "./answer.ts";
 import { cancelWaiting } from "./cancel.ts";
 import { checkClients, checkContent, checkSame } from "./check.ts";
 import { carryOut, commandIn, isCommand, sessionSince } from "./commands.ts";
@@ -34,16 +41,16 @@ import {
 	type Destination,
 	hookRequestOf,
 	type Inbound,
+	type InboxMessage,
 	isClients,
 	keyOf,
-	type Message,
 	messageOf,
 	together,
 } from "./message.ts";
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { ADMIT_MS_MAX, type Decision, Sessions } from "./sessions.ts";
+import { ADMIT_MS_MAX, type QueueDecision, Sessions } from "./sessions.ts";
 import type { Launched, Start } from "./start.ts";
 import { Stops } from "./stops.ts";
 import { timed } from "./timed.ts";
@@ -58,7 +65,7 @@ export interface InboxDeps {
 	pairing: PairingService;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
-	approvals: Pick<NexApprovals, "heard" | "decides">;
+	approvals: Pick<ChatApprovals, "heard" | "decides">;
 	trust: Pick<Trust, "of">;
 	hooks(): Hooks;
 	config(): InboundConfig;
@@ -141,7 +148,7 @@ export class Inbox {
 	}
 
 	/** From the first look at the store to the queue's decision a session takes one message at a time; a command waits for none (ST11). */
-	async #take(inbound: Inbound, message: Message): Promise<InboundEvent> {
+	async #take(inbound: Inbound, message: InboxMessage): Promise<InboundEvent> {
 		const decide = () => this.#decide(inbound, message);
 		const waits = isClients(inbound) || !isCommand(inbound);
 		try {
@@ -152,7 +159,7 @@ export class Inbox {
 		}
 	}
 
-	async #decide(inbound: Inbound, message: Message): Promise<Decision | { outcome: InboundEvent }> {
+	async #decide(inbound: Inbound, message: InboxMessage): Promise<QueueDecision | { outcome: InboundEvent }> {
 		const { clock } = this.#deps;
 		const { receivedAt, facts } = message;
 		const known = await this.#existing(message);
@@ -174,7 +181,7 @@ export class Inbox {
 	}
 
 	/** A decision or a command: neither plugins nor the queue see it, for the run that it is about must go on. */
-	async #heed(inbound: ChannelMessage, message: Message, label: string): Promise<InboundEvent | undefined> {
+	async #heed(inbound: ChannelMessage, message: InboxMessage, label: string): Promise<InboundEvent | undefined> {
 		const decided = await takeDecision(this.#deps, message, ADMIT_MS_MAX);
 		if (decided) return decided;
 		const command = commandIn(inbound);
@@ -182,14 +189,14 @@ export class Inbox {
 		return command && carryOut(deps, command, message, label);
 	}
 
-	async #existing({ session, idempotencyKey, origin }: Message): Promise<InboundEvent | undefined> {
+	async #existing({ session, idempotencyKey, origin }: InboxMessage): Promise<InboundEvent | undefined> {
 		const { inbox } = this.#deps.ledger;
 		if (idempotencyKey !== undefined) return inbox.byKey(session, idempotencyKey);
 		return origin.sourceId === undefined ? undefined : inbox.bySource(origin.channel, origin.account, origin.sourceId);
 	}
 
 	/** The stage `acl`: undefined, or why the message is not let in. */
-	async #letIn(inbound: ChannelMessage, message: Message): Promise<string | undefined> {
+	async #letIn(inbound: ChannelMessage, message: InboxMessage): Promise<string | undefined> {
 		const { pairing, tell, config, approvals } = this.#deps;
 		const { channel, account, message: said } = inbound;
 		const { sender, chat, agent } = message.facts;
@@ -216,7 +223,7 @@ export class Inbox {
 	}
 
 	/** The stage `hooks`: undefined, or why a plugin rejects the message. */
-	async #askPlugins(message: Message): Promise<string | undefined> {
+	async #askPlugins(message: InboxMessage): Promise<string | undefined> {
 		const { hooks, clock } = this.#deps;
 		const { facts } = message;
 		if (!hooks().has("onReceive")) {
@@ -231,7 +238,7 @@ export class Inbox {
 	}
 
 	/** The stage `queue` begins here and ends when the run is prepared. */
-	#queue(message: Message): Promise<Decision> {
+	#queue(message: InboxMessage): Promise<QueueDecision> {
 		checkContent(message, this.#deps.inboxLimits);
 		const { engine, hooks, clock } = this.#deps;
 		if (message.queue) message.queue = settingsFor(message.queue, engine, hooks());
@@ -240,7 +247,7 @@ export class Inbox {
 	}
 
 	/** A platform that is not told "safe" sends it again for ever: what can never be accepted is recorded as such. */
-	async #notTaken(cause: unknown, inbound: Inbound, message: Message): Promise<InboundEvent> {
+	async #notTaken(cause: unknown, inbound: Inbound, message: InboxMessage): Promise<InboundEvent> {
 		// Its run may have been refused because the message's run is there already (ST12).
 		const winner = cause instanceof Refused ? await this.#existing(message) : undefined;
 		if (winner) return winner;
@@ -288,7 +295,7 @@ export class Inbox {
 	}
 
 	/** The run is live: whatever fails here, its session is not free, and what it owes is on record. */
-	#deliver({ runId }: Answer, planned: readonly PlannedDelivery[]): void {
+	#deliver({ runId }: PreparedRun, planned: readonly PlannedDelivery[]): void {
 		const { outbound, log } = this.#deps;
 		for (const { delivery } of planned) {
 			try {
@@ -303,7 +310,7 @@ export class Inbox {
 	}
 
 	/** The stage `prepare`. A plugin may reject the messages still. */
-	async #prepare({ session, messages }: Start): Promise<Answer> {
+	async #prepare({ session, messages }: Start): Promise<PreparedRun> {
 		const { clock, hooks } = this.#deps;
 		const runId = newRunId(this.#idTime());
 		const now = clock.now();
@@ -312,7 +319,7 @@ export class Inbox {
 		// A plugin may still say otherwise.
 		if (this.#isInOnePiece(session, message.text))
 			facts.hooks.context = { disable_streaming: true, ...facts.hooks.context };
-		const answer: Answer = { runId, messages, message, deliveries: [] };
+		const answer: PreparedRun = { runId, messages, message, deliveries: [] };
 		if (!hooks().has("onPrepare")) {
 			facts.timings.push({ stage: "prepare", at: now, ms: 0 });
 			return answer;
@@ -341,7 +348,7 @@ export class Inbox {
 	/** The stage `execute`: what becomes of the messages and what is owed begin with the run; their trace is saved with its turn. */
 	#execute(
 		{ begin, settle, patienceMs, continues, inbox }: Start,
-		answer: Answer,
+		answer: PreparedRun,
 		planned: readonly PlannedDelivery[],
 	): Execution {
 		const { runId } = answer;

@@ -13,7 +13,7 @@ import type { InboxLimits } from "./limits.ts";
 import { recorded, together } from "./message.ts";
 import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
 
-export interface RecoveryDeps {
+export interface InboxRecoveryDeps {
 	broker: Broker;
 	bus: Bus;
 	ledger: Ledger;
@@ -32,7 +32,7 @@ const RETRY_MS = 5_000;
 
 /** `missing` begins with what the ended runs still owe: a chat gets those answers before the ones to what waited (I7). */
 export async function recover(
-	deps: RecoveryDeps,
+	deps: InboxRecoveryDeps,
 	sessions: Sessions,
 	planned: () => Promise<void>,
 ): Promise<{ recovered: number }> {
@@ -44,7 +44,7 @@ export async function recover(
 }
 
 /** Messages that wait in no living daemon wait here from now on. A failing store does not keep this one from starting. */
-async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
+async function takeOver(deps: InboxRecoveryDeps, sessions: Sessions): Promise<void> {
 	const { bus, ledger, clock, log, inboxLimits } = deps;
 	try {
 		const oldest = clock.now() - inboxLimits.queuedStaleMs;
@@ -64,7 +64,7 @@ async function takeOver(deps: RecoveryDeps, sessions: Sessions): Promise<void> {
 }
 
 /** The way of a message whose run another daemon began, as far as it is on record: what `prepare` did died with it. */
-async function settleOrphans({ ledger, outbound, hooks }: RecoveryDeps, turn: Turn): Promise<Write[]> {
+async function settleOrphans({ ledger, outbound, hooks }: InboxRecoveryDeps, turn: Turn): Promise<Write[]> {
 	const { runId, messages, startedAt } = turn;
 	const asked = messages.flatMap(({ eventId }) => eventId ?? []);
 	const events = await Promise.all(asked.map(async (eventId) => ledger.inbox.get(eventId)));

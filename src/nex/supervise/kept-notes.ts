@@ -13,7 +13,7 @@ import {
 	writeState,
 } from "../../adapter/adapter.ts";
 import type { Bus } from "../../bus/bus.ts";
-import { type NoteOwner, type Notes, noteWrites } from "../../ledger/ledger.ts";
+import { type NoteOwner, noteWrites, type StoredNotes } from "../../ledger/ledger.ts";
 import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { LineProcess } from "./line-process.ts";
@@ -29,7 +29,7 @@ const LINES_WAITING_MAX = 1000;
 const RECENT_MAX = 1000;
 
 export interface NoteStore {
-	notes: Notes;
+	notes: StoredNotes;
 	write: Bus["write"];
 	log: Log;
 }
@@ -72,14 +72,14 @@ export function createNoteKeeping(store: NoteStore): NoteKeeping {
 	};
 }
 
-interface Waiting {
+interface PendingLine {
 	line: KeepLine;
 	process: Pick<LineProcess, "write">;
 }
 
 function createKeptNotes(owner: NoteOwner, files: NoteFiles, { notes, write, log }: NoteStore): KeptNotes {
 	const file = openNotes(files.notes);
-	const waiting: Waiting[] = [];
+	const waiting: PendingLine[] = [];
 	let state = new Map<string, string>();
 	let untrimmed = 0;
 	/** No process of the account runs yet. */

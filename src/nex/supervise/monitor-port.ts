@@ -28,7 +28,7 @@ export type IsUrgent = (message: InboundMessage) => boolean;
 /** Somebody pressed a button. Resolves with what to tell whoever pressed, if anything, and nobody else. */
 export type OnChoice = (choice: InboundChoice) => Promise<string | undefined>;
 
-export interface WebhookRequest {
+export interface WireWebhookRequest {
 	method: string;
 	/** Without the question mark. */
 	query: string;
@@ -38,7 +38,7 @@ export interface WebhookRequest {
 	body: string;
 }
 
-export interface WebhookAnswer {
+export interface WireWebhookAnswer {
 	status: number;
 	headers: Record<string, string>;
 	body: string;
@@ -46,7 +46,7 @@ export interface WebhookAnswer {
 
 export interface MonitorPort {
 	/** `withinMs`: what is left of the caller's time; absent: all of `webhookMs`. */
-	webhook(request: WebhookRequest, withinMs?: number): Promise<WebhookAnswer>;
+	webhook(request: WireWebhookRequest, withinMs?: number): Promise<WireWebhookAnswer>;
 	status(): ProcessStatus;
 	stop(): Promise<void>;
 }
@@ -69,9 +69,9 @@ const NOT_TAKEN = "That could not be taken in. Press it again.";
 
 export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 	const { clock, log, facts } = options;
-	const webhooks = new Map<string, (answer: WebhookAnswer) => void>();
+	const webhooks = new Map<string, (answer: WireWebhookAnswer) => void>();
 	/** Those of them that the process has not been given yet, in order. */
-	const unsent = new Map<string, { process: LineProcess; request: WebhookRequest }>();
+	const unsent = new Map<string, { process: LineProcess; request: WireWebhookRequest }>();
 	let handing = false;
 	const stopping = new AbortController();
 	/** By chat: resolves when every message of it that has come is taken in. */
@@ -198,7 +198,7 @@ export function createMonitorPort(options: MonitorPortOptions): MonitorPort {
 
 	return {
 		async webhook(request, withinMs = options.webhookMs) {
-			const { promise, resolve } = Promise.withResolvers<WebhookAnswer>();
+			const { promise, resolve } = Promise.withResolvers<WireWebhookAnswer>();
 			const late = new AbortController();
 			// One limit for the start of the process and for its answer: the platform waits for both.
 			const cancel = clock.after(withinMs, () => late.abort());

@@ -21,7 +21,7 @@ export interface OneShotOptions {
 	onSpawn?(pid: number): void;
 }
 
-interface Answer {
+interface OneShotResult {
 	value: unknown;
 	code: number;
 	detail: string;
@@ -34,9 +34,9 @@ function ask(
 	command: readonly string[],
 	env: Record<string, string>,
 	{ limits, signal, onSpawn }: OneShotOptions,
-): Promise<Answer> {
+): Promise<OneShotResult> {
 	const [file = "", ...args] = command;
-	const { promise, resolve } = Promise.withResolvers<Answer>();
+	const { promise, resolve } = Promise.withResolvers<OneShotResult>();
 	const said = { out: "", err: "" };
 	let why: string | undefined;
 	let child: ChildProcessByStdio<Writable, Readable, Readable>;

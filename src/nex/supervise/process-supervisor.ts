@@ -5,7 +5,7 @@ import { exitCodeOf, wordsOf } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import {
-	type Phase,
+	type ProcessPhase,
 	type RestartRules,
 	type Supervision,
 	type SupervisionInput,
@@ -17,7 +17,7 @@ import { type Exit, type LineProcess, type ProcessLimits, startProcess } from ".
 
 export interface ProcessStatus {
 	/** `unreachable`: it runs, and its platform does not answer it. */
-	state: Phase["at"] | "unreachable";
+	state: ProcessPhase["at"] | "unreachable";
 	/** When it is tried again, while it waits for that. */
 	until?: number;
 	pid?: number;

@@ -25,7 +25,7 @@ export type SendAnswer =
 	/** The process died or went silent: whether it happened is not known. */
 	| { type: "lost"; error: string };
 
-export type Request = Exclude<SendLine, { type: "typing" }>;
+export type SendRequest = Exclude<SendLine, { type: "typing" }>;
 
 export interface SendPortOptions extends Omit<ProcessSupervisorOptions, "lines" | "lost" | "shapes"> {
 	/** It only speaks the basic fields: a process for each line, its input ended after it. */
@@ -68,7 +68,7 @@ export class SendPort {
 	}
 
 	/** `piece` hears of messages that are only a part of the line. Rejects only when the signal aborts before the line was written. */
-	async request(line: Request, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
+	async request(line: SendRequest, signal: AbortSignal, piece: OnPiece = () => {}): Promise<SendAnswer> {
 		if (!this.#options.oneAtATime) return this.#ask(await this.#supervisor.running(signal), line, piece);
 		const release = await this.#lock(signal);
 		try {
@@ -106,7 +106,7 @@ export class SendPort {
 		await this.#supervisor.stop();
 	}
 
-	#ask(process: LineProcess, line: Request, piece: OnPiece): Promise<SendAnswer> {
+	#ask(process: LineProcess, line: SendRequest, piece: OnPiece): Promise<SendAnswer> {
 		const { promise, resolve } = Promise.withResolvers<SendAnswer>();
 		const watch = watchAnswer({
 			...this.#options,

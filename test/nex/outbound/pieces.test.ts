@@ -8,12 +8,12 @@ import { createSends } from "../../../src/adapter/kit/send.ts";
 import type { AdapterInfo, SendStatus } from "../../../src/adapter/port.ts";
 import type { Bus } from "../../../src/bus/bus.ts";
 import { type Delivery, deliveryWrites } from "../../../src/ledger/ledger.ts";
-import type { DeliveryContext, Outcome } from "../../../src/nex/delivery-context.ts";
+import type { DeliveryContext, DeliveryOutcome } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { LiveDelivery } from "../../../src/nex/live-delivery.ts";
 import { DeliveryRecord, Records } from "../../../src/nex/record.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, SendAnswer, Request as SendRequest } from "../../../src/nex/supervise/send-port.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
 import { type Clock, systemClock } from "../../../src/std/clock.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { normalise } from "../../adapter/normalise.ts";
@@ -40,7 +40,7 @@ interface Plan {
 interface Story {
 	shown: { nonce: string; text: string }[];
 	row: Delivery;
-	outcome: Outcome;
+	outcome: DeliveryOutcome;
 	moments: number;
 	/** Every line that the daemon wrote. */
 	lines: SendRequest[];
@@ -81,7 +81,7 @@ async function live(plan: Plan): Promise<Story> {
 	};
 
 	/** One life of the daemon, with as many lives of the adapter as it needs. */
-	async function daemon(): Promise<Outcome | "dead"> {
+	async function daemon(): Promise<DeliveryOutcome | "dead"> {
 		let dead = false;
 		const { promise: death, resolve: die } = Promise.withResolvers<"dead">();
 		const clock: Clock = {

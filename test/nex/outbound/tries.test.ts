@@ -6,7 +6,7 @@ import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { createGate } from "../../../src/nex/gate.ts";
 import { OUTBOUND_LIMITS } from "../../../src/nex/limits.ts";
 import { deliverBySend } from "../../../src/nex/send-delivery.ts";
-import type { OnPiece, Request, SendAnswer } from "../../../src/nex/supervise/send-port.ts";
+import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervise/send-port.ts";
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
@@ -26,7 +26,7 @@ const found = (known: boolean, messageId?: string): SendAnswer => ({
 });
 
 interface Plan {
-	answer(type: Request["type"], nth: number, piece: OnPiece): SendAnswer;
+	answer(type: SendRequest["type"], nth: number, piece: OnPiece): SendAnswer;
 	reconcile?: AdapterInfo["reconcile"];
 	limits?: Partial<typeof OUTBOUND_LIMITS>;
 	pauseMs?: number;
@@ -42,7 +42,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	const { tracked } = await trackDelivery({ store, clock, runId });
 	tracked.change("setMode", "blocks");
 	const asked: { type: string; at: number }[] = [];
-	const request = async ({ type }: Request, _signal: AbortSignal, piece: OnPiece) => {
+	const request = async ({ type }: SendRequest, _signal: AbortSignal, piece: OnPiece) => {
 		asked.push({ type, at: clock.now() - BEGIN });
 		return answer(type, asked.filter((each) => each.type === type).length, piece);
 	};
