@@ -1,7 +1,7 @@
 /** Questions to people: the rows that are open, who waits for each, and how they end. Of live runs, and of those that a dead daemon left. */
 
 import type { Bus } from "../bus/bus.ts";
-import type { Answer } from "../engine/engine.ts";
+import type { ApprovalOutcome } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided, type Ledger, type OpenQuestion } from "../ledger/ledger.ts";
 import { NexusError, type Random, Refused } from "../protocol/protocol.ts";
 import type { Clock } from "../std/clock.ts";
@@ -50,7 +50,7 @@ interface OpenApproval {
 	row: Approval;
 	/** It is durable. */
 	isOpen: boolean;
-	resolve?: ((answer: Answer) => void) | undefined;
+	resolve?: ((answer: ApprovalOutcome) => void) | undefined;
 	disarm?: () => void;
 }
 
@@ -117,7 +117,7 @@ export class Approvals implements ApprovalsPort {
 	}
 
 	/** The row under an id that no other pending one has; decided already where somebody agreed before. */
-	begin(facts: Omit<Approval, "id" | "state">, resolve: (answer: Answer) => void): Approval {
+	begin(facts: Omit<Approval, "id" | "state">, resolve: (answer: ApprovalOutcome) => void): Approval {
 		const row: Approval = { ...facts, id: this.#freshId(), state: "pending" };
 		const by = row.kind === "approval" ? this.#agreed(row) : undefined;
 		if (by !== undefined) return { ...row, state: "approved", by, decidedAt: row.createdAt };
@@ -308,7 +308,7 @@ export const isPersons = ({ state }: Pick<Approval, "state">): boolean =>
 	state === "approved" || state === "denied" || state === "answered";
 
 /** What an engine is told. */
-export function answerOf({ id, state, by, reason, text, digest }: Approval): Answer {
+export function answerOf({ id, state, by, reason, text, digest }: Approval): ApprovalOutcome {
 	if (state === "pending") throw new NexusError("internal", `${id} has no answer yet`);
 	return { ...{ id, state, digest }, ...stated({ by, reason, text }) };
 }

@@ -1,7 +1,7 @@
 /** What one run asks people: names its questions, opens their rows, waits for answers, and knows when its clocks stood still. */
 
 import type { LogWriter } from "../bus/bus.ts";
-import { type Answer, digestOf, type ToolApproval } from "../engine/engine.ts";
+import { type ApprovalOutcome, digestOf, type ToolApproval } from "../engine/engine.ts";
 import { type Approval, approvalWrites, type Decided } from "../ledger/ledger.ts";
 import { Refused, shownJson, shownText } from "../protocol/protocol.ts";
 import type { Write } from "../std/write.ts";
@@ -35,11 +35,11 @@ export interface NamedEvent {
 interface RunApproval {
 	row: Approval | undefined;
 	text: string;
-	answer: Promise<Answer>;
-	resolve(answer: Answer): void;
+	answer: Promise<ApprovalOutcome>;
+	resolve(answer: ApprovalOutcome): void;
 	isPending: boolean;
 	/** The answer, once there is one. */
-	given?: Answer;
+	given?: ApprovalOutcome;
 }
 
 export class RunApprovals {
@@ -74,7 +74,7 @@ export class RunApprovals {
 		return { event: { ...event, asking: shown(approval, asking.choices) } };
 	}
 
-	async answer(id: string, signal: AbortSignal): Promise<Answer> {
+	async answer(id: string, signal: AbortSignal): Promise<ApprovalOutcome> {
 		const approval = this.#open.get(id);
 		if (!approval) return { id, state: "withdrawn", reason: "it was never asked" };
 		const { row, answer } = approval;
@@ -113,7 +113,7 @@ export class RunApprovals {
 	#open(event: ToolEvent, asking: ToolApproval): NamedEvent {
 		const { now, request } = this.#options;
 		const { runId, session, requester } = request;
-		const { promise: answer, resolve } = Promise.withResolvers<Answer>();
+		const { promise: answer, resolve } = Promise.withResolvers<ApprovalOutcome>();
 		this.#approvals.hold(runId);
 		const { kind, question = "", choices, revision, because, once } = asking;
 		const args = structuredClone(event.args ?? null);
@@ -165,7 +165,7 @@ export class RunApprovals {
 		this.#options.changed();
 	}
 
-	#answered(approval: RunApproval, answer: Answer): void {
+	#answered(approval: RunApproval, answer: ApprovalOutcome): void {
 		approval.given ??= answer;
 		approval.resolve(answer);
 		if (!approval.isPending) return;

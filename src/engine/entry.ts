@@ -3,12 +3,12 @@
 import type { z } from "zod";
 import type * as words from "../std/config-words.ts";
 import type { Counters } from "../std/counters.ts";
-import type { Environment } from "./environment.ts";
+import type { EnvironmentVariables } from "./environment.ts";
 import type { CallModel, ConfiguredModel } from "./model.ts";
 import type { Engine } from "./port.ts";
 import type { ToolSource } from "./tools/tools.ts";
 
-export type { Environment };
+export type { EnvironmentVariables };
 
 /** The words that configuration schemas are made of; handed over, so that only whoever checks a file loads the library. */
 export type ConfigWords = typeof words;
@@ -16,7 +16,7 @@ export type ConfigWords = typeof words;
 export interface EngineSetup {
 	/** Relative paths of the configuration start here. */
 	base: string;
-	env: Environment;
+	env: EnvironmentVariables;
 	/** Left out when an engine is only looked at. */
 	services?: EngineServices;
 }
@@ -59,15 +59,15 @@ export interface EngineEntry<Config = unknown> {
 	readonly uses?: readonly string[];
 	configSchema?(words: ConfigWords): z.ZodType<Config | undefined>;
 	/** How much configuration and environment ask for it when `engine:` is left out: the highest above 0 runs. Never without it. */
-	priority?(config: Config | undefined, env: Environment): number;
+	priority?(config: Config | undefined, env: EnvironmentVariables): number;
 	/** Why it runs although nobody named it. */
 	readonly because?: string;
 	/** How to get it chosen, for whoever runs an engine that needs no key. */
 	readonly hint?: string;
 	/** Left out: it needs no keys. */
-	checkKeys?(config: Config | undefined, env: Environment): KeyCheck;
+	checkKeys?(config: Config | undefined, env: EnvironmentVariables): KeyCheck;
 	/** The one that it asks unless an agent has its own; undefined when it asks none. Throws what `load` would. */
-	model?(config: Config | undefined, env: Environment): ConfiguredModel | undefined;
+	model?(config: Config | undefined, env: EnvironmentVariables): ConfiguredModel | undefined;
 	/** By provider: what it asks when nobody names a model. */
 	readonly usualModels?: Readonly<Record<string, string>>;
 	/** Loads what asks a model without an agent. */

@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { NexusError, wordsOf } from "../protocol/protocol.ts";
 import { importWithin } from "../std/import-within.ts";
 import { ENGINES, type EngineChoice, type Engines, engineNamed, sectionFor } from "./engines.ts";
-import type { EngineServices, Environment } from "./entry.ts";
+import type { EngineServices, EnvironmentVariables } from "./entry.ts";
 import type { Engine } from "./port.ts";
 import { unusedSettings, usedBy } from "./unused.ts";
 
@@ -15,7 +15,7 @@ export interface LoadOptions {
 	config?: object;
 	/** Relative paths start at this folder: the config's. */
 	base: string;
-	env?: Environment;
+	env?: EnvironmentVariables;
 	/** A module whose top level takes longer is refused, so that a start never hangs without a word. */
 	moduleLoadMs?: number;
 	engines?: Engines;

@@ -110,7 +110,7 @@ export interface Continued {
 	/** What was shown after that checkpoint: the model has to go on behind it, and must not repeat it. */
 	shown: string;
 	/** What became of the approval or the question that the run was cut off at. */
-	answer?: Answer & { callId: string };
+	answer?: ApprovalOutcome & { callId: string };
 }
 
 /** Whether a person has to agree before a tool acts. */
@@ -137,7 +137,7 @@ export interface ToolApproval {
 	by?: string;
 }
 
-export interface Answer {
+export interface ApprovalOutcome {
 	/** As people saw it. */
 	id: string;
 	state: Exclude<ToolApproval["state"], "pending">;
@@ -221,7 +221,7 @@ export type EngineYield = EngineEvent | readonly EngineEvent[];
 export interface EngineContext {
 	signal: AbortSignal;
 	/** Waits for the answer to what was yielded as `lookup` in the state `pending`. Clocks of the run stand still meanwhile; the signal withdraws the question. */
-	answer?(id: string, signal: AbortSignal): Promise<Answer>;
+	answer?(id: string, signal: AbortSignal): Promise<ApprovalOutcome>;
 	/**
 	 * Messages that arrived during the run and are handed to it, oldest first; from then on they are this run's. Where there are some, `checkpoint`
 	 * is asked for the one that knows them, which commits with them: a run that goes on from there has read them.

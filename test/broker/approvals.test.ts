@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Answer, EngineEvent, ToolApproval } from "../../src/engine/engine.ts";
+import type { ApprovalOutcome, EngineEvent, ToolApproval } from "../../src/engine/engine.ts";
 import { digestOf } from "../../src/engine/engine.ts";
 import { approvalWrites } from "../../src/ledger/ledger.ts";
 import { decodeToolStatus, type Frame } from "../../src/protocol/protocol.ts";
@@ -18,7 +18,7 @@ const asked = (args: unknown, approvals: ToolApproval = pending(), callId = "c1"
 });
 
 /** Asks about one call and says what came of it. */
-const asksOnce = (args: unknown, answers: Answer[] = [], approvals = pending()): Play =>
+const asksOnce = (args: unknown, answers: ApprovalOutcome[] = [], approvals = pending()): Play =>
 	async function* (_request, signal, { answer }) {
 		yield asked(args, approvals);
 		const given = await answer!(approvals.id, signal);
@@ -75,7 +75,7 @@ test("A2: all questions that an earlier daemon left open are taken up, however m
 
 describe("a question", () => {
 	test("A2, A6: is a row and a frame of one commit, and its answer goes on with the run", async () => {
-		const answers: Answer[] = [];
+		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({ command: "ls" }, answers));
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		const row = await opened(parts);
@@ -128,7 +128,7 @@ describe("a question", () => {
 	});
 
 	test("A13: too long to be shown whole is refused, and nobody is asked", async () => {
-		const answers: Answer[] = [];
+		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({ command: "x".repeat(200) }, answers), { approvals: { argsCharsMax: 100 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		await result;
@@ -138,7 +138,7 @@ describe("a question", () => {
 	});
 
 	test("no more than the limit wait at a time", async () => {
-		const answers: Answer[] = [];
+		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({}, answers), { approvals: { pendingMax: 1 } });
 		const first = await ask(parts.broker, "a", "hi");
 		await opened(parts);
@@ -149,7 +149,7 @@ describe("a question", () => {
 
 	test("A3: expires at its time, whatever the watchdogs say, and the engine is told", async () => {
 		const clock = manualClock(1000);
-		const answers: Answer[] = [];
+		const answers: ApprovalOutcome[] = [];
 		const limits = { interTokenMs: 50, totalMs: 100, toolMs: 50, firstTokenMs: 50 };
 		const parts = rig(asksOnce({}, answers), { clock, limits, approvals: { waitMs: 5000 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
@@ -216,7 +216,7 @@ describe("a question", () => {
 	});
 
 	test("A28: takes an answer in words, and no approval", async () => {
-		const answers: Answer[] = [];
+		const answers: ApprovalOutcome[] = [];
 		const question = pending({ kind: "question", question: "Which\u202e one?", choices: ["a", "b"] });
 		const parts = rig(asksOnce({}, answers, question));
 		const { runId, result } = await ask(parts.broker, "main", "hi");
@@ -342,7 +342,7 @@ describe("A2: what outlives its run", () => {
 
 	test("one that is decided on record, and nobody here was told, does not keep its run waiting for good", async () => {
 		const clock = manualClock(1000);
-		const answers: Answer[] = [];
+		const answers: ApprovalOutcome[] = [];
 		const parts = rig(asksOnce({}, answers), { clock, approvals: { waitMs: 100 } });
 		const { runId, result } = await ask(parts.broker, "main", "hi");
 		const { id, session, tool } = await opened(parts);

@@ -14,7 +14,7 @@ import path from "node:path";
 import { LLMock } from "@copilotkit/aimock";
 import { type FauxResponseStep, fauxAssistantMessage, fauxText, fauxToolCall } from "@earendil-works/pi-ai";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type Answer, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
+import { type ApprovalOutcome, digestOf, type EngineEvent } from "../../src/engine/engine.ts";
 import { accountOf } from "../../src/engine/pi/signature.ts";
 import {
 	type CodingParts,
@@ -126,7 +126,7 @@ describe("A10: the owner's run with a guest's words in its context", () => {
 		const script = [call("read", { path: outside }), call("write", { path: outside, content: "new" }, "c2")];
 		const { engine } = await coding([...script, fauxAssistantMessage("Done.")]);
 		const events: EngineEvent[] = [];
-		const answer = async (id: string): Promise<Answer> => {
+		const answer = async (id: string): Promise<ApprovalOutcome> => {
 			const { name, args } = toolsOf(events).find(({ asking }) => asking?.id === id)!;
 			return { id, state: "approved", digest: digestOf(name, args) };
 		};

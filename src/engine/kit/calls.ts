@@ -1,12 +1,12 @@
 /** Tool calls of one run: every call a reader hears of starts once and ends once, under an id of its own. */
 
 import { type ContentPart, contentText } from "../../protocol/protocol.ts";
-import type { Answer, EngineEvent } from "../port.ts";
+import type { ApprovalOutcome, EngineEvent } from "../port.ts";
 import type { Needed } from "../tools/tools.ts";
 import { approvalEvent } from "./approved.ts";
 import { callSummary, progressSummary, resultSummary } from "./summary.ts";
 
-interface Call {
+interface ToolCallState {
 	callId: string;
 	name: string;
 	args: unknown;
@@ -20,7 +20,7 @@ interface Call {
 type Content = readonly ContentPart[];
 
 /** A call that a model asks for. */
-export interface ModelToolCall {
+export interface RequestedCall {
 	/** The model's; it may be empty or used before. */
 	id: string;
 	name: string;
@@ -29,12 +29,12 @@ export interface ModelToolCall {
 
 export interface ToolCalls {
 	/** A call that a finished message asks for; it may never start when the run is stopped. */
-	announce(call: ModelToolCall): void;
+	announce(call: RequestedCall): void;
 	start(id: string, name: string, args: unknown): EngineEvent[];
 	/** A person is asked whether the call may start: with the id that it is asked under. */
 	ask(id: string, name: string, args: unknown, needed: Needed): { handle: string; events: EngineEvent[] };
 	/** What the person said: an approved call starts. */
-	answer(id: string, answer: Answer): EngineEvent[];
+	answer(id: string, answer: ApprovalOutcome): EngineEvent[];
 	progress(id: string, soFar: Content): EngineEvent[];
 	end(id: string, name: string, content: Content, failed: boolean): EngineEvent[];
 	/** Pairs what is open with a failure. */
@@ -43,11 +43,11 @@ export interface ToolCalls {
 
 export function toolCalls(): ToolCalls {
 	// By the model's id, in order: small local models repeat ids from turn to turn, or leave them empty.
-	const open = new Map<string, Call[]>();
+	const open = new Map<string, ToolCallState[]>();
 	const used = new Set<string>();
 
-	function add(id: string, name: string, args: unknown): Call {
-		const call: Call = { callId: unused(id === "" ? name : id), name, args: copy(args), started: false };
+	function add(id: string, name: string, args: unknown): ToolCallState {
+		const call: ToolCallState = { callId: unused(id === "" ? name : id), name, args: copy(args), started: false };
 		used.add(call.callId);
 		open.set(id, [...(open.get(id) ?? []), call]);
 		return call;
@@ -61,7 +61,7 @@ export function toolCalls(): ToolCalls {
 
 	const find = (id: string, started: boolean) => open.get(id)?.find((call) => call.started === started);
 
-	const begin = (call: Call): EngineEvent => {
+	const begin = (call: ToolCallState): EngineEvent => {
 		call.started = true;
 		return { ...named(call), status: "started", args: call.args, summary: callSummary(call.name, call.args) };
 	};
@@ -122,7 +122,7 @@ export function toolCalls(): ToolCalls {
 	};
 }
 
-const named = ({ callId, name }: Call) => ({ type: "tool" as const, callId, name });
+const named = ({ callId, name }: ToolCallState) => ({ type: "tool" as const, callId, name });
 
 /** An agent goes on working on its own objects. */
 const copy = (args: unknown): unknown => structuredClone(args);

@@ -3,8 +3,8 @@
 import type { ElicitRequestFormParams, ElicitResult, PrimitiveSchemaDefinition } from "@modelcontextprotocol/client";
 import { shownText } from "../../protocol/protocol.ts";
 import { printable } from "../../std/printable.ts";
-import type { Answer } from "../port.ts";
-import type { Question } from "../tools/tools.ts";
+import type { ApprovalOutcome } from "../port.ts";
+import type { ToolQuestion } from "../tools/tools.ts";
 
 const MESSAGE_CHARS_MAX = 1000;
 const FIELD_CHARS_MAX = 300;
@@ -17,7 +17,7 @@ const TRIES_MAX = 3;
 export interface Elicitation {
 	server: string;
 	form: Pick<ElicitRequestFormParams, "message" | "requestedSchema">;
-	ask(question: Question): Promise<Answer>;
+	ask(question: ToolQuestion): Promise<ApprovalOutcome>;
 	questionsMax: number;
 }
 
@@ -75,7 +75,7 @@ const areOffered = (choices: readonly string[]): boolean =>
 	choices.length > 0 && choices.length <= CHOICES_MAX && choices.every((choice) => choice !== "");
 
 /** Whoever says no declines; a question that nobody answered is cancelled. */
-const refusal = ({ state }: Answer): "decline" | "cancel" => (state === "denied" ? "decline" : "cancel");
+const refusal = ({ state }: ApprovalOutcome): "decline" | "cancel" => (state === "denied" ? "decline" : "cancel");
 
 function labelOf(name: string, field: PrimitiveSchemaDefinition): string {
 	const label = [field.title ?? name, field.description].filter((text) => text !== undefined).join(": ");
@@ -93,12 +93,12 @@ const words = (text: string, charsMax: number): string => {
 	return safe.length <= charsMax ? safe : `${safe.slice(0, charsMax - 1).toWellFormed()}…`;
 };
 
-interface Choice {
+interface ElicitationChoice {
 	value: string;
 	title: string;
 }
 
-function choicesOf(field: PrimitiveSchemaDefinition): Choice[] | undefined {
+function choicesOf(field: PrimitiveSchemaDefinition): ElicitationChoice[] | undefined {
 	if (field.type === "boolean") return ["yes", "no"].map((title) => ({ value: title, title }));
 	const listed: object = field.type === "array" ? field.items : field;
 	if ("enum" in listed && Array.isArray(listed.enum)) {

@@ -3,7 +3,7 @@
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { ProcessPhase, RestartRules } from "../../std/supervision.ts";
-import type { Environment } from "../entry.ts";
+import type { EnvironmentVariables } from "../entry.ts";
 import type { ApprovalPolicy } from "../tools/tools.ts";
 
 /** The name of a variable of the daemon's environment: secrets never stand in the file. */
@@ -113,7 +113,7 @@ export interface McpServerStatus {
 export interface McpParts {
 	/** Relative paths start here. */
 	base: string;
-	env: Environment;
+	env: EnvironmentVariables;
 	/** What servers are told. */
 	version: string;
 	log: Log;

@@ -3,7 +3,7 @@
 import path from "node:path";
 import type { UserMessage } from "@earendil-works/pi-ai";
 import type { AgentSession, CompactionSettings, ModelRuntime, ToolDefinition } from "@earendil-works/pi-coding-agent";
-import type { EngineServices, Environment } from "../entry.ts";
+import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type CallTeller, type FailureContext, isAgreed } from "../kit/kit.ts";
 import type { PiConfig } from "../pi/entry.ts";
 import {
@@ -51,7 +51,7 @@ export interface CodingParts {
 
 export async function createPiCodingAgentEngine(
 	config: PiConfig,
-	env: Environment = process.env,
+	env: EnvironmentVariables = process.env,
 	limits: CodingLimits = PI_LIMITS,
 	services?: CodingParts["services"],
 ): Promise<Engine> {
@@ -71,7 +71,7 @@ export async function codingEngine(parts: CodingParts): Promise<Engine> {
 	});
 	modelRuntime.registerNativeProvider(parts.loaded.provider);
 
-	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: Answering): Promise<PiAgent> => {
+	const open = async (request: EngineRequest, { take, teller }: AgentHost, answer: AwaitApproval): Promise<PiAgent> => {
 		const signer = signerOf(parts.loaded.model, parts.config.thinking, parts.failure.apiKey);
 		const context = toPiContext(request, Date.now(), signer);
 		const session = await openSession(pi, modelRuntime, parts, request, context, { answer, teller });
@@ -110,10 +110,10 @@ function joinBetweenTurns({ agent }: AgentSession, take: TakeJoining): void {
 	};
 }
 
-type Answering = EngineContext["answer"];
+type AwaitApproval = EngineContext["answer"];
 
-interface ApprovalWiring {
-	answer: Answering;
+interface ApprovalContext {
+	answer: AwaitApproval;
 	teller: CallTeller;
 }
 
@@ -123,7 +123,7 @@ async function openSession(
 	{ loaded, config, limits, compaction, tools = [], services }: CodingParts,
 	request: EngineRequest,
 	{ history }: PiContext,
-	{ answer, teller }: ApprovalWiring,
+	{ answer, teller }: ApprovalContext,
 ): Promise<AgentSession> {
 	const cwd = path.resolve(config.filesRoot ?? process.cwd());
 	const sessionManager = pi.SessionManager.inMemory(cwd);

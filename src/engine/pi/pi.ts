@@ -3,7 +3,7 @@
 import { createHash } from "node:crypto";
 import type { AgentTool, StreamFn } from "@earendil-works/pi-agent-core";
 import type { Api, Model } from "@earendil-works/pi-ai";
-import type { EngineServices, Environment } from "../entry.ts";
+import type { EngineServices, EnvironmentVariables } from "../entry.ts";
 import { allowedTools, approved, bounded, type FailureContext } from "../kit/kit.ts";
 import type { Engine } from "../port.ts";
 import { ContextWords, checkToolRoot } from "../tools/tools.ts";
@@ -62,7 +62,7 @@ export interface PiParts {
 /** Configuration mistakes are said here; after that, only runs can fail. */
 export async function createPiEngine(
 	config: PiConfig,
-	env: Environment = process.env,
+	env: EnvironmentVariables = process.env,
 	limits = PI_LIMITS,
 	services?: Pick<EngineServices, "dataDir" | "secretFiles">,
 ): Promise<Engine> {

@@ -1,6 +1,6 @@
 /** Whether a call may act: by its policy, or by what a person says. */
 
-import type { Answer, EngineRequest, ToolApproval } from "../port.ts";
+import type { ApprovalOutcome, EngineRequest, ToolApproval } from "../port.ts";
 import { type ContextWords, refusalOf } from "../tools/tools.ts";
 import type { Permit, ReadyCall } from "./schedule.ts";
 import type { AgentSpec } from "./setup.ts";
@@ -9,10 +9,10 @@ import type { AgentSpec } from "./setup.ts";
 export type ApprovalQuestion = Pick<ToolApproval, "kind" | "question" | "choices" | "revision" | "because" | "once">;
 
 /** Asks the person and waits. Left out where nobody can be asked. */
-export type Ask = (about: ApprovalQuestion) => Promise<Answer>;
+export type Ask = (about: ApprovalQuestion) => Promise<ApprovalOutcome>;
 
 /** `answer`: what the person said to the tool's own question. */
-export type AnsweredPermit = Permit & { answer?: Answer };
+export type AnsweredPermit = Permit & { answer?: ApprovalOutcome };
 
 /** Undefined: the call acts without anybody being asked. */
 export function approvalQuestionOf(
@@ -41,7 +41,7 @@ export async function permitted(
 }
 
 /** What an answer means for the call. */
-export function permitOf({ tool, args }: ReadyCall, answer: Answer): AnsweredPermit {
+export function permitOf({ tool, args }: ReadyCall, answer: ApprovalOutcome): AnsweredPermit {
 	if (answer.state === "answered" && tool.asks) return { allowed: true, answer };
 	const reason = refusalOf(tool, args, answer);
 	return reason === undefined ? { allowed: true } : { allowed: false, reason };

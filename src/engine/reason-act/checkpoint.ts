@@ -4,20 +4,20 @@ import type { Message, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import { toPiContext } from "../pi/pi.ts";
 import type { Continued, EngineRequest } from "../port.ts";
-import type { Transition } from "./prompt.ts";
+import type { PhaseChange } from "./prompt.ts";
 import type { LaneSnapshot, RunToolCall, StateSnapshot } from "./state.ts";
 
 export interface Checkpoint {
 	version: 1;
 	state: StateSnapshot;
 	phase: string;
-	transition?: Transition;
+	transition?: PhaseChange;
 	/** Who is at work: one agent, or several side by side. */
 	lanes: LaneSnapshot[];
 	/** Whose turn comes then; those in one group work side by side. */
 	line: string[][];
 	/** What agents handed on. */
-	notes: Note[];
+	notes: AgentNote[];
 	/** By agent: what it has said, done and read in this run, behind the session's own. The last message of one at work may wait for results. */
 	threads: Record<string, Thread>;
 	/** Words of people that arrived during the run. */
@@ -35,7 +35,7 @@ export interface Thread {
 }
 
 /** What one agent hands on to the others: why it routed, or what it has done. */
-export interface Note {
+export interface AgentNote {
 	agent: string;
 	text: string;
 }

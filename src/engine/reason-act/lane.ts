@@ -3,20 +3,20 @@
 import type { AssistantMessage, Message, ToolCall, ToolResultMessage } from "@earendil-works/pi-ai";
 import { NexusError } from "../../protocol/protocol.ts";
 import { modelFailure } from "../kit/kit.ts";
-import type { Answer, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
+import type { ApprovalOutcome, EngineRequest, EngineYield, ExecutionEntry } from "../port.ts";
 import { asModelTool, describeCall } from "../tools/tools.ts";
 import type { Acting } from "./act.ts";
 import { forTool } from "./by-tool.ts";
-import type { Note, Thread } from "./checkpoint.ts";
+import type { AgentNote, Thread } from "./checkpoint.ts";
 import { jsonOf, listen, type ModelReply } from "./listen.ts";
 import type { ModelRequest } from "./model.ts";
 import type { Offer } from "./offer.ts";
 import { pause } from "./pause.ts";
-import { systemPrompt, type Transition } from "./prompt.ts";
+import { type PhaseChange, systemPrompt } from "./prompt.ts";
 import { notesFor, sessionFor, userWords } from "./reading.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import type { RunState, RunToolCall } from "./state.ts";
-import { checkedVerdict, mustTerminate, type Phase, type Verdict } from "./termination.ts";
+import { checkedVerdict, mustTerminate, type PhaseRules, type TerminationDecision } from "./termination.ts";
 import { withoutThinking } from "./think.ts";
 import { trimmed } from "./trim.ts";
 
@@ -32,8 +32,8 @@ export interface LaneRun {
 	readonly acting: Acting;
 	readonly offer: Offer;
 	readonly phase: string;
-	readonly transition: Transition | undefined;
-	readonly notes: readonly Note[];
+	readonly transition: PhaseChange | undefined;
+	readonly notes: readonly AgentNote[];
 	/** Who gets the run back, if its senders may use it. */
 	readonly orchestrator: string | undefined;
 	/** Words of people that arrived during the run, so far. `read` is called when there are new ones, before they are on record. */
@@ -52,13 +52,13 @@ export interface LaneParts {
 	say(said: EngineYield, taken?: () => void): void;
 }
 
-export class Lane {
+export class AgentLane {
 	readonly agent: AgentSpec;
 	readonly state: RunState;
 	readonly thread: Thread;
 	readonly say: LaneParts["say"];
 	/** A call that waited for a person when the run before was cut off, with the answer. */
-	missing: { call: RunToolCall; answer: Answer } | undefined;
+	missing: { call: RunToolCall; answer: ApprovalOutcome } | undefined;
 	/** Words of its own that people have read already, and what it is told about them. */
 	cutOff: { shown: string; messages: readonly Message[] } | undefined;
 	/** Why the last attempt failed, with its code. */
@@ -76,7 +76,7 @@ export class Lane {
 	}
 
 	/** The agent's turn, with its retries. `resumed`: it goes on in the attempt that was cut off. */
-	async work(resumed: boolean): Promise<Verdict> {
+	async work(resumed: boolean): Promise<TerminationDecision> {
 		const { setup, phase, notes, signal } = this.#run;
 		const { name } = this.agent;
 		const attemptsMax = setup.attemptsMaxOf(name, phase);
@@ -111,7 +111,7 @@ export class Lane {
 		thread.messages.push(...cutOff.messages);
 	}
 
-	#verdict(attempt: number, attemptsMax: number): Verdict {
+	#verdict(attempt: number, attemptsMax: number): TerminationDecision {
 		const { agent, state } = this;
 		const { setup, request, orchestrator } = this.#run;
 		const { fallback } = agent;
@@ -239,7 +239,7 @@ export class Lane {
 		this.thread.messages = fitting.slice(own);
 	}
 
-	get #rules(): Phase {
+	get #rules(): PhaseRules {
 		const { setup, phase } = this.#run;
 		return setup.phases[phase] ?? { enforce: true };
 	}

@@ -37,7 +37,7 @@ const REASONING_CHARS_MAX = 8000;
 const CUT_OFF = "the stream ended without a finish";
 
 export async function listen(open: () => AsyncIterable<LlmEvent>, ears: ReplySink): Promise<ModelReply> {
-	const one = new Listening(ears);
+	const one = new ReplyReader(ears);
 	try {
 		for await (const event of open()) {
 			const reply = one.hear(event);
@@ -49,7 +49,7 @@ export async function listen(open: () => AsyncIterable<LlmEvent>, ears: ReplySin
 	}
 }
 
-class Listening {
+class ReplyReader {
 	readonly #ears: ReplySink;
 	readonly #splitter: ThinkSplitter = thinkSplitter();
 	/** All text as the model wrote it, tags included. */

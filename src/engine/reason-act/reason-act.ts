@@ -17,7 +17,7 @@ import type { ModelPort } from "./model.ts";
 import type { AgentSpec, LoopSetup } from "./setup.ts";
 import { RUN_LIMITS, type RunLimits } from "./state.ts";
 import { strategyOf } from "./strategy.ts";
-import { FIRST_PHASE, PHASES, type Phase } from "./termination.ts";
+import { FIRST_PHASE, PHASES, type PhaseRules } from "./termination.ts";
 
 const SECTION = "reasonAct";
 
@@ -135,8 +135,8 @@ export async function setupFor(
 }
 
 /** A phase of one's own is enforced unless it says otherwise. */
-function phasesOf({ phases = {} }: ReasonActConfig): Record<string, Phase> {
-	const own = Object.entries(phases).map(([name, { enforce }]): [string, Phase] => [
+function phasesOf({ phases = {} }: ReasonActConfig): Record<string, PhaseRules> {
+	const own = Object.entries(phases).map(([name, { enforce }]): [string, PhaseRules] => [
 		name,
 		{ enforce: enforce ?? PHASES[name]?.enforce ?? true },
 	]);

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { NexusError } from "../../protocol/protocol.ts";
 import type { Clock } from "../../std/clock.ts";
-import type { Environment } from "../environment.ts";
+import type { EnvironmentVariables } from "../environment.ts";
 import { askTool } from "./ask.ts";
 import { bashTool, isDaemonSecret } from "./bash.ts";
 import { fileTools } from "./files.ts";
@@ -38,7 +38,7 @@ export const OUTPUT_BYTES_MAX = 32 * 1024;
 export interface BuiltInSetup {
 	/** Relative paths start here. */
 	base: string;
-	env: Environment;
+	env: EnvironmentVariables;
 	/** What no tool may touch; left out when the tools are only looked at. */
 	dataDir?: string;
 	protectedFiles?: readonly string[];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Answer, EngineContext, EngineEvent } from "../../../src/engine/engine.ts";
+import type { ApprovalOutcome, EngineContext, EngineEvent } from "../../../src/engine/engine.ts";
 import { digestOf } from "../../../src/engine/engine.ts";
 import { askTool } from "../../../src/engine/tools/ask.ts";
 import { textResult } from "../../../src/engine/tools/tools.ts";
@@ -11,7 +11,7 @@ import { answer, asks, engineOf, type Options, shown, text, toolOf } from "./kit
 async function play(
 	answers: Parameters<typeof engineOf>[0],
 	options: Options,
-	said: (event: Extract<EngineEvent, { type: "tool" }>) => Answer | Promise<Answer>,
+	said: (event: Extract<EngineEvent, { type: "tool" }>) => ApprovalOutcome | Promise<ApprovalOutcome>,
 	fields: Parameters<typeof requestOf>[1] = { owner: false, approval: {} },
 ) {
 	const { engine, calls } = await engineOf(answers, options);
@@ -27,7 +27,7 @@ async function play(
 	return { events, calls, shown: shown(events) };
 }
 
-const approve = ({ name, args }: { name: string; args?: unknown }): Answer => ({
+const approve = ({ name, args }: { name: string; args?: unknown }): ApprovalOutcome => ({
 	...{ id: "K7Q2", state: "approved", by: "Ann", digest: digestOf(name, args) },
 });
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { digestOf } from "../../../src/engine/engine.ts";
-import type { Answer } from "../../../src/engine/port.ts";
+import type { ApprovalOutcome } from "../../../src/engine/port.ts";
 import { type Checkpoint, GO_ON, missingResults } from "../../../src/engine/reason-act/checkpoint.ts";
 import type { ReasonActConfig } from "../../../src/engine/reason-act/config.ts";
 import { reasonAct } from "../../../src/engine/reason-act/loop.ts";
@@ -109,7 +109,7 @@ describe("A5: a checkpoint", () => {
 /** Goes on as the engine does, with what the Broker tells it. */
 async function continued(
 	from: Checkpoint | null,
-	fields: { shown?: string; answer?: Answer & { callId: string } },
+	fields: { shown?: string; answer?: ApprovalOutcome & { callId: string } },
 	answers: readonly (readonly LlmEvent[])[],
 	tools: Tool[],
 ) {

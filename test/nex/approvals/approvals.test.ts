@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Answer, EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
+import type { ApprovalOutcome, EngineEvent, EngineRequest } from "../../../src/engine/engine.ts";
 import type { AclConfig } from "../../../src/nex/acl/acl.ts";
 import type { InboundConfig } from "../../../src/nex/nex.ts";
 import { type Play, until } from "../../broker/rig.ts";
@@ -17,7 +17,7 @@ const configOf = (fields: Partial<InboundConfig> = {}): InboundConfig => ({
 
 interface Heard {
 	requests: EngineRequest[];
-	answers: Answer[];
+	answers: ApprovalOutcome[];
 }
 
 const asking = (heard: Heard, about: Partial<Extract<EngineEvent, { type: "tool" }>> = {}): Play =>
