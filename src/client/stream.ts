@@ -54,7 +54,7 @@ export const closeModeOf = (source: Source): CloseMode =>
 	STREAM_ENDPOINTS["run" in source ? "GET /v1/runs/{run}/stream" : "GET /v1/sessions/{session}/stream"].closes;
 
 export function openStream(http: Pick<Http, "request">, source: Source, options: StreamOptions): Stream {
-	const connection = new Connection(http, source, options);
+	const connection = new StreamConnection(http, source, options);
 	connection.apply({ type: "start" });
 	return {
 		get state() {
@@ -64,7 +64,7 @@ export function openStream(http: Pick<Http, "request">, source: Source, options:
 	};
 }
 
-class Connection {
+class StreamConnection {
 	state: LinkState;
 	readonly #http: Pick<Http, "request">;
 	readonly #path: string;

@@ -22,7 +22,7 @@ export type RuntimeEvent =
 	| { type: "runtime.reconnected"; procedure: string; closes: CloseMode | "unary"; attempts: number };
 
 /** What every call of a client shares. */
-export interface Line {
+export interface CallContext {
 	clock: Clock;
 	random(): number;
 	limits: RetryLimits;
@@ -31,13 +31,13 @@ export interface Line {
 	closed: AbortSignal;
 }
 
-export interface Target {
+export interface CallTarget {
 	procedure: string;
 	closes: CloseMode | "unary";
 }
 
 /** What is heard of a call beside its messages. */
-export interface Attempt {
+export interface CallAttempt {
 	signal: AbortSignal;
 	onHeader(header: Headers): void;
 }
@@ -50,7 +50,7 @@ const CLOSE_MS = 1000;
 const BEGINS_HEADER = "x-nexus-after";
 
 /** The outages of one stream or one call: when to try again, and who is told. */
-export function createTries({ clock, random, limits, emit }: Line, { procedure, closes }: Target) {
+export function createTries({ clock, random, limits, emit }: CallContext, { procedure, closes }: CallTarget) {
 	let state: RetryState = FRESH;
 	let upAt: number | undefined;
 	let isDown = false;
@@ -103,10 +103,10 @@ const wait = (clock: Clock, ms: number, signal: AbortSignal): Promise<void> =>
  * and the signal's reason.
  */
 export async function* read<Message>(
-	line: Line,
-	target: Target,
+	line: CallContext,
+	target: CallTarget,
 	position: StreamPosition<Message>,
-	call: (fields: ResumeFields, attempt: Attempt) => AsyncIterable<Message>,
+	call: (fields: ResumeFields, attempt: CallAttempt) => AsyncIterable<Message>,
 	given: AbortSignal | undefined,
 ): AsyncGenerator<Message, void, undefined> {
 	const left = new AbortController();
@@ -129,10 +129,10 @@ export async function* read<Message>(
 
 /** One connection; returns why it was lost, or nothing when the stream is at its end. */
 async function* attempt<Message>(
-	{ clock }: Line,
+	{ clock }: CallContext,
 	tries: ReturnType<typeof createTries>,
 	position: StreamPosition<Message>,
-	call: (fields: ResumeFields, attempt: Attempt) => AsyncIterable<Message>,
+	call: (fields: ResumeFields, attempt: CallAttempt) => AsyncIterable<Message>,
 	outer: AbortSignal,
 ): AsyncGenerator<Message, ConnectError | undefined, undefined> {
 	const ended = new AbortController();

@@ -104,7 +104,7 @@ async function start(life: Life, config: NexusConfig, choice: EngineChoice | Eng
 	const outbound = () => parts.outbound;
 	const tracing = otel && (await openTracing(otel, { outbound, version: packageVersion(), log }));
 	undo.push({ what: "spans", stop: () => tracing?.close() });
-	const parts: Parts = compose(life, config, store, { engine, engineServices, token, memory, mcp, tracing });
+	const parts: DaemonParts = compose(life, config, store, { engine, engineServices, token, memory, mcp, tracing });
 	undo.push({ what: "work", stop: () => stopWork(parts, config) });
 	// Plugins have to be there before a queued message becomes a run; what is owed goes on before newer messages are answered.
 	await parts.nex.load();
@@ -208,7 +208,7 @@ async function stop(life: Life): Promise<void> {
 
 const AWAKE_MS = 60_000;
 
-interface Parts {
+interface DaemonParts {
 	broker: Broker;
 	edge: Edge;
 	outbound: Outbound;
@@ -221,7 +221,7 @@ interface Parts {
  * First nothing comes in any more, then runs end, then their answers go out: all within one deadline. Whoever follows a run stays until it has
  * ended, so what is aborted is aborted early enough for its end to be read (Z6).
  */
-async function stopWork(parts: Parts, { stopDeadlineMs, broker: { abortGraceMs } }: NexusConfig): Promise<void> {
+async function stopWork(parts: DaemonParts, { stopDeadlineMs, broker: { abortGraceMs } }: NexusConfig): Promise<void> {
 	const { edge, broker, nex, outbound, lab, running } = parts;
 	const end = performance.now() + stopDeadlineMs;
 	const left = () => Math.max(0, end - performance.now());
@@ -250,7 +250,7 @@ interface Found {
 	tracing: Tracing | undefined;
 }
 
-function compose(life: Life, config: NexusConfig, store: Store, found: Found): Parts {
+function compose(life: Life, config: NexusConfig, store: Store, found: Found): DaemonParts {
 	const { engine, engineServices, token, memory, mcp, tracing } = found;
 	const { log } = life;
 	const counts = new RunCounts();

@@ -28,7 +28,7 @@ export interface AnswersOptions {
 	tell(event: NewRealtimeEvent): Promise<void>;
 }
 
-interface Answer {
+interface RealtimeAnswer {
 	runId: string;
 	voice: Voice | undefined;
 	/** A newer input takes its place. */
@@ -48,7 +48,7 @@ export interface Answers {
 export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers {
 	/** Visible text streams that are open, by their ids. */
 	const texts = new Set<string>();
-	let current: Answer | undefined;
+	let current: RealtimeAnswer | undefined;
 
 	async function take(frame: Frame): Promise<void> {
 		const runId = runIdOf(frame.message_id);
@@ -71,7 +71,7 @@ export function createAnswers({ cursor, voice, tell }: AnswersOptions): Answers 
 	}
 
 	/** The text is whole; the answer has ended when it was spoken, too. */
-	async function settle(answer: Answer, end: EndFrame): Promise<void> {
+	async function settle(answer: RealtimeAnswer, end: EndFrame): Promise<void> {
 		const { silenced = false, fault } = (await answer.voice?.end()) ?? {};
 		const { runId } = answer;
 		const { usage, error, reason } = end;

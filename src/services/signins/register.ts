@@ -26,7 +26,7 @@ const PATIENCE_MS = 5000;
 /** The owner alone can sign in, but a script may do so with every call: then the oldest are signed out. */
 const SIGN_INS_MAX = 1000;
 
-interface Entry {
+interface SignInEntry {
 	info: SignInInfo;
 	ending: AbortController;
 }
@@ -35,7 +35,7 @@ export const createSignIns = (deps: SignInDeps): SignInRegister => new Register(
 
 class Register implements SignInRegister {
 	readonly #deps: SignInDeps;
-	readonly #entries = new Map<string, Entry>();
+	readonly #entries = new Map<string, SignInEntry>();
 	readonly #listeners: Listeners<SignInInfo>;
 	readonly #stop: () => void;
 	/** Anybody can try: strangers must not be able to fill the disk. */

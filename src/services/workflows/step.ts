@@ -45,7 +45,7 @@ export type NodeReport =
 	| { type: "completed"; taken?: boolean }
 	| { type: "failed"; error: WorkflowErrorJson; retryable: boolean };
 
-export type Input =
+export type WorkflowInput =
 	| { type: "begin" }
 	/** An earlier daemon left it. */
 	| { type: "recover" }
@@ -55,7 +55,7 @@ export type Input =
 	| { type: "tick" }
 	| { type: "cancel"; reason: string };
 
-export type Command =
+export type NodeCommand =
 	/** `again`: this very attempt may have begun before the daemon died. What acts outside is then looked up, not done twice. */
 	{ type: "perform"; node: string; attempt: number; again?: true } | { type: "stop"; node: string; attempt: number };
 
@@ -66,10 +66,10 @@ export interface WorkflowEvent {
 	run: WorkflowRun;
 }
 
-export interface Step {
+export interface WorkflowStep {
 	run: WorkflowRun;
 	events: WorkflowEvent[];
-	commands: Command[];
+	commands: NodeCommand[];
 }
 
 export type StepLimits = Pick<WorkflowLimits, "nodesRunningMax" | "backoffMsMax">;
@@ -83,8 +83,14 @@ export const newRun = (plan: Plan, now: number): WorkflowRun => ({
 const TERMINAL: ReadonlySet<WorkflowState> = new Set(["completed", "failed", "canceled", "skipped"] as const);
 export const isOver = ({ state }: { state: WorkflowState }): boolean => TERMINAL.has(state);
 
-export function step(plan: Plan, run: WorkflowRun, input: Input, now: number, limits: StepLimits): Step {
-	const transition = new WorkflowTransition(plan, run, now, limits);
+export function step(
+	plan: Plan,
+	run: WorkflowRun,
+	input: WorkflowInput,
+	now: number,
+	limits: StepLimits,
+): WorkflowStep {
+	const transition = new Transition(plan, run, now, limits);
 	if (isOver(run)) return transition.step;
 	switch (input.type) {
 		case "begin":
@@ -132,13 +138,13 @@ export function percentOf(run: WorkflowRun): number {
 const activeCount = ({ nodes }: WorkflowRun): number => [...nodes.values()].filter(({ active }) => active).length;
 
 /** The state while a step is taken. */
-class WorkflowTransition {
+class Transition {
 	readonly #plan: Plan;
 	readonly #now: number;
 	readonly #limits: StepLimits;
 	#run: WorkflowRun;
 	readonly #events: WorkflowEvent[] = [];
-	readonly #commands: Command[] = [];
+	readonly #commands: NodeCommand[] = [];
 
 	constructor(plan: Plan, run: WorkflowRun, now: number, limits: StepLimits) {
 		this.#plan = plan;
@@ -147,7 +153,7 @@ class WorkflowTransition {
 		this.#limits = limits;
 	}
 
-	get step(): Step {
+	get step(): WorkflowStep {
 		return { run: this.#run, events: this.#events, commands: this.#commands };
 	}
 
