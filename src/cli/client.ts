@@ -24,7 +24,7 @@ export interface WhereOptions {
 }
 
 /** Flags, and the environment and folder that speak where there is none. */
-interface Route {
+interface ClientRoute {
 	readonly host: Host;
 	readonly where: WhereOptions;
 }
@@ -36,7 +36,7 @@ export const clientFor = (host: Host, where: WhereOptions): Client =>
 	createClient({ locate: () => findDaemon({ host, where }), reword: withHint, limits: LIMITS });
 
 /** The daemon as flags, environment and the data directory say. Asked again on every reconnect: a restart may change the port. */
-export async function findDaemon({ host, where }: Route): Promise<Address> {
+export async function findDaemon({ host, where }: ClientRoute): Promise<Address> {
 	const { data, token: given, config: file } = where;
 	const config = await loadConfig({ data, token: given, config: file }, configSourceOf(host));
 	const paths = dataPaths(config.data);

@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline/promises";
 import { decodeToolStatus, type Frame, type ToolApprovalStatus, toNexusError } from "../protocol/protocol.ts";
-import type { Context } from "./command.ts";
+import type { CommandContext } from "./command.ts";
 
 export interface Prompter {
 	frame(frame: Frame): void;
@@ -12,7 +12,7 @@ export interface Prompter {
 
 type Kind = "approval" | "question";
 
-export function createPrompter(context: Context): Prompter {
+export function createPrompter(context: CommandContext): Prompter {
 	const { host, terminal } = context;
 	const isPerson = host.stdin.isTTY === true && host.stderr.isTTY === true;
 	const runs = new Map<string, string>();
@@ -55,7 +55,7 @@ export function createPrompter(context: Context): Prompter {
 }
 
 async function put(
-	context: Context,
+	context: CommandContext,
 	isPerson: boolean,
 	runId: string,
 	kind: Kind,
@@ -82,7 +82,7 @@ async function put(
 }
 
 async function askApproval(
-	context: Context,
+	context: CommandContext,
 	run: string,
 	{ id, once }: ToolApprovalStatus,
 	signal: AbortSignal,
@@ -105,7 +105,7 @@ async function askApproval(
 }
 
 async function askQuestion(
-	context: Context,
+	context: CommandContext,
 	run: string,
 	asked: ToolApprovalStatus,
 	signal: AbortSignal,
@@ -120,7 +120,7 @@ export const chosenOf = (choices: readonly string[] | undefined, text: string): 
 	(/^\d{1,2}$/.test(text) && !choices?.includes(text) ? choices?.[Number(text) - 1] : undefined) ?? text;
 
 /** The terminal edits the line: Ctrl-C stays what it is for the command. Undefined when the question was withdrawn, or nothing can be typed. */
-async function question({ host }: Context, prompt: string, signal: AbortSignal): Promise<string | undefined> {
+async function question({ host }: CommandContext, prompt: string, signal: AbortSignal): Promise<string | undefined> {
 	const lines = createInterface({ input: host.stdin, output: host.stderr, terminal: false });
 	const gone = new AbortController();
 	lines.once("close", () => gone.abort());

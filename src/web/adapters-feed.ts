@@ -3,7 +3,7 @@
 import { type AccountJson, toNexusError } from "../protocol/protocol.ts";
 import { type AdaptersView, accountKey, type DeliveryFilter, type Health, NEW_ADAPTERS } from "./adapters.ts";
 import { api } from "./api.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import { startPolling } from "./poll.ts";
 
 const EVERY_MS = 2000;
@@ -20,7 +20,7 @@ export interface AdaptersFeed {
 export interface AdaptersFeedOptions {
 	onChange(adapters: AdaptersView): void;
 	onSignedOut(): void;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 }
 
 export function openAdapters({ onChange, onSignedOut, schedule }: AdaptersFeedOptions): AdaptersFeed {

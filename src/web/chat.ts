@@ -29,7 +29,7 @@ export interface TurnItem {
 }
 
 /** A message of this tab, until a run shows it. */
-export interface Outgoing {
+export interface OutgoingMessage {
 	/** The idempotency key: sending again with it is safe. */
 	readonly key: string;
 	readonly text: string;
@@ -50,7 +50,7 @@ export interface ChatState {
 	/** Oldest first. */
 	readonly turns: readonly TurnItem[];
 	readonly older: "none" | "some" | "loading";
-	readonly outgoing: readonly Outgoing[];
+	readonly outgoing: readonly OutgoingMessage[];
 	/** Waiting at the daemon, whichever tab they came from. */
 	readonly queued: readonly QueuedJson[];
 	/** What became of the newest messages, by event id. */
@@ -222,7 +222,7 @@ function eventsOf({ turns, queued }: ChatState): { eventId: string; text: string
  * Messages that the daemon already tells of, while the answer to their own POST is still on its way: each is shown once. Until the answer
  * names the event, the text has to do.
  */
-function overtakenOf(chat: ChatState): ReadonlySet<Outgoing> {
+function overtakenOf(chat: ChatState): ReadonlySet<OutgoingMessage> {
 	const own = new Set(chat.outgoing.map(({ eventId }) => eventId));
 	const unclaimed = eventsOf(chat).filter(({ eventId }) => !own.has(eventId));
 	const overtaken = chat.outgoing.filter(({ state, text, seenBefore: toldBefore = [] }) => {
@@ -256,7 +256,7 @@ const SIDELINED: ReadonlySet<EventJson["disposition"]> = new Set(["dropped", "re
 const isSidelined = (event: EventJson | undefined): boolean =>
 	event !== undefined && event.batch === undefined && SIDELINED.has(event.disposition);
 
-function patchOutgoing(chat: ChatState, key: string, change: Partial<Outgoing>): ChatState {
+function patchOutgoing(chat: ChatState, key: string, change: Partial<OutgoingMessage>): ChatState {
 	return { ...chat, outgoing: chat.outgoing.map((mine) => (mine.key === key ? { ...mine, ...change } : mine)) };
 }
 
@@ -268,7 +268,7 @@ export function userMessagesOf(chat: ChatState, turn: TurnItem): readonly Messag
 }
 
 /** What is not part of a turn yet, in the order it will be. */
-export function waitingOf(chat: ChatState): readonly Outgoing[] {
+export function waitingOf(chat: ChatState): readonly OutgoingMessage[] {
 	const known = new Set(chat.turns.map((turn) => turn.runId));
 	const overtaken = overtakenOf(chat);
 	const mine = chat.outgoing.filter(
@@ -278,7 +278,7 @@ export function waitingOf(chat: ChatState): readonly Outgoing[] {
 	const foreign = chat.queued
 		.filter(({ event_id }) => !own.has(event_id))
 		.map(
-			({ event_id, text, ...written }): Outgoing => ({
+			({ event_id, text, ...written }): OutgoingMessage => ({
 				...{ key: event_id, text, state: "queued", eventId: event_id },
 				...{ writer: writerOf(written) },
 			}),

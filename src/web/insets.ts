@@ -1,14 +1,14 @@
 /** Puts tools, reasoning and parts between the blocks of a message's text, where the protocol says they stand. */
 
 import type { MessageView, PartView, ReasoningView, ToolView } from "../protocol/protocol.ts";
-import type { Block } from "./markdown.ts";
+import type { MarkdownBlock } from "./markdown.ts";
 
 export type Inset =
 	| { kind: "reasoning"; after: number; order: number; key: string; reasoning: ReasoningView }
 	| { kind: "tool"; after: number; order: number; key: string; tool: ToolView }
 	| { kind: "part"; after: number; order: number; key: string; part: PartView };
 
-export type Piece = { kind: "block"; block: Block; index: number } | Inset;
+export type MessageItem = { kind: "block"; block: MarkdownBlock; index: number } | Inset;
 
 /** Everything in a message that is not text, in the order a person should see it. */
 export function insetsOf(message: MessageView): Inset[] {
@@ -29,8 +29,12 @@ function placed<K extends Inset["kind"]>(kind: K, view: { messageId: string; aft
  * Merges blocks and insets. A block is never torn apart: what stands inside one comes right after it. What belongs
  * behind text that is not shown yet (`shownChars`) waits.
  */
-export function placeInsets(blocks: readonly Block[], insets: readonly Inset[], shownChars: number): Piece[] {
-	const pieces: Piece[] = [];
+export function placeInsets(
+	blocks: readonly MarkdownBlock[],
+	insets: readonly Inset[],
+	shownChars: number,
+): MessageItem[] {
+	const pieces: MessageItem[] = [];
 	let next = 0;
 	const placeUpTo = (position: number) => {
 		for (let inset = insets[next]; inset && inset.after <= position; inset = insets[next]) {

@@ -4,7 +4,7 @@ import { createRunFolds, type Stream } from "../client/client.ts";
 import { type LabFaultKind, shownOf, toNexusError } from "../protocol/protocol.ts";
 import { api, openStream } from "./api.ts";
 import { channelName } from "./channels.ts";
-import type { Schedule } from "./frame-clock.ts";
+import type { ScheduleFrame } from "./frame-clock.ts";
 import { chosenOf, FAULTS, type LabView, NEW_LAB, pollDelay } from "./lab.ts";
 import { startPolling } from "./poll.ts";
 
@@ -30,7 +30,7 @@ export interface LabFeedOptions {
 	before: LabView | undefined;
 	onChange(lab: LabView): void;
 	onSignedOut(): void;
-	schedule: Schedule;
+	schedule: ScheduleFrame;
 }
 
 export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOptions): LabFeed {

@@ -73,14 +73,14 @@ export function cardWords(row: LabChannelJson, now: number): Words {
 	return { tone: "live", text: row.mode === "whole" ? "Waiting…" : "Writing…" };
 }
 
-export interface StreamPause {
+export interface PlatformPause {
 	/** Since when, by the daemon's clock. */
 	readonly since: number;
 	readonly text: string;
 }
 
 /** Why nothing happens on a platform: a call of its delivery went wrong, and none has succeeded since. A rate limit has a countdown of its own. */
-export function pauseOf(row: LabChannelJson, now: number): StreamPause | undefined {
+export function pauseOf(row: LabChannelJson, now: number): PlatformPause | undefined {
 	if (row.state !== "active" || isPaused(row, now)) return undefined;
 	const at = row.calls.findLastIndex(
 		({ fault, status, ms }) => fault !== undefined || (status === 0 && ms === undefined),

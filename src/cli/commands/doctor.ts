@@ -29,7 +29,7 @@ import {
 	secretKey,
 	storeCheck,
 } from "../../runtime/runtime.ts";
-import type { Local, Outcome } from "../command.ts";
+import type { CommandExit, Local } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 import { agentsWithout } from "./doctor-agents.ts";
@@ -61,7 +61,7 @@ const fail = (detail: string, todo: string): Seen => ({ result: "fail", detail, 
 export async function doctor(
 	{ host, terminal }: Local,
 	options: ConfigFlags & { json?: boolean; deep?: boolean },
-): Outcome {
+): CommandExit {
 	const findings: Finding[] = [];
 	const look = async (checks: Check[]) => {
 		for (const [check, run] of checks) {

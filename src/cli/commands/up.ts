@@ -2,13 +2,13 @@
 
 import { exitCodeOf } from "../../protocol/protocol.ts";
 import { type ConfigFlags, type Daemon, loadConfig, startDaemon } from "../../runtime/runtime.ts";
-import type { Local, Outcome } from "../command.ts";
+import type { CommandExit, Local } from "../command.ts";
 import { configSourceOf, type Host } from "../host.ts";
 import { onInterrupt } from "../interrupt.ts";
 import { releaseHeap } from "../release-heap.ts";
 import { oneLine, type Terminal } from "../terminal.ts";
 
-export async function up({ host, terminal }: Local, flags: ConfigFlags): Outcome {
+export async function up({ host, terminal }: Local, flags: ConfigFlags): CommandExit {
 	const config = await loadConfig(flags, configSourceOf(host));
 	const stopped = Promise.withResolvers<NodeJS.Signals>();
 	onInterrupt(host, stopped.resolve, ["SIGINT", "SIGTERM", "SIGHUP"]);

@@ -21,7 +21,7 @@ import {
 	reasonOfEnd,
 } from "../../protocol/protocol.ts";
 import type { ScenarioFacts, ScenarioKind, ScenarioRequest, ScenarioSpec } from "../../services/services.ts";
-import { Made } from "../stream/stream.ts";
+import { EncodedCache } from "../stream/stream.ts";
 import { coalesce, type Held, NOTHING_HELD, release, type TextChunk, type Token } from "./coalesce.ts";
 
 export const SCENARIO_TYPE: Readonly<Record<ScenarioKind, ScenarioType>> = {
@@ -123,7 +123,7 @@ interface ScenarioReadState {
 }
 
 /** What a batch becomes for the readers that come to it at the same place. */
-interface Step {
+interface ScenarioReadStep {
 	readonly before: ScenarioReadState;
 	readonly events: readonly Event[];
 	readonly after: ScenarioReadState;
@@ -170,15 +170,15 @@ export function scenarioReaders(
 function sharedSteps(): (
 	batch: Batch,
 	before: ScenarioReadState,
-	work: (batch: Batch, before: ScenarioReadState) => Step,
-) => Step {
-	const made = new Made<Step>();
-	let newest: { batch: Batch; step: Step } | undefined;
+	work: (batch: Batch, before: ScenarioReadState) => ScenarioReadStep,
+) => ScenarioReadStep {
+	const made = new EncodedCache<ScenarioReadStep>();
+	let newest: { batch: Batch; step: ScenarioReadStep } | undefined;
 	return (batch, before, work) => {
-		const known = Made.keeps(batch) ? made.get(batch) : newest?.batch === batch ? newest.step : undefined;
+		const known = EncodedCache.keeps(batch) ? made.get(batch) : newest?.batch === batch ? newest.step : undefined;
 		if (known && isSamePlace(known.before, before)) return known;
 		const step = work(batch, before);
-		if (Made.keeps(batch)) made.set(batch, step);
+		if (EncodedCache.keeps(batch)) made.set(batch, step);
 		else newest = { batch, step };
 		return step;
 	};
@@ -198,7 +198,7 @@ function spellingOf(runId: string, { kind, model: modelId, demo }: ScenarioFacts
 		sequence: BigInt(sequence),
 		textDelta,
 	});
-	const step = (batch: Batch, before: ScenarioReadState): Step => {
+	const step = (batch: Batch, before: ScenarioReadState): ScenarioReadStep => {
 		const events: Event[] = [];
 		let { held, mimeType, value } = before;
 		let tokens: Token[] = [];

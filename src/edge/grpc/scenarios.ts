@@ -114,7 +114,11 @@ async function audioTypeOf(
 	}
 }
 
-async function execute(services: Services, asked: ExecuteScenarioRequest, context: HandlerContext): Promise<Answer> {
+async function execute(
+	services: Services,
+	asked: ExecuteScenarioRequest,
+	context: HandlerContext,
+): Promise<ScenarioResponse> {
 	const { scenarios } = services;
 	const principal = principalOf(context);
 	const { idempotencyKey } = asked;
@@ -131,10 +135,10 @@ async function audioOf({ artifacts }: Services, request: ScenarioRequest, { spec
 	return { mimeType: spec.mimeType ?? artifact.mimeType, data };
 }
 
-type Answer = MessageInitShape<typeof ExecuteScenarioResponseSchema>;
+type ScenarioResponse = MessageInitShape<typeof ExecuteScenarioResponseSchema>;
 
 /** From establishment on a failure is an answer, not a status. */
-function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: ScenarioOutcome): Answer {
+function answerOf(runId: string, { kind, model, demo }: ScenarioFacts, outcome: ScenarioOutcome): ScenarioResponse {
 	const { error, text, audio, vectors = [], usage } = outcome;
 	const base = {
 		runId,

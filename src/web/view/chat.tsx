@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { type ChatState, decisionsOf, liveTurnOf, threadOf, waitingOf } from "../chat.ts";
 import { chatPrompts } from "../prompts.ts";
 import { followEnd, STUCK, stepStick } from "../stick.ts";
@@ -27,7 +27,7 @@ export interface ChatProps {
 	pending: readonly ApprovalJson[];
 	/** Whom the session is with, if not only with the owner. */
 	partner: Writer | undefined;
-	app: App;
+	app: WebApp;
 }
 
 export function Chat({ chat, engine, scripted, pending, partner, app }: ChatProps) {

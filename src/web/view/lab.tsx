@@ -1,7 +1,7 @@
 /** The channel lab: one message, its answer on every platform at once, and buttons to make their lives hard. */
 
 import { useRef, useState } from "preact/hooks";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { channelName } from "../channels.ts";
 import { chosenOf, isDelivering, type LabView, readiness, sourceLength } from "../lab.ts";
 import { labPrompts } from "../prompts.ts";
@@ -15,7 +15,7 @@ export interface LabProps {
 	lab: LabView;
 	/** What answers, once that is known. */
 	engine: string | undefined;
-	app: App;
+	app: WebApp;
 }
 
 export function Lab({ lab, engine, app }: LabProps) {
@@ -137,7 +137,7 @@ function LabComposer({ lab, engine, app }: LabProps) {
 	);
 }
 
-function Choice({ lab, app, busy }: { lab: LabView; app: App; busy: boolean }) {
+function Choice({ lab, app, busy }: { lab: LabView; app: WebApp; busy: boolean }) {
 	const { ready, chosen } = readiness(lab);
 	return (
 		<fieldset class="lab-choice" disabled={busy}>

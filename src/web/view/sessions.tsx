@@ -2,7 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 import type { ApprovalJson, SessionJson } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import { approvalTitle } from "../approvals.ts";
 import { liveTurnOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
@@ -14,7 +14,7 @@ import { Pages } from "./pages.tsx";
 import { SignOut } from "./sign-out.tsx";
 import { ThemeButton } from "./theme-button.tsx";
 
-export function Sessions({ state, app }: { state: AppState; app: App }) {
+export function Sessions({ state, app }: { state: AppState; app: WebApp }) {
 	const close = useRef<HTMLButtonElement>(null);
 	useEffect(() => {
 		if (state.drawer) close.current?.focus();

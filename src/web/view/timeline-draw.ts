@@ -1,7 +1,7 @@
 /** Draws the time line on a canvas: one lane per stream, a tick per chunk, hatching where nothing came. */
 
-import { type Analysis, gapsOf, type Lane } from "../inspect.ts";
-import { AXIS_PX, axisMarks, gapThresholdMs, LANE_PX, type Span, xOf } from "../timeline.ts";
+import { type Analysis, gapsOf, type TimelineLane } from "../inspect.ts";
+import { AXIS_PX, axisMarks, gapThresholdMs, LANE_PX, type VisibleSpan, xOf } from "../timeline.ts";
 import { durationText } from "../words.ts";
 
 export interface Palette {
@@ -41,7 +41,7 @@ export function paletteOf(element: Element): Palette {
 
 export interface Scene {
 	readonly analysis: Analysis;
-	readonly span: Span;
+	readonly span: VisibleSpan;
 	readonly widthPx: number;
 	readonly atMs: number;
 	readonly hover?: { lane: number; tick: number } | undefined;
@@ -84,7 +84,7 @@ function drawAxis(canvas: CanvasRenderingContext2D, scene: Scene, palette: Palet
 
 function drawLane(
 	canvas: CanvasRenderingContext2D,
-	lane: Lane,
+	lane: TimelineLane,
 	top: number,
 	scene: Scene,
 	palette: Palette,
@@ -110,7 +110,13 @@ function drawLane(
 }
 
 /** One bar per pixel column, higher where more chunks fall on it. */
-function drawTicks(canvas: CanvasRenderingContext2D, lane: Lane, top: number, scene: Scene, colour: string): void {
+function drawTicks(
+	canvas: CanvasRenderingContext2D,
+	lane: TimelineLane,
+	top: number,
+	scene: Scene,
+	colour: string,
+): void {
 	const columns = new Map<number, number>();
 	for (const at of lane.ticks) {
 		if (at < scene.span.fromMs || at > scene.span.toMs) continue;

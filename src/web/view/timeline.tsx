@@ -3,7 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { FrameRecord } from "../../client/client.ts";
 import type { Analysis } from "../inspect.ts";
-import { AXIS_PX, LANE_PX, msOf, pan, type Span, tickNear, wholeSpan, xOf, zoom } from "../timeline.ts";
+import { AXIS_PX, LANE_PX, msOf, pan, tickNear, type VisibleSpan, wholeSpan, xOf, zoom } from "../timeline.ts";
 import { durationText, plural } from "../words.ts";
 import { Icon } from "./icon.tsx";
 import { drawTimeline, heightOf, paletteOf } from "./timeline-draw.ts";
@@ -28,12 +28,12 @@ export function Timeline({ analysis, records, atMs, onSeek }: TimelineProps) {
 	const frame = useRef<HTMLDivElement>(null);
 	const canvas = useRef<HTMLCanvasElement>(null);
 	const [width, setWidth] = useState(600);
-	const [zoomed, setZoomed] = useState<Span>();
+	const [zoomed, setZoomed] = useState<VisibleSpan>();
 	const [hover, setHover] = useState<Hover>();
 	const drag = useRef<{ x: number; moved: boolean } | undefined>(undefined);
 	const span = zoomed ?? wholeSpan(analysis.durationMs);
 	const height = heightOf(analysis.lanes.length);
-	const change = (next: Span) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
+	const change = (next: VisibleSpan) => setZoomed(next.toMs - next.fromMs >= analysis.durationMs ? undefined : next);
 
 	useEffect(() => {
 		if (!frame.current) return undefined;

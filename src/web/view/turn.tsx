@@ -10,10 +10,10 @@ import {
 	type RunJson,
 	toNexusError,
 } from "../../protocol/protocol.ts";
-import type { App } from "../app.ts";
+import type { WebApp } from "../app.ts";
 import type { ApprovalActions } from "../approvals.ts";
 import { dispositionWords } from "../channels.ts";
-import { type ChatState, isLive, type Outgoing, type TurnItem, userMessagesOf } from "../chat.ts";
+import { type ChatState, isLive, type OutgoingMessage, type TurnItem, userMessagesOf } from "../chat.ts";
 import { formatRoute } from "../route.ts";
 import { durationText, outcomeOf, plural } from "../words.ts";
 import { type Writer, writerOf } from "../writer.ts";
@@ -38,7 +38,7 @@ export interface TurnProps {
 	/** Nothing comes after it: it can be gone on with. */
 	newest: boolean;
 	onSeen(runId: string): void;
-	app: Pick<App, "deskOf" | "continueRun" | "retryRun" | "refreshRun">;
+	app: Pick<WebApp, "deskOf" | "continueRun" | "retryRun" | "refreshRun">;
 }
 
 export const Turn = memo(({ turn, questions, retries, pending, decisions, newest, onSeen, app }: TurnProps) => {
@@ -64,7 +64,7 @@ export const Turn = memo(({ turn, questions, retries, pending, decisions, newest
 			data-live={isLive(turn)}
 			data-rolled-back={turn.row?.rolled_back}
 		>
-			{(JSON.parse(questions) as UserQuestion[]).map(({ message, became }, index) => (
+			{(JSON.parse(questions) as TurnMessage[]).map(({ message, became }, index) => (
 				<Question key={index} message={message} became={became} />
 			))}
 			{turn.row?.continues !== undefined && <p class="continues">Continued</p>}
@@ -109,13 +109,13 @@ function useRefresh(turn: TurnItem, pending: string, app: TurnProps["app"]): voi
 	}, [app, runId, pending, live]);
 }
 
-interface UserQuestion {
+interface TurnMessage {
 	message: MessageJson;
 	/** What became of it, where that is more than being answered. */
 	became?: string | undefined;
 }
 
-export function questionsOf(chat: ChatState, turn: TurnItem): UserQuestion[] {
+export function questionsOf(chat: ChatState, turn: TurnItem): TurnMessage[] {
 	return userMessagesOf(chat, turn).map((message) => {
 		const event = message.event_id === undefined ? undefined : chat.events[message.event_id];
 		if (!event || event.disposition === "started" || event.disposition === "queued") return { message };
@@ -140,7 +140,7 @@ const Bubble = ({ text, writer }: { text: string; writer: Writer | undefined }) 
 	</>
 );
 
-const Question = ({ message, became }: UserQuestion) => (
+const Question = ({ message, became }: TurnMessage) => (
 	<div class="question" data-by={writerOf(message) ? "other" : "you"}>
 		<Bubble text={message.text} writer={writerOf(message)} />
 		{became !== undefined && <span class="delivery">{became}</span>}
@@ -256,7 +256,7 @@ export const UnansweredMessage = ({ event }: { event: EventJson }) => (
 );
 
 export interface WaitingProps {
-	message: Outgoing;
+	message: OutgoingMessage;
 	onRetry(key: string, text: string): void;
 	onDiscard(key: string): void;
 	onCancel(eventId: string): void;
