@@ -20,7 +20,7 @@ const CHOICE_CHARS_MAX = 100;
 const BECAUSE_CHARS_MAX = 500;
 
 export interface RunApprovalsOptions {
-	request: Pick<ExecuteRequest, "runId" | "session" | "askedFor">;
+	request: Pick<ExecuteRequest, "runId" | "session" | "requester">;
 	now(): number;
 	/** The clocks stand still from now on, or go on. */
 	changed(): void;
@@ -46,7 +46,7 @@ export class RunApprovals {
 	readonly #approvals: Approvals;
 	readonly #options: RunApprovalsOptions;
 	/** By the engine's id. */
-	readonly #open = new Map<string, RunApproval>();
+	readonly #byCall = new Map<string, RunApproval>();
 	readonly #pauses: Pause[] = [];
 	#pending = 0;
 	#kept = false;
@@ -68,14 +68,14 @@ export class RunApprovals {
 	/** The event with the id that people see. A first `pending` opens a row, or is refused, which the engine hears as the answer. */
 	take(event: ToolEvent): NamedEvent {
 		const asking = checkedApproval(event);
-		const approval = this.#open.get(asking.id);
+		const approval = this.#byCall.get(asking.id);
 		if (asking.state === "pending" && !approval) return this.#open(event, asking);
 		if (approval?.row === undefined) return { event: without(event) };
 		return { event: { ...event, asking: shown(approval, asking.choices) } };
 	}
 
 	async answer(id: string, signal: AbortSignal): Promise<ApprovalOutcome> {
-		const approval = this.#open.get(id);
+		const approval = this.#byCall.get(id);
 		if (!approval) return { id, state: "withdrawn", reason: "it was never asked" };
 		const { row, answer } = approval;
 		if (!row || !approval.isPending) return answer;
@@ -119,7 +119,7 @@ export class RunApprovals {
 		const args = structuredClone(event.args ?? null);
 		const text = kind === "question" ? shownText(question) : `${event.name} ${shownJson(args)}`;
 		const approval: RunApproval = { row: undefined, text, answer, resolve, isPending: false };
-		this.#open.set(asking.id, approval);
+		this.#byCall.set(asking.id, approval);
 		const problem = this.#problemWith(text);
 		if (problem !== undefined) {
 			resolve({ id: "", state: "denied", by: "nexus", reason: problem });

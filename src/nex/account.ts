@@ -70,7 +70,7 @@ export interface InfoCache {
 }
 
 export function createInfoCache(adapters: () => AdapterConfig, options: InfoCacheOptions): InfoCache {
-	const { limits, signal, dataDir, onInfo: onKnown } = options;
+	const { limits, signal, dataDir, onInfo } = options;
 	const asked = new Map<string, Promise<AdapterInfo>>();
 	const known = new Map<string, { info?: AdapterInfo; error?: string }>();
 	return {
@@ -91,12 +91,12 @@ export function createInfoCache(adapters: () => AdapterConfig, options: InfoCach
 			answer.then(
 				(info) => {
 					known.set(channel, { info });
-					onKnown();
+					onInfo();
 				},
 				(cause: Error) => {
 					asked.delete(channel);
 					known.set(channel, { error: cause.message });
-					onKnown();
+					onInfo();
 				},
 			);
 			return answer;

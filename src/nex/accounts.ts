@@ -35,7 +35,7 @@ export function createAccounts(configured: AdapterConfig, deps: AccountDeps): Ac
 	const ending = new AbortController();
 	const stopping = ending.signal;
 	const { limits, dataDir, onStatus } = deps;
-	const oneShot = { limits: limits.oneShot, signal: stopping, dataDir, onKnown: onStatus };
+	const oneShot = { limits: limits.oneShot, signal: stopping, dataDir, onInfo: onStatus };
 	const infos = createInfoCache(() => adapters, oneShot);
 	const made = new Map<string, ChannelAccount>();
 	const configOf = (channel: string, id: string): ChannelConfig => {

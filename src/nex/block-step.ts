@@ -171,7 +171,7 @@ function emitted(state: BlockState, blocks: DeliveryBlock[]): BlockState {
 }
 
 /** What stands in front of a block's text. */
-const headOf = ({ preceding, notes }: Pick<BlockState, "said" | "notes">): string =>
+const headOf = ({ preceding, notes }: Pick<BlockState, "preceding" | "notes">): string =>
 	[...(preceding === "" ? [] : [preceding]), ...(notes.length === 0 ? [] : [notes.join("\n")])]
 		.map((each) => `${each}\n\n`)
 		.join("");

@@ -23,7 +23,7 @@ import type { InboxStats } from "./inbox/refusals.ts";
 import type { AccountName, Outbound } from "./port.ts";
 
 /** What the inbound side needs of the outbound side. */
-export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor" | "ask" | "asked">;
+export type NexOutbound = InboxOutbound & Pick<Outbound, "deliver" | "info" | "monitor" | "ask" | "settleQuestion">;
 
 export interface NexOptions {
 	broker: Broker;

@@ -41,7 +41,7 @@ export function createMessageOrder(): MessageOrder {
 	function begin({ message_id: id, modality, agent, visible }: BeginFrame, offset: number): void {
 		if (modality === "text") {
 			const isHidden = visible === false;
-			const message = isHidden ? atOnce : { place: messages.length, offset, heard: 0 };
+			const message = isHidden ? atOnce : { order: messages.length, offset, readUpTo: 0 };
 			if (!isHidden) {
 				messages.push(message);
 				texts.add(id);

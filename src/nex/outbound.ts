@@ -39,17 +39,7 @@ export interface OutboundOptions {
 }
 
 export function createOutbound(options: OutboundOptions): Outbound {
-	const {
-		clock,
-		limits,
-		records,
-		accounts,
-		carrier: runner,
-		retirement,
-		failures,
-		stopping,
-		...parts
-	} = assemble(options);
+	const { clock, limits, records, accounts, runner, retirement, failures, stopping, ...parts } = assemble(options);
 	const { deliveries } = parts;
 	const inTurn = createInTurn();
 	let closing = false;
@@ -62,7 +52,7 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		start: () => recover({ ...parts, limits, runner, clock, closing: () => closing }),
 		async deliver(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
+			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
 			// They begin in the order of the calls, however long each takes to be on record.
 			const { delivery, due } = await inTurn(take(planning, request));
 			if (due) launch(delivery);
@@ -70,13 +60,13 @@ export function createOutbound(options: OutboundOptions): Outbound {
 		},
 		async ask(request) {
 			if (closing) throw new NexusError("unavailable", "the daemon is stopping");
-			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
+			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
 			const { delivery, due } = await ask(planning, request);
 			if (due) launch(delivery);
 			return current(delivery);
 		},
 		async settleQuestion(id, text) {
-			const planning = { ...parts, accounts, limits, carrier: runner, signal: stopping.signal };
+			const planning = { ...parts, accounts, limits, runner, signal: stopping.signal };
 			for (const { delivery, due } of await settleQuestions({ ...planning, clock, log: parts.log }, id, text))
 				if (due) launch(delivery);
 		},
@@ -162,6 +152,6 @@ function assemble(options: OutboundOptions) {
 	const inOrder = createKeyedLock();
 	return {
 		...{ bus, write, deliveries, notes, dataDir, log, clock, stamp, limits, inOrder, watching },
-		...{ records, failures, accounts, carrier: runner, retirement, stopping },
+		...{ records, failures, accounts, runner, retirement, stopping },
 	};
 }

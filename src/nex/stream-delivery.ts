@@ -104,7 +104,7 @@ async function attemptOnce(context: DeliveryContext, attachments: StreamAttachme
 		delivering: context,
 		seat,
 		typing,
-		asides: attachments,
+		attachments,
 		signal: AbortSignal.any([signal, over.signal]),
 	};
 	const onEnd = (position: number, hasVisibleText: boolean) => {

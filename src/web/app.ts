@@ -60,7 +60,7 @@ export interface WebApp {
 	/** One workflow, while it is open. */
 	workflow(): WorkflowFeed | undefined;
 	/** Where the questions of a run are answered. */
-	approvalActionsOf(runId: string): Omit<ApprovalActions, "isAsked">;
+	approvalActionsOf(runId: string): Omit<ApprovalActions, "isPending">;
 	/** Goes on with a run that was cut off. Rejects with why it cannot. */
 	continueRun(runId: string): Promise<void>;
 	/** Answers the messages of a run that was cut off from the start. Rejects with why it cannot. */

@@ -36,7 +36,7 @@ function platforms() {
 		target: {},
 		createdAt: 1,
 		expiresAt: 9,
-		toldAt: 1,
+		sentAt: 1,
 	};
 	const channels: Channels = {
 		outbound: {

@@ -55,7 +55,7 @@ describe("two ledgers on one store", () => {
 		expect(() => right.write(turnWrites.settle(turnOf("run_1")))).toThrow(duplicate);
 		expect(() => right.write(deliveryWrites.open({ ...request, id: "dlv_2" }))).toThrow(duplicate);
 		const pairing = { channel: "c", account: "a", code: "CODE", state: "pending", target: {} } as const;
-		const times = { createdAt: 1, expiresAt: 2, toldAt: 1 };
+		const times = { createdAt: 1, expiresAt: 2, sentAt: 1 };
 		left.write(pairingWrites.save({ ...pairing, ...times, sender: "7" }));
 		expect(() => right.write(pairingWrites.save({ ...pairing, ...times, sender: "8" }))).toThrow(conflict);
 		right.write(pairingWrites.remove({ ...pairing, sender: "7" }));

@@ -37,7 +37,8 @@ export interface MarkdownState {
 
 export const START: MarkdownState = { containers: [], leaf: "none", inLine: false, cells: 0 };
 
-export const fenceOf = (markdown: MarkdownState): Fence | undefined => (typeof markdown.leaf === "object" ? markdown.leaf : undefined);
+export const fenceOf = (markdown: MarkdownState): Fence | undefined =>
+	typeof markdown.leaf === "object" ? markdown.leaf : undefined;
 
 export type LineKind =
 	| "blank"
@@ -189,10 +190,14 @@ function openContainers(scan: Scan, into: Container[], interrupts: boolean): boo
 const HEAD_CHARS_MAX = 200;
 
 /** The place after the beginning of a line that was read at `before`. */
-export function stateInLine(before: MarkdownState, begun: string, { kind, after }: Pick<LineRead, "kind" | "after">): MarkdownState {
+export function stateInLine(
+	before: MarkdownState,
+	begun: string,
+	{ kind, after }: Pick<LineRead, "kind" | "after">,
+): MarkdownState {
 	const text = (before.head?.text ?? "") + begun;
 	const start = before.head?.before ?? before;
-	const { head: _, ...place: markdown } = after;
+	const { head: _, ...markdown } = after;
 	const open = text.length <= HEAD_CHARS_MAX && !start.inLine && isUndecided(start, text, kind);
 	return open ? { ...markdown, inLine: true, head: { text, before: start } } : { ...markdown, inLine: true };
 }
@@ -299,7 +304,9 @@ function readOutsideFence(markdown: MarkdownState, scan: Scan, matched: number):
 
 const textPlace = (containers: readonly Container[], text: string): MarkdownState => {
 	const markdown = { containers, leaf: "paragraph" as const, inLine: false };
-	return text.includes("|") ? { ...markdown, cells: cellsOf(text), ...headOf(text.trimEnd()) } : { ...markdown, cells: 1 };
+	return text.includes("|")
+		? { ...markdown, cells: cellsOf(text), ...headOf(text.trimEnd()) }
+		: { ...markdown, cells: 1 };
 };
 
 /** A longer head would leave little room for the rows below it. */

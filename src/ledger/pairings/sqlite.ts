@@ -64,19 +64,10 @@ function applier(file: SqliteFile): ApplierOf<PairingOps> {
 	const codeOfOther = statement(file, `SELECT 1 FROM pairing WHERE NOT (${OF_PERSON}) AND code = ?`);
 	return {
 		save(_, pairing) {
-			const {
-				senderName = null,
-				code,
-				state,
-				target,
-				createdAt,
-				expiresAt,
-				sentAt: toldAt,
-				approvedAt = null,
-			} = pairing;
+			const { senderName = null, code, state, target, createdAt, expiresAt, sentAt, approvedAt = null } = pairing;
 			const person = keysOf(pairing);
 			if (codeOfOther.get(...person, code)) throw new Refused("conflict", "Another person has this pairing code.");
-			save.run(...person, senderName, code, state, jsonText(target), createdAt, expiresAt, toldAt, approvedAt);
+			save.run(...person, senderName, code, state, jsonText(target), createdAt, expiresAt, sentAt, approvedAt);
 		},
 		remove: (_, person) => must(remove.run(...keysOf(person)), `There is no pairing of ${keysOf(person).join("/")}.`),
 		expire(_, now) {

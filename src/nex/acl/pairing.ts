@@ -96,7 +96,7 @@ export function createPairingService({ bus, pairings, clock, random, limits }: P
 		if ((await pairings.pending(stranger.channel, stranger.account)) >= limits.pairingsPendingMax)
 			return { because: "unknown sender: too many others wait to be paired" };
 		const code = await freshCode();
-		const times = { createdAt: now, toldAt: now, expiresAt: now + limits.pairingMs };
+		const times = { createdAt: now, sentAt: now, expiresAt: now + limits.pairingMs };
 		await save({ ...stranger, code, state: "pending", ...times }, pairingWrites.expire(now));
 		return { because: "unknown sender: was told how to be paired", tell: code };
 	};

@@ -33,7 +33,7 @@ export interface ChatApprovalsDeps {
 	approvals: ApprovalsPort;
 	bus: Pick<Bus, "write">;
 	ledger: Pick<Ledger, "approvals" | "grants">;
-	outbound: Pick<Outbound, "ask" | "asked">;
+	outbound: Pick<Outbound, "ask" | "settleQuestion">;
 	pairing: Pick<PairingService, "isPaired">;
 	config(): InboundConfig;
 	/** Says something that is not an answer to a run. Never rejects. */

@@ -6,7 +6,7 @@ import type { Destination, InboxMessage } from "../inbox/message.ts";
 import type { ChatApprovals } from "./approvals.ts";
 
 export interface DecisionDeps {
-	approvals: Pick<ChatApprovals, "heard">;
+	approvals: Pick<ChatApprovals, "takeMessage">;
 	bus: Pick<Bus, "write">;
 	tell(place: Destination, text: string): void;
 }

@@ -26,7 +26,11 @@ export interface PlannedDelivery {
 }
 
 /** The answer is owed from the moment that the run begins: no crash finds one without the other (I7). */
-export function plannedDeliveriesOf(answer: PreparedRun, outbound: Pick<Outbound, "owe">, log: Log): PlannedDelivery[] {
+export function plannedDeliveriesOf(
+	answer: PreparedRun,
+	outbound: Pick<Outbound, "planDelivery">,
+	log: Log,
+): PlannedDelivery[] {
 	const { runId, messages, message } = answer;
 	const options = { disableStreaming: message.facts.hooks.context.disable_streaming === true };
 	const planned: PlannedDelivery[] = [];

@@ -56,7 +56,7 @@ import { Stops } from "./stops.ts";
 import { timed } from "./timed.ts";
 
 /** What the inbox needs of the outbound side. */
-export type InboxOutbound = Pick<Outbound, "owe" | "launch" | "settled" | "deliveries">;
+export type InboxOutbound = Pick<Outbound, "planDelivery" | "launch" | "settled" | "deliveries">;
 
 export interface InboxDeps {
 	broker: Broker;
@@ -65,7 +65,7 @@ export interface InboxDeps {
 	pairing: PairingService;
 	outbound: InboxOutbound;
 	engine: Pick<Engine, "disableStreaming" | "injects">;
-	approvals: Pick<ChatApprovals, "heard" | "decides">;
+	approvals: Pick<ChatApprovals, "takeMessage" | "decides">;
 	trust: Pick<Trust, "of">;
 	hooks(): Hooks;
 	config(): InboundConfig;

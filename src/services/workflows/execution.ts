@@ -53,7 +53,7 @@ export class WorkflowExecution {
 	/** As it is durable. */
 	#run: WorkflowRun;
 	/** What the newest record tells; undefined before the first one that this daemon writes. */
-	#events: WorkflowRun | undefined;
+	#recordedRun: WorkflowRun | undefined;
 	#inputs: WorkflowInput[] = [];
 	#isTaking = false;
 	#taken: Promise<void> = Promise.resolve();
@@ -144,10 +144,10 @@ export class WorkflowExecution {
 			const now = clock.now();
 			const next = step(this.plan, run, input, now, this.#limitsNow());
 			run = next.run;
-			for (const told of next.events) {
+			for (const event of next.events) {
 				const offset = this.#writer.offset + records.length + 1;
-				records.push(recordOf(this.head, this.plan, told, { now, offset, before: this.#events }));
-				this.#events = told.run;
+				records.push(recordOf(this.head, this.plan, event, { now, offset, before: this.#recordedRun }));
+				this.#recordedRun = event.run;
 			}
 			for (const command of next.commands) if (!this.#computes(run, command)) commands.push(command);
 		}
@@ -278,8 +278,8 @@ function failed(cause: unknown, { errorCharsMax }: WorkflowLimits): NodeReport {
 		error.message.length <= errorCharsMax
 			? error.message
 			: `${error.message.slice(0, errorCharsMax - 1).toWellFormed()}…`;
-	const told: WorkflowErrorJson = { code: error.code, message };
+	const failure: WorkflowErrorJson = { code: error.code, message };
 	const reason = error.reason ?? (error.code === "invalid" ? "WORKFLOW_INVALID" : undefined);
-	if (reason !== undefined) told.reason = reason;
-	return { type: "failed", error: told, retryable: isRetryable(error) };
+	if (reason !== undefined) failure.reason = reason;
+	return { type: "failed", error: failure, retryable: isRetryable(error) };
 }

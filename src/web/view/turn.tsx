@@ -38,7 +38,7 @@ export interface TurnProps {
 	/** Nothing comes after it: it can be gone on with. */
 	newest: boolean;
 	onSeen(runId: string): void;
-	app: Pick<WebApp, "deskOf" | "continueRun" | "retryRun" | "refreshRun">;
+	app: Pick<WebApp, "approvalActionsOf" | "continueRun" | "retryRun" | "refreshRun">;
 }
 
 export const Turn = memo(({ turn, questions, retries, pending, decisions, newest, onSeen, app }: TurnProps) => {
@@ -91,7 +91,7 @@ function useApprovalActions(
 		const decided = JSON.parse(decisions) as ApprovalJson[];
 		return {
 			...app.approvalActionsOf(runId),
-			isAsked: (id) => live || pending.split(",").includes(id),
+			isPending: (id) => live || pending.split(",").includes(id),
 			decided: (one) => decided.find(({ id }) => id === one),
 			isContinued,
 		};
