@@ -36,22 +36,22 @@ export class History {
 		this.#limits = limits;
 	}
 
-	/** Newest first. `lastReader` is the live run of the session that wants to know, if it is one. */
-	async past(session: string, askedBy?: string): Promise<readonly PastTurn[]> {
+	/** Newest first. `reader` is the live run of the session that wants to know, if it is one. */
+	async past(session: string, reader?: string): Promise<readonly PastTurn[]> {
 		const at = await this.#stateOf(session);
 		const { turns } = at;
 		const before = this.#take(session);
 		// More than there are: what was told is not on record.
 		const known = before && before.turns <= turns && before.revision === at.revision ? before : undefined;
 		if (known?.turns === turns) {
-			this.#keep(session, at, known.past, askedBy);
+			this.#keep(session, at, known.past, reader);
 			return known.past;
 		}
 		const read = await this.#read(session, known ? turns - known.turns : Infinity);
 		const past = this.#trim([...read, ...(known?.past ?? [])]);
 		// A turn that was saved meanwhile may be among them, or not: then nobody can tell how many they are.
 		const now = await this.#stateOf(session);
-		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, askedBy);
+		if (now.turns === turns && now.revision === at.revision) this.#keep(session, at, past, reader);
 		return past;
 	}
 

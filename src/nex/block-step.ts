@@ -87,8 +87,8 @@ export function stepBlocks(state: BlockState, input: BlockInput, now: number, ru
 			const next = {
 				...state,
 				text: state.text + input.text,
-				inked: state.hasVisibleText || hasVisibleText,
-				heardAt: now,
+				hasVisibleText: state.hasVisibleText || hasVisibleText,
+				receivedAt: now,
 			};
 			// White space makes no message longer.
 			const sized = hasVisibleText ? withSize(next, rules) : { state: next, blocks: [] };
@@ -250,10 +250,10 @@ function flush(state: BlockState, rules: BlockRules): Gathered {
 function taken(state: BlockState, piece: MarkdownCut, blocks: DeliveryBlock[]): BlockState {
 	const to = state.from + piece.to;
 	const text = state.text.slice(piece.to);
-	const next = { ...state, text, inked: isVisible(text), place: piece.next, read: 0 };
+	const next = { ...state, text, hasVisibleText: isVisible(text), markdown: piece.next, read: 0 };
 	if (!isVisible(piece.text)) return { ...next, from: to };
 	// What shows nothing belongs to the block before it.
-	const rest = next.inked ? 0 : text.length;
+	const rest = next.hasVisibleText ? 0 : text.length;
 	const end = to + rest;
 	blocks.push({ from: state.since, to: end, text: headOf(state) + piece.text });
 	return { ...next, since: end, from: end, text: text.slice(rest), preceding: "", notes: [] };

@@ -60,7 +60,7 @@ export const queriesOf = <T extends ReadOperations<T>>(table: string, ops: reado
 	makersOf(table, ops) as QueriesOf<T>;
 
 const makersOf = (table: string, ops: readonly string[]): unknown =>
-	Object.fromEntries(ops.map((op) => [op, (...args: unknown[]) => ({ thing: table, op, args })]));
+	Object.fromEntries(ops.map((op) => [op, (...args: unknown[]) => ({ table, op, args })]));
 
 /** Who applies the writes of which thing, and who answers questions about it. */
 export class Tables {

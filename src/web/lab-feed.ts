@@ -56,14 +56,14 @@ export function openLab({ before, onChange, onSignedOut, schedule }: LabFeedOpti
 	}
 
 	async function look(): Promise<number | undefined> {
-		const before = { asking: lab.isStarting, runId: lab.runId };
+		const before = { isStarting: lab.isStarting, runId: lab.runId };
 		try {
 			const state = await api.labState();
 			const { failure: _, ...rest } = lab;
 			lab = rest;
 			change({ state, skewMs: state.now - Date.now() });
 			// What was asked before a run began knows nothing of it.
-			if (!before.asking && !lab.isStarting && before.runId === lab.runId) follow(state.run_id);
+			if (!before.isStarting && !lab.isStarting && before.runId === lab.runId) follow(state.run_id);
 			return pollDelay(lab);
 		} catch (cause) {
 			change({ failure: wordsOf(cause) });

@@ -31,7 +31,7 @@ export function advance(draft: Draft, length: number, markdown: MarkdownState): 
 	const text = draft.text.slice(length);
 	const atBound = draft.bounds[0] === from;
 	const bounds = atBound ? draft.bounds.slice(1) : draft.bounds;
-	const next = { ...draft, from, text, bounds, place: atBound ? START : markdown, checked: 0 };
+	const next = { ...draft, from, text, bounds, markdown: atBound ? START : markdown, checked: 0 };
 	return { ...next, hasVisibleText: isVisible(segmentOf(next).segment) };
 }
 
