@@ -110,12 +110,12 @@ export class History {
 		session: string,
 		at: Pick<CachedHistory, "turns" | "revision">,
 		past: PastTurn[],
-		askedBy: string | undefined,
+		reader: string | undefined,
 	): void {
 		// Two that read at once keep the same session.
 		this.#take(session);
 		const chars = past.reduce((sum, turn) => sum + turn.chars, SESSION_CHARS);
-		this.#cached.set(session, { ...at, past, chars, lastReader: askedBy });
+		this.#cached.set(session, { ...at, past, chars, lastReader: reader });
 		this.#chars += chars;
 		for (const oldest of this.#cached.keys()) {
 			if (this.#chars <= this.#limits.historyCharsMax) return;

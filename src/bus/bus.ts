@@ -35,6 +35,7 @@ import type { Grown, Wake } from "./wake.ts";
 
 export { Batch } from "./batch.ts";
 export { follow } from "./follow.ts";
+export { ADMIT_MS_MAX } from "./limits.ts";
 export type { BusOptions, Changes, Tell } from "./options.ts";
 export * from "./port.ts";
 export { damagedJournalRows, storedLogs } from "./sqlite/inspect.ts";

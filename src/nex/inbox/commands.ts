@@ -1,13 +1,13 @@
 /** Commands in a chat: recognised after access rules and before plugins and queue, never waiting for either, and answered with a note (A28). */
 
 import type { Broker, LiveRun } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites, type Ledger } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
 import { chatCommandIn } from "../approvals/command.ts";
 import { type InboundConfig, rulesOf } from "./config.ts";
 import type { ChannelMessage, Destination, InboxMessage } from "./message.ts";
-import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 import { maySilence, type Stops } from "./stops.ts";
 
 export type SessionCommand = "/stop" | "/stop all" | "/new" | "/status";

@@ -4,7 +4,7 @@
  */
 
 import type { Broker, Execution } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import type { Engine } from "../../engine/engine.ts";
 import type { InboundEvent, Ledger } from "../../ledger/ledger.ts";
 import { NexusError, newRunId, Refused, toNexusError } from "../../protocol/protocol.ts";
@@ -50,7 +50,7 @@ import {
 import { createOrder, type Order } from "./order.ts";
 import { recover } from "./recovery.ts";
 import { type InboxStats, Refusals } from "./refusals.ts";
-import { ADMIT_MS_MAX, type QueueDecision, Sessions } from "./sessions.ts";
+import { type QueueDecision, Sessions } from "./sessions.ts";
 import type { Launched, Start } from "./start.ts";
 import { Stops } from "./stops.ts";
 import { timed } from "./timed.ts";

@@ -1,7 +1,7 @@
 /** What a dead daemon left: its runs are ended, and the messages that waited in it go on. */
 
 import type { Broker } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { inboxWrites, type Ledger, type Turn } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
@@ -11,7 +11,7 @@ import type { Outbound } from "../port.ts";
 import { stagesOf, traceWrite } from "./answer.ts";
 import type { InboxLimits } from "./limits.ts";
 import { recorded, together } from "./message.ts";
-import { ADMIT_MS_MAX, type Sessions } from "./sessions.ts";
+import type { Sessions } from "./sessions.ts";
 
 export interface InboxRecoveryDeps {
 	broker: Broker;

@@ -1,12 +1,11 @@
 /** Messages that are not taken in: on record with the reason, few enough not to fill the disk, and told to the sender where that helps. */
 
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { type InboundEvent, inboxWrites } from "../../ledger/ledger.ts";
 import type { Clock } from "../../std/clock.ts";
 import type { Log } from "../../std/log.ts";
 import type { InboundLimits } from "./config.ts";
 import type { Destination, InboxMessage } from "./message.ts";
-import { ADMIT_MS_MAX } from "./sessions.ts";
 
 export interface InboxStats {
 	received: number;

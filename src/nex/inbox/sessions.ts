@@ -4,7 +4,7 @@
  */
 
 import type { Join, RunInbox, Saved } from "../../broker/broker.ts";
-import type { Bus } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../bus/bus.ts";
 import { type Disposition, inboxWrites, type QueueSettings } from "../../ledger/ledger.ts";
 import { NexusError, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, elapsing } from "../../std/clock.ts";
@@ -28,9 +28,6 @@ export interface SessionsDeps {
 	prepares(): boolean;
 	launch(start: Start): Launched;
 }
-
-/** How long whoever sent a message waits for a store that refuses commits. */
-export const ADMIT_MS_MAX = 1000;
 
 /** Messages on record whose run the store does not let begin are started again after this, ever later. */
 const START_AGAIN_MS = 250;

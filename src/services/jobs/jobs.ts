@@ -1,6 +1,6 @@
 /** Jobs: each is a row and a log that change in one commit. What a dead daemon left goes on, or is settled as crashed. */
 
-import { type Bus, follow } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus, follow } from "../../bus/bus.ts";
 import { jobWrites, type Ledger } from "../../ledger/ledger.ts";
 import { NexusError, newId, reasonOfFailure, toNexusError } from "../../protocol/protocol.ts";
 import { type Clock, within } from "../../std/clock.ts";
@@ -8,7 +8,6 @@ import type { Log } from "../../std/log.ts";
 import type { Write } from "../../std/write.ts";
 import type { Audit } from "../audit/port.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import type { Principal } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import type { AdmittedScenario } from "../scenarios/port.ts";

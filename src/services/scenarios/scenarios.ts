@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { createModelCalls, type ModelCallEnd, type ModelCalls } from "../../broker/broker.ts";
 import type { Bus, Cursor, LogInfo } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import type { Ledger } from "../../ledger/ledger.ts";
 import { LOG_KINDS, NexusError, newRunId, type Random, type Reason, reasonOfEnd } from "../../protocol/protocol.ts";
 import { type Clock, systemClock } from "../../std/clock.ts";
@@ -12,7 +13,6 @@ import type { Audit } from "../audit/port.ts";
 import type { Connectors, Media, Provider } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import { type Principal, seesApp } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { admitScenario } from "./admission.ts";

@@ -1,6 +1,7 @@
 /** The service: takes workflows in, keeps those under way, and goes on with what a dead daemon left. */
 
 import type { Bus, Cursor, LogWriter } from "../../bus/bus.ts";
+import { ADMIT_MS_MAX } from "../../bus/bus.ts";
 import { type Ledger, type StoredNode, type StoredWorkflow, workflowWrites } from "../../ledger/ledger.ts";
 import {
 	LOG_KINDS,
@@ -18,7 +19,6 @@ import type { Audit } from "../audit/port.ts";
 import type { Connectors } from "../connectors/port.ts";
 import { gone } from "../gone.ts";
 import { once } from "../once.ts";
-import { ADMIT_MS_MAX } from "../patience.ts";
 import { appOf, checkedAppId, type Principal, requireOwner, seesApp } from "../principal.ts";
 import type { Quota } from "../quota.ts";
 import { noUserTokens, type VerifyUserToken } from "../scenarios/user-token.ts";

@@ -1,11 +1,9 @@
 /** Whoever asks is told soon that nothing can be stored; what nobody waits for has the time that it takes. */
 
 import { expect, it } from "vitest";
-import type { Bus } from "../../src/bus/bus.ts";
+import { ADMIT_MS_MAX, type Bus } from "../../src/bus/bus.ts";
 import * as jobs from "./jobs-rig.ts";
 import * as scenarios from "./scenarios/rig.ts";
-
-const ADMIT_MS_MAX = 1000;
 
 /** How long each beginning of a log may wait for the store. */
 function patienceOf(bus: Bus): (number | undefined)[] {
