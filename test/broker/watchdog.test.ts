@@ -15,11 +15,11 @@ test.each([
 	["events to the end", { lastEventAt: 999 }, 1000, { alarm: "total" }],
 	["a stop has its grace", { lastEventAt: 0, stoppedAt: 900 }, 919, { againMs: 1 }],
 	["and no more", { lastEventAt: 0, stoppedAt: 900 }, 920, { alarm: "grace" }],
-	["a person has all the time", { lastEventAt: 30, stills: [{ from: 30 }] }, 1e9, { againMs: Infinity }],
-	["unless the run is stopped", { stills: [{ from: 30 }], stoppedAt: 900 }, 920, { alarm: "grace" }],
-	["the wait is no silence", { lastEventAt: 30, stills: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
-	["nor is it a part of the run", { lastEventAt: 1100, stills: [{ from: 40, to: 140 }] }, 1100, { alarm: "total" }],
-	["nor of another tool's time", { oldestToolAt: 30, stills: [{ from: 40, to: 140 }] }, 649, { againMs: 1 }],
+	["a person has all the time", { lastEventAt: 30, pauses: [{ from: 30 }] }, 1e9, { againMs: Infinity }],
+	["unless the run is stopped", { pauses: [{ from: 30 }], stoppedAt: 900 }, 920, { alarm: "grace" }],
+	["the wait is no silence", { lastEventAt: 30, pauses: [{ from: 40, to: 140 }] }, 249, { againMs: 1 }],
+	["nor is it a part of the run", { lastEventAt: 1100, pauses: [{ from: 40, to: 140 }] }, 1100, { alarm: "total" }],
+	["nor of another tool's time", { oldestToolAt: 30, pauses: [{ from: 40, to: 140 }] }, 649, { againMs: 1 }],
 ] as const)("%s", (_, times, now, verdict) => {
 	expect(watch({ ...quiet, ...times }, limits, now)).toEqual(verdict);
 });

@@ -9,12 +9,12 @@ import { silentLog } from "../../src/std/log.ts";
 import { run } from "../cli/in-process.ts";
 import { freshFolder } from "./folder.ts";
 
-async function houseOf(text: string | undefined, files: string[] = []) {
+async function engineServicesOf(text: string | undefined, files: string[] = []) {
 	const cwd = freshFolder();
 	for (const file of files) writeFileSync(join(cwd, file), "");
 	if (text !== undefined) writeFileSync(join(cwd, "nexus.yaml"), text);
 	const services = createEngineServices(await loadConfig({}, { cwd, env: {} }), silentLog);
-	return { cwd, house: services };
+	return { cwd, services };
 }
 
 describe("A15: the files that tools keep away from", () => {
@@ -25,7 +25,7 @@ plugins: [./plugin.ts]
 channels: { mine: { command: [node, ./adapter.js, --flag] } }
 reasonAct: { script: play.yaml, systemPrompt: "You are\\nkind." }
 `;
-		const { cwd, house: services } = await houseOf(text, ["adapter.js", "play.yaml"]);
+		const { cwd, services } = await engineServicesOf(text, ["adapter.js", "play.yaml"]);
 		const files = new Set(services.protectedFiles);
 		expect(files).toEqual(
 			new Set(
@@ -39,7 +39,7 @@ reasonAct: { script: play.yaml, systemPrompt: "You are\\nkind." }
 	});
 
 	it("are also a configuration that is not there: the next start would read it", async () => {
-		const { cwd, house: services } = await houseOf(undefined);
+		const { cwd, services } = await engineServicesOf(undefined);
 		expect(services.protectedFiles).toEqual([join(cwd, "nexus.yaml"), join(cwd, ".nexus/secret.key")]);
 	});
 });

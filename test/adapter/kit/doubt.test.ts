@@ -44,7 +44,7 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 	});
 	const isEnd = ({ type }: Status) => type === "delivery_error" || type === "message_sent";
 	return {
-		desk: context,
+		context,
 		creations,
 		/** Lets time pass until it is over; fails when it never is. */
 		async end(): Promise<Status> {
@@ -77,7 +77,7 @@ const paths = {
 
 describe.each(Object.entries(paths))("%s: a creation without an answer", (_name, begin) => {
 	it("I7: looked up and not there, again and again: the waits grow, and it ends as unknown_outcome", async () => {
-		const { desk: context, creations, end } = world(lost, "history");
+		const { context, creations, end } = world(lost, "history");
 		begin(context);
 		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
 		expect(creations.length).toBeGreaterThan(4);
@@ -88,7 +88,7 @@ describe.each(Object.entries(paths))("%s: a creation without an answer", (_name,
 	});
 
 	it("is said again when it is certainly not there, and then it is there", async () => {
-		const { desk: context, creations, end } = world((nth) => (nth < 4 ? lost() : undefined), "history");
+		const { context, creations, end } = world((nth) => (nth < 4 ? lost() : undefined), "history");
 		begin(context);
 		expect(await end()).toMatchObject({ type: "message_sent", messageId: "m1" });
 		expect(creations.length).toBe(4);
@@ -96,13 +96,13 @@ describe.each(Object.entries(paths))("%s: a creation without an answer", (_name,
 
 	it("I7: said again by its nonce and refused: the first try is still in doubt", async () => {
 		const denied = new PlatformError("denied", "no");
-		const { desk: context, end } = world((nth) => (nth === 1 ? lost() : denied), "nonce");
+		const { context, end } = world((nth) => (nth === 1 ? lost() : denied), "nonce");
 		begin(context);
 		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
 	});
 
 	it("is not said again by its nonce after the platform has forgotten it", async () => {
-		const { desk: context, creations, end } = world(lost, "nonce");
+		const { context, creations, end } = world(lost, "nonce");
 		begin(context);
 		expect(await end()).toMatchObject({ type: "delivery_error", code: "unknown_outcome" });
 		expect(creations.at(-1)! - creations[0]!).toBeLessThanOrEqual(60_000);

@@ -5,7 +5,7 @@ import type { EngineRequest } from "../../../src/engine/port.ts";
 import type { Tool, ToolContext, ToolResult } from "../../../src/engine/tools/tools.ts";
 import { contentText } from "../../../src/protocol/protocol.ts";
 
-export const houseOf = (fields: Partial<EngineServices> = {}): EngineServices => ({
+export const engineServicesOf = (fields: Partial<EngineServices> = {}): EngineServices => ({
 	toolSources: [],
 	dataDir: "/nonexistent/data",
 	protectedFiles: [],

@@ -176,7 +176,7 @@ describe("A10: a guest's words in the history of an owner's run", () => {
 		const one = await world(await reasonActs(WRITES), configOf(queue, { approvals: { policy: { "*": "never" } } }));
 		await play(one);
 		const row = await one.pending();
-		expect(row).toMatchObject({ tool: "write", because: BECAUSE, askedFor: { sender: "olga", only: false } });
+		expect(row).toMatchObject({ tool: "write", because: BECAUSE, requester: { sender: "olga", only: false } });
 		expect(one.acted).toEqual([]);
 		await until(() => one.questions.length === 1);
 		const { text: prompt, choices } = one.questions[0]!;
@@ -335,7 +335,7 @@ describe("text from outside", () => {
 		] as const) {
 			await one.say("olga", words);
 			const row = await one.pending();
-			expect(row).toMatchObject({ tool, because: FETCHED, askedFor: { only: true } });
+			expect(row).toMatchObject({ tool, because: FETCHED, requester: { only: true } });
 			await one.say("olga", `approve ${row.id}`);
 			await one.quiet();
 		}

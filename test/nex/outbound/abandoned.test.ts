@@ -6,12 +6,12 @@ import { isErrorSent } from "../../../src/nex/attachment.ts";
 import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { trackDelivery } from "./tracked-rig.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 
 it("the error text is still owed after an edit of it was refused, and said once", async () => {
-	const { tracked: live, stored } = await trackDelivery();
+	const { live, stored } = await trackDelivery();
 	const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
-	const context = { tracked: live, info, log: silentLog } as unknown as DeliveryContext;
+	const context = { live, info, log: silentLog } as unknown as DeliveryContext;
 	const reports = new StreamReports(context, { write() {}, message() {} });
 	reports.take({ type: "message_creating", nonce: "n1", from: 0, ordinal: 1 });
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });

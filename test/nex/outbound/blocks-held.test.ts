@@ -7,7 +7,7 @@ import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import type { SourceEvent } from "../../../src/nex/source.ts";
 
 const delivering = {
-	tracked: { id: "dlv_1", row: { mode: "whole", cursor: 0, messages: [] } },
+	live: { id: "dlv_1", row: { mode: "whole", cursor: 0, messages: [] } },
 	info: { limits: { textMax: 40 }, supports: ["send"] },
 	account: { config: {} },
 	options: {},

@@ -13,8 +13,8 @@ import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
 import { until } from "../../until.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 import { finishedRun } from "./rig.ts";
-import { trackDelivery } from "./tracked-rig.ts";
 
 /** Enough turns for everything that does not wait for the store. */
 async function turns(): Promise<void> {
@@ -54,10 +54,10 @@ const full = () => new NexusError("unavailable", "the disk is full");
 describe("an intent in flight", () => {
 	it("I7, ST4: a stream's message is not allowed before its intent is durable", async () => {
 		const { write, asked, release } = slowly();
-		const { tracked: live, stored } = await trackDelivery({ write });
+		const { live, stored } = await trackDelivery({ write });
 		const info = { fields: ["runId", "offset", "intent"] } as unknown as AdapterInfo;
 		const written: StreamLine[] = [];
-		const reports = new StreamReports({ tracked: live, info, log: silentLog } as unknown as DeliveryContext, {
+		const reports = new StreamReports({ live, info, log: silentLog } as unknown as DeliveryContext, {
 			write(line) {
 				// What the platform may show is on record.
 				expect(stored().messages).toMatchObject([{ nonce: "n1", state: "intended" }]);
@@ -79,7 +79,7 @@ describe("an intent in flight", () => {
 		const runId = await finishedRun(store.bus, ["hello"]);
 		const { write, asked, release } = slowly();
 		const clock = manualClock(1000);
-		const { tracked: live, stored } = await trackDelivery({ store, write, runId, clock });
+		const { live, stored } = await trackDelivery({ store, write, runId, clock });
 		const sends: unknown[] = [];
 		const request = async (line: object) => {
 			expect(stored().messages).toMatchObject([{ state: "intended", text: "hello" }]);
@@ -88,7 +88,7 @@ describe("an intent in flight", () => {
 		};
 		const info = { supports: ["send"], fields: ["runId"], limits: { textMax: 100, unit: "utf16" } };
 		const work = deliverBySend({
-			...{ tracked: live, info, bus: store.bus, clock, log: silentLog, random: () => 0.5, limits: OUTBOUND_LIMITS },
+			...{ live, info, bus: store.bus, clock, log: silentLog, random: () => 0.5, limits: OUTBOUND_LIMITS },
 			...{ target: { to: "c" }, signal: new AbortController().signal },
 			...{ options: {}, reasoning: false, parts: true, files: new Map() },
 			account: { config: {}, streaming: {}, gate: createGate(clock), send: () => ({ request, typing() {} }) },
@@ -105,7 +105,7 @@ describe("an intent in flight", () => {
 
 	it("I7: one that the store refuses for good is never taken for durable", async () => {
 		const { write } = refusing([new Refused("conflict", "it does not fit")]);
-		const { tracked: live, stored } = await trackDelivery({ write });
+		const { live, stored } = await trackDelivery({ write });
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await expect(live.recorded()).rejects.toThrow("it does not fit");
 		expect(stored().messages).toEqual([]);
@@ -114,7 +114,7 @@ describe("an intent in flight", () => {
 
 describe("changes of a delivery", () => {
 	it("ST5: those of one tick are one commit, of however many deliveries", async () => {
-		const { tracked: live, bus, stored } = await trackDelivery();
+		const { live, bus, stored } = await trackDelivery();
 		const before = bus.stats.commits;
 		live.change("setMode", "blocks");
 		live.intend({ ordinal: 1, nonce: "n1", from: 0, to: 5, text: "hello" });
@@ -127,7 +127,7 @@ describe("changes of a delivery", () => {
 	it("ST4: what the Bus gave up is written again, and what came meanwhile does not overtake it", async () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
-		const { tracked: live, stored } = await trackDelivery({ write, clock });
+		const { live, stored } = await trackDelivery({ write, clock });
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await until("it is refused", () => asked.length === 1);
 		live.change("created", "n1", "m1");
@@ -146,7 +146,7 @@ describe("changes of a delivery", () => {
 	it("ST2: one that does not fit is told and passed over; the others of its tick stand", async () => {
 		const told: object[] = [];
 		const log = { ...silentLog, error: (facts: object) => told.push(facts) };
-		const { tracked: live, bus, stored } = await trackDelivery({ log });
+		const { live, bus, stored } = await trackDelivery({ log });
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		live.intend({ ordinal: 2, nonce: "n2", from: 0 });
 		await live.recorded();
@@ -161,7 +161,7 @@ describe("changes of a delivery", () => {
 
 	it("ST19: a daemon that was fenced writes nothing any more, and whoever waits hears of it", async () => {
 		const { write, asked } = refusing([]);
-		const { tracked: live, records, bus, stored } = await trackDelivery({ write });
+		const { live, records, bus, stored } = await trackDelivery({ write });
 		await bus.bury(-1);
 		live.change("setMode", "stream");
 		await expect(live.recorded()).rejects.toMatchObject({ refusal: "fenced" });
@@ -174,7 +174,7 @@ describe("changes of a delivery", () => {
 	});
 
 	it("ST16: what waits when the process has to end goes to the Bus in the tick of the call", async () => {
-		const { tracked: live, records, bus, stored } = await trackDelivery();
+		const { live, records, bus, stored } = await trackDelivery();
 		live.change("setMode", "stream");
 		await turns();
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
@@ -185,7 +185,7 @@ describe("changes of a delivery", () => {
 
 	it("ST16: so does what the store has not taken so far, before what came after it", async () => {
 		const { write, asked } = refusing([full()]);
-		const { tracked: live, records, bus, stored } = await trackDelivery({ write });
+		const { live, records, bus, stored } = await trackDelivery({ write });
 		live.intend({ ordinal: 1, nonce: "n1", from: 0 });
 		await until("it is refused", () => asked.length === 1);
 		await turns();
@@ -199,7 +199,7 @@ describe("changes of a delivery", () => {
 	it("I12: a store that does not come back is not waited for when the process stops", async () => {
 		const clock = manualClock(1000);
 		const { write, asked } = refusing([full(), full()]);
-		const { tracked: live, records } = await trackDelivery({ write, clock });
+		const { live, records } = await trackDelivery({ write, clock });
 		live.change("setMode", "stream");
 		await until("it is refused", () => asked.length === 1);
 		records.close();

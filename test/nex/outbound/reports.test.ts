@@ -5,14 +5,14 @@ import type { AdapterInfo, StreamLine } from "../../../src/adapter/adapter.ts";
 import type { DeliveryContext } from "../../../src/nex/delivery-context.ts";
 import { StreamReports } from "../../../src/nex/stream-reports.ts";
 import { silentLog } from "../../../src/std/log.ts";
-import { trackDelivery } from "./tracked-rig.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 
 /** `reaches`: whether what is written gets as far as the process. */
 async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
-	const { tracked: live, stored: row } = await trackDelivery();
+	const { live, stored: row } = await trackDelivery();
 	const info = { fields, supports: ["stream"] } as unknown as AdapterInfo;
 	const written: StreamLine[] = [];
-	const reports = new StreamReports({ tracked: live, info, log: silentLog } as unknown as DeliveryContext, {
+	const reports = new StreamReports({ live, info, log: silentLog } as unknown as DeliveryContext, {
 		write(line, begun) {
 			written.push(line);
 			if (reaches) begun?.();
@@ -29,11 +29,11 @@ async function world(reaches: boolean, fields = ["runId", "offset", "intent"]) {
 		await live.recorded();
 		return row().messages;
 	};
-	return { reports, tracked: live, announce, stored };
+	return { reports, live, announce, stored };
 }
 
 it("I7: an ack that never left for the process: its message is withdrawn when the process dies", async () => {
-	const { reports, tracked: live, announce, stored } = await world(false);
+	const { reports, live, announce, stored } = await world(false);
 	await announce();
 	expect(await stored()).toMatchObject([{ nonce: "n1", state: "intended" }]);
 	reports.lost();
@@ -42,7 +42,7 @@ it("I7: an ack that never left for the process: its message is withdrawn when th
 });
 
 it("I7: an ack that may have been read: its message is looked up", async () => {
-	const { reports, tracked: live, announce, stored } = await world(true);
+	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.lost();
 	expect(await stored()).toMatchObject([{ state: "intended" }]);
@@ -74,7 +74,7 @@ it("I7: an error that names nothing leaves an allowed message in doubt", async (
 });
 
 it("I7: a delivery that is called complete before the answer has ended is not; what is shown stays, the rest is owed", async () => {
-	const { reports, tracked: live, announce, stored } = await world(true);
+	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	reports.take({ type: "message_updated", messageId: "m1", chars: 5, to: 5 });
@@ -84,7 +84,7 @@ it("I7: a delivery that is called complete before the answer has ended is not; w
 });
 
 it("I7: complete after the end is complete; without positions the messages reach to the end", async () => {
-	const { reports, tracked: live, stored } = await world(true, ["runId"]);
+	const { reports, live, stored } = await world(true, ["runId"]);
 	reports.take({ type: "message_sent", messageId: "m1", final: true });
 	expect(live.row.cursor).toBe(0);
 	reports.ended(9, true);
@@ -104,7 +104,7 @@ it.each([
 	["by its id", { messageId: "m1" }],
 	["by its nonce", { nonce: "n1" }],
 ])("I7: a message without text that is gone again, named %s, is not on record any more", async (_how, named) => {
-	const { reports, tracked: live, announce, stored } = await world(true);
+	const { reports, live, announce, stored } = await world(true);
 	await announce();
 	reports.take({ type: "message_created", messageId: "m1", nonce: "n1", from: 0 });
 	expect(await stored()).toMatchObject([{ state: "open" }]);

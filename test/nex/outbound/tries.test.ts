@@ -10,8 +10,8 @@ import type { OnPiece, SendAnswer, SendRequest } from "../../../src/nex/supervis
 import { silentLog } from "../../../src/std/log.ts";
 import { manualClock } from "../../clock.ts";
 import { openPlainStore } from "../../store.ts";
+import { trackDelivery } from "./live-delivery-rig.ts";
 import { finishedRun } from "./rig.ts";
-import { trackDelivery } from "./tracked-rig.ts";
 
 const BEGIN = 1_000_000;
 const lost: SendAnswer = { type: "lost", error: "killed" };
@@ -39,7 +39,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	const { bus } = store;
 	const clock = manualClock(BEGIN);
 	const runId = await finishedRun(bus, [text]);
-	const { tracked } = await trackDelivery({ store, clock, runId });
+	const { live: tracked } = await trackDelivery({ store, clock, runId });
 	tracked.change("setMode", "blocks");
 	const asked: { type: string; at: number }[] = [];
 	const request = async ({ type }: SendRequest, _signal: AbortSignal, piece: OnPiece) => {
@@ -55,7 +55,7 @@ async function live({ answer, reconcile = "history", limits = {}, pauseMs = 0, t
 	if (pauseMs > 0) gate.pause(pauseMs);
 	const info = { supports: ["send"], fields: ["runId", "pieces"], limits: { textMax: 100, unit: "utf16" }, reconcile };
 	const context = {
-		...{ tracked, info, bus, clock, log: silentLog, random },
+		...{ live: tracked, info, bus, clock, log: silentLog, random },
 		...{ limits: { ...OUTBOUND_LIMITS, ...limits }, target: { to: "c" }, signal: new AbortController().signal },
 		...{ options: {}, reasoning: false, parts: true, files: new Map() },
 		account: { config: {}, streaming: {}, gate, send: () => ({ request, typing() {} }) },

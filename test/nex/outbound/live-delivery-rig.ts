@@ -11,7 +11,7 @@ import { manualClock } from "../../clock.ts";
 import { openPlainStore, type TestStore } from "../../store.ts";
 
 interface TrackedRig {
-	tracked: LiveDelivery;
+	live: LiveDelivery;
 	records: Records;
 	bus: Bus;
 	/** As it is on record. */
@@ -39,5 +39,5 @@ export async function trackDelivery(options: TrackedOptions = {}): Promise<Track
 	const write = options.write?.(plain) ?? plain;
 	const records = new Records({ committer: { write, fenced: bus.fenced }, clock, log });
 	const track = () => new LiveDelivery(stored.deliveries.get("d")!, new DeliveryRecord("d", records), clock);
-	return { tracked: track(), records, bus, stored: () => stored.deliveries.get("d")!, again: track };
+	return { live: track(), records, bus, stored: () => stored.deliveries.get("d")!, again: track };
 }
