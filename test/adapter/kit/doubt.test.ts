@@ -61,12 +61,12 @@ function world(outcome: (nth: number) => PlatformError | undefined, reconcile: "
 
 const lost = () => new PlatformError("unknown_outcome", "reset");
 const paths = {
-	send: (context: ReturnType<typeof world>["desk"]) =>
+	send: (context: ReturnType<typeof world>["context"]) =>
 		createSends(context).accept({
 			...{ type: "send", delivery: "d", nonce: "n", text: "hello", from: 0, to: 5 },
 			target: { to: "c" },
 		}),
-	stream(context: ReturnType<typeof world>["desk"]) {
+	stream(context: ReturnType<typeof world>["context"]) {
 		const deliveries = createDeliveries(context);
 		const named = { delivery: "d", runId: "r" };
 		deliveries.accept({ type: "stream_start", sessionLabel: "s", target: { to: "c" }, ...named });
