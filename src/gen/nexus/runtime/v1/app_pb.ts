@@ -286,7 +286,7 @@ export const AppMessageEventTypeSchema: GenEnum<AppMessageEventType> = /*@__PURE
   enumDesc(file_nexus_runtime_v1_app, 0);
 
 /**
- * Messages between applications. The daemon keeps them for seven days; each reader stores its own position.
+ * Messages between applications. They are kept for seven days; the reader keeps its place.
  *
  * @generated from service nexus.runtime.v1.RuntimeAppService
  */
