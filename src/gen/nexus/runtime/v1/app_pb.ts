@@ -300,7 +300,7 @@ export const RuntimeAppService: GenService<{
     output: typeof SendAppMessageResponseSchema;
   },
   /**
-   * Notifies the sender. Messages without an ack are not sent again.
+   * Tells the sender; nothing is sent again.
    *
    * @generated from rpc nexus.runtime.v1.RuntimeAppService.AckAppMessage
    */
