@@ -16,7 +16,7 @@ import {
 } from "./rules.ts";
 
 const all = sourcesBelow(fileURLToPath(new URL("../../src", import.meta.url)));
-/** What is made from `proto/` looks as its maker likes. */
+/** Code generated from `proto/` keeps the generator's style. */
 const sources = new Map([...all].filter(([file]) => folderOf(file) !== "gen"));
 const graph: ImportGraph = new Map([...all].map(([file, source]) => [file, importsOf(source)]));
 
