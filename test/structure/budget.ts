@@ -1,61 +1,44 @@
-/** Every number that the checks of this folder hold the sources to. A budget equals what is there, so it can only fall. */
+/** Every limit that the checks of this folder hold the published sources to. Raising one needs a commit that says why. */
 
-/** Words to replace, by folder. */
-export const WORDS_LEFT: Readonly<Record<string, number>> = {
-	"ARCHITECTURE.md": 10,
-	"CHANGELOG.md": 25,
-	"CONTRIBUTING.md": 2,
-	"PROTOCOL.md": 21,
-	"README.md": 14,
-	bench: 15,
-	"bench/lines": 35,
-	docs: 180,
-	"docs/adr": 135,
-	examples: 5,
-	"examples/agents": 1,
-	"examples/python": 1,
-	"examples/workflows": 1,
-	"proto/nexus": 35,
-	scripts: 8,
-	src: 1,
-	"src/adapter": 320,
-	"src/broker": 183,
-	"src/bus": 120,
-	"src/cli": 54,
-	"src/client": 22,
-	"src/edge": 194,
-	"src/engine": 334,
-	"src/ledger": 105,
-	"src/markdown": 2,
-	"src/nex": 381,
-	"src/protocol": 66,
-	"src/runtime": 101,
-	"src/runtime-client": 18,
-	"src/services": 327,
-	"src/std": 52,
-	"src/web": 147,
-	test: 9,
-	"test/adapter": 151,
-	"test/bench": 3,
-	"test/broker": 69,
-	"test/browser": 34,
-	"test/bus": 38,
-	"test/cli": 50,
-	"test/client": 17,
-	"test/edge": 86,
-	"test/engine": 102,
-	"test/fakes": 47,
-	"test/ledger": 12,
-	"test/markdown": 3,
-	"test/nex": 214,
-	"test/proof": 113,
-	"test/protocol": 12,
-	"test/runtime": 35,
-	"test/runtime-client": 13,
-	"test/services": 78,
-	"test/std": 15,
-	"test/time": 3,
-	"test/trace": 3,
-	"test/web": 32,
-	"vitest.config.ts": 3,
+export const FUNCTION_LINES_MAX = 70;
+export const FILE_LINES_MAX = 300;
+/** A shorter file whose only importer is in the same folder belongs into that importer. */
+export const FILE_LINES_MIN = 40;
+export const FOLDER_ENTRIES_MAX = 16;
+/** Names that one file exports from others. */
+export const DOOR_NAMES_MAX = 20;
+export const INTERFACE_METHODS_MAX = 9;
+
+/** Short files that may stand alone: every platform has the same ones, so that knowing one platform is knowing all. */
+export const SIBLING_FILES =
+	/^(?:adapter|platforms)\/(?!kit|conformance)[^/]+\/(?:session|inbound|format|chat|faults|api|pace|buttons)\.ts$/;
+
+/** Interfaces that may have more methods, with the reason. */
+export const WIDE_INTERFACES: Readonly<Record<string, string>> = {};
+
+/** Files that may wait by hand, with the reason. */
+export const WAITING_FILES: Readonly<Record<string, string>> = {
+	"std/clock.ts": "the system's clock is made of the system's timers",
+	"std/retry.ts": "the one place for back-off and sleeps",
+};
+
+/** Lines of TypeScript by folder, generated code excluded. */
+export const FOLDER_LINES_MAX: Readonly<Record<string, number>> = {
+	".": 100,
+	adapter: 15600,
+	broker: 4800,
+	bus: 3800,
+	cli: 4000,
+	client: 1200,
+	edge: 11000,
+	engine: 10500,
+	ledger: 4300,
+	markdown: 100,
+	nex: 10500,
+	protocol: 3000,
+	runtime: 4200,
+	"runtime-client": 800,
+	services: 10600,
+	std: 1400,
+	web: 8500,
 };

@@ -1,6 +1,7 @@
 /** Finds the ids of requirements and rules that comments, test titles and documents cite, and where each is defined. */
 
-import { lineNumbers, readableTexts } from "./readable.ts";
+import { readableTexts } from "./readable.ts";
+import { lineNumbers } from "./syntax.ts";
 
 export interface Citation {
 	readonly id: string;

@@ -37,3 +37,13 @@ export function filesBelow(root: string, extensions: RegExp): Map<string, string
 	visit("");
 	return new Map(found.sort().map((path) => [path, readFileSync(join(root, path), "utf8")]));
 }
+
+/**
+ * Where a published file stands, as the budgets name it: `nex/account.ts`, `web/app.ts`. The same in `src/nex/`, in
+ * `packages/daemon/src/nex/` and, for a package that is one folder, in `packages/web/src/`.
+ */
+export function placeOf(file: string): string {
+	const [, name, rest] = /^packages\/([^/]+)\/src\/(.*)$/.exec(file) ?? [];
+	if (name === undefined) return file.replace(/^src\//, "");
+	return name === "daemon" ? rest! : `${name}/${rest}`;
+}

@@ -1,6 +1,6 @@
 /** Finds the text that people read in a file: comments, sentences in strings, test titles, text of the page, and prose. */
 
-import { parseSync } from "vite";
+import { isNode, lineNumbers, type Node, syntaxOf, walk } from "./syntax.ts";
 
 export interface Readable {
 	readonly line: number;
@@ -10,41 +10,6 @@ export interface Readable {
 
 /** Shorter strings are mostly names and values. */
 const SENTENCE_WORDS_MIN = 4;
-
-interface Node {
-	readonly type: string;
-	readonly start: number;
-	readonly [key: string]: unknown;
-}
-
-const isNode = (value: unknown): value is Node => typeof (value as Node | null)?.type === "string";
-
-/** Depth first; `visit` returns false to skip the children of a node. */
-export function walk(node: Node, visit: (node: Node) => boolean | undefined): void {
-	if (visit(node) === false) return;
-	for (const key in node) {
-		const value = node[key];
-		if (Array.isArray(value)) {
-			for (const item of value) if (isNode(item)) walk(item, visit);
-		} else if (typeof value === "object" && isNode(value)) walk(value, visit);
-	}
-}
-
-/** Line numbers by offset. */
-export function lineNumbers(source: string): (offset: number) => number {
-	const starts = [0];
-	for (let at = source.indexOf("\n"); at >= 0; at = source.indexOf("\n", at + 1)) starts.push(at + 1);
-	return (offset) => {
-		let low = 0;
-		let high = starts.length;
-		while (high - low > 1) {
-			const middle = (low + high) >> 1;
-			if ((starts[middle] ?? 0) <= offset) low = middle;
-			else high = middle;
-		}
-		return low + 1;
-	};
-}
 
 /** Text between back-quotes is code. */
 const withoutCode = (text: string): string => text.replace(/`[^`\n]*`/g, "`code`");
@@ -90,7 +55,7 @@ const isSentence = (text: string): boolean => (text.match(/[A-Za-z][\w'’-]*/g)
 
 function* codeTexts(file: string, source: string): Generator<Readable> {
 	const lineOf = lineNumbers(source);
-	const { program, comments } = parseSync(file, source);
+	const { program, comments } = syntaxOf(file, source);
 	const lines: { line: number; text: string }[] = [];
 	for (const { type, value, start } of comments) {
 		if (type === "Line") lines.push({ line: lineOf(start), text: value });
@@ -102,7 +67,7 @@ function* codeTexts(file: string, source: string): Generator<Readable> {
 	const add = (node: Node, kind: Readable["kind"], text: string) =>
 		found.push({ line: lineOf(node.start), kind, text: withoutCode(text) });
 	const titles = new Set<unknown>();
-	walk(program as unknown as Node, (node) => {
+	walk(program, (node) => {
 		if (node.type === "ImportDeclaration") return false;
 		if (node.type === "CallExpression" && TITLED.has(calledName(node.callee) ?? "")) {
 			const title = (node.arguments as Node[])[0];
