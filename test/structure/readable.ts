@@ -110,9 +110,9 @@ function* proseTexts(source: string): Generator<Readable> {
 export const READABLE = /\.(?:tsx?|mjs|css|proto|py|ya?ml|md)$/;
 
 export function readableTexts(file: string, source: string): Readable[] {
-	if (/\.md$/.test(file)) return [...proseTexts(source)];
-	if (/\.css$/.test(file)) return [...plainComments(source, /\/\*[\s\S]*?\*\//g)];
-	if (/\.proto$/.test(file)) return [...plainComments(source, /\/\*[\s\S]*?\*\/|(?<!:)\/\/([^\n]*)/g)];
+	if (file.endsWith(".md")) return [...proseTexts(source)];
+	if (file.endsWith(".css")) return [...plainComments(source, /\/\*[\s\S]*?\*\//g)];
+	if (file.endsWith(".proto")) return [...plainComments(source, /\/\*[\s\S]*?\*\/|(?<!:)\/\/([^\n]*)/g)];
 	if (/\.(?:py|ya?ml)$/.test(file)) return [...plainComments(source, /(?<=^|\s)#([^\n]*)/gm)];
 	return [...codeTexts(file, source)];
 }

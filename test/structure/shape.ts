@@ -21,7 +21,7 @@ const TYPES = new Set(["TSInterfaceDeclaration", "TSTypeAliasDeclaration", "Clas
 
 const nameOf = (node: unknown): string | undefined => {
 	if (!isNode(node)) return undefined;
-	if (node.type === "PrivateIdentifier") return `#${node.name}`;
+	if (node.type === "PrivateIdentifier") return `#${String(node.name)}`;
 	if (node.type === "Identifier") return node.name as string;
 	return node.type === "Literal" ? String(node.value) : undefined;
 };
