@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import * as budget from "./budget.ts";
+import { placeOf } from "./files.ts";
 import { left } from "./left.ts";
 import * as measure from "./measures.ts";
 import { shapeOf } from "./shape.ts";
@@ -43,6 +44,11 @@ describe("structure: the limits (`node test/structure/tighten.ts` writes smaller
 });
 
 describe("structure: the measures", () => {
+	it("name a place alike before and after it moves into a package", () => {
+		expect(["src/nex/a.ts", "packages/daemon/src/nex/a.ts"].map(placeOf)).toEqual(["nex/a.ts", "nex/a.ts"]);
+		expect(["src/web/a.ts", "packages/web/src/a.ts"].map(placeOf)).toEqual(["web/a.ts", "web/a.ts"]);
+	});
+
 	it("count the lines of functions by name", () => {
 		const source = "const a = () => {\n};\nclass B { #c() {\n\n} }\nconst d = { e() {} };";
 		expect(shapeOf("a.ts", source).functions).toEqual([

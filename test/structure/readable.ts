@@ -92,8 +92,9 @@ function* plainComments(source: string, comment: RegExp): Generator<Readable> {
 	const lines: { line: number; text: string }[] = [];
 	for (const match of source.matchAll(comment)) {
 		const line = lineOf(match.index);
-		if (match[0].startsWith("/*")) yield { line, kind: "comment", text: commentText(match[0].slice(2, -2)) };
-		else lines.push({ line, text: match[1] ?? "" });
+		if (/^(?:\/\*|""")/.test(match[0])) {
+			yield { line, kind: "comment", text: commentText(match[0].replace(/^(?:\/\*|""")|(?:\*\/|""")$/g, "")) };
+		} else lines.push({ line, text: match[1] ?? "" });
 	}
 	yield* joined(lines);
 }
@@ -113,6 +114,7 @@ export function readableTexts(file: string, source: string): Readable[] {
 	if (file.endsWith(".md")) return [...proseTexts(source)];
 	if (file.endsWith(".css")) return [...plainComments(source, /\/\*[\s\S]*?\*\//g)];
 	if (file.endsWith(".proto")) return [...plainComments(source, /\/\*[\s\S]*?\*\/|(?<!:)\/\/([^\n]*)/g)];
-	if (/\.(?:py|ya?ml)$/.test(file)) return [...plainComments(source, /(?<=^|\s)#([^\n]*)/gm)];
+	if (file.endsWith(".py")) return [...plainComments(source, /"""[\s\S]*?"""|(?<=^|\s)#([^\n]*)/gm)];
+	if (/\.ya?ml$/.test(file)) return [...plainComments(source, /(?<=^|\s)#([^\n]*)/gm)];
 	return [...codeTexts(file, source)];
 }

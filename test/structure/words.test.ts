@@ -30,7 +30,7 @@ describe("structure: the words are found", () => {
 		expect(foundIn("a.ts", source)).toEqual(["3 is no", "5 for ever", "7 somebody"]);
 		expect(foundIn("a.css", "a { }\n/* beside it */")).toEqual(["2 beside"]);
 		expect(foundIn("a.proto", "// anew\nstring a = 1; // told\n")).toEqual(["1 anew", "2 told"]);
-		expect(foundIn("a.py", "a = 1\n# nobody\n")).toEqual(["2 nobody"]);
+		expect(foundIn("a.py", 'a = 1\n# nobody\n"""Text\nis told"""\n')).toEqual(["2 nobody", "4 told"]);
 	});
 
 	it("in sentences and test titles, not in short strings, names or code", () => {
