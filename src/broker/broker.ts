@@ -30,7 +30,7 @@ export type { ApprovalDecision, ApprovalLimits, ApprovalsPort } from "./approval
 export { answerOf, isPersons } from "./approvals.ts";
 export { currentRun } from "./current-run.ts";
 export { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
-export type { ModelCallEnd, ModelCallEvent } from "./model-call.ts";
+export type { CallEvent, ModelCallEnd } from "./model-call.ts";
 export { createModelCalls, type ModelCalls } from "./model-calls.ts";
 export * from "./port.ts";
 export { chainOf, type RunMeta } from "./run-log.ts";

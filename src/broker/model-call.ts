@@ -21,7 +21,7 @@ import { Framer } from "./framer.ts";
 import type { BrokerLimits } from "./limits.ts";
 import { type Alarm, watch } from "./watchdog.ts";
 
-export type ModelCallEvent =
+export type CallEvent =
 	| { type: "text"; delta: string }
 	/** Of audio, as base64. */
 	| { type: "part"; modality: string; contentType: string; payload: string }
@@ -30,7 +30,7 @@ export type ModelCallEvent =
 	/** Of the whole call, as far as it is known; what comes later takes its place. */
 	| { type: "usage"; input: number; output: number };
 
-export interface ModelCallRequest {
+export interface CallRequest {
 	runId: string;
 	kind: LogKind;
 	/** Facts for whoever reads the log; JSON. */
@@ -38,7 +38,7 @@ export interface ModelCallRequest {
 	/** In whose share of the store its log counts. */
 	countedFor?: string;
 	model: string;
-	run(signal: AbortSignal): AsyncIterable<ModelCallEvent>;
+	run(signal: AbortSignal): AsyncIterable<CallEvent>;
 	/** From the start to the first event of any kind. Never reset. */
 	firstEventMs: number;
 	/** Of the whole call. Never reset. */
@@ -81,7 +81,7 @@ const CHARS_PER_ROOM = 256 * 1024;
 const EVENTS_PER_TURN_OF_LOOP_MAX = 1024;
 
 export class ModelCall {
-	readonly request: ModelCallRequest;
+	readonly request: CallRequest;
 	readonly #deps: ModelCallDeps;
 	/** Setting the clock neither ends a call nor keeps it alive. */
 	readonly #now: () => number;
@@ -93,7 +93,7 @@ export class ModelCall {
 	#chars = 0;
 	#roomChars = CHARS_PER_ROOM;
 	#writer: LogWriter | undefined;
-	#iterator: AsyncIterator<ModelCallEvent> | undefined;
+	#iterator: AsyncIterator<CallEvent> | undefined;
 	#lastEventAt: number | undefined;
 	/** Why it was told to stop: from then on that is how it ends. */
 	#stop: { ending: Ending; at: number } | undefined;
@@ -101,7 +101,7 @@ export class ModelCall {
 	#settled = false;
 	#disarm: (() => void) | undefined;
 
-	constructor(deps: ModelCallDeps, request: ModelCallRequest) {
+	constructor(deps: ModelCallDeps, request: CallRequest) {
 		this.#deps = deps;
 		this.request = request;
 		this.#now = elapsing(deps.clock);
@@ -180,7 +180,7 @@ export class ModelCall {
 		}
 	}
 
-	#take(event: ModelCallEvent, append: (record: string) => void): void {
+	#take(event: CallEvent, append: (record: string) => void): void {
 		const now = this.#now();
 		this.#lastEventAt = now;
 		switch (event.type) {
@@ -302,7 +302,7 @@ export async function sealWith(
 	}
 }
 
-function timeout(alarm: Exclude<Alarm, "grace">, { firstEventMs, totalMs }: ModelCallRequest): Ending {
+function timeout(alarm: Exclude<Alarm, "grace">, { firstEventMs, totalMs }: CallRequest): Ending {
 	const message =
 		alarm === "first_token"
 			? `The provider sent nothing within ${firstEventMs} ms.`

@@ -9,10 +9,10 @@ import { CRASHED, damagedEnding, type Ending, UNWRITTEN } from "./ending.ts";
 import { Framer } from "./framer.ts";
 import { BROKER_LIMITS, type BrokerLimits } from "./limits.ts";
 import {
+	type CallRequest,
 	ModelCall,
 	type ModelCallDeps,
 	type ModelCallEnd,
-	type ModelCallRequest,
 	sealWith,
 	UNKNOWN_USAGE,
 } from "./model-call.ts";
@@ -34,9 +34,9 @@ export interface ModelCallExecution {
 
 export interface ModelCalls {
 	/** Resolves once the beginning of the log is durable; rejects when the call could not be started, which then left nothing. */
-	start(request: ModelCallRequest): Promise<ModelCallExecution>;
+	start(request: CallRequest): Promise<ModelCallExecution>;
 	/** What one that is under way here was started with. */
-	find(runId: string): ModelCallRequest | undefined;
+	find(runId: string): CallRequest | undefined;
 	/** Undefined when no such call is under way here. Never rejects. */
 	abort(runId: string): Promise<ModelCallEnd> | undefined;
 	/** Ends every log of a kind that a dead daemon left; returns how many. Those that cannot be ended yet are tried again. */
@@ -67,7 +67,7 @@ class LiveModelCalls implements ModelCalls {
 		return this.#calls.size;
 	}
 
-	async start(request: ModelCallRequest): Promise<ModelCallExecution> {
+	async start(request: CallRequest): Promise<ModelCallExecution> {
 		const { runId } = request;
 		if (this.#draining) throw new NexusError("unavailable", "The daemon is stopping.", { reason: "STOPPING" });
 		if (this.#calls.has(runId)) throw new NexusError("conflict", `Run ${runId} is live already.`);
@@ -79,7 +79,7 @@ class LiveModelCalls implements ModelCalls {
 		return { ended: run.ended };
 	}
 
-	find(runId: string): ModelCallRequest | undefined {
+	find(runId: string): CallRequest | undefined {
 		return this.#calls.get(runId)?.request;
 	}
 

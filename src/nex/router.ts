@@ -1,7 +1,7 @@
 /** Where a delivery goes: native stream, blocks or one whole message, decided once when it begins. */
 
 import type { AdapterInfo } from "../adapter/adapter.ts";
-import type { DeliveryMode } from "../ledger/ledger.ts";
+import type { DeliveryMode } from "../protocol/protocol.ts";
 import { NexusError } from "../protocol/protocol.ts";
 import { isAttachmentNonce } from "./attachment-nonce.ts";
 import { type DeliveryContext, type DeliveryOutcome, factsOf } from "./delivery-context.ts";

@@ -1,5 +1,9 @@
 /** The JSON of the HTTP API about chat platforms: accounts, deliveries, pairings, the lab. */
 
+/**
+ * `unknown`: it cannot be found out whether a message exists. `stale`: too old to be finished after a restart. `damaged`: the stored answer
+ * is damaged, and only its intact part was sent.
+ */
 export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale" | "damaged";
 export type DeliveryMode = "stream" | "blocks" | "whole";
 

@@ -1,13 +1,7 @@
 /** Deliveries: how far each (run, account, target) has come on its platform. What is owed after a crash is computed from these rows (I7). */
 
+import type { DeliveryMode, DeliveryState } from "../../protocol/protocol.ts";
 import { type Reading, writesOf } from "../../std/write.ts";
-
-/**
- * `unknown`: nobody can tell whether a message exists. `stale`: too old to be finished after a restart. `damaged`: the stored answer is
- * damaged, and only what is whole of it was sent.
- */
-export type DeliveryState = "active" | "complete" | "failed" | "unknown" | "stale" | "damaged";
-export type DeliveryMode = "stream" | "blocks" | "whole";
 
 /** The platform's own address; a JSON object. */
 export interface DeliveryTarget {

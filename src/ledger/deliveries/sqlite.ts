@@ -1,6 +1,6 @@
 /** Deliveries in a SQLite file. */
 
-import { Refused } from "../../protocol/protocol.ts";
+import { type DeliveryMode, type DeliveryState, Refused } from "../../protocol/protocol.ts";
 import type { SqliteFile } from "../../std/sqlite.ts";
 import type { ApplierOf } from "../../std/write.ts";
 import {
@@ -16,16 +16,7 @@ import {
 	type Statement,
 	statement,
 } from "../table.ts";
-import type {
-	Deliveries,
-	Delivery,
-	DeliveryCounts,
-	DeliveryMessage,
-	DeliveryMode,
-	DeliveryOps,
-	DeliveryState,
-	DeliveryTarget,
-} from "./port.ts";
+import type { Deliveries, Delivery, DeliveryCounts, DeliveryMessage, DeliveryOps, DeliveryTarget } from "./port.ts";
 
 const STEPS: readonly string[] = [
 	`
