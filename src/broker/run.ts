@@ -299,7 +299,7 @@ export class Run {
 			startedAt,
 			lastEventAt: this.#lastEventAt,
 			stoppedAt: this.#stop?.at,
-			stills: this.#approvals.pauses,
+			pauses: this.#approvals.pauses,
 		};
 		const verdict = watch({ ...times, oldestToolAt: this.#transcript.oldestToolAt }, limits, this.#now());
 		if ("againMs" in verdict) {
