@@ -45,7 +45,7 @@ export interface WriteRequest extends Waiter {
 /** One unit of a commit, with whom it is for. What the outcome does is read from here: the log takes new records meanwhile. */
 export interface CommitPart extends Unit {
 	writes: readonly Write[];
-	readonly log: Required<LogWrite> | undefined;
+	readonly log: LogWrite | undefined;
 	readonly live: LiveLog | undefined;
 	readonly request: WriteRequest | undefined;
 	/** What the part brings about for its log, besides new records. */

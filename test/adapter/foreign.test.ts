@@ -81,7 +81,7 @@ describe.each(CHANNELS)("%s", (channel) => {
 	test.each(ANSWERS.filter(([name]) => /^(?:502|403|200)/.test(name)))(
 		"health behind %s is not fine, and says so in words",
 		async (_name, { status, body }) => {
-			const headers = typeof body === "string" ? { "content-type": "text/html" } : {};
+			const headers: Record<string, string> = typeof body === "string" ? { "content-type": "text/html" } : {};
 			const handle = () => ({ status, headers, ...(body === undefined ? {} : { body }) });
 			const gateway = await serveFake({ name: () => undefined, handle, refuse: handle });
 			const addresses = { api_url: gateway.url, token_url: gateway.url, relays: gateway.url.replace(/^http/, "ws") };

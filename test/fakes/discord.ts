@@ -141,7 +141,7 @@ function tooMany(seconds: number, global: boolean): FakeReply {
 		retry_after: seconds,
 		global,
 	};
-	const scope = global
+	const scope: Record<string, string> = global
 		? { "x-ratelimit-global": "true", "x-ratelimit-scope": "global" }
 		: { "x-ratelimit-scope": "user" };
 	return { status: 429, headers: { "retry-after": String(Math.ceil(seconds)), ...scope }, body };

@@ -113,7 +113,7 @@ export async function serveFake(handlers: FakeHandlers): Promise<FakeHttp> {
 }
 
 function foreign({ answer = { status: 502, body: { message: "upstream" } } }: FakeFault): FakeReply {
-	const headers = typeof answer.body === "string" ? { "content-type": "text/html" } : {};
+	const headers: Record<string, string> = typeof answer.body === "string" ? { "content-type": "text/html" } : {};
 	return { ...answer, headers: { ...headers, ...answer.headers } };
 }
 

@@ -3,8 +3,10 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { WorkflowNodeSchema } from "../../src/gen/nexus/runtime/v1/workflow_pb.ts";
 import {
 	type AuditEvent,
 	ConnectError,
@@ -123,7 +125,7 @@ function submitFlow(mark: string, attempts: number): void {
 		...{ nodeId, kind: WorkflowNodeKind.AI_STREAM, dependsOn, retryMaxAttempts, retryBackoffMs: 1 },
 		config: { prompt, connector_id: "counting" },
 	});
-	const nodes = [
+	const nodes: MessageInitShape<typeof WorkflowNodeSchema>[] = [
 		{ nodeId: "first", kind: WorkflowNodeKind.TRANSFORM_TEMPLATE, config: { template: "the first" } },
 		call("fast", `${mark} fast`, ["first"], 1),
 		{

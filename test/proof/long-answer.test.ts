@@ -87,7 +87,9 @@ afterAll(() =>
 
 function rigFor({ channel, settings }: Way): Rig {
 	// V8 lets a heap drift far before it collects; with a small one what is measured is what is kept.
-	const small = isFull ? { NODE_OPTIONS: "--max-semi-space-size=4 --max-old-space-size=160" } : {};
+	const small: Record<string, string> = isFull
+		? { NODE_OPTIONS: "--max-semi-space-size=4 --max-old-space-size=160" }
+		: {};
 	const { command, env } = adapterOn(channel, TIME);
 	return createRigWith(() => ({ [channel]: { command, env: { ...env, ...small }, accounts: { main: { settings } } } }));
 }

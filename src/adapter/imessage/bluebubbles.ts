@@ -141,7 +141,7 @@ function createCaller(settings: Account["settings"]): {
 	return {
 		address,
 		async call(path, { json, form, signal }, check) {
-			const headers = json ? { "content-type": "application/json" } : {};
+			const headers: Record<string, string> = json ? { "content-type": "application/json" } : {};
 			const body = json ? JSON.stringify(json) : form;
 			const init = body === undefined ? {} : { method: "POST", headers, body };
 			const answer = await fetchJson(path, address(path), signal ? { ...init, signal } : init);

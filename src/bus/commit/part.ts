@@ -19,7 +19,7 @@ export const partOfRequest = (request: WriteRequest): CommitPart =>
 
 const partOf = (
 	writes: readonly Write[],
-	log: Required<LogWrite> | undefined,
+	log: LogWrite | undefined,
 	live: LiveLog | undefined,
 	request: WriteRequest | undefined,
 ): CommitPart => ({
@@ -27,7 +27,7 @@ const partOf = (
 	...{ creation: undefined, joint: undefined, sealing: undefined, ownCount: 0, ownText: "" },
 });
 
-const emptyWrite = (id: number): Required<LogWrite> => ({
+const emptyWrite = (id: number): LogWrite => ({
 	...{ id, create: undefined, batch: undefined, cut: undefined, seal: false },
 });
 

@@ -145,7 +145,7 @@ const inbox: Tellers<InboxOps> = {
 		const isAccepted = OPERATION_OF[state] === "accepted";
 		// That it was accepted is on record: what is new is what became of it.
 		const operation = isAccepted ? state : OPERATION_OF[state];
-		const inSession = session === undefined ? {} : { session };
+		const inSession: Record<string, string> = session === undefined ? {} : { session };
 		telling.audit({ domain: "messages", operation, payload: { event_id, ...inSession, ...runIn(disposition) } });
 		if (session !== undefined)
 			telling.agent({ event_type: "message", session, ...runIn(disposition), id: event_id, state });
@@ -247,7 +247,7 @@ function remembered(
 	item: { memory_id: string; bank: string },
 	by: { runId: string | undefined; agent: string | undefined },
 ): void {
-	const run = by.runId === undefined ? {} : { run_id: by.runId };
+	const run: Record<string, string> = by.runId === undefined ? {} : { run_id: by.runId };
 	const agent = by.agent === undefined ? {} : { agent: by.agent };
 	const caller = by.agent === undefined ? {} : { caller: by.agent };
 	telling.audit({ domain: "memory", operation: event_type, ...caller, payload: { ...item, ...run } });

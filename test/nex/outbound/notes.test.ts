@@ -27,7 +27,7 @@ type Daemon = Rig & { now(): Stored["notes"] };
 
 /** A daemon of its own; with another one's store and platform. */
 function daemon(first?: Rig): Daemon {
-	const settings = first ? { file: join(first.dir, "platform.jsonl") } : {};
+	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	let notes: Stored["notes"] | undefined;
 	const open: OpenStore = (own) => {
 		const store = openStore(first ? join(first.dir, "nexus.db") : own, { shared: true });

@@ -26,7 +26,7 @@ const sharing =
 
 /** A daemon of its own, on the first one's store and platform. */
 function daemon(first?: Rig): Rig {
-	const settings = first ? { file: join(first.dir, "platform.jsonl") } : {};
+	const settings: Record<string, string> = first ? { file: join(first.dir, "platform.jsonl") } : {};
 	const open = sharing(first && join(first.dir, "nexus.db"));
 	const rig = createRigWith((channel) => ({ full: channel("full", settings) }), { open });
 	rigs.push(rig);
